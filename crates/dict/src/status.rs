@@ -1,5 +1,9 @@
 //! What `system.dictionaries` shows.
 
+use crate::config::{KeyForm, Storage};
+use crate::definition::{Definition, Key};
+use crate::lookup::{Loader, lock};
+
 /// Figures of one dictionary. Counters start at its opening.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
@@ -18,11 +22,11 @@ pub struct Status {
     pub index_bytes: u64,
     /// Rows of all lookups, duplicates counted.
     pub keys_requested: u64,
-    /// Answered from the cache, stale and negative answers too.
+    /// Answered from the cache by a fresh entry, negative ones too.
     pub keys_hit: u64,
-    /// Found, but past their lifetime.
+    /// In the cache, but past their lifetime, whether that was shown or not.
     pub keys_expired: u64,
-    /// Not in the cache.
+    /// Neither fresh nor shown stale: the source was needed.
     pub keys_missed: u64,
     /// Answered by an entry that says the source has no such key.
     pub keys_negative: u64,
@@ -75,5 +79,68 @@ impl LoadState {
             LoadState::NotLoaded => "NOT_LOADED",
             LoadState::Loaded => "LOADED",
         }
+    }
+}
+
+impl Status {
+    pub(crate) fn of(definition: &Definition, loader: &Loader, opened_at: u64) -> Status {
+        let cache = loader.store.as_ref().map(|store| store.cache().stats()).unwrap_or_default();
+        let counters = &loader.counters;
+        let rate = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+        let (requested, hit) = (counters.keys_requested.get(), counters.keys_hit.get());
+        let found_at_source = counters.keys_found_at_source.get();
+        let backoff = lock(&loader.backoff);
+        Status {
+            state: LoadState::Loaded,
+            layout_type: layout_type(definition),
+            source: definition.source.describe(),
+            element_count: cache.entries,
+            capacity: cache.capacity,
+            load_factor: rate(cache.entries, cache.capacity),
+            bytes_allocated: cache.bytes_allocated,
+            index_bytes: cache.index_bytes,
+            keys_requested: requested,
+            keys_hit: hit,
+            keys_expired: counters.keys_expired.get(),
+            keys_missed: counters.keys_missed.get(),
+            keys_negative: counters.keys_negative.get(),
+            keys_found_at_source: found_at_source,
+            keys_joined: counters.keys_joined.get(),
+            rows_bad: counters.rows_bad.get(),
+            hits_memory: cache.hits_memory,
+            hits_buffer: cache.hits_buffer,
+            hits_flash: cache.hits_flash,
+            flash_block_reads: cache.block_reads,
+            flash_bytes_read: cache.bytes_read,
+            flash_bytes_written: cache.bytes_written,
+            source_requests: counters.source_requests.get(),
+            source_keys: counters.source_keys.get(),
+            source_rows: counters.source_rows.get(),
+            source_errors: counters.source_errors.get(),
+            hit_rate: rate(hit, requested),
+            found_rate: rate(hit + found_at_source, requested),
+            lifetime_min_seconds: definition.lifetime.min_seconds,
+            lifetime_max_seconds: definition.lifetime.max_seconds,
+            loading_start_time: opened_at,
+            last_successful_update_time: backoff.last_success(),
+            error_count: backoff.failures().into(),
+            last_exception: backoff.last_failure().to_string(),
+        }
+    }
+}
+
+/// ClickHouse's names. Its simple layouts with several key columns are complex.
+fn layout_type(definition: &Definition) -> &'static str {
+    let form = match (&definition.structure.key, definition.layout.key_form) {
+        (Key::Simple { .. }, KeyForm::Simple) => KeyForm::Simple,
+        _ => KeyForm::Complex,
+    };
+    match (&definition.layout.storage, form) {
+        (Storage::Ssd(_), KeyForm::Simple) => "SSDCache",
+        (Storage::Ssd(_), KeyForm::Complex) => "SSDComplexKeyCache",
+        (Storage::Memory { .. }, KeyForm::Simple) => "Cache",
+        (Storage::Memory { .. }, KeyForm::Complex) => "ComplexKeyCache",
+        (Storage::Direct, KeyForm::Simple) => "Direct",
+        (Storage::Direct, KeyForm::Complex) => "ComplexKeyDirect",
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::{Node, Storage, Value};
 use crate::definition::{Attribute, Definition, Hierarchy, Injectivity, Literal, ObjectId};
-use std::fmt::Write;
+use xxhash_rust::xxh3::xxh3_128;
 
 const HIDDEN: &str = "[HIDDEN]";
 
@@ -17,6 +17,26 @@ impl Definition {
         self.print(None)
     }
 
+    /// A fingerprint of all that decides what a stored row means: columns, their order, types and defaults,
+    /// and where rows come from (not as whom). Entries of a file with another one are not ours.
+    pub(crate) fn identity(&self) -> String {
+        let source = node(&self.source.to_node(Some(HIDDEN)));
+        let meaning = format!("{}\n{}\n{source}", self.layout.name(), self.columns());
+        format!("granary-dict 1 {:032x}\n", xxh3_128(meaning.as_bytes()))
+    }
+
+    /// The columns, a line each, and the primary key.
+    fn columns(&self) -> String {
+        let keys = self.structure.key_columns();
+        let key_columns = keys.iter().map(|key| format!("`{}` {}", escape(&key.name, '`'), key.data_type));
+        let columns: Vec<String> = key_columns
+            .chain(self.structure.attributes.iter().map(attribute))
+            .map(|column| format!("    {column}"))
+            .collect();
+        let names: Vec<String> = keys.iter().map(|key| identifier(&key.name)).collect();
+        format!("(\n{}\n)\nPRIMARY KEY {}", columns.join(",\n"), names.join(", "))
+    }
+
     fn print(&self, password: Option<&str>) -> String {
         let mut sql = String::from("CREATE DICTIONARY ");
         if let Some(database) = &self.database {
@@ -24,15 +44,7 @@ impl Definition {
             sql.push('.');
         }
         sql += &identifier(&self.name);
-        let keys = self.structure.key_columns();
-        let key_columns = keys.iter().map(|key| format!("`{}` {}", escape(&key.name, '`'), key.data_type));
-        let columns: Vec<String> = key_columns
-            .chain(self.structure.attributes.iter().map(attribute))
-            .map(|c| format!("    {c}"))
-            .collect();
-        write!(sql, "\n(\n{}\n)", columns.join(",\n")).expect("a String takes everything");
-        let names: Vec<String> = keys.iter().map(|key| identifier(&key.name)).collect();
-        sql += &format!("\nPRIMARY KEY {}", names.join(", "));
+        sql += &format!("\n{}", self.columns());
         sql += &format!("\nSOURCE({})", node(&self.source.to_node(password)));
         if !matches!(self.layout.storage, Storage::Direct) {
             let lifetime = self.lifetime;

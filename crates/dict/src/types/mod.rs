@@ -2,8 +2,11 @@
 
 mod calendar;
 mod parse;
+mod print;
 mod text;
 
+pub(crate) use calendar::datetime_to_text;
+pub(crate) use print::print_fixed;
 pub(crate) use text::{Fixed, text_to_fixed};
 
 use crate::error::DictError;
