@@ -151,7 +151,12 @@ impl Dictionary {
     }
 
     pub fn status(&self) -> Status {
-        Status::of(&self.definition, &self.loader, self.opened_at.load(Ordering::Relaxed))
+        Status::of(
+            &self.definition,
+            &self.loader,
+            self.pool.waiting(),
+            self.opened_at.load(Ordering::Relaxed),
+        )
     }
 
     /// DROP DICTIONARY: the source's threads stop now; the files go when the last user lets go.

@@ -48,6 +48,8 @@ pub struct Status {
     /// Rows it answered.
     pub source_rows: u64,
     pub source_errors: u64,
+    /// Requests that wait for a source thread now.
+    pub source_queue: u64,
     /// keys_hit / keys_requested.
     pub hit_rate: f64,
     /// (keys_hit + keys_found_at_source) / keys_requested.
@@ -83,7 +85,12 @@ impl LoadState {
 }
 
 impl Status {
-    pub(crate) fn of(definition: &Definition, loader: &Loader, opened_at: u64) -> Status {
+    pub(crate) fn of(
+        definition: &Definition,
+        loader: &Loader,
+        source_queue: usize,
+        opened_at: u64,
+    ) -> Status {
         let cache = loader.store.as_ref().map(|store| store.cache().stats()).unwrap_or_default();
         let counters = &loader.counters;
         let rate = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
@@ -117,6 +124,7 @@ impl Status {
             source_keys: counters.source_keys.get(),
             source_rows: counters.source_rows.get(),
             source_errors: counters.source_errors.get(),
+            source_queue: source_queue as u64,
             hit_rate: rate(hit, requested),
             found_rate: rate(hit + found_at_source, requested),
             lifetime_min_seconds: definition.lifetime.min_seconds,

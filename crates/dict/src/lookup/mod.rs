@@ -10,6 +10,6 @@ mod pool;
 pub(crate) use backoff::Backoff;
 pub(crate) use batch::{Batch, Freshness};
 pub(crate) use counters::Counters;
-pub(crate) use flight::{Claim, Flight, FlightTable, lock, unique};
+pub(crate) use flight::{Claim, Flight, lock, unique};
 pub(crate) use load::Loader;
 pub(crate) use pool::{Pool, Refused, Turn};

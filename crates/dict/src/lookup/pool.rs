@@ -114,7 +114,6 @@ impl Pool {
     }
 
     /// Requests waiting for a thread.
-    #[cfg(test)]
     pub fn waiting(&self) -> usize {
         lock(&self.shared.queue).jobs.len()
     }

@@ -60,7 +60,7 @@ impl RowFormat {
     }
 
     /// The attributes' types.
-    pub fn data_types(&self) -> impl Iterator<Item = &DataType> + ExactSizeIterator {
+    pub fn data_types(&self) -> impl ExactSizeIterator<Item = &DataType> {
         self.slots.iter().map(|slot| &slot.data_type)
     }
 

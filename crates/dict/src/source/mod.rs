@@ -1,6 +1,8 @@
 //! Where rows come from: blocking clients behind one small trait that speaks Arrow.
 
+mod executable;
 mod format;
+mod postgres;
 mod rows;
 mod sql;
 mod sqlite;
@@ -41,8 +43,12 @@ pub(crate) fn factory(
             let path = environment.resolve(&config.path)?;
             Ok(Arc::new(move || Ok(Box::new(sqlite::Sqlite::open(&path, &config, &structure)?))))
         }
-        SourceConfig::Postgres(_) | SourceConfig::Executable(_) => {
-            Err(DictError::bad_arguments("not there yet"))
+        SourceConfig::Postgres(config) => {
+            Ok(Arc::new(move || Ok(Box::new(postgres::Postgres::connect(&config, &structure)?))))
+        }
+        SourceConfig::Executable(config) => {
+            let command = executable::CommandLine::new(&config, environment)?;
+            Ok(Arc::new(move || Ok(Box::new(executable::Executable::new(&config, &command, &structure)))))
         }
     }
 }
