@@ -17,7 +17,7 @@ fn database(folder: &Path) {
         .execute_batch(
             "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT, city TEXT, score REAL, signed_up TEXT);
              WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
-             INSERT INTO users SELECT i, 'user ' || i, 'city ' || i % 7, i / 4.0, date('2020-01-01', i % 900 || ' days') FROM n;
+             INSERT INTO users SELECT i, 'user ' || i, 'city ' || (i % 7), i / 4.0, date('2020-01-01', (i % 900) || ' days') FROM n;
              INSERT INTO users (id, name) VALUES (200000, 'sparse');
              CREATE TABLE pairs (a INTEGER, b TEXT, v INTEGER, PRIMARY KEY (a, b));
              INSERT INTO pairs VALUES (1, 'x', 10), (1, 'it''s', 11), (2, 'x', 12), (NULL, 'x', 13);",

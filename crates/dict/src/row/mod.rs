@@ -47,3 +47,6 @@ pub(crate) fn text_span(row: &[u8], at: usize) -> Option<(usize, usize)> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,7 +38,8 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         std::fs::set_permissions(folder.path(), open).unwrap();
-        let data = folder.path().join("data");
+        let (data, password) = (folder.path().join("data"), folder.path().join("password"));
+        std::fs::write(&password, "secret\n").unwrap();
         let made = command(&bin.join("initdb"))
             .args([
                 "--auth=scram-sha-256",
@@ -47,10 +48,10 @@ impl Server {
                 "--encoding=UTF8",
                 "--locale=C",
             ])
-            .arg("--pwfile=/dev/stdin")
+            .arg("--pwfile")
+            .arg(&password)
             .arg("--pgdata")
             .arg(&data)
-            .stdin(password())
             .output()
             .unwrap();
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
@@ -87,17 +88,13 @@ impl Server {
 
     /// Stops the server at once; connections break.
     pub fn stop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
         // SIGQUIT to the one process started here: immediate shutdown, which takes its children along.
         let _ = Command::new("kill").args(["-QUIT", &self.child.id().to_string()]).status();
         let _ = self.child.wait();
     }
-}
-
-fn password() -> Stdio {
-    let mut echo = Command::new("echo").arg("secret").stdout(Stdio::piped()).spawn().unwrap();
-    let stdout = echo.stdout.take().unwrap();
-    echo.wait().unwrap();
-    stdout.into()
 }
 
 impl Drop for Server {
