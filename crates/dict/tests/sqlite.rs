@@ -26,7 +26,7 @@ fn database(folder: &Path) {
 }
 
 fn open(folder: &Path, columns: &str, key: &str, source: &str, layout: &str) -> Dictionary {
-    let lifetime = if layout.contains("DIRECT") { "" } else { "LIFETIME(MIN 0 MAX 1000)" };
+    let lifetime = if layout.contains("DIRECT") { "" } else { "LIFETIME(MIN 900 MAX 1000)" };
     let sql = format!(
         "CREATE DICTIONARY s ({columns}) PRIMARY KEY {key} SOURCE(SQLITE(PATH 'users.db' {source})) \
          LAYOUT({layout}) {lifetime}"
