@@ -2,7 +2,7 @@
 
 use crate::limits::{TRANSFER_BUFFERS_MAX, TRANSFER_BYTES_MAX};
 use crate::log::{Consumer, Log};
-use crate::open::{SlotReader, read_slots};
+use crate::open::read_slots;
 use crate::segment::Segment;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -152,8 +152,8 @@ impl Log {
         }
         let slots = self.geometry.slot(sequences.start)..self.geometry.slot(sequences.end - 1) + 1;
         let reader =
-            SlotReader { geometry: &self.geometry, instance: self.instance(), device: &*self.device };
-        let found = read_slots(&reader, slots, consumer);
+            self.slot_reader();
+        let found = read_slots(&reader, slots);
         for (sequence, summary) in sequences.zip(found) {
             let Some(old) = old(sequence) else { continue };
             match summary {

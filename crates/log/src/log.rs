@@ -5,7 +5,7 @@ use crate::device::Device;
 use crate::geometry::Geometry;
 use crate::journal::Journal;
 use crate::limits::{RECLAIM_AHEAD_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
-use crate::segment::Segment;
+use crate::segment::{Segment, WordRule};
 use crate::state::{Identity, Left, StateFile, new_instance};
 use crate::summary::{self, Summary};
 use std::collections::VecDeque;
@@ -14,12 +14,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
+/// Gives the words of the records that begin in a block, in order; used where segments carry no
+/// summary. Arguments: the block after its header, its number of records, where the words go.
+pub type WordsOf = fn(payload: &[u8], count: u16, words: &mut Vec<u64>);
+
 /// What the log asks of its user. Called without any lock of the log held.
 pub trait Consumer: Send + Sync {
-    /// The words of the records that begin in a block, in order; used where segments carry no
-    /// summary. `payload` is the block after its header, `count` its number of records.
-    fn words(&self, payload: &[u8], count: u16, words: &mut Vec<u64>);
-
     /// A segment is about to be overwritten: forget (or append again) what is in it.
     fn reclaim(&self, segment: &Summary);
 
@@ -109,6 +109,8 @@ pub struct Log {
     pub(crate) instance: AtomicU64,
     pub(crate) fingerprint: u64,
     pub(crate) device: Box<dyn Device>,
+    pub(crate) words_of: WordsOf,
+    pub(crate) word_rule: WordRule,
     pub(crate) state: StateFile,
     /// Lock order: writer, ring, segment. No lock is held over device I/O, but for the read lock
     /// of a sealed segment while it is written.
@@ -312,7 +314,7 @@ impl Writer<'_> {
         }
         let memory = log.idle.lock().expect("no panic under the lock").pop();
         let memory = memory.unwrap_or_else(|| AlignedBuffer::zeroed(log.geometry.segment_bytes() as usize));
-        let segment = Arc::new(Segment::new(sequence, log.geometry, memory));
+        let segment = Arc::new(Segment::new(sequence, log.geometry, log.word_rule, memory));
         ring.head = sequence;
         ring.live.push_back(Arc::clone(&segment));
         self.state.current = Some(Arc::clone(&segment));

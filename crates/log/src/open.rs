@@ -4,7 +4,8 @@ use crate::device::{Device, FileDevice, OpenDeviceError};
 use crate::geometry::Geometry;
 use crate::journal::{self, Journal};
 use crate::limits::TRANSFER_BYTES_MAX;
-use crate::log::{Consumer, Counters, Log, Orders, Ring, WriterState};
+use crate::log::{Counters, Log, Orders, Ring, WordsOf, WriterState};
+use crate::segment::WordRule;
 use crate::state::{Identity, Left, StateFile, new_instance};
 use crate::summary::{self, Summary};
 use crate::{AlignedBuffer, block};
@@ -26,6 +27,10 @@ pub struct Options {
     pub geometry: Geometry,
     /// A number that stands for what the consumer stores; another one starts empty.
     pub fingerprint: u64,
+    /// How the words of a block are found.
+    pub words_of: WordsOf,
+    /// Which records may share a block. Part of the content: another rule wants another fingerprint.
+    pub word_rule: WordRule,
 }
 
 /// Why a log could not be opened.
@@ -70,19 +75,18 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 impl Log {
-    /// Opens the log in a file. `consumer` parses blocks; it is not called for anything else yet.
-    pub fn open(options: &Options, consumer: &dyn Consumer) -> Result<(Self, Recovered), OpenError> {
+    /// Opens the log in a file or on a block device.
+    pub fn open(options: &Options) -> Result<(Self, Recovered), OpenError> {
         let device = FileDevice::open(&options.path, options.geometry.file_bytes())?;
-        Self::open_on(Box::new(device), options, consumer)
+        Self::open_on(Box::new(device), options)
     }
 
     /// As [`open`](Self::open), on a device at hand; `options.path` is not touched.
     pub fn open_on(
         device: Box<dyn Device>,
         options: &Options,
-        consumer: &dyn Consumer,
     ) -> Result<(Self, Recovered), OpenError> {
-        let Options { state_path, geometry, fingerprint, .. } = options;
+        let Options { state_path, geometry, fingerprint, words_of, word_rule, .. } = options;
         let (geometry, fingerprint) = (*geometry, *fingerprint);
         let state_error = |source| OpenError::State { path: state_path.clone(), source };
         let state = StateFile::open(&beside(state_path, ".state"))
@@ -93,12 +97,12 @@ impl Log {
         let mut recovered = Recovered::default();
         let mut head = 0;
         if left != Left::Unknown {
-            let reader = SlotReader { geometry: &geometry, instance, device: &*device };
+            let reader = SlotReader { geometry: &geometry, instance, device: &*device, words_of: *words_of };
             let records = match left {
                 Left::Killed => journal::read(state_path, instance).map_err(state_error)?,
                 _ => Vec::new(),
             };
-            (recovered, head) = recover(&reader, records, known_head, consumer);
+            (recovered, head) = recover(&reader, records, known_head);
         }
         // What was lost stays in the journal until the consumer has appended it as deletions.
         let words = recovered.lost.values().flatten().copied().collect();
@@ -114,6 +118,8 @@ impl Log {
             instance: AtomicU64::new(instance),
             fingerprint,
             device,
+            words_of: *words_of,
+            word_rule: *word_rule,
             state,
             writer: Mutex::new(WriterState { journal, current: None }),
             ring: RwLock::new(Ring { head, live: VecDeque::new() }),
@@ -133,13 +139,19 @@ pub(crate) struct SlotReader<'a> {
     pub geometry: &'a Geometry,
     pub instance: u64,
     pub device: &'a dyn Device,
+    pub words_of: WordsOf,
+}
+
+impl Log {
+    pub(crate) fn slot_reader(&self) -> SlotReader<'_> {
+        SlotReader { geometry: &self.geometry, instance: self.instance(), device: &*self.device, words_of: self.words_of }
+    }
 }
 
 /// The summaries of the segments in `slots`; `None` where there is no whole and valid one.
 pub(crate) fn read_slots(
     reader: &SlotReader<'_>,
     slots: Range<u64>,
-    consumer: &dyn Consumer,
 ) -> Vec<Option<Summary>> {
     let geometry = reader.geometry;
     if geometry.has_summary() {
@@ -158,7 +170,7 @@ pub(crate) fn read_slots(
         }
     }
     let parts = bytes.chunks_exact(segment_bytes);
-    slots.zip(parts).map(|(slot, part)| reader.scan_blocks(slot, part, consumer)).collect()
+    slots.zip(parts).map(|(slot, part)| reader.scan_blocks(slot, part)).collect()
 }
 
 impl SlotReader<'_> {
@@ -180,7 +192,7 @@ impl SlotReader<'_> {
     }
 
     /// A segment without summary is there if all of its blocks are, with one sequence number.
-    fn scan_blocks(&self, slot: u64, bytes: &[u8], consumer: &dyn Consumer) -> Option<Summary> {
+    fn scan_blocks(&self, slot: u64, bytes: &[u8]) -> Option<Summary> {
         let first_block = slot * u64::from(self.geometry.blocks_per_segment());
         let mut summary = Summary { sequence: 0, first_block, counts: Vec::new(), words: Vec::new() };
         for (block, number) in bytes.chunks_exact(self.geometry.block_size()).zip(first_block..) {
@@ -190,7 +202,7 @@ impl SlotReader<'_> {
             }
             summary.sequence = header.sequence;
             summary.counts.push(header.count);
-            consumer.words(block::payload(block), header.count, &mut summary.words);
+            (self.words_of)(block::payload(block), header.count, &mut summary.words);
         }
         let total: usize = summary.counts.iter().map(|c| usize::from(*c)).sum();
         (total == summary.words.len()).then_some(summary)
@@ -202,7 +214,6 @@ fn recover(
     reader: &SlotReader<'_>,
     records: Vec<journal::Record>,
     known_head: u64,
-    consumer: &dyn Consumer,
 ) -> (Recovered, u64) {
     let geometry = reader.geometry;
     let mut found: BTreeMap<u64, Summary> = BTreeMap::new();
@@ -210,7 +221,7 @@ fn recover(
     let mut slot = 0;
     while slot < geometry.segments() {
         let end = (slot + step).min(geometry.segments());
-        for summary in read_slots(reader, slot..end, consumer).into_iter().flatten() {
+        for summary in read_slots(reader, slot..end).into_iter().flatten() {
             let right_slot = geometry.first_block(summary.sequence) == summary.first_block;
             if right_slot && summary.sequence > 0 {
                 found.insert(summary.sequence, summary);

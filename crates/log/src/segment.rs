@@ -11,7 +11,23 @@ use std::sync::{RwLock, RwLockReadGuard};
 pub struct Segment {
     sequence: u64,
     geometry: Geometry,
+    word_rule: WordRule,
     filling: RwLock<Filling>,
+}
+
+/// Which records may share a block: two different words must differ above their lowest
+/// `ignored_bits` bits, so that a consumer that knows only those upper bits and the block knows the
+/// record. 0: all may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WordRule {
+    /// Low bits that do not tell two records of a block apart.
+    pub ignored_bits: u32,
+}
+
+impl WordRule {
+    fn allows(self, word: u64, others: &[u64]) -> bool {
+        self.ignored_bits == 0 || others.iter().all(|o| *o == word || (*o ^ word) >> self.ignored_bits != 0)
+    }
 }
 
 /// What of a sealed segment goes to the device: two stretches of it, in blocks.
@@ -33,9 +49,9 @@ struct Filling {
 }
 
 impl Segment {
-    pub(crate) fn new(sequence: u64, geometry: Geometry, memory: AlignedBuffer) -> Self {
+    pub(crate) fn new(sequence: u64, geometry: Geometry, word_rule: WordRule, memory: AlignedBuffer) -> Self {
         let filling = Filling { memory, used: 0, counts: Vec::new(), words: Vec::new() };
-        Self { sequence, geometry, filling: RwLock::new(filling) }
+        Self { sequence, geometry, word_rule, filling: RwLock::new(filling) }
     }
 
     /// Its sequence number.
@@ -60,8 +76,12 @@ impl Segment {
         let len: usize = parts.iter().map(|p| p.len()).sum();
         let mut filling = self.filling.write().expect("no panic under the lock");
         let data_blocks = filling.counts.len();
-        let joins =
-            data_blocks > 0 && len <= payload - filling.used && filling.counts[data_blocks - 1] < u16::MAX;
+        let last_count = usize::from(filling.counts.last().copied().unwrap_or(0));
+        let last_words = &filling.words[filling.words.len() - last_count..];
+        let joins = last_count > 0
+            && last_count < usize::from(u16::MAX)
+            && len <= payload - filling.used
+            && self.word_rule.allows(word, last_words);
         let new_blocks = if joins { 0 } else { len.div_ceil(payload).max(1) };
         let summary_blocks =
             summary::blocks(&self.geometry, data_blocks + new_blocks, filling.words.len() + 1);
