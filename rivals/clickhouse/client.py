@@ -1,8 +1,10 @@
 """Speaks driver.py's protocol from Python; the studies in Rust speak it themselves."""
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -21,9 +23,15 @@ class QueryFailed(Exception):
 
 class ClickHouse:
     def __init__(self, data: Path | None = None, timeout_seconds: float = 600.0):
-        command = [sys.executable, str(HERE / "driver.py")]
-        if data is not None:
-            command += ["--data", str(data)]
+        # Ours to remove, and not the driver's: it may be killed.
+        self.temporary = None
+        if data is None:
+            self.temporary = tempfile.TemporaryDirectory(
+                prefix="clickhouse-driver-", dir=os.environ.get("TMPDIR", "/var/tmp"), ignore_cleanup_errors=True
+            )
+            data = Path(self.temporary.name)
+        self.data = data
+        command = [sys.executable, str(HERE / "driver.py"), "--data", str(data)]
         self.timeout_seconds = timeout_seconds
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
 
@@ -58,6 +66,8 @@ class ClickHouse:
             self.process.kill()
             self.process.wait()
         self.process.stdout.close()
+        if self.temporary is not None:
+            self.temporary.cleanup()
 
     def __enter__(self) -> "ClickHouse":
         return self
