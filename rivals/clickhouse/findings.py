@@ -21,7 +21,7 @@ from random import Random
 from client import SOURCE, ClickHouse, EngineDied, QueryFailed
 
 MIB = 1 << 20
-MAXED_READ_BUFFER = 16 * MIB  # see read_buffer()
+READ_BUFFER_SIZE = 16 * MIB  # where disk reads work: see read_buffer()
 FINDINGS = {}
 
 
@@ -30,14 +30,20 @@ def finding(function):
     return function
 
 
-def ssd(**parameters) -> str:
-    settings = {"PATH": "'./d'", "FILE_SIZE": 64 * MIB, "READ_BUFFER_SIZE": MAXED_READ_BUFFER} | parameters
+def ssd(**parameters: int) -> str:
+    settings = {"PATH": "'./d'", "FILE_SIZE": 64 * MIB, "READ_BUFFER_SIZE": READ_BUFFER_SIZE} | parameters
     return "SSD_CACHE(" + " ".join(f"{name} {value}" for name, value in settings.items()) + ")"
 
 
-def create(engine: ClickHouse, layout: str, command: str = str(SOURCE), form: str = "RowBinary", **options) -> None:
-    """A dictionary `d` with one string attribute `s`, over a shell command."""
-    name, lifetime = options.get("name", "d"), options.get("lifetime", "MIN 100000 MAX 100000")
+def create(
+    engine: ClickHouse,
+    layout: str,
+    command: str = str(SOURCE),
+    form: str = "RowBinary",
+    name: str = "d",
+    lifetime: str | None = "MIN 100000 MAX 100000",
+) -> None:
+    """A dictionary with one string attribute `s`, over a shell command."""
     quoted = command.replace("\\", "\\\\").replace("'", "\\'")
     engine.query(f"DROP DICTIONARY IF EXISTS {name}")
     engine.query(
@@ -233,15 +239,18 @@ def same_path():
 @finding
 def extra_key():
     """The source of a DIRECT dictionary answers a key that was not asked for."""
-    for function in ("dictGet('d', 's', toUInt64(5))", "dictHas('d', toUInt64(5))"):
-        with ClickHouse(timeout_seconds=30) as engine:
-            create(engine, "DIRECT()", awk('{ print $1, "a"; print $1 + 1, "b" }'), "TabSeparated", lifetime=None)
-            try:
-                print(f"{function} on DIRECT: {engine.query(f'SELECT {function}')[0].strip()}")
-            except EngineDied as death:
-                print(f"{function} on DIRECT: the engine died or hung, {death}")
+    exact, uninvited = awk('{ print $1, "a" }'), awk('{ print $1, "a"; print $1 + 1, "b" }')
+    for source, command in (("exact", exact), ("with a key more", uninvited)):
+        for function in ("dictGet('d', 's', toUInt64(5))", "dictHas('d', toUInt64(5))"):
+            with ClickHouse(timeout_seconds=30) as engine:
+                create(engine, "DIRECT()", command, "TabSeparated", lifetime=None)
+                try:
+                    outcome = engine.query(f"SELECT {function}")[0].strip()
+                except EngineDied as death:
+                    outcome = f"no answer, {death}"
+                print(f"DIRECT, source {source}: {function}: {outcome}")
     with ClickHouse() as engine:
-        create(engine, "CACHE(SIZE_IN_CELLS 1000)", awk('{ print $1, "a"; print $1 + 1, "b" }'), "TabSeparated")
+        create(engine, "CACHE(SIZE_IN_CELLS 1000)", uninvited, "TabSeparated")
         engine.query("SELECT dictGet('d', 's', toUInt64(5))")
         print(f"CACHE, one key asked: {system(engine, 'element_count')} resident")
 
@@ -261,7 +270,8 @@ def corruption():
             os.fsync(file.fileno())
         for attempt in (1, 2):
             try:
-                print(f"attempt {attempt}: {engine.query('SELECT dictGet(' + repr('d') + ', ' + repr('s') + ', toUInt64(0))')[0].strip()}")
+                answer = engine.query("SELECT dictGet('d', 's', toUInt64(0))")[0].strip()
+                print(f"attempt {attempt}: {answer}")
             except QueryFailed as error:
                 print(f"attempt {attempt}: the query fails, {code(error)}")
 

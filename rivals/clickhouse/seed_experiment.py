@@ -160,6 +160,7 @@ def main() -> None:
             except QueryFailed as failure:
                 print(f"{name}: {failure}", file=sys.stderr)
                 rows.append({"dictionary": name})
+            print(f"{name}: done", file=sys.stderr)
     print(table(rows), as_csv(rows), sep="\n\n", end="")
     if arguments.csv:
         arguments.csv.write_text(as_csv(rows))
