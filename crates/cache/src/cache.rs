@@ -94,7 +94,7 @@ impl Cache {
         let capacity = flash.capacity(&geometry);
         let flash = Flash { log, putting: Mutex::default(), reinsertion: flash.reinsertion };
         let shared = Arc::new(Self::shared(options, capacity, Some(flash)));
-        let deletions = shared.recover(recovered);
+        shared.recover(&recovered);
         let served = Arc::clone(&shared);
         let flusher = std::thread::Builder::new().name("granary-flush".into()).spawn(move || {
             if let Some(flash) = &served.flash {
@@ -103,7 +103,8 @@ impl Cache {
         });
         if let Some(flash) = &shared.flash {
             flash.log.reclaim_ahead(&*shared);
-            shared.delete_words(flash, deletions);
+            // What was lost is void for good: its older versions must not come back at a later start.
+            shared.delete_words(flash, recovered.lost.into_values().flatten().collect());
         }
         Cache { shared, flusher: Some(flusher.expect("a thread starts")) }
     }
@@ -131,11 +132,13 @@ impl Cache {
         let mut index_bytes = 0;
         for shard in 0..SHARDS {
             let shard = self.shared.lock(shard);
-            stats.entries += if self.shared.flash.is_some() { shard.table.len() } else { shard.memory.len() } as u64;
+            stats.entries +=
+                if self.shared.flash.is_some() { shard.table.len() } else { shard.memory.len() } as u64;
             stats.index_slots += shard.table.slots() as u64;
             stats.memory_entries += shard.memory.len() as u64;
             stats.memory_bytes += shard.memory.bytes_allocated() as u64;
-            index_bytes += shard.table.bytes_allocated() + shard.hints.bytes_allocated() + size_of::<Mutex<Shard>>();
+            index_bytes +=
+                shard.table.bytes_allocated() + shard.hints.bytes_allocated() + size_of::<Mutex<Shard>>();
         }
         stats.index_bytes = index_bytes as u64;
         if let Some(flash) = &self.shared.flash {

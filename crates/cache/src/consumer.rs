@@ -4,7 +4,7 @@ use crate::cache::{Flash, Shared};
 use crate::key::{KeyHash, WordKind, parse_word};
 use crate::limits::SHARDS;
 use crate::policy::{Fate, Reinsertion, fate};
-use crate::record::{Record, Records};
+use crate::record::{Record, Records, find_last};
 use crate::stats::add;
 use granary_log::{Consumer, Summary, block};
 use std::ops::Range;
@@ -54,7 +54,9 @@ impl Shared {
                 shard.table.contains(hash.below_shard(shard.table.hash_bits()), place)
             };
             let Some(recent) = recent else { continue };
-            if last_block == Some(place) || fate(flash.reinsertion, recent, kept_bytes, segment_bytes) == Fate::Drop {
+            if last_block == Some(place)
+                || fate(flash.reinsertion, recent, kept_bytes, segment_bytes) == Fate::Drop
+            {
                 continue;
             }
             // One read serves all entries of the block that are worth keeping.
@@ -71,11 +73,21 @@ impl Shared {
         }
         let Some(header) = block::check(&bytes, flash.log.instance(), place) else { return 0 };
         // A writer that waits for us (to give everything up) must not be waited for.
-        let Ok(_putting) = flash.putting.try_lock() else { return 0 };
+        let Ok(mut putting) = flash.putting.try_lock() else { return 0 };
         let mut writer = flash.log.writer();
+        if !putting.retry(&mut writer) {
+            return 0;
+        }
         let mut kept = 0;
-        for record in Records::new(block::payload(&bytes), header.count) {
+        let payload = block::payload(&bytes);
+        for record in Records::new(payload, header.count) {
             let Record::Entry(entry) = record else { continue };
+            // Of two entries of a key in one block, the last is the one that the index means.
+            if find_last(payload, header.count, entry.key)
+                .is_none_or(|last| !std::ptr::eq(last.key, entry.key))
+            {
+                continue;
+            }
             let hash = KeyHash::of(entry.key);
             let mut shard = self.shard(hash);
             let bits = hash.below_shard(shard.table.hash_bits());

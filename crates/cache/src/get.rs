@@ -76,13 +76,7 @@ impl Cache {
     /// call the cache. `now` is the Unix time in seconds.
     ///
     /// No lock is held over I/O. A block that cannot be read, or fails its check, is a miss.
-    pub fn get_many(
-        &self,
-        io: &mut Io,
-        keys: &[Key<'_>],
-        now: u32,
-        sink: impl FnMut(usize, Outcome<'_>),
-    ) {
+    pub fn get_many(&self, io: &mut Io, keys: &[Key<'_>], now: u32, sink: impl FnMut(usize, Outcome<'_>)) {
         assert!(u32::try_from(keys.len()).is_ok(), "a batch has fewer than 2^32 keys");
         let mut scratch = std::mem::take(&mut io.scratch);
         let counts = Counts::default();

@@ -22,8 +22,13 @@ pub struct Entry<'a> {
 /// What whoever appends keeps from one time to the next.
 #[derive(Default)]
 pub(crate) struct Putting {
-    /// Words of deletions that found no room in the log yet. They are in the journal.
+    /// Words of deletions that found no room in the log yet.
+    ///
+    /// Invariant, whenever the lock is free: either there are none, or no segment is open and the
+    /// journal has all of them for the segment that is opened next, which they will begin.
     pending: Vec<u64>,
+    /// The segment that the journal has them for.
+    journalled_for: u64,
 }
 
 impl Cache {
@@ -98,6 +103,7 @@ impl Shared {
             let inserted = table.insert(bits, block, same, age);
             add(&self.counters.evicted_index, u64::from(inserted.evicted.is_some()));
         }
+        putting.retry(&mut writer);
         self.bound_pending(flash, putting, writer);
     }
 
@@ -148,6 +154,8 @@ impl Shared {
     pub fn delete_words(&self, flash: &Flash, words: Vec<u64>) {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
         putting.pending = words;
+        putting.pending.sort_unstable();
+        putting.pending.dedup();
         let mut writer = flash.log.writer();
         putting.retry(&mut writer);
     }
@@ -186,8 +194,7 @@ impl Shared {
     pub fn stop(&self, flash: &Flash) -> io::Result<()> {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
         for _ in 0..flash.log.geometry().segments().min(1024) {
-            putting.retry(&mut flash.log.writer());
-            if putting.pending.is_empty() {
+            if putting.retry(&mut flash.log.writer()) {
                 return flash.log.stop();
             }
             flash.log.flush();
@@ -198,8 +205,8 @@ impl Shared {
 }
 
 impl Putting {
-    /// Appends the deletions that wait, as far as there is room.
-    fn retry(&mut self, writer: &mut Writer<'_>) {
+    /// Appends the deletions that wait, as far as there is room; `false`: some still wait.
+    pub fn retry(&mut self, writer: &mut Writer<'_>) -> bool {
         let mut sequence = 0;
         let mut words = Vec::new();
         while let Some(word) = self.pending.last() {
@@ -214,6 +221,12 @@ impl Putting {
             self.pending.pop();
         }
         writer.journal(sequence, &words);
+        let next = writer.next_sequence();
+        if !self.pending.is_empty() && self.journalled_for < next {
+            writer.journal(next, &self.pending);
+            self.journalled_for = next;
+        }
+        self.pending.is_empty()
     }
 }
 
@@ -231,4 +244,3 @@ fn is_other_key(flash: &Flash, hints: &crate::hints::Hints, key: Key<'_>, place:
         Location::Device { sequence } => hints.contains(key.hash(), place, sequence),
     }
 }
-

@@ -38,23 +38,18 @@ impl<'a> Summaries<'a> {
 
 impl Shared {
     /// Replays what the log found, oldest first: later entries replace earlier ones, deletions and
-    /// lost changes remove them. Returns the lost changes that mattered, to be deleted for good.
-    pub fn recover(&self, recovered: Recovered) -> Vec<u64> {
-        let Some(flash) = &self.flash else { return Vec::new() };
-        let summaries = Summaries::new(*flash.log.geometry(), &recovered.segments);
+    /// lost changes remove them.
+    pub fn recover(&self, recovered: &Recovered) {
+        let Some(flash) = &self.flash else { return };
+        let summaries = &Summaries::new(*flash.log.geometry(), &recovered.segments);
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(SHARDS);
         let per_thread = SHARDS.div_ceil(threads);
         std::thread::scope(|scope| {
-            let parts: Vec<_> = (0..SHARDS)
-                .step_by(per_thread)
-                .map(|first| {
-                    let shards = first..(first + per_thread).min(SHARDS);
-                    let (recovered, summaries) = (&recovered, &summaries);
-                    scope.spawn(move || self.recover_shards(shards, recovered, summaries))
-                })
-                .collect();
-            parts.into_iter().flat_map(|part| part.join().expect("recovery does not panic")).collect()
-        })
+            for first in (0..SHARDS).step_by(per_thread) {
+                let shards = first..(first + per_thread).min(SHARDS);
+                scope.spawn(move || self.recover_shards(shards, recovered, summaries));
+            }
+        });
     }
 
     fn recover_shards(
@@ -62,10 +57,9 @@ impl Shared {
         shards: std::ops::Range<usize>,
         recovered: &Recovered,
         summaries: &Summaries<'_>,
-    ) -> Vec<u64> {
+    ) {
         let blocks = summaries.geometry.blocks();
         let mut tables: Vec<_> = shards.clone().map(|shard| self.lock(shard)).collect();
-        let mut deletions = Vec::new();
         let mut lost = recovered.lost.iter().peekable();
         for segment in recovered.segments.iter().map(Some).chain([None]) {
             let until = segment.map_or(u64::MAX, |segment| segment.sequence);
@@ -74,9 +68,7 @@ impl Shared {
                     let hash = parse_word(*word).0;
                     let table = &mut tables[hash.shard() - shards.start].table;
                     let bits = hash.below_shard(table.hash_bits());
-                    if table.remove_where(bits, |place| summaries.holds(place, hash)) > 0 {
-                        deletions.push(*word);
-                    }
+                    table.remove_where(bits, |place| summaries.holds(place, hash));
                 }
             }
             for (place, word) in segment.iter().flat_map(|segment| segment.iter()) {
@@ -97,6 +89,5 @@ impl Shared {
                 }
             }
         }
-        deletions
     }
 }

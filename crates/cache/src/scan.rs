@@ -79,7 +79,14 @@ impl Shared {
         }
     }
 
-    fn scan_block(&self, flash: &Flash, place: u64, count: u16, bytes: &[u8], visit: &mut Visit<'_>) -> Scanned {
+    fn scan_block(
+        &self,
+        flash: &Flash,
+        place: u64,
+        count: u16,
+        bytes: &[u8],
+        visit: &mut Visit<'_>,
+    ) -> Scanned {
         let size = flash.log.geometry().block_size();
         let first = &block::payload(&bytes[..size]);
         if let Some(Record::Entry(entry)) = Records::new(first, count).next()

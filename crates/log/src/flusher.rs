@@ -151,8 +151,7 @@ impl Log {
             return;
         }
         let slots = self.geometry.slot(sequences.start)..self.geometry.slot(sequences.end - 1) + 1;
-        let reader =
-            self.slot_reader();
+        let reader = self.slot_reader();
         let found = read_slots(&reader, slots);
         for (sequence, summary) in sequences.zip(found) {
             let Some(old) = old(sequence) else { continue };

@@ -29,6 +29,9 @@ pub const TRANSFER_BYTES_MAX: u64 = 1 << 20;
 /// Buffers that one system call may gather (below the kernel's IOV_MAX of 1024).
 pub const TRANSFER_BUFFERS_MAX: usize = 512;
 
+/// How often recovery tries to erase the half-written blocks of a segment.
+pub const SCRUB_TRIES_MAX: u32 = 8;
+
 /// Reads in flight on one thread.
 pub const READ_DEPTH: usize = 64;
 

@@ -3,7 +3,7 @@
 use crate::device::{Device, FileDevice, OpenDeviceError};
 use crate::geometry::Geometry;
 use crate::journal::{self, Journal};
-use crate::limits::TRANSFER_BYTES_MAX;
+use crate::limits::{SCRUB_TRIES_MAX, TRANSFER_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
 use crate::log::{Counters, Log, Orders, Ring, WordsOf, WriterState};
 use crate::segment::WordRule;
 use crate::state::{Identity, Left, StateFile, new_instance};
@@ -82,10 +82,7 @@ impl Log {
     }
 
     /// As [`open`](Self::open), on a device at hand; `options.path` is not touched.
-    pub fn open_on(
-        device: Box<dyn Device>,
-        options: &Options,
-    ) -> Result<(Self, Recovered), OpenError> {
+    pub fn open_on(device: Box<dyn Device>, options: &Options) -> Result<(Self, Recovered), OpenError> {
         let Options { state_path, geometry, fingerprint, words_of, word_rule, .. } = options;
         let (geometry, fingerprint) = (*geometry, *fingerprint);
         let state_error = |source| OpenError::State { path: state_path.clone(), source };
@@ -93,7 +90,7 @@ impl Log {
             .map_err(state_error)?
             .map_err(|_| OpenError::InUse { path: options.path.clone() })?;
         let (left, instance, known_head) = state.read(&geometry, fingerprint);
-        let instance = if left == Left::Unknown { new_instance() } else { instance };
+        let mut instance = if left == Left::Unknown { new_instance() } else { instance };
         let mut recovered = Recovered::default();
         let mut head = 0;
         if left != Left::Unknown {
@@ -103,6 +100,10 @@ impl Log {
                 _ => Vec::new(),
             };
             (recovered, head) = recover(&reader, records, known_head);
+            if left == Left::Killed && reader.scrub(head).is_err() {
+                tracing::warn!("cannot remove what the last process left half written: starting empty");
+                (recovered, head, instance) = (Recovered::default(), 0, new_instance());
+            }
         }
         // What was lost stays in the journal until the consumer has appended it as deletions.
         let words = recovered.lost.values().flatten().copied().collect();
@@ -144,15 +145,17 @@ pub(crate) struct SlotReader<'a> {
 
 impl Log {
     pub(crate) fn slot_reader(&self) -> SlotReader<'_> {
-        SlotReader { geometry: &self.geometry, instance: self.instance(), device: &*self.device, words_of: self.words_of }
+        SlotReader {
+            geometry: &self.geometry,
+            instance: self.instance(),
+            device: &*self.device,
+            words_of: self.words_of,
+        }
     }
 }
 
 /// The summaries of the segments in `slots`; `None` where there is no whole and valid one.
-pub(crate) fn read_slots(
-    reader: &SlotReader<'_>,
-    slots: Range<u64>,
-) -> Vec<Option<Summary>> {
+pub(crate) fn read_slots(reader: &SlotReader<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
     let geometry = reader.geometry;
     if geometry.has_summary() {
         return slots.map(|slot| reader.read_summary(slot)).collect();
@@ -191,6 +194,44 @@ impl SlotReader<'_> {
         summary::parse(&bytes, trailer, geometry, self.instance, first_block)
     }
 
+    /// Sequence numbers after `head` are given out again, so no block may be left that carries one:
+    /// if the block that is written in its place got lost, it would pass for that.
+    fn scrub(&self, head: u64) -> io::Result<()> {
+        let geometry = self.geometry;
+        let queued = WRITE_QUEUE_BYTES_MAX / geometry.segment_bytes() + 2;
+        let size = geometry.block_size();
+        let per_read = (TRANSFER_BYTES_MAX as usize / size).min(geometry.blocks_per_segment() as usize);
+        let mut bytes = AlignedBuffer::zeroed(per_read * size);
+        let zeros = AlignedBuffer::zeroed(size);
+        for sequence in head + 1..=head + queued.min(geometry.segments()) {
+            let first = geometry.first_block(sequence);
+            let end = first + u64::from(geometry.blocks_per_segment());
+            let mut left = SCRUB_TRIES_MAX;
+            let mut start = first;
+            while start < end {
+                let part = &mut bytes[..((end - start) as usize).min(per_read) * size];
+                self.device.read_at(geometry.offset(start), part)?;
+                let mut found = false;
+                for (block, number) in part.chunks_exact(size).zip(start..) {
+                    if block::check(block, self.instance, number).is_some_and(|h| h.sequence > head) {
+                        found = true;
+                        self.device.write_at(geometry.offset(number), &[&zeros])?;
+                    }
+                }
+                if !found {
+                    start += per_read as u64;
+                    continue;
+                }
+                // Look again: this is no place to believe a write.
+                left -= 1;
+                if left == 0 {
+                    return Err(io::Error::other("blocks do not go away"));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// A segment without summary is there if all of its blocks are, with one sequence number.
     fn scan_blocks(&self, slot: u64, bytes: &[u8]) -> Option<Summary> {
         let first_block = slot * u64::from(self.geometry.blocks_per_segment());
@@ -210,11 +251,7 @@ impl SlotReader<'_> {
 }
 
 /// Chooses what may be served again. See docs/format.md, "Recovery".
-fn recover(
-    reader: &SlotReader<'_>,
-    records: Vec<journal::Record>,
-    known_head: u64,
-) -> (Recovered, u64) {
+fn recover(reader: &SlotReader<'_>, records: Vec<journal::Record>, known_head: u64) -> (Recovered, u64) {
     let geometry = reader.geometry;
     let mut found: BTreeMap<u64, Summary> = BTreeMap::new();
     let step = (TRANSFER_BYTES_MAX / geometry.segment_bytes()).max(1);

@@ -28,7 +28,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let wants = std::mem::take(&mut scratch.wants);
         let mut on_device: Vec<OnDevice> = Vec::new();
         let mut start = 0;
-        for same in wants.chunk_by(|a, b| geometry.slot_of_block(a.place) == geometry.slot_of_block(b.place)) {
+        for same in wants.chunk_by(|a, b| geometry.slot_of_block(a.place) == geometry.slot_of_block(b.place))
+        {
             let range = start..start + same.len();
             start = range.end;
             match flash.log.locate(same[0].place) {

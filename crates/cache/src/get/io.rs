@@ -89,10 +89,7 @@ impl Io {
         let step = Self::extent_bytes_max(size) / size;
         let extents: Vec<Extent> = (0..blocks)
             .step_by(step)
-            .map(|i| Extent {
-                offset: geometry.offset(place + i as u64),
-                len: (blocks - i).min(step) * size,
-            })
+            .map(|i| Extent { offset: geometry.offset(place + i as u64), len: (blocks - i).min(step) * size })
             .collect();
         record.resize(blocks * payload, 0);
         let instance = flash.log.instance();

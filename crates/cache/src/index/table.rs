@@ -88,7 +88,9 @@ impl Table {
 
     fn pack(&self, slot: Slot) -> u64 {
         let bits = self.shape.place_bits;
-        slot.tag << (bits + 2) | u64::from(slot.other) << (bits + 1) | u64::from(slot.recent) << bits
+        slot.tag << (bits + 2)
+            | u64::from(slot.other) << (bits + 1)
+            | u64::from(slot.recent) << bits
             | (slot.place + 1)
     }
 
