@@ -60,7 +60,10 @@ impl FlashOptions {
     }
 
     pub(crate) fn capacity(&self, geometry: &Geometry) -> Capacity {
-        Capacity::new(geometry.file_bytes(), geometry.blocks(), self.max_stored_keys)
+        // No entry begins in the last block of a segment with a summary: that is a bit saved where
+        // the number of blocks is a power of two.
+        let places = geometry.blocks() - u64::from(geometry.has_summary());
+        Capacity::new(geometry.file_bytes(), places, self.max_stored_keys)
     }
 
     /// The files that a cache with these options makes.

@@ -128,9 +128,15 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record<'_>> {
         return None;
     }
     let expires_at = u32::from_le_bytes(bytes.get(1..5)?.try_into().ok()?);
-    let mut at = 5;
-    let key_len = varint(bytes, &mut at)?;
-    let value_len = varint(bytes, &mut at)?;
+    let (at, key_len, value_len) = match bytes.get(5..7)? {
+        [key_len @ 0..0x80, value_len @ 0..0x80] => (7, usize::from(*key_len), usize::from(*value_len)),
+        _ => {
+            let mut at = 5;
+            let key_len = varint(bytes, &mut at)?;
+            let value_len = varint(bytes, &mut at)?;
+            (at, key_len, value_len)
+        }
+    };
     let key = bytes.get(at..at.checked_add(key_len)?)?;
     let negative = flags & KIND_MASK == KIND_NEGATIVE;
     Some(Record::Entry(EntryRecord { negative, expires_at, key, value_at: at + key_len, value_len, bytes }))
@@ -167,15 +173,72 @@ impl<'a> Iterator for Records<'a> {
 /// The newest entry of `key` in a block: the last one, for a key may be written twice into it.
 #[inline]
 pub(crate) fn find_last<'a>(payload: &'a [u8], count: u16, key: &[u8]) -> Option<EntryRecord<'a>> {
+    let print = print_of(key);
     let mut found = None;
     for record in Records::new(payload, count) {
         if let Record::Entry(entry) = record
+            && print_of(entry.key) == print
             && entry.key == key
         {
             found = Some(entry);
         }
     }
     found
+}
+
+/// A few bits of a key that are cheap to compare: its length, its first and its last bytes.
+#[inline]
+fn print_of(key: &[u8]) -> u32 {
+    let ends = match (key.first_chunk::<4>(), key.last_chunk::<4>()) {
+        (Some(first), Some(last)) => u32::from_le_bytes(*first) ^ u32::from_le_bytes(*last).rotate_left(16),
+        _ => key.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte)),
+    };
+    ends ^ (key.len() as u32) << 24
+}
+
+/// Where the entries of a block begin, for looking several keys up in it.
+#[derive(Default)]
+pub(crate) struct Directory {
+    prints: Vec<u32>,
+    starts: Vec<u32>,
+}
+
+impl Directory {
+    /// Replaces what it knew by the entries of this block.
+    pub fn fill(&mut self, payload: &[u8], count: u16) {
+        self.prints.clear();
+        self.starts.clear();
+        for record in Records::new(payload, count) {
+            if let Record::Entry(entry) = record {
+                self.prints.push(print_of(entry.key));
+                self.starts.push((payload.len() - entry.bytes.len()) as u32);
+            }
+        }
+    }
+
+    /// As [`find_last`], in the block it was filled from.
+    pub fn find<'a>(&self, payload: &'a [u8], key: &[u8]) -> Option<EntryRecord<'a>> {
+        const STEP: usize = 16;
+        let print = print_of(key);
+        let mut end = self.prints.len();
+        while end > 0 {
+            let start = end.saturating_sub(STEP);
+            // Without an early exit the compiler compares many at a time.
+            let any = self.prints[start..end].iter().fold(false, |any, other| any | (*other == print));
+            if any {
+                let hits = (start..end).rev().filter(|i| self.prints[*i] == print);
+                for at in hits.map(|i| self.starts[i] as usize) {
+                    if let Some(Record::Entry(entry)) = parse(&payload[at..])
+                        && entry.key == key
+                    {
+                        return Some(entry);
+                    }
+                }
+            }
+            end = start;
+        }
+        None
+    }
 }
 
 /// The words of the records that begin in a block, as the log asks for them.

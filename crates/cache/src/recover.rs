@@ -60,6 +60,17 @@ impl Shared {
     ) {
         let blocks = summaries.geometry.blocks();
         let mut tables: Vec<_> = shards.clone().map(|shard| self.lock(shard)).collect();
+        let mut entries = vec![0; shards.len()];
+        for word in recovered.segments.iter().flat_map(|segment| &segment.words) {
+            if let Some(count) =
+                parse_word(*word).0.shard().checked_sub(shards.start).and_then(|i| entries.get_mut(i))
+            {
+                *count += 1;
+            }
+        }
+        for (shard, entries) in tables.iter_mut().zip(&entries) {
+            shard.table.resize_for(*entries);
+        }
         let mut lost = recovered.lost.iter().peekable();
         for segment in recovered.segments.iter().map(Some).chain([None]) {
             let until = segment.map_or(u64::MAX, |segment| segment.sequence);
@@ -87,6 +98,13 @@ impl Shared {
                         table.remove_where(bits, same);
                     }
                 }
+            }
+        }
+        for (shard, entries) in tables.iter_mut().zip(&entries) {
+            // Keys that were written several times were counted several times.
+            if shard.table.len() * 20 < entries * 19 {
+                let live = shard.table.len();
+                shard.table.resize_for(live);
             }
         }
     }

@@ -4,7 +4,7 @@ use super::io::{Io, Scratch};
 use super::{Lookup, Outcome, Tier, Tried, Want};
 use crate::cache::Flash;
 use crate::policy::{Promotion, promotion};
-use crate::record::{EntryRecord, Record, Records};
+use crate::record::{Directory, EntryRecord, Record, find_last};
 use crate::stats::add;
 use granary_log::{Extent, Location, Segment, block};
 use std::ops::Range;
@@ -45,32 +45,33 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let geometry = flash.log.geometry();
         let (size, payload) = (geometry.block_size(), geometry.payload_size());
         let segment = segment.read();
+        let Scratch { tried, resolved, record, directory, .. } = scratch;
         for same in wants.chunk_by(|a, b| a.place == b.place) {
             let Some((count, bytes)) = segment.block(same[0].place) else {
-                scratch.tried.extend(same.iter().map(|w| Tried { key: w.key, place: w.place, sequence: 0 }));
+                tried.extend(same.iter().map(|w| Tried { key: w.key, place: w.place, sequence: 0 }));
                 continue;
             };
-            let entries = Entries::new(&block::payload(bytes)[..payload], count, same.len());
+            let block = Block::new(&block::payload(bytes)[..payload], count, same.len(), directory);
             for want in same {
                 // What a block in RAM does not hold, it may hold a moment later: no hint.
-                let tried = Tried { key: want.key, place: want.place, sequence: 0 };
-                let Some(entry) = entries.find(self.keys[want.key as usize].bytes()) else {
-                    scratch.tried.push(tried);
+                let untrue = Tried { key: want.key, place: want.place, sequence: 0 };
+                let Some(entry) = block.find(self.keys[want.key as usize].bytes()) else {
+                    tried.push(untrue);
                     continue;
                 };
-                if scratch.resolved[want.key as usize] {
+                if resolved[want.key as usize] {
                     continue;
                 }
-                scratch.resolved[want.key as usize] = true;
+                resolved[want.key as usize] = true;
                 if entry.is_whole() {
                     self.deliver(want.key, Tier::Buffer, entry.value(), entry.expires_at);
                 } else {
-                    scratch.record.clear();
+                    record.clear();
                     let payloads = bytes.chunks_exact(size).map(block::payload);
                     for part in payloads.take(entry.len().div_ceil(payload)) {
-                        scratch.record.extend_from_slice(part);
+                        record.extend_from_slice(part);
                     }
-                    self.deliver_record(want.key, Tier::Buffer, &scratch.record);
+                    self.deliver_record(want.key, Tier::Buffer, record);
                 }
             }
         }
@@ -152,19 +153,20 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         scratch: &mut Scratch,
         long: &mut Vec<Long>,
     ) {
-        let entries = Entries::new(payload, count, wants.len());
+        let Scratch { tried, resolved, directory, .. } = scratch;
+        let block = Block::new(payload, count, wants.len(), directory);
         for want in wants {
             let key = self.keys[want.key as usize];
-            let Some(entry) = entries.find(key.bytes()) else {
+            let Some(entry) = block.find(key.bytes()) else {
                 add(&self.shared.counters.false_finds, 1);
-                scratch.tried.push(Tried { key: want.key, place: want.place, sequence });
+                tried.push(Tried { key: want.key, place: want.place, sequence });
                 continue;
             };
             if !entry.is_whole() {
                 long.push(Long { want: *want, sequence });
                 continue;
             }
-            if std::mem::replace(&mut scratch.resolved[want.key as usize], true) {
+            if std::mem::replace(&mut resolved[want.key as usize], true) {
                 continue;
             }
             self.deliver(want.key, Tier::Flash, entry.value(), entry.expires_at);
@@ -213,30 +215,27 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     }
 }
 
-/// The entries of one block: parsed once where several keys are looked for in it.
-enum Entries<'a> {
-    Unparsed { payload: &'a [u8], count: u16 },
-    Parsed(Vec<EntryRecord<'a>>),
+/// One checked block and a way to find keys in it.
+struct Block<'a> {
+    payload: &'a [u8],
+    count: u16,
+    /// Where several keys are looked for, its records are parsed once.
+    directory: Option<&'a Directory>,
 }
 
-impl<'a> Entries<'a> {
-    fn new(payload: &'a [u8], count: u16, keys: usize) -> Self {
+impl<'a> Block<'a> {
+    fn new(payload: &'a [u8], count: u16, keys: usize, directory: &'a mut Directory) -> Self {
         if keys == 1 {
-            return Self::Unparsed { payload, count };
+            return Self { payload, count, directory: None };
         }
-        let mut entries = Vec::with_capacity(usize::from(count));
-        entries.extend(Records::new(payload, count).filter_map(|record| match record {
-            Record::Entry(entry) => Some(entry),
-            Record::Deletion(_) => None,
-        }));
-        Self::Parsed(entries)
+        directory.fill(payload, count);
+        Self { payload, count, directory: Some(directory) }
     }
 
-    /// The newest entry of the key: the last one.
     fn find(&self, key: &[u8]) -> Option<EntryRecord<'a>> {
-        match self {
-            Self::Unparsed { payload, count } => crate::record::find_last(payload, *count, key),
-            Self::Parsed(entries) => entries.iter().rev().find(|entry| entry.key == key).copied(),
+        match self.directory {
+            None => find_last(self.payload, self.count, key),
+            Some(directory) => directory.find(self.payload, key),
         }
     }
 }

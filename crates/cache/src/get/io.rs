@@ -2,7 +2,7 @@
 
 use super::{Tried, Want, blocks_spanned};
 use crate::cache::Flash;
-use crate::record::{Record, parse};
+use crate::record::{Directory, Record, parse};
 use granary_log::{Engine, Extent, block};
 
 /// The state of one reading thread. A ring with its buffers, and room to plan in; a lookup
@@ -22,6 +22,7 @@ pub(super) struct Scratch {
     pub resolved: Vec<bool>,
     pub extents: Vec<Extent>,
     pub record: Vec<u8>,
+    pub directory: Directory,
 }
 
 impl Io {

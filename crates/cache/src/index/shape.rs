@@ -7,8 +7,8 @@ const BUCKET_BITS: u32 = BUCKET_BYTES as u32 * 8;
 /// What the tables of a cache are made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Capacity {
-    /// Blocks of the file: places are `0..blocks`.
-    pub blocks: u64,
+    /// Places are `0..places`.
+    pub places: u64,
     /// Most entries of one table.
     pub entries: u64,
     /// Bits of the hash that a slot and its bucket keep between them.
@@ -16,13 +16,13 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// For a file of `file_bytes` in `blocks` blocks and at most `entries` entries, over all shards.
-    pub fn new(file_bytes: u64, blocks: u64, entries: Option<u64>) -> Self {
+    /// For a file of `file_bytes` with `places` places and at most `entries` entries, over all shards.
+    pub fn new(file_bytes: u64, places: u64, entries: Option<u64>) -> Self {
         let expected = (file_bytes / ENTRY_BYTES_EXPECTED_MIN).min(entries.unwrap_or(u64::MAX));
         let per_shard = expected.div_ceil(SHARDS as u64);
         let buckets = (per_shard / 16).max(1);
-        let hash_bits = (buckets.ilog2() + 1 + TAG_BITS_MIN).min(HASH_BITS - SHARDS.ilog2());
-        Self { blocks, entries: entries.map_or(u64::MAX, |n| n.div_ceil(SHARDS as u64)), hash_bits }
+        let hash_bits = (buckets.next_power_of_two().ilog2() + TAG_BITS_MIN).min(HASH_BITS - SHARDS.ilog2());
+        Self { places, entries: entries.map_or(u64::MAX, |n| n.div_ceil(SHARDS as u64)), hash_bits }
     }
 }
 
@@ -44,7 +44,7 @@ impl Shape {
     pub fn new(capacity: &Capacity, buckets: usize) -> Self {
         let stride = (1u64 << capacity.hash_bits).div_ceil(buckets as u64).max(1);
         let tag_bits = u64::BITS - (stride - 1).leading_zeros();
-        let place_bits = u64::BITS - capacity.blocks.leading_zeros();
+        let place_bits = u64::BITS - capacity.places.leading_zeros();
         let slot_bits = tag_bits + 2 + place_bits;
         assert!(slot_bits <= 57, "a slot is read with one unaligned 64-bit load");
         Self { buckets, stride, place_bits, slot_bits, slots: (BUCKET_BITS / slot_bits) as usize }

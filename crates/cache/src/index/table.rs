@@ -8,7 +8,7 @@ use crate::limits::{BUCKET_BYTES, GROWTH_DIVISOR};
 /// Invariants, checked by `validate`:
 /// 1. `len` is the number of slots that are not zero.
 /// 2. Every slot lies in the home bucket of its hash or, with its "other" bit set, in the other one.
-/// 3. Every place is below the number of blocks.
+/// 3. Every place is below the number of places.
 pub(crate) struct Table {
     capacity: Capacity,
     shape: Shape,
@@ -23,6 +23,18 @@ pub(crate) struct Inserted {
     pub replaced: usize,
     /// An entry that left because there was no room.
     pub evicted: Option<u64>,
+}
+
+/// Bit masks over the slots of a bucket.
+#[derive(Clone, Copy)]
+struct Scan {
+    free: u64,
+    matching: u64,
+}
+
+/// Whether the other bucket has more free slots than the home bucket; `None`: neither has any.
+fn roomier([home, other]: [u64; 2]) -> Option<bool> {
+    (home | other != 0).then(|| other.count_ones() > home.count_ones())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -203,73 +215,87 @@ impl Table {
         &mut self,
         hash: u64,
         place: u64,
-        same: impl FnMut(u64) -> bool,
+        mut same: impl FnMut(u64) -> bool,
         age: impl Fn(u64) -> u64,
     ) -> Inserted {
-        let replaced = self.remove_where(hash, same);
-        let mut evicted = None;
+        let mut inserted = Inserted::default();
+        let targets = self.targets(hash);
+        let scans = targets.map(|(bucket, top)| self.scan(bucket, top));
+        if scans[0].matching | scans[1].matching != 0 {
+            inserted.replaced = self.remove_where(hash, &mut same);
+        } else if (self.len as u64) < self.capacity.entries
+            && let Some(other) = roomier(scans.map(|scan| scan.free))
+        {
+            let slot = scans[usize::from(other)].free.trailing_zeros() as usize;
+            let tag = targets[0].1 >> 1;
+            self.fill(targets[usize::from(other)].0, slot, Slot { tag, other, recent: false, place });
+            return inserted;
+        }
         if self.len as u64 >= self.capacity.entries {
-            evicted = self.evict(hash, &age);
+            inserted.evicted = self.evict(hash, &age);
         }
         while !self.try_insert(hash, place, false) {
             if (self.slots() as u64) < self.capacity.entries.saturating_mul(2) {
-                self.grow();
+                self.resize(self.shape.buckets + (self.shape.buckets / GROWTH_DIVISOR).max(1));
             } else {
-                evicted = self.evict(hash, &age);
+                inserted.evicted = self.evict(hash, &age);
             }
         }
-        Inserted { replaced, evicted }
+        inserted
     }
 
+    fn fill(&mut self, bucket: usize, slot: usize, value: Slot) {
+        let value = self.pack(value);
+        self.store(bucket, slot, value);
+        self.len += 1;
+    }
+
+    /// Which slots of a bucket are free, and which begin with `top`.
+    #[inline]
+    fn scan(&self, bucket: usize, top: u64) -> Scan {
+        let shift = self.shape.place_bits + 1;
+        let mut scan = Scan { free: 0, matching: 0 };
+        for slot in 0..self.shape.slots {
+            let value = self.load(bucket, slot);
+            let free = value == 0;
+            scan.free |= u64::from(free) << slot;
+            scan.matching |= u64::from(value >> shift == top && !free) << slot;
+        }
+        scan
+    }
+
+    fn free(&self, bucket: usize) -> u64 {
+        self.scan(bucket, u64::MAX).free
+    }
+
+    /// Inserts where there is room or where moving one entry makes some.
     fn try_insert(&mut self, hash: u64, place: u64, recent: bool) -> bool {
         let tag = self.shape.home(hash).1;
-        let targets = self.targets(hash).map(|(bucket, _)| bucket);
-        let free = targets.map(|bucket| self.free_slot(bucket));
-        let other = match free {
-            [Some((_, home)), Some((_, other))] => other > home,
-            [Some(_), None] => false,
-            [None, Some(_)] => true,
-            [None, None] => match targets.iter().position(|bucket| self.make_room(*bucket)) {
-                Some(i) => i == 1,
-                None => return false,
-            },
-        };
-        let bucket = targets[usize::from(other)];
-        let (slot, _) = self.free_slot(bucket).expect("room was found or made");
-        self.store(bucket, slot, self.pack(Slot { tag, other, recent, place }));
-        self.len += 1;
+        let buckets = self.targets(hash).map(|(bucket, _)| bucket);
+        let other = roomier(buckets.map(|bucket| self.free(bucket)));
+        let other =
+            other.or_else(|| buckets.iter().position(|b| self.make_room(*b).is_some()).map(|i| i == 1));
+        let Some(other) = other else { return false };
+        let bucket = buckets[usize::from(other)];
+        let slot = self.free(bucket).trailing_zeros() as usize;
+        self.fill(bucket, slot, Slot { tag, other, recent, place });
         true
     }
 
-    /// First empty slot of a bucket, and how many it has.
-    fn free_slot(&self, bucket: usize) -> Option<(usize, usize)> {
-        let mut first = None;
-        let mut free = 0;
-        for slot in (0..self.shape.slots).rev() {
-            if self.load(bucket, slot) == 0 {
-                first = Some(slot);
-                free += 1;
-            }
-        }
-        first.map(|slot| (slot, free))
-    }
-
-    /// Moves one entry of a full bucket to its other bucket.
-    fn make_room(&mut self, bucket: usize) -> bool {
+    /// Moves one entry of a full bucket to its other bucket; says which.
+    fn make_room(&mut self, bucket: usize) -> Option<usize> {
         for slot in 0..self.shape.slots {
             let moved = self.parse(self.load(bucket, slot));
             let target = self.shape.other(bucket, moved.tag);
-            if target == bucket {
-                continue;
-            }
-            if let Some((free, _)) = self.free_slot(target) {
+            let free = if target == bucket { 0 } else { self.free(target) };
+            if free != 0 {
                 let value = self.pack(Slot { other: !moved.other, ..moved });
-                self.store(target, free, value);
+                self.store(target, free.trailing_zeros() as usize, value);
                 self.store(bucket, slot, 0);
-                return true;
+                return Some(target);
             }
         }
-        false
+        None
     }
 
     /// Takes out the oldest entry of the hash's two buckets or, where both are empty, of the next that is not.
@@ -302,19 +328,51 @@ impl Table {
         }
     }
 
-    fn grow(&mut self) {
-        let mut buckets = self.shape.buckets + (self.shape.buckets / GROWTH_DIVISOR).max(1);
+    /// Makes room for about `entries` entries, or gives up what they do not need.
+    pub fn resize_for(&mut self, entries: usize) {
+        let mut buckets = 1;
+        for _ in 0..4 {
+            // A smaller table has longer tags, hence fewer slots: settle on both.
+            let slots = Shape::new(&self.capacity, buckets).slots;
+            buckets = (entries * 100 / 95).div_ceil(slots).max(1);
+        }
+        self.resize(buckets);
+    }
+
+    /// Deals all entries out again over so many buckets, or a few more if they do not fit.
+    fn resize(&mut self, mut buckets: usize) {
         loop {
             let shape = Shape::new(&self.capacity, buckets);
-            let mut larger = Self { capacity: self.capacity, shape, bytes: vec![0; shape.bytes()], len: 0 };
+            let mut resized = Self { capacity: self.capacity, shape, bytes: vec![0; shape.bytes()], len: 0 };
+            // How many slots of each bucket are taken: the first ones.
+            let mut taken = vec![0u8; buckets];
             let mut all = true;
-            self.for_each(|hash, slot| all &= all && larger.try_insert(hash, slot.place, slot.recent));
+            self.for_each(|hash, slot| all = all && resized.deal(hash, slot, &mut taken));
             if all {
-                *self = larger;
+                *self = resized;
                 return;
             }
-            buckets += 1;
+            buckets += (buckets / 64).max(1);
         }
+    }
+
+    fn deal(&mut self, hash: u64, slot: Slot, taken: &mut [u8]) -> bool {
+        let (home, tag) = self.shape.home(hash);
+        let buckets = [home, self.shape.other(home, tag)];
+        let other = taken[buckets[1]] < taken[home];
+        let bucket = buckets[usize::from(other)];
+        if usize::from(taken[bucket]) < self.shape.slots {
+            self.fill(bucket, usize::from(taken[bucket]), Slot { tag, other, ..slot });
+            taken[bucket] += 1;
+            return true;
+        }
+        let Some((i, target)) = (0..2).find_map(|i| Some((i, self.make_room(buckets[i])?))) else {
+            return false;
+        };
+        let free = self.free(buckets[i]).trailing_zeros() as usize;
+        self.fill(buckets[i], free, Slot { tag, other: i == 1, ..slot });
+        taken[target] += 1;
+        true
     }
 
     /// Derives everything anew and compares.
@@ -323,7 +381,7 @@ impl Table {
         self.for_each(|hash, slot| {
             len += 1;
             assert!(hash < 1 << self.capacity.hash_bits, "invariant 2: hash {hash:#x}");
-            assert!(slot.place < self.capacity.blocks, "invariant 3: place {}", slot.place);
+            assert!(slot.place < self.capacity.places, "invariant 3: place {}", slot.place);
             assert!(self.contains(hash, slot.place).is_some(), "invariant 2: hash {hash:#x}");
         });
         assert_eq!(len, self.len, "invariant 1");
