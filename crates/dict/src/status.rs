@@ -51,6 +51,8 @@ pub struct Status {
     pub flash_bytes_read: u64,
     /// Bytes written to flash.
     pub flash_bytes_written: u64,
+    /// Entries that the index had no room for.
+    pub index_evictions: u64,
     /// Entries that the device was too slow for, or that were too long.
     pub flash_entries_dropped: u64,
     /// Requests to the source.
@@ -141,6 +143,7 @@ impl Status {
             flash_block_reads: cache.block_reads,
             flash_bytes_read: cache.bytes_read,
             flash_bytes_written: cache.bytes_written,
+            index_evictions: cache.evicted_index,
             flash_entries_dropped: cache.puts_dropped + cache.puts_too_large,
             source_requests: counters.source_requests.get(),
             source_keys: counters.source_keys.get(),

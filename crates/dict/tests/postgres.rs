@@ -47,7 +47,7 @@ fn postgres() {
 }
 
 fn every_type(server: &Server) {
-    let columns = "id UInt64, name String DEFAULT 'nobody', score Float64, born Date, seen DateTime, \
+    let columns = "id UInt64, name String DEFAULT 'nobody', score Float64, born Date, seen DateTime('America/New_York'), \
          balance Nullable(Decimal(12, 3)), ok UInt8, flag Bool, u UUID, \
          \"Odd \"\"name\" String, upper String EXPRESSION upper(name)";
     let columns = columns.replace("flag Bool", "flag Bool EXPRESSION ok");

@@ -143,13 +143,14 @@ fn type_name(data_type: &Type) -> String {
     format!("{}.{}", sql::quote(data_type.schema()), sql::quote(data_type.name()))
 }
 
-/// A column's text in ClickHouse's form.
+/// A column's text in ClickHouse's form; moments as Unix seconds, which no time zone changes (a `timestamp`
+/// without one is taken for UTC).
 fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
     match (theirs, ours.inner()) {
         (&Type::BOOL, DataType::String | DataType::Bool) => format!("{expression}::text"),
         (&Type::BOOL, _) => format!("{expression}::int::text"),
         (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::DateTime { .. }) => {
-            format!("to_char({expression}, 'YYYY-MM-DD HH24:MI:SS')")
+            format!("floor(extract(epoch FROM {expression}))::bigint::text")
         }
         (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::Date | DataType::Date32) => {
             format!("to_char({expression}, 'YYYY-MM-DD')")

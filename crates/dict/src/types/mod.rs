@@ -4,6 +4,7 @@ mod calendar;
 mod parse;
 mod print;
 mod text;
+mod zone;
 
 pub(crate) use calendar::datetime_to_text;
 pub(crate) use print::print_fixed;

@@ -1,6 +1,6 @@
 //! Type names as DDL writes them.
 
-use super::DataType;
+use super::{DataType, zone};
 use crate::error::{Code, DictError};
 
 const ALLOWED: &str = "UInt8, UInt16, UInt32, UInt64, Int8, Int16, Int32, Int64, Float32, Float64, String, \
@@ -55,17 +55,14 @@ fn unknown(text: &str) -> DictError {
     )
 }
 
-/// A quoted name of the IANA database's alphabet; whether it exists is for whoever shows times.
 fn time_zone(text: &str, argument: &str) -> Result<String, DictError> {
-    let name = argument.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
-    match name {
-        Some(name)
-            if !name.is_empty()
-                && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"/_+-:".contains(&b)) =>
-        {
-            Ok(name.to_string())
-        }
-        _ => Err(unknown(text)),
+    match argument.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) {
+        Some(name) if zone::exists(name) => Ok(name.to_string()),
+        Some(name) => Err(DictError::new(
+            Code::BadArguments,
+            format!("{text}: there is no time zone {name} in the IANA database"),
+        )),
+        None => Err(unknown(text)),
     }
 }
 
@@ -129,7 +126,6 @@ mod tests {
             "Decimal(39, 1)",
             "Decimal(3, 4)",
             "DateTime(UTC)",
-            "DateTime('a''b')",
             "String(3)",
             "uint8",
             "",
@@ -140,5 +136,6 @@ mod tests {
             assert_eq!(error.code(), 50, "{text}");
             assert!(error.message().contains("allowed are UInt8"), "{text}");
         }
+        assert_eq!(parse("DateTime('Mars/Olympus')").unwrap_err().code(), 36);
     }
 }

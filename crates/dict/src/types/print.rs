@@ -1,7 +1,7 @@
 //! Fixed-width values as ClickHouse prints them.
 
-use super::DataType;
-use super::calendar::{date_to_text, datetime_to_text};
+use super::calendar::date_to_text;
+use super::{DataType, zone};
 use std::fmt::Write;
 
 /// Appends the text of a value whose bytes are `raw` (of the type's width, little-endian).
@@ -20,7 +20,7 @@ pub(crate) fn print_fixed(data_type: &DataType, raw: &[u8], out: &mut String) {
             write_float(out, f64::from_bits(unsigned(raw) as u64), |out, value| write!(out, "{value}"))
         }
         DataType::Date | DataType::Date32 => out.write_str(&date_to_text(signed(raw) as i64)),
-        DataType::DateTime { .. } => out.write_str(&datetime_to_text(signed(raw) as i64)),
+        DataType::DateTime { tz } => out.write_str(&zone::to_text(signed(raw) as i64, tz.as_deref())),
         DataType::Bool => out.write_str(if raw[0] == 0 { "false" } else { "true" }),
         DataType::Uuid => raw.iter().enumerate().try_for_each(|(i, byte)| {
             let dash = if [4, 6, 8, 10].contains(&i) { "-" } else { "" };
@@ -84,6 +84,7 @@ mod tests {
             ("Date", "2149-06-06"),
             ("Date32", "1900-01-01"),
             ("DateTime", "2106-02-07 06:28:15"),
+            ("DateTime('Europe/Moscow')", "2024-02-29 12:00:00"),
             ("Bool", "true"),
             ("UUID", "00112233-4455-6677-8899-aabbccddeeff"),
             ("Decimal(38, 5)", "-123456789012345678901234567890123.00001"),

@@ -1,7 +1,7 @@
 //! ClickHouse's text forms of values, as in TabSeparated, DEFAULT and `null_value`.
 
-use super::calendar::{date_from_text, datetime_from_text};
-use super::{DataType, Shape};
+use super::calendar::date_from_text;
+use super::{DataType, Shape, zone};
 use crate::error::DictError;
 
 /// A fixed-width value, little-endian, in the low bytes.
@@ -39,10 +39,10 @@ fn parse(data_type: &DataType, text: &str) -> Option<Fixed> {
         },
         DataType::Date => date_from_text(text).and_then(|days| in_range(days, 0, u16::MAX.into())),
         DataType::Date32 => date_from_text(text).and_then(|days| in_range(days, -25_567, 120_529)),
-        DataType::DateTime { .. } => {
+        DataType::DateTime { tz } => {
             let seconds = match text.parse::<u32>() {
                 Ok(seconds) => i64::from(seconds),
-                Err(_) => datetime_from_text(text)?,
+                Err(_) => zone::from_text(text, tz.as_deref())?,
             };
             (0..=i64::from(u32::MAX)).contains(&seconds).then(|| pad(&seconds.to_le_bytes()))
         }

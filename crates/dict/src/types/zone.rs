@@ -1,0 +1,51 @@
+//! Local times: DateTime('zone') is read and shown in its zone.
+
+use super::calendar::{datetime_from_text, datetime_to_text};
+use chrono::{DateTime, Offset, TimeZone};
+use chrono_tz::Tz;
+
+/// Whether the IANA database has such a zone.
+pub(super) fn exists(zone: &str) -> bool {
+    zone.parse::<Tz>().is_ok()
+}
+
+/// Unix seconds of a local time. Of a time that comes twice, the first; of one that is skipped, none.
+pub(super) fn from_text(text: &str, zone: Option<&str>) -> Option<i64> {
+    let local = datetime_from_text(text)?;
+    match zone {
+        Some(zone) if !text.ends_with('Z') => {
+            let naive = DateTime::from_timestamp(local, 0)?.naive_utc();
+            zone.parse::<Tz>().ok()?.from_local_datetime(&naive).earliest().map(|time| time.timestamp())
+        }
+        _ => Some(local),
+    }
+}
+
+/// `2024-02-29 12:34:56` in the zone.
+pub(super) fn to_text(seconds: i64, zone: Option<&str>) -> String {
+    let offset = zone.and_then(|zone| {
+        let utc = DateTime::from_timestamp(seconds, 0)?.naive_utc();
+        Some(zone.parse::<Tz>().ok()?.offset_from_utc_datetime(&utc).fix().local_minus_utc())
+    });
+    datetime_to_text(seconds + i64::from(offset.unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_times_go_there_and_back() {
+        let moscow = Some("Europe/Moscow");
+        assert_eq!(from_text("2024-02-29 12:00:00", moscow), Some(1_709_197_200));
+        assert_eq!(to_text(1_709_197_200, moscow), "2024-02-29 12:00:00");
+        assert_eq!(from_text("2024-02-29T12:00:00Z", moscow), Some(1_709_208_000));
+        assert_eq!(from_text("2024-02-29 12:00:00", None), Some(1_709_208_000));
+        // Summer and winter time, an hour skipped and an hour that comes twice.
+        let berlin = Some("Europe/Berlin");
+        assert_eq!(to_text(from_text("2024-07-01 08:00:00", berlin).unwrap(), berlin), "2024-07-01 08:00:00");
+        assert_eq!(from_text("2024-03-31 02:30:00", berlin), None);
+        assert_eq!(from_text("2024-10-27 02:30:00", berlin), Some(1_729_989_000));
+        assert!(exists("Asia/Istanbul") && !exists("Mars/Olympus"));
+    }
+}
