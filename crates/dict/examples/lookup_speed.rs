@@ -1,4 +1,6 @@
-//! What a lookup costs above the cache itself: `cargo run --release -p granary-dict --example lookup_speed`.
+//! What a lookup costs above the cache itself: `cargo run --release -p granary-dict --example lookup_speed`,
+//! with another LAYOUT as its argument if wanted, such as
+//! `"SSD_CACHE(PATH 'c' FILE_SIZE 1073741824 WRITE_BUFFER_SIZE 1048576)"`.
 //! Prints nanoseconds a key for batches of hits, through the dictionary and from the bare cache.
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray, UInt64Array};
@@ -35,12 +37,14 @@ impl Source for Any {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let definition = parse_create(
+    let layout = std::env::args().nth(1).unwrap_or("CACHE(SIZE_IN_CELLS 4194304)".into());
+    let folder = std::env::temp_dir().join(format!("granary-lookup-speed-{}", std::process::id()));
+    let definition = parse_create(&format!(
         "CREATE DICTIONARY d (id UInt64, n UInt64, s String) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) \
-         LAYOUT(CACHE(SIZE_IN_CELLS 4194304)) LIFETIME(0)",
-    )?
+         LAYOUT({layout}) LIFETIME(0)",
+    ))?
     .definition;
-    let environment = Environment::new(std::env::temp_dir());
+    let environment = Environment::new(&folder);
     let dictionary = Dictionary::open_with_source(definition, &environment, Arc::new(|| Ok(Box::new(Any))))?;
     let batches: Vec<ArrayRef> = (0..KEYS as usize / BATCH)
         .map(|batch| {
@@ -88,6 +92,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             cache.get_many(&mut io, &keys, 1, |i, _| sum += i);
         }),
     );
-    println!("({sum})");
+    println!("({sum})\n{:#?}", dictionary.status());
+    drop(dictionary);
+    let _ = std::fs::remove_dir_all(folder);
     Ok(())
 }

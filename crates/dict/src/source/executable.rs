@@ -11,8 +11,11 @@ use crate::limits;
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 /// Starts the program anew for each request.
 pub(super) struct Executable {
@@ -20,6 +23,8 @@ pub(super) struct Executable {
     structure: Structure,
     keys: Vec<(String, DataType)>,
     command: CommandLine,
+    /// How long it may run.
+    patience: Duration,
 }
 
 /// What is started.
@@ -70,9 +75,20 @@ impl CommandLine {
 }
 
 impl Executable {
-    pub fn new(config: &ExecutableConfig, command: &CommandLine, structure: &Structure) -> Executable {
+    pub fn new(
+        config: &ExecutableConfig,
+        command: &CommandLine,
+        structure: &Structure,
+        patience: Duration,
+    ) -> Executable {
         let keys = structure.key_columns().into_iter().map(|key| (key.name, key.data_type)).collect();
-        Executable { config: config.clone(), structure: structure.clone(), keys, command: command.clone() }
+        Executable {
+            config: config.clone(),
+            structure: structure.clone(),
+            keys,
+            command: command.clone(),
+            patience,
+        }
     }
 
     /// Writes `input`, reads everything, all at once: a program may answer before it has read, or read all
@@ -83,18 +99,37 @@ impl Executable {
         };
         let mut command = self.command.command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A group of its own, so that what a shell started can be ended with it.
+        command.process_group(0);
         let mut child = Reaped(command.spawn().map_err(|e| failed("Cannot start", e))?);
         let (stdin, stdout, stderr) = (child.0.stdin.take(), child.0.stdout.take(), child.0.stderr.take());
         let mut output = Vec::new();
-        let (read, errors) = std::thread::scope(|scope| {
+        let (group, patience) = (child.0.id(), self.patience);
+        let (read, errors, end) = std::thread::scope(|scope| {
+            let (ended, end) = channel::<()>();
+            let watch = scope.spawn(move || match end.recv_timeout(patience) {
+                Err(RecvTimeoutError::Timeout) => {
+                    let _ = Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).status();
+                    End::Overdue
+                }
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => End::Own,
+            });
             scope.spawn(move || {
                 // A program need not read its keys; whether it did well is for its exit status to say.
                 let _ = stdin.map(|mut stdin| stdin.write_all(&input));
             });
             let errors = scope.spawn(move || stderr.map(tail).unwrap_or_default());
             let read = stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut output));
-            (read, errors.join().unwrap_or_default())
+            let errors = errors.join().unwrap_or_default();
+            drop(ended);
+            (read, errors, watch.join().unwrap_or(End::Own))
         });
+        if end == End::Overdue {
+            return Err(DictError::new(
+                Code::TimeoutExceeded,
+                format!("Command '{}' was killed after {} ms", self.config.command, patience.as_millis()),
+            ));
+        }
         read.map_err(|e| failed("Cannot read from", e))?;
         let status = child.0.wait().map_err(|e| failed("Cannot wait for", e))?;
         if !status.success() {
@@ -152,6 +187,13 @@ impl Source for Executable {
         read_rows(self.config.format, &output, &mut rows)?;
         Ok(vec![rows.finish(&[])?])
     }
+}
+
+/// Who ended a program.
+#[derive(PartialEq)]
+enum End {
+    Own,
+    Overdue,
 }
 
 /// A child that does not outlive its request.

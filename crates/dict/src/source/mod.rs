@@ -13,6 +13,7 @@ use crate::environment::Environment;
 use crate::error::DictError;
 use arrow::array::{ArrayRef, RecordBatch};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A connection to a source. One thread uses it at a time; after an error it is dropped and made anew.
 pub trait Source: Send {
@@ -38,17 +39,21 @@ pub(crate) fn factory(
     environment: &Environment,
 ) -> Result<SourceFactory, DictError> {
     let structure = definition.structure.clone();
+    // A request that is still running when its lookup has given up may answer late, but not for ever.
+    let patience = Duration::from_millis(2 * definition.layout.update.query_wait_timeout_ms);
     match definition.source.clone() {
         SourceConfig::Sqlite(config) => {
             let path = environment.resolve(&config.path)?;
             Ok(Arc::new(move || Ok(Box::new(sqlite::Sqlite::open(&path, &config, &structure)?))))
         }
         SourceConfig::Postgres(config) => {
-            Ok(Arc::new(move || Ok(Box::new(postgres::Postgres::connect(&config, &structure)?))))
+            Ok(Arc::new(move || Ok(Box::new(postgres::Postgres::connect(&config, &structure, patience)?))))
         }
         SourceConfig::Executable(config) => {
             let command = executable::CommandLine::new(&config, environment)?;
-            Ok(Arc::new(move || Ok(Box::new(executable::Executable::new(&config, &command, &structure)))))
+            Ok(Arc::new(move || {
+                Ok(Box::new(executable::Executable::new(&config, &command, &structure, patience)))
+            }))
         }
     }
 }

@@ -27,7 +27,11 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
-    pub fn connect(config: &PostgresConfig, structure: &Structure) -> Result<Postgres, DictError> {
+    pub fn connect(
+        config: &PostgresConfig,
+        structure: &Structure,
+        patience: Duration,
+    ) -> Result<Postgres, DictError> {
         let mut options = Config::new();
         options.host(&config.host).port(config.port).user(&config.user).dbname(&config.database);
         options.connect_timeout(CONNECT_TIMEOUT).application_name("granary").keepalives(true);
@@ -40,10 +44,11 @@ impl Postgres {
             DictError::new(Code::PostgresqlConnectionFailure, text)
         })?;
         client
-            .batch_execute(
-                "SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET extra_float_digits = 3; \
+            .batch_execute(&format!(
+                "SET statement_timeout = {}; SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET extra_float_digits = 3; \
                  SET default_transaction_read_only = on",
-            )
+                patience.as_millis().clamp(1, i32::MAX as u128)
+            ))
             .map_err(error)?;
         let columns = sql::columns(structure);
         let select =
