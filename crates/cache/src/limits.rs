@@ -32,7 +32,7 @@ pub const PENDING_DELETIONS_MAX: usize = 4 << 20;
 pub const LOOKUP_ROUNDS_MAX: usize = 8;
 
 /// Chunks of the RAM tier are between these sizes, in bytes.
-pub const MEMORY_CHUNK_BYTES_MIN: usize = 4 << 10;
+pub const MEMORY_CHUNK_BYTES_MIN: usize = 512;
 /// See [`MEMORY_CHUNK_BYTES_MIN`].
 pub const MEMORY_CHUNK_BYTES_MAX: usize = 64 << 10;
 

@@ -5,7 +5,7 @@ use crate::buffer::AlignedBuffer;
 use crate::geometry::Geometry;
 use crate::limits::{BLOCK_HEADER_SIZE, WORD_MAX};
 use crate::summary;
-use std::sync::{RwLock, RwLockReadGuard};
+use crate::sync::sync::{RwLock, RwLockReadGuard};
 
 /// A segment that is being filled, or waits for the device.
 pub struct Segment {

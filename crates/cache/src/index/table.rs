@@ -47,7 +47,7 @@ struct Slot {
 
 impl Table {
     pub fn new(capacity: Capacity) -> Self {
-        let shape = Shape::new(&capacity, 1);
+        let shape = Shape::new(&capacity, Shape::buckets_min(&capacity));
         Self { capacity, shape, bytes: vec![0; shape.bytes()], len: 0 }
     }
 
@@ -330,11 +330,12 @@ impl Table {
 
     /// Makes room for about `entries` entries, or gives up what they do not need.
     pub fn resize_for(&mut self, entries: usize) {
-        let mut buckets = 1;
+        let least = Shape::buckets_min(&self.capacity);
+        let mut buckets = least;
         for _ in 0..4 {
             // A smaller table has longer tags, hence fewer slots: settle on both.
             let slots = Shape::new(&self.capacity, buckets).slots;
-            buckets = (entries * 100 / 95).div_ceil(slots).max(1);
+            buckets = (entries * 100 / 95).div_ceil(slots).max(least);
         }
         self.resize(buckets);
     }
