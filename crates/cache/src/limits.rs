@@ -16,8 +16,8 @@ pub const ENTRY_BYTES_EXPECTED_MIN: u64 = 64;
 /// Bytes of a bucket of the index: a cache line.
 pub const BUCKET_BYTES: usize = 64;
 
-/// A full table grows by one bucket in this many: it is never emptier than about 14/15 of full.
-pub const GROWTH_DIVISOR: usize = 14;
+/// A full table grows by one bucket in this many: after that it is 10/11 as full as before.
+pub const GROWTH_DIVISOR: usize = 10;
 
 /// Entries that one hold of the writer's lock appends.
 pub const PUT_CHUNK: usize = 256;

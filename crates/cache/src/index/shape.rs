@@ -59,6 +59,11 @@ impl Shape {
         Self { buckets, stride, place_bits, slot_bits, slots: (BUCKET_BITS / slot_bits) as usize }
     }
 
+    #[inline]
+    pub fn slot_mask(&self) -> u64 {
+        (1 << self.slot_bits) - 1
+    }
+
     pub fn bytes(&self) -> usize {
         // One load reads 8 bytes from where a slot begins.
         self.buckets * BUCKET_BYTES + 8
