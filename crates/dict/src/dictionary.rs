@@ -79,6 +79,7 @@ impl Dictionary {
         })
     }
 
+    /// What it was opened with.
     pub fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -144,12 +145,18 @@ impl Dictionary {
             *self.loader.epoch.write().unwrap_or_else(PoisonError::into_inner) += 1;
             table.clear();
             drop(table);
-            store.cache().clear();
+            store.cache().clear().map_err(|e| {
+                DictError::new(
+                    Code::CannotOpenFile,
+                    format!("Cannot empty the cache of {}: {e}", self.loader.name),
+                )
+            })?;
         }
         self.opened_at.store(self.loader.clock.now(), Ordering::Relaxed);
         Ok(())
     }
 
+    /// Its figures now.
     pub fn status(&self) -> Status {
         Status::of(
             &self.definition,
@@ -159,7 +166,7 @@ impl Dictionary {
         )
     }
 
-    /// DROP DICTIONARY: the source's threads stop now; the files go when the last user lets go.
+    /// DROP DICTIONARY: files and threads go now; lookups that are running find what they can still find.
     pub fn remove(&self) {
         if let Some(store) = &self.loader.store {
             store.remove();

@@ -7,18 +7,21 @@ use crate::lookup::{Loader, lock};
 /// Figures of one dictionary. Counters start at its opening.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
+    /// Whether it is open.
     pub state: LoadState,
     /// ClickHouse's name of the layout's class, such as `SSDComplexKeyCache`.
     pub layout_type: &'static str,
     /// The source, without secrets.
     pub source: String,
+    /// Entries, negative and expired ones too.
     pub element_count: u64,
-    /// Entries the cache can hold; 0: not known.
+    /// SIZE_IN_CELLS or MAX_STORED_KEYS; 0: as many as fit.
     pub capacity: u64,
-    /// element_count / capacity.
+    /// element_count / capacity, or how full the index is.
     pub load_factor: f64,
     /// RAM: index, hot tier, write buffers.
     pub bytes_allocated: u64,
+    /// RAM of the index alone.
     pub index_bytes: u64,
     /// Rows of all lookups, duplicates counted.
     pub keys_requested: u64,
@@ -36,17 +39,27 @@ pub struct Status {
     pub keys_joined: u64,
     /// Rows in the cache that could not be decoded (counted as missed).
     pub rows_bad: u64,
+    /// Entries found in the RAM tier.
     pub hits_memory: u64,
+    /// Entries found in a write buffer.
     pub hits_buffer: u64,
+    /// Entries found on flash.
     pub hits_flash: u64,
+    /// Blocks read.
     pub flash_block_reads: u64,
+    /// Bytes read from flash.
     pub flash_bytes_read: u64,
+    /// Bytes written to flash.
     pub flash_bytes_written: u64,
+    /// Entries that the device was too slow for, or that were too long.
+    pub flash_entries_dropped: u64,
+    /// Requests to the source.
     pub source_requests: u64,
     /// Keys asked of the source.
     pub source_keys: u64,
     /// Rows it answered.
     pub source_rows: u64,
+    /// Requests that failed.
     pub source_errors: u64,
     /// Requests that wait for a source thread now.
     pub source_queue: u64,
@@ -54,7 +67,9 @@ pub struct Status {
     pub hit_rate: f64,
     /// (keys_hit + keys_found_at_source) / keys_requested.
     pub found_rate: f64,
+    /// LIFETIME's MIN.
     pub lifetime_min_seconds: u64,
+    /// LIFETIME's MAX.
     pub lifetime_max_seconds: u64,
     /// Unix seconds of opening or of the last reload.
     pub loading_start_time: u64,
@@ -70,7 +85,9 @@ pub struct Status {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoadState {
     #[default]
+    /// Not opened.
     NotLoaded,
+    /// Open.
     Loaded,
 }
 
@@ -92,6 +109,7 @@ impl Status {
         opened_at: u64,
     ) -> Status {
         let cache = loader.store.as_ref().map(|store| store.cache().stats()).unwrap_or_default();
+        let entries_max = loader.store.as_ref().and_then(|store| store.entries_max()).unwrap_or(0);
         let counters = &loader.counters;
         let rate = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
         let (requested, hit) = (counters.keys_requested.get(), counters.keys_hit.get());
@@ -102,9 +120,12 @@ impl Status {
             layout_type: layout_type(definition),
             source: definition.source.describe(),
             element_count: cache.entries,
-            capacity: cache.capacity,
-            load_factor: rate(cache.entries, cache.capacity),
-            bytes_allocated: cache.bytes_allocated,
+            capacity: entries_max,
+            load_factor: match entries_max {
+                0 => rate(cache.entries, cache.index_slots),
+                entries_max => rate(cache.entries, entries_max),
+            },
+            bytes_allocated: cache.bytes_allocated(),
             index_bytes: cache.index_bytes,
             keys_requested: requested,
             keys_hit: hit,
@@ -120,6 +141,7 @@ impl Status {
             flash_block_reads: cache.block_reads,
             flash_bytes_read: cache.bytes_read,
             flash_bytes_written: cache.bytes_written,
+            flash_entries_dropped: cache.puts_dropped + cache.puts_too_large,
             source_requests: counters.source_requests.get(),
             source_keys: counters.source_keys.get(),
             source_rows: counters.source_rows.get(),

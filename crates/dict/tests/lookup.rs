@@ -397,19 +397,72 @@ fn resident_shows_found_and_fresh_entries() {
 }
 
 #[test]
-fn a_path_belongs_to_one_dictionary_until_it_is_let_go() {
+fn a_path_belongs_to_one_dictionary() {
     let folder = tempfile::tempdir().unwrap();
     let (environment, _) = manual_environment(folder.path());
     let fake = Arc::new(Fake::default());
     let dictionary = fake.open(&ssd(""), &environment);
     let again = Dictionary::open_with_source(definition(&ssd("")), &environment, fake.factory());
     let error = again.err().expect("the path is in use");
-    assert!(error.code() == 36 && error.message().contains("in use by another dictionary"), "{error}");
+    assert!(error.code() == 36 && error.message().contains("in use by another cache"), "{error}");
     get(&dictionary, [1]);
     dictionary.remove();
     assert_eq!(dictionary.get(&[0], &u64s([2])).unwrap_err().code(), 510);
+    // The place is free although the old one is still held.
+    let next = fake.open(&ssd(""), &environment);
+    get(&next, [3]);
     drop(dictionary);
+    assert_eq!(get(&next, [3]).0, [30]);
+    next.remove();
+    drop(next);
     let left: Vec<_> = std::fs::read_dir(folder.path().join("user_files")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
-    fake.open(&ssd(""), &environment);
+}
+
+#[test]
+fn a_reopened_dictionary_is_warm_unless_it_means_something_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    get(&dictionary, 1..=1000);
+    drop(dictionary);
+    assert_eq!(std::fs::metadata(folder.path().join("user_files/cache.bin")).unwrap().len(), 16 << 20);
+    let dictionary = fake.open(&ssd("").replace("LIFETIME(MIN 100 MAX 200)", "LIFETIME(7)"), &environment);
+    assert_eq!(get(&dictionary, [1, 10, 1000]), (vec![10, 77, 77], vec![true, false, false]));
+    assert_eq!((fake.requests(), dictionary.status().element_count), (1, 1000));
+    let mut ids: Vec<u64> = dictionary.resident().unwrap().iter().flat_map(|b| values(b.column(0))).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (1..=1000).filter(|id| id % 10 != 0).collect::<Vec<u64>>());
+    drop(dictionary);
+    // An old row is 8 bytes, and so would be one of this dictionary.
+    let changed = ssd("").replace("v UInt64 DEFAULT 77", "v UInt64 DEFAULT 78");
+    let dictionary = fake.open(&changed, &environment);
+    assert_eq!(dictionary.status().element_count, 0);
+    assert_eq!(get(&dictionary, [10]).0, [78]);
+    assert_eq!(fake.requests(), 2);
+    dictionary.reload().unwrap();
+    drop(dictionary);
+    assert_eq!(fake.open(&changed, &environment).status().element_count, 0, "a reload is final");
+    clock.fetch_add(1, SeqCst);
+}
+
+#[test]
+fn what_is_on_flash_is_what_was_put() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd("MEMORY_CACHE_SIZE 0"), &environment);
+    let keys: Vec<u64> = (0..100_000).collect();
+    let expected: Vec<u64> = keys.iter().map(|k| if k % 10 == 0 { 77 } else { k * 10 }).collect();
+    for chunk in keys.chunks(8192) {
+        get(&dictionary, chunk.iter().copied());
+    }
+    let scattered: Vec<usize> = (0..keys.len()).map(|i| i * 7919 % keys.len()).collect();
+    let (seen, _) = get(&dictionary, scattered.iter().map(|&i| keys[i]));
+    assert!(scattered.iter().zip(&seen).all(|(&i, &value)| value == expected[i]));
+    let status = dictionary.status();
+    assert!(status.hits_flash > 50_000 && status.hits_memory == 0, "{status:?}");
+    assert_eq!(status.rows_bad, 0);
+    assert!(status.index_bytes < 1 << 20 && status.bytes_allocated > status.index_bytes);
 }
