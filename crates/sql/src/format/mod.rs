@@ -17,8 +17,8 @@ mod vertical;
 use std::io::Write;
 use std::str::FromStr;
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, StringArray, StringBuilder};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use column::Column;
@@ -141,4 +141,21 @@ fn names(schema: &Schema) -> Vec<String> {
 
 fn columns(batch: &RecordBatch) -> Result<Vec<Column>> {
     batch.schema().fields().iter().zip(batch.columns()).map(|(field, array)| Column::new(field, array)).collect()
+}
+
+/// The text of every value, as `toString` gives it.
+pub(crate) fn texts(field: &Field, array: &ArrayRef) -> Result<StringArray> {
+    let column = Column::new(field, array)?;
+    let mut builder = StringBuilder::with_capacity(array.len(), array.len() * 8);
+    let mut text = Vec::new();
+    for row in 0..array.len() {
+        if column.is_null(row) {
+            builder.append_null();
+            continue;
+        }
+        text.clear();
+        value::write_cell(&column, row, value::Style::Raw, &mut text);
+        builder.append_value(String::from_utf8_lossy(&text));
+    }
+    Ok(builder.finish())
 }

@@ -3,7 +3,6 @@
 use std::io::Write as _;
 
 use chrono::{DateTime, Datelike, NaiveDateTime, TimeZone, Timelike};
-use datafusion::arrow::array::Array;
 use datafusion::arrow::array::timezone::Tz;
 
 use super::column::{Cells, Column};
