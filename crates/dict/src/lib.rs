@@ -1,1 +1,30 @@
+//! ClickHouse-compatible cache dictionaries: DDL and XML to one definition, rows in and out as Arrow, a
+//! flash cache in front of a source.
 
+mod config;
+mod ddl;
+mod definition;
+mod dictionary;
+mod environment;
+mod error;
+pub mod limits;
+mod row;
+mod status;
+mod structure;
+mod types;
+mod xml;
+
+pub use config::{
+    ChunkHeader, ExecutableConfig, Execution, Expired, Format, KeyEcho, KeyForm, Layout, PostgresConfig,
+    Select, SourceConfig, SqliteConfig, SsdSettings, Storage, UpdateSettings,
+};
+pub use ddl::{CreateDictionary, parse_create};
+pub use definition::{
+    Attribute, Definition, Hierarchy, Injectivity, Key, KeyColumn, Lifetime, Literal, ObjectId, Structure,
+};
+pub use dictionary::{Answer, Dictionary};
+pub use environment::{Clock, Environment};
+pub use error::{Code, DictError};
+pub use status::{LoadState, Status};
+pub use types::{CLICKHOUSE_TYPE, DataType};
+pub use xml::parse_xml;

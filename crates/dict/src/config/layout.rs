@@ -1,0 +1,306 @@
+//! LAYOUT(..): where entries live and how they are refreshed.
+
+use super::node::{Node, Settings, Value};
+use crate::error::{Code, DictError};
+use crate::limits;
+
+/// A layout and its settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    pub key_form: KeyForm,
+    pub storage: Storage,
+    pub update: UpdateSettings,
+}
+
+/// Which of the two spellings of a layout was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyForm {
+    /// `SSD_CACHE`, `CACHE`, `DIRECT`: one integer, unless PRIMARY KEY names several columns.
+    Simple,
+    /// `COMPLEX_KEY_..`: a tuple.
+    Complex,
+}
+
+/// Where entries live.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Storage {
+    /// A file on SSD, an index and a small hot tier in RAM.
+    Ssd(SsdSettings),
+    /// RAM only; `cells` entries, a power of two.
+    Memory { cells: u64 },
+    /// Nowhere: every lookup asks the source.
+    Direct,
+}
+
+/// Settings of SSD_CACHE. Sizes are bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SsdSettings {
+    pub path: String,
+    pub block_size: u64,
+    pub file_size: u64,
+    pub write_buffer_size: u64,
+    /// Accepted for compatibility; reads here are as long as their neighbours make them.
+    pub read_buffer_size: u64,
+    /// The data file is `file_size * max_partitions_count` long. ClickHouse's default is 16, ours 1.
+    pub max_partitions_count: u64,
+    pub max_stored_keys: Option<u64>,
+    /// Budget of the hot tier in RAM (our own setting).
+    pub memory_cache_size: u64,
+}
+
+/// How entries are refreshed from the source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpdateSettings {
+    /// How long an expired entry may still be shown; `None`: LIFETIME's MAX.
+    pub strict_max_lifetime_seconds: Option<u64>,
+    pub expired: Expired,
+    pub max_update_queue_size: u64,
+    pub update_queue_push_timeout_ms: u64,
+    pub query_wait_timeout_ms: u64,
+    pub max_threads_for_updates: u64,
+}
+
+/// What a lookup does with expired entries (ALLOW_READ_EXPIRED_KEYS).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expired {
+    /// Waits for the source.
+    Refetch,
+    /// Shows them and refreshes them behind its back.
+    Read,
+}
+
+const DEFAULT_FILE_SIZE: u64 = 4 << 30;
+const DEFAULT_BLOCK_SIZE: u64 = 4096;
+const DEFAULT_MEMORY_CACHE_SIZE: u64 = 16 << 20;
+const ALLOWED: &str =
+    "SSD_CACHE, COMPLEX_KEY_SSD_CACHE, CACHE, COMPLEX_KEY_CACHE, DIRECT, COMPLEX_KEY_DIRECT";
+
+const SSD_PARAMETERS: &[&str] = &[
+    "BLOCK_SIZE",
+    "FILE_SIZE",
+    "READ_BUFFER_SIZE",
+    "WRITE_BUFFER_SIZE",
+    "PATH",
+    "MAX_PARTITIONS_COUNT",
+    "MAX_STORED_KEYS",
+    "MEMORY_CACHE_SIZE",
+    "STRICT_MAX_LIFETIME_SECONDS",
+    "ALLOW_READ_EXPIRED_KEYS",
+    "MAX_UPDATE_QUEUE_SIZE",
+    "UPDATE_QUEUE_PUSH_TIMEOUT_MILLISECONDS",
+    "QUERY_WAIT_TIMEOUT_MILLISECONDS",
+    "MAX_THREADS_FOR_UPDATES",
+];
+const CACHE_PARAMETERS: &[&str] = &[
+    "SIZE_IN_CELLS",
+    "STRICT_MAX_LIFETIME_SECONDS",
+    "ALLOW_READ_EXPIRED_KEYS",
+    "MAX_UPDATE_QUEUE_SIZE",
+    "UPDATE_QUEUE_PUSH_TIMEOUT_MILLISECONDS",
+    "QUERY_WAIT_TIMEOUT_MILLISECONDS",
+    "MAX_THREADS_FOR_UPDATES",
+];
+
+impl Layout {
+    /// Reads the one element inside LAYOUT(..) or `<layout>`.
+    pub(crate) fn from_node(node: &Node) -> Result<Layout, DictError> {
+        let (key_form, kind) = match node.name.strip_prefix("COMPLEX_KEY_") {
+            Some(kind) => (KeyForm::Complex, kind),
+            None => (KeyForm::Simple, node.name.as_str()),
+        };
+        let parameters = node.settings("LAYOUT")?;
+        let (storage, settings) = match kind {
+            "SSD_CACHE" => {
+                let settings = Settings::new("LAYOUT", &node.name, parameters, SSD_PARAMETERS)?;
+                (Storage::Ssd(SsdSettings::take(&settings)?), settings)
+            }
+            "CACHE" => {
+                let settings = Settings::new("LAYOUT", &node.name, parameters, CACHE_PARAMETERS)?;
+                let cells = settings
+                    .number("SIZE_IN_CELLS", 1, limits::CELLS_MAX)?
+                    .ok_or_else(|| settings.error("SIZE_IN_CELLS", "is required"))?;
+                (Storage::Memory { cells: cells.next_power_of_two() }, settings)
+            }
+            "DIRECT" => {
+                Settings::new("LAYOUT", &node.name, parameters, &[])?;
+                return Ok(Layout { key_form, storage: Storage::Direct, update: UpdateSettings::default() });
+            }
+            _ => {
+                return Err(DictError::new(
+                    Code::UnknownElementInConfig,
+                    format!("LAYOUT: unknown dictionary layout type {}; allowed are {ALLOWED}", node.name),
+                ));
+            }
+        };
+        Ok(Layout { key_form, storage, update: UpdateSettings::take(&settings)? })
+    }
+
+    /// The layout as DDL names it, such as `COMPLEX_KEY_SSD_CACHE`.
+    pub fn name(&self) -> &'static str {
+        match (self.key_form, &self.storage) {
+            (KeyForm::Simple, Storage::Ssd(_)) => "SSD_CACHE",
+            (KeyForm::Simple, Storage::Memory { .. }) => "CACHE",
+            (KeyForm::Simple, Storage::Direct) => "DIRECT",
+            (KeyForm::Complex, Storage::Ssd(_)) => "COMPLEX_KEY_SSD_CACHE",
+            (KeyForm::Complex, Storage::Memory { .. }) => "COMPLEX_KEY_CACHE",
+            (KeyForm::Complex, Storage::Direct) => "COMPLEX_KEY_DIRECT",
+        }
+    }
+
+    /// The settings that differ from their defaults, and those that have none.
+    pub(crate) fn to_node(&self) -> Node {
+        let mut nodes = Vec::new();
+        let mut put = |name: &str, value: Option<String>| {
+            nodes.extend(value.map(|value| Node::text(name, value)));
+        };
+        let unless = |value: u64, default: u64| (value != default).then(|| value.to_string());
+        match &self.storage {
+            Storage::Ssd(ssd) => {
+                put("BLOCK_SIZE", unless(ssd.block_size, DEFAULT_BLOCK_SIZE));
+                put("FILE_SIZE", Some(ssd.file_size.to_string()));
+                put("READ_BUFFER_SIZE", unless(ssd.read_buffer_size, 16 * ssd.block_size));
+                put("WRITE_BUFFER_SIZE", Some(ssd.write_buffer_size.to_string()));
+                put("PATH", Some(ssd.path.clone()));
+                put("MAX_PARTITIONS_COUNT", unless(ssd.max_partitions_count, 1));
+                put("MAX_STORED_KEYS", ssd.max_stored_keys.map(|keys| keys.to_string()));
+                put("MEMORY_CACHE_SIZE", unless(ssd.memory_cache_size, DEFAULT_MEMORY_CACHE_SIZE));
+            }
+            Storage::Memory { cells } => put("SIZE_IN_CELLS", Some(cells.to_string())),
+            Storage::Direct => {}
+        }
+        let (update, default) = (&self.update, UpdateSettings::default());
+        put("STRICT_MAX_LIFETIME_SECONDS", update.strict_max_lifetime_seconds.map(|s| s.to_string()));
+        put("ALLOW_READ_EXPIRED_KEYS", (update.expired == Expired::Read).then(|| "1".to_string()));
+        put("MAX_UPDATE_QUEUE_SIZE", unless(update.max_update_queue_size, default.max_update_queue_size));
+        put(
+            "UPDATE_QUEUE_PUSH_TIMEOUT_MILLISECONDS",
+            unless(update.update_queue_push_timeout_ms, default.update_queue_push_timeout_ms),
+        );
+        put(
+            "QUERY_WAIT_TIMEOUT_MILLISECONDS",
+            unless(update.query_wait_timeout_ms, default.query_wait_timeout_ms),
+        );
+        put(
+            "MAX_THREADS_FOR_UPDATES",
+            unless(update.max_threads_for_updates, default.max_threads_for_updates),
+        );
+        Node { name: self.name().to_string(), value: Value::Group(nodes) }
+    }
+
+    /// Checks the sizes against each other.
+    pub fn validate(&self) -> Result<(), DictError> {
+        let Storage::Ssd(ssd) = &self.storage else { return Ok(()) };
+        let check = |holds: bool, what: String| {
+            holds
+                .then_some(())
+                .ok_or_else(|| DictError::bad_arguments(format!("LAYOUT({}): {what}", self.name())))
+        };
+        let blocks = limits::BLOCK_BYTES_MIN..=limits::BLOCK_BYTES_MAX;
+        check(
+            blocks.contains(&ssd.block_size) && ssd.block_size.is_multiple_of(512),
+            format!(
+                "BLOCK_SIZE must be a multiple of 512 from {} to {}, not {}",
+                blocks.start(),
+                blocks.end(),
+                ssd.block_size
+            ),
+        )?;
+        let multiple = |name: &str, value: u64, of_name: &str, of: u64| {
+            check(
+                value > 0 && value.is_multiple_of(of),
+                format!("{name} must be a multiple of {of_name} ({of}), not {value}"),
+            )
+        };
+        multiple("WRITE_BUFFER_SIZE", ssd.write_buffer_size, "BLOCK_SIZE", ssd.block_size)?;
+        multiple("READ_BUFFER_SIZE", ssd.read_buffer_size, "BLOCK_SIZE", ssd.block_size)?;
+        multiple("FILE_SIZE", ssd.file_size, "WRITE_BUFFER_SIZE", ssd.write_buffer_size)?;
+        check(ssd.max_partitions_count > 0, "MAX_PARTITIONS_COUNT must be positive".into())?;
+        let total = ssd.file_size.checked_mul(ssd.max_partitions_count);
+        check(
+            total.is_some_and(|total| total <= limits::FILE_BYTES_MAX),
+            format!("FILE_SIZE * MAX_PARTITIONS_COUNT must be at most {}", limits::FILE_BYTES_MAX),
+        )?;
+        check(!ssd.path.is_empty(), "PATH is required".into())
+    }
+}
+
+impl SsdSettings {
+    fn take(settings: &Settings<'_>) -> Result<Self, DictError> {
+        let size = |name: &str, default: u64| -> Result<u64, DictError> {
+            Ok(settings.number(name, 1, limits::FILE_BYTES_MAX)?.unwrap_or(default))
+        };
+        let block_size = size("BLOCK_SIZE", DEFAULT_BLOCK_SIZE)?;
+        Ok(SsdSettings {
+            path: settings.required("PATH")?.to_string(),
+            block_size,
+            file_size: size("FILE_SIZE", DEFAULT_FILE_SIZE)?,
+            // ClickHouse's default is 4096, which is one block.
+            write_buffer_size: size("WRITE_BUFFER_SIZE", block_size)?,
+            read_buffer_size: size("READ_BUFFER_SIZE", block_size.saturating_mul(16))?,
+            max_partitions_count: settings.number("MAX_PARTITIONS_COUNT", 1, limits::CELLS_MAX)?.unwrap_or(1),
+            max_stored_keys: settings.number("MAX_STORED_KEYS", 1, limits::CELLS_MAX)?,
+            memory_cache_size: settings
+                .number("MEMORY_CACHE_SIZE", 0, limits::FILE_BYTES_MAX)?
+                .unwrap_or(DEFAULT_MEMORY_CACHE_SIZE),
+        })
+    }
+
+    /// Length of the data file in bytes.
+    pub fn total_bytes(&self) -> u64 {
+        self.file_size.saturating_mul(self.max_partitions_count)
+    }
+}
+
+impl UpdateSettings {
+    fn take(settings: &Settings<'_>) -> Result<Self, DictError> {
+        let default = Self::default();
+        let number = |name: &str, low: u64, high: u64, default: u64| -> Result<u64, DictError> {
+            Ok(settings.number(name, low, high)?.unwrap_or(default))
+        };
+        Ok(Self {
+            strict_max_lifetime_seconds: settings.number(
+                "STRICT_MAX_LIFETIME_SECONDS",
+                0,
+                limits::LIFETIME_SECONDS_MAX,
+            )?,
+            expired: if settings.flag("ALLOW_READ_EXPIRED_KEYS")? { Expired::Read } else { Expired::Refetch },
+            max_update_queue_size: number(
+                "MAX_UPDATE_QUEUE_SIZE",
+                1,
+                limits::QUEUE_MAX,
+                default.max_update_queue_size,
+            )?,
+            update_queue_push_timeout_ms: number(
+                "UPDATE_QUEUE_PUSH_TIMEOUT_MILLISECONDS",
+                10,
+                limits::TIMEOUT_MS_MAX,
+                default.update_queue_push_timeout_ms,
+            )?,
+            query_wait_timeout_ms: number(
+                "QUERY_WAIT_TIMEOUT_MILLISECONDS",
+                1,
+                limits::TIMEOUT_MS_MAX,
+                default.query_wait_timeout_ms,
+            )?,
+            max_threads_for_updates: number(
+                "MAX_THREADS_FOR_UPDATES",
+                1,
+                limits::SOURCE_THREADS_MAX,
+                default.max_threads_for_updates,
+            )?,
+        })
+    }
+}
+
+impl Default for UpdateSettings {
+    fn default() -> Self {
+        Self {
+            strict_max_lifetime_seconds: None,
+            expired: Expired::Refetch,
+            max_update_queue_size: 100_000,
+            update_queue_push_timeout_ms: 10,
+            query_wait_timeout_ms: 60_000,
+            max_threads_for_updates: 4,
+        }
+    }
+}

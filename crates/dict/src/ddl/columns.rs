@@ -1,0 +1,126 @@
+//! The list of columns: `name Type [DEFAULT literal] [EXPRESSION e] [HIERARCHICAL [BIDIRECTIONAL]] ..`.
+
+use super::tokens::Tokens;
+use crate::definition::{Attribute, Hierarchy, Injectivity, Literal, ObjectId};
+use crate::error::DictError;
+use crate::limits;
+use crate::types::DataType;
+use sqlparser::tokenizer::Token;
+
+const OPTIONS: [&str; 6] =
+    ["DEFAULT", "EXPRESSION", "HIERARCHICAL", "BIDIRECTIONAL", "INJECTIVE", "IS_OBJECT_ID"];
+const EXPECTED: &str =
+    "',' or ')' or one of DEFAULT, EXPRESSION, HIERARCHICAL [BIDIRECTIONAL], INJECTIVE, IS_OBJECT_ID";
+
+/// Reads `( .. )`. Which columns are the key, PRIMARY KEY will say.
+pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Vec<Attribute>, DictError> {
+    let clause = "the list of columns";
+    tokens.expect(&Token::LParen, clause)?;
+    let mut columns = Vec::new();
+    loop {
+        columns.push(column(tokens)?);
+        if columns.len() > limits::COLUMNS_MAX {
+            return Err(DictError::definition(format!(
+                "A dictionary has at most {} columns",
+                limits::COLUMNS_MAX
+            )));
+        }
+        if tokens.take(&Token::RParen) {
+            return Ok(columns);
+        }
+        tokens.expect(&Token::Comma, clause).map_err(|_| tokens.unexpected(clause, EXPECTED))?;
+    }
+}
+
+fn column(tokens: &mut Tokens<'_>) -> Result<Attribute, DictError> {
+    let name = tokens.identifier("the list of columns", "the name of a column")?;
+    let clause = format!("column {name}");
+    let from = tokens.position();
+    tokens.identifier(&clause, "a type")?;
+    if tokens.take(&Token::LParen) {
+        skip_parentheses(tokens, &clause)?;
+    }
+    let data_type = DataType::parse(tokens.text_since(from)).map_err(|e| e.within(&clause))?;
+    let mut column = Attribute::new(name, data_type);
+    loop {
+        if tokens.keyword("DEFAULT") {
+            column.default = Some(literal(tokens, &clause)?);
+        } else if tokens.keyword("EXPRESSION") {
+            column.expression = Some(expression(tokens, &clause)?);
+        } else if tokens.keyword("HIERARCHICAL") {
+            column.hierarchy = Hierarchy::Hierarchical;
+            if tokens.keyword("BIDIRECTIONAL") {
+                column.hierarchy = Hierarchy::Bidirectional;
+            }
+        } else if tokens.keyword("INJECTIVE") {
+            column.injectivity = Injectivity::Injective;
+        } else if tokens.keyword("IS_OBJECT_ID") {
+            column.object_id = ObjectId::Yes;
+        } else {
+            return Ok(column);
+        }
+    }
+}
+
+/// A number, a string, NULL, true or false, as DEFAULT takes it.
+fn literal(tokens: &mut Tokens<'_>, clause: &str) -> Result<Literal, DictError> {
+    let expected = "a literal (a number, a string, NULL, true or false)";
+    let sign = if tokens.take(&Token::Minus) {
+        "-"
+    } else {
+        tokens.take(&Token::Plus);
+        ""
+    };
+    let literal = match tokens.peek() {
+        Some(Token::Number(text, _)) => Literal::Bare(format!("{sign}{text}")),
+        Some(Token::SingleQuotedString(text)) if sign.is_empty() => Literal::Quoted(text.clone()),
+        Some(Token::Word(word)) if word.quote_style.is_none() => {
+            match word.value.to_ascii_lowercase().as_str() {
+                "null" if sign.is_empty() => Literal::Null,
+                flag @ ("true" | "false") if sign.is_empty() => Literal::Bare(flag.to_string()),
+                float @ ("nan" | "inf") => Literal::Bare(format!("{sign}{float}")),
+                _ => return Err(tokens.unexpected(clause, expected)),
+            }
+        }
+        _ => return Err(tokens.unexpected(clause, expected)),
+    };
+    tokens.skip();
+    Ok(literal)
+}
+
+/// Everything up to the next option, comma or closing parenthesis of the list.
+fn expression(tokens: &mut Tokens<'_>, clause: &str) -> Result<String, DictError> {
+    let from = tokens.position();
+    loop {
+        match tokens.peek() {
+            Some(Token::Comma | Token::RParen) => break,
+            Some(Token::LParen) => {
+                tokens.skip();
+                skip_parentheses(tokens, clause)?;
+            }
+            Some(_) if OPTIONS.iter().any(|option| tokens.peek_keyword(option)) => break,
+            Some(_) => tokens.skip(),
+            None => return Err(tokens.unexpected(clause, "')'")),
+        }
+    }
+    match tokens.text_since(from) {
+        "" => Err(tokens.unexpected(clause, "an expression")),
+        text if tokens.position() > from => Ok(text.to_string()),
+        _ => Err(tokens.unexpected(clause, "an expression")),
+    }
+}
+
+/// Goes behind the parenthesis that closes the one just taken.
+fn skip_parentheses(tokens: &mut Tokens<'_>, clause: &str) -> Result<(), DictError> {
+    let mut depth = 1;
+    while depth > 0 {
+        match tokens.peek() {
+            Some(Token::LParen) => depth += 1,
+            Some(Token::RParen) => depth -= 1,
+            Some(_) => {}
+            None => return Err(tokens.unexpected(clause, "')'")),
+        }
+        tokens.skip();
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! The statement's clauses, in any order.
+
+use super::tokens::Tokens;
+use super::{CreateDictionary, columns};
+use crate::config::{Layout, Node, SourceConfig, Value};
+use crate::definition::{Attribute, Definition, Lifetime};
+use crate::error::DictError;
+use crate::limits;
+use crate::structure;
+use sqlparser::tokenizer::Token;
+
+const CLAUSES: &str = "PRIMARY KEY, SOURCE(..), LAYOUT(..), LIFETIME(..), SETTINGS(..), COMMENT '..' or the end of the statement";
+
+/// What the clauses have said so far.
+#[derive(Default)]
+struct Clauses {
+    primary_key: Option<Vec<String>>,
+    source: Option<SourceConfig>,
+    layout: Option<Layout>,
+    lifetime: Option<Lifetime>,
+    settings: Option<Vec<(String, String)>>,
+    comment: Option<String>,
+}
+
+pub(super) fn parse_create(sql: &str) -> Result<CreateDictionary, DictError> {
+    let mut tokens = Tokens::new(sql)?;
+    let clause = "CREATE DICTIONARY";
+    let or_replace = if tokens.keyword("CREATE") {
+        let or_replace = tokens.keyword("OR");
+        if or_replace {
+            tokens.expect_keyword("REPLACE", clause)?;
+        }
+        or_replace
+    } else {
+        tokens
+            .expect_keyword("REPLACE", clause)
+            .map_err(|_| tokens.unexpected(clause, "CREATE or REPLACE"))?;
+        true
+    };
+    tokens.expect_keyword("DICTIONARY", clause)?;
+    let if_not_exists = !or_replace && tokens.keyword("IF");
+    if if_not_exists {
+        tokens.expect_keyword("NOT", clause)?;
+        tokens.expect_keyword("EXISTS", clause)?;
+    }
+    let mut name = tokens.identifier(clause, "the name of the dictionary")?;
+    let mut database = None;
+    if tokens.take(&Token::Period) {
+        database = Some(name);
+        name = tokens.identifier(clause, "the name of the dictionary")?;
+    }
+    if tokens.keyword("ON") {
+        return Err(DictError::new(
+            crate::error::Code::NotImplemented,
+            "ON CLUSTER: Granary has no clusters of its own; create the dictionary on each server",
+        ));
+    }
+    let columns = columns::parse(&mut tokens)?;
+    let clauses = Clauses::parse(&mut tokens)?;
+    let definition = clauses.into_definition(database, name, columns)?;
+    definition.validate()?;
+    Ok(CreateDictionary { or_replace, if_not_exists, definition })
+}
+
+impl Clauses {
+    fn parse(tokens: &mut Tokens<'_>) -> Result<Clauses, DictError> {
+        let mut clauses = Clauses::default();
+        loop {
+            if tokens.take(&Token::SemiColon) || tokens.peek().is_none() {
+                return match tokens.peek() {
+                    None => Ok(clauses),
+                    Some(_) => Err(tokens.unexpected("CREATE DICTIONARY", "the end of the statement")),
+                };
+            }
+            if tokens.keyword("PRIMARY") {
+                tokens.expect_keyword("KEY", "PRIMARY KEY")?;
+                set(&mut clauses.primary_key, primary_key(tokens)?, "PRIMARY KEY")?;
+            } else if tokens.keyword("SOURCE") {
+                let source = SourceConfig::from_node(&one_node(tokens, "SOURCE")?)?;
+                set(&mut clauses.source, source, "SOURCE")?;
+            } else if tokens.keyword("LAYOUT") {
+                let layout = Layout::from_node(&one_node(tokens, "LAYOUT")?)?;
+                set(&mut clauses.layout, layout, "LAYOUT")?;
+            } else if tokens.keyword("LIFETIME") {
+                set(&mut clauses.lifetime, lifetime(tokens)?, "LIFETIME")?;
+            } else if tokens.keyword("SETTINGS") {
+                set(&mut clauses.settings, settings(tokens)?, "SETTINGS")?;
+            } else if tokens.keyword("COMMENT") {
+                set(&mut clauses.comment, tokens.string("COMMENT")?, "COMMENT")?;
+            } else if tokens.peek_keyword("RANGE") {
+                return Err(tokens.unexpected("CREATE DICTIONARY", "no RANGE: cache layouts have no ranges"));
+            } else {
+                return Err(tokens.unexpected("CREATE DICTIONARY", CLAUSES));
+            }
+        }
+    }
+
+    fn into_definition(
+        self,
+        database: Option<String>,
+        name: String,
+        columns: Vec<Attribute>,
+    ) -> Result<Definition, DictError> {
+        let missing = |clause: &str| {
+            DictError::definition(format!("Dictionary {name} cannot be created: {clause} is missing"))
+        };
+        let key = self.primary_key.ok_or_else(|| missing("PRIMARY KEY"))?;
+        let source = self.source.ok_or_else(|| missing("SOURCE"))?;
+        let layout = self.layout.ok_or_else(|| missing("LAYOUT"))?;
+        let lifetime = structure::lifetime_or_default(self.lifetime, &layout)?;
+        let structure = structure::from_columns(columns, &key, layout.key_form)?;
+        Ok(Definition {
+            database,
+            name,
+            structure,
+            source,
+            layout,
+            lifetime,
+            comment: self.comment.unwrap_or_default(),
+            settings: self.settings.unwrap_or_default(),
+        })
+    }
+}
+
+fn set<T>(slot: &mut Option<T>, value: T, clause: &str) -> Result<(), DictError> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(DictError::syntax(format!("Syntax error: {clause} is given twice"))),
+    }
+}
+
+/// `a, b` or `(a, b)`.
+fn primary_key(tokens: &mut Tokens<'_>) -> Result<Vec<String>, DictError> {
+    let clause = "PRIMARY KEY";
+    let parenthesised = tokens.take(&Token::LParen);
+    let mut names = vec![tokens.identifier(clause, "the name of a column")?];
+    while tokens.take(&Token::Comma) {
+        names.push(tokens.identifier(clause, "the name of a column")?);
+    }
+    if parenthesised {
+        tokens.expect(&Token::RParen, clause)?;
+    }
+    Ok(names)
+}
+
+/// `(MIN a MAX b)`, `(MAX b MIN a)` or `(n)`, which is MIN 0 MAX n.
+fn lifetime(tokens: &mut Tokens<'_>) -> Result<Lifetime, DictError> {
+    let clause = "LIFETIME";
+    tokens.expect(&Token::LParen, clause)?;
+    let lifetime = if tokens.keyword("MIN") {
+        let min_seconds = tokens.number(clause)?;
+        tokens.expect_keyword("MAX", clause)?;
+        Lifetime { min_seconds, max_seconds: tokens.number(clause)? }
+    } else if tokens.keyword("MAX") {
+        let max_seconds = tokens.number(clause)?;
+        tokens.expect_keyword("MIN", clause)?;
+        Lifetime { min_seconds: tokens.number(clause)?, max_seconds }
+    } else {
+        let max_seconds = tokens
+            .number(clause)
+            .map_err(|_| tokens.unexpected(clause, "MIN a MAX b, or one number of seconds"))?;
+        Lifetime { min_seconds: 0, max_seconds }
+    };
+    tokens.expect(&Token::RParen, clause)?;
+    Ok(lifetime)
+}
+
+/// `(name = value, ..)`.
+fn settings(tokens: &mut Tokens<'_>) -> Result<Vec<(String, String)>, DictError> {
+    let clause = "SETTINGS";
+    tokens.expect(&Token::LParen, clause)?;
+    let mut settings = Vec::new();
+    loop {
+        let name = tokens.identifier(clause, "the name of a setting")?;
+        tokens.expect(&Token::Eq, clause)?;
+        settings.push((name, scalar(tokens, clause)?));
+        if !tokens.take(&Token::Comma) {
+            break;
+        }
+    }
+    tokens.expect(&Token::RParen, clause)?;
+    Ok(settings)
+}
+
+/// `(NAME(..))` or `(NAME)`: the one element inside SOURCE or LAYOUT.
+fn one_node(tokens: &mut Tokens<'_>, clause: &str) -> Result<Node, DictError> {
+    tokens.expect(&Token::LParen, clause)?;
+    let name = tokens.identifier(clause, "a name")?.to_uppercase();
+    let value = match tokens.take(&Token::LParen) {
+        true => Value::Group(group(tokens, &format!("{clause}({name})"), 2)?),
+        false => Value::Group(Vec::new()),
+    };
+    tokens.expect(&Token::RParen, clause)?;
+    Ok(Node { name, value })
+}
+
+/// `NAME value NAME(..) ..)`, behind its opening parenthesis.
+fn group(tokens: &mut Tokens<'_>, clause: &str, depth: usize) -> Result<Vec<Node>, DictError> {
+    if depth > limits::NESTING_MAX {
+        return Err(tokens.unexpected(clause, &format!("at most {} nested parentheses", limits::NESTING_MAX)));
+    }
+    let mut nodes = Vec::new();
+    while !tokens.take(&Token::RParen) {
+        let name = tokens.identifier(clause, "the name of a parameter, or ')'")?.to_uppercase();
+        let value = match tokens.take(&Token::LParen) {
+            true => Value::Group(group(tokens, clause, depth + 1)?),
+            false => Value::Text(scalar(tokens, &format!("{clause}, parameter {name}"))?),
+        };
+        nodes.push(Node { name, value });
+    }
+    Ok(nodes)
+}
+
+/// A number, a string or a word.
+fn scalar(tokens: &mut Tokens<'_>, clause: &str) -> Result<String, DictError> {
+    let sign = if tokens.take(&Token::Minus) { "-" } else { "" };
+    let text = match tokens.peek() {
+        Some(Token::Number(text, _)) => format!("{sign}{text}"),
+        Some(Token::SingleQuotedString(text)) if sign.is_empty() => text.clone(),
+        Some(Token::Word(word)) if sign.is_empty() => word.value.clone(),
+        _ => return Err(tokens.unexpected(clause, "a value: a number, a string or a word")),
+    };
+    tokens.skip();
+    Ok(text)
+}

@@ -1,0 +1,227 @@
+//! What a dictionary is, whether DDL or XML said it.
+
+use crate::config::{Layout, SourceConfig, Storage};
+use crate::error::{Code, DictError};
+use crate::limits;
+use crate::types::DataType;
+use arrow::datatypes::Field;
+use std::collections::HashSet;
+
+/// One dictionary, whole: what CREATE DICTIONARY or a `<dictionary>` element says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    pub database: Option<String>,
+    pub name: String,
+    pub structure: Structure,
+    pub source: SourceConfig,
+    pub layout: Layout,
+    pub lifetime: Lifetime,
+    pub comment: String,
+    /// SETTINGS(name = value, ..), kept as written; none of them changes anything here.
+    pub settings: Vec<(String, String)>,
+}
+
+/// Key and attributes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Structure {
+    pub key: Key,
+    pub attributes: Vec<Attribute>,
+}
+
+/// What an entry is found by.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Key {
+    /// One UInt64.
+    Simple { name: String },
+    /// A tuple, of one column or more.
+    Complex(Vec<KeyColumn>),
+}
+
+/// One column of a complex key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyColumn {
+    pub name: String,
+    pub data_type: DataType,
+}
+
+/// One attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attribute {
+    pub name: String,
+    pub data_type: DataType,
+    /// DEFAULT or `null_value`; `None`: the type's own (0, '', NULL).
+    pub default: Option<Literal>,
+    /// EXPRESSION, sent to SQL sources as `(expression) AS name`.
+    pub expression: Option<String>,
+    pub hierarchy: Hierarchy,
+    pub injectivity: Injectivity,
+    pub object_id: ObjectId,
+}
+
+/// A literal as DDL writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Literal {
+    Null,
+    /// A number or `true`/`false`, unquoted.
+    Bare(String),
+    /// A string, without its quotes.
+    Quoted(String),
+}
+
+/// Whether an attribute names the parent's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hierarchy {
+    Flat,
+    Hierarchical,
+    Bidirectional,
+}
+
+/// Whether different keys have different values of an attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Injectivity {
+    Unknown,
+    Injective,
+}
+
+/// Whether an attribute is a MongoDB ObjectId (kept for SHOW CREATE; no source here uses it).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectId {
+    No,
+    Yes,
+}
+
+/// For how many seconds an entry is fresh: drawn for each entry from `[min, max]`; both 0: for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    pub min_seconds: u64,
+    pub max_seconds: u64,
+}
+
+impl Structure {
+    /// One field for each key column, with ClickHouse's type name in the metadata.
+    pub fn key_fields(&self) -> Vec<Field> {
+        match &self.key {
+            Key::Simple { name } => vec![DataType::UInt64.to_field(name)],
+            Key::Complex(columns) => columns.iter().map(|c| c.data_type.to_field(&c.name)).collect(),
+        }
+    }
+
+    /// One field for each attribute, with ClickHouse's type name in the metadata.
+    pub fn attribute_fields(&self) -> Vec<Field> {
+        self.attributes.iter().map(|a| a.data_type.to_field(&a.name)).collect()
+    }
+
+    /// Names and types of the key columns.
+    pub fn key_columns(&self) -> Vec<KeyColumn> {
+        match &self.key {
+            Key::Simple { name } => vec![KeyColumn { name: name.clone(), data_type: DataType::UInt64 }],
+            Key::Complex(columns) => columns.clone(),
+        }
+    }
+
+    /// The place of an attribute, by name.
+    pub fn attribute_index(&self, name: &str) -> Option<usize> {
+        self.attributes.iter().position(|a| a.name == name)
+    }
+
+    fn validate(&self) -> Result<(), DictError> {
+        let keys = self.key_columns();
+        if keys.is_empty() {
+            return Err(DictError::definition("A dictionary needs at least one key column"));
+        }
+        if keys.len() + self.attributes.len() > limits::COLUMNS_MAX {
+            return Err(DictError::definition(format!(
+                "A dictionary has at most {} columns",
+                limits::COLUMNS_MAX
+            )));
+        }
+        let mut names = HashSet::new();
+        for name in keys.iter().map(|k| &k.name).chain(self.attributes.iter().map(|a| &a.name)) {
+            if name.is_empty() {
+                return Err(DictError::definition("A column has no name"));
+            }
+            if !names.insert(name) {
+                return Err(DictError::definition(format!("Column {name} is declared twice")));
+            }
+        }
+        self.attributes.iter().try_for_each(|attribute| attribute.validate(&self.key))
+    }
+}
+
+impl Attribute {
+    /// An attribute with no options.
+    pub fn new(name: impl Into<String>, data_type: DataType) -> Self {
+        Self {
+            name: name.into(),
+            data_type,
+            default: None,
+            expression: None,
+            hierarchy: Hierarchy::Flat,
+            injectivity: Injectivity::Unknown,
+            object_id: ObjectId::No,
+        }
+    }
+
+    fn validate(&self, key: &Key) -> Result<(), DictError> {
+        // The default has to be a value of the type; building a column of it is the check.
+        crate::row::Column::new(&self.data_type)
+            .push_literal(self.default.as_ref())
+            .map_err(|e| e.within(format_args!("DEFAULT of attribute {}", self.name)))?;
+        if self.hierarchy == Hierarchy::Flat {
+            return Ok(());
+        }
+        match (key, self.data_type.inner()) {
+            (Key::Simple { .. }, DataType::UInt64) => Ok(()),
+            (Key::Simple { .. }, other) => Err(DictError::new(
+                Code::TypeMismatch,
+                format!("HIERARCHICAL attribute {} must be UInt64, as the key is; it is {other}", self.name),
+            )),
+            (Key::Complex(_), _) => Err(DictError::bad_arguments(format!(
+                "HIERARCHICAL attribute {} needs a simple key; the key of this dictionary is complex",
+                self.name
+            ))),
+        }
+    }
+}
+
+impl Definition {
+    /// `database.name`, or the name alone.
+    pub fn full_name(&self) -> String {
+        match &self.database {
+            Some(database) => format!("{database}.{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// Checks what no single clause can check. `parse_create`, `parse_xml` and `Dictionary::open` call it.
+    pub fn validate(&self) -> Result<(), DictError> {
+        if self.name.is_empty() {
+            return Err(DictError::definition("A dictionary needs a name"));
+        }
+        self.structure.validate()?;
+        let Lifetime { min_seconds, max_seconds } = self.lifetime;
+        if min_seconds > max_seconds {
+            return Err(DictError::bad_arguments(format!(
+                "LIFETIME: MIN {min_seconds} is greater than MAX {max_seconds}"
+            )));
+        }
+        if max_seconds > limits::LIFETIME_SECONDS_MAX {
+            return Err(DictError::bad_arguments(format!(
+                "LIFETIME: MAX {max_seconds} is greater than {}",
+                limits::LIFETIME_SECONDS_MAX
+            )));
+        }
+        self.layout.validate()?;
+        if matches!(self.layout.storage, Storage::Direct) && self.lifetime != Lifetime::FOREVER {
+            return Err(DictError::bad_arguments(
+                "'lifetime' parameter is redundant for the dictionary of layout 'direct'",
+            ));
+        }
+        self.source.validate(&self.structure)
+    }
+}
+
+impl Lifetime {
+    /// Never expires.
+    pub const FOREVER: Lifetime = Lifetime { min_seconds: 0, max_seconds: 0 };
+}

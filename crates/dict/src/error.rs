@@ -1,0 +1,132 @@
+//! The one error of this crate: a ClickHouse error code, its name and a message.
+
+use std::fmt;
+
+/// What ClickHouse would call this failure (`system.errors`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum Code {
+    UnsupportedMethod = 1,
+    CannotParseText = 6,
+    BadArguments = 36,
+    IllegalTypeOfArgument = 43,
+    NotImplemented = 48,
+    UnknownType = 50,
+    TypeMismatch = 53,
+    SyntaxError = 62,
+    UnknownFormat = 73,
+    CannotOpenFile = 76,
+    UnknownSetting = 115,
+    IncorrectData = 117,
+    UnknownElementInConfig = 137,
+    TimeoutExceeded = 159,
+    LimitExceeded = 290,
+    ChildWasNotExitedNormally = 302,
+    PathAccessDenied = 481,
+    DictionaryAccessDenied = 482,
+    IncorrectDictionaryDefinition = 489,
+    CacheDictionaryUpdateFail = 510,
+    PostgresqlConnectionFailure = 614,
+    SqliteEngineError = 626,
+}
+
+impl Code {
+    /// The name ClickHouse prints behind the message.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Code::UnsupportedMethod => "UNSUPPORTED_METHOD",
+            Code::CannotParseText => "CANNOT_PARSE_TEXT",
+            Code::BadArguments => "BAD_ARGUMENTS",
+            Code::IllegalTypeOfArgument => "ILLEGAL_TYPE_OF_ARGUMENT",
+            Code::NotImplemented => "NOT_IMPLEMENTED",
+            Code::UnknownType => "UNKNOWN_TYPE",
+            Code::TypeMismatch => "TYPE_MISMATCH",
+            Code::SyntaxError => "SYNTAX_ERROR",
+            Code::UnknownFormat => "UNKNOWN_FORMAT",
+            Code::CannotOpenFile => "CANNOT_OPEN_FILE",
+            Code::UnknownSetting => "UNKNOWN_SETTING",
+            Code::IncorrectData => "INCORRECT_DATA",
+            Code::UnknownElementInConfig => "UNKNOWN_ELEMENT_IN_CONFIG",
+            Code::TimeoutExceeded => "TIMEOUT_EXCEEDED",
+            Code::LimitExceeded => "LIMIT_EXCEEDED",
+            Code::ChildWasNotExitedNormally => "CHILD_WAS_NOT_EXITED_NORMALLY",
+            Code::PathAccessDenied => "PATH_ACCESS_DENIED",
+            Code::DictionaryAccessDenied => "DICTIONARY_ACCESS_DENIED",
+            Code::IncorrectDictionaryDefinition => "INCORRECT_DICTIONARY_DEFINITION",
+            Code::CacheDictionaryUpdateFail => "CACHE_DICTIONARY_UPDATE_FAIL",
+            Code::PostgresqlConnectionFailure => "POSTGRESQL_CONNECTION_FAILURE",
+            Code::SqliteEngineError => "SQLITE_ENGINE_ERROR",
+        }
+    }
+}
+
+/// An error as ClickHouse words it: `Code: 36. DB::Exception: <message>. (BAD_ARGUMENTS)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DictError {
+    kind: Code,
+    message: String,
+}
+
+impl DictError {
+    /// `message` is a sentence without its full stop.
+    pub fn new(kind: Code, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+    /// ClickHouse's error number.
+    pub fn code(&self) -> i32 {
+        self.kind as i32
+    }
+    /// The number as an enum.
+    pub fn kind(&self) -> Code {
+        self.kind
+    }
+    /// ClickHouse's error name, such as `BAD_ARGUMENTS`.
+    pub fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+    /// The message alone.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn bad_arguments(message: impl Into<String>) -> Self {
+        Self::new(Code::BadArguments, message)
+    }
+    pub(crate) fn syntax(message: impl Into<String>) -> Self {
+        Self::new(Code::SyntaxError, message)
+    }
+    pub(crate) fn definition(message: impl Into<String>) -> Self {
+        Self::new(Code::IncorrectDictionaryDefinition, message)
+    }
+    pub(crate) fn parse_text(message: impl Into<String>) -> Self {
+        Self::new(Code::CannotParseText, message)
+    }
+    /// The same error with `prefix: ` before its message.
+    pub(crate) fn within(mut self, prefix: impl fmt::Display) -> Self {
+        self.message = format!("{prefix}: {}", self.message);
+        self
+    }
+}
+
+impl fmt::Display for DictError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Code: {}. DB::Exception: {}. ({})", self.code(), self.message, self.name())
+    }
+}
+
+impl std::error::Error for DictError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_as_clickhouse_prints_it() {
+        let error = DictError::bad_arguments("no such attribute").within("Dictionary d");
+        assert_eq!(
+            error.to_string(),
+            "Code: 36. DB::Exception: Dictionary d: no such attribute. (BAD_ARGUMENTS)"
+        );
+        assert_eq!((error.code(), error.name()), (36, "BAD_ARGUMENTS"));
+    }
+}

@@ -1,0 +1,39 @@
+//! Every bound on what comes from outside, in one place.
+
+/// Key columns and attributes of one dictionary.
+pub const COLUMNS_MAX: usize = 1000;
+/// Bytes of one CREATE statement or XML document.
+pub const STATEMENT_BYTES_MAX: usize = 1 << 20;
+/// How deep parentheses or XML elements nest.
+pub const NESTING_MAX: usize = 16;
+/// Entries keep their expiry as 32-bit Unix seconds; ten years leave room until 2096.
+pub const LIFETIME_SECONDS_MAX: u64 = 10 * 366 * 86_400;
+/// Keys in one request to a source; bigger batches are cut.
+pub const KEYS_PER_REQUEST_MAX: usize = 1 << 16;
+/// Keys in one lookup; the callers' batches are a few thousand to a few million.
+pub const KEYS_PER_LOOKUP_MAX: usize = 1 << 30;
+/// Rows of one batch of `Dictionary::resident`.
+pub const RESIDENT_BATCH_ROWS: usize = 1 << 16;
+/// Longest wait between two tries of a failing source, in seconds.
+pub const BACKOFF_SECONDS_MAX: u64 = 600;
+/// Bytes of a child process's standard error kept for the error message.
+pub const STDERR_TAIL_BYTES: usize = 4096;
+/// Bytes of one row that a child process writes, before it is refused.
+pub const ROW_BYTES_MAX: usize = 64 << 20;
+/// Smallest and largest BLOCK_SIZE, in bytes.
+pub const BLOCK_BYTES_MIN: u64 = 512;
+pub const BLOCK_BYTES_MAX: u64 = 1 << 20;
+/// Largest data file, in bytes: a block number has 32 bits.
+pub const FILE_BYTES_MAX: u64 = 1 << 44;
+/// Largest SIZE_IN_CELLS and MAX_STORED_KEYS.
+pub const CELLS_MAX: u64 = 1 << 36;
+/// Threads that ask one dictionary's source.
+pub const SOURCE_THREADS_MAX: u64 = 256;
+/// Longest of the timeouts, in milliseconds: a day.
+pub const TIMEOUT_MS_MAX: u64 = 86_400_000;
+/// Requests waiting for a source thread.
+pub const QUEUE_MAX: u64 = 10_000_000;
+
+const _: () = assert!(STDERR_TAIL_BYTES < ROW_BYTES_MAX);
+const _: () = assert!(KEYS_PER_REQUEST_MAX < KEYS_PER_LOOKUP_MAX);
+const _: () = assert!(LIFETIME_SECONDS_MAX < (u32::MAX / 2) as u64);

@@ -1,0 +1,56 @@
+//! One value by itself: a default, or a field of a text format.
+
+use crate::definition::{Attribute, Literal};
+use crate::error::DictError;
+use crate::types::{DataType, Fixed, Shape, text_to_fixed};
+
+/// A value of some type.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
+    Null,
+    /// A fixed-width value in the low bytes.
+    Fixed(Fixed),
+    Text(String),
+}
+
+impl Cell {
+    /// What DEFAULT says, or the type's own default.
+    pub fn of_literal(data_type: &DataType, literal: Option<&Literal>) -> Result<Cell, DictError> {
+        match literal {
+            None => Ok(Cell::of_type(data_type)),
+            Some(Literal::Null) if data_type.is_nullable() => Ok(Cell::Null),
+            Some(Literal::Null) => Err(DictError::parse_text(format!(
+                "NULL is not a value of type {data_type}; use Nullable({data_type})"
+            ))),
+            Some(Literal::Bare(text) | Literal::Quoted(text)) => Cell::parse(data_type, text),
+        }
+    }
+
+    /// What a lookup shows for a key that the source does not have.
+    pub fn of_attribute(attribute: &Attribute) -> Result<Cell, DictError> {
+        Cell::of_literal(&attribute.data_type, attribute.default.as_ref())
+            .map_err(|e| e.within(format_args!("Attribute {}", attribute.name)))
+    }
+
+    /// Reads ClickHouse's text form of a value that is not NULL.
+    pub fn parse(data_type: &DataType, text: &str) -> Result<Cell, DictError> {
+        match data_type.shape() {
+            Shape::Text => Ok(Cell::Text(text.to_string())),
+            Shape::Fixed(_) | Shape::Bit => text_to_fixed(data_type, text).map(Cell::Fixed),
+        }
+    }
+
+    fn of_type(data_type: &DataType) -> Cell {
+        match (data_type, data_type.shape()) {
+            (DataType::Nullable(_), _) => Cell::Null,
+            (_, Shape::Text) => Cell::Text(String::new()),
+            // ClickHouse: 1900-01-01.
+            (DataType::Date32, _) => {
+                let mut fixed = [0; 16];
+                fixed[..4].copy_from_slice(&(-25_567i32).to_le_bytes());
+                Cell::Fixed(fixed)
+            }
+            (_, Shape::Fixed(_) | Shape::Bit) => Cell::Fixed([0; 16]),
+        }
+    }
+}

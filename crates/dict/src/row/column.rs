@@ -1,0 +1,172 @@
+//! One Arrow array being built, from raw bytes.
+
+use super::Cell;
+use crate::definition::Literal;
+use crate::error::{Code, DictError};
+use crate::types::{DataType, Shape};
+use arrow::array::{ArrayData, ArrayRef, BooleanArray, BooleanBufferBuilder, StringArray, make_array};
+use arrow::buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use std::sync::Arc;
+
+/// Grows by a value at a time; invariant: `nulls` (if any) and `values` have `len` entries.
+#[derive(Debug)]
+pub(crate) struct Column {
+    data_type: DataType,
+    values: Values,
+    nulls: Option<BooleanBufferBuilder>,
+    len: usize,
+}
+
+#[derive(Debug)]
+enum Values {
+    Fixed { width: usize, bytes: MutableBuffer },
+    Bits(BooleanBufferBuilder),
+    Text { ends: Vec<i32>, bytes: Vec<u8>, overflowed: Overflow },
+}
+
+/// Whether the texts of a batch outgrew Arrow's 32-bit offsets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Overflow {
+    No,
+    Yes,
+}
+
+impl Column {
+    pub fn new(data_type: &DataType) -> Column {
+        Column::with_capacity(data_type, 0)
+    }
+
+    pub fn with_capacity(data_type: &DataType, rows: usize) -> Column {
+        let values = match data_type.shape() {
+            Shape::Fixed(width) => Values::Fixed { width, bytes: MutableBuffer::new(rows * width) },
+            Shape::Bit => Values::Bits(BooleanBufferBuilder::new(rows)),
+            Shape::Text => {
+                let mut ends = Vec::with_capacity(rows + 1);
+                ends.push(0);
+                Values::Text { ends, bytes: Vec::new(), overflowed: Overflow::No }
+            }
+        };
+        let nulls = data_type.is_nullable().then(|| BooleanBufferBuilder::new(rows));
+        Column { data_type: data_type.clone(), values, nulls, len: 0 }
+    }
+
+    pub fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds a fixed-width value; `raw` holds at least the type's width.
+    #[inline]
+    pub fn push_fixed(&mut self, raw: &[u8]) {
+        match &mut self.values {
+            Values::Fixed { width: 8, bytes } => bytes.push(u64::from_le_bytes(first(raw))),
+            Values::Fixed { width: 4, bytes } => bytes.push(u32::from_le_bytes(first(raw))),
+            Values::Fixed { width, bytes } => bytes.extend_from_slice(&raw[..*width]),
+            Values::Bits(bits) => bits.append(raw[0] != 0),
+            Values::Text { .. } => unreachable!("a string is not of fixed width"),
+        }
+        self.valid();
+    }
+
+    /// Adds a string.
+    #[inline]
+    pub fn push_text(&mut self, text: &[u8]) {
+        let Values::Text { ends, bytes, overflowed } = &mut self.values else {
+            unreachable!("only a string has a length");
+        };
+        match i32::try_from(bytes.len() + text.len()) {
+            Ok(end) => {
+                bytes.extend_from_slice(text);
+                ends.push(end);
+            }
+            Err(_) => {
+                *overflowed = Overflow::Yes;
+                ends.push(bytes.len() as i32);
+            }
+        }
+        self.valid();
+    }
+
+    #[inline]
+    fn valid(&mut self) {
+        if let Some(nulls) = &mut self.nulls {
+            nulls.append(true);
+        }
+        self.len += 1;
+    }
+
+    /// Adds NULL; the type is Nullable.
+    pub fn push_null(&mut self) {
+        match &mut self.values {
+            Values::Fixed { width, bytes } => bytes.extend_zeros(*width),
+            Values::Bits(bits) => bits.append(false),
+            Values::Text { ends, bytes, .. } => ends.push(bytes.len() as i32),
+        }
+        self.nulls.as_mut().expect("only a Nullable column takes NULL").append(false);
+        self.len += 1;
+    }
+
+    pub fn push_cell(&mut self, cell: &Cell) {
+        match cell {
+            Cell::Null => self.push_null(),
+            Cell::Fixed(raw) => self.push_fixed(raw),
+            Cell::Text(text) => self.push_text(text.as_bytes()),
+        }
+    }
+
+    pub fn push_literal(&mut self, literal: Option<&Literal>) -> Result<(), DictError> {
+        let cell = Cell::of_literal(&self.data_type, literal)?;
+        self.push_cell(&cell);
+        Ok(())
+    }
+
+    /// Adds a value that is not NULL, in ClickHouse's text form.
+    pub fn push_parsed(&mut self, text: &str) -> Result<(), DictError> {
+        match self.values {
+            Values::Text { .. } => self.push_text(text.as_bytes()),
+            _ => {
+                let raw = crate::types::text_to_fixed(&self.data_type, text)?;
+                self.push_fixed(&raw);
+            }
+        }
+        Ok(())
+    }
+
+    /// The array, of type `data_type.to_arrow()`.
+    ///
+    /// # Errors
+    /// `LIMIT_EXCEEDED` if the strings of one batch are over 2 GiB, `INCORRECT_DATA` if they are not UTF-8.
+    pub fn finish(self) -> Result<ArrayRef, DictError> {
+        let nulls =
+            self.nulls.map(|mut nulls| NullBuffer::new(nulls.finish())).filter(|n| n.null_count() > 0);
+        let incorrect = |e: arrow::error::ArrowError| DictError::new(Code::IncorrectData, e.to_string());
+        Ok(match self.values {
+            Values::Fixed { bytes, .. } => {
+                let data = ArrayData::builder(self.data_type.to_arrow())
+                    .len(self.len)
+                    .nulls(nulls)
+                    .add_buffer(Buffer::from(bytes));
+                make_array(data.build().map_err(incorrect)?)
+            }
+            Values::Bits(mut bits) => Arc::new(BooleanArray::new(bits.finish(), nulls)),
+            Values::Text { overflowed: Overflow::Yes, .. } => {
+                return Err(DictError::new(
+                    Code::LimitExceeded,
+                    "The strings of one batch exceed 2 GiB; use a smaller max_block_size",
+                ));
+            }
+            Values::Text { ends, bytes, .. } => {
+                let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
+                Arc::new(StringArray::try_new(offsets, Buffer::from_vec(bytes), nulls).map_err(incorrect)?)
+            }
+        })
+    }
+}
+
+#[inline]
+fn first<const N: usize>(raw: &[u8]) -> [u8; N] {
+    *raw.first_chunk::<N>().expect("a row checked for its length")
+}

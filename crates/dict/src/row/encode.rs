@@ -1,0 +1,103 @@
+//! From the columns of a batch to a row's bytes.
+
+use super::cells::Raw;
+use super::{Cell, Cells, put_varint};
+use crate::definition::Structure;
+use crate::error::DictError;
+use crate::types::{DataType, Shape};
+
+/// Where each attribute lies in a row.
+#[derive(Debug)]
+pub(crate) struct RowFormat {
+    pub(super) slots: Vec<Slot>,
+    /// Bytes before the first string.
+    pub(super) fixed_bytes: usize,
+    bitmap_bytes: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub data_type: DataType,
+    pub place: Place,
+    /// Its bit in the bitmap; `None`: never NULL.
+    pub null_bit: Option<usize>,
+    pub default: Cell,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    /// Starts at this byte.
+    Fixed { at: usize, width: usize },
+    /// Is the n-th string.
+    Text { ordinal: usize },
+}
+
+impl RowFormat {
+    pub fn new(structure: &Structure) -> Result<RowFormat, DictError> {
+        let nullable = structure.attributes.iter().filter(|a| a.data_type.is_nullable()).count();
+        let bitmap_bytes = nullable.div_ceil(8);
+        let (mut at, mut texts, mut bits) = (bitmap_bytes, 0, 0);
+        let mut slots = Vec::with_capacity(structure.attributes.len());
+        for attribute in &structure.attributes {
+            let data_type = attribute.data_type.clone();
+            let mut fixed = |width: usize| {
+                at += width;
+                Place::Fixed { at: at - width, width }
+            };
+            let place = match data_type.shape() {
+                Shape::Fixed(width) => fixed(width),
+                Shape::Bit => fixed(1),
+                Shape::Text => {
+                    texts += 1;
+                    Place::Text { ordinal: texts - 1 }
+                }
+            };
+            let null_bit = data_type.is_nullable().then_some(bits);
+            bits += usize::from(null_bit.is_some());
+            slots.push(Slot { data_type, place, null_bit, default: Cell::of_attribute(attribute)? });
+        }
+        Ok(RowFormat { slots, fixed_bytes: at, bitmap_bytes })
+    }
+
+    /// Appends row `row` of `columns` (one for each attribute). NULL where the type has none: the default.
+    pub fn encode(&self, columns: &[Cells], row: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + self.bitmap_bytes, 0);
+        for (slot, cells) in self.slots.iter().zip(columns) {
+            let Place::Fixed { width, .. } = slot.place else { continue };
+            match cells.get(row) {
+                Raw::Fixed(raw) => out.extend_from_slice(raw),
+                Raw::Bit(bit) => out.push(u8::from(bit)),
+                Raw::Text(_) => unreachable!("Cells were made for this type"),
+                Raw::Null => match (&slot.default, slot.null_bit) {
+                    (Cell::Fixed(raw), None) => out.extend_from_slice(&raw[..width]),
+                    _ => {
+                        set_bit(&mut out[start..], slot.null_bit);
+                        out.resize(out.len() + width, 0);
+                    }
+                },
+            }
+        }
+        for (slot, cells) in self.slots.iter().zip(columns) {
+            let Place::Text { .. } = slot.place else { continue };
+            let text = match cells.get(row) {
+                Raw::Text(text) => text,
+                _ => match (&slot.default, slot.null_bit) {
+                    (Cell::Text(text), None) => text.as_bytes(),
+                    _ => {
+                        set_bit(&mut out[start..], slot.null_bit);
+                        &[]
+                    }
+                },
+            };
+            put_varint(out, text.len());
+            out.extend_from_slice(text);
+        }
+    }
+}
+
+fn set_bit(row: &mut [u8], bit: Option<usize>) {
+    if let Some(bit) = bit {
+        row[bit / 8] |= 1 << (bit % 8);
+    }
+}

@@ -1,0 +1,169 @@
+//! Keys between Arrow and the cache.
+
+use super::cells::Raw;
+use super::{Cells, Column, put_varint, text_span};
+use crate::definition::{Key, Structure};
+use crate::error::{Code, DictError};
+use crate::types::{DataType, Shape};
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::buffer::{Buffer, NullBuffer};
+use arrow::datatypes::UInt64Type;
+
+/// How a structure's keys are written.
+#[derive(Debug)]
+pub(crate) enum KeyFormat {
+    Simple,
+    Complex(Vec<DataType>),
+}
+
+/// The keys of a batch as bytes.
+pub(crate) enum KeyBatch {
+    /// 8 bytes each, shared with the Arrow array.
+    Simple(Buffer),
+    /// Key `i` ends at `ends[i]`.
+    Complex { bytes: Vec<u8>, ends: Vec<usize> },
+}
+
+impl KeyFormat {
+    pub fn new(structure: &Structure) -> KeyFormat {
+        match &structure.key {
+            Key::Simple { .. } => KeyFormat::Simple,
+            Key::Complex(columns) => {
+                KeyFormat::Complex(columns.iter().map(|c| c.data_type.clone()).collect())
+            }
+        }
+    }
+
+    pub fn data_types(&self) -> Vec<DataType> {
+        match self {
+            KeyFormat::Simple => vec![DataType::UInt64],
+            KeyFormat::Complex(types) => types.clone(),
+        }
+    }
+
+    /// Which rows have NULL where the key's type has none; no such key exists.
+    pub fn impossible(&self, keys: &[ArrayRef]) -> Option<NullBuffer> {
+        let types = self.data_types();
+        let strict = keys.iter().zip(&types).filter(|(_, data_type)| !data_type.is_nullable());
+        strict
+            .fold(None, |nulls, (array, _)| NullBuffer::union(nulls.as_ref(), array.logical_nulls().as_ref()))
+    }
+
+    /// Encodes a batch; the arrays are of the key's Arrow types and of equal lengths.
+    pub fn encode(&self, keys: &[ArrayRef]) -> Result<KeyBatch, DictError> {
+        let types = self.data_types();
+        if keys.len() != types.len() {
+            return Err(DictError::new(
+                Code::TypeMismatch,
+                format!("The key has {} columns, not {}", types.len(), keys.len()),
+            ));
+        }
+        let rows = keys[0].len();
+        if keys.iter().any(|array| array.len() != rows) {
+            return Err(DictError::bad_arguments("The key's columns differ in length"));
+        }
+        let columns =
+            types.iter().zip(keys).map(|(t, array)| Cells::new(t, array)).collect::<Result<Vec<_>, _>>()?;
+        let KeyFormat::Complex(_) = self else {
+            return Ok(KeyBatch::Simple(keys[0].as_primitive::<UInt64Type>().values().inner().clone()));
+        };
+        let (mut bytes, mut ends) = (Vec::with_capacity(rows * 16), Vec::with_capacity(rows));
+        for row in 0..rows {
+            for (data_type, cells) in types.iter().zip(&columns) {
+                let value = cells.get(row);
+                if data_type.is_nullable() {
+                    bytes.push(u8::from(matches!(value, Raw::Null)));
+                }
+                match value {
+                    Raw::Null => {}
+                    Raw::Fixed(raw) => bytes.extend_from_slice(raw),
+                    Raw::Bit(bit) => bytes.push(u8::from(bit)),
+                    Raw::Text(text) => {
+                        put_varint(&mut bytes, text.len());
+                        bytes.extend_from_slice(text);
+                    }
+                }
+            }
+            ends.push(bytes.len());
+        }
+        Ok(KeyBatch::Complex { bytes, ends })
+    }
+
+    /// Appends a key to its columns; `false` and nothing appended if no key is written so.
+    pub fn decode(&self, key: &[u8], columns: &mut [Column]) -> bool {
+        let types = match self {
+            KeyFormat::Simple => {
+                if key.len() == 8 {
+                    columns[0].push_fixed(key);
+                }
+                return key.len() == 8;
+            }
+            KeyFormat::Complex(types) => types,
+        };
+        if walk(types, key, |_, _| {}).is_none() {
+            return false;
+        }
+        walk(types, key, |i, value| match value {
+            Raw::Null => columns[i].push_null(),
+            Raw::Fixed(raw) => columns[i].push_fixed(raw),
+            Raw::Bit(bit) => columns[i].push_fixed(&[u8::from(bit)]),
+            Raw::Text(text) => columns[i].push_text(text),
+        })
+        .is_some()
+    }
+}
+
+/// Visits the values of a complex key; `None` if it is malformed, visited in part.
+fn walk(types: &[DataType], key: &[u8], mut visit: impl FnMut(usize, Raw<'_>)) -> Option<()> {
+    let mut at = 0;
+    for (i, data_type) in types.iter().enumerate() {
+        if data_type.is_nullable() {
+            at += 1;
+            match key.get(at - 1)? {
+                0 => {}
+                1 => {
+                    visit(i, Raw::Null);
+                    continue;
+                }
+                _ => return None,
+            }
+        }
+        match data_type.shape() {
+            Shape::Fixed(width) => {
+                visit(i, Raw::Fixed(key.get(at..at + width)?));
+                at += width;
+            }
+            Shape::Bit => {
+                visit(i, Raw::Bit(*key.get(at)? != 0));
+                at += 1;
+            }
+            Shape::Text => {
+                let (start, end) = text_span(key, at)?;
+                std::str::from_utf8(&key[start..end]).ok()?;
+                visit(i, Raw::Text(&key[start..end]));
+                at = end;
+            }
+        }
+    }
+    (at == key.len()).then_some(())
+}
+
+impl KeyBatch {
+    pub fn len(&self) -> usize {
+        match self {
+            KeyBatch::Simple(bytes) => bytes.len() / 8,
+            KeyBatch::Complex { ends, .. } => ends.len(),
+        }
+    }
+
+    #[inline]
+    pub fn get(&self, row: usize) -> &[u8] {
+        match self {
+            KeyBatch::Simple(bytes) => &bytes[row * 8..row * 8 + 8],
+            KeyBatch::Complex { bytes, ends } => {
+                let start = if row == 0 { 0 } else { ends[row - 1] };
+                &bytes[start..ends[row]]
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Rows between Arrow and the cache: inside, a row is bytes.
+//!
+//! ```text
+//! row   = null bitmap (a bit for each Nullable attribute, in order; absent if there is none)
+//!         fixed-width attributes, raw little-endian, in order (zeros where NULL)
+//!         strings, in order: varint length, bytes (length 0 where NULL)
+//! key   = simple: 8 bytes, little-endian
+//!       | complex: for each column: [1 if NULL, else 0; only if Nullable] raw bytes or varint length, bytes
+//! ```
+
+mod cell;
+mod cells;
+mod column;
+mod decode;
+mod encode;
+mod key;
+
+pub(crate) use cell::Cell;
+pub(crate) use cells::Cells;
+pub(crate) use column::Column;
+pub(crate) use decode::Decoder;
+pub(crate) use encode::RowFormat;
+pub(crate) use key::{KeyBatch, KeyFormat};
+
+// Rows and Arrow buffers are copied into each other, and rows on disk are little-endian.
+const _: () = assert!(cfg!(target_endian = "little"), "Granary's rows are little-endian");
+
+/// Appends a length, 7 bits a byte, low bits first.
+fn put_varint(out: &mut Vec<u8>, mut value: usize) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Takes `length, bytes` off at `at`: where the bytes start and end; `None` if they do not fit into `row`.
+fn text_span(row: &[u8], at: usize) -> Option<(usize, usize)> {
+    let mut length = 0usize;
+    for (i, &byte) in row.get(at..)?.iter().take(5).enumerate() {
+        length |= usize::from(byte & 0x7f) << (7 * i);
+        if byte < 0x80 {
+            let start = at + i + 1;
+            let end = start.checked_add(length)?;
+            return (end <= row.len()).then_some((start, end));
+        }
+    }
+    None
+}

@@ -1,0 +1,61 @@
+//! What DDL and XML share in putting a definition together.
+
+use crate::config::{KeyForm, Layout, Storage};
+use crate::definition::{Attribute, Key, KeyColumn, Lifetime, Structure};
+use crate::error::{Code, DictError};
+
+/// Parts the columns into key and attributes. A simple layout with several key columns is complex, as in
+/// ClickHouse; with one, the column is an integer and is looked up as UInt64.
+pub(crate) fn from_columns(
+    columns: Vec<Attribute>,
+    key_names: &[String],
+    form: KeyForm,
+) -> Result<Structure, DictError> {
+    let mut key = Vec::with_capacity(key_names.len());
+    for (at, name) in key_names.iter().enumerate() {
+        if key_names[..at].contains(name) {
+            return Err(DictError::definition(format!("PRIMARY KEY names column {name} twice")));
+        }
+        let column = columns.iter().find(|column| column.name == *name).ok_or_else(|| {
+            let known: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
+            DictError::definition(format!(
+                "PRIMARY KEY: unknown column {name}; the columns are {}",
+                known.join(", ")
+            ))
+        })?;
+        key.push(KeyColumn { name: column.name.clone(), data_type: column.data_type.clone() });
+    }
+    let attributes = columns.into_iter().filter(|column| !key_names.contains(&column.name)).collect();
+    let key = match (form, key.as_slice()) {
+        (KeyForm::Simple, [only]) if only.data_type.is_integer() => Key::Simple { name: only.name.clone() },
+        (KeyForm::Simple, [only]) => {
+            return Err(DictError::new(
+                Code::TypeMismatch,
+                format!(
+                    "PRIMARY KEY: the key of a simple layout is an integer (UInt64); {} is {}. Use a COMPLEX_KEY_ layout",
+                    only.name, only.data_type
+                ),
+            ));
+        }
+        _ => Key::Complex(key),
+    };
+    Ok(Structure { key, attributes })
+}
+
+/// LIFETIME, which cache layouts must have and DIRECT must not.
+pub(crate) fn lifetime_or_default(
+    lifetime: Option<Lifetime>,
+    layout: &Layout,
+) -> Result<Lifetime, DictError> {
+    match (lifetime, &layout.storage) {
+        (Some(_), Storage::Direct) => Err(DictError::bad_arguments(
+            "'lifetime' parameter is redundant for the dictionary of layout 'direct'",
+        )),
+        (None, Storage::Direct) => Ok(Lifetime::FOREVER),
+        (Some(lifetime), _) => Ok(lifetime),
+        (None, _) => Err(DictError::definition(format!(
+            "LIFETIME is missing; layout {} needs LIFETIME(seconds) or LIFETIME(MIN a MAX b), 0 for ever",
+            layout.name()
+        ))),
+    }
+}
