@@ -53,6 +53,7 @@ constructors! {
     unknown_database = 81 "UNKNOWN_DATABASE";
     database_already_exists = 82 "DATABASE_ALREADY_EXISTS";
     cannot_write = 75 "CANNOT_WRITE_TO_FILE_DESCRIPTOR";
+    broken_pipe = 1003 "BROKEN_PIPE";
     unknown_setting = 115 "UNKNOWN_SETTING";
     illegal_division = 153 "ILLEGAL_DIVISION";
     database_not_empty = 219 "DATABASE_NOT_EMPTY";
@@ -109,7 +110,17 @@ impl From<datafusion::arrow::error::ArrowError> for Error {
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Error::broken_pipe("Broken pipe");
+        }
         Error::cannot_write(error.to_string())
+    }
+}
+
+impl Error {
+    /// Whether nobody reads the answer any more.
+    pub fn is_broken_pipe(&self) -> bool {
+        self.code == Error::broken_pipe("").code
     }
 }
 
@@ -129,4 +140,10 @@ fn find_own(error: &DataFusionError) -> Option<Error> {
         };
     }
     None
+}
+
+impl From<granary_dict::DictError> for Error {
+    fn from(error: granary_dict::DictError) -> Self {
+        Error { code: error.code(), name: error.name(), message: error.message().to_owned() }
+    }
 }
