@@ -10,7 +10,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 /// Queries shorter than this show nothing.
 const QUIET: Duration = Duration::from_millis(300);
-const TICK: Duration = Duration::from_millis(100);
+const TICK: Duration = Duration::from_millis(50);
 
 /// A line that is redrawn until the first row is written.
 pub struct Progress {
@@ -28,17 +28,8 @@ impl Progress {
         Progress { done, thread }
     }
 
-    /// The line must not mix with the rows that are about to be written.
-    pub fn pause(&self) {
-        self.done.store(true, Ordering::Relaxed);
-    }
-
-    /// Removes the line.
-    pub fn finish(mut self) {
-        self.stop();
-    }
-
-    fn stop(&mut self) {
+    /// Removes the line, so that it does not mix with what is about to be written.
+    pub fn stop(&mut self) {
         self.done.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -56,7 +47,7 @@ fn watch(query: &granary_sql::Progress, done: &AtomicBool) {
     let started = Instant::now();
     let bar = ProgressBar::new_spinner().with_style(ProgressStyle::default_spinner());
     while !done.load(Ordering::Relaxed) {
-        std::thread::sleep(TICK.min(QUIET));
+        std::thread::sleep(TICK);
         let elapsed = started.elapsed();
         if elapsed >= QUIET && !done.load(Ordering::Relaxed) {
             let rows = query.rows_read() as u64;

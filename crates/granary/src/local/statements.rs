@@ -50,7 +50,7 @@ impl Runner<'_> {
         if !output.has_columns() {
             return Ok(());
         }
-        let progress = Progress::start(output.progress());
+        let mut progress = Progress::start(output.progress());
         let stdout = std::io::stdout();
         let default = if stdout.is_terminal() { Format::PrettyCompact } else { Format::TabSeparated };
         let chosen = output.format.or(self.format).unwrap_or(default);
@@ -59,10 +59,10 @@ impl Runner<'_> {
         let mut writer = format::open(chosen, output.schema.clone(), &mut out)?;
         while let Some(batch) = output.next().await {
             let batch = batch?;
-            progress.pause();
+            progress.stop();
             writer.write(&batch)?;
         }
-        progress.finish();
+        progress.stop();
         writer.finish()?;
         drop(writer);
         out.flush().map_err(|error| Stop::from(Error::from(error)))
