@@ -10,12 +10,19 @@ use std::collections::HashSet;
 /// One dictionary, whole: what CREATE DICTIONARY or a `<dictionary>` element says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
+    /// Its database, if one was named.
     pub database: Option<String>,
+    /// Its name.
     pub name: String,
+    /// Key and attributes.
     pub structure: Structure,
+    /// Where rows come from.
     pub source: SourceConfig,
+    /// Where entries live.
     pub layout: Layout,
+    /// For how long they are fresh.
     pub lifetime: Lifetime,
+    /// COMMENT; empty: none.
     pub comment: String,
     /// SETTINGS(name = value, ..), kept as written; none of them changes anything here.
     pub settings: Vec<(String, String)>,
@@ -24,7 +31,9 @@ pub struct Definition {
 /// Key and attributes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Structure {
+    /// What an entry is found by.
     pub key: Key,
+    /// What is found, in the order of declaration.
     pub attributes: Vec<Attribute>,
 }
 
@@ -32,7 +41,10 @@ pub struct Structure {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Key {
     /// One UInt64.
-    Simple { name: String },
+    Simple {
+        /// The name of its column.
+        name: String,
+    },
     /// A tuple, of one column or more.
     Complex(Vec<KeyColumn>),
 }
@@ -40,27 +52,35 @@ pub enum Key {
 /// One column of a complex key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyColumn {
+    /// Its name.
     pub name: String,
+    /// Its type.
     pub data_type: DataType,
 }
 
 /// One attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attribute {
+    /// Its name.
     pub name: String,
+    /// Its type.
     pub data_type: DataType,
     /// DEFAULT or `null_value`; `None`: the type's own (0, '', NULL).
     pub default: Option<Literal>,
     /// EXPRESSION, sent to SQL sources as `(expression) AS name`.
     pub expression: Option<String>,
+    /// HIERARCHICAL [BIDIRECTIONAL].
     pub hierarchy: Hierarchy,
+    /// INJECTIVE.
     pub injectivity: Injectivity,
+    /// IS_OBJECT_ID.
     pub object_id: ObjectId,
 }
 
 /// A literal as DDL writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Literal {
+    /// NULL.
     Null,
     /// A number or `true`/`false`, unquoted.
     Bare(String),
@@ -71,29 +91,38 @@ pub enum Literal {
 /// Whether an attribute names the parent's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hierarchy {
+    /// It does not.
     Flat,
+    /// It does.
     Hierarchical,
+    /// It does, and the way down is wanted too.
     Bidirectional,
 }
 
 /// Whether different keys have different values of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Injectivity {
+    /// They may share one.
     Unknown,
+    /// They have.
     Injective,
 }
 
 /// Whether an attribute is a MongoDB ObjectId (kept for SHOW CREATE; no source here uses it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectId {
+    /// It is not.
     No,
+    /// It is.
     Yes,
 }
 
 /// For how many seconds an entry is fresh: drawn for each entry from `[min, max]`; both 0: for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
+    /// The shortest.
     pub min_seconds: u64,
+    /// The longest.
     pub max_seconds: u64,
 }
 

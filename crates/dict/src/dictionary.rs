@@ -1,10 +1,27 @@
 //! The dictionary: a cache in front of a source.
 
+use crate::config::Storage;
 use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
+use crate::limits;
+use crate::lookup::{
+    Backoff, Batch, Claim, Counters, Flight, Freshness, Loader, Pool, Refused, lock, unique,
+};
+use crate::resident;
+use crate::row::{KeyBatch, KeyFormat, RowFormat};
+use crate::source::{self, SourceFactory};
 use crate::status::Status;
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use crate::store::Store;
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+/// How often a lookup looks into the cache again because requests landed meanwhile, before it asks itself.
+const PROBES_MAX: usize = 3;
+/// How long a closing dictionary waits for requests that are under way.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a lookup yields, in row order.
 #[derive(Clone, Debug)]
@@ -18,23 +35,93 @@ pub struct Answer {
 /// A cache dictionary. Dropping it is a clean stop: it is warm at the next open.
 pub struct Dictionary {
     definition: Definition,
+    pool: Pool,
+    loader: Arc<Loader>,
+    opened_at: AtomicU64,
 }
 
 impl Dictionary {
-    /// Opens the cache (warm, if its file is there and the dictionary is the same) and readies the source.
-    pub fn open(definition: Definition, _environment: &Environment) -> Result<Dictionary, DictError> {
+    /// Opens the cache (warm, if its file is there and the dictionary is the same) and readies the source,
+    /// which is not asked before a lookup needs it.
+    pub fn open(definition: Definition, environment: &Environment) -> Result<Dictionary, DictError> {
         definition.validate()?;
-        Ok(Dictionary { definition })
+        let factory = source::factory(&definition, environment)?;
+        Self::open_with_source(definition, environment, factory)
     }
 
+    /// The same with a source of one's own in place of the definition's.
+    pub fn open_with_source(
+        definition: Definition,
+        environment: &Environment,
+        factory: SourceFactory,
+    ) -> Result<Dictionary, DictError> {
+        definition.validate()?;
+        let update = &definition.layout.update;
+        let loader = Loader {
+            name: definition.full_name(),
+            key_format: KeyFormat::new(&definition.structure),
+            row_format: RowFormat::new(&definition.structure)?,
+            lifetime: definition.lifetime,
+            clock: environment.clock.clone(),
+            counters: Counters::default(),
+            factory,
+            store: Store::open(&definition, environment)?,
+            table: Mutex::default(),
+            landed: AtomicU64::new(0),
+            backoff: Mutex::new(Backoff::new(environment.backoff_base_seconds)),
+            epoch: RwLock::new(0),
+        };
+        Ok(Dictionary {
+            pool: Pool::new(update.max_threads_for_updates as usize, update.max_update_queue_size as usize),
+            opened_at: AtomicU64::new(environment.clock.now()),
+            loader: Arc::new(loader),
+            definition,
+        })
+    }
+
+    /// What it was opened with.
     pub fn definition(&self) -> &Definition {
         &self.definition
     }
 
     /// Looks up a batch: `keys` holds an array for each key column, of the key's Arrow types and of equal
-    /// lengths; `attributes` are places in `structure.attributes`.
-    pub fn get(&self, _attributes: &[usize], _keys: &[ArrayRef]) -> Result<Answer, DictError> {
-        Err(DictError::new(Code::NotImplemented, "lookup"))
+    /// lengths; `attributes` are places in `structure.attributes`. A key with NULL in a column that is not
+    /// Nullable is not found.
+    ///
+    /// # Errors
+    /// 510 if the source failed or is left alone after a failure, 159 if it did not answer within
+    /// QUERY_WAIT_TIMEOUT_MILLISECONDS, and what is wrong with the arguments.
+    pub fn get(&self, attributes: &[usize], keys: &[ArrayRef]) -> Result<Answer, DictError> {
+        if let Some(wrong) = attributes.iter().find(|&&i| i >= self.definition.structure.attributes.len()) {
+            return Err(DictError::bad_arguments(format!("There is no attribute {wrong}")));
+        }
+        let loader = &*self.loader;
+        let encoded = loader.key_format.encode(keys)?;
+        if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
+            return Err(DictError::new(
+                Code::LimitExceeded,
+                format!("A lookup has at most {} keys", limits::KEYS_PER_LOOKUP_MAX),
+            ));
+        }
+        let count = encoded.len() as u32;
+        let rows: Vec<u32> = match loader.key_format.impossible(keys) {
+            None => (0..count).collect(),
+            Some(nulls) => (0..count).filter(|&row| nulls.is_valid(row as usize)).collect(),
+        };
+        loader.counters.keys_requested.add(count as usize);
+        let mut batch = Batch::new(loader, attributes, encoded);
+        match &loader.store {
+            Some(store) => self.look_up(&mut batch, store, &rows, keys)?,
+            None => {
+                let (unique, places) = unique(&batch.keys, &rows);
+                let chosen: Vec<u32> = unique.iter().map(|&(row, _)| row).collect();
+                let claim = direct_claim(self.launch(keys, &chosen)?);
+                loader.counters.keys_missed.add(rows.len());
+                self.fetch(&mut batch, claim, &rows, &places)?;
+            }
+        }
+        let (columns, found) = batch.finish()?;
+        Ok(Answer { columns, found })
     }
 
     /// Which keys the source has.
@@ -44,18 +131,229 @@ impl Dictionary {
 
     /// Key columns, then attributes, of what is resident, found and fresh. DIRECT: everything the source has.
     pub fn resident(&self) -> Result<Vec<RecordBatch>, DictError> {
-        Err(DictError::new(Code::NotImplemented, "resident"))
+        match &self.loader.store {
+            Some(store) => resident::scan(store, &self.loader, &self.definition.structure),
+            None => resident::load_all(&self.pool, &self.loader, &self.definition),
+        }
     }
 
-    /// Forgets every entry, as SYSTEM RELOAD DICTIONARY does.
+    /// Forgets every entry, as SYSTEM RELOAD DICTIONARY does; requests under way are answered, but not kept.
     pub fn reload(&self) -> Result<(), DictError> {
+        if let Some(store) = &self.loader.store {
+            // The table is locked before the epoch everywhere. Once both have moved on, nothing old is put.
+            let mut table = lock(&self.loader.table);
+            *self.loader.epoch.write().unwrap_or_else(PoisonError::into_inner) += 1;
+            table.clear();
+            drop(table);
+            store.cache().clear().map_err(|e| {
+                DictError::new(
+                    Code::CannotOpenFile,
+                    format!("Cannot empty the cache of {}: {e}", self.loader.name),
+                )
+            })?;
+        }
+        self.opened_at.store(self.loader.clock.now(), Ordering::Relaxed);
         Ok(())
     }
 
+    /// Its figures now.
     pub fn status(&self) -> Status {
-        Status::default()
+        Status::of(
+            &self.definition,
+            &self.loader,
+            self.pool.waiting(),
+            self.opened_at.load(Ordering::Relaxed),
+        )
     }
 
-    /// DROP DICTIONARY: stops the source's threads now; the files go when the last user lets go.
-    pub fn remove(&self) {}
+    /// DROP DICTIONARY: files and threads go now; lookups that are running find what they can still find.
+    pub fn remove(&self) {
+        if let Some(store) = &self.loader.store {
+            store.remove();
+        }
+        self.pool.close(CLOSE_PATIENCE);
+    }
+
+    fn look_up(
+        &self,
+        batch: &mut Batch<'_>,
+        store: &Store,
+        rows: &[u32],
+        keys: &[ArrayRef],
+    ) -> Result<(), DictError> {
+        let loader = &*self.loader;
+        let update = &self.definition.layout.update;
+        let freshness = Freshness {
+            now: loader.clock.now(),
+            expired: update.expired,
+            strict_max_seconds: update
+                .strict_max_lifetime_seconds
+                .unwrap_or(self.definition.lifetime.max_seconds),
+        };
+        let mut landed = loader.landed.load(Ordering::SeqCst);
+        batch.probe(store, rows, freshness, loader);
+        for probe in 1.. {
+            if batch.missing.is_empty() {
+                if !batch.stale.is_empty() {
+                    self.refresh(batch, keys);
+                }
+                return Ok(());
+            }
+            // One key that has to be waited for makes the whole update one that is waited for.
+            let wanted: Vec<u32> = batch.missing.iter().chain(&batch.stale).copied().collect();
+            let (unique, places) = unique(&batch.keys, &wanted);
+            let unless_landed = (probe < PROBES_MAX).then_some(landed);
+            if let Some(claim) = self.claim(&batch.keys, keys, &unique, unless_landed)? {
+                loader.counters.keys_missed.add(batch.missing.len());
+                return self.fetch(batch, claim, &wanted, &places);
+            }
+            landed = loader.landed.load(Ordering::SeqCst);
+            let missing = std::mem::take(&mut batch.missing);
+            batch.probe(store, &missing, freshness, loader);
+        }
+        Ok(())
+    }
+
+    /// Updates stale rows without waiting. That it cannot be done now is no concern of the lookup.
+    fn refresh(&self, batch: &Batch<'_>, keys: &[ArrayRef]) {
+        let (unique, _) = unique(&batch.keys, &batch.stale);
+        if let Ok(Some(claim)) = self.claim(&batch.keys, keys, &unique, None) {
+            let _ = self.start(&claim);
+        }
+    }
+
+    /// Parts keys into those under way and those that are ours to ask for; `None` if requests landed since
+    /// `unless_landed` was read.
+    fn claim(
+        &self,
+        keys: &KeyBatch,
+        arrays: &[ArrayRef],
+        unique: &[(u32, u64)],
+        unless_landed: Option<u64>,
+    ) -> Result<Option<Claim>, DictError> {
+        let loader = &*self.loader;
+        let mut table = lock(&loader.table);
+        if unless_landed.is_some_and(|landed| landed != loader.landed.load(Ordering::SeqCst)) {
+            return Ok(None);
+        }
+        let claim = table.claim(keys, unique, |mine| {
+            let now = loader.clock.now();
+            match lock(&loader.backoff).wait_until(now) {
+                None => self.launch(arrays, mine),
+                Some(next) => Err(DictError::new(
+                    Code::CacheDictionaryUpdateFail,
+                    format!(
+                        "Query contains keys that are not present in cache or expired. Could not update cache \
+                         dictionary {} now, because nearest update is scheduled at {}",
+                        loader.name,
+                        crate::types::datetime_to_text(next as i64)
+                    ),
+                )),
+            }
+        })?;
+        let joined = claim.tickets.iter().filter(|(flight, _)| !claim.mine.contains(&(*flight as usize)));
+        loader.counters.keys_joined.add(joined.count());
+        Ok(Some(claim))
+    }
+
+    /// Makes the flights that bring `rows` of `keys`.
+    fn launch(&self, keys: &[ArrayRef], rows: &[u32]) -> Result<Vec<Arc<Flight>>, DictError> {
+        let epoch = *self.loader.epoch.read().unwrap_or_else(PoisonError::into_inner);
+        let flight = |chunk: &[u32]| {
+            let rows = UInt32Array::from(chunk.to_vec());
+            let arrays = keys
+                .iter()
+                .map(|array| arrow::compute::take(array, &rows, None))
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|e| DictError::new(Code::LimitExceeded, e.to_string()))?;
+            let encoded = self.loader.key_format.encode(&arrays)?;
+            Ok(Arc::new(Flight::new(arrays, encoded, epoch)))
+        };
+        rows.chunks(limits::KEYS_PER_REQUEST_MAX).map(flight).collect()
+    }
+
+    /// Hands the claim's own flights to the source threads. All of them land, whatever this returns.
+    fn start(&self, claim: &Claim) -> Result<(), DictError> {
+        let patience = Duration::from_millis(self.definition.layout.update.update_queue_push_timeout_ms);
+        let mut outcome = Ok(());
+        for flight in &claim.flights[claim.mine.clone()] {
+            let (loader, flight) = (self.loader.clone(), flight.clone());
+            let pushed = self.pool.push(Box::new(move |turn| loader.run(&flight, turn)), patience);
+            outcome = outcome.and(pushed.map_err(|refused| self.refused(refused)));
+        }
+        outcome
+    }
+
+    fn refused(&self, refused: Refused) -> DictError {
+        let name = &self.loader.name;
+        let message = match refused {
+            Refused::Full(waiting) => format!(
+                "Cannot push to internal update queue in dictionary {name}. Timelimit of {} ms. exceeded. \
+                 Current queue size is {waiting}",
+                self.definition.layout.update.update_queue_push_timeout_ms
+            ),
+            Refused::Closed => format!("Dictionary {name} is being dropped"),
+        };
+        DictError::new(Code::CacheDictionaryUpdateFail, message)
+    }
+
+    /// Starts what is ours, waits for everything, shows it.
+    fn fetch(
+        &self,
+        batch: &mut Batch<'_>,
+        claim: Claim,
+        rows: &[u32],
+        places: &[u32],
+    ) -> Result<(), DictError> {
+        self.start(&claim)?;
+        let timeout_ms = self.definition.layout.update.query_wait_timeout_ms;
+        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+        let mut loaded = Vec::with_capacity(claim.flights.len());
+        for flight in &claim.flights {
+            match flight.wait(deadline) {
+                Some(Ok(rows)) => loaded.push(rows),
+                Some(Err(error)) => return Err(self.failed(error)),
+                None => {
+                    return Err(DictError::new(
+                        Code::TimeoutExceeded,
+                        format!(
+                            "Dictionary {} source seems unavailable, because {timeout_ms} ms timeout exceeded",
+                            self.loader.name
+                        ),
+                    ));
+                }
+            }
+        }
+        let row = |unique: usize| {
+            let (flight, slot) = claim.tickets[unique];
+            loaded[flight as usize].row(slot)
+        };
+        let found = batch.fill(rows, places, claim.tickets.len(), row)?;
+        self.loader.counters.keys_found_at_source.add(found);
+        Ok(())
+    }
+
+    fn failed(&self, error: DictError) -> DictError {
+        match self.definition.layout.storage {
+            Storage::Direct => error,
+            Storage::Ssd(_) | Storage::Memory { .. } => DictError::new(
+                Code::CacheDictionaryUpdateFail,
+                format!("Update failed for dictionary '{}': {error}", self.loader.name),
+            ),
+        }
+    }
+}
+
+/// DIRECT shares nothing: all flights are ours, unique key after unique key.
+fn direct_claim(flights: Vec<Arc<Flight>>) -> Claim {
+    let tickets = |(at, flight): (usize, &Arc<Flight>)| {
+        (0..flight.keys.len() as u32).map(move |slot| (at as u32, slot)).collect::<Vec<_>>()
+    };
+    Claim { tickets: flights.iter().enumerate().flat_map(tickets).collect(), mine: 0..flights.len(), flights }
+}
+
+impl Drop for Dictionary {
+    fn drop(&mut self) {
+        self.pool.close(CLOSE_PATIENCE);
+    }
 }

@@ -17,12 +17,14 @@ pub struct Environment {
     pub user_files: Option<PathBuf>,
     /// First wait after a source failed, in seconds (ClickHouse: 5).
     pub backoff_base_seconds: u64,
+    /// Where the time comes from.
     pub clock: Clock,
 }
 
 /// Where the time comes from.
 #[derive(Clone, Debug)]
 pub enum Clock {
+    /// The machine's.
     System,
     /// Unix seconds that a test sets.
     Manual(Arc<AtomicU64>),

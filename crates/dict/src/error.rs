@@ -6,27 +6,49 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Code {
+    /// `UNSUPPORTED_METHOD`
     UnsupportedMethod = 1,
+    /// `CANNOT_PARSE_TEXT`
     CannotParseText = 6,
+    /// `BAD_ARGUMENTS`
     BadArguments = 36,
+    /// `ILLEGAL_TYPE_OF_ARGUMENT`
     IllegalTypeOfArgument = 43,
+    /// `NOT_IMPLEMENTED`
     NotImplemented = 48,
+    /// `UNKNOWN_TYPE`
     UnknownType = 50,
+    /// `TYPE_MISMATCH`
     TypeMismatch = 53,
+    /// `SYNTAX_ERROR`
     SyntaxError = 62,
+    /// `UNKNOWN_FORMAT`
     UnknownFormat = 73,
+    /// `CANNOT_OPEN_FILE`
     CannotOpenFile = 76,
+    /// `UNKNOWN_SETTING`
     UnknownSetting = 115,
+    /// `INCORRECT_DATA`
     IncorrectData = 117,
+    /// `UNKNOWN_ELEMENT_IN_CONFIG`
     UnknownElementInConfig = 137,
+    /// `TIMEOUT_EXCEEDED`
     TimeoutExceeded = 159,
+    /// `LIMIT_EXCEEDED`
     LimitExceeded = 290,
+    /// `CHILD_WAS_NOT_EXITED_NORMALLY`
     ChildWasNotExitedNormally = 302,
+    /// `PATH_ACCESS_DENIED`
     PathAccessDenied = 481,
+    /// `DICTIONARY_ACCESS_DENIED`
     DictionaryAccessDenied = 482,
+    /// `INCORRECT_DICTIONARY_DEFINITION`
     IncorrectDictionaryDefinition = 489,
+    /// `CACHE_DICTIONARY_UPDATE_FAIL`
     CacheDictionaryUpdateFail = 510,
+    /// `POSTGRESQL_CONNECTION_FAILURE`
     PostgresqlConnectionFailure = 614,
+    /// `SQLITE_ENGINE_ERROR`
     SqliteEngineError = 626,
 }
 

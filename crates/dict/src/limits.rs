@@ -22,6 +22,7 @@ pub const STDERR_TAIL_BYTES: usize = 4096;
 pub const ROW_BYTES_MAX: usize = 64 << 20;
 /// Smallest and largest BLOCK_SIZE, in bytes.
 pub const BLOCK_BYTES_MIN: u64 = 512;
+/// See `BLOCK_BYTES_MIN`.
 pub const BLOCK_BYTES_MAX: u64 = 1 << 20;
 /// Largest data file, in bytes: a block number has 32 bits.
 pub const FILE_BYTES_MAX: u64 = 1 << 44;

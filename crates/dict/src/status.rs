@@ -1,28 +1,35 @@
 //! What `system.dictionaries` shows.
 
+use crate::config::{KeyForm, Storage};
+use crate::definition::{Definition, Key};
+use crate::lookup::{Loader, lock};
+
 /// Figures of one dictionary. Counters start at its opening.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
+    /// Whether it is open.
     pub state: LoadState,
     /// ClickHouse's name of the layout's class, such as `SSDComplexKeyCache`.
     pub layout_type: &'static str,
     /// The source, without secrets.
     pub source: String,
+    /// Entries, negative and expired ones too.
     pub element_count: u64,
-    /// Entries the cache can hold; 0: not known.
+    /// SIZE_IN_CELLS or MAX_STORED_KEYS; 0: as many as fit.
     pub capacity: u64,
-    /// element_count / capacity.
+    /// element_count / capacity, or how full the index is.
     pub load_factor: f64,
     /// RAM: index, hot tier, write buffers.
     pub bytes_allocated: u64,
+    /// RAM of the index alone.
     pub index_bytes: u64,
     /// Rows of all lookups, duplicates counted.
     pub keys_requested: u64,
-    /// Answered from the cache, stale and negative answers too.
+    /// Answered from the cache by a fresh entry, negative ones too.
     pub keys_hit: u64,
-    /// Found, but past their lifetime.
+    /// In the cache, but past their lifetime, whether that was shown or not.
     pub keys_expired: u64,
-    /// Not in the cache.
+    /// Neither fresh nor shown stale: the source was needed.
     pub keys_missed: u64,
     /// Answered by an entry that says the source has no such key.
     pub keys_negative: u64,
@@ -32,23 +39,37 @@ pub struct Status {
     pub keys_joined: u64,
     /// Rows in the cache that could not be decoded (counted as missed).
     pub rows_bad: u64,
+    /// Entries found in the RAM tier.
     pub hits_memory: u64,
+    /// Entries found in a write buffer.
     pub hits_buffer: u64,
+    /// Entries found on flash.
     pub hits_flash: u64,
+    /// Blocks read.
     pub flash_block_reads: u64,
+    /// Bytes read from flash.
     pub flash_bytes_read: u64,
+    /// Bytes written to flash.
     pub flash_bytes_written: u64,
+    /// Entries that the device was too slow for, or that were too long.
+    pub flash_entries_dropped: u64,
+    /// Requests to the source.
     pub source_requests: u64,
     /// Keys asked of the source.
     pub source_keys: u64,
     /// Rows it answered.
     pub source_rows: u64,
+    /// Requests that failed.
     pub source_errors: u64,
+    /// Requests that wait for a source thread now.
+    pub source_queue: u64,
     /// keys_hit / keys_requested.
     pub hit_rate: f64,
     /// (keys_hit + keys_found_at_source) / keys_requested.
     pub found_rate: f64,
+    /// LIFETIME's MIN.
     pub lifetime_min_seconds: u64,
+    /// LIFETIME's MAX.
     pub lifetime_max_seconds: u64,
     /// Unix seconds of opening or of the last reload.
     pub loading_start_time: u64,
@@ -64,7 +85,9 @@ pub struct Status {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoadState {
     #[default]
+    /// Not opened.
     NotLoaded,
+    /// Open.
     Loaded,
 }
 
@@ -75,5 +98,79 @@ impl LoadState {
             LoadState::NotLoaded => "NOT_LOADED",
             LoadState::Loaded => "LOADED",
         }
+    }
+}
+
+impl Status {
+    pub(crate) fn of(
+        definition: &Definition,
+        loader: &Loader,
+        source_queue: usize,
+        opened_at: u64,
+    ) -> Status {
+        let cache = loader.store.as_ref().map(|store| store.cache().stats()).unwrap_or_default();
+        let entries_max = loader.store.as_ref().and_then(|store| store.entries_max()).unwrap_or(0);
+        let counters = &loader.counters;
+        let rate = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+        let (requested, hit) = (counters.keys_requested.get(), counters.keys_hit.get());
+        let found_at_source = counters.keys_found_at_source.get();
+        let backoff = lock(&loader.backoff);
+        Status {
+            state: LoadState::Loaded,
+            layout_type: layout_type(definition),
+            source: definition.source.describe(),
+            element_count: cache.entries,
+            capacity: entries_max,
+            load_factor: match entries_max {
+                0 => rate(cache.entries, cache.index_slots),
+                entries_max => rate(cache.entries, entries_max),
+            },
+            bytes_allocated: cache.bytes_allocated(),
+            index_bytes: cache.index_bytes,
+            keys_requested: requested,
+            keys_hit: hit,
+            keys_expired: counters.keys_expired.get(),
+            keys_missed: counters.keys_missed.get(),
+            keys_negative: counters.keys_negative.get(),
+            keys_found_at_source: found_at_source,
+            keys_joined: counters.keys_joined.get(),
+            rows_bad: counters.rows_bad.get(),
+            hits_memory: cache.hits_memory,
+            hits_buffer: cache.hits_buffer,
+            hits_flash: cache.hits_flash,
+            flash_block_reads: cache.block_reads,
+            flash_bytes_read: cache.bytes_read,
+            flash_bytes_written: cache.bytes_written,
+            flash_entries_dropped: cache.puts_dropped + cache.puts_too_large,
+            source_requests: counters.source_requests.get(),
+            source_keys: counters.source_keys.get(),
+            source_rows: counters.source_rows.get(),
+            source_errors: counters.source_errors.get(),
+            source_queue: source_queue as u64,
+            hit_rate: rate(hit, requested),
+            found_rate: rate(hit + found_at_source, requested),
+            lifetime_min_seconds: definition.lifetime.min_seconds,
+            lifetime_max_seconds: definition.lifetime.max_seconds,
+            loading_start_time: opened_at,
+            last_successful_update_time: backoff.last_success(),
+            error_count: backoff.failures().into(),
+            last_exception: backoff.last_failure().to_string(),
+        }
+    }
+}
+
+/// ClickHouse's names. Its simple layouts with several key columns are complex.
+fn layout_type(definition: &Definition) -> &'static str {
+    let form = match (&definition.structure.key, definition.layout.key_form) {
+        (Key::Simple { .. }, KeyForm::Simple) => KeyForm::Simple,
+        _ => KeyForm::Complex,
+    };
+    match (&definition.layout.storage, form) {
+        (Storage::Ssd(_), KeyForm::Simple) => "SSDCache",
+        (Storage::Ssd(_), KeyForm::Complex) => "SSDComplexKeyCache",
+        (Storage::Memory { .. }, KeyForm::Simple) => "Cache",
+        (Storage::Memory { .. }, KeyForm::Complex) => "ComplexKeyCache",
+        (Storage::Direct, KeyForm::Simple) => "Direct",
+        (Storage::Direct, KeyForm::Complex) => "ComplexKeyDirect",
     }
 }

@@ -7,8 +7,11 @@ use crate::limits;
 /// A layout and its settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
+    /// Simple or complex, as written.
     pub key_form: KeyForm,
+    /// Where entries live.
     pub storage: Storage,
+    /// How they are refreshed.
     pub update: UpdateSettings,
 }
 
@@ -27,7 +30,10 @@ pub enum Storage {
     /// A file on SSD, an index and a small hot tier in RAM.
     Ssd(SsdSettings),
     /// RAM only; `cells` entries, a power of two.
-    Memory { cells: u64 },
+    Memory {
+        /// SIZE_IN_CELLS, rounded up.
+        cells: u64,
+    },
     /// Nowhere: every lookup asks the source.
     Direct,
 }
@@ -35,14 +41,19 @@ pub enum Storage {
 /// Settings of SSD_CACHE. Sizes are bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SsdSettings {
+    /// PATH, as written; `Environment::resolve` says where it leads.
     pub path: String,
+    /// BLOCK_SIZE: the smallest unit read.
     pub block_size: u64,
+    /// FILE_SIZE: a multiple of `write_buffer_size`.
     pub file_size: u64,
+    /// WRITE_BUFFER_SIZE: the unit written, a multiple of `block_size`.
     pub write_buffer_size: u64,
     /// Accepted for compatibility; reads here are as long as their neighbours make them.
     pub read_buffer_size: u64,
     /// The data file is `file_size * max_partitions_count` long. ClickHouse's default is 16, ours 1.
     pub max_partitions_count: u64,
+    /// MAX_STORED_KEYS: the index never holds more; `None`: as many as fit.
     pub max_stored_keys: Option<u64>,
     /// Budget of the hot tier in RAM (our own setting).
     pub memory_cache_size: u64,
@@ -53,10 +64,15 @@ pub struct SsdSettings {
 pub struct UpdateSettings {
     /// How long an expired entry may still be shown; `None`: LIFETIME's MAX.
     pub strict_max_lifetime_seconds: Option<u64>,
+    /// ALLOW_READ_EXPIRED_KEYS.
     pub expired: Expired,
+    /// Requests that may wait for a source thread.
     pub max_update_queue_size: u64,
+    /// How long a lookup waits for room among them.
     pub update_queue_push_timeout_ms: u64,
+    /// How long a lookup waits for the source.
     pub query_wait_timeout_ms: u64,
+    /// Source threads, each with a connection.
     pub max_threads_for_updates: u64,
 }
 

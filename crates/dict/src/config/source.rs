@@ -7,33 +7,46 @@ use crate::error::{Code, DictError};
 /// A source and its settings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceConfig {
+    /// A database file.
     Sqlite(SqliteConfig),
+    /// A PostgreSQL server.
     Postgres(PostgresConfig),
+    /// A program.
     Executable(ExecutableConfig),
 }
 
 /// SQLITE(PATH '..' TABLE '..' | QUERY '..' [WHERE '..']).
 #[derive(Clone, Debug, PartialEq)]
 pub struct SqliteConfig {
+    /// PATH, as written; `Environment::resolve` says where it leads.
     pub path: String,
+    /// What rows are selected from.
     pub select: Select,
 }
 
 /// POSTGRESQL(HOST '..' PORT n USER '..' PASSWORD '..' DB '..' [SCHEMA '..'] TABLE '..' | QUERY '..' [WHERE '..']).
 #[derive(Clone, PartialEq)]
 pub struct PostgresConfig {
+    /// HOST, `localhost` if not given.
     pub host: String,
+    /// PORT, 5432 if not given.
     pub port: u16,
+    /// USER, `postgres` if not given.
     pub user: String,
+    /// PASSWORD; empty: none.
     pub password: String,
+    /// DB, `postgres` if not given.
     pub database: String,
+    /// SCHEMA; `None`: the server's search path.
     pub schema: Option<String>,
+    /// What rows are selected from.
     pub select: Select,
 }
 
 /// What a SQL source selects from. Just one of `table` and `query` is there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Select {
+    /// TABLE, a name that is quoted before it is used.
     pub table: Option<String>,
     /// A query of one's own, in which `{condition}` stands for the condition on the keys.
     pub query: Option<String>,
@@ -44,25 +57,35 @@ pub struct Select {
 /// EXECUTABLE(COMMAND '..' FORMAT f ..): a program that reads keys and writes rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecutableConfig {
+    /// COMMAND.
     pub command: String,
+    /// FORMAT of keys and rows.
     pub format: Format,
+    /// IMPLICIT_KEY.
     pub key_echo: KeyEcho,
+    /// SEND_CHUNK_HEADER.
     pub chunk_header: ChunkHeader,
+    /// EXECUTE_DIRECT.
     pub execution: Execution,
 }
 
 /// How keys and rows are written on a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
+    /// `TabSeparated`, `TSV`.
     TabSeparated,
+    /// `CSV`.
     Csv,
+    /// `JSONEachRow`.
     JsonEachRow,
+    /// `RowBinary`.
     RowBinary,
 }
 
 /// Whether the rows of a program repeat their keys (IMPLICIT_KEY).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyEcho {
+    /// Key columns, then attributes.
     Repeated,
     /// Attributes only, a row for each key, in the keys' order.
     Implicit,
@@ -71,7 +94,9 @@ pub enum KeyEcho {
 /// Whether a line with the number of keys goes before them (SEND_CHUNK_HEADER).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkHeader {
+    /// Keys alone.
     None,
+    /// The number of keys in decimal digits.
     RowCount,
 }
 

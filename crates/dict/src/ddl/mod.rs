@@ -13,7 +13,9 @@ use crate::error::DictError;
 pub struct CreateDictionary {
     /// CREATE OR REPLACE, or REPLACE.
     pub or_replace: bool,
+    /// IF NOT EXISTS: an existing dictionary stays.
     pub if_not_exists: bool,
+    /// The dictionary.
     pub definition: Definition,
 }
 

@@ -1,8 +1,10 @@
 //! A definition as SHOW CREATE DICTIONARY prints it.
 
-use crate::config::{Node, Storage, Value};
+use crate::config::{Node, PostgresConfig, SourceConfig, Storage, Value};
 use crate::definition::{Attribute, Definition, Hierarchy, Injectivity, Literal, ObjectId};
-use std::fmt::Write;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::row::ROW_FORMAT_VERSION;
 
 const HIDDEN: &str = "[HIDDEN]";
 
@@ -17,6 +19,33 @@ impl Definition {
         self.print(None)
     }
 
+    /// Stands for all that decides what a stored row means: columns, their order, types and defaults, and
+    /// where rows come from (not as whom). Entries of a file with another one are not ours.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let source = match &self.source {
+            SourceConfig::Postgres(postgres) => SourceConfig::Postgres(PostgresConfig {
+                user: String::new(),
+                password: String::new(),
+                ..postgres.clone()
+            }),
+            other => other.clone(),
+        };
+        let meaning = format!("{}\n{}\n{}", self.layout.name(), self.columns(), node(&source.to_node(None)));
+        xxh3_64_with_seed(meaning.as_bytes(), ROW_FORMAT_VERSION)
+    }
+
+    /// The columns, a line each, and the primary key.
+    fn columns(&self) -> String {
+        let keys = self.structure.key_columns();
+        let key_columns = keys.iter().map(|key| format!("`{}` {}", escape(&key.name, '`'), key.data_type));
+        let columns: Vec<String> = key_columns
+            .chain(self.structure.attributes.iter().map(attribute))
+            .map(|column| format!("    {column}"))
+            .collect();
+        let names: Vec<String> = keys.iter().map(|key| identifier(&key.name)).collect();
+        format!("(\n{}\n)\nPRIMARY KEY {}", columns.join(",\n"), names.join(", "))
+    }
+
     fn print(&self, password: Option<&str>) -> String {
         let mut sql = String::from("CREATE DICTIONARY ");
         if let Some(database) = &self.database {
@@ -24,15 +53,7 @@ impl Definition {
             sql.push('.');
         }
         sql += &identifier(&self.name);
-        let keys = self.structure.key_columns();
-        let key_columns = keys.iter().map(|key| format!("`{}` {}", escape(&key.name, '`'), key.data_type));
-        let columns: Vec<String> = key_columns
-            .chain(self.structure.attributes.iter().map(attribute))
-            .map(|c| format!("    {c}"))
-            .collect();
-        write!(sql, "\n(\n{}\n)", columns.join(",\n")).expect("a String takes everything");
-        let names: Vec<String> = keys.iter().map(|key| identifier(&key.name)).collect();
-        sql += &format!("\nPRIMARY KEY {}", names.join(", "));
+        sql += &format!("\n{}", self.columns());
         sql += &format!("\nSOURCE({})", node(&self.source.to_node(password)));
         if !matches!(self.layout.storage, Storage::Direct) {
             let lifetime = self.lifetime;
@@ -132,4 +153,43 @@ fn escape(text: &str, quote: char) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse_create;
+
+    fn fingerprint(sql: &str) -> u64 {
+        parse_create(sql).unwrap().definition.fingerprint()
+    }
+
+    #[test]
+    fn fingerprints_differ_where_rows_would() {
+        let sql = "CREATE DICTIONARY d (id UInt64, a UInt8, b UInt8 DEFAULT 1) PRIMARY KEY id \
+                   SOURCE(POSTGRESQL(HOST 'h' PORT 1 USER 'u' PASSWORD 'p' DB 'd' TABLE 't')) \
+                   LAYOUT(SSD_CACHE(PATH 'p')) LIFETIME(1)";
+        let own = fingerprint(sql);
+        for (from, to) in [
+            ("a UInt8", "a Int8"),
+            ("a UInt8", "c UInt8"),
+            ("a UInt8, b UInt8 DEFAULT 1", "b UInt8 DEFAULT 1, a UInt8"),
+            ("DEFAULT 1", "DEFAULT 2"),
+            ("DEFAULT 1", "EXPRESSION x"),
+            ("TABLE 't'", "TABLE 's'"),
+            ("TABLE 't'", "TABLE 't' WHERE 'x'"),
+            ("HOST 'h'", "HOST 'g'"),
+        ] {
+            assert!(sql.contains(from));
+            assert_ne!(fingerprint(&sql.replace(from, to)), own, "{to}");
+        }
+        for (from, to) in [
+            ("USER 'u'", "USER 'v'"),
+            ("PASSWORD 'p'", "PASSWORD 'q'"),
+            ("LIFETIME(1)", "LIFETIME(2)"),
+            ("LIFETIME(1)", "LIFETIME(1) COMMENT 'c'"),
+            ("DICTIONARY d", "DICTIONARY other.e"),
+        ] {
+            assert_eq!(fingerprint(&sql.replace(from, to)), own, "{to}");
+        }
+    }
 }

@@ -50,10 +50,6 @@ impl Column {
         Column { data_type: data_type.clone(), values, nulls, len: 0 }
     }
 
-    pub fn data_type(&self) -> &DataType {
-        &self.data_type
-    }
-
     pub fn len(&self) -> usize {
         self.len
     }

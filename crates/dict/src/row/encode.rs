@@ -59,6 +59,11 @@ impl RowFormat {
         Ok(RowFormat { slots, fixed_bytes: at, bitmap_bytes })
     }
 
+    /// The attributes' types.
+    pub fn data_types(&self) -> impl ExactSizeIterator<Item = &DataType> {
+        self.slots.iter().map(|slot| &slot.data_type)
+    }
+
     /// Appends row `row` of `columns` (one for each attribute). NULL where the type has none: the default.
     pub fn encode(&self, columns: &[Cells], row: usize, out: &mut Vec<u8>) {
         let start = out.len();

@@ -89,27 +89,27 @@ impl KeyFormat {
         Ok(KeyBatch::Complex { bytes, ends })
     }
 
-    /// Appends a key to its columns; `false` and nothing appended if no key is written so.
-    pub fn decode(&self, key: &[u8], columns: &mut [Column]) -> bool {
-        let types = match self {
-            KeyFormat::Simple => {
-                if key.len() == 8 {
-                    columns[0].push_fixed(key);
-                }
-                return key.len() == 8;
-            }
-            KeyFormat::Complex(types) => types,
-        };
-        if walk(types, key, |_, _| {}).is_none() {
-            return false;
+    /// Whether these bytes are a key of this format.
+    pub fn is_whole(&self, key: &[u8]) -> bool {
+        match self {
+            KeyFormat::Simple => key.len() == 8,
+            KeyFormat::Complex(types) => walk(types, key, |_, _| {}).is_some(),
         }
-        walk(types, key, |i, value| match value {
+    }
+
+    /// Appends a key that is whole to its columns.
+    pub fn decode(&self, key: &[u8], columns: &mut [Column]) {
+        let KeyFormat::Complex(types) = self else {
+            columns[0].push_fixed(key);
+            return;
+        };
+        let walked = walk(types, key, |i, value| match value {
             Raw::Null => columns[i].push_null(),
             Raw::Fixed(raw) => columns[i].push_fixed(raw),
             Raw::Bit(bit) => columns[i].push_fixed(&[u8::from(bit)]),
             Raw::Text(text) => columns[i].push_text(text),
-        })
-        .is_some()
+        });
+        debug_assert!(walked.is_some());
     }
 }
 

@@ -16,17 +16,20 @@ mod encode;
 mod key;
 
 pub(crate) use cell::Cell;
-pub(crate) use cells::Cells;
+pub(crate) use cells::{Cells, Raw};
 pub(crate) use column::Column;
 pub(crate) use decode::Decoder;
 pub(crate) use encode::RowFormat;
 pub(crate) use key::{KeyBatch, KeyFormat};
 
+/// Counts changes of the layout above: files of another one are not read.
+pub(crate) const ROW_FORMAT_VERSION: u64 = 1;
+
 // Rows and Arrow buffers are copied into each other, and rows on disk are little-endian.
 const _: () = assert!(cfg!(target_endian = "little"), "Granary's rows are little-endian");
 
 /// Appends a length, 7 bits a byte, low bits first.
-fn put_varint(out: &mut Vec<u8>, mut value: usize) {
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: usize) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -35,7 +38,7 @@ fn put_varint(out: &mut Vec<u8>, mut value: usize) {
 }
 
 /// Takes `length, bytes` off at `at`: where the bytes start and end; `None` if they do not fit into `row`.
-fn text_span(row: &[u8], at: usize) -> Option<(usize, usize)> {
+pub(crate) fn text_span(row: &[u8], at: usize) -> Option<(usize, usize)> {
     let mut length = 0usize;
     for (i, &byte) in row.get(at..)?.iter().take(5).enumerate() {
         length |= usize::from(byte & 0x7f) << (7 * i);
@@ -47,3 +50,6 @@ fn text_span(row: &[u8], at: usize) -> Option<(usize, usize)> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

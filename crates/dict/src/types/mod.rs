@@ -2,8 +2,11 @@
 
 mod calendar;
 mod parse;
+mod print;
 mod text;
 
+pub(crate) use calendar::datetime_to_text;
+pub(crate) use print::print_fixed;
 pub(crate) use text::{Fixed, text_to_fixed};
 
 use crate::error::DictError;
@@ -17,15 +20,25 @@ pub const CLICKHOUSE_TYPE: &str = "clickhouse.type";
 /// A key's or attribute's type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DataType {
+    /// Unsigned integer of 8 bits.
     UInt8,
+    /// Unsigned integer of 16 bits.
     UInt16,
+    /// Unsigned integer of 32 bits.
     UInt32,
+    /// Unsigned integer of 64 bits.
     UInt64,
+    /// Signed integer of 8 bits.
     Int8,
+    /// Signed integer of 16 bits.
     Int16,
+    /// Signed integer of 32 bits.
     Int32,
+    /// Signed integer of 64 bits.
     Int64,
+    /// IEEE 754, 32 bits.
     Float32,
+    /// IEEE 754, 64 bits.
     Float64,
     /// UTF-8 here; other bytes are refused with an error that says so.
     String,
@@ -35,15 +48,21 @@ pub enum DataType {
     Date32,
     /// Seconds since 1970-01-01 UTC, 32 bits; the time zone is how it is shown.
     DateTime {
+        /// A name of the IANA database; `None`: UTC.
         tz: Option<String>,
     },
+    /// 16 bytes, in the order of the text.
     Uuid,
+    /// True or false.
     Bool,
     /// `precision` 1 to 38 digits, `scale` of them behind the point.
     Decimal {
+        /// Digits in all.
         precision: u8,
+        /// Digits behind the point.
         scale: u8,
     },
+    /// A type of the above, or NULL.
     Nullable(Box<DataType>),
 }
 

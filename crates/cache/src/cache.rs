@@ -1,0 +1,190 @@
+//! The cache itself: shards over one log.
+
+use crate::hints::Hints;
+use crate::index::{Capacity, Table};
+use crate::key::KeyHash;
+use crate::limits::SHARDS;
+use crate::memory::{Budget, Memory};
+use crate::options::Options;
+use crate::policy::Reinsertion;
+use crate::put::Putting;
+use crate::stats::{Counters, Stats};
+use granary_log::device::Device;
+use granary_log::{Log, OpenError};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+/// Everything about the keys of one shard that is in RAM, under one lock: what the index says and
+/// what the RAM tier holds change together.
+pub(crate) struct Shard {
+    pub table: Table,
+    pub memory: Memory,
+    pub hints: Hints,
+}
+
+/// The part of a cache on flash.
+pub(crate) struct Flash {
+    pub log: Log,
+    /// Held by whoever appends. Lock order: this, the log's writer, shard, segment.
+    pub putting: Mutex<Putting>,
+    pub reinsertion: Reinsertion,
+}
+
+pub(crate) struct Shared {
+    pub shards: Box<[Mutex<Shard>]>,
+    pub flash: Option<Flash>,
+    pub memory_bytes: u64,
+    pub counters: Counters,
+}
+
+impl Shared {
+    pub fn shard(&self, hash: KeyHash) -> MutexGuard<'_, Shard> {
+        self.lock(hash.shard())
+    }
+
+    pub fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
+        self.shards[shard].lock().expect("no panic under the lock")
+    }
+}
+
+/// A cache. Shared by threads; dropping it stops it cleanly, and it is warm when opened again.
+pub struct Cache {
+    pub(crate) shared: Arc<Shared>,
+    flusher: Option<JoinHandle<()>>,
+}
+
+impl Cache {
+    /// Opens a cache, with what it held when it was stopped or killed.
+    pub fn open(options: Options) -> Result<Cache, OpenError> {
+        let Some(flash) = &options.flash else { return Ok(Self::in_memory(&options)) };
+        let (log, recovered) = Log::open(&flash.log_options()?)?;
+        Ok(Self::start(&options, log, recovered))
+    }
+
+    /// As [`open`](Self::open), with the flash part on a device at hand.
+    pub fn open_on(device: Box<dyn Device>, options: Options) -> Result<Cache, OpenError> {
+        let flash = options.flash.as_ref().expect("a device is for a cache on flash");
+        let (log, recovered) = Log::open_on(device, &flash.log_options()?)?;
+        Ok(Self::start(&options, log, recovered))
+    }
+
+    fn in_memory(options: &Options) -> Cache {
+        let capacity = Capacity::new(0, 0, Some(0));
+        let shared = Self::shared(options, capacity, None);
+        Cache { shared: Arc::new(shared), flusher: None }
+    }
+
+    fn shared(options: &Options, capacity: Capacity, flash: Option<Flash>) -> Shared {
+        let budget = Budget::of_shard(options.memory_bytes, options.memory_entries);
+        let shard = || {
+            let (table, memory) = (Table::new(capacity), Memory::new(budget));
+            Mutex::new(Shard { table, memory, hints: Hints::default() })
+        };
+        Shared {
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+            flash,
+            memory_bytes: options.memory_bytes,
+            counters: Counters::default(),
+        }
+    }
+
+    fn start(options: &Options, log: Log, recovered: granary_log::Recovered) -> Cache {
+        let flash = options.flash.as_ref().expect("called for a cache on flash");
+        let geometry = *log.geometry();
+        let capacity = flash.capacity(&geometry);
+        let flash = Flash { log, putting: Mutex::default(), reinsertion: flash.reinsertion };
+        let shared = Arc::new(Self::shared(options, capacity, Some(flash)));
+        shared.recover(&recovered);
+        let served = Arc::clone(&shared);
+        let flusher = std::thread::Builder::new().name("granary-flush".into()).spawn(move || {
+            if let Some(flash) = &served.flash {
+                flash.log.serve(&*served);
+            }
+        });
+        if let Some(flash) = &shared.flash {
+            flash.log.reclaim_ahead(&*shared);
+            // What was lost is void for good: its older versions must not come back at a later start.
+            shared.delete_words(flash, recovered.lost.into_values().flatten().collect());
+        }
+        Cache { shared, flusher: Some(flusher.expect("a thread starts")) }
+    }
+
+    /// Seals what was put so far and waits until it is on the device.
+    pub fn flush(&self) {
+        if let Some(flash) = &self.shared.flash {
+            flash.log.flush();
+        }
+    }
+
+    /// Forgets everything, for good.
+    pub fn clear(&self) -> std::io::Result<()> {
+        let Some(flash) = &self.shared.flash else {
+            (0..SHARDS).for_each(|shard| self.shared.lock(shard).memory.clear());
+            return Ok(());
+        };
+        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        self.shared.give_up(flash, &mut putting)
+    }
+
+    /// Counters and sizes.
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.shared.counters.snapshot();
+        let mut index_bytes = 0;
+        for shard in 0..SHARDS {
+            let shard = self.shared.lock(shard);
+            stats.entries +=
+                if self.shared.flash.is_some() { shard.table.len() } else { shard.memory.len() } as u64;
+            stats.index_slots += shard.table.slots() as u64;
+            stats.memory_entries += shard.memory.len() as u64;
+            stats.memory_bytes += shard.memory.bytes_allocated() as u64;
+            index_bytes +=
+                shard.table.bytes_allocated() + shard.hints.bytes_allocated() + size_of::<Mutex<Shard>>();
+        }
+        stats.index_bytes = index_bytes as u64;
+        if let Some(flash) = &self.shared.flash {
+            let log = flash.log.stats();
+            stats.buffer_bytes = log.buffer_bytes;
+            stats.bytes_written = log.bytes_written;
+            stats.write_errors = log.write_errors;
+        }
+        stats
+    }
+
+    /// Stops as a kill would: write buffers are lost, nothing is marked as clean. For tests.
+    pub fn abandon(mut self) {
+        if let Some(flash) = &self.shared.flash {
+            flash.log.abandon();
+        }
+        self.join();
+    }
+
+    /// Checks every structure against itself. For tests; other threads must be at rest.
+    pub fn validate(&self) {
+        for shard in 0..SHARDS {
+            let shard = self.shared.lock(shard);
+            shard.table.validate();
+            shard.memory.validate();
+        }
+    }
+
+    fn join(&mut self) {
+        if let Some(flusher) = self.flusher.take() {
+            // A panic of the flusher was printed by its thread; there is nothing to add.
+            let _ = flusher.join();
+        }
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        if self.flusher.is_none() {
+            return;
+        }
+        if let Some(flash) = &self.shared.flash
+            && let Err(error) = self.shared.stop(flash)
+        {
+            tracing::error!(%error, "the cache could not be stopped cleanly: it may start empty");
+        }
+        self.join();
+    }
+}

@@ -1,0 +1,109 @@
+//! What the cache does when the log reuses or loses a segment.
+
+use crate::cache::{Flash, Shared};
+use crate::key::{KeyHash, WordKind, parse_word};
+use crate::limits::SHARDS;
+use crate::policy::{Fate, Reinsertion, fate};
+use crate::record::{Record, Records, find_last};
+use crate::stats::add;
+use granary_log::{Consumer, Summary, block};
+use std::ops::Range;
+
+impl Consumer for Shared {
+    fn reclaim(&self, segment: &Summary) {
+        if let Some(flash) = &self.flash
+            && flash.reinsertion != Reinsertion::None
+        {
+            self.reinsert(flash, segment);
+        }
+        self.forget(segment);
+    }
+
+    fn reclaim_unread(&self, blocks: Range<u64>) {
+        for shard in 0..SHARDS {
+            self.lock(shard).table.remove_places(&blocks);
+        }
+    }
+
+    fn lost(&self, segment: &Summary) {
+        self.forget(segment);
+    }
+}
+
+impl Shared {
+    /// Takes the entries of a segment out of the index, unless newer versions are there by now.
+    fn forget(&self, segment: &Summary) {
+        for (place, word) in segment.iter() {
+            if let (hash, WordKind::Entry) = parse_word(word) {
+                let mut shard = self.shard(hash);
+                let bits = hash.below_shard(shard.table.hash_bits());
+                shard.table.remove(bits, place);
+            }
+        }
+    }
+
+    /// Appends again what the policy keeps of a segment.
+    fn reinsert(&self, flash: &Flash, segment: &Summary) {
+        let segment_bytes = flash.log.geometry().segment_bytes();
+        let mut kept_bytes = 0;
+        let mut last_block = None;
+        for (place, word) in segment.iter() {
+            let (hash, WordKind::Entry) = parse_word(word) else { continue };
+            let recent = {
+                let shard = self.shard(hash);
+                shard.table.contains(hash.below_shard(shard.table.hash_bits()), place)
+            };
+            let Some(recent) = recent else { continue };
+            if last_block == Some(place)
+                || fate(flash.reinsertion, recent, kept_bytes, segment_bytes) == Fate::Drop
+            {
+                continue;
+            }
+            // One read serves all entries of the block that are worth keeping.
+            last_block = Some(place);
+            kept_bytes += self.reinsert_block(flash, place, segment.sequence, kept_bytes);
+        }
+    }
+
+    fn reinsert_block(&self, flash: &Flash, place: u64, sequence: u64, kept_before: u64) -> u64 {
+        let geometry = flash.log.geometry();
+        let mut bytes = granary_log::AlignedBuffer::zeroed(geometry.block_size());
+        if flash.log.device().read_at(geometry.offset(place), &mut bytes).is_err() {
+            return 0;
+        }
+        let Some(header) = block::check(&bytes, flash.log.instance(), place) else { return 0 };
+        // A writer that waits for us (to give everything up) must not be waited for.
+        let Ok(mut putting) = flash.putting.try_lock() else { return 0 };
+        let mut writer = flash.log.writer();
+        if !putting.retry(&mut writer) {
+            return 0;
+        }
+        let mut kept = 0;
+        let payload = block::payload(&bytes);
+        for record in Records::new(payload, header.count) {
+            let Record::Entry(entry) = record else { continue };
+            // Of two entries of a key in one block, the last is the one that the index means.
+            if find_last(payload, header.count, entry.key)
+                .is_none_or(|last| !std::ptr::eq(last.key, entry.key))
+            {
+                continue;
+            }
+            let hash = KeyHash::of(entry.key);
+            let mut shard = self.shard(hash);
+            let bits = hash.below_shard(shard.table.hash_bits());
+            let recent = shard.table.contains(bits, place);
+            if header.sequence != sequence || !entry.is_whole() || recent.is_none() {
+                continue;
+            }
+            let before = kept_before + kept;
+            if fate(flash.reinsertion, recent == Some(true), before, geometry.segment_bytes()) == Fate::Drop {
+                continue;
+            }
+            let Some(placed) = writer.append(hash.word(WordKind::Entry), &[entry.as_bytes()]) else { break };
+            shard.table.relocate(bits, place, placed.block);
+            kept += entry.len() as u64;
+            add(&self.counters.reinserted, 1);
+        }
+        kept
+    }
+}

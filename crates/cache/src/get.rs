@@ -1,0 +1,248 @@
+//! Lookup of a batch: plan, fetch, deliver.
+
+mod fetch;
+mod io;
+
+pub use io::Io;
+
+use crate::cache::{Cache, Flash, Shard, Shared};
+use crate::key::Key;
+use crate::limits::{LOOKUP_ROUNDS_MAX, SHARDS};
+use crate::stats::add;
+use io::Scratch;
+
+/// What the lookup of one key yields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// The value.
+    Hit {
+        /// The value.
+        value: &'a [u8],
+        /// Unix time in seconds after which it is expired; 0: never.
+        expires_at: u32,
+    },
+    /// The source does not have this key.
+    Negative {
+        /// As for a hit.
+        expires_at: u32,
+    },
+    /// What was known until `expires_at`.
+    Expired {
+        /// `None`: it was negative.
+        value: Option<&'a [u8]>,
+        /// As for a hit; it is past.
+        expires_at: u32,
+    },
+    /// Nothing is known of this key.
+    Miss,
+}
+
+/// A place to look for a key.
+#[derive(Clone, Copy, Debug)]
+struct Want {
+    place: u64,
+    key: u32,
+    /// The entry was found before, as far as the index knows.
+    recent: bool,
+}
+
+/// A place that did not hold the key it was looked up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Tried {
+    key: u32,
+    place: u64,
+    /// Segment that the block was read as; 0: the block says nothing for later.
+    sequence: u64,
+}
+
+/// Where an entry was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tier {
+    Memory,
+    Buffer,
+    Flash,
+}
+
+#[derive(Default)]
+struct Counts {
+    tiers: [u64; 3],
+    expired: u64,
+    negative: u64,
+    misses: u64,
+}
+
+impl Cache {
+    /// Looks up a batch. `sink(i, outcome)` is called once for each key, in any order, and must not
+    /// call the cache. `now` is the Unix time in seconds.
+    ///
+    /// No lock is held over I/O. A block that cannot be read, or fails its check, is a miss.
+    pub fn get_many(&self, io: &mut Io, keys: &[Key<'_>], now: u32, sink: impl FnMut(usize, Outcome<'_>)) {
+        assert!(u32::try_from(keys.len()).is_ok(), "a batch has fewer than 2^32 keys");
+        let mut scratch = std::mem::take(&mut io.scratch);
+        let counts = Counts::default();
+        let mut lookup = Lookup { shared: &self.shared, keys, now, sink, counts };
+        lookup.run(io, &mut scratch);
+        lookup.count();
+        io.scratch = scratch;
+    }
+}
+
+/// One batch on its way.
+struct Lookup<'a, S> {
+    shared: &'a Shared,
+    keys: &'a [Key<'a>],
+    now: u32,
+    sink: S,
+    counts: Counts,
+}
+
+impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
+    fn run(&mut self, io: &mut Io, scratch: &mut Scratch) {
+        self.plan(scratch);
+        let Some(flash) = &self.shared.flash else { return };
+        for round in 1.. {
+            if scratch.wants.is_empty() {
+                return;
+            }
+            self.fetch(flash, io, scratch);
+            self.plan_again(scratch, round == LOOKUP_ROUNDS_MAX);
+        }
+    }
+
+    /// Asks RAM tier and index, each shard once.
+    fn plan(&mut self, scratch: &mut Scratch) {
+        let Scratch { order, wants, resolved, tried, .. } = scratch;
+        (wants.clear(), tried.clear(), resolved.clear());
+        resolved.resize(self.keys.len(), false);
+        let mut ends = [0usize; SHARDS + 1];
+        for key in self.keys {
+            ends[key.hash().shard() + 1] += 1;
+        }
+        for shard in 0..SHARDS {
+            ends[shard + 1] += ends[shard];
+        }
+        order.resize(self.keys.len(), 0);
+        let mut next = ends;
+        for (i, key) in self.keys.iter().enumerate() {
+            let at = &mut next[key.hash().shard()];
+            order[*at] = i as u32;
+            *at += 1;
+        }
+        for shard in 0..SHARDS {
+            let part = &order[ends[shard]..ends[shard + 1]];
+            if part.is_empty() {
+                continue;
+            }
+            let mut shard = self.shared.lock(shard);
+            for i in part {
+                self.plan_key(&mut shard, *i, wants);
+            }
+        }
+    }
+
+    #[inline]
+    fn plan_key(&mut self, shard: &mut Shard, i: u32, wants: &mut Vec<Want>) {
+        let key = self.keys[i as usize];
+        if let Some(stored) = shard.memory.get(key) {
+            self.deliver(i, Tier::Memory, stored.value, stored.expires_at);
+            return;
+        }
+        let before = wants.len();
+        if self.shared.flash.is_some() {
+            let bits = key.hash().below_shard(shard.table.hash_bits());
+            shard.table.find(bits, |place, recent| wants.push(Want { place, key: i, recent }));
+        }
+        if wants.len() == before {
+            self.miss(i);
+        }
+    }
+
+    /// For the keys that were not found where they should be: an entry that moved or was replaced
+    /// while it was read is somewhere else now; a tag that another key shares is a miss.
+    fn plan_again(&mut self, scratch: &mut Scratch, last: bool) {
+        let Scratch { wants, resolved, tried, .. } = scratch;
+        wants.clear();
+        tried.sort_unstable();
+        tried.dedup();
+        let unresolved = tried.chunk_by(|a, b| a.key == b.key).filter(|t| !resolved[t[0].key as usize]);
+        let mut missed = Vec::new();
+        for tried in unresolved {
+            let i = tried[0].key;
+            let key = self.keys[i as usize];
+            let mut shard = self.shared.shard(key.hash());
+            let before = wants.len();
+            let bits = key.hash().below_shard(shard.table.hash_bits());
+            shard.table.find(bits, |place, recent| {
+                if last || tried.iter().all(|t| t.place != place) {
+                    wants.push(Want { place, key: i, recent });
+                }
+            });
+            if last || wants.len() == before {
+                wants.truncate(before);
+                for t in tried.iter().filter(|t| t.sequence > 0) {
+                    shard.hints.add(key.hash(), t.place, t.sequence);
+                }
+                missed.push(i);
+            }
+        }
+        for i in missed {
+            resolved[i as usize] = true;
+            self.miss(i);
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, i: u32, tier: Tier, value: Option<&[u8]>, expires_at: u32) {
+        self.counts.tiers[tier as usize] += 1;
+        let outcome = if expires_at != 0 && self.now > expires_at {
+            self.counts.expired += 1;
+            Outcome::Expired { value, expires_at }
+        } else if let Some(value) = value {
+            Outcome::Hit { value, expires_at }
+        } else {
+            self.counts.negative += 1;
+            Outcome::Negative { expires_at }
+        };
+        (self.sink)(i as usize, outcome);
+    }
+
+    fn miss(&mut self, i: u32) {
+        self.counts.misses += 1;
+        (self.sink)(i as usize, Outcome::Miss);
+    }
+
+    fn count(&self) {
+        let counters = &self.shared.counters;
+        let [memory, buffer, flash] = self.counts.tiers;
+        add(&counters.hits_memory, memory);
+        add(&counters.hits_buffer, buffer);
+        add(&counters.hits_flash, flash);
+        add(&counters.expired, self.counts.expired);
+        add(&counters.negative, self.counts.negative);
+        add(&counters.misses, self.counts.misses);
+    }
+}
+
+impl Shared {
+    /// Copies an entry just read from `place` to the RAM tier, if it is still the current one.
+    fn promote(&self, key: Key<'_>, place: u64, value: Option<&[u8]>, expires_at: u32) {
+        let mut shard = self.shard(key.hash());
+        let bits = key.hash().below_shard(shard.table.hash_bits());
+        if shard.table.contains(bits, place).is_some() {
+            shard.memory.insert(key, value, expires_at);
+            add(&self.counters.promoted, 1);
+        }
+    }
+
+    /// A block that is not what it should be holds nothing any more.
+    fn forget_place(&self, key: Key<'_>, place: u64) {
+        let mut shard = self.shard(key.hash());
+        let bits = key.hash().below_shard(shard.table.hash_bits());
+        shard.table.remove(bits, place);
+    }
+}
+
+/// Blocks of `flash` that a record of `len` bytes spans.
+fn blocks_spanned(flash: &Flash, len: usize) -> usize {
+    len.div_ceil(flash.log.geometry().payload_size())
+}

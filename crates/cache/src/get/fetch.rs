@@ -1,0 +1,241 @@
+//! The second and third pass: read each block once, check it, find the keys, hand them over.
+
+use super::io::{Io, Scratch};
+use super::{Lookup, Outcome, Tier, Tried, Want};
+use crate::cache::Flash;
+use crate::policy::{Promotion, promotion};
+use crate::record::{Directory, EntryRecord, Record, find_last};
+use crate::stats::add;
+use granary_log::{Extent, Location, Segment, block};
+use std::ops::Range;
+
+/// Wants of one segment on the device: `wants[range]`, to be read as segment `sequence`.
+struct OnDevice {
+    range: Range<usize>,
+    sequence: u64,
+}
+
+/// An entry over several blocks whose first block has been seen.
+struct Long {
+    want: Want,
+    sequence: u64,
+}
+
+impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
+    pub(super) fn fetch(&mut self, flash: &Flash, io: &mut Io, scratch: &mut Scratch) {
+        let geometry = flash.log.geometry();
+        scratch.wants.sort_unstable_by_key(|want| want.place);
+        let wants = std::mem::take(&mut scratch.wants);
+        let mut on_device: Vec<OnDevice> = Vec::new();
+        let mut start = 0;
+        for same in wants.chunk_by(|a, b| geometry.slot_of_block(a.place) == geometry.slot_of_block(b.place))
+        {
+            let range = start..start + same.len();
+            start = range.end;
+            match flash.log.locate(same[0].place) {
+                Location::Memory(segment) => self.from_buffer(flash, &segment, same, scratch),
+                Location::Device { sequence } => on_device.push(OnDevice { range, sequence }),
+            }
+        }
+        self.from_device(flash, io, &wants, &on_device, scratch);
+        scratch.wants = wants;
+    }
+
+    fn from_buffer(&mut self, flash: &Flash, segment: &Segment, wants: &[Want], scratch: &mut Scratch) {
+        let geometry = flash.log.geometry();
+        let (size, payload) = (geometry.block_size(), geometry.payload_size());
+        let segment = segment.read();
+        let Scratch { tried, resolved, record, directory, .. } = scratch;
+        for same in wants.chunk_by(|a, b| a.place == b.place) {
+            let Some((count, bytes)) = segment.block(same[0].place) else {
+                tried.extend(same.iter().map(|w| Tried { key: w.key, place: w.place, sequence: 0 }));
+                continue;
+            };
+            let block = Block::new(&block::payload(bytes)[..payload], count, same.len(), directory);
+            for want in same {
+                // What a block in RAM does not hold, it may hold a moment later: no hint.
+                let untrue = Tried { key: want.key, place: want.place, sequence: 0 };
+                let Some(entry) = block.find(self.keys[want.key as usize].bytes()) else {
+                    tried.push(untrue);
+                    continue;
+                };
+                if resolved[want.key as usize] {
+                    continue;
+                }
+                resolved[want.key as usize] = true;
+                if entry.is_whole() {
+                    self.deliver(want.key, Tier::Buffer, entry.value(), entry.expires_at);
+                } else {
+                    record.clear();
+                    let payloads = bytes.chunks_exact(size).map(block::payload);
+                    for part in payloads.take(entry.len().div_ceil(payload)) {
+                        record.extend_from_slice(part);
+                    }
+                    self.deliver_record(want.key, Tier::Buffer, record);
+                }
+            }
+        }
+    }
+
+    fn from_device(
+        &mut self,
+        flash: &Flash,
+        io: &mut Io,
+        wants: &[Want],
+        on_device: &[OnDevice],
+        scratch: &mut Scratch,
+    ) {
+        let geometry = *flash.log.geometry();
+        let size = geometry.block_size();
+        let longest = Io::extent_bytes_max(size);
+        // Neighbouring blocks share a read. `firsts[e]`: the first want of extent e, and its segment.
+        let mut firsts: Vec<(usize, usize)> = Vec::new();
+        scratch.extents.clear();
+        let mut blocks = 0;
+        for (s, segment) in on_device.iter().enumerate() {
+            let mut at = segment.range.start;
+            for same in wants[segment.range.clone()].chunk_by(|a, b| a.place == b.place) {
+                let offset = geometry.offset(same[0].place);
+                blocks += 1;
+                match scratch.extents.last_mut() {
+                    Some(last) if last.offset + last.len as u64 == offset && last.len + size <= longest => {
+                        last.len += size;
+                    }
+                    _ => {
+                        scratch.extents.push(Extent { offset, len: size });
+                        firsts.push((at, s));
+                    }
+                }
+                at += same.len();
+            }
+        }
+        let counters = &self.shared.counters;
+        add(&counters.block_reads, blocks);
+        add(&counters.reads, scratch.extents.len() as u64);
+        add(&counters.bytes_read, blocks * size as u64);
+        let extents = std::mem::take(&mut scratch.extents);
+        let mut long = Vec::new();
+        let instance = flash.log.instance();
+        io.read_many(flash.log.device(), &extents, |e, result| {
+            let (mut at, mut s) = firsts[e];
+            let bytes = result.unwrap_or(&[]);
+            for i in 0..extents[e].len / size {
+                let place = extents[e].offset / size as u64 + i as u64;
+                let count = wants[at..].iter().take_while(|want| want.place == place).count();
+                while at >= on_device[s].range.end {
+                    s += 1;
+                }
+                let (same, sequence) = (&wants[at..at + count], on_device[s].sequence);
+                at += count;
+                let block = bytes.get(i * size..(i + 1) * size);
+                let checked = block.and_then(|b| Some((block::check(b, instance, place)?, b)));
+                match checked {
+                    Some((header, block)) if header.sequence == sequence => {
+                        let payload = block::payload(block);
+                        self.deliver_block(payload, header.count, same, sequence, scratch, &mut long);
+                    }
+                    _ => self.bad_block(flash, same, sequence, scratch),
+                }
+            }
+        });
+        scratch.extents = extents;
+        for Long { want, sequence } in long {
+            self.deliver_long(flash, io, want, sequence, scratch);
+        }
+    }
+
+    fn deliver_block(
+        &mut self,
+        payload: &[u8],
+        count: u16,
+        wants: &[Want],
+        sequence: u64,
+        scratch: &mut Scratch,
+        long: &mut Vec<Long>,
+    ) {
+        let Scratch { tried, resolved, directory, .. } = scratch;
+        let block = Block::new(payload, count, wants.len(), directory);
+        for want in wants {
+            let key = self.keys[want.key as usize];
+            let Some(entry) = block.find(key.bytes()) else {
+                add(&self.shared.counters.false_finds, 1);
+                tried.push(Tried { key: want.key, place: want.place, sequence });
+                continue;
+            };
+            if !entry.is_whole() {
+                long.push(Long { want: *want, sequence });
+                continue;
+            }
+            if std::mem::replace(&mut resolved[want.key as usize], true) {
+                continue;
+            }
+            self.deliver(want.key, Tier::Flash, entry.value(), entry.expires_at);
+            if promotion(self.shared.memory_bytes, want.recent) == Promotion::Promote {
+                self.shared.promote(key, want.place, entry.value(), entry.expires_at);
+            }
+        }
+    }
+
+    /// Not the block that the index spoke of: it was overwritten since, or it is damaged.
+    fn bad_block(&mut self, flash: &Flash, wants: &[Want], sequence: u64, scratch: &mut Scratch) {
+        let damaged = flash.log.sequence_of(wants[0].place) == sequence;
+        add(&self.shared.counters.corrupt_blocks, u64::from(damaged));
+        for want in wants {
+            if damaged {
+                self.shared.forget_place(self.keys[want.key as usize], want.place);
+            }
+            scratch.tried.push(Tried { key: want.key, place: want.place, sequence: 0 });
+        }
+    }
+
+    fn deliver_long(&mut self, flash: &Flash, io: &mut Io, want: Want, sequence: u64, scratch: &mut Scratch) {
+        let mut record = std::mem::take(&mut scratch.record);
+        if io.read_record(flash, want.place, sequence, &mut record).is_none() {
+            self.bad_block(flash, &[want], sequence, scratch);
+        } else if !std::mem::replace(&mut scratch.resolved[want.key as usize], true) {
+            let blocks = super::blocks_spanned(flash, record.len()) as u64;
+            add(&self.shared.counters.block_reads, blocks);
+            add(&self.shared.counters.bytes_read, blocks * flash.log.geometry().block_size() as u64);
+            self.deliver_record(want.key, Tier::Flash, &record);
+            if let Some(Record::Entry(entry)) = crate::record::parse(&record)
+                && promotion(self.shared.memory_bytes, want.recent) == Promotion::Promote
+            {
+                let key = self.keys[want.key as usize];
+                self.shared.promote(key, want.place, entry.value(), entry.expires_at);
+            }
+        }
+        scratch.record = record;
+    }
+
+    fn deliver_record(&mut self, key: u32, tier: Tier, record: &[u8]) {
+        match crate::record::parse(record) {
+            Some(Record::Entry(entry)) => self.deliver(key, tier, entry.value(), entry.expires_at),
+            _ => self.miss(key),
+        }
+    }
+}
+
+/// One checked block and a way to find keys in it.
+struct Block<'a> {
+    payload: &'a [u8],
+    count: u16,
+    /// Where several keys are looked for, its records are parsed once.
+    directory: Option<&'a Directory>,
+}
+
+impl<'a> Block<'a> {
+    fn new(payload: &'a [u8], count: u16, keys: usize, directory: &'a mut Directory) -> Self {
+        if keys == 1 {
+            return Self { payload, count, directory: None };
+        }
+        directory.fill(payload, count);
+        Self { payload, count, directory: Some(directory) }
+    }
+
+    fn find(&self, key: &[u8]) -> Option<EntryRecord<'a>> {
+        match self.directory {
+            None => find_last(self.payload, self.count, key),
+            Some(directory) => directory.find(self.payload, key),
+        }
+    }
+}

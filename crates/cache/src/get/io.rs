@@ -1,0 +1,113 @@
+//! What one thread keeps between lookups: its ring and its scratch space.
+
+use super::{Tried, Want, blocks_spanned};
+use crate::cache::Flash;
+use crate::record::{Directory, Record, parse};
+use granary_log::{Engine, Extent, block};
+
+/// The state of one reading thread. A ring with its buffers, and room to plan in; a lookup
+/// allocates nothing once that room has grown to the size of the batches.
+#[derive(Default)]
+pub struct Io {
+    reads: granary_log::Io,
+    pub(super) scratch: Scratch,
+}
+
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// Indices of keys, by shard.
+    pub order: Vec<u32>,
+    pub wants: Vec<Want>,
+    pub tried: Vec<Tried>,
+    pub resolved: Vec<bool>,
+    pub extents: Vec<Extent>,
+    pub record: Vec<u8>,
+    pub directory: Directory,
+}
+
+impl Io {
+    /// With the best engine this machine allows.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With this engine, or the next best.
+    pub fn with_engine(engine: Engine) -> Self {
+        Self { reads: granary_log::Io::with_engine(engine), scratch: Scratch::default() }
+    }
+
+    /// What reads go through.
+    pub fn engine(&mut self) -> Engine {
+        self.reads.engine()
+    }
+
+    pub(crate) fn extent_bytes_max(block_size: usize) -> usize {
+        granary_log::Io::extent_bytes_max(block_size)
+    }
+
+    pub(crate) fn read_many(
+        &mut self,
+        device: &dyn granary_log::device::Device,
+        extents: &[Extent],
+        done: impl FnMut(usize, std::io::Result<&[u8]>),
+    ) {
+        self.reads.read_many(device, extents, done);
+    }
+
+    /// Reads the record over several blocks that begins at `place` into `record`; gives the count of
+    /// its first block. `None`: a block is not what it should be.
+    pub(crate) fn read_record(
+        &mut self,
+        flash: &Flash,
+        place: u64,
+        sequence: u64,
+        record: &mut Vec<u8>,
+    ) -> Option<u16> {
+        let first = self.read_payloads(flash, place, 1, sequence, record)?;
+        let Record::Entry(entry) = parse(record)? else { return None };
+        let (len, blocks) = (entry.len(), blocks_spanned(flash, entry.len()));
+        if blocks > 1 {
+            let whole = flash.log.geometry().blocks_per_segment() as usize;
+            if blocks > whole {
+                return None;
+            }
+            self.read_payloads(flash, place, blocks, sequence, record)?;
+        }
+        record.truncate(len);
+        Some(first)
+    }
+
+    fn read_payloads(
+        &mut self,
+        flash: &Flash,
+        place: u64,
+        blocks: usize,
+        sequence: u64,
+        record: &mut Vec<u8>,
+    ) -> Option<u16> {
+        let geometry = flash.log.geometry();
+        let (size, payload) = (geometry.block_size(), geometry.payload_size());
+        let step = Self::extent_bytes_max(size) / size;
+        let extents: Vec<Extent> = (0..blocks)
+            .step_by(step)
+            .map(|i| Extent { offset: geometry.offset(place + i as u64), len: (blocks - i).min(step) * size })
+            .collect();
+        record.resize(blocks * payload, 0);
+        let instance = flash.log.instance();
+        let mut first_count = None;
+        let mut good = 0;
+        self.reads.read_many(flash.log.device(), &extents, |e, result| {
+            let Ok(bytes) = result else { return };
+            for (i, bytes) in (e * step..).zip(bytes.chunks_exact(size)) {
+                let header = block::check(bytes, instance, place + i as u64);
+                let Some(header) = header.filter(|h| h.sequence == sequence) else { continue };
+                good += 1;
+                if i == 0 {
+                    first_count = Some(header.count);
+                }
+                record[i * payload..(i + 1) * payload].copy_from_slice(block::payload(bytes));
+            }
+        });
+        first_count.filter(|_| good == blocks)
+    }
+}

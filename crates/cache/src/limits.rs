@@ -1,0 +1,43 @@
+//! Every bound of the cache, in one place.
+
+/// Bits of a key's hash that the cache knows: with one bit for deletions, a word of the log.
+pub const HASH_BITS: u32 = 47;
+
+/// The index and the RAM tier are cut into this many shards, each with a lock of its own.
+pub const SHARDS: usize = 64;
+
+/// Fewest bits of a tag when the index is as full as it is expected to get. Two buckets of 17 slots
+/// then hold a foreign entry that looks like ours for 1.6 % of the keys that are not there.
+pub const TAG_BITS_MIN: u32 = 10;
+
+/// Smallest mean entry, in bytes of the file, that the index expects; it works below, with shorter tags.
+pub const ENTRY_BYTES_EXPECTED_MIN: u64 = 64;
+
+/// Bytes of a bucket of the index: a cache line.
+pub const BUCKET_BYTES: usize = 64;
+
+/// A full table grows by one bucket in this many: it is never emptier than about 14/15 of full.
+pub const GROWTH_DIVISOR: usize = 14;
+
+/// Entries that one hold of the writer's lock appends.
+pub const PUT_CHUNK: usize = 256;
+
+/// Places known not to hold a key although its tag is there, per shard.
+pub const HINTS_PER_SHARD: usize = 64;
+
+/// Deletions that wait for room in the log before the cache gives up its content instead.
+pub const PENDING_DELETIONS_MAX: usize = 4 << 20;
+
+/// How often a lookup follows an entry that moves while it is being read.
+pub const LOOKUP_ROUNDS_MAX: usize = 8;
+
+/// Chunks of the RAM tier are between these sizes, in bytes.
+pub const MEMORY_CHUNK_BYTES_MIN: usize = 4 << 10;
+/// See [`MEMORY_CHUNK_BYTES_MIN`].
+pub const MEMORY_CHUNK_BYTES_MAX: usize = 64 << 10;
+
+/// Longest value, in bytes; a segment may bound it further.
+pub const VALUE_BYTES_MAX: usize = 1 << 30;
+
+const _: () = assert!(HASH_BITS + 1 == 48, "a word of the log has 48 bits");
+const _: () = assert!(SHARDS.is_power_of_two());

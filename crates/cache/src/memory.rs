@@ -1,0 +1,267 @@
+//! The RAM tier: entries in chunks, used as a ring; what was read since it came in goes round once
+//! more (CLOCK over a FIFO). Knows no lock.
+
+use crate::key::{Key, KeyHash};
+use crate::limits::{MEMORY_CHUNK_BYTES_MAX, MEMORY_CHUNK_BYTES_MIN, SHARDS};
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Slot;
+use std::collections::VecDeque;
+
+/// hash (8), expiry (4), key length (4), value length (4), flags (4), key, value.
+const HEADER_SIZE: usize = 24;
+const READ: u8 = 1;
+const DEAD: u8 = 2;
+const NEGATIVE: u8 = 4;
+
+/// Where an entry begins: chunk number (from the first ever) and offset.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct At(u64);
+
+impl At {
+    fn new(chunk: u64, offset: usize) -> Self {
+        Self(chunk << 32 | offset as u64)
+    }
+    fn chunk(self) -> u64 {
+        self.0 >> 32
+    }
+    fn offset(self) -> usize {
+        self.0 as u32 as usize
+    }
+}
+
+/// Budget of one shard's RAM tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Budget {
+    pub bytes: u64,
+    pub entries: u64,
+}
+
+impl Budget {
+    /// A shard's part of the whole.
+    pub fn of_shard(bytes: u64, entries: Option<u64>) -> Self {
+        let shards = SHARDS as u64;
+        Self { bytes: bytes / shards, entries: entries.map_or(u64::MAX, |n| n.div_ceil(shards)) }
+    }
+
+    fn chunk_bytes(&self) -> usize {
+        ((self.bytes / 8) as usize).clamp(MEMORY_CHUNK_BYTES_MIN, MEMORY_CHUNK_BYTES_MAX)
+    }
+}
+
+/// An entry of the tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored<'a> {
+    pub value: Option<&'a [u8]>,
+    pub expires_at: u32,
+}
+
+/// One shard's part of the RAM tier.
+///
+/// Invariants, checked by `validate`:
+/// 1. `table` has exactly the entries of the chunks that are not dead.
+/// 2. The clock hand (`hand`) lies in the first chunk, at the start of an entry or at its end.
+/// 3. `chunk_bytes` is the sum of the chunks' capacities.
+pub(crate) struct Memory {
+    budget: Budget,
+    table: HashTable<At>,
+    chunks: VecDeque<Vec<u8>>,
+    first_chunk: u64,
+    hand: usize,
+    chunk_bytes: usize,
+    spare: Option<Vec<u8>>,
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
+}
+
+fn hash_at(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"))
+}
+
+fn entry_len(bytes: &[u8]) -> usize {
+    HEADER_SIZE + u32_at(bytes, 12) as usize + u32_at(bytes, 16) as usize
+}
+
+/// The table wants well-mixed bits at both ends of the hash.
+fn spread(hash: u64) -> u64 {
+    hash.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+impl Memory {
+    pub fn new(budget: Budget) -> Self {
+        Self {
+            budget,
+            table: HashTable::new(),
+            chunks: VecDeque::new(),
+            first_chunk: 0,
+            hand: 0,
+            chunk_bytes: 0,
+            spare: None,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub fn bytes_allocated(&self) -> usize {
+        self.chunk_bytes + self.table.allocation_size() + self.spare.as_ref().map_or(0, Vec::capacity)
+    }
+
+    pub fn clear(&mut self) {
+        *self = Self::new(self.budget);
+    }
+
+    fn bytes(chunks: &VecDeque<Vec<u8>>, first: u64, at: At) -> &[u8] {
+        &chunks[(at.chunk() - first) as usize][at.offset()..]
+    }
+
+    fn locate(&self, key: Key<'_>) -> Option<At> {
+        let hash = key.hash().to_bits();
+        let found = self.table.find(spread(hash), |at| {
+            let bytes = Self::bytes(&self.chunks, self.first_chunk, *at);
+            let key_len = u32_at(bytes, 12) as usize;
+            hash_at(bytes) == hash && &bytes[HEADER_SIZE..HEADER_SIZE + key_len] == key.bytes()
+        });
+        found.copied()
+    }
+
+    /// Looks a key up and marks it as read.
+    #[inline]
+    pub fn get(&mut self, key: Key<'_>) -> Option<Stored<'_>> {
+        if self.table.is_empty() {
+            return None;
+        }
+        let at = self.locate(key)?;
+        let bytes = &mut self.chunks[(at.chunk() - self.first_chunk) as usize][at.offset()..];
+        bytes[20] |= READ;
+        let value = &bytes[HEADER_SIZE + key.bytes().len()..entry_len(bytes)];
+        let negative = bytes[20] & NEGATIVE != 0;
+        Some(Stored { value: (!negative).then_some(value), expires_at: u32_at(bytes, 8) })
+    }
+
+    pub fn remove(&mut self, key: Key<'_>) -> bool {
+        if self.table.is_empty() {
+            return false;
+        }
+        let Some(at) = self.locate(key) else { return false };
+        self.drop_entry(key.hash().to_bits(), at);
+        true
+    }
+
+    fn drop_entry(&mut self, hash: u64, at: At) {
+        if let Ok(entry) = self.table.find_entry(spread(hash), |other| *other == at) {
+            entry.remove();
+        }
+        self.chunks[(at.chunk() - self.first_chunk) as usize][at.offset() + 20] |= DEAD;
+    }
+
+    /// Puts an entry in, in place of an older one, and lets others go as the budget wants.
+    /// An entry that does not fit the budget by itself is not kept.
+    pub fn insert(&mut self, key: Key<'_>, value: Option<&[u8]>, expires_at: u32) {
+        self.remove(key);
+        let len = HEADER_SIZE + key.bytes().len() + value.map_or(0, <[u8]>::len);
+        if len as u64 > self.budget.bytes || u32::try_from(len).is_err() {
+            return;
+        }
+        let mut header = [0; HEADER_SIZE];
+        header[..8].copy_from_slice(&key.hash().to_bits().to_le_bytes());
+        header[8..12].copy_from_slice(&expires_at.to_le_bytes());
+        header[12..16].copy_from_slice(&(key.bytes().len() as u32).to_le_bytes());
+        header[16..20].copy_from_slice(&(value.map_or(0, <[u8]>::len) as u32).to_le_bytes());
+        header[20] = if value.is_none() { NEGATIVE } else { 0 };
+        self.append(key.hash(), &[&header, key.bytes(), value.unwrap_or(&[])]);
+        // What was just put in is last in the ring: it goes only if it alone exceeds the budget.
+        while self.over_budget() && self.step() {}
+    }
+
+    fn over_budget(&self) -> bool {
+        self.bytes_allocated() as u64 > self.budget.bytes || self.table.len() as u64 > self.budget.entries
+    }
+
+    fn append(&mut self, hash: KeyHash, parts: &[&[u8]]) {
+        let len: usize = parts.iter().map(|p| p.len()).sum();
+        if self.chunks.back().is_none_or(|chunk| chunk.capacity() - chunk.len() < len) {
+            let wanted = self.budget.chunk_bytes().max(len);
+            let spare = self.spare.take().filter(|spare| spare.capacity() >= wanted);
+            let chunk = spare.unwrap_or_else(|| Vec::with_capacity(wanted));
+            self.chunk_bytes += chunk.capacity();
+            self.chunks.push_back(chunk);
+        }
+        let number = self.first_chunk + self.chunks.len() as u64 - 1;
+        let chunk = self.chunks.back_mut().expect("there is one now");
+        let at = At::new(number, chunk.len());
+        for part in parts {
+            chunk.extend_from_slice(part);
+        }
+        let (chunks, first) = (&self.chunks, self.first_chunk);
+        let rehash = |at: &At| spread(hash_at(Self::bytes(chunks, first, *at)));
+        match self.table.entry(spread(hash.to_bits()), |other| *other == at, rehash) {
+            Slot::Vacant(vacant) => vacant.insert(at),
+            Slot::Occupied(_) => unreachable!("a place is used once"),
+        };
+    }
+
+    /// Moves the hand past one entry; `false`: there is none left.
+    fn step(&mut self) -> bool {
+        let Some(chunk) = self.chunks.front() else { return false };
+        if self.hand == chunk.len() {
+            let mut chunk = self.chunks.pop_front().expect("just seen");
+            self.first_chunk += 1;
+            self.hand = 0;
+            self.chunk_bytes -= chunk.capacity();
+            if chunk.capacity() == self.budget.chunk_bytes() && !self.chunks.is_empty() {
+                chunk.clear();
+                self.spare = Some(chunk);
+            }
+            return true;
+        }
+        let at = At::new(self.first_chunk, self.hand);
+        let entry = &chunk[self.hand..];
+        let (hash, len, flags) = (hash_at(entry), entry_len(entry), entry[20]);
+        self.hand += len;
+        if flags & DEAD != 0 {
+            return true;
+        }
+        let again = flags & READ != 0 && self.chunks.len() > 1;
+        let mut copy = again.then(|| entry[..len].to_vec());
+        self.drop_entry(hash, at);
+        if let Some(copy) = &mut copy {
+            copy[20] &= !READ;
+            self.append(KeyHash::from_bits(hash), &[copy]);
+        }
+        true
+    }
+
+    /// Visits every entry.
+    pub fn for_each(&self, mut visit: impl FnMut(&[u8], Stored<'_>)) {
+        for at in &self.table {
+            let bytes = Self::bytes(&self.chunks, self.first_chunk, *at);
+            let key_end = HEADER_SIZE + u32_at(bytes, 12) as usize;
+            let value = (bytes[20] & NEGATIVE == 0).then(|| &bytes[key_end..entry_len(bytes)]);
+            visit(&bytes[HEADER_SIZE..key_end], Stored { value, expires_at: u32_at(bytes, 8) });
+        }
+    }
+
+    /// Derives everything anew and compares.
+    pub fn validate(&self) {
+        let mut live = 0;
+        for (i, chunk) in self.chunks.iter().enumerate() {
+            let mut at = if i == 0 { self.hand } else { 0 };
+            while at < chunk.len() {
+                let entry = &chunk[at..];
+                if entry[20] & DEAD == 0 {
+                    live += 1;
+                    let place = At::new(self.first_chunk + i as u64, at);
+                    let found = self.table.find(spread(hash_at(entry)), |other| *other == place);
+                    assert!(found.is_some(), "invariant 1");
+                }
+                at += entry_len(entry);
+            }
+            assert_eq!(at, chunk.len(), "invariant 2");
+        }
+        assert_eq!(live, self.table.len(), "invariant 1");
+        assert_eq!(self.chunk_bytes, self.chunks.iter().map(Vec::capacity).sum::<usize>(), "invariant 3");
+    }
+}

@@ -1,0 +1,104 @@
+//! Where a cache lies and how big it may be.
+
+use crate::index::Capacity;
+use crate::limits::{HASH_BITS, SHARDS};
+use crate::policy::Reinsertion;
+use granary_log::{Geometry, WordRule};
+use std::path::{Path, PathBuf};
+
+/// The part of a cache on flash. Sizes are bytes.
+#[derive(Clone, Debug)]
+pub struct FlashOptions {
+    /// `<path>.bin` holds the data, or `path` itself if it is a block device;
+    /// `<path>.state` and `<path>.journal.*` lie beside it.
+    pub path: PathBuf,
+    /// Where state and journal go instead, for a block device.
+    pub state_path: Option<PathBuf>,
+    /// `FILE_SIZE`: reserved at once, a multiple of `write_buffer_size`.
+    pub file_size: u64,
+    /// `BLOCK_SIZE`: the smallest unit read.
+    pub block_size: u64,
+    /// `WRITE_BUFFER_SIZE`: the unit written and reused, a multiple of `block_size`.
+    pub write_buffer_size: u64,
+    /// `MAX_STORED_KEYS`: the index never holds more entries. Opened with another bound, the cache starts empty.
+    pub max_stored_keys: Option<u64>,
+    /// Stands for what the values mean: opened with another number, the cache starts empty.
+    pub fingerprint: u64,
+    /// What becomes of entries whose segment is reused.
+    pub reinsertion: Reinsertion,
+}
+
+impl FlashOptions {
+    /// Usual sizes: blocks of 4 KiB, write buffers of 1 MiB, no bound on keys.
+    pub fn new(path: impl Into<PathBuf>, file_size: u64) -> Self {
+        Self {
+            path: path.into(),
+            state_path: None,
+            file_size,
+            block_size: 4096,
+            write_buffer_size: 1 << 20,
+            max_stored_keys: None,
+            fingerprint: 0,
+            reinsertion: Reinsertion::None,
+        }
+    }
+
+    pub(crate) fn log_options(&self) -> Result<granary_log::Options, granary_log::OpenError> {
+        let data_path = if is_block_device(&self.path) { self.path.clone() } else { with_bin(&self.path) };
+        let geometry = Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?;
+        let hash_bits = self.capacity(&geometry).hash_bits;
+        // The index knows the shard and `hash_bits` bits of a hash; a word has one bit below the hash.
+        let word_rule = WordRule { ignored_bits: 1 + HASH_BITS - SHARDS.ilog2() - hash_bits };
+        Ok(granary_log::Options {
+            path: data_path,
+            state_path: self.state_path.clone().unwrap_or_else(|| self.path.clone()),
+            geometry,
+            fingerprint: self.fingerprint.rotate_left(8) ^ u64::from(hash_bits),
+            words_of: crate::record::words_of,
+            word_rule,
+        })
+    }
+
+    pub(crate) fn capacity(&self, geometry: &Geometry) -> Capacity {
+        // No entry begins in the last block of a segment with a summary: that is a bit saved where
+        // the number of blocks is a power of two.
+        let places = geometry.blocks() - u64::from(geometry.has_summary());
+        Capacity::new(geometry.file_bytes(), places, self.max_stored_keys)
+    }
+
+    /// The files that a cache with these options makes.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let state = self.state_path.as_ref().unwrap_or(&self.path);
+        let mut files: Vec<PathBuf> = [".state", ".journal.0", ".journal.1"].map(|s| beside(state, s)).into();
+        if !is_block_device(&self.path) {
+            files.push(with_bin(&self.path));
+        }
+        files
+    }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn with_bin(path: &Path) -> PathBuf {
+    beside(path, ".bin")
+}
+
+fn is_block_device(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device())
+}
+
+/// A cache: on flash with a RAM tier, or in RAM alone.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `None`: the RAM tier is the whole cache.
+    pub flash: Option<FlashOptions>,
+    /// Budget of the RAM tier in bytes, everything counted. 0: none.
+    pub memory_bytes: u64,
+    /// Most entries of the RAM tier, whatever their size.
+    pub memory_entries: Option<u64>,
+}

@@ -1,0 +1,37 @@
+//! What is kept and where: pure functions, so that they can be tried without a device.
+
+/// What becomes of live entries when their segment is reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reinsertion {
+    /// FIFO: they leave.
+    None,
+    /// Those found since they were written are appended again, up to half of each segment.
+    Read,
+}
+
+/// The fate of one live entry of a segment that is reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Drop,
+    Reinsert,
+}
+
+/// `recent`: found since it was written; `kept_bytes` of `segment_bytes` are kept so far.
+pub(crate) fn fate(policy: Reinsertion, recent: bool, kept_bytes: u64, segment_bytes: u64) -> Fate {
+    match policy {
+        Reinsertion::Read if recent && kept_bytes < segment_bytes / 2 => Fate::Reinsert,
+        _ => Fate::Drop,
+    }
+}
+
+/// Whether an entry found on flash goes to the RAM tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Promotion {
+    Promote,
+    Leave,
+}
+
+/// At its second find: one find says little, and copying every find churns the tier.
+pub(crate) fn promotion(memory_bytes: u64, found_before: bool) -> Promotion {
+    if memory_bytes > 0 && found_before { Promotion::Promote } else { Promotion::Leave }
+}

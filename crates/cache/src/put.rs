@@ -1,0 +1,246 @@
+//! Storing and deleting: into the write buffer, then the journal, then the index.
+
+use crate::cache::{Cache, Flash, Shard, Shared};
+use crate::key::{Key, WordKind, parse_word};
+use crate::limits::{PENDING_DELETIONS_MAX, PUT_CHUNK, SHARDS, VALUE_BYTES_MAX};
+use crate::record::{self, HEADER_SIZE_MAX, HeaderBytes};
+use crate::stats::add;
+use granary_log::{Location, Placed, Writer};
+use std::io;
+
+/// An entry to store.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// Its key; at most a block long, less some 30 bytes.
+    pub key: Key<'a>,
+    /// `None`: a negative entry, the source does not have this key.
+    pub value: Option<&'a [u8]>,
+    /// Unix time in seconds after which (`now > expires_at`) the entry is expired; 0: never.
+    pub expires_at: u32,
+}
+
+/// What whoever appends keeps from one time to the next.
+#[derive(Default)]
+pub(crate) struct Putting {
+    /// Words of deletions that found no room in the log yet.
+    ///
+    /// Invariant, whenever the lock is free: either there are none, or no segment is open and the
+    /// journal has all of them for the segment that is opened next, which they will begin.
+    pending: Vec<u64>,
+    /// The segment that the journal has them for.
+    journalled_for: u64,
+}
+
+impl Cache {
+    /// Stores a batch: a copy to the write buffer. Never waits for the device: when that is too far
+    /// behind, or an entry is too large, the entry is not stored, older versions of it are gone all
+    /// the same, and a counter says so.
+    pub fn put_many(&self, entries: &[Entry<'_>]) {
+        add(&self.shared.counters.puts, entries.len() as u64);
+        let Some(flash) = &self.shared.flash else {
+            for entry in entries {
+                let mut shard = self.shared.shard(entry.key.hash());
+                shard.memory.insert(entry.key, entry.value, entry.expires_at);
+            }
+            return;
+        };
+        for chunk in entries.chunks(PUT_CHUNK) {
+            self.shared.put_chunk(flash, chunk);
+        }
+    }
+
+    /// Removes keys, for good: no crash brings them back.
+    pub fn delete_many(&self, keys: &[Key<'_>]) {
+        let Some(flash) = &self.shared.flash else {
+            for key in keys {
+                self.shared.shard(key.hash()).memory.remove(*key);
+            }
+            return;
+        };
+        for chunk in keys.chunks(PUT_CHUNK) {
+            self.shared.delete_chunk(flash, chunk);
+        }
+    }
+}
+
+impl Shared {
+    fn put_chunk(&self, flash: &Flash, entries: &[Entry<'_>]) {
+        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        let mut writer = flash.log.writer();
+        putting.retry(&mut writer);
+        let payload = flash.log.geometry().payload_size();
+        let mut placed: [Option<Placed>; PUT_CHUNK] = [None; PUT_CHUNK];
+        for (entry, placed) in entries.iter().zip(&mut placed) {
+            let key = entry.key.bytes();
+            let len = HEADER_SIZE_MAX + key.len() + entry.value.map_or(0, <[u8]>::len);
+            if key.len() + HEADER_SIZE_MAX > payload
+                || len > flash.log.record_bytes_max().min(VALUE_BYTES_MAX)
+            {
+                add(&self.counters.puts_too_large, 1);
+                continue;
+            }
+            let header = HeaderBytes::entry(key, entry.value, entry.expires_at);
+            let word = entry.key.hash().word(WordKind::Entry);
+            *placed = writer.append(word, &[header.as_slice(), key, entry.value.unwrap_or(&[])]);
+            add(&self.counters.puts_dropped, u64::from(placed.is_none()));
+        }
+        self.journal(&mut writer, &mut putting, entries.iter().map(|e| e.key).zip(placed.iter().copied()));
+        for (entry, placed) in entries.iter().zip(placed) {
+            let hash = entry.key.hash();
+            let mut shard = self.shard(hash);
+            let Shard { table, memory, hints } = &mut *shard;
+            memory.remove(entry.key);
+            let bits = hash.below_shard(table.hash_bits());
+            let same = |place| !is_other_key(flash, hints, entry.key, place);
+            // A chunk longer than a very small file overwrites its own beginning.
+            let placed = placed.filter(|p| flash.log.sequence_of(p.block) == p.sequence);
+            let Some(Placed { block, .. }) = placed else {
+                table.remove_where(bits, same);
+                continue;
+            };
+            let blocks = flash.log.geometry().blocks();
+            let age = |place: u64| (block + blocks - place) % blocks;
+            let inserted = table.insert(bits, block, same, age);
+            add(&self.counters.evicted_index, u64::from(inserted.evicted.is_some()));
+        }
+        putting.retry(&mut writer);
+        self.bound_pending(flash, putting, writer);
+    }
+
+    fn delete_chunk(&self, flash: &Flash, keys: &[Key<'_>]) {
+        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        let mut writer = flash.log.writer();
+        putting.retry(&mut writer);
+        self.journal(&mut writer, &mut putting, keys.iter().map(|key| (*key, None)));
+        for key in keys {
+            let mut shard = self.shard(key.hash());
+            let Shard { table, memory, hints } = &mut *shard;
+            memory.remove(*key);
+            let bits = key.hash().below_shard(table.hash_bits());
+            table.remove_where(bits, |place| !is_other_key(flash, hints, *key, place));
+        }
+        putting.retry(&mut writer);
+        self.bound_pending(flash, putting, writer);
+    }
+
+    /// Makes the changes of a chunk survive a kill, before any reader can see them. Keys without a
+    /// place become deletions.
+    fn journal<'a>(
+        &self,
+        writer: &mut Writer<'_>,
+        putting: &mut Putting,
+        changes: impl Iterator<Item = (Key<'a>, Option<Placed>)>,
+    ) {
+        let mut words = Vec::with_capacity(PUT_CHUNK);
+        let mut sequence = 0;
+        let next = writer.next_sequence();
+        for (key, placed) in changes {
+            let word = key.hash().word(WordKind::Deletion);
+            let goes_to = placed.map_or(next, |placed| placed.sequence);
+            if placed.is_none() {
+                putting.pending.push(word);
+            }
+            if goes_to != sequence {
+                writer.journal(sequence, &words);
+                words.clear();
+                sequence = goes_to;
+            }
+            words.push(word);
+        }
+        writer.journal(sequence, &words);
+    }
+
+    /// Deletes by hash what recovery found to be void; the log's journal has the words already.
+    pub fn delete_words(&self, flash: &Flash, words: Vec<u64>) {
+        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        putting.pending = words;
+        putting.pending.sort_unstable();
+        putting.pending.dedup();
+        let mut writer = flash.log.writer();
+        putting.retry(&mut writer);
+    }
+
+    /// With too many deletions waiting, forgetting everything is the cheaper way to be right.
+    fn bound_pending(
+        &self,
+        flash: &Flash,
+        mut putting: std::sync::MutexGuard<'_, Putting>,
+        writer: Writer<'_>,
+    ) {
+        if putting.pending.len() > PENDING_DELETIONS_MAX {
+            drop(writer);
+            tracing::error!("the device takes no writes: the cache starts over empty");
+            if let Err(error) = self.give_up(flash, &mut putting) {
+                tracing::error!(%error, "cannot start over");
+            }
+        }
+    }
+
+    /// Forgets everything and starts another instance of the log.
+    pub fn give_up(&self, flash: &Flash, putting: &mut Putting) -> io::Result<()> {
+        let mut writer = flash.log.writer();
+        for shard in 0..SHARDS {
+            let mut shard = self.lock(shard);
+            shard.table.clear();
+            shard.memory.clear();
+            shard.hints.clear();
+        }
+        putting.pending.clear();
+        writer.clear()
+    }
+
+    /// A clean stop: all that was put or deleted is on the device. Deletions that find no room stay
+    /// in the journal, and the stop counts as a kill.
+    pub fn stop(&self, flash: &Flash) -> io::Result<()> {
+        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        for _ in 0..flash.log.geometry().segments().min(1024) {
+            if putting.retry(&mut flash.log.writer()) {
+                return flash.log.stop();
+            }
+            flash.log.flush();
+        }
+        flash.log.abandon();
+        Ok(())
+    }
+}
+
+impl Putting {
+    /// Appends the deletions that wait, as far as there is room; `false`: some still wait.
+    pub fn retry(&mut self, writer: &mut Writer<'_>) -> bool {
+        let mut sequence = 0;
+        let mut words = Vec::new();
+        while let Some(word) = self.pending.last() {
+            let header = HeaderBytes::deletion(parse_word(*word).0);
+            let Some(placed) = writer.append(*word, &[header.as_slice()]) else { break };
+            if placed.sequence != sequence {
+                writer.journal(sequence, &words);
+                words.clear();
+                sequence = placed.sequence;
+            }
+            words.push(*word);
+            self.pending.pop();
+        }
+        writer.journal(sequence, &words);
+        let next = writer.next_sequence();
+        if !self.pending.is_empty() && self.journalled_for < next {
+            writer.journal(next, &self.pending);
+            self.journalled_for = next;
+        }
+        self.pending.is_empty()
+    }
+}
+
+/// Whether the block at `place` is known not to hold `key`. The holder of the writer's lock asks.
+fn is_other_key(flash: &Flash, hints: &crate::hints::Hints, key: Key<'_>, place: u64) -> bool {
+    match flash.log.locate(place) {
+        Location::Memory(segment) => {
+            let segment = segment.read();
+            let payload = flash.log.geometry().payload_size();
+            segment.block(place).is_some_and(|(count, bytes)| {
+                let bytes = &granary_log::block::payload(bytes)[..payload];
+                record::find_last(bytes, count, key.bytes()).is_none()
+            })
+        }
+        Location::Device { sequence } => hints.contains(key.hash(), place, sequence),
+    }
+}

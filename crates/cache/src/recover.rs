@@ -1,0 +1,111 @@
+//! Filling the index from the summaries that the log found.
+
+use crate::cache::Shared;
+use crate::key::{KeyHash, WordKind, parse_word};
+use crate::limits::SHARDS;
+use granary_log::{Geometry, Recovered, Summary};
+use std::collections::HashMap;
+
+/// Summaries with what is needed to ask which words a block holds.
+struct Summaries<'a> {
+    geometry: Geometry,
+    by_slot: HashMap<u64, (&'a Summary, Vec<u32>)>,
+}
+
+impl<'a> Summaries<'a> {
+    fn new(geometry: Geometry, segments: &'a [Summary]) -> Self {
+        let starts = |summary: &Summary| {
+            let ends = summary.counts.iter().scan(0, |sum, count| {
+                *sum += u32::from(*count);
+                Some(*sum)
+            });
+            std::iter::once(0).chain(ends).collect()
+        };
+        let slot = |summary: &Summary| geometry.slot(summary.sequence);
+        let by_slot = segments.iter().map(|summary| (slot(summary), (summary, starts(summary)))).collect();
+        Self { geometry, by_slot }
+    }
+
+    /// Whether an entry with this hash lies in the block.
+    fn holds(&self, place: u64, hash: KeyHash) -> bool {
+        let Some((summary, starts)) = self.by_slot.get(&self.geometry.slot_of_block(place)) else {
+            return false;
+        };
+        let i = (place - summary.first_block) as usize;
+        summary.words[starts[i] as usize..starts[i + 1] as usize].contains(&hash.word(WordKind::Entry))
+    }
+}
+
+impl Shared {
+    /// Replays what the log found, oldest first: later entries replace earlier ones, deletions and
+    /// lost changes remove them.
+    pub fn recover(&self, recovered: &Recovered) {
+        let Some(flash) = &self.flash else { return };
+        let summaries = &Summaries::new(*flash.log.geometry(), &recovered.segments);
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(SHARDS);
+        let per_thread = SHARDS.div_ceil(threads);
+        std::thread::scope(|scope| {
+            for first in (0..SHARDS).step_by(per_thread) {
+                let shards = first..(first + per_thread).min(SHARDS);
+                scope.spawn(move || self.recover_shards(shards, recovered, summaries));
+            }
+        });
+    }
+
+    fn recover_shards(
+        &self,
+        shards: std::ops::Range<usize>,
+        recovered: &Recovered,
+        summaries: &Summaries<'_>,
+    ) {
+        let blocks = summaries.geometry.blocks();
+        let mut tables: Vec<_> = shards.clone().map(|shard| self.lock(shard)).collect();
+        let mut entries = vec![0; shards.len()];
+        for word in recovered.segments.iter().flat_map(|segment| &segment.words) {
+            if let Some(count) =
+                parse_word(*word).0.shard().checked_sub(shards.start).and_then(|i| entries.get_mut(i))
+            {
+                *count += 1;
+            }
+        }
+        for (shard, entries) in tables.iter_mut().zip(&entries) {
+            shard.table.resize_for(*entries);
+        }
+        let mut lost = recovered.lost.iter().peekable();
+        for segment in recovered.segments.iter().map(Some).chain([None]) {
+            let until = segment.map_or(u64::MAX, |segment| segment.sequence);
+            while let Some((_, words)) = lost.next_if(|(sequence, _)| **sequence < until) {
+                for word in words.iter().filter(|word| shards.contains(&parse_word(**word).0.shard())) {
+                    let hash = parse_word(*word).0;
+                    let table = &mut tables[hash.shard() - shards.start].table;
+                    let bits = hash.below_shard(table.hash_bits());
+                    table.remove_where(bits, |place| summaries.holds(place, hash));
+                }
+            }
+            for (place, word) in segment.iter().flat_map(|segment| segment.iter()) {
+                let (hash, kind) = parse_word(word);
+                if !shards.contains(&hash.shard()) {
+                    continue;
+                }
+                let table = &mut tables[hash.shard() - shards.start].table;
+                let bits = hash.below_shard(table.hash_bits());
+                let same = |place| summaries.holds(place, hash);
+                match kind {
+                    WordKind::Entry => {
+                        table.insert(bits, place, same, |other| (place + blocks - other) % blocks);
+                    }
+                    WordKind::Deletion => {
+                        table.remove_where(bits, same);
+                    }
+                }
+            }
+        }
+        for (shard, entries) in tables.iter_mut().zip(&entries) {
+            // Keys that were written several times were counted several times.
+            if shard.table.len() * 20 < entries * 19 {
+                let live = shard.table.len();
+                shard.table.resize_for(live);
+            }
+        }
+    }
+}

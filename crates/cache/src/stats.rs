@@ -1,0 +1,100 @@
+//! What a cache did and what it takes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// Counters that any thread adds to.
+        #[derive(Default)]
+        pub(crate) struct Counters { $(pub $name: AtomicU64,)* }
+
+        /// Counters since the cache was opened, and sizes now.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Stats {
+            $($(#[$doc])* pub $name: u64,)*
+            /// Entries now: live ones in the index, or in RAM where there is no flash.
+            pub entries: u64,
+            /// Slots of the index now.
+            pub index_slots: u64,
+            /// Entries in the RAM tier now.
+            pub memory_entries: u64,
+            /// Bytes of RAM of the index now, its hints and locks among them.
+            pub index_bytes: u64,
+            /// Bytes of RAM of the RAM tier now.
+            pub memory_bytes: u64,
+            /// Bytes of RAM of write buffers now.
+            pub buffer_bytes: u64,
+            /// Bytes written to flash.
+            pub bytes_written: u64,
+            /// Segments that could not be written.
+            pub write_errors: u64,
+        }
+
+        impl Counters {
+            pub fn snapshot(&self) -> Stats {
+                Stats { $($name: self.$name.load(Ordering::Relaxed),)* ..Stats::default() }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Keys found in the RAM tier (negative and expired ones too, as below).
+    hits_memory,
+    /// Keys found in a write buffer.
+    hits_buffer,
+    /// Keys found on flash.
+    hits_flash,
+    /// Keys found but expired.
+    expired,
+    /// Keys found as negative entries.
+    negative,
+    /// Keys not found.
+    misses,
+    /// Blocks read from flash by lookups.
+    block_reads,
+    /// Reads from flash by lookups; neighbouring blocks share one.
+    reads,
+    /// Bytes read from flash by lookups.
+    bytes_read,
+    /// Blocks that failed their check, or could not be read.
+    corrupt_blocks,
+    /// Block lookups that found another key behind a tag.
+    false_finds,
+    /// Entries put.
+    puts,
+    /// Entries not stored because the device was behind.
+    puts_dropped,
+    /// Entries not stored because they are longer than a segment or their key than a block.
+    puts_too_large,
+    /// Entries appended again when their segment was reused.
+    reinserted,
+    /// Entries that left the index for want of room.
+    evicted_index,
+    /// Entries copied to the RAM tier.
+    promoted,
+}
+
+impl Stats {
+    /// All keys looked up.
+    pub fn lookups(&self) -> u64 {
+        self.hits() + self.misses
+    }
+
+    /// All keys found.
+    pub fn hits(&self) -> u64 {
+        self.hits_memory + self.hits_buffer + self.hits_flash
+    }
+
+    /// All RAM of the cache, in bytes.
+    pub fn bytes_allocated(&self) -> u64 {
+        self.index_bytes + self.memory_bytes + self.buffer_bytes
+    }
+}
+
+/// Adds to a counter.
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    if n > 0 {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,336 @@
+//! The cache against a plain map, through stops, kills, faults and reuse of the file. A lookup may
+//! miss; it may never give anything but the newest value put.
+
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion};
+use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// SplitMix64: repeatable choices.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+/// What the map knows of a key: the newest state, `None` for negative; absent: deleted or never put.
+type Model = HashMap<u64, (Option<Vec<u8>>, u32)>;
+
+#[derive(Clone, Copy)]
+struct Shape {
+    file_size: u64,
+    write_buffer_size: u64,
+    block_size: u64,
+    max_stored_keys: Option<u64>,
+    memory_bytes: u64,
+    keys: u64,
+    value_max: u64,
+    reinsertion: Reinsertion,
+}
+
+const NOW: u32 = 1_000;
+
+fn options(folder: &std::path::Path, shape: Shape) -> Options {
+    let mut flash = FlashOptions::new(folder.join("c"), shape.file_size);
+    flash.block_size = shape.block_size;
+    flash.write_buffer_size = shape.write_buffer_size;
+    flash.max_stored_keys = shape.max_stored_keys;
+    flash.reinsertion = shape.reinsertion;
+    Options { flash: Some(flash), memory_bytes: shape.memory_bytes, memory_entries: None }
+}
+
+fn key_bytes(key: u64) -> Vec<u8> {
+    // Keys of several sizes, one prefix of the other.
+    match key % 3 {
+        0 => key.to_le_bytes().to_vec(),
+        1 => format!("key-{key}").into_bytes(),
+        _ => format!("key-{key}-{}", "x".repeat((key % 40) as usize)).into_bytes(),
+    }
+}
+
+/// Looks `keys` up and compares; returns how many were found.
+fn check(cache: &Cache, io: &mut Io, model: &Model, keys: &[u64], what: &str) -> usize {
+    let bytes: Vec<Vec<u8>> = keys.iter().map(|k| key_bytes(*k)).collect();
+    let batch: Vec<Key<'_>> = bytes.iter().map(|b| Key::new(b)).collect();
+    let mut seen = vec![0; keys.len()];
+    let mut found = 0;
+    cache.get_many(io, &batch, NOW, |i, outcome| {
+        seen[i] += 1;
+        let key = keys[i];
+        let expected = model.get(&key);
+        let (value, expires_at) = match outcome {
+            Outcome::Miss => return,
+            Outcome::Hit { value, expires_at } => (Some(value), expires_at),
+            Outcome::Negative { expires_at } => (None, expires_at),
+            Outcome::Expired { value, expires_at } => (value, expires_at),
+        };
+        found += 1;
+        let expired = matches!(outcome, Outcome::Expired { .. });
+        assert_eq!(expired, expires_at != 0 && NOW > expires_at, "{what}: key {key}");
+        let Some((newest, newest_expiry)) = expected else {
+            panic!("{what}: key {key} was deleted or never put, got {outcome:?}");
+        };
+        assert!(
+            value == newest.as_deref() && expires_at == *newest_expiry,
+            "{what}: key {key} is stale or wrong: {outcome:?}, newest {newest:?} {newest_expiry}"
+        );
+    });
+    assert!(seen.iter().all(|n| *n == 1), "{what}: every key gets one answer: {seen:?}");
+    found
+}
+
+fn mutate(cache: &Cache, model: &mut Model, random: &mut Random, shape: Shape) {
+    let n = 1 + random.below(60);
+    if random.below(10) < 7 {
+        let entries: Vec<(u64, Option<Vec<u8>>, u32)> = (0..n)
+            .map(|_| {
+                let len = match random.below(50) {
+                    0 => random.below(shape.value_max),
+                    _ => random.below(60),
+                };
+                let value = (random.below(8) > 0).then(|| {
+                    let fill = random.next().to_le_bytes();
+                    (0..len).map(|i| fill[i as usize % 8] ^ i as u8).collect()
+                });
+                let expires_at = [0, NOW - 1, NOW, NOW + 500][random.below(4) as usize];
+                (random.below(shape.keys), value, expires_at)
+            })
+            .collect();
+        let bytes: Vec<Vec<u8>> = entries.iter().map(|e| key_bytes(e.0)).collect();
+        let batch: Vec<Entry<'_>> = entries
+            .iter()
+            .zip(&bytes)
+            .map(|((_, value, expires_at), key)| Entry {
+                key: Key::new(key),
+                value: value.as_deref(),
+                expires_at: *expires_at,
+            })
+            .collect();
+        cache.put_many(&batch);
+        for (key, value, expires_at) in entries {
+            model.insert(key, (value, expires_at));
+        }
+    } else {
+        let keys: Vec<u64> = (0..n).map(|_| random.below(shape.keys)).collect();
+        let bytes: Vec<Vec<u8>> = keys.iter().map(|k| key_bytes(*k)).collect();
+        cache.delete_many(&bytes.iter().map(|b| Key::new(b)).collect::<Vec<_>>());
+        for key in keys {
+            model.remove(&key);
+        }
+    }
+}
+
+fn some_keys(random: &mut Random, keys: u64) -> Vec<u64> {
+    (0..1 + random.below(200)).map(|_| random.below(keys)).collect()
+}
+
+const SHAPES: [Shape; 5] = [
+    // Everything fits: many segments without summary.
+    Shape {
+        file_size: 4 << 20,
+        write_buffer_size: 4096,
+        block_size: 4096,
+        max_stored_keys: None,
+        memory_bytes: 0,
+        keys: 3_000,
+        value_max: 4_000,
+        reinsertion: Reinsertion::None,
+    },
+    // Segments with summary, entries over several blocks, RAM tier.
+    Shape {
+        file_size: 2 << 20,
+        write_buffer_size: 128 << 10,
+        block_size: 4096,
+        max_stored_keys: None,
+        memory_bytes: 1 << 20,
+        keys: 5_000,
+        value_max: 30_000,
+        reinsertion: Reinsertion::None,
+    },
+    // Small blocks, the file is reused all the time, hot entries go round.
+    Shape {
+        file_size: 64 << 10,
+        write_buffer_size: 8192,
+        block_size: 512,
+        max_stored_keys: None,
+        memory_bytes: 0,
+        keys: 2_000,
+        value_max: 3_000,
+        reinsertion: Reinsertion::Read,
+    },
+    // A bound on keys below what fits.
+    Shape {
+        file_size: 1 << 20,
+        write_buffer_size: 16 << 10,
+        block_size: 1024,
+        max_stored_keys: Some(1_000),
+        memory_bytes: 512 << 10,
+        keys: 4_000,
+        value_max: 900,
+        reinsertion: Reinsertion::Read,
+    },
+    // One segment in all.
+    Shape {
+        file_size: 64 << 10,
+        write_buffer_size: 64 << 10,
+        block_size: 4096,
+        max_stored_keys: None,
+        memory_bytes: 0,
+        keys: 500,
+        value_max: 3_000,
+        reinsertion: Reinsertion::None,
+    },
+];
+
+/// Operations of the long runs; set GRANARY_MODEL_OPERATIONS for longer ones.
+fn operations() -> u64 {
+    std::env::var("GRANARY_MODEL_OPERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400_000)
+}
+
+fn run(seed: u64, shape: Shape, engine: Engine) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(seed);
+    let mut model = Model::new();
+    let mut cache = Cache::open(options(folder.path(), shape)).unwrap();
+    let mut io = Io::with_engine(engine);
+    let (mut looked_up, mut found, mut operations_done) = (0u64, 0u64, 0u64);
+    while operations_done < operations() / SHAPES.len() as u64 {
+        let what = format!("seed {seed}, after {operations_done} operations");
+        match random.below(100) {
+            0 => {
+                drop(cache);
+                cache = Cache::open(options(folder.path(), shape)).unwrap();
+            }
+            1 => {
+                cache.abandon();
+                cache = Cache::open(options(folder.path(), shape)).unwrap();
+            }
+            2 => cache.flush(),
+            3 if random.below(20) == 0 => {
+                cache.clear().unwrap();
+                model.clear();
+            }
+            n if n < 40 => mutate(&cache, &mut model, &mut random, shape),
+            _ => {
+                let keys = some_keys(&mut random, shape.keys);
+                looked_up += keys.len() as u64;
+                found += check(&cache, &mut io, &model, &keys, &what) as u64;
+                operations_done += keys.len() as u64;
+            }
+        }
+        operations_done += 30;
+        if random.below(50) == 0 {
+            cache.validate();
+            if let Some(most) = shape.max_stored_keys {
+                assert!(cache.stats().entries <= most.div_ceil(64) * 64);
+            }
+        }
+    }
+    let all: Vec<u64> = (0..shape.keys).collect();
+    check(&cache, &mut io, &model, &all, "at the end");
+    let mut scanned = 0;
+    cache.scan(&mut io, |key, value, expires_at| {
+        let known = (0..shape.keys).find(|k| key_bytes(*k) == key).expect("a key that was put");
+        assert_eq!(model.get(&known), Some(&(value.map(<[u8]>::to_vec), expires_at)), "scan: key {known}");
+        scanned += 1;
+    });
+    assert!(scanned > 0 || shape.file_size == shape.write_buffer_size, "a scan shows something");
+    assert!(
+        found * 50 > looked_up,
+        "seed {seed}: a cache that never hits proves nothing: {found}/{looked_up}"
+    );
+}
+
+#[test]
+fn everything_fits() {
+    run(1, SHAPES[0], Engine::Ring);
+}
+
+#[test]
+fn long_entries_and_a_ram_tier() {
+    run(2, SHAPES[1], Engine::Ring);
+}
+
+#[test]
+fn the_file_is_reused_all_the_time() {
+    run(3, SHAPES[2], Engine::Pool);
+}
+
+#[test]
+fn a_bound_on_keys() {
+    run(4, SHAPES[3], Engine::Plain);
+}
+
+#[test]
+fn one_segment() {
+    run(5, SHAPES[4], Engine::Ring);
+}
+
+/// Torn, lost and misdirected writes, flipped bits, refused reads and writes, crashes at write N.
+#[test]
+fn a_faulty_device_costs_misses_only() {
+    let seeds = std::env::var("GRANARY_MODEL_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(24);
+    for seed in 0..seeds {
+        let shape = SHAPES[1 + seed as usize % 3];
+        let folder = tempfile::tempdir().unwrap();
+        let mut random = Random(seed);
+        let mut model = Model::new();
+        let kinds = [
+            Fault::Torn,
+            Fault::Lost,
+            Fault::Misdirected,
+            Fault::Short,
+            Fault::FlippedBit,
+            Fault::Eio,
+            Fault::Enospc,
+            Fault::Delay,
+        ];
+        let faults = |random: &mut Random| Faults {
+            seed: random.next(),
+            chances: kinds.iter().map(|k| (*k, random.below(2_000) as u32)).collect(),
+            crash_after_writes: (random.below(2) == 0).then(|| random.below(200)),
+        };
+        let memory = MemoryDevice::new(shape.file_size);
+        let first = faults(&mut random);
+        let device = Arc::new(FaultyDevice::new(memory, shape.block_size as usize, first));
+        let open = || {
+            let device: Box<dyn Device> = Box::new(Arc::clone(&device));
+            Cache::open_on(device, options(folder.path(), shape)).unwrap()
+        };
+        let mut cache = open();
+        let mut io = Io::with_engine(Engine::Plain);
+        for step in 0..600 {
+            let what = format!("fault seed {seed}, step {step}");
+            match random.below(60) {
+                0 => {
+                    drop(cache);
+                    cache = open();
+                }
+                1 | 2 => {
+                    cache.abandon();
+                    // What was lost so far stays lost; the device works on, with other faults.
+                    let mut next = faults(&mut random);
+                    next.crash_after_writes = next.crash_after_writes.map(|n| device.writes() + n);
+                    device.set_faults(next);
+                    cache = open();
+                }
+                n if n < 30 => mutate(&cache, &mut model, &mut random, shape),
+                _ => {
+                    let keys = some_keys(&mut random, shape.keys);
+                    check(&cache, &mut io, &model, &keys, &what);
+                }
+            }
+        }
+        cache.validate();
+        assert!(device.struck() > 0, "fault seed {seed}: no fault struck");
+    }
+}

@@ -1,0 +1,93 @@
+//! What a lookup costs above the cache itself: `cargo run --release -p granary-dict --example lookup_speed`.
+//! Prints nanoseconds a key for batches of hits, through the dictionary and from the bare cache.
+
+use arrow::array::{Array, ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow::datatypes::{DataType, Field, Schema};
+use granary_cache::{Cache, Entry, Io, Key, Options};
+use granary_dict::{DictError, Dictionary, Environment, Source, parse_create};
+use std::sync::Arc;
+use std::time::Instant;
+
+const KEYS: u64 = 1 << 20;
+const BATCH: usize = 65_536;
+const ROUNDS: usize = 4;
+
+struct Any;
+
+impl Source for Any {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        let rows = keys[0].len();
+        let schema = Schema::new(vec![
+            Field::new("id", DataType::UInt64, true),
+            Field::new("n", DataType::UInt64, true),
+            Field::new("s", DataType::Utf8, true),
+        ]);
+        let text = StringArray::from_iter_values((0..rows).map(|_| "testtesttest"));
+        Ok(vec![
+            RecordBatch::try_new(Arc::new(schema), vec![keys[0].clone(), keys[0].clone(), Arc::new(text)])
+                .expect("three columns of one length"),
+        ])
+    }
+
+    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
+        Ok(Vec::new())
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let definition = parse_create(
+        "CREATE DICTIONARY d (id UInt64, n UInt64, s String) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) \
+         LAYOUT(CACHE(SIZE_IN_CELLS 4194304)) LIFETIME(0)",
+    )?
+    .definition;
+    let environment = Environment::new(std::env::temp_dir());
+    let dictionary = Dictionary::open_with_source(definition, &environment, Arc::new(|| Ok(Box::new(Any))))?;
+    let batches: Vec<ArrayRef> = (0..KEYS as usize / BATCH)
+        .map(|batch| {
+            let keys = (0..BATCH as u64).map(|i| (i * 7919 + batch as u64 * 104_729) % KEYS);
+            Arc::new(UInt64Array::from_iter_values(keys)) as ArrayRef
+        })
+        .collect();
+    let time = |what: &str, count: usize, mut run: Box<dyn FnMut(&ArrayRef) + '_>| {
+        let mut best = f64::INFINITY;
+        for _ in 0..count {
+            let start = Instant::now();
+            batches.iter().for_each(&mut run);
+            best = best.min(start.elapsed().as_nanos() as f64 / (batches.len() * BATCH) as f64);
+        }
+        println!("{what:<28} {best:>8.1} ns a key");
+    };
+    let get = |attributes: &'static [usize]| {
+        let dictionary = &dictionary;
+        Box::new(move |keys: &ArrayRef| {
+            let answer = dictionary.get(attributes, std::slice::from_ref(keys)).expect("every key is there");
+            assert_eq!(answer.found.len(), BATCH);
+        })
+    };
+    time("fill", 1, get(&[0]));
+    time("dictHas", ROUNDS, get(&[]));
+    time("dictGetUInt64", ROUNDS, get(&[0]));
+    time("dictGetString", ROUNDS, get(&[1]));
+    time("dictGet both", ROUNDS, get(&[0, 1]));
+
+    let cache = Cache::open(Options { flash: None, memory_bytes: u64::MAX, memory_entries: Some(4 << 20) })?;
+    let mut value = 7u64.to_le_bytes().to_vec();
+    value.extend_from_slice(b"\x0ctesttesttest");
+    for key in 0..KEYS {
+        cache.put_many(&[Entry { key: Key::new(&key.to_le_bytes()), value: Some(&value), expires_at: 0 }]);
+    }
+    let mut io = Io::new();
+    let mut sum = 0;
+    time(
+        "cache alone",
+        ROUNDS,
+        Box::new(|keys| {
+            let data = keys.to_data();
+            let bytes = data.buffers()[0].as_slice();
+            let keys: Vec<Key<'_>> = bytes.chunks_exact(8).map(Key::new).collect();
+            cache.get_many(&mut io, &keys, 1, |i, _| sum += i);
+        }),
+    );
+    println!("({sum})");
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! When a failing source may be asked again.
+
+use crate::limits;
+
+/// The source's recent failures. ClickHouse's rule: after error n wait `base + uniform(0..=2^(n-1))` seconds,
+/// at most 600.
+pub(crate) struct Backoff {
+    base_seconds: u64,
+    failures: u32,
+    /// Unix seconds before which the source is left alone.
+    next_update: u64,
+    last_failure: String,
+    last_success: u64,
+}
+
+impl Backoff {
+    pub fn new(base_seconds: u64) -> Backoff {
+        Backoff { base_seconds, failures: 0, next_update: 0, last_failure: String::new(), last_success: 0 }
+    }
+
+    pub fn succeeded(&mut self, now: u64) {
+        self.failures = 0;
+        self.next_update = 0;
+        self.last_failure.clear();
+        self.last_success = now;
+    }
+
+    pub fn failed(&mut self, now: u64, failure: String) {
+        self.failures = self.failures.saturating_add(1);
+        self.last_failure = failure;
+        let spread = 1u64 << (self.failures - 1).min(10);
+        let wait =
+            self.base_seconds.saturating_add(fastrand::u64(0..=spread)).min(limits::BACKOFF_SECONDS_MAX);
+        self.next_update = now.saturating_add(wait);
+    }
+
+    /// When the next request is scheduled, if that is in the future.
+    pub fn wait_until(&self, now: u64) -> Option<u64> {
+        (self.failures > 0 && now < self.next_update).then_some(self.next_update)
+    }
+
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    pub fn last_failure(&self) -> &str {
+        &self.last_failure
+    }
+
+    pub fn last_success(&self) -> u64 {
+        self.last_success
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_longer_and_longer_up_to_ten_minutes() {
+        for round in 0..50 {
+            fastrand::seed(round);
+            let mut backoff = Backoff::new(5);
+            assert_eq!(backoff.wait_until(1000), None);
+            for n in 1..30 {
+                backoff.failed(1000, "down".into());
+                let wait = backoff.wait_until(1000).unwrap() - 1000;
+                let most = (5 + (1u64 << (n - 1u64).min(10))).min(600);
+                assert!((5..=most).contains(&wait), "failure {n}: {wait} s");
+                assert_eq!(backoff.wait_until(1000 + wait), None);
+            }
+            backoff.succeeded(2000);
+            assert_eq!((backoff.wait_until(1000), backoff.failures()), (None, 0));
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! One lookup's state: its keys, the rows found so far, and which row of the answer shows which.
+
+use super::load::Loader;
+use crate::config::Expired;
+use crate::error::DictError;
+use crate::row::{Decoder, KeyBatch};
+use crate::store::Store;
+use arrow::array::{ArrayRef, BooleanArray, UInt32Array};
+use arrow::buffer::BooleanBuffer;
+use granary_cache::{Key, Outcome};
+
+/// The place of a row that shows the attributes' defaults.
+const DEFAULT: u32 = u32::MAX;
+
+/// Invariant: every row is in `missing`, or its place is final unless it is in `stale`.
+pub(crate) struct Batch<'a> {
+    pub keys: KeyBatch,
+    decoder: Decoder<'a>,
+    /// Of each row of the answer: the decoded row it shows, or `DEFAULT`.
+    places: Vec<u32>,
+    /// Rows without an answer.
+    pub missing: Vec<u32>,
+    /// Rows whose answer is past its lifetime, but may be shown.
+    pub stale: Vec<u32>,
+}
+
+/// How a lookup treats what it finds. Times are Unix seconds.
+#[derive(Clone, Copy)]
+pub(crate) struct Freshness {
+    pub now: u64,
+    pub expired: Expired,
+    /// For how long an expired entry may be shown.
+    pub strict_max_seconds: u64,
+}
+
+impl<'a> Batch<'a> {
+    pub fn new(loader: &'a Loader, attributes: &[usize], keys: KeyBatch) -> Batch<'a> {
+        let rows = keys.len();
+        Batch {
+            keys,
+            decoder: Decoder::new(&loader.row_format, attributes, rows),
+            places: vec![DEFAULT; rows],
+            missing: Vec::new(),
+            stale: Vec::new(),
+        }
+    }
+
+    /// Looks `rows` up in the cache: one batch.
+    pub fn probe(&mut self, store: &Store, rows: &[u32], freshness: Freshness, loader: &Loader) {
+        let Batch { keys, decoder, places, missing, stale } = self;
+        let Freshness { now, expired: policy, strict_max_seconds } = freshness;
+        let (mut expired, mut negative, mut bad, mut hit) = (0, 0, 0, 0);
+        let hashed: Vec<Key<'_>> = rows.iter().map(|&row| Key::new(keys.get(row as usize))).collect();
+        let mut show = |row: u32, value: Option<&[u8]>| -> bool {
+            let place = match value {
+                None => DEFAULT,
+                Some(value) if decoder.push(value).is_ok() => decoder.len() as u32 - 1,
+                Some(_) => return false,
+            };
+            places[row as usize] = place;
+            true
+        };
+        store.get_many(&hashed, u32::try_from(now).unwrap_or(u32::MAX), |i, outcome| {
+            let row = rows[i];
+            match outcome {
+                Outcome::Hit { value, .. } if show(row, Some(value)) => hit += 1,
+                Outcome::Negative { .. } => {
+                    show(row, None);
+                    negative += 1;
+                }
+                Outcome::Expired { value, expires_at } => {
+                    expired += 1;
+                    let in_time = now <= u64::from(expires_at).saturating_add(strict_max_seconds);
+                    if policy == Expired::Read && in_time && show(row, value) {
+                        stale.push(row);
+                    } else {
+                        missing.push(row);
+                    }
+                }
+                Outcome::Hit { .. } => {
+                    bad += 1;
+                    missing.push(row);
+                }
+                Outcome::Miss => missing.push(row),
+            }
+        });
+        // The cache answers in the order of its device; the source is asked in the order of the rows.
+        missing.sort_unstable();
+        let counters = &loader.counters;
+        counters.keys_hit.add(hit + negative);
+        counters.keys_negative.add(negative);
+        counters.keys_expired.add(expired);
+        counters.rows_bad.add(bad);
+    }
+
+    /// Shows loaded rows: `rows[i]` has unique key `uniques[i]`, whose encoded row is `row(unique)`.
+    /// Returns how many of `rows` the source has.
+    pub fn fill<'r>(
+        &mut self,
+        rows: &[u32],
+        uniques: &[u32],
+        unique_count: usize,
+        row: impl Fn(usize) -> Option<&'r [u8]>,
+    ) -> Result<usize, DictError> {
+        let mut places = Vec::with_capacity(unique_count);
+        for unique in 0..unique_count {
+            places.push(match row(unique) {
+                None => DEFAULT,
+                Some(bytes) => {
+                    self.decoder.push(bytes).map_err(|_| {
+                        DictError::new(
+                            crate::error::Code::IncorrectData,
+                            "A row of the source was encoded wrongly",
+                        )
+                    })?;
+                    self.decoder.len() as u32 - 1
+                }
+            });
+        }
+        for (&row, &unique) in rows.iter().zip(uniques) {
+            self.places[row as usize] = places[unique as usize];
+        }
+        Ok(uniques.iter().filter(|&&unique| places[unique as usize] != DEFAULT).count())
+    }
+
+    /// Attributes in row order, and which rows were found.
+    pub fn finish(mut self) -> Result<(Vec<ArrayRef>, BooleanArray), DictError> {
+        let rows = self.places.len();
+        let found = BooleanBuffer::collect_bool(rows, |row| self.places[row] != DEFAULT);
+        if found.count_set_bits() < rows {
+            self.decoder.push_default();
+            let default = self.decoder.len() as u32 - 1;
+            self.places.iter_mut().filter(|place| **place == DEFAULT).for_each(|place| *place = default);
+        }
+        let in_order =
+            self.decoder.len() == rows && self.places.iter().zip(0..).all(|(&place, row)| place == row);
+        let mut columns = self.decoder.finish()?;
+        if !in_order {
+            let places = UInt32Array::from(self.places);
+            for column in &mut columns {
+                *column = arrow::compute::take(column, &places, None)
+                    .map_err(|e| DictError::new(crate::error::Code::LimitExceeded, e.to_string()))?;
+            }
+        }
+        Ok((columns, BooleanArray::new(found, None)))
+    }
+}

@@ -1,0 +1,34 @@
+//! What is counted, as ClickHouse counts it: rows of lookups, duplicates too.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Sums since the dictionary was opened.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub keys_requested: Counter,
+    pub keys_hit: Counter,
+    pub keys_expired: Counter,
+    pub keys_missed: Counter,
+    pub keys_negative: Counter,
+    pub keys_found_at_source: Counter,
+    pub keys_joined: Counter,
+    pub rows_bad: Counter,
+    pub source_requests: Counter,
+    pub source_keys: Counter,
+    pub source_rows: Counter,
+    pub source_errors: Counter,
+}
+
+/// A sum that several threads add to; nothing is ordered by it.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub fn add(&self, count: usize) {
+        self.0.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,177 @@
+//! Single flight: the requests under way, and which of them brings which key.
+
+use crate::error::DictError;
+use crate::row::KeyBatch;
+use arrow::array::ArrayRef;
+use hashbrown::HashTable;
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// One request to the source, and where its answer will be.
+pub(crate) struct Flight {
+    /// The keys as the source takes them.
+    pub arrays: Vec<ArrayRef>,
+    /// The same keys as bytes; a key's place here is its slot.
+    pub keys: KeyBatch,
+    /// The cache's epoch when the request was made; a reload since then makes the answer too old to keep.
+    pub epoch: u64,
+    outcome: Mutex<Option<Result<Arc<Loaded>, DictError>>>,
+    landed: Condvar,
+}
+
+/// The encoded rows of a flight.
+#[derive(Default)]
+pub(crate) struct Loaded {
+    pub bytes: Vec<u8>,
+    /// Where each slot's row is in `bytes`; `None`: the source does not have the key.
+    pub rows: Vec<Option<(usize, usize)>>,
+}
+
+impl Loaded {
+    pub fn row(&self, slot: u32) -> Option<&[u8]> {
+        self.rows[slot as usize].map(|(start, end)| &self.bytes[start..end])
+    }
+}
+
+impl Flight {
+    pub fn new(arrays: Vec<ArrayRef>, keys: KeyBatch, epoch: u64) -> Flight {
+        Flight { arrays, keys, epoch, outcome: Mutex::new(None), landed: Condvar::new() }
+    }
+
+    /// Wakes everybody who waits. The first outcome stays.
+    pub fn land(&self, outcome: Result<Arc<Loaded>, DictError>) {
+        let mut slot = lock(&self.outcome);
+        slot.get_or_insert(outcome);
+        self.landed.notify_all();
+    }
+
+    /// The outcome; `None` if it is not there by `deadline`.
+    pub fn wait(&self, deadline: Instant) -> Option<Result<Arc<Loaded>, DictError>> {
+        let mut outcome = lock(&self.outcome);
+        loop {
+            if let Some(outcome) = &*outcome {
+                return Some(outcome.clone());
+            }
+            let left = deadline.checked_duration_since(Instant::now())?;
+            outcome =
+                self.landed.wait_timeout(outcome, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// A lock whose data stay whole even if a holder panicked: they are written in one step.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The keys of `rows`, each once, in order of first appearance, and each row's place among them.
+pub(crate) fn unique(keys: &KeyBatch, rows: &[u32]) -> (Vec<(u32, u64)>, Vec<u32>) {
+    let mut seen: HashTable<u32> = HashTable::with_capacity(rows.len());
+    let mut unique: Vec<(u32, u64)> = Vec::with_capacity(rows.len());
+    let mut places = Vec::with_capacity(rows.len());
+    for &row in rows {
+        let key = keys.get(row as usize);
+        let hash = xxh3_64(key);
+        let entry = seen.entry(
+            hash,
+            |&place| keys.get(unique[place as usize].0 as usize) == key,
+            |&place| unique[place as usize].1,
+        );
+        let place = match entry {
+            hashbrown::hash_table::Entry::Occupied(found) => *found.get(),
+            hashbrown::hash_table::Entry::Vacant(vacant) => {
+                let place = unique.len() as u32;
+                vacant.insert(place);
+                unique.push((row, hash));
+                place
+            }
+        };
+        places.push(place);
+    }
+    (unique, places)
+}
+
+/// Which flight brings each of a lookup's missing keys.
+pub(crate) struct Claim {
+    pub flights: Vec<Arc<Flight>>,
+    /// For each unique key: the place of its flight, and its slot there.
+    pub tickets: Vec<(u32, u32)>,
+    /// The places of the flights that the caller has to start.
+    pub mine: std::ops::Range<usize>,
+}
+
+/// The keys under way.
+#[derive(Default)]
+pub(crate) struct FlightTable {
+    entries: HashTable<Entry>,
+}
+
+struct Entry {
+    hash: u64,
+    flight: Arc<Flight>,
+    slot: u32,
+}
+
+impl FlightTable {
+    /// Splits keys (rows of `keys` with their hashes) into those under way and those to be asked for;
+    /// `launch` makes flights of the latter, at most `KEYS_PER_REQUEST_MAX` rows each.
+    pub fn claim(
+        &mut self,
+        keys: &KeyBatch,
+        unique: &[(u32, u64)],
+        launch: impl FnOnce(&[u32]) -> Result<Vec<Arc<Flight>>, DictError>,
+    ) -> Result<Claim, DictError> {
+        let mut flights: Vec<Arc<Flight>> = Vec::new();
+        let mut known: HashMap<*const Flight, u32> = HashMap::new();
+        let mut tickets = Vec::with_capacity(unique.len());
+        let (mut mine, mut mine_places) = (Vec::new(), Vec::new());
+        for (place, &(row, hash)) in unique.iter().enumerate() {
+            let key = keys.get(row as usize);
+            match self.entries.find(hash, |entry| entry.flight.keys.get(entry.slot as usize) == key) {
+                Some(entry) => {
+                    let at = *known.entry(Arc::as_ptr(&entry.flight)).or_insert_with(|| {
+                        flights.push(entry.flight.clone());
+                        flights.len() as u32 - 1
+                    });
+                    tickets.push((at, entry.slot));
+                }
+                None => {
+                    tickets.push((u32::MAX, 0));
+                    mine.push(row);
+                    mine_places.push(place);
+                }
+            }
+        }
+        let first = flights.len();
+        if !mine.is_empty() {
+            flights.extend(launch(&mine)?);
+        }
+        let mut places = mine_places.into_iter();
+        for (at, flight) in flights.iter().enumerate().skip(first) {
+            for (slot, place) in (0..flight.keys.len() as u32).zip(&mut places) {
+                tickets[place] = (at as u32, slot);
+                let entry = Entry { hash: unique[place].1, flight: flight.clone(), slot };
+                self.entries.insert_unique(entry.hash, entry, |entry| entry.hash);
+            }
+        }
+        Ok(Claim { mine: first..flights.len(), flights, tickets })
+    }
+
+    /// Takes a flight's keys out; those that another flight brings by now stay.
+    pub fn remove(&mut self, flight: &Arc<Flight>) {
+        for slot in 0..flight.keys.len() {
+            let hash = xxh3_64(flight.keys.get(slot));
+            let own = |entry: &Entry| entry.slot as usize == slot && Arc::ptr_eq(&entry.flight, flight);
+            if let Ok(entry) = self.entries.find_entry(hash, own) {
+                entry.remove();
+            }
+        }
+    }
+
+    /// Forgets all flights, so that keys missed from now on are asked for anew.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+}

@@ -1,0 +1,215 @@
+//! One request to the source: ask, encode, keep, land.
+
+use super::flight::{Flight, FlightTable, Loaded, lock};
+use super::pool::Turn;
+use super::{Backoff, Counters};
+use crate::definition::Lifetime;
+use crate::environment::Clock;
+use crate::error::{Code, DictError};
+use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, RowFormat};
+use crate::source::{Source, SourceFactory};
+use crate::store::Store;
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use granary_cache::{Entry, Key};
+use hashbrown::HashTable;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What source threads share with lookups.
+pub(crate) struct Loader {
+    pub name: String,
+    pub key_format: KeyFormat,
+    pub row_format: RowFormat,
+    pub lifetime: Lifetime,
+    pub clock: Clock,
+    pub counters: Counters,
+    pub factory: SourceFactory,
+    /// `None`: DIRECT.
+    pub store: Option<Store>,
+    pub table: Mutex<FlightTable>,
+    /// Flights that were taken out of the table, counted under its lock. A lookup that read a smaller number
+    /// before it missed a key may find it in the cache now.
+    pub landed: AtomicU64,
+    pub backoff: Mutex<Backoff>,
+    /// Counts reloads. Rows are put under the read lock (a copy in memory, no I/O), so that none that was
+    /// asked for before a reload is put after it.
+    pub epoch: RwLock<u64>,
+}
+
+impl Loader {
+    /// Runs on a source thread, or where the pool refused the job. Lands the flight in any case.
+    pub fn run(&self, flight: &Arc<Flight>, turn: Turn<'_>) {
+        let outcome = match turn {
+            Turn::Run(source) => self.ask(source, |source| source.load(&flight.arrays)).and_then(|batches| {
+                let loaded = self.encode(&flight.keys, &batches)?;
+                self.counters.source_keys.add(flight.keys.len());
+                self.keep(flight, &loaded);
+                Ok(Arc::new(loaded))
+            }),
+            Turn::Closed => Err(DictError::new(
+                Code::CacheDictionaryUpdateFail,
+                format!("Update of dictionary {} was not started", self.name),
+            )),
+        };
+        if self.store.is_some() {
+            let mut table = lock(&self.table);
+            table.remove(flight);
+            self.landed.fetch_add(1, Ordering::SeqCst);
+        }
+        flight.land(outcome);
+    }
+
+    /// One call of the source; its failure or success is remembered, its connection dropped after a failure.
+    pub fn ask(
+        &self,
+        slot: &mut Option<Box<dyn Source>>,
+        call: impl FnOnce(&mut dyn Source) -> Result<Vec<RecordBatch>, DictError>,
+    ) -> Result<Vec<RecordBatch>, DictError> {
+        self.counters.source_requests.add(1);
+        let asked = catch_unwind(AssertUnwindSafe(|| {
+            let source = match slot {
+                Some(source) => source,
+                None => slot.insert((self.factory)()?),
+            };
+            call(source.as_mut())
+        }));
+        let answer = asked.unwrap_or_else(|panic| {
+            let what = panic.downcast_ref::<&str>().map(|text| text.to_string());
+            let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            Err(DictError::new(Code::IncorrectData, format!("The source's client failed: {what}")))
+        });
+        let now = self.clock.now();
+        match &answer {
+            Ok(batches) => {
+                self.counters.source_rows.add(batches.iter().map(RecordBatch::num_rows).sum());
+                lock(&self.backoff).succeeded(now);
+            }
+            Err(error) => {
+                *slot = None;
+                self.counters.source_errors.add(1);
+                lock(&self.backoff).failed(now, error.to_string());
+            }
+        }
+        answer
+    }
+
+    /// The rows of the keys asked for, by slot.
+    fn encode(&self, keys: &KeyBatch, batches: &[RecordBatch]) -> Result<Loaded, DictError> {
+        let mut loaded = Loaded { bytes: Vec::new(), rows: vec![None; keys.len()] };
+        let mut slots = Slots { keys, next: 0, table: None };
+        for batch in batches {
+            let (key_arrays, row_cells) = self.split(batch)?;
+            let batch_keys = self.key_format.encode(&key_arrays)?;
+            let impossible = self.key_format.impossible(&key_arrays);
+            for row in 0..batch.num_rows() {
+                if impossible.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                    continue;
+                }
+                if let Some(slot) = slots.find(batch_keys.get(row)) {
+                    let start = loaded.bytes.len();
+                    self.row_format.encode(&row_cells, row, &mut loaded.bytes);
+                    loaded.rows[slot] = Some((start, loaded.bytes.len()));
+                }
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// Key arrays and attribute cells of a batch, checked.
+    fn split(&self, batch: &RecordBatch) -> Result<(Vec<ArrayRef>, Vec<Cells>), DictError> {
+        let types = self.row_format.data_types();
+        let keys = self.key_format.data_types().len();
+        if batch.num_columns() != keys + types.len() {
+            return Err(DictError::new(
+                Code::TypeMismatch,
+                format!("The source answered {} columns, not {}", batch.num_columns(), keys + types.len()),
+            ));
+        }
+        let (key_arrays, attributes) = batch.columns().split_at(keys);
+        let cells = types.zip(attributes).map(|(t, array)| Cells::new(t, array)).collect::<Result<_, _>>()?;
+        Ok((key_arrays.to_vec(), cells))
+    }
+
+    /// A batch of the source as a lookup would show it: without impossible keys, NULLs turned to defaults.
+    pub fn with_defaults(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>, DictError> {
+        let (keys, cells) = self.split(batch)?;
+        let possible = self.key_format.impossible(&keys);
+        let rows: Vec<u32> = (0..batch.num_rows() as u32)
+            .filter(|&row| possible.as_ref().is_none_or(|nulls| nulls.is_valid(row as usize)))
+            .collect();
+        let all: Vec<usize> = (0..cells.len()).collect();
+        let mut decoder = Decoder::new(&self.row_format, &all, rows.len());
+        let mut bytes = Vec::new();
+        for &row in &rows {
+            bytes.clear();
+            self.row_format.encode(&cells, row as usize, &mut bytes);
+            decoder.push(&bytes).map_err(|_| {
+                DictError::new(Code::IncorrectData, "A row of the source was encoded wrongly")
+            })?;
+        }
+        let rows = UInt32Array::from(rows);
+        let taken = keys.iter().map(|array| arrow::compute::take(array, &rows, None));
+        let mut columns = taken
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|e| DictError::new(Code::LimitExceeded, e.to_string()))?;
+        columns.extend(decoder.finish()?);
+        Ok(columns)
+    }
+
+    /// Writes rows and absences to the cache, each with a lifetime of its own.
+    fn keep(&self, flight: &Flight, loaded: &Loaded) {
+        let Some(store) = &self.store else { return };
+        let now = self.clock.now();
+        let entries: Vec<Entry<'_>> = (0..flight.keys.len())
+            .map(|slot| Entry {
+                key: Key::new(flight.keys.get(slot)),
+                value: loaded.row(slot as u32),
+                expires_at: self.expiry(now),
+            })
+            .collect();
+        let epoch = self.epoch.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if *epoch == flight.epoch {
+            store.cache().put_many(&entries);
+        }
+    }
+
+    /// Unix seconds; 0: never.
+    fn expiry(&self, now: u64) -> u32 {
+        if self.lifetime == Lifetime::FOREVER {
+            return 0;
+        }
+        let seconds = fastrand::u64(self.lifetime.min_seconds..=self.lifetime.max_seconds);
+        u32::try_from(now.saturating_add(seconds)).unwrap_or(u32::MAX).max(1)
+    }
+}
+
+/// Finds the slot of a key. Most sources answer in the order asked, so the next slot is tried first and the
+/// table made only when that fails.
+struct Slots<'a> {
+    keys: &'a KeyBatch,
+    next: usize,
+    table: Option<HashTable<u32>>,
+}
+
+impl Slots<'_> {
+    fn find(&mut self, key: &[u8]) -> Option<usize> {
+        if self.next < self.keys.len() && self.keys.get(self.next) == key {
+            self.next += 1;
+            return Some(self.next - 1);
+        }
+        let keys = self.keys;
+        let hash = |&slot: &u32| xxh3_64(keys.get(slot as usize));
+        let table = self.table.get_or_insert_with(|| {
+            let mut table = HashTable::with_capacity(keys.len());
+            for slot in 0..keys.len() as u32 {
+                table.insert_unique(hash(&slot), slot, hash);
+            }
+            table
+        });
+        let slot = *table.find(xxh3_64(key), |&slot| keys.get(slot as usize) == key)? as usize;
+        self.next = slot + 1;
+        Some(slot)
+    }
+}

@@ -1,0 +1,15 @@
+//! From missing keys to rows: one request for each missing key, whoever misses it.
+
+mod backoff;
+mod batch;
+mod counters;
+mod flight;
+mod load;
+mod pool;
+
+pub(crate) use backoff::Backoff;
+pub(crate) use batch::{Batch, Freshness};
+pub(crate) use counters::Counters;
+pub(crate) use flight::{Claim, Flight, lock, unique};
+pub(crate) use load::Loader;
+pub(crate) use pool::{Pool, Refused, Turn};

@@ -1,0 +1,226 @@
+//! The threads that ask the source, and the requests waiting for them.
+
+use super::flight::lock;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::source::Source;
+
+/// A request. It runs on a source thread with that thread's connection, if there is one already; or is told
+/// that the pool closed before its turn.
+pub(crate) type Job = Box<dyn FnOnce(Turn<'_>) + Send>;
+
+/// What a job is given.
+pub(crate) enum Turn<'a> {
+    /// The thread's connection, kept between jobs; `None`: to be made.
+    Run(&'a mut Option<Box<dyn Source>>),
+    Closed,
+}
+
+/// At most `threads_max` threads, started when they are needed.
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    handles: Mutex<Vec<JoinHandle<()>>>,
+    threads_max: usize,
+    queue_max: usize,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    work: Condvar,
+    room: Condvar,
+    ended: Condvar,
+}
+
+/// Invariant: `idle <= threads`.
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    idle: usize,
+    state: State,
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum State {
+    #[default]
+    Open,
+    Closed,
+}
+
+/// Why a job was not taken; it has been told.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Refused {
+    /// So many requests were waiting for all of the time allowed.
+    Full(usize),
+    Closed,
+}
+
+impl Pool {
+    pub fn new(threads_max: usize, queue_max: usize) -> Pool {
+        let shared = Shared {
+            queue: Mutex::default(),
+            work: Condvar::new(),
+            room: Condvar::new(),
+            ended: Condvar::new(),
+        };
+        Pool { shared: Arc::new(shared), handles: Mutex::default(), threads_max, queue_max }
+    }
+
+    /// Queues a job, waiting for room at most `patience`.
+    pub fn push(&self, job: Job, patience: Duration) -> Result<(), Refused> {
+        let deadline = Instant::now() + patience;
+        let mut queue = lock(&self.shared.queue);
+        loop {
+            if queue.state == State::Closed {
+                drop(queue);
+                job(Turn::Closed);
+                return Err(Refused::Closed);
+            }
+            if queue.jobs.len() < self.queue_max {
+                break;
+            }
+            let Some(left) = deadline.checked_duration_since(Instant::now()) else {
+                let waiting = queue.jobs.len();
+                drop(queue);
+                job(Turn::Closed);
+                return Err(Refused::Full(waiting));
+            };
+            queue = self.shared.room.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        queue.jobs.push_back(job);
+        if queue.jobs.len() > queue.idle && queue.threads < self.threads_max {
+            let shared = self.shared.clone();
+            let thread = std::thread::Builder::new().name("granary-source".into());
+            match thread.spawn(move || shared.run()) {
+                Ok(handle) => {
+                    queue.threads += 1;
+                    lock(&self.handles).push(handle);
+                }
+                // Whoever is running already will get to it; with nobody running it must not wait for ever.
+                Err(_) if queue.threads > 0 => {}
+                Err(_) => {
+                    let refused = queue.jobs.pop_back();
+                    drop(queue);
+                    refused.into_iter().for_each(|job| job(Turn::Closed));
+                    return Err(Refused::Closed);
+                }
+            }
+        }
+        self.shared.work.notify_one();
+        Ok(())
+    }
+
+    /// Requests waiting for a thread.
+    pub fn waiting(&self) -> usize {
+        lock(&self.shared.queue).jobs.len()
+    }
+
+    /// Tells the waiting jobs that there will be no turn, and waits for the running ones, at most `patience`:
+    /// a source that hangs must not hang its user.
+    pub fn close(&self, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        let mut queue = lock(&self.shared.queue);
+        queue.state = State::Closed;
+        let waiting = std::mem::take(&mut queue.jobs);
+        drop(queue);
+        waiting.into_iter().for_each(|job| job(Turn::Closed));
+        self.shared.work.notify_all();
+        self.shared.room.notify_all();
+        let mut queue = lock(&self.shared.queue);
+        while queue.threads > 0 {
+            let Some(left) = deadline.checked_duration_since(Instant::now()) else { return };
+            queue = self.shared.ended.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(queue);
+        let own = std::thread::current().id();
+        for handle in lock(&self.handles).drain(..).filter(|handle| handle.thread().id() != own) {
+            // A job catches its own panics.
+            let _ = handle.join();
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        let mut source = None;
+        while let Some(job) = self.next() {
+            self.room.notify_one();
+            job(Turn::Run(&mut source));
+        }
+        drop(source);
+        lock(&self.queue).threads -= 1;
+        self.ended.notify_all();
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            if queue.state == State::Closed {
+                return None;
+            }
+            queue.idle += 1;
+            queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.idle -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_full_queue_refuses_and_closing_tells_who_waits() {
+        let pool = Pool::new(1, 1);
+        let (started, is_started) = channel();
+        let (go, may_go) = channel::<()>();
+        let running = Box::new(move |_: Turn<'_>| {
+            started.send(()).unwrap();
+            let _ = may_go.recv();
+        });
+        pool.push(running, Duration::ZERO).unwrap();
+        is_started.recv().unwrap();
+        let (told, turns) = channel();
+        let tell = |name: &'static str| -> Job {
+            let told = told.clone();
+            Box::new(move |turn| told.send((name, matches!(turn, Turn::Closed))).unwrap())
+        };
+        pool.push(tell("waits"), Duration::ZERO).unwrap();
+        assert_eq!(pool.waiting(), 1);
+        assert_eq!(pool.push(tell("full"), Duration::from_millis(20)), Err(Refused::Full(1)));
+        assert_eq!(turns.recv().unwrap(), ("full", true));
+        pool.close(Duration::from_millis(20));
+        assert_eq!(turns.recv().unwrap(), ("waits", true));
+        assert_eq!(pool.push(tell("late"), Duration::ZERO), Err(Refused::Closed));
+        assert_eq!(turns.recv().unwrap(), ("late", true));
+        go.send(()).unwrap();
+        pool.close(Duration::from_secs(10));
+        assert_eq!(lock(&pool.shared.queue).threads, 0);
+    }
+
+    #[test]
+    fn jobs_run_side_by_side_up_to_the_limit() {
+        let pool = Pool::new(3, 100);
+        let together = Arc::new(std::sync::Barrier::new(3));
+        let (done, results) = channel();
+        for _ in 0..9 {
+            let (together, done) = (together.clone(), done.clone());
+            let job = move |_: Turn<'_>| {
+                together.wait();
+                done.send(()).unwrap();
+            };
+            pool.push(Box::new(job), Duration::ZERO).unwrap();
+        }
+        for _ in 0..9 {
+            results.recv_timeout(Duration::from_secs(20)).unwrap();
+        }
+        pool.close(Duration::from_secs(10));
+    }
+}

@@ -1,0 +1,192 @@
+//! EXECUTABLE(COMMAND, FORMAT ..): a program that reads keys and writes rows.
+
+use super::Source;
+use super::format::{read_rows, write_keys};
+use super::rows::Rows;
+use crate::config::{ChunkHeader, ExecutableConfig, Execution, KeyEcho};
+use crate::definition::Structure;
+use crate::environment::Environment;
+use crate::error::{Code, DictError};
+use crate::limits;
+use crate::types::DataType;
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// Starts the program anew for each request.
+pub(super) struct Executable {
+    config: ExecutableConfig,
+    structure: Structure,
+    keys: Vec<(String, DataType)>,
+    command: CommandLine,
+}
+
+/// What is started.
+#[derive(Clone, Debug)]
+pub(super) enum CommandLine {
+    Shell(String),
+    Direct { program: PathBuf, arguments: Vec<String> },
+}
+
+impl CommandLine {
+    /// # Errors
+    /// `DICTIONARY_ACCESS_DENIED` unless the environment allows programs; EXECUTE_DIRECT starts only what lies
+    /// in `<data_dir>/user_scripts`.
+    pub fn new(config: &ExecutableConfig, environment: &Environment) -> Result<CommandLine, DictError> {
+        if !environment.allow_executable {
+            return Err(DictError::new(
+                Code::DictionaryAccessDenied,
+                "Dictionaries with the executable dictionary source are not allowed here; the configuration must allow them",
+            ));
+        }
+        if config.execution == Execution::Shell {
+            return Ok(CommandLine::Shell(config.command.clone()));
+        }
+        let mut words = config.command.split_whitespace().map(str::to_string);
+        let script = words.next().unwrap_or_default();
+        let scripts = Environment {
+            user_files: Some(environment.data_dir.join("user_scripts")),
+            ..environment.clone()
+        };
+        let program = scripts.resolve(&script).map_err(|e| e.within("SOURCE(EXECUTABLE): EXECUTE_DIRECT"))?;
+        Ok(CommandLine::Direct { program, arguments: words.collect() })
+    }
+
+    fn command(&self) -> Command {
+        match self {
+            CommandLine::Shell(line) => {
+                let mut command = Command::new("sh");
+                command.arg("-c").arg(line);
+                command
+            }
+            CommandLine::Direct { program, arguments } => {
+                let mut command = Command::new(program);
+                command.args(arguments);
+                command
+            }
+        }
+    }
+}
+
+impl Executable {
+    pub fn new(config: &ExecutableConfig, command: &CommandLine, structure: &Structure) -> Executable {
+        let keys = structure.key_columns().into_iter().map(|key| (key.name, key.data_type)).collect();
+        Executable { config: config.clone(), structure: structure.clone(), keys, command: command.clone() }
+    }
+
+    /// Writes `input`, reads everything, all at once: a program may answer before it has read, or read all
+    /// before it answers.
+    fn run(&self, input: Vec<u8>) -> Result<Vec<u8>, DictError> {
+        let failed = |what: &str, e: io::Error| {
+            DictError::new(Code::ChildWasNotExitedNormally, format!("{what} '{}': {e}", self.config.command))
+        };
+        let mut command = self.command.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = Reaped(command.spawn().map_err(|e| failed("Cannot start", e))?);
+        let (stdin, stdout, stderr) = (child.0.stdin.take(), child.0.stdout.take(), child.0.stderr.take());
+        let mut output = Vec::new();
+        let (read, errors) = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // A program need not read its keys; whether it did well is for its exit status to say.
+                let _ = stdin.map(|mut stdin| stdin.write_all(&input));
+            });
+            let errors = scope.spawn(move || stderr.map(tail).unwrap_or_default());
+            let read = stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut output));
+            (read, errors.join().unwrap_or_default())
+        });
+        read.map_err(|e| failed("Cannot read from", e))?;
+        let status = child.0.wait().map_err(|e| failed("Cannot wait for", e))?;
+        if !status.success() {
+            return Err(DictError::new(
+                Code::ChildWasNotExitedNormally,
+                format!("Command '{}' {}{}", self.config.command, ended(status), said(&errors)),
+            ));
+        }
+        Ok(output)
+    }
+}
+
+impl Source for Executable {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        let count = keys[0].len();
+        let mut input = match self.config.chunk_header {
+            ChunkHeader::None => Vec::new(),
+            ChunkHeader::RowCount => format!("{count}\n").into_bytes(),
+        };
+        input.extend(write_keys(self.config.format, &self.keys, keys)?);
+        let output = self.run(input)?;
+        match self.config.key_echo {
+            KeyEcho::Repeated => {
+                let mut rows = Rows::new(&self.structure);
+                read_rows(self.config.format, &output, &mut rows)?;
+                Ok(vec![rows.finish(&[])?])
+            }
+            KeyEcho::Implicit => {
+                let mut rows = Rows::of_attributes(&self.structure);
+                read_rows(self.config.format, &output, &mut rows)?;
+                if rows.len() != count {
+                    return Err(DictError::new(
+                        Code::IncorrectData,
+                        format!(
+                            "Command '{}' answered {} rows to {count} keys; with IMPLICIT_KEY there must be as many",
+                            self.config.command,
+                            rows.len()
+                        ),
+                    ));
+                }
+                Ok(vec![rows.finish(keys)?])
+            }
+        }
+    }
+
+    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
+        if self.config.key_echo == KeyEcho::Implicit {
+            return Err(DictError::new(
+                Code::UnsupportedMethod,
+                "An executable source with IMPLICIT_KEY cannot be read whole",
+            ));
+        }
+        let output = self.run(Vec::new())?;
+        let mut rows = Rows::new(&self.structure);
+        read_rows(self.config.format, &output, &mut rows)?;
+        Ok(vec![rows.finish(&[])?])
+    }
+}
+
+/// A child that does not outlive its request.
+struct Reaped(Child);
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        // Both do nothing after a successful `wait`.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Reads to the end, keeps the last bytes.
+fn tail(mut from: impl Read) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        kept.extend_from_slice(&buffer[..count]);
+        let excess = kept.len().saturating_sub(limits::STDERR_TAIL_BYTES);
+        kept.drain(..excess);
+    }
+    kept
+}
+
+fn ended(status: ExitStatus) -> String {
+    match status.code() {
+        Some(code) => format!("exited with status {code}"),
+        None => format!("ended by {status}"),
+    }
+}
+
+fn said(errors: &[u8]) -> String {
+    match String::from_utf8_lossy(errors).trim() {
+        "" => String::new(),
+        text => format!(": {text}"),
+    }
+}

@@ -1,0 +1,40 @@
+//! JSONEachRow: one object a row, columns by name, in any order; what is missing is NULL (so the default).
+
+use super::{KeyCells, Rows, csv};
+use crate::error::DictError;
+use serde_json::{Map, Value};
+
+pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
+    out.push(b'{');
+    for (i, key) in keys.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(Value::from(key.name).to_string().as_bytes());
+        out.push(b':');
+        let text = match key.text(row) {
+            None => "null".to_string(),
+            Some(text) if csv::quoted(key.data_type) => Value::from(text).to_string(),
+            // JSON has no such numbers; ClickHouse writes null.
+            Some(text) if text.ends_with("nan") || text.ends_with("inf") => "null".to_string(),
+            Some(text) => text,
+        };
+        out.extend_from_slice(text.as_bytes());
+    }
+    out.extend_from_slice(b"}\n");
+}
+
+pub(super) fn read(bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
+    for object in serde_json::Deserializer::from_slice(bytes).into_iter::<Map<String, Value>>() {
+        let object = object.map_err(|e| DictError::parse_text(format!("Malformed JSON: {e}")))?;
+        for column in 0..rows.width() {
+            match object.get(rows.name(column)) {
+                None | Some(Value::Null) => rows.push_parsed(column, None)?,
+                Some(Value::String(text)) => rows.push_parsed(column, Some(text))?,
+                Some(Value::Bool(flag)) => rows.push_parsed(column, Some(if *flag { "1" } else { "0" }))?,
+                Some(other) => rows.push_parsed(column, Some(&other.to_string()))?,
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+use super::*;
+use crate::definition::{Attribute, Key, Structure};
+use arrow::array::{AsArray, Int32Array, RecordBatch, StringArray, UInt64Array};
+use arrow::datatypes::{Date32Type, Decimal128Type, Float64Type, TimestampSecondType, UInt64Type};
+use std::sync::Arc;
+
+fn structure() -> Structure {
+    let attribute = |name: &str, text: &str| Attribute::new(name, DataType::parse(text).unwrap());
+    Structure {
+        key: Key::Simple { name: "id".into() },
+        attributes: vec![
+            attribute("s", "String"),
+            attribute("n", "Nullable(Float64)"),
+            attribute("d", "Date"),
+            attribute("t", "DateTime"),
+            attribute("u", "UUID"),
+            attribute("m", "Decimal(9, 2)"),
+            attribute("b", "Bool"),
+        ],
+    }
+}
+
+fn read_all(format: Format, bytes: &[u8]) -> Result<RecordBatch, DictError> {
+    let mut rows = Rows::new(&structure());
+    read_rows(format, bytes, &mut rows)?;
+    rows.finish(&[])
+}
+
+/// The two rows that every format below writes.
+fn check(batch: &RecordBatch) {
+    assert_eq!(batch.num_rows(), 2);
+    let column = |i: usize| batch.column(i);
+    assert_eq!(column(0).as_primitive::<UInt64Type>().values(), &[7, u64::MAX]);
+    assert_eq!(column(1).as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["a\tb\"'\\\n,", ""]);
+    assert_eq!(column(2).as_primitive::<Float64Type>().iter().collect::<Vec<_>>(), [None, Some(-1.5)]);
+    assert_eq!(column(3).as_primitive::<Date32Type>().values(), &[1, 65_535]);
+    assert_eq!(column(4).as_primitive::<TimestampSecondType>().values(), &[61, u32::MAX.into()]);
+    assert_eq!(column(5).as_fixed_size_binary().value(0)[..3], [0x00, 0x11, 0x22]);
+    assert_eq!(column(6).as_primitive::<Decimal128Type>().values(), &[-1250, 5]);
+    assert_eq!(column(7).as_boolean().iter().flatten().collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
+fn tab_separated() {
+    let bytes = b"7\ta\\tb\"\\'\\\\\\n,\t\\N\t1970-01-02\t1970-01-01 00:01:01\t00112233-4455-6677-8899-aabbccddeeff\t-12.50\ttrue\n\
+        18446744073709551615\t\t-1.5\t2149-06-06\t4294967295\t00112233-4455-6677-8899-aabbccddeeff\t0.05\t0";
+    check(&read_all(Format::TabSeparated, bytes).unwrap());
+    assert_eq!(read_all(Format::TabSeparated, b"").unwrap().num_rows(), 0);
+    let error = read_all(Format::TabSeparated, b"1\tx\n").unwrap_err();
+    assert!(error.message().contains("row 1") && error.message().contains("8 columns"), "{error}");
+    let error = read_all(Format::TabSeparated, b"x\t\t\t\t\t\t\t\n").unwrap_err();
+    assert!(error.message().contains("Column id") && error.message().contains("'x' as UInt64"), "{error}");
+}
+
+#[test]
+fn csv() {
+    let bytes = b"7,\"a\tb\"\"'\\\n,\",\\N,\"1970-01-02\",1970-01-01 00:01:01,'00112233-4455-6677-8899-aabbccddeeff',-12.50,true\r\n\
+        18446744073709551615,,-1.5,2149-06-06,4294967295,00112233-4455-6677-8899-aabbccddeeff,0.05,false\n";
+    check(&read_all(Format::Csv, bytes).unwrap());
+    for bad in ["1,2\n", "1,\"x", "\"1\"2,,,,,,,\n", "1,,,,,,,,,\n"] {
+        assert!(read_all(Format::Csv, bad.as_bytes()).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn json_each_row() {
+    let bytes = br#"{"id":7,"s":"a\tb\"'\\\n,","d":"1970-01-02","t":61,"u":"00112233-4455-6677-8899-aabbccddeeff","m":-12.5,"b":true,"extra":[1]}
+        {"id":"18446744073709551615","s":"","n":-1.5,"d":"2149-06-06","t":"2106-02-07 06:28:15","u":"00112233-4455-6677-8899-aabbccddeeff","m":"0.05","b":0}"#;
+    check(&read_all(Format::JsonEachRow, bytes).unwrap());
+    assert!(read_all(Format::JsonEachRow, b"{\"id\":").is_err());
+    assert!(read_all(Format::JsonEachRow, b"[1]").is_err());
+}
+
+#[test]
+fn row_binary() {
+    let uuid =
+        [0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x00, 0xff, 0xee, 0xdd, 0xcc, 0xbb, 0xaa, 0x99, 0x88];
+    let mut bytes = Vec::new();
+    bytes.extend(7u64.to_le_bytes());
+    bytes.extend(b"\x08a\tb\"'\\\n,\x01\x01\x00");
+    bytes.extend(61u32.to_le_bytes());
+    bytes.extend(uuid);
+    bytes.extend((-1250i32).to_le_bytes());
+    bytes.push(1);
+    bytes.extend(u64::MAX.to_le_bytes());
+    bytes.extend(b"\x00\x00");
+    bytes.extend((-1.5f64).to_le_bytes());
+    bytes.extend(b"\xff\xff\xff\xff\xff\xff");
+    bytes.extend(uuid);
+    bytes.extend(5i32.to_le_bytes());
+    bytes.push(0);
+    check(&read_all(Format::RowBinary, &bytes).unwrap());
+    for length in 1..bytes.len() {
+        let cut = read_all(Format::RowBinary, &bytes[..length]);
+        assert!(cut.is_err() || cut.unwrap().num_rows() == 1, "cut at {length}");
+    }
+}
+
+#[test]
+fn keys_are_written_as_clickhouse_writes_them() {
+    let columns = vec![
+        ("k".to_string(), DataType::UInt64),
+        ("s".to_string(), DataType::String),
+        ("i".to_string(), DataType::Nullable(Box::new(DataType::Int32))),
+    ];
+    let keys: Vec<ArrayRef> = vec![
+        Arc::new(UInt64Array::from(vec![42])),
+        Arc::new(StringArray::from(vec!["x\ty\"'"])),
+        Arc::new(Int32Array::from(vec![None])),
+    ];
+    let write = |format| write_keys(format, &columns, &keys).unwrap();
+    assert_eq!(write(Format::TabSeparated), b"42\tx\\ty\"\\'\t\\N\n");
+    assert_eq!(write(Format::Csv), b"42,\"x\ty\"\"'\",\\N\n");
+    assert_eq!(write(Format::JsonEachRow), b"{\"k\":42,\"s\":\"x\\ty\\\"'\",\"i\":null}\n");
+    assert_eq!(write(Format::RowBinary), b"\x2a\0\0\0\0\0\0\0\x05x\ty\"'\x01");
+}

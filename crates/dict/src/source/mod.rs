@@ -1,0 +1,54 @@
+//! Where rows come from: blocking clients behind one small trait that speaks Arrow.
+
+mod executable;
+mod format;
+mod postgres;
+mod rows;
+mod sql;
+mod sqlite;
+
+use crate::config::SourceConfig;
+use crate::definition::Definition;
+use crate::environment::Environment;
+use crate::error::DictError;
+use arrow::array::{ArrayRef, RecordBatch};
+use std::sync::Arc;
+
+/// A connection to a source. One thread uses it at a time; after an error it is dropped and made anew.
+pub trait Source: Send {
+    /// The rows of these keys: an array for each key column, at most `limits::KEYS_PER_REQUEST_MAX` keys, no
+    /// key twice. The answer's columns are the key columns and then all attributes, in the structure's order
+    /// and Arrow types, any of them nullable. Keys that are not there are left out; order is free; of rows
+    /// with the same key the last counts; rows of other keys are ignored.
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError>;
+
+    /// Every row, in the same columns.
+    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError>;
+}
+
+/// Makes a `Source` for each thread that needs one.
+pub type SourceFactory = Arc<dyn Fn() -> Result<Box<dyn Source>, DictError> + Send + Sync>;
+
+/// The factory of what SOURCE(..) says.
+///
+/// # Errors
+/// What the environment does not allow; the source itself is not asked yet.
+pub(crate) fn factory(
+    definition: &Definition,
+    environment: &Environment,
+) -> Result<SourceFactory, DictError> {
+    let structure = definition.structure.clone();
+    match definition.source.clone() {
+        SourceConfig::Sqlite(config) => {
+            let path = environment.resolve(&config.path)?;
+            Ok(Arc::new(move || Ok(Box::new(sqlite::Sqlite::open(&path, &config, &structure)?))))
+        }
+        SourceConfig::Postgres(config) => {
+            Ok(Arc::new(move || Ok(Box::new(postgres::Postgres::connect(&config, &structure)?))))
+        }
+        SourceConfig::Executable(config) => {
+            let command = executable::CommandLine::new(&config, environment)?;
+            Ok(Arc::new(move || Ok(Box::new(executable::Executable::new(&config, &command, &structure)))))
+        }
+    }
+}

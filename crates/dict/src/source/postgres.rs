@@ -1,0 +1,196 @@
+//! POSTGRESQL(HOST, PORT, USER, PASSWORD, DB, TABLE | QUERY [, SCHEMA, WHERE]).
+//!
+//! Values travel as PostgreSQL's own text in both directions (`::text`), which is what ClickHouse's COPY does
+//! too: one path for all types, and the server does the converting.
+
+use super::rows::Rows;
+use super::{Source, sql};
+use crate::config::PostgresConfig;
+use crate::definition::Structure;
+use crate::error::{Code, DictError};
+use crate::row::{Cells, Raw};
+use crate::types::{DataType, print_fixed};
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use postgres::types::{ToSql, Type};
+use postgres::{Client, Config, NoTls};
+use std::time::Duration;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One connection.
+pub(super) struct Postgres {
+    client: Client,
+    structure: Structure,
+    key_types: Vec<Type>,
+    select_keys: String,
+    select_all: String,
+}
+
+impl Postgres {
+    pub fn connect(config: &PostgresConfig, structure: &Structure) -> Result<Postgres, DictError> {
+        let mut options = Config::new();
+        options.host(&config.host).port(config.port).user(&config.user).dbname(&config.database);
+        options.connect_timeout(CONNECT_TIMEOUT).application_name("granary").keepalives(true);
+        if !config.password.is_empty() {
+            options.password(&config.password);
+        }
+        let mut client = options.connect(NoTls).map_err(|e| {
+            let text =
+                format!("Cannot connect to PostgreSQL at {}:{}: {}", config.host, config.port, said(&e));
+            DictError::new(Code::PostgresqlConnectionFailure, text)
+        })?;
+        client
+            .batch_execute(
+                "SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET extra_float_digits = 3; \
+                 SET default_transaction_read_only = on",
+            )
+            .map_err(error)?;
+        let columns = sql::columns(structure);
+        let select =
+            |list: &str, condition| sql::statement(&config.select, config.schema.as_deref(), list, condition);
+        let plain: Vec<String> = columns.iter().map(|c| c.expression.clone()).collect();
+        // The server's own types decide how keys are bound and how columns are shown.
+        let described = client.prepare(&select(&plain.join(", "), None)).map_err(error)?;
+        let types: Vec<Type> = described.columns().iter().map(|column| column.type_().clone()).collect();
+        let wanted = structure.key_columns().into_iter().map(|key| key.data_type);
+        let wanted: Vec<DataType> =
+            wanted.chain(structure.attributes.iter().map(|a| a.data_type.clone())).collect();
+        let shown: Vec<String> = columns
+            .iter()
+            .zip(types.iter().zip(&wanted))
+            .map(|(column, (theirs, ours))| show(&column.expression, theirs, ours))
+            .collect();
+        let list = shown.join(", ");
+        let key_types = types[..structure.key_columns().len()].to_vec();
+        Ok(Postgres {
+            select_keys: select(&list, Some(&condition(structure, &key_types))),
+            select_all: select(&list, None),
+            key_types,
+            structure: structure.clone(),
+            client,
+        })
+    }
+
+    fn select(
+        &mut self,
+        all: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<RecordBatch>, DictError> {
+        let statement = self.client.prepare(all).map_err(error)?;
+        let mut rows = Rows::new(&self.structure);
+        for row in self.client.query(&statement, parameters).map_err(error)? {
+            for column in 0..rows.width() {
+                let text: Option<&str> = row.try_get(column).map_err(error)?;
+                rows.push_parsed(column, text)?;
+            }
+        }
+        Ok(vec![rows.finish(&[])?])
+    }
+}
+
+impl Source for Postgres {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        let columns = self.structure.key_columns();
+        let cells = columns
+            .iter()
+            .zip(keys)
+            .map(|(column, array)| Ok((&column.data_type, Cells::new(&column.data_type, array)?)))
+            .collect::<Result<Vec<_>, DictError>>()?;
+        let mut bound: Vec<Vec<Option<String>>> = vec![Vec::with_capacity(keys[0].len()); columns.len()];
+        for row in 0..keys[0].len() {
+            let values = cells.iter().map(|(data_type, cells)| text(data_type, cells.get(row)));
+            let values: Vec<Option<String>> = values.collect();
+            // A key that the column's type cannot hold is not in the table; the cast would fail the request.
+            if values.iter().zip(&self.key_types).all(|(value, theirs)| holds(theirs, value.as_deref())) {
+                bound.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+            }
+        }
+        let parameters: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|c| c as &(dyn ToSql + Sync)).collect();
+        let statement = self.select_keys.clone();
+        self.select(&statement, &parameters)
+    }
+
+    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
+        let statement = self.select_all.clone();
+        self.select(&statement, &[])
+    }
+}
+
+/// `"id" = ANY($1)`, or `("a", "b") IN (SELECT .. FROM unnest($1, $2))`; keys come as arrays of text.
+fn condition(structure: &Structure, types: &[Type]) -> String {
+    let keys = structure.key_columns();
+    let names: Vec<String> = keys.iter().map(|key| sql::quote(&key.name)).collect();
+    let array = |i: usize| format!("${}::text[]::{}[]", i + 1, type_name(&types[i]));
+    if let ([name], false) = (&names[..], keys[0].data_type.is_nullable()) {
+        return format!("{name} = ANY({})", array(0));
+    }
+    let arrays: Vec<String> = (0..keys.len()).map(array).collect();
+    let own: Vec<String> = (0..keys.len()).map(|i| format!("k{i}")).collect();
+    let (own_list, arrays) = (own.join(", "), arrays.join(", "));
+    let unnested = format!("unnest({arrays}) AS granary_keys({own_list})");
+    if keys.iter().any(|key| key.data_type.is_nullable()) {
+        let pairs: Vec<String> = own
+            .iter()
+            .zip(&names)
+            .map(|(k, name)| format!("granary_keys.{k} IS NOT DISTINCT FROM {name}"))
+            .collect();
+        return format!("EXISTS (SELECT 1 FROM {unnested} WHERE {})", pairs.join(" AND "));
+    }
+    format!("({}) IN (SELECT {own_list} FROM {unnested})", names.join(", "))
+}
+
+fn type_name(data_type: &Type) -> String {
+    format!("{}.{}", sql::quote(data_type.schema()), sql::quote(data_type.name()))
+}
+
+/// A column's text in ClickHouse's form.
+fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
+    match (theirs, ours.inner()) {
+        (&Type::BOOL, DataType::String | DataType::Bool) => format!("{expression}::text"),
+        (&Type::BOOL, _) => format!("{expression}::int::text"),
+        (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::DateTime { .. }) => {
+            format!("to_char({expression}, 'YYYY-MM-DD HH24:MI:SS')")
+        }
+        (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::Date | DataType::Date32) => {
+            format!("to_char({expression}, 'YYYY-MM-DD')")
+        }
+        _ => format!("{expression}::text"),
+    }
+}
+
+fn text(data_type: &DataType, value: Raw<'_>) -> Option<String> {
+    let mut text = String::new();
+    match value {
+        Raw::Null => return None,
+        Raw::Text(bytes) => text += &String::from_utf8_lossy(bytes),
+        Raw::Bit(bit) => text += if bit { "true" } else { "false" },
+        Raw::Fixed(raw) => print_fixed(data_type, raw, &mut text),
+    }
+    Some(text)
+}
+
+/// Whether a value can be cast to the type of its column.
+fn holds(theirs: &Type, value: Option<&str>) -> bool {
+    let Some(value) = value else { return true };
+    match *theirs {
+        Type::INT2 => value.parse::<i16>().is_ok(),
+        Type::INT4 => value.parse::<i32>().is_ok(),
+        Type::INT8 => value.parse::<i64>().is_ok(),
+        Type::OID => value.parse::<u32>().is_ok(),
+        // PostgreSQL's text has no NUL.
+        _ => !value.contains('\0'),
+    }
+}
+
+fn error(e: postgres::Error) -> DictError {
+    DictError::new(Code::PostgresqlConnectionFailure, format!("PostgreSQL: {}", said(&e)))
+}
+
+/// The server's message, or that of the connection.
+fn said(e: &postgres::Error) -> String {
+    match (e.as_db_error(), std::error::Error::source(e)) {
+        (Some(server), _) => server.to_string(),
+        (None, Some(cause)) => format!("{e}: {cause}"),
+        (None, None) => e.to_string(),
+    }
+}

@@ -1,0 +1,96 @@
+//! A source's answer being built: key columns, then attributes, all of them nullable.
+
+use crate::definition::Structure;
+use crate::error::{Code, DictError};
+use crate::row::Column;
+use crate::types::DataType;
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, Schema};
+use std::sync::Arc;
+
+/// Columns of equal lengths; whoever fills them sees to that.
+pub(crate) struct Rows {
+    names: Vec<String>,
+    /// As declared; the columns themselves all take NULL.
+    types: Vec<DataType>,
+    columns: Vec<Column>,
+}
+
+impl Rows {
+    /// Empty columns for a structure's key and attributes.
+    pub fn new(structure: &Structure) -> Rows {
+        let keys = structure.key_columns().into_iter().map(|key| (key.name, key.data_type));
+        Rows::of(keys.chain(attributes(structure)))
+    }
+
+    /// Empty columns for the attributes alone.
+    pub fn of_attributes(structure: &Structure) -> Rows {
+        Rows::of(attributes(structure))
+    }
+
+    fn of(columns: impl Iterator<Item = (String, DataType)>) -> Rows {
+        let (names, types): (Vec<String>, Vec<DataType>) = columns.unzip();
+        let columns = types.iter().map(|data_type| Column::new(&nullable(data_type.clone()))).collect();
+        Rows { names, types, columns }
+    }
+
+    pub fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    pub fn len(&self) -> usize {
+        self.columns.first().map_or(0, Column::len)
+    }
+
+    pub fn name(&self, column: usize) -> &str {
+        &self.names[column]
+    }
+
+    /// The type as declared.
+    pub fn data_type(&self, column: usize) -> &DataType {
+        &self.types[column]
+    }
+
+    pub fn column(&mut self, column: usize) -> &mut Column {
+        &mut self.columns[column]
+    }
+
+    /// Adds a value in its text form; `None`: NULL.
+    pub fn push_parsed(&mut self, column: usize, text: Option<&str>) -> Result<(), DictError> {
+        match text {
+            None => self.columns[column].push_null(),
+            Some(text) => self.columns[column]
+                .push_parsed(text)
+                .map_err(|e| e.within(format_args!("Column {} of the source", self.names[column])))?,
+        }
+        Ok(())
+    }
+
+    /// The batch, behind `leading` columns if those are given (the keys of a source that does not repeat them).
+    pub fn finish(self, leading: &[ArrayRef]) -> Result<RecordBatch, DictError> {
+        let rows = leading.first().map_or(self.len(), |array| array.len());
+        let mut arrays = leading.to_vec();
+        for column in self.columns {
+            arrays.push(column.finish()?);
+        }
+        let fields: Vec<Field> = arrays
+            .iter()
+            .enumerate()
+            .map(|(i, array)| Field::new(format!("c{i}"), array.data_type().clone(), true))
+            .collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+            .map_err(|e| DictError::new(Code::IncorrectData, e.to_string()))
+    }
+}
+
+fn attributes(structure: &Structure) -> impl Iterator<Item = (String, DataType)> {
+    structure.attributes.iter().map(|attribute| (attribute.name.clone(), attribute.data_type.clone()))
+}
+
+fn nullable(data_type: DataType) -> DataType {
+    match data_type {
+        DataType::Nullable(_) => data_type,
+        plain => DataType::Nullable(Box::new(plain)),
+    }
+}

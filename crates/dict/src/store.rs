@@ -1,0 +1,109 @@
+//! A dictionary's cache: where it is, and what was in it before.
+
+use crate::config::{SsdSettings, Storage};
+use crate::definition::Definition;
+use crate::environment::Environment;
+use crate::error::{Code, DictError};
+use granary_cache::{Cache, FlashOptions, Io, Key, OpenError, Options, Outcome};
+use std::cell::RefCell;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+thread_local! {
+    /// Rings and buffers belong to the calling thread.
+    static IO: RefCell<Io> = RefCell::new(Io::new());
+}
+
+/// An open cache and what it may hold.
+pub(crate) struct Store {
+    cache: Cache,
+    /// Most entries that were asked for; `None`: as many as fit.
+    entries_max: Option<u64>,
+    /// What lies on disk.
+    files: Vec<PathBuf>,
+}
+
+impl Store {
+    /// Opens what LAYOUT(..) says; `None` for DIRECT.
+    ///
+    /// # Errors
+    /// `BAD_ARGUMENTS` if another dictionary has the same PATH, `PATH_ACCESS_DENIED` if it is not allowed.
+    pub fn open(definition: &Definition, environment: &Environment) -> Result<Option<Store>, DictError> {
+        let (options, entries_max) = match &definition.layout.storage {
+            Storage::Direct => return Ok(None),
+            Storage::Memory { cells } => {
+                // A cell is an entry, whatever its size.
+                let cells = Some(*cells);
+                (Options { flash: None, memory_bytes: u64::MAX, memory_entries: cells }, cells)
+            }
+            Storage::Ssd(ssd) => {
+                let flash = flash_options(ssd, definition, environment)?;
+                let options =
+                    Options { flash: Some(flash), memory_bytes: ssd.memory_cache_size, memory_entries: None };
+                (options, ssd.max_stored_keys)
+            }
+        };
+        let files = options.flash.as_ref().map(FlashOptions::files).unwrap_or_default();
+        let cache = Cache::open(options).map_err(|error| {
+            let code = match &error {
+                OpenError::InUse { .. } | OpenError::Geometry(_) => Code::BadArguments,
+                OpenError::Device(_) | OpenError::State { .. } => Code::CannotOpenFile,
+            };
+            DictError::new(code, format!("LAYOUT({}): {error}", definition.layout.name()))
+        })?;
+        Ok(Some(Store { cache, entries_max, files }))
+    }
+
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    pub fn entries_max(&self) -> Option<u64> {
+        self.entries_max
+    }
+
+    /// Looks up a batch with this thread's rings.
+    pub fn get_many(&self, keys: &[Key<'_>], now: u32, sink: impl FnMut(usize, Outcome<'_>)) {
+        IO.with_borrow_mut(|io| self.cache.get_many(io, keys, now, sink));
+    }
+
+    /// Visits every resident entry.
+    pub fn scan(&self, visit: impl FnMut(&[u8], Option<&[u8]>, u32)) {
+        IO.with_borrow_mut(|io| self.cache.scan(io, visit));
+    }
+
+    /// Takes the files away. The cache goes on without names for them, until it is dropped; another one may
+    /// be made in their place meanwhile.
+    pub fn remove(&self) {
+        for file in &self.files {
+            // One that is not there is what was wanted; one that cannot go is found, and is not ours, when a
+            // dictionary with another fingerprint is opened over it.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+fn flash_options(
+    ssd: &SsdSettings,
+    definition: &Definition,
+    environment: &Environment,
+) -> Result<FlashOptions, DictError> {
+    let path = environment.resolve(&ssd.path)?;
+    let is_device = std::fs::metadata(&path).is_ok_and(|m| m.file_type().is_block_device());
+    // Beside a device there is no room for files.
+    let state_path = is_device.then(|| {
+        let name = path.to_string_lossy().trim_start_matches('/').replace('/', "_");
+        environment.data_dir.join("devices").join(name)
+    });
+    let folder = state_path.as_deref().unwrap_or(&path).parent().unwrap_or(Path::new("/"));
+    std::fs::create_dir_all(folder)
+        .map_err(|e| DictError::new(Code::CannotOpenFile, format!("PATH '{}': {e}", path.display())))?;
+    Ok(FlashOptions {
+        state_path,
+        block_size: ssd.block_size,
+        write_buffer_size: ssd.write_buffer_size,
+        max_stored_keys: ssd.max_stored_keys,
+        fingerprint: definition.fingerprint(),
+        ..FlashOptions::new(path, ssd.total_bytes())
+    })
+}

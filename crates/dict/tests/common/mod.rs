@@ -1,0 +1,158 @@
+//! What integration tests share.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray, UInt64Array};
+use arrow::datatypes::UInt64Type;
+use arrow::datatypes::{Field, Schema};
+use granary_dict::{
+    Clock, Code, Definition, DictError, Dictionary, Environment, Source, SourceFactory, parse_create,
+};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+pub fn definition(sql: &str) -> Definition {
+    parse_create(sql).unwrap_or_else(|e| panic!("{e}\n{sql}")).definition
+}
+
+pub fn u64s(keys: impl IntoIterator<Item = u64>) -> Vec<ArrayRef> {
+    vec![Arc::new(UInt64Array::from_iter_values(keys))]
+}
+
+pub fn strings(values: &[&str]) -> ArrayRef {
+    Arc::new(StringArray::from(values.to_vec()))
+}
+
+/// A UInt64 column's values.
+pub fn values(array: &ArrayRef) -> Vec<u64> {
+    array.as_primitive::<UInt64Type>().values().to_vec()
+}
+
+/// A String column's values.
+pub fn texts(array: &ArrayRef) -> Vec<String> {
+    array.as_string::<i32>().iter().map(|text| text.unwrap_or("NULL").to_string()).collect()
+}
+
+pub fn found(array: &arrow::array::BooleanArray) -> Vec<bool> {
+    array.iter().map(|flag| flag.unwrap()).collect()
+}
+
+/// A clock that tests set.
+pub fn manual_environment(folder: &Path) -> (Environment, Arc<AtomicU64>) {
+    let seconds = Arc::new(AtomicU64::new(1_700_000_000));
+    let environment = Environment { clock: Clock::Manual(seconds.clone()), ..Environment::new(folder) };
+    (environment, seconds)
+}
+
+/// A source that has every key but those divisible by 10, with `value = key * 10 + version`; it counts what
+/// it is asked, and fails or waits when told.
+#[derive(Default)]
+pub struct Fake {
+    pub requests: AtomicU64,
+    pub keys: AtomicU64,
+    pub version: AtomicU64,
+    pub failing: AtomicU64,
+    pub largest: AtomicU64,
+    pub connections: AtomicU64,
+    gate: Mutex<Gate>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Gate {
+    closed: bool,
+    waiting: usize,
+}
+
+impl Fake {
+    pub fn factory(self: &Arc<Self>) -> SourceFactory {
+        let fake = self.clone();
+        Arc::new(move || {
+            fake.connections.fetch_add(1, Ordering::SeqCst);
+            Ok(Box::new(Connection(fake.clone())))
+        })
+    }
+
+    pub fn open(self: &Arc<Self>, sql: &str, environment: &Environment) -> Dictionary {
+        Dictionary::open_with_source(definition(sql), environment, self.factory()).unwrap()
+    }
+
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::SeqCst)
+    }
+
+    pub fn keys(&self) -> u64 {
+        self.keys.load(Ordering::SeqCst)
+    }
+
+    /// From now on requests wait at the gate.
+    pub fn close_gate(&self) {
+        self.gate.lock().unwrap().closed = true;
+    }
+
+    pub fn open_gate(&self) {
+        self.gate.lock().unwrap().closed = false;
+        self.changed.notify_all();
+    }
+
+    /// Until so many requests wait at the gate.
+    pub fn await_waiting(&self, count: usize) {
+        let gate = self.gate.lock().unwrap();
+        let limit = std::time::Duration::from_secs(30);
+        let (gate, _) = self.changed.wait_timeout_while(gate, limit, |gate| gate.waiting < count).unwrap();
+        assert!(gate.waiting >= count, "only {} requests came", gate.waiting);
+    }
+
+    fn pass_gate(&self) {
+        let mut gate = self.gate.lock().unwrap();
+        gate.waiting += 1;
+        self.changed.notify_all();
+        while gate.closed {
+            gate = self.changed.wait(gate).unwrap();
+        }
+        gate.waiting -= 1;
+    }
+}
+
+struct Connection(Arc<Fake>);
+
+impl Source for Connection {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        let fake = &self.0;
+        fake.requests.fetch_add(1, Ordering::SeqCst);
+        fake.keys.fetch_add(keys[0].len() as u64, Ordering::SeqCst);
+        fake.largest.fetch_max(keys[0].len() as u64, Ordering::SeqCst);
+        fake.pass_gate();
+        match fake.failing.load(Ordering::SeqCst) {
+            0 => {}
+            1 => return Err(DictError::new(Code::SqliteEngineError, "the source is down")),
+            _ => panic!("a bug in the client"),
+        }
+        let asked = keys[0].as_primitive::<UInt64Type>();
+        let mut ids: Vec<u64> = asked.values().iter().copied().filter(|key| key % 10 != 0).collect();
+        ids.reverse();
+        // A row that nobody asked for, and one that a later row of the same key replaces.
+        ids.insert(0, u64::MAX);
+        let version = fake.version.load(Ordering::SeqCst);
+        let mut values: Vec<u64> = ids.iter().map(|id| id.wrapping_mul(10) + version).collect();
+        if let Some(&last) = ids.last() {
+            ids.insert(0, last);
+            values.insert(0, 999);
+        }
+        Ok(vec![batch(vec![Arc::new(UInt64Array::from(ids)), Arc::new(UInt64Array::from(values))])])
+    }
+
+    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
+        self.load(&u64s(1..=20))
+    }
+}
+
+pub fn batch(columns: Vec<ArrayRef>) -> RecordBatch {
+    let fields: Vec<Field> = columns
+        .iter()
+        .enumerate()
+        .map(|(i, c)| Field::new(format!("c{i}"), c.data_type().clone(), true))
+        .collect();
+    let options = RecordBatchOptions::new();
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).unwrap()
+}

@@ -1,0 +1,361 @@
+//! CREATE DICTIONARY and XML: what they mean, what they refuse, and that nothing makes them fall over.
+
+use granary_dict::{
+    Attribute, Definition, Expired, Format, Hierarchy, Injectivity, Key, KeyForm, Lifetime, Literal,
+    SourceConfig, Storage, parse_create, parse_xml,
+};
+use proptest::prelude::*;
+
+const SEED: &str = "CREATE DICTIONARY ssd_dict_complex_key
+(`k1` String, `k2` Int32, `a` UInt64 DEFAULT 0, `b` Int32 DEFAULT -1, `c` String DEFAULT 'none')
+PRIMARY KEY k1, k2
+SOURCE(POSTGRESQL(HOST 'localhost' PORT 5432 USER 'default' TABLE 'table_for_dict' PASSWORD 'it''s' DB 'database_for_dict'))
+LIFETIME(MIN 1000 MAX 2000)
+LAYOUT(COMPLEX_KEY_SSD_CACHE(FILE_SIZE 1073741824 PATH '/var/lib/clickhouse/clickhouse_dicts/1d' BLOCK_SIZE 4096 WRITE_BUFFER_SIZE 16384 MAX_STORED_KEYS 1048576))";
+
+fn parse(sql: &str) -> Definition {
+    parse_create(sql).unwrap_or_else(|e| panic!("{e}\n{sql}")).definition
+}
+
+#[test]
+fn the_seed_s_statement() {
+    let definition = parse(SEED);
+    assert_eq!(definition.full_name(), "ssd_dict_complex_key");
+    let Key::Complex(key) = &definition.structure.key else { panic!("the key is complex") };
+    assert_eq!(key.iter().map(|k| k.name.as_str()).collect::<Vec<_>>(), ["k1", "k2"]);
+    assert_eq!(key[1].data_type.to_string(), "Int32");
+    let [a, b, c] = &definition.structure.attributes[..] else { panic!("three attributes") };
+    assert_eq!(a.default, Some(Literal::Bare("0".into())));
+    assert_eq!(b.default, Some(Literal::Bare("-1".into())));
+    assert_eq!(c.default, Some(Literal::Quoted("none".into())));
+    assert_eq!(definition.lifetime, Lifetime { min_seconds: 1000, max_seconds: 2000 });
+    let Storage::Ssd(ssd) = &definition.layout.storage else { panic!("on SSD") };
+    assert_eq!((ssd.block_size, ssd.file_size, ssd.write_buffer_size), (4096, 1 << 30, 16384));
+    assert_eq!((ssd.max_stored_keys, ssd.total_bytes()), (Some(1_048_576), 1 << 30));
+    let SourceConfig::Postgres(postgres) = &definition.source else { panic!("PostgreSQL") };
+    assert_eq!((postgres.port, postgres.password.as_str()), (5432, "it's"));
+    assert!(!format!("{definition:?}").contains("it's"), "debug output shows no password");
+}
+
+#[test]
+fn shows_itself_as_clickhouse_does() {
+    assert_eq!(
+        parse(SEED).to_sql(),
+        "CREATE DICTIONARY ssd_dict_complex_key
+(
+    `k1` String,
+    `k2` Int32,
+    `a` UInt64 DEFAULT 0,
+    `b` Int32 DEFAULT -1,
+    `c` String DEFAULT 'none'
+)
+PRIMARY KEY k1, k2
+SOURCE(POSTGRESQL(HOST 'localhost' PORT 5432 USER 'default' PASSWORD '[HIDDEN]' DB 'database_for_dict' TABLE 'table_for_dict'))
+LIFETIME(MIN 1000 MAX 2000)
+LAYOUT(COMPLEX_KEY_SSD_CACHE(FILE_SIZE 1073741824 WRITE_BUFFER_SIZE 16384 PATH '/var/lib/clickhouse/clickhouse_dicts/1d' MAX_STORED_KEYS 1048576))"
+    );
+}
+
+#[test]
+fn clauses_in_any_order_and_every_option() {
+    let statement = parse_create(
+        r#"create or replace dictionary "my db".`d``x` (
+            -- a comment
+            parent Nullable ( UInt64 ) default null HIERARCHICAL BIDIRECTIONAL,
+            id UInt32,
+            `when` DateTime('Europe/Moscow') INJECTIVE,
+            n Decimal(9, 2) DEFAULT 1.5 IS_OBJECT_ID,
+            s String DEFAULT 'a\'b\\c\nd'
+        ) COMMENT 'what it''s for' SETTINGS(format_csv_allow_single_quotes = 0, x = 'y')
+        LIFETIME(300) LAYOUT(cache(size_in_cells 1000 allow_read_expired_keys 1 MAX_THREADS_FOR_UPDATES 2))
+        SOURCE(executable(command 'cat' format TSV implicit_key 1)) PRIMARY KEY (id);"#,
+    )
+    .unwrap();
+    assert!(statement.or_replace && !statement.if_not_exists);
+    let definition = statement.definition;
+    assert_eq!((definition.database.as_deref(), definition.name.as_str()), (Some("my db"), "d`x"));
+    assert_eq!(definition.structure.key, Key::Simple { name: "id".into() });
+    let names: Vec<&str> = definition.structure.attributes.iter().map(|a| a.name.as_str()).collect();
+    assert_eq!(names, ["parent", "when", "n", "s"]);
+    assert_eq!(definition.structure.attributes[0].hierarchy, Hierarchy::Bidirectional);
+    assert_eq!(definition.structure.attributes[1].injectivity, Injectivity::Injective);
+    assert_eq!(definition.structure.attributes[3].default, Some(Literal::Quoted("a'b\\c\nd".into())));
+    assert_eq!(definition.comment, "what it's for");
+    assert_eq!(definition.settings[1], ("x".into(), "y".into()));
+    assert_eq!(definition.lifetime, Lifetime { min_seconds: 0, max_seconds: 300 });
+    assert_eq!(definition.layout.storage, Storage::Memory { cells: 1024 });
+    assert_eq!(definition.layout.update.expired, Expired::Read);
+    let SourceConfig::Executable(executable) = &definition.source else { panic!("executable") };
+    assert_eq!(executable.format, Format::TabSeparated);
+    assert_eq!(parse(&definition.to_sql_with_secrets()), definition);
+}
+
+#[test]
+fn expressions_are_kept_as_written() {
+    let definition = parse(
+        "REPLACE DICTIONARY d (id UInt64, a String EXPRESSION concat(x, ',)', upper( y )) DEFAULT 'z', b Int8) PRIMARY KEY id \
+         SOURCE(SQLITE(PATH 'x.db' TABLE 't')) LAYOUT(DIRECT())",
+    );
+    let a = &definition.structure.attributes[0];
+    assert_eq!(a.expression.as_deref(), Some("concat(x, ',)', upper( y ))"));
+    assert_eq!(a.default, Some(Literal::Quoted("z".into())));
+    assert_eq!(parse(&definition.to_sql()), definition);
+}
+
+#[test]
+fn defaults_of_ssd_cache() {
+    let sql = "CREATE DICTIONARY IF NOT EXISTS d (id UInt64) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) \
+               LAYOUT(SSD_CACHE(PATH 'p')) LIFETIME(MIN 0 MAX 0)";
+    let statement = parse_create(sql).unwrap();
+    assert!(statement.if_not_exists);
+    let Storage::Ssd(ssd) = &statement.definition.layout.storage else { panic!("on SSD") };
+    assert_eq!((ssd.block_size, ssd.file_size, ssd.write_buffer_size), (4096, 4 << 30, 4096));
+    assert_eq!((ssd.read_buffer_size, ssd.max_partitions_count, ssd.memory_cache_size), (65536, 1, 16 << 20));
+    let update = &statement.definition.layout.update;
+    assert_eq!((update.max_update_queue_size, update.update_queue_push_timeout_ms), (100_000, 10));
+    assert_eq!((update.query_wait_timeout_ms, update.max_threads_for_updates), (60_000, 4));
+    assert_eq!(update.expired, Expired::Refetch);
+}
+
+/// A statement with some of its text replaced, the error's code, and words that its message has.
+#[test]
+fn refusals_name_the_clause_and_what_is_allowed() {
+    let sql = "CREATE DICTIONARY d (id UInt64, v UInt8) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) \
+               LAYOUT(SSD_CACHE(PATH 'p')) LIFETIME(5)";
+    parse(sql);
+    let cases: &[(&str, &str, i32, &[&str])] = &[
+        ("PRIMARY KEY id", "", 489, &["PRIMARY KEY is missing"]),
+        ("LIFETIME(5)", "", 489, &["LIFETIME is missing", "LIFETIME(MIN a MAX b)"]),
+        ("SOURCE(SQLITE(PATH 'x' TABLE 't'))", "", 489, &["SOURCE is missing"]),
+        ("LAYOUT(SSD_CACHE(PATH 'p'))", "", 489, &["LAYOUT is missing"]),
+        ("LIFETIME(5)", "LIFETIME(MIN 5 MAX 4)", 36, &["LIFETIME", "MIN 5 is greater than MAX 4"]),
+        ("LIFETIME(5)", "LIFETIME(MAX 5)", 62, &["LIFETIME", "expected MIN"]),
+        ("LIFETIME(5)", "LIFETIME()", 62, &["LIFETIME", "one number of seconds"]),
+        ("LIFETIME(5)", "LIFETIME(5) LIFETIME(6)", 62, &["LIFETIME is given twice"]),
+        ("LIFETIME(5)", "LIFETIME(99999999999)", 36, &["LIFETIME"]),
+        ("SSD_CACHE(PATH 'p')", "DIRECT()", 36, &["redundant"]),
+        ("SSD_CACHE(PATH 'p')", "HASHED()", 137, &["LAYOUT", "HASHED", "COMPLEX_KEY_SSD_CACHE"]),
+        ("PATH 'p'", "", 36, &["PATH is required"]),
+        ("PATH 'p'", "PATH 'p' NOSUCH 5", 115, &["NOSUCH", "BLOCK_SIZE", "MAX_THREADS_FOR_UPDATES"]),
+        ("PATH 'p'", "PATH 'p' PATH 'q'", 36, &["PATH is given twice"]),
+        ("PATH 'p'", "PATH 'p' BLOCK_SIZE 1000", 36, &["BLOCK_SIZE must be a multiple of 512"]),
+        ("PATH 'p'", "PATH 'p' BLOCK_SIZE -1", 36, &["BLOCK_SIZE", "'-1'"]),
+        (
+            "PATH 'p'",
+            "PATH 'p' WRITE_BUFFER_SIZE 5000",
+            36,
+            &["WRITE_BUFFER_SIZE must be a multiple of BLOCK_SIZE (4096)"],
+        ),
+        (
+            "PATH 'p'",
+            "PATH 'p' FILE_SIZE 12288 WRITE_BUFFER_SIZE 8192",
+            36,
+            &["FILE_SIZE must be a multiple of WRITE_BUFFER_SIZE (8192)"],
+        ),
+        ("PATH 'p'", "PATH 'p' READ_BUFFER_SIZE 5000", 36, &["READ_BUFFER_SIZE"]),
+        ("PATH 'p'", "PATH 'p' MAX_PARTITIONS_COUNT 999999999", 36, &["FILE_SIZE * MAX_PARTITIONS_COUNT"]),
+        ("PATH 'p'", "PATH 'p' ALLOW_READ_EXPIRED_KEYS 2", 36, &["ALLOW_READ_EXPIRED_KEYS must be 0 or 1"]),
+        ("PATH 'p'", "PATH 'p' UPDATE_QUEUE_PUSH_TIMEOUT_MILLISECONDS 9", 36, &["from 10"]),
+        ("SSD_CACHE(PATH 'p')", "CACHE()", 36, &["SIZE_IN_CELLS is required"]),
+        ("SSD_CACHE(PATH 'p')", "CACHE(SIZE_IN_CELLS 0)", 36, &["SIZE_IN_CELLS", "from 1"]),
+        (
+            "SQLITE(PATH 'x' TABLE 't')",
+            "MYSQL(HOST 'h')",
+            137,
+            &["SOURCE", "MYSQL", "SQLITE, POSTGRESQL, EXECUTABLE"],
+        ),
+        ("TABLE 't'", "", 36, &["SOURCE(SQLITE)", "TABLE or QUERY"]),
+        ("TABLE 't'", "TABLE 't' QUERY 'q'", 36, &["cannot be given together"]),
+        ("TABLE 't'", "TABLE 't' HOST 'h'", 115, &["HOST", "PATH, TABLE, QUERY, WHERE"]),
+        ("SQLITE(PATH 'x' TABLE 't')", "EXECUTABLE(COMMAND 'x' FORMAT Native)", 73, &["Native", "RowBinary"]),
+        ("PRIMARY KEY id", "PRIMARY KEY nosuch", 489, &["nosuch", "id, v"]),
+        ("PRIMARY KEY id", "PRIMARY KEY id, id", 489, &["twice"]),
+        ("id UInt64", "id String", 53, &["COMPLEX_KEY_"]),
+        ("v UInt8", "v LowCardinality(String)", 50, &["column v", "LowCardinality(String)", "Nullable"]),
+        ("v UInt8", "v UInt8 DEFAULT now()", 62, &["column v"]),
+        ("v UInt8", "v UInt8 DEFAULT 256", 6, &["attribute v", "256"]),
+        ("v UInt8", "v UInt8 DEFAULT NULL", 6, &["Nullable(UInt8)"]),
+        ("v UInt8", "v UInt8 HIERARCHICAL", 53, &["UInt64"]),
+        ("v UInt8", "v UInt8, v Int8", 489, &["v is declared twice"]),
+        ("v UInt8", "v UInt8 CODEC(LZ4)", 62, &["DEFAULT, EXPRESSION"]),
+        ("v UInt8", "", 62, &["the name of a column"]),
+        ("DICTIONARY d", "DICTIONARY d ON CLUSTER c", 48, &["ON CLUSTER"]),
+        ("LIFETIME(5)", "LIFETIME(5) RANGE(MIN a MAX b)", 62, &["RANGE"]),
+        ("LIFETIME(5)", "LIFETIME(5); SELECT 1", 62, &["end of the statement"]),
+        ("LIFETIME(5)", "LIFETIME(5) COMMENT 'unfinished", 62, &["Syntax error"]),
+    ];
+    for (from, to, code, words) in cases {
+        assert!(sql.contains(from), "{from}");
+        let changed = sql.replacen(from, to, 1);
+        let error = parse_create(&changed).expect_err(&changed);
+        assert_eq!(error.code(), *code, "{changed}\n{error}");
+        for word in *words {
+            assert!(error.message().contains(word), "{changed}\n{error}\nlacks {word}");
+        }
+    }
+}
+
+#[test]
+fn several_key_columns_make_a_simple_layout_complex() {
+    let definition = parse(
+        "CREATE DICTIONARY d (a UInt64, b String) PRIMARY KEY a, b SOURCE(SQLITE(PATH 'x' TABLE 't')) \
+         LAYOUT(CACHE(SIZE_IN_CELLS 10)) LIFETIME(0)",
+    );
+    assert!(matches!(definition.structure.key, Key::Complex(_)));
+    assert_eq!(definition.layout.key_form, KeyForm::Simple);
+    assert_eq!(parse(&definition.to_sql()), definition);
+}
+
+const XML: &str = r#"<?xml version="1.0"?><clickhouse><comment>not one</comment>
+<dictionary>
+  <name>db.users</name><comment>a &lt;b&gt; &amp;c</comment>
+  <structure>
+    <id><name>id</name></id>
+    <attribute><name>name</name><type>String</type><null_value>?</null_value><injective>true</injective></attribute>
+    <attribute><name>parent</name><type>UInt64</type><null_value>0</null_value><hierarchical>true</hierarchical></attribute>
+    <attribute><name>day</name><type>Nullable(Date)</type><null_value></null_value></attribute>
+  </structure>
+  <source><postgresql><host>h</host><port>5433</port><user>u</user><password>p</password><db>d</db><table>t</table></postgresql>
+    <settings><x>1</x></settings></source>
+  <layout><ssd_cache><file_size>1048576</file_size><write_buffer_size>65536</write_buffer_size><path>/p</path></ssd_cache></layout>
+  <lifetime><min>3</min><max>5</max></lifetime>
+</dictionary>
+<dictionary>
+  <name>pairs</name>
+  <structure>
+    <key><attribute><name>a</name><type>String</type></attribute><attribute><name>b</name><type>Int8</type></attribute></key>
+    <attribute><name>v</name><type>Int8</type><null_value>-1</null_value></attribute>
+  </structure>
+  <source><executable><command>cat</command><format>CSV</format></executable></source>
+  <layout><complex_key_cache><size_in_cells>8</size_in_cells></complex_key_cache></layout>
+  <lifetime>300</lifetime>
+</dictionary></clickhouse>"#;
+
+#[test]
+fn xml_says_the_same_as_ddl() {
+    let definitions = parse_xml(XML).unwrap();
+    let [users, pairs] = &definitions[..] else { panic!("two dictionaries") };
+    let same = parse(
+        "CREATE DICTIONARY db.users (id UInt64, name String DEFAULT '?' INJECTIVE, parent UInt64 DEFAULT 0 HIERARCHICAL, \
+         day Nullable(Date)) PRIMARY KEY id SOURCE(POSTGRESQL(HOST 'h' PORT 5433 USER 'u' PASSWORD 'p' DB 'd' TABLE 't')) \
+         LAYOUT(SSD_CACHE(FILE_SIZE 1048576 WRITE_BUFFER_SIZE 65536 PATH '/p')) LIFETIME(MIN 3 MAX 5) \
+         SETTINGS(x = 1) COMMENT 'a <b> &c'",
+    );
+    assert_eq!(*users, same);
+    // A number alone is both ends in XML, the upper one in DDL.
+    assert_eq!(pairs.lifetime, Lifetime { min_seconds: 300, max_seconds: 300 });
+    assert!(matches!(&pairs.structure.key, Key::Complex(columns) if columns.len() == 2));
+    assert_eq!(parse(&pairs.to_sql_with_secrets()), *pairs);
+}
+
+#[test]
+fn xml_refusals() {
+    let cases: &[(&str, &str, i32, &str)] = &[
+        ("<clickhouse>", "<config>", 62, "Malformed XML"),
+        ("<name>db.users</name>", "", 489, "<name> is missing"),
+        ("<null_value>?</null_value>", "", 489, "<attribute> name: <attribute>: <null_value> is missing"),
+        ("<type>String</type>", "<type>Enum8('a')</type>", 50, "Enum8"),
+        ("<id><name>id</name></id>", "", 489, "either <id> or <key>"),
+        ("<ssd_cache>", "<ssd_cache><nosuch>1</nosuch>", 115, "NOSUCH"),
+        ("<min>3</min>", "<min>x</min>", 36, "<min>"),
+        ("&amp;c", "&nosuch;", 62, "nosuch"),
+        ("<lifetime><min>3</min><max>5</max></lifetime>", "", 489, "LIFETIME is missing"),
+    ];
+    for (from, to, code, words) in cases {
+        assert!(XML.contains(from), "{from}");
+        let changed = XML.replacen(from, to, 1);
+        let error = parse_xml(&changed).expect_err(from);
+        assert_eq!(error.code(), *code, "{from} -> {to}: {error}");
+        assert!(error.message().contains(words), "{from} -> {to}: {error}");
+    }
+    assert_eq!(parse_xml("<config></config>").unwrap_err().code(), 137);
+    assert!(parse_xml("<clickhouse/>").unwrap().is_empty());
+    let deep = "<a>".repeat(1000);
+    assert_eq!(parse_xml(&deep).unwrap_err().code(), 62);
+}
+
+fn literal() -> impl Strategy<Value = (String, Option<Literal>)> {
+    prop_oneof![
+        any::<i64>().prop_map(|n| ("Int64".to_string(), Some(Literal::Bare(n.to_string())))),
+        ".*".prop_map(|s| ("String".to_string(), Some(Literal::Quoted(s)))),
+        Just(("Nullable(Float64)".to_string(), Some(Literal::Null))),
+        Just(("DateTime('UTC')".to_string(), None)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// What is printed is read back as the same definition, whatever the names and strings are.
+    #[test]
+    fn storage_text_round_trips(
+        name in "[^`]{1,12}|[a-z`\"]{1,5}",
+        attribute_name in "[a-z `'\\\\\"]{1,8}",
+        (data_type, default) in literal(),
+        password in ".*",
+        path in ".{1,20}",
+        comment in ".*",
+    ) {
+        let mut definition = parse(SEED);
+        definition.name = name;
+        definition.comment = comment;
+        let mut attribute = Attribute::new(format!("{attribute_name}_"), granary_dict::DataType::parse(&data_type).unwrap());
+        attribute.default = default;
+        definition.structure.attributes.push(attribute);
+        if let SourceConfig::Postgres(postgres) = &mut definition.source {
+            postgres.password = password;
+        }
+        if let Storage::Ssd(ssd) = &mut definition.layout.storage {
+            ssd.path = path;
+        }
+        let sql = definition.to_sql_with_secrets();
+        let read = parse_create(&sql);
+        prop_assert!(read.is_ok(), "{}\n{}", read.unwrap_err(), sql);
+        prop_assert_eq!(read.unwrap().definition, definition);
+    }
+
+    /// Bytes that are nearly a statement.
+    #[test]
+    fn no_statement_panics(cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), ".{0,3}"), 1..4)) {
+        let pieces = ["(", ")", "'", "`", "\\", ",", "DEFAULT", "EXPRESSION", "-", "1", "Nullable(", ";", "é", "--", "/*", "$$"];
+        let mut sql = SEED.to_string();
+        for (at, piece, random) in cuts {
+            let mut place = at.index(sql.len() + 1);
+            while !sql.is_char_boundary(place) {
+                place -= 1;
+            }
+            let end = (place + random.len()).min(sql.len());
+            if sql.is_char_boundary(end) {
+                sql.replace_range(place..end, piece.get::<&str>(&pieces));
+            }
+            sql.insert_str(place, &random);
+        }
+        if let Ok(statement) = parse_create(&sql) {
+            let again = parse_create(&statement.definition.to_sql_with_secrets());
+            prop_assert_eq!(again.unwrap().definition, statement.definition);
+        }
+    }
+
+    #[test]
+    fn no_text_panics(text in "\\PC{0,200}") {
+        let _ = parse_create(&text);
+        let _ = parse_xml(&text);
+        let _ = granary_dict::DataType::parse(&text);
+    }
+
+    /// Bytes that are nearly a document.
+    #[test]
+    fn no_document_panics(cuts in prop::collection::vec((any::<prop::sample::Index>(), 0usize..30, "[<>/&;a-z!\\[\\]?-]{0,6}"), 1..4)) {
+        let mut xml = XML.to_string();
+        for (at, length, random) in cuts {
+            let start = at.index(xml.len() + 1);
+            let end = (start + length).min(xml.len());
+            if xml.is_char_boundary(start) && xml.is_char_boundary(end) {
+                xml.replace_range(start..end, &random);
+            }
+        }
+        for definition in parse_xml(&xml).unwrap_or_default() {
+            prop_assert_eq!(parse_create(&definition.to_sql_with_secrets()).unwrap().definition, definition);
+        }
+    }
+}

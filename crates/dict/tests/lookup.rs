@@ -1,0 +1,468 @@
+//! Lookups against a source that counts, fails and waits.
+
+mod common;
+
+use common::*;
+use granary_dict::Dictionary;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+fn sql(layout: &str, lifetime: &str) -> String {
+    format!(
+        "CREATE DICTIONARY d (id UInt64, v UInt64 DEFAULT 77) PRIMARY KEY id \
+         SOURCE(SQLITE(PATH 'x' TABLE 't')) LAYOUT({layout}) {lifetime}"
+    )
+}
+
+fn ssd(extra: &str) -> String {
+    sql(
+        &format!("SSD_CACHE(PATH 'cache' FILE_SIZE 16777216 WRITE_BUFFER_SIZE 65536 {extra})"),
+        "LIFETIME(MIN 100 MAX 200)",
+    )
+}
+
+fn get(dictionary: &Dictionary, keys: impl IntoIterator<Item = u64>) -> (Vec<u64>, Vec<bool>) {
+    let answer = dictionary.get(&[0], &u64s(keys)).unwrap();
+    (values(&answer.columns[0]), found(&answer.found))
+}
+
+#[test]
+fn answers_in_row_order_and_asks_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    // 10 does not exist; duplicates are asked for once; the foreign row and the stale duplicate do not show.
+    assert_eq!(
+        get(&dictionary, [3, 10, 1, 3, 2]),
+        (vec![30, 77, 10, 30, 20], vec![true, false, true, true, true])
+    );
+    assert_eq!((fake.requests(), fake.keys()), (1, 4));
+    // Everything is in the cache now, that 10 is absent too.
+    assert_eq!(get(&dictionary, [10, 1, 2, 3]), (vec![77, 10, 20, 30], vec![false, true, true, true]));
+    assert_eq!(fake.requests(), 1);
+    assert_eq!(found(&dictionary.has(&u64s([u64::MAX - 4, 1])).unwrap()), [true, true]);
+    let status = dictionary.status();
+    assert_eq!((status.keys_requested, status.keys_hit, status.keys_negative), (11, 5, 1));
+    assert_eq!((status.keys_missed, status.keys_found_at_source), (6, 5));
+    assert_eq!((status.source_requests, status.source_keys, status.source_rows), (2, 5, 8));
+    assert!((status.hit_rate - 5.0 / 11.0).abs() < 1e-9 && (status.found_rate - 10.0 / 11.0).abs() < 1e-9);
+    assert_eq!(status.element_count, 5);
+    assert_eq!(status.layout_type, "SSDCache");
+}
+
+#[test]
+fn the_counters_of_the_specification() {
+    // "keys 98..101 of which 2 exist: first query hit 0 / found 0.5, second 0.5 / 0.75"
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&sql("CACHE(SIZE_IN_CELLS 100)", "LIFETIME(100)"), &environment);
+    get(&dictionary, [1, 2, 10, 20]);
+    assert_eq!((dictionary.status().hit_rate, dictionary.status().found_rate), (0.0, 0.5));
+    get(&dictionary, [1, 2, 10, 20]);
+    assert_eq!((dictionary.status().hit_rate, dictionary.status().found_rate), (0.5, 0.75));
+}
+
+#[test]
+fn no_rows_and_no_attributes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    assert_eq!(get(&dictionary, []), (vec![], vec![]));
+    assert_eq!(fake.requests(), 0);
+    assert_eq!(dictionary.get(&[1], &u64s([1])).unwrap_err().code(), 36);
+    assert_eq!(dictionary.get(&[0], &[strings(&["1"])]).unwrap_err().code(), 53);
+    let nulls: arrow::array::ArrayRef = Arc::new(arrow::array::UInt64Array::from(vec![None, Some(4), None]));
+    let answer = dictionary.get(&[0, 0], &[nulls]).unwrap();
+    assert_eq!(values(&answer.columns[1]), [77, 40, 77]);
+    assert_eq!(found(&answer.found), [false, true, false]);
+    assert_eq!(fake.keys(), 1);
+}
+
+#[test]
+fn big_batches_are_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    let keys: Vec<u64> = (0..200_000u64).map(|i| i * 7 % 150_000).collect();
+    let expected: Vec<u64> = keys.iter().map(|k| if k % 10 == 0 { 77 } else { k * 10 }).collect();
+    assert_eq!(get(&dictionary, keys.clone()).0, expected);
+    assert_eq!(fake.keys(), 150_000);
+    assert_eq!(fake.largest.load(SeqCst), granary_dict::limits::KEYS_PER_REQUEST_MAX as u64);
+    assert_eq!(fake.requests(), 3);
+}
+
+#[test]
+fn the_same_missing_keys_are_one_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    fake.close_gate();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| get(&dictionary, 1..=5));
+        fake.await_waiting(1);
+        // Every one of them misses 1..=5; one of them adds 6..=8.
+        let others: Vec<_> = (0..6).map(|_| scope.spawn(|| get(&dictionary, 1..=8))).collect();
+        fake.await_waiting(2);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while dictionary.status().keys_joined < 5 + 5 * 8 {
+            assert!(Instant::now() < deadline, "{:?}", dictionary.status());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        fake.open_gate();
+        assert_eq!(first.join().unwrap().0, [10, 20, 30, 40, 50]);
+        for other in others {
+            assert_eq!(other.join().unwrap().0, [10, 20, 30, 40, 50, 60, 70, 80]);
+        }
+    });
+    assert_eq!((fake.requests(), fake.keys()), (2, 8));
+}
+
+#[test]
+fn many_threads_over_few_keys_ask_for_each_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&sql("CACHE(SIZE_IN_CELLS 1000000)", "LIFETIME(0)"), &environment);
+    std::thread::scope(|scope| {
+        for thread in 0..8u64 {
+            let dictionary = &dictionary;
+            scope.spawn(move || {
+                for round in 0..50u64 {
+                    let keys: Vec<u64> = (0..200).map(|i| (thread + round * 3 + i) % 997).collect();
+                    let expected: Vec<u64> =
+                        keys.iter().map(|k| if k % 10 == 0 { 77 } else { k * 10 }).collect();
+                    assert_eq!(get(dictionary, keys).0, expected);
+                }
+            });
+        }
+    });
+    let distinct = 7 + 49 * 3 + 200;
+    assert!(fake.keys() >= distinct, "{}", fake.keys());
+    // A lookup that loses every one of its probes may ask again; that is rare.
+    assert!(fake.keys() <= distinct + distinct / 10, "{}", fake.keys());
+}
+
+#[test]
+fn entries_expire_each_at_its_own_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    let start = clock.load(SeqCst);
+    get(&dictionary, 1..=1000);
+    assert_eq!(fake.keys(), 1000);
+    clock.store(start + 100, SeqCst);
+    get(&dictionary, 1..=1000);
+    assert_eq!(fake.keys(), 1000, "none expires before MIN");
+    clock.store(start + 150, SeqCst);
+    fake.version.store(1, SeqCst);
+    let (seen, _) = get(&dictionary, 1..=1000);
+    let refreshed = fake.keys() - 1000;
+    assert!((300..700).contains(&refreshed), "about half are past their lifetime, not {refreshed}");
+    assert_eq!(dictionary.status().keys_expired, refreshed);
+    let renewed = seen.iter().filter(|value| **value % 10 == 1).count() as u64;
+    assert!((refreshed * 8 / 10..=refreshed).contains(&renewed), "{renewed} of {refreshed}");
+    clock.store(start + 351, SeqCst);
+    fake.version.store(2, SeqCst);
+    assert_eq!(get(&dictionary, [1, 2]).0, [12, 22], "all are past MAX");
+}
+
+#[test]
+fn lifetime_zero_never_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&sql("CACHE(SIZE_IN_CELLS 100)", "LIFETIME(0)"), &environment);
+    get(&dictionary, [1, 10]);
+    clock.fetch_add(1_000_000_000, SeqCst);
+    get(&dictionary, [1, 10]);
+    assert_eq!(fake.requests(), 1);
+}
+
+#[test]
+fn a_failing_source_fails_what_cannot_be_answered_and_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    get(&dictionary, [1, 2]);
+    fake.failing.store(1, SeqCst);
+    let error = dictionary.get(&[0], &u64s([1, 3])).unwrap_err();
+    assert_eq!(error.code(), 510);
+    assert!(error.message().starts_with("Update failed for dictionary 'd': Code: 626."), "{error}");
+    assert!(error.message().contains("the source is down"), "{error}");
+    assert_eq!(fake.requests(), 2);
+    // What is fresh is still answered; what is not is not asked for before the back-off ends.
+    assert_eq!(get(&dictionary, [1, 2]).0, [10, 20]);
+    fake.failing.store(0, SeqCst);
+    let error = dictionary.get(&[0], &u64s([3])).unwrap_err();
+    assert_eq!(error.code(), 510);
+    assert!(error.message().contains("nearest update is scheduled at 2023-11-14 22:13:"), "{error}");
+    assert_eq!(fake.requests(), 2);
+    let status = dictionary.status();
+    assert_eq!((status.error_count, status.source_errors), (1, 1));
+    assert!(status.last_exception.contains("the source is down"));
+    clock.fetch_add(7, SeqCst);
+    assert_eq!(get(&dictionary, [1, 3]).0, [10, 30]);
+    assert_eq!((dictionary.status().error_count, dictionary.status().last_exception.as_str()), (0, ""));
+    // After a failure the connection is made anew.
+    assert_eq!(fake.connections.load(SeqCst), 2);
+}
+
+#[test]
+fn a_client_that_panics_is_an_error_and_nobody_hangs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    fake.failing.store(2, SeqCst);
+    let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
+    assert!(error.code() == 510 && error.message().contains("a bug in the client"), "{error}");
+    fake.failing.store(0, SeqCst);
+    clock.fetch_add(7, SeqCst);
+    assert_eq!(get(&dictionary, [1]).0, [10]);
+}
+
+#[test]
+fn strict_lookups_do_not_show_expired_values_when_the_source_is_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    get(&dictionary, [1]);
+    clock.fetch_add(201, SeqCst);
+    fake.failing.store(1, SeqCst);
+    assert_eq!(dictionary.get(&[0], &u64s([1])).unwrap_err().code(), 510);
+}
+
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn stale_answers_come_at_once_and_are_refreshed_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary =
+        fake.open(&ssd("ALLOW_READ_EXPIRED_KEYS 1 STRICT_MAX_LIFETIME_SECONDS 1000"), &environment);
+    get(&dictionary, [1, 2, 10]);
+    clock.fetch_add(201, SeqCst);
+    fake.version.store(1, SeqCst);
+    fake.close_gate();
+    assert_eq!(get(&dictionary, [1, 2, 10]), (vec![10, 20, 77], vec![true, true, false]));
+    fake.await_waiting(1);
+    // The refresh is under way: nobody asks again.
+    assert_eq!(get(&dictionary, [1, 2, 10]).0, [10, 20, 77]);
+    fake.open_gate();
+    until("the refresh lands", || get(&dictionary, [1, 2, 10]).0 == [11, 21, 77]);
+    assert_eq!((fake.requests(), fake.keys()), (2, 6));
+    // One key that is not there makes the update one that is waited for.
+    clock.fetch_add(201, SeqCst);
+    fake.version.store(2, SeqCst);
+    assert_eq!(get(&dictionary, [1, 2, 3]).0, [12, 22, 32]);
+}
+
+#[test]
+fn stale_answers_last_through_an_outage_up_to_the_strict_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary =
+        fake.open(&ssd("ALLOW_READ_EXPIRED_KEYS 1 STRICT_MAX_LIFETIME_SECONDS 1000"), &environment);
+    get(&dictionary, [1, 2]);
+    fake.failing.store(1, SeqCst);
+    clock.fetch_add(201, SeqCst);
+    assert_eq!(get(&dictionary, [1, 2]).0, [10, 20]);
+    until("the refresh fails", || dictionary.status().error_count == 1);
+    assert_eq!(get(&dictionary, [1, 2]).0, [10, 20]);
+    assert_eq!(fake.requests(), 2, "the back-off holds for refreshes too");
+    assert_eq!(dictionary.get(&[0], &u64s([1, 3])).unwrap_err().code(), 510);
+    clock.fetch_add(1000, SeqCst);
+    assert_eq!(dictionary.get(&[0], &u64s([1, 2])).unwrap_err().code(), 510, "too old to be shown");
+    fake.failing.store(0, SeqCst);
+    clock.fetch_add(700, SeqCst);
+    assert_eq!(get(&dictionary, [1, 2]).0, [10, 20]);
+}
+
+#[test]
+fn waiting_ends_and_the_late_answer_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd("QUERY_WAIT_TIMEOUT_MILLISECONDS 50"), &environment);
+    fake.close_gate();
+    let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
+    assert_eq!(error.code(), 159);
+    assert_eq!(error.message(), "Dictionary d source seems unavailable, because 50 ms timeout exceeded");
+    fake.open_gate();
+    until("the late answer is kept", || dictionary.status().element_count == 1);
+    assert_eq!(get(&dictionary, [1]).0, [10]);
+    assert_eq!(fake.requests(), 1);
+}
+
+#[test]
+fn the_queue_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd("MAX_UPDATE_QUEUE_SIZE 1 MAX_THREADS_FOR_UPDATES 1"), &environment);
+    fake.close_gate();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| get(&dictionary, [1]));
+        fake.await_waiting(1);
+        let second = scope.spawn(|| get(&dictionary, [2]));
+        until("the queue is full", || dictionary.status().source_queue == 1);
+        let error = dictionary.get(&[0], &u64s([3])).unwrap_err();
+        assert_eq!(error.code(), 510);
+        assert!(error.message().contains("Cannot push to internal update queue in dictionary d"), "{error}");
+        fake.open_gate();
+        assert_eq!(first.join().unwrap().0, [10]);
+        assert_eq!(second.join().unwrap().0, [20]);
+    });
+    assert_eq!(get(&dictionary, [3]).0, [30], "a refused request leaves nothing behind");
+}
+
+#[test]
+fn reload_forgets_and_does_not_keep_older_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    get(&dictionary, [1]);
+    fake.version.store(1, SeqCst);
+    dictionary.reload().unwrap();
+    assert_eq!(dictionary.status().element_count, 0);
+    assert_eq!(get(&dictionary, [1]).0, [11]);
+    fake.close_gate();
+    std::thread::scope(|scope| {
+        let under_way = scope.spawn(|| get(&dictionary, [2]));
+        fake.await_waiting(1);
+        dictionary.reload().unwrap();
+        // Not the old request's: this one was made after the reload.
+        let after = scope.spawn(|| get(&dictionary, [2, 3]));
+        fake.await_waiting(2);
+        fake.open_gate();
+        assert_eq!(under_way.join().unwrap().0, [21]);
+        assert_eq!(after.join().unwrap().0, [21, 31]);
+    });
+    assert_eq!(dictionary.status().element_count, 2);
+}
+
+#[test]
+fn direct_asks_every_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&sql("DIRECT()", ""), &environment);
+    assert_eq!(get(&dictionary, [1, 10, 1]), (vec![10, 77, 10], vec![true, false, true]));
+    fake.version.store(1, SeqCst);
+    assert_eq!(get(&dictionary, [1]).0, [11]);
+    assert_eq!((fake.requests(), fake.keys()), (2, 3));
+    let all = dictionary.resident().unwrap();
+    // 18 of 1..=20, the foreign row, and the duplicate, as the source answers them.
+    assert_eq!(all.iter().map(|batch| batch.num_rows()).sum::<usize>(), 20);
+    fake.failing.store(1, SeqCst);
+    let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
+    assert_eq!(error.code(), 626, "a direct dictionary shows the source's own error");
+    fake.failing.store(0, SeqCst);
+    assert_eq!(get(&dictionary, [1]).0, [11], "and has no back-off");
+}
+
+#[test]
+fn resident_shows_found_and_fresh_entries() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    assert_eq!(dictionary.resident().unwrap()[0].num_rows(), 0);
+    assert_eq!(dictionary.resident().unwrap()[0].schema().field(1).name(), "v");
+    get(&dictionary, [1, 2, 10]);
+    let batches = dictionary.resident().unwrap();
+    let mut ids = values(batches[0].column(0));
+    ids.sort_unstable();
+    assert_eq!((batches.len(), ids), (1, vec![1, 2]));
+    clock.fetch_add(201, SeqCst);
+    assert_eq!(dictionary.resident().unwrap()[0].num_rows(), 0);
+}
+
+#[test]
+fn a_path_belongs_to_one_dictionary() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    let again = Dictionary::open_with_source(definition(&ssd("")), &environment, fake.factory());
+    let error = again.err().expect("the path is in use");
+    assert!(error.code() == 36 && error.message().contains("in use by another cache"), "{error}");
+    get(&dictionary, [1]);
+    dictionary.remove();
+    assert_eq!(dictionary.get(&[0], &u64s([2])).unwrap_err().code(), 510);
+    // The place is free although the old one is still held.
+    let next = fake.open(&ssd(""), &environment);
+    get(&next, [3]);
+    drop(dictionary);
+    assert_eq!(get(&next, [3]).0, [30]);
+    next.remove();
+    drop(next);
+    let left: Vec<_> = std::fs::read_dir(folder.path().join("user_files")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_reopened_dictionary_is_warm_unless_it_means_something_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    get(&dictionary, 1..=1000);
+    drop(dictionary);
+    assert_eq!(std::fs::metadata(folder.path().join("user_files/cache.bin")).unwrap().len(), 16 << 20);
+    let dictionary = fake.open(&ssd("").replace("LIFETIME(MIN 100 MAX 200)", "LIFETIME(7)"), &environment);
+    assert_eq!(get(&dictionary, [1, 10, 1000]), (vec![10, 77, 77], vec![true, false, false]));
+    assert_eq!((fake.requests(), dictionary.status().element_count), (1, 1000));
+    let mut ids: Vec<u64> = dictionary.resident().unwrap().iter().flat_map(|b| values(b.column(0))).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (1..=1000).filter(|id| id % 10 != 0).collect::<Vec<u64>>());
+    drop(dictionary);
+    // An old row is 8 bytes, and so would be one of this dictionary.
+    let changed = ssd("").replace("v UInt64 DEFAULT 77", "v UInt64 DEFAULT 78");
+    let dictionary = fake.open(&changed, &environment);
+    assert_eq!(dictionary.status().element_count, 0);
+    assert_eq!(get(&dictionary, [10]).0, [78]);
+    assert_eq!(fake.requests(), 2);
+    dictionary.reload().unwrap();
+    drop(dictionary);
+    assert_eq!(fake.open(&changed, &environment).status().element_count, 0, "a reload is final");
+    clock.fetch_add(1, SeqCst);
+}
+
+#[test]
+fn what_is_on_flash_is_what_was_put() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd("MEMORY_CACHE_SIZE 0"), &environment);
+    let keys: Vec<u64> = (0..100_000).collect();
+    let expected: Vec<u64> = keys.iter().map(|k| if k % 10 == 0 { 77 } else { k * 10 }).collect();
+    for chunk in keys.chunks(8192) {
+        get(&dictionary, chunk.iter().copied());
+    }
+    let scattered: Vec<usize> = (0..keys.len()).map(|i| i * 7919 % keys.len()).collect();
+    let (seen, _) = get(&dictionary, scattered.iter().map(|&i| keys[i]));
+    assert!(scattered.iter().zip(&seen).all(|(&i, &value)| value == expected[i]));
+    let status = dictionary.status();
+    assert!(status.hits_flash > 50_000 && status.hits_memory == 0, "{status:?}");
+    assert_eq!(status.rows_bad, 0);
+    assert!(status.index_bytes < 1 << 20 && status.bytes_allocated > status.index_bytes);
+}

@@ -1,0 +1,152 @@
+//! Dictionaries over a real PostgreSQL.
+
+mod common;
+#[path = "common/postgres.rs"]
+mod server;
+
+use arrow::array::{ArrayRef, AsArray, Int32Array};
+use arrow::datatypes::{Date32Type, Decimal128Type, Float64Type, TimestampSecondType};
+use common::*;
+use granary_dict::{Dictionary, Environment, parse_create};
+use server::Server;
+use std::sync::Arc;
+
+fn open(server: &Server, columns: &str, key: &str, source: &str, layout: &str) -> Dictionary {
+    let folder = std::env::temp_dir();
+    let lifetime = if layout.contains("DIRECT") { "" } else { "LIFETIME(1000)" };
+    let sql = format!(
+        "CREATE DICTIONARY p ({columns}) PRIMARY KEY {key} \
+         SOURCE(POSTGRESQL(HOST '127.0.0.1' PORT {} USER 'granary' PASSWORD 'secret' DB 'postgres' {source})) \
+         LAYOUT({layout}) {lifetime}",
+        server.port
+    );
+    Dictionary::open(definition(&sql), &Environment::new(folder)).unwrap()
+}
+
+#[test]
+fn postgres() {
+    let mut server = Server::start();
+    server.execute(
+        "CREATE TABLE users (id int PRIMARY KEY, name text, score float8, born date, seen timestamptz, balance numeric(12, 3), \
+             ok bool, u uuid, \"Odd \"\"name\" varchar(20));
+         INSERT INTO users SELECT i, 'user ' || i, i / 4.0, date '2000-01-01' + i % 1000, \
+             timestamptz '2024-02-29 12:00:00.5+03' + i * interval '1 second', i * 1.125, i % 2 = 0, \
+             '00112233-4455-6677-8899-aabbccddeeff', 'odd' FROM generate_series(1, 100000) i;
+         INSERT INTO users (id) VALUES (1000001);
+         CREATE SCHEMA other;
+         CREATE TABLE other.pairs (a int8, b text, v int4, PRIMARY KEY (a, b));
+         INSERT INTO other.pairs VALUES (1, 'it''s', 10), (1, 'b', 11), (2, 'b\\', 12);
+         CREATE TABLE holes (a int, v int); INSERT INTO holes VALUES (NULL, 5), (3, 6);",
+    );
+    every_type(&server);
+    many_keys(&server);
+    composite(&server);
+    conditions_and_queries(&server);
+    wrong_settings(&server);
+    outage(&mut server);
+}
+
+fn every_type(server: &Server) {
+    let columns = "id UInt64, name String DEFAULT 'nobody', score Float64, born Date, seen DateTime, \
+         balance Nullable(Decimal(12, 3)), ok UInt8, flag Bool, u UUID, \
+         \"Odd \"\"name\" String, upper String EXPRESSION upper(name)";
+    let columns = columns.replace("flag Bool", "flag Bool EXPRESSION ok");
+    let dictionary = open(server, &columns, "id", "TABLE 'users'", "CACHE(SIZE_IN_CELLS 1000)");
+    let all: Vec<usize> = (0..dictionary.definition().structure.attributes.len()).collect();
+    let answer = dictionary.get(&all, &u64s([4, 5, 1_000_001, 7_777_777, u64::MAX])).unwrap();
+    assert_eq!(found(&answer.found), [true, true, true, false, false]);
+    let column = |i: usize| &answer.columns[i];
+    assert_eq!(texts(column(0)), ["user 4", "user 5", "nobody", "nobody", "nobody"]);
+    assert_eq!(column(1).as_primitive::<Float64Type>().values()[..3], [1.0, 1.25, 0.0]);
+    assert_eq!(column(2).as_primitive::<Date32Type>().value(0), 10_957 + 4);
+    assert_eq!(column(3).as_primitive::<TimestampSecondType>().value(0), 1_709_197_200 + 4);
+    let balance: Vec<Option<i128>> = column(4).as_primitive::<Decimal128Type>().iter().collect();
+    assert_eq!(balance, [Some(4500), Some(5625), None, None, None]);
+    assert_eq!(column(5).as_primitive::<arrow::datatypes::UInt8Type>().values()[..2], [1, 0]);
+    assert!(column(6).as_boolean().value(0) && !column(6).as_boolean().value(1));
+    assert_eq!(column(7).as_fixed_size_binary().value(0)[..3], [0, 0x11, 0x22]);
+    assert_eq!(texts(column(8))[0], "odd");
+    assert_eq!(texts(column(9))[..2], ["USER 4", "USER 5"]);
+}
+
+fn many_keys(server: &Server) {
+    let dictionary =
+        open(server, "id UInt64, name String", "id", "TABLE 'users'", "CACHE(SIZE_IN_CELLS 1000000)");
+    let keys: Vec<u64> = (0..150_000).collect();
+    let answer = dictionary.get(&[0], &u64s(keys)).unwrap();
+    assert_eq!(answer.found.true_count(), 100_000);
+    let names = texts(&answer.columns[0]);
+    assert!((1..=100_000).all(|i| names[i] == format!("user {i}")));
+    let status = dictionary.status();
+    assert_eq!((status.source_requests, status.source_rows), (3, 100_000));
+    let direct = open(server, "id UInt64, name String", "id", "TABLE 'users'", "DIRECT()");
+    assert_eq!(direct.resident().unwrap()[0].num_rows(), 100_001);
+}
+
+fn composite(server: &Server) {
+    let columns = "a Int64, b String, v Int32 DEFAULT -1";
+    let dictionary = open(
+        server,
+        columns,
+        "(a, b)",
+        "SCHEMA 'other' TABLE 'pairs'",
+        "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 1000)",
+    );
+    let a: ArrayRef = Arc::new(arrow::array::Int64Array::from(vec![1, 1, 2, 2, 1]));
+    let answer = dictionary.get(&[0], &[a, strings(&["it's", "b", "b\\", "x", "nul\0"])]).unwrap();
+    let v = answer.columns[0].as_primitive::<arrow::datatypes::Int32Type>();
+    assert_eq!(v.values(), &[10, 11, 12, -1, -1]);
+    let nullable = open(
+        server,
+        "a Nullable(Int32), v UInt64",
+        "a",
+        "TABLE 'holes'",
+        "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)",
+    );
+    let a: ArrayRef = Arc::new(Int32Array::from(vec![None, Some(3), Some(4)]));
+    let answer = nullable.get(&[0], &[a]).unwrap();
+    assert_eq!(values(&answer.columns[0]), [5, 6, 0]);
+}
+
+fn conditions_and_queries(server: &Server) {
+    let columns = "id UInt64, score Float64";
+    for source in [
+        "TABLE 'users' WHERE 'id > 10 OR id = 3'",
+        "QUERY 'SELECT id, score FROM users WHERE {condition} AND (id > 10 OR id = 3)'",
+        "QUERY 'SELECT id, score FROM users WHERE id > 10 OR id = 3'",
+    ] {
+        let dictionary = open(server, columns, "id", source, "DIRECT()");
+        let answer = dictionary.get(&[0], &u64s([2, 3, 11])).unwrap();
+        assert_eq!(found(&answer.found), [false, true, true], "{source}");
+        assert_eq!(dictionary.status().source_rows, 2, "only the keys asked for: {source}");
+    }
+}
+
+fn wrong_settings(server: &Server) {
+    let dictionary = open(server, "id UInt64, nosuch String", "id", "TABLE 'users'", "DIRECT()");
+    let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
+    assert!(error.code() == 614 && error.message().contains("column \"nosuch\" does not exist"), "{error}");
+    let sql = dictionary.definition().to_sql_with_secrets().replace("'secret'", "'wrong'");
+    let definition = parse_create(&sql).unwrap().definition;
+    let dictionary = Dictionary::open(definition, &Environment::new(std::env::temp_dir())).unwrap();
+    let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
+    assert!(error.message().contains("password authentication failed"), "{error}");
+    assert!(!error.message().contains("wrong"), "{error}");
+}
+
+fn outage(server: &mut Server) {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let sql = format!(
+        "CREATE DICTIONARY p (id UInt64, name String) PRIMARY KEY id \
+         SOURCE(POSTGRESQL(HOST '127.0.0.1' PORT {} USER 'granary' PASSWORD 'secret' DB 'postgres' TABLE 'users')) \
+         LAYOUT(CACHE(SIZE_IN_CELLS 1000 ALLOW_READ_EXPIRED_KEYS 1 STRICT_MAX_LIFETIME_SECONDS 1000)) LIFETIME(10)",
+        server.port
+    );
+    let dictionary = Dictionary::open(definition(&sql), &environment).unwrap();
+    assert_eq!(texts(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]), ["user 1"]);
+    server.stop();
+    clock.fetch_add(20, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(texts(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]), ["user 1"]);
+    assert_eq!(dictionary.get(&[0], &u64s([1, 2])).unwrap_err().code(), 510);
+}

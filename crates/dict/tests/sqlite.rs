@@ -1,0 +1,123 @@
+//! Dictionaries over a real SQLite file.
+
+mod common;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array};
+use arrow::datatypes::{Float64Type, Int32Type};
+use common::*;
+use granary_dict::{Dictionary, Environment};
+use std::path::Path;
+use std::sync::Arc;
+
+fn database(folder: &Path) {
+    let files = folder.join("user_files");
+    std::fs::create_dir_all(&files).unwrap();
+    let connection = rusqlite::Connection::open(files.join("users.db")).unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT, city TEXT, score REAL, signed_up TEXT);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+             INSERT INTO users SELECT i, 'user ' || i, 'city ' || (i % 7), i / 4.0, date('2020-01-01', (i % 900) || ' days') FROM n;
+             INSERT INTO users (id, name) VALUES (200000, 'sparse');
+             CREATE TABLE pairs (a INTEGER, b TEXT, v INTEGER, PRIMARY KEY (a, b));
+             INSERT INTO pairs VALUES (1, 'x', 10), (1, 'it''s', 11), (2, 'x', 12), (NULL, 'x', 13);",
+        )
+        .unwrap();
+}
+
+fn open(folder: &Path, columns: &str, key: &str, source: &str, layout: &str) -> Dictionary {
+    let lifetime = if layout.contains("DIRECT") { "" } else { "LIFETIME(MIN 900 MAX 1000)" };
+    let sql = format!(
+        "CREATE DICTIONARY s ({columns}) PRIMARY KEY {key} SOURCE(SQLITE(PATH 'users.db' {source})) \
+         LAYOUT({layout}) {lifetime}"
+    );
+    Dictionary::open(definition(&sql), &Environment::new(folder)).unwrap()
+}
+
+const USERS: &str = "id UInt64, name String DEFAULT 'nobody', score Float64 DEFAULT -1, \
+     signed_up Date DEFAULT '1999-12-31', city Nullable(String), loud String EXPRESSION upper(name)";
+const SSD: &str = "SSD_CACHE(PATH 'cache' FILE_SIZE 67108864 WRITE_BUFFER_SIZE 1048576)";
+
+#[test]
+fn fetches_just_the_keys_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let dictionary = open(folder.path(), USERS, "id", "TABLE 'users'", SSD);
+    let answer = dictionary.get(&[0, 1, 2, 3, 4], &u64s([5, 200_000, 300_000, u64::MAX, 5])).unwrap();
+    assert_eq!(found(&answer.found), [true, true, false, false, true]);
+    assert_eq!(texts(&answer.columns[0]), ["user 5", "sparse", "nobody", "nobody", "user 5"]);
+    let score = answer.columns[1].as_primitive::<Float64Type>();
+    assert_eq!(score.values(), &[1.25, -1.0, -1.0, -1.0, 1.25]);
+    let dates = answer.columns[2].as_primitive::<arrow::datatypes::Date32Type>();
+    assert_eq!(dates.values(), &[18_267, 10_956, 10_956, 10_956, 18_267]);
+    assert_eq!(texts(&answer.columns[3]), ["city 5", "NULL", "NULL", "NULL", "city 5"]);
+    assert_eq!(texts(&answer.columns[4])[0], "USER 5");
+    assert_eq!((dictionary.status().source_keys, dictionary.status().source_rows), (4, 2));
+    let keys: Vec<u64> = (0..120_000).rev().collect();
+    let answer = dictionary.get(&[0], &u64s(keys.clone())).unwrap();
+    let names = texts(&answer.columns[0]);
+    for (key, name) in keys.iter().zip(names) {
+        let expected = if (1..=100_000).contains(key) { format!("user {key}") } else { "nobody".into() };
+        assert_eq!(name, expected);
+    }
+    let requests = dictionary.status().source_requests;
+    dictionary.get(&[0], &u64s(keys)).unwrap();
+    assert_eq!(dictionary.status().source_requests, requests);
+}
+
+#[test]
+fn composite_and_nullable_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let a: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(1), Some(2), Some(2), None]));
+    let b = strings(&["x", "it's", "x", "y", "x"]);
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+    let strict = open(folder.path(), "a Int64, b String, v Int32", "a, b", "TABLE 'pairs'", layout);
+    let answer = strict.get(&[0], &[a.clone(), b.clone()]).unwrap();
+    assert_eq!(answer.columns[0].as_primitive::<Int32Type>().values(), &[10, 11, 12, 0, 0]);
+    let nullable =
+        open(folder.path(), "a Nullable(Int64), b String, v Int32", "a, b", "TABLE 'pairs'", layout);
+    let answer = nullable.get(&[0], &[a, b]).unwrap();
+    assert_eq!(answer.columns[0].as_primitive::<Int32Type>().values(), &[10, 11, 12, 0, 13]);
+    let mut rows = nullable.resident().unwrap();
+    assert_eq!(rows.remove(0).num_rows(), 4);
+}
+
+#[test]
+fn where_and_query() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    for source in [
+        "TABLE 'users' WHERE 'id > 10 OR id = 3'",
+        "QUERY 'SELECT id, score FROM users WHERE {condition} AND (id > 10 OR id = 3)'",
+        "QUERY 'SELECT id, score FROM users WHERE id > 10 OR id = 3'",
+    ] {
+        let dictionary = open(folder.path(), "id UInt64, score Float64", "id", source, "DIRECT");
+        let answer = dictionary.get(&[0], &u64s([2, 3, 11])).unwrap();
+        assert_eq!(found(&answer.found), [false, true, true], "{source}");
+        assert_eq!(dictionary.status().source_rows, 2, "{source}");
+    }
+    let direct = open(folder.path(), "id UInt64, score Float64", "id", "TABLE 'users'", "DIRECT");
+    assert_eq!(direct.resident().unwrap()[0].num_rows(), 100_001);
+}
+
+#[test]
+fn says_what_is_wrong_with_the_source() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let get = |columns: &str, source: &str| {
+        let dictionary = open(folder.path(), columns, "id", source, "DIRECT");
+        dictionary.get(&[0], &u64s([1])).unwrap_err().to_string()
+    };
+    let error = get("id UInt64, v UInt8", "TABLE 'nosuch'");
+    assert!(error.starts_with("Code: 626.") && error.contains("no such table: nosuch"), "{error}");
+    let error = get("id UInt64, name UInt8", "TABLE 'users'");
+    assert!(error.contains("Column name of the source: Cannot parse 'user 1' as UInt8"), "{error}");
+    let sql = "CREATE DICTIONARY s (id UInt64) PRIMARY KEY id SOURCE(SQLITE(PATH '/nosuch/x.db' TABLE 't')) LAYOUT(DIRECT)";
+    let dictionary = Dictionary::open(definition(sql), &Environment::new(folder.path())).unwrap();
+    let error = dictionary.has(&u64s([1])).unwrap_err().to_string();
+    assert!(error.contains("/nosuch/x.db") && error.contains("unable to open"), "{error}");
+    let confined =
+        Environment { user_files: Some(folder.path().join("user_files")), ..Environment::new(folder.path()) };
+    assert_eq!(Dictionary::open(definition(sql), &confined).err().unwrap().code(), 481);
+}

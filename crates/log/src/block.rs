@@ -1,0 +1,71 @@
+//! The 16 bytes that begin every block, and what makes a block check itself.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..8 | XXH3-64 of bytes 8.. of the block, seeded by the instance and the block's number |
+//! | 8..14 | sequence number of the segment |
+//! | 14..16 | records that begin in this block |
+//!
+//! The seed makes a block that was written elsewhere, or by another instance of the file, fail its
+//! check; the sequence number makes an older block at the right place (a lost write) known.
+
+use crate::limits::BLOCK_HEADER_SIZE;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// What the header of a checked block says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Sequence number of the segment that the block was written in.
+    pub sequence: u64,
+    /// Records that begin in the block (or, in a summary, words in the block).
+    pub count: u16,
+}
+
+fn seed(instance: u64, block: u64) -> u64 {
+    instance ^ block.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// Writes the header of `bytes` (one whole block) for its place.
+pub fn seal(bytes: &mut [u8], instance: u64, block: u64, header: Header) {
+    bytes[8..14].copy_from_slice(&header.sequence.to_le_bytes()[..6]);
+    bytes[14..16].copy_from_slice(&header.count.to_le_bytes());
+    let sum = xxh3_64_with_seed(&bytes[8..], seed(instance, block));
+    bytes[..8].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Checks `bytes` (one whole block) as the block `block` of `instance`; `None`: it is not that.
+pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
+    let stored = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
+    if stored != xxh3_64_with_seed(&bytes[8..], seed(instance, block)) {
+        return None;
+    }
+    let mut sequence = [0; 8];
+    sequence[..6].copy_from_slice(&bytes[8..14]);
+    Some(Header { sequence: u64::from_le_bytes(sequence), count: u16::from_le_bytes([bytes[14], bytes[15]]) })
+}
+
+/// The part of a block after its header.
+pub fn payload(bytes: &[u8]) -> &[u8] {
+    &bytes[BLOCK_HEADER_SIZE..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_itself_only_in_its_place_and_instance() {
+        let header = Header { sequence: 0x1234_5678_9ABC, count: 7 };
+        let mut bytes = vec![5u8; 4096];
+        seal(&mut bytes, 1, 2, header);
+        assert_eq!(check(&bytes, 1, 2), Some(header));
+        assert_eq!(check(&bytes, 1, 3), None, "misdirected");
+        assert_eq!(check(&bytes, 2, 2), None, "another instance");
+        for bit in (0..4096 * 8).step_by(97) {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(check(&bytes, 1, 2), None, "bit {bit} flipped");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        assert_eq!(check(&vec![0u8; 4096], 0, 0), None, "zeros are no block");
+    }
+}

@@ -1,0 +1,57 @@
+//! Memory that O_DIRECT accepts.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// Alignment that every device here accepts.
+pub const ALIGNMENT: usize = 4096;
+
+/// A zeroed byte buffer aligned to [`ALIGNMENT`]. Large ones take RAM only as they are touched.
+pub struct AlignedBuffer {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the buffer owns its memory like a Box<[u8]>; nothing else holds the pointer.
+unsafe impl Send for AlignedBuffer {}
+// SAFETY: shared access is read-only, through Deref.
+unsafe impl Sync for AlignedBuffer {}
+
+impl AlignedBuffer {
+    /// `len` zero bytes; `len` must not be 0.
+    pub fn zeroed(len: usize) -> Self {
+        assert!(len > 0, "an aligned buffer has at least one byte");
+        let layout = Self::layout(len);
+        // SAFETY: the layout has a size above zero.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        Self { start, len }
+    }
+
+    fn layout(len: usize) -> Layout {
+        Layout::from_size_align(len, ALIGNMENT).expect("length of a buffer fits isize")
+    }
+}
+
+impl Drop for AlignedBuffer {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `zeroed` with the same layout.
+        unsafe { dealloc(self.start.as_ptr(), Self::layout(self.len)) }
+    }
+}
+
+impl Deref for AlignedBuffer {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start` is valid for `len` initialised bytes as long as self lives.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for AlignedBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and &mut self makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}

@@ -1,0 +1,191 @@
+//! A device that fails as devices do, repeatably: a decorator for tests.
+
+use super::Device;
+use std::io;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// One way of failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A write that reaches the device only in part, and says it worked.
+    Torn,
+    /// A write that never reaches the device, and says it worked.
+    Lost,
+    /// A write that lands one block further, and says it worked.
+    Misdirected,
+    /// A write that stops half way and says so.
+    Short,
+    /// One bit flipped in what is read.
+    FlippedBit,
+    /// A read or write refused with EIO.
+    Eio,
+    /// A write refused with ENOSPC.
+    Enospc,
+    /// A read or write that takes a millisecond longer.
+    Delay,
+}
+
+/// How often each fault strikes, in operations of 65 536, and when power goes.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    /// Seed of the choices; the same seed and operations give the same faults.
+    pub seed: u64,
+    /// (fault, chances in 65 536 of each operation that can have it).
+    pub chances: Vec<(Fault, u32)>,
+    /// Everything after this many writes is dropped, silently: the crash.
+    pub crash_after_writes: Option<u64>,
+}
+
+struct State {
+    faults: Faults,
+    random: u64,
+    writes: u64,
+    struck: u64,
+}
+
+impl State {
+    fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn draw(&mut self, possible: &[Fault]) -> Option<Fault> {
+        for i in 0..self.faults.chances.len() {
+            let (fault, chance) = self.faults.chances[i];
+            if possible.contains(&fault) && self.random() % 65_536 < u64::from(chance) {
+                self.struck += 1;
+                return Some(fault);
+            }
+        }
+        None
+    }
+}
+
+/// Passes everything on to `inner`, but for the faults.
+pub struct FaultyDevice<D> {
+    inner: D,
+    block_size: usize,
+    state: Mutex<State>,
+}
+
+impl<D: Device> FaultyDevice<D> {
+    /// `block_size`: the unit of torn and misdirected writes, bytes.
+    pub fn new(inner: D, block_size: usize, faults: Faults) -> Self {
+        let state = State { random: faults.seed, faults, writes: 0, struck: 0 };
+        Self { inner, block_size, state: Mutex::new(state) }
+    }
+
+    /// Replaces the faults; the count of writes goes on.
+    pub fn set_faults(&self, faults: Faults) {
+        let mut state = self.state.lock().expect("no panic under the lock");
+        state.random = faults.seed;
+        state.faults = faults;
+    }
+
+    /// Writes so far, those dropped after the crash among them.
+    pub fn writes(&self) -> u64 {
+        self.state.lock().expect("no panic under the lock").writes
+    }
+
+    /// Faults that struck so far.
+    pub fn struck(&self) -> u64 {
+        self.state.lock().expect("no panic under the lock").struck
+    }
+
+    fn eio() -> io::Error {
+        io::Error::from_raw_os_error(5)
+    }
+}
+
+impl<D: Device> Device for FaultyDevice<D> {
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let (fault, at) = {
+            let mut state = self.state.lock().expect("no panic under the lock");
+            (state.draw(&[Fault::Eio, Fault::FlippedBit, Fault::Delay]), state.random() as usize)
+        };
+        match fault {
+            Some(Fault::Eio) => return Err(Self::eio()),
+            Some(Fault::Delay) => std::thread::sleep(Duration::from_millis(1)),
+            _ => {}
+        }
+        self.inner.read_at(offset, bytes)?;
+        if fault == Some(Fault::FlippedBit) {
+            let len = bytes.len();
+            bytes[at / 8 % len] ^= 1 << (at % 8);
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
+        let bytes = buffers.concat();
+        let (fault, at) = {
+            let mut state = self.state.lock().expect("no panic under the lock");
+            state.writes += 1;
+            if state.faults.crash_after_writes.is_some_and(|n| state.writes > n) {
+                return Ok(());
+            }
+            let possible = [
+                Fault::Torn,
+                Fault::Lost,
+                Fault::Misdirected,
+                Fault::Short,
+                Fault::Eio,
+                Fault::Enospc,
+                Fault::Delay,
+            ];
+            (state.draw(&possible), state.random() as usize)
+        };
+        let blocks = bytes.len() / self.block_size;
+        let part = &bytes[..at % (blocks + 1) * self.block_size];
+        match fault {
+            None => self.inner.write_at(offset, &[&bytes]),
+            Some(Fault::Torn) => self.inner.write_at(offset, &[part]),
+            Some(Fault::Short) => {
+                self.inner.write_at(offset, &[part])?;
+                Err(io::Error::new(io::ErrorKind::WriteZero, "short write"))
+            }
+            Some(Fault::Misdirected) => {
+                let further = offset + self.block_size as u64;
+                let room = (self.size() - further.min(self.size())) as usize;
+                self.inner.write_at(further.min(self.size()), &[&bytes[..bytes.len().min(room)]])
+            }
+            Some(Fault::Delay) => {
+                std::thread::sleep(Duration::from_millis(1));
+                self.inner.write_at(offset, &[&bytes])
+            }
+            Some(Fault::Enospc) => Err(io::Error::from_raw_os_error(28)),
+            Some(Fault::Eio) => Err(Self::eio()),
+            Some(Fault::Lost | Fault::FlippedBit) => Ok(()),
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.inner.sync()
+    }
+}
+
+impl<D: Device + ?Sized> Device for std::sync::Arc<D> {
+    fn size(&self) -> u64 {
+        (**self).size()
+    }
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        (**self).read_at(offset, bytes)
+    }
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
+        (**self).write_at(offset, buffers)
+    }
+    fn sync(&self) -> io::Result<()> {
+        (**self).sync()
+    }
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        (**self).descriptor()
+    }
+}

@@ -1,0 +1,152 @@
+//! A regular file reserved in advance, or a raw block device.
+
+use super::Device;
+use rustix::fs::{self, FallocateFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// How the kernel lets us at the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// O_DIRECT: past the page cache.
+    Direct,
+    /// Through the page cache, where the filesystem refuses O_DIRECT.
+    Buffered,
+}
+
+/// Why a file could not be opened as a device.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenDeviceError {
+    /// The operating system refused; `doing` says what.
+    #[error("cannot {doing} {path}: {source}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// A block device smaller than asked for.
+    #[error("{path} has {has} bytes, FILE_SIZE asks for {wants}")]
+    TooSmall {
+        /// The device.
+        path: PathBuf,
+        /// Its size in bytes.
+        has: u64,
+        /// The size asked for in bytes.
+        wants: u64,
+    },
+}
+
+/// A file of exactly the size asked for, or the first `size` bytes of a block device.
+pub struct FileDevice {
+    descriptor: OwnedFd,
+    size: u64,
+    access: Access,
+}
+
+impl FileDevice {
+    /// Opens or creates `path` and reserves `size` bytes of it.
+    ///
+    /// Without O_DIRECT (some filesystems, containers) the page cache is used and a line is logged.
+    pub fn open(path: &Path, size: u64) -> Result<Self, OpenDeviceError> {
+        Self::open_as(path, size, Access::Direct)
+    }
+
+    /// As [`open`](Self::open), with the access to try first.
+    pub fn open_as(path: &Path, size: u64, wanted: Access) -> Result<Self, OpenDeviceError> {
+        let error = |doing| {
+            move |errno: Errno| OpenDeviceError::Io { doing, path: path.to_owned(), source: errno.into() }
+        };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let direct = match wanted {
+            Access::Direct => fs::open(path, flags | OFlags::DIRECT, mode),
+            Access::Buffered => Err(Errno::INVAL),
+        };
+        let (descriptor, access) = match direct {
+            Ok(descriptor) => (descriptor, Access::Direct),
+            Err(Errno::INVAL) => {
+                if wanted == Access::Direct {
+                    tracing::warn!(path = %path.display(), "no O_DIRECT here, using the page cache");
+                }
+                (fs::open(path, flags, mode).map_err(error("open"))?, Access::Buffered)
+            }
+            Err(errno) => return Err(error("open")(errno)),
+        };
+        let stat = fs::fstat(&descriptor).map_err(error("stat"))?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {
+            let has = fs::seek(&descriptor, fs::SeekFrom::End(0)).map_err(error("measure"))?;
+            if has < size {
+                return Err(OpenDeviceError::TooSmall { path: path.to_owned(), has, wants: size });
+            }
+        } else {
+            reserve(&descriptor, stat.st_size as u64, size).map_err(error("reserve the space of"))?;
+        }
+        Ok(Self { descriptor, size, access })
+    }
+
+    /// How the file is accessed.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+}
+
+fn reserve(descriptor: &OwnedFd, has: u64, size: u64) -> Result<(), Errno> {
+    if has != size {
+        fs::ftruncate(descriptor, size)?;
+    }
+    match fs::fallocate(descriptor, FallocateFlags::empty(), 0, size) {
+        // A filesystem without fallocate gets a sparse file; running out of space is then an
+        // error of a write, which the cache survives.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        other => other,
+    }
+}
+
+impl Device for FileDevice {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match rustix::io::pread(&self.descriptor, &mut bytes[done..], offset + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(n) => done += n,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, mut offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
+        let mut slices: Vec<IoSlice<'_>> = buffers.iter().map(|b| IoSlice::new(b)).collect();
+        let mut rest = &mut slices[..];
+        while !rest.is_empty() {
+            match rustix::io::pwritev(&self.descriptor, rest, offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => {
+                    offset += n as u64;
+                    IoSlice::advance_slices(&mut rest, n);
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(fs::fdatasync(&self.descriptor)?)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.descriptor.as_fd())
+    }
+}

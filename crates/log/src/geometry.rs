@@ -1,0 +1,141 @@
+//! How a file is cut into segments and segments into blocks.
+
+use crate::limits::{BLOCK_HEADER_SIZE, BLOCK_SIZE_MAX, BLOCK_SIZE_MIN, SUMMARY_BLOCKS_PER_SEGMENT_MIN};
+
+/// Sizes that do not fit together; the text says which parameter to change.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct GeometryError(String);
+
+/// The shape of a log: `segments` segments of `blocks_per_segment` blocks of `block_size` bytes.
+///
+/// Segments are used as a ring. The segment with sequence number `s` (from 1) lies in slot
+/// `s % segments`, so that the sequence number of what a slot holds follows from the newest one
+/// and takes no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    block_size: u32,
+    blocks_per_segment: u32,
+    segments: u64,
+}
+
+impl Geometry {
+    /// Checks that `BLOCK_SIZE` divides `WRITE_BUFFER_SIZE` and that one divides `FILE_SIZE`. Bytes.
+    pub fn new(file_size: u64, write_buffer_size: u64, block_size: u64) -> Result<Self, GeometryError> {
+        let refuse = |text: String| Err(GeometryError(text));
+        if !(BLOCK_SIZE_MIN..=BLOCK_SIZE_MAX).contains(&block_size) || block_size % BLOCK_SIZE_MIN != 0 {
+            return refuse(format!(
+                "BLOCK_SIZE {block_size} must be a multiple of {BLOCK_SIZE_MIN} between {BLOCK_SIZE_MIN} and {BLOCK_SIZE_MAX}"
+            ));
+        }
+        if write_buffer_size == 0 || write_buffer_size % block_size != 0 {
+            return refuse(format!(
+                "WRITE_BUFFER_SIZE {write_buffer_size} must be a multiple of BLOCK_SIZE {block_size}"
+            ));
+        }
+        if file_size == 0 || file_size % write_buffer_size != 0 {
+            return refuse(format!(
+                "FILE_SIZE {file_size} must be a multiple of WRITE_BUFFER_SIZE {write_buffer_size}"
+            ));
+        }
+        let Ok(blocks_per_segment) = u32::try_from(write_buffer_size / block_size) else {
+            return refuse(format!("WRITE_BUFFER_SIZE {write_buffer_size} has more than 2^32 blocks"));
+        };
+        Ok(Self {
+            block_size: block_size as u32,
+            blocks_per_segment,
+            segments: file_size / write_buffer_size,
+        })
+    }
+
+    /// Bytes of a block.
+    pub fn block_size(&self) -> usize {
+        self.block_size as usize
+    }
+
+    /// Bytes of a block that the consumer may fill.
+    pub fn payload_size(&self) -> usize {
+        self.block_size as usize - BLOCK_HEADER_SIZE
+    }
+
+    /// Blocks of a segment.
+    pub fn blocks_per_segment(&self) -> u32 {
+        self.blocks_per_segment
+    }
+
+    /// Segments of the file.
+    pub fn segments(&self) -> u64 {
+        self.segments
+    }
+
+    /// Blocks of the file.
+    pub fn blocks(&self) -> u64 {
+        self.segments * u64::from(self.blocks_per_segment)
+    }
+
+    /// Bytes of a segment (`WRITE_BUFFER_SIZE`).
+    pub fn segment_bytes(&self) -> u64 {
+        u64::from(self.block_size) * u64::from(self.blocks_per_segment)
+    }
+
+    /// Bytes of the file (`FILE_SIZE`).
+    pub fn file_bytes(&self) -> u64 {
+        self.segment_bytes() * self.segments
+    }
+
+    /// Whether segments end with a summary.
+    pub fn has_summary(&self) -> bool {
+        self.blocks_per_segment >= SUMMARY_BLOCKS_PER_SEGMENT_MIN
+    }
+
+    /// Where block `block` begins, in bytes.
+    pub fn offset(&self, block: u64) -> u64 {
+        block * u64::from(self.block_size)
+    }
+
+    /// The slot that segment `sequence` lies in.
+    pub fn slot(&self, sequence: u64) -> u64 {
+        sequence % self.segments
+    }
+
+    /// The slot that `block` lies in.
+    pub fn slot_of_block(&self, block: u64) -> u64 {
+        block / u64::from(self.blocks_per_segment)
+    }
+
+    /// First block of segment `sequence`.
+    pub fn first_block(&self, sequence: u64) -> u64 {
+        self.slot(sequence) * u64::from(self.blocks_per_segment)
+    }
+
+    /// The newest sequence number up to `head` that lies in `slot`; 0: none was ever written there.
+    pub fn sequence_at(&self, slot: u64, head: u64) -> u64 {
+        let back = (self.slot(head) + self.segments - slot) % self.segments;
+        head.saturating_sub(back)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_must_divide_and_the_error_names_the_parameter() {
+        let text = |f, w, b| Geometry::new(f, w, b).unwrap_err().to_string();
+        assert!(text(1 << 20, 4096, 100).starts_with("BLOCK_SIZE 100"));
+        assert!(text(1 << 20, 6000, 4096).starts_with("WRITE_BUFFER_SIZE 6000"));
+        assert!(text(10_000, 8192, 4096).starts_with("FILE_SIZE 10000"));
+        assert!(text(0, 8192, 4096).starts_with("FILE_SIZE 0"));
+    }
+
+    #[test]
+    fn the_sequence_of_a_slot_follows_from_the_head() {
+        let g = Geometry::new(5 * 8192, 8192, 4096).unwrap();
+        for head in 0..40u64 {
+            for slot in 0..5 {
+                let expected = (1..=head).rev().find(|s| g.slot(*s) == slot).unwrap_or(0);
+                assert_eq!(g.sequence_at(slot, head), expected, "slot {slot}, head {head}");
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Batches of reads, with as many in flight as the queue holds. One [`Io`] belongs to one thread.
+
+mod pool;
+mod ring;
+
+use crate::device::Device;
+use crate::limits::READ_BYTES_MAX;
+use pool::PoolReader;
+use ring::Ring;
+use std::io;
+
+/// A stretch of the device to read: bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Where it begins.
+    pub offset: u64,
+    /// How long it is, at most [`Io::extent_bytes_max`].
+    pub len: usize,
+}
+
+/// What reads go through, chosen at start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// io_uring with registered buffers, on the calling thread.
+    Ring,
+    /// A pool of threads that call pread.
+    Pool,
+    /// One read after the other on the calling thread.
+    Plain,
+}
+
+/// The I/O state of one thread: a ring with its buffers, or its way to the pool.
+///
+/// Not shared and not sent: the kernel ties the ring to the thread that made it.
+pub struct Io {
+    reader: Reader,
+    plain: Vec<u8>,
+    _thread_bound: std::marker::PhantomData<*const ()>,
+}
+
+enum Reader {
+    Unset,
+    Ring(Box<Ring>),
+    Pool(PoolReader),
+    Plain,
+}
+
+impl Default for Io {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Io {
+    /// The best engine this machine allows; it is set up at the first read.
+    pub fn new() -> Self {
+        Self { reader: Reader::Unset, plain: Vec::new(), _thread_bound: std::marker::PhantomData }
+    }
+
+    /// This engine or the next best.
+    pub fn with_engine(engine: Engine) -> Self {
+        let mut io = Self::new();
+        io.reader = match engine {
+            Engine::Ring => Self::best(),
+            Engine::Pool => Reader::Pool(PoolReader::new()),
+            Engine::Plain => Reader::Plain,
+        };
+        io
+    }
+
+    fn best() -> Reader {
+        match Ring::new() {
+            Ok(ring) => Reader::Ring(Box::new(ring)),
+            Err(error) => {
+                static ONCE: std::sync::Once = std::sync::Once::new();
+                ONCE.call_once(|| tracing::warn!(%error, "no io_uring here, reading with a thread pool"));
+                Reader::Pool(PoolReader::new())
+            }
+        }
+    }
+
+    /// What reads go through.
+    pub fn engine(&mut self) -> Engine {
+        if matches!(self.reader, Reader::Unset) {
+            self.reader = Self::best();
+        }
+        match self.reader {
+            Reader::Ring(_) => Engine::Ring,
+            Reader::Pool(_) => Engine::Pool,
+            Reader::Unset | Reader::Plain => Engine::Plain,
+        }
+    }
+
+    /// Longest extent for blocks of `block_size` bytes.
+    pub fn extent_bytes_max(block_size: usize) -> usize {
+        (READ_BYTES_MAX / block_size).max(1) * block_size
+    }
+
+    /// Reads every extent and hands each to `done(index, bytes or error)` as it arrives, in any
+    /// order. The next read starts as soon as one has been handed over.
+    pub fn read_many(
+        &mut self,
+        device: &dyn Device,
+        extents: &[Extent],
+        mut done: impl FnMut(usize, io::Result<&[u8]>),
+    ) {
+        if let Some(descriptor) = device.descriptor() {
+            self.engine();
+            match &mut self.reader {
+                Reader::Ring(ring) => return ring.read_many(descriptor, extents, &mut done),
+                Reader::Pool(pool) => return pool.read_many(descriptor, extents, &mut done),
+                Reader::Unset | Reader::Plain => {}
+            }
+        }
+        for (i, extent) in extents.iter().enumerate() {
+            self.plain.resize(extent.len.max(self.plain.len()), 0);
+            let bytes = &mut self.plain[..extent.len];
+            let result = device.read_at(extent.offset, bytes);
+            done(i, result.map(|()| &*bytes));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The words of records that are not on the device yet: what a kill would otherwise bring back.
+//!
+//! Two files take turns. Each holds appends of: magic (u32), number of words (u32), sequence number
+//! that the words go to (u64), newest durable sequence number at that time (u64), XXH3-64 of the
+//! words seeded by instance, sequence and durable mark (u64), then the words (u64 each). Plain
+//! buffered writes: they survive the process, not the machine, and that is all they are for.
+
+use crate::limits::JOURNAL_BYTES_MAX;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+const MAGIC: u32 = 0x314A_5247;
+const HEADER_SIZE: usize = 32;
+
+/// Words of one append.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub sequence: u64,
+    pub durable: u64,
+    pub words: Vec<u64>,
+}
+
+pub(crate) struct Journal {
+    instance: u64,
+    files: [JournalFile; 2],
+    current: usize,
+    bytes: Vec<u8>,
+}
+
+struct JournalFile {
+    file: File,
+    len: u64,
+    newest: u64,
+}
+
+impl JournalFile {
+    fn empty(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        (self.len, self.newest) = (0, 0);
+        Ok(())
+    }
+}
+
+/// The two files beside `path`.
+pub(crate) fn paths(path: &Path) -> [PathBuf; 2] {
+    ["journal.0", "journal.1"].map(|suffix| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".");
+        name.push(suffix);
+        name.into()
+    })
+}
+
+impl Journal {
+    /// Starts over with nothing but `carried`. At no moment is a word of it missing from the files.
+    pub fn create(path: &Path, instance: u64, carried: &Record) -> io::Result<Self> {
+        let [first, second] = paths(path);
+        let fresh = first.with_extension("0.new");
+        let create = |path: &Path| {
+            let mut options = OpenOptions::new();
+            let file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+            Ok::<_, io::Error>(JournalFile { file, len: 0, newest: 0 })
+        };
+        let files = [create(&fresh)?, create(&second.with_extension("1.new"))?];
+        let mut this = Self { instance, files, current: 0, bytes: Vec::new() };
+        this.append(carried.sequence, carried.durable, &carried.words)?;
+        std::fs::rename(&fresh, &first)?;
+        std::fs::rename(second.with_extension("1.new"), &second)?;
+        Ok(this)
+    }
+
+    /// Notes that `words` go to segment `sequence` while everything up to `durable` is on the device.
+    pub fn append(&mut self, sequence: u64, durable: u64, words: &[u64]) -> io::Result<()> {
+        if words.is_empty() {
+            return Ok(());
+        }
+        let full = self.files[self.current].len > JOURNAL_BYTES_MAX;
+        let other = &mut self.files[1 - self.current];
+        if (full || other.len > 0) && other.newest <= durable {
+            other.empty()?;
+            if full {
+                self.current = 1 - self.current;
+            }
+        }
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&[0; HEADER_SIZE]);
+        self.bytes.extend(words.iter().flat_map(|w| w.to_le_bytes()));
+        let sum = checksum(self.instance, sequence, durable, &self.bytes[HEADER_SIZE..]);
+        self.bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        self.bytes[4..8].copy_from_slice(&(words.len() as u32).to_le_bytes());
+        self.bytes[8..16].copy_from_slice(&sequence.to_le_bytes());
+        self.bytes[16..24].copy_from_slice(&durable.to_le_bytes());
+        self.bytes[24..32].copy_from_slice(&sum.to_le_bytes());
+        let JournalFile { file, len, newest } = &mut self.files[self.current];
+        file.write_all_at(&self.bytes, *len)?;
+        *len += self.bytes.len() as u64;
+        *newest = sequence.max(*newest);
+        Ok(())
+    }
+
+    /// Forgets everything noted: it is on the device, or belongs to an instance given up.
+    pub fn clear(&mut self, instance: u64) -> io::Result<()> {
+        self.instance = instance;
+        for file in &mut self.files {
+            file.empty()?;
+        }
+        Ok(())
+    }
+}
+
+fn checksum(instance: u64, sequence: u64, durable: u64, words: &[u8]) -> u64 {
+    xxh3_64_with_seed(words, instance ^ sequence.rotate_left(20) ^ durable.rotate_left(40))
+}
+
+/// All appends of this instance in both files, up to the first that is not whole.
+pub(crate) fn read(path: &Path, instance: u64) -> io::Result<Vec<Record>> {
+    let mut records = Vec::new();
+    for path in paths(path) {
+        match std::fs::read(&path) {
+            Ok(bytes) => records.extend(parse(&bytes, instance)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(records)
+}
+
+fn parse(mut bytes: &[u8], instance: u64) -> Vec<Record> {
+    let mut records = Vec::new();
+    while let Some((header, rest)) = bytes.split_at_checked(HEADER_SIZE) {
+        let u64_at = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
+        let (magic, count) = (u64_at(0) as u32, (u64_at(0) >> 32) as usize);
+        let (sequence, durable, sum) = (u64_at(8), u64_at(16), u64_at(24));
+        let Some((words, rest)) = rest.split_at_checked(count * 8) else { break };
+        if magic != MAGIC || sum != checksum(instance, sequence, durable, words) {
+            break;
+        }
+        let words = words.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().expect("8 bytes")));
+        records.push(Record { sequence, durable, words: words.collect() });
+        bytes = rest;
+    }
+    records
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_appended_whole_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d");
+        let mut journal = Journal::create(&path, 9, &Record::default()).unwrap();
+        journal.append(3, 1, &[10, 11]).unwrap();
+        journal.append(4, 2, &[12]).unwrap();
+        let expected = [
+            Record { sequence: 3, durable: 1, words: vec![10, 11] },
+            Record { sequence: 4, durable: 2, words: vec![12] },
+        ];
+        assert_eq!(read(&path, 9).unwrap(), expected);
+        assert_eq!(read(&path, 8).unwrap(), [], "another instance's words mean nothing");
+        let file = &paths(&path)[0];
+        let bytes = std::fs::read(file).unwrap();
+        for len in 0..bytes.len() {
+            let whole = usize::from(len >= 48);
+            assert_eq!(parse(&bytes[..len], 9), expected[..whole], "cut to {len} bytes");
+        }
+    }
+
+    #[test]
+    fn files_take_turns_and_never_drop_what_is_not_durable() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d");
+        let mut journal = Journal::create(&path, 9, &Record::default()).unwrap();
+        let words = vec![7; 100_000];
+        for sequence in 10..40 {
+            journal.append(sequence, sequence - 4, &words).unwrap();
+            let kept: Vec<u64> = read(&path, 9).unwrap().iter().map(|r| r.sequence).collect();
+            for open in (sequence - 3).max(10)..=sequence {
+                assert!(kept.contains(&open), "segment {open} is not durable at {sequence}: {kept:?}");
+            }
+        }
+        let bytes: u64 = paths(&path).iter().map(|p| std::fs::metadata(p).unwrap().len()).sum();
+        assert!(bytes < 4 * JOURNAL_BYTES_MAX, "{bytes} bytes of journal");
+    }
+}

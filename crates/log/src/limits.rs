@@ -1,0 +1,50 @@
+//! Every bound of the log, in one place.
+
+/// Blocks are between 512 bytes (the smallest unit of O_DIRECT) and 1 MiB.
+pub const BLOCK_SIZE_MIN: u64 = 512;
+/// See [`BLOCK_SIZE_MIN`].
+pub const BLOCK_SIZE_MAX: u64 = 1 << 20;
+
+/// Bytes of a block that belong to the log: checksum, sequence number, record count.
+pub const BLOCK_HEADER_SIZE: usize = 16;
+
+/// Sequence numbers take 48 bits on the device.
+pub const SEQUENCE_MAX: u64 = (1 << 48) - 1;
+
+/// Summary words take 48 bits on the device.
+pub const WORD_MAX: u64 = (1 << 48) - 1;
+
+/// Segments of fewer blocks than this carry no summary; recovery reads their blocks.
+pub const SUMMARY_BLOCKS_PER_SEGMENT_MIN: u32 = 16;
+
+/// Bytes of sealed segments that may wait for the device before appends are refused.
+pub const WRITE_QUEUE_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes of segments that are emptied ahead of the writer.
+pub const RECLAIM_AHEAD_BYTES_MAX: u64 = 16 << 20;
+
+/// Bytes that the flusher writes, and recovery reads, in one system call.
+pub const TRANSFER_BYTES_MAX: u64 = 1 << 20;
+
+/// Buffers that one system call may gather (below the kernel's IOV_MAX of 1024).
+pub const TRANSFER_BUFFERS_MAX: usize = 512;
+
+/// How often recovery tries to erase the half-written blocks of a segment.
+pub const SCRUB_TRIES_MAX: u32 = 8;
+
+/// Reads in flight on one thread.
+pub const READ_DEPTH: usize = 64;
+
+/// Longest read that neighbouring blocks are merged into (a block may be longer).
+pub const READ_BYTES_MAX: usize = 32 << 10;
+
+/// Threads of the pread pool, used where io_uring is refused.
+pub const POOL_THREADS: usize = 16;
+
+/// A journal file is switched for its twin when it grows past this.
+pub const JOURNAL_BYTES_MAX: u64 = 4 << 20;
+
+const _: () = assert!(BLOCK_SIZE_MIN as usize > BLOCK_HEADER_SIZE);
+const _: () = assert!(READ_BYTES_MAX as u64 <= TRANSFER_BYTES_MAX);
+const _: () = assert!(BLOCK_SIZE_MAX <= TRANSFER_BYTES_MAX);
+const _: () = assert!(RECLAIM_AHEAD_BYTES_MAX <= WRITE_QUEUE_BYTES_MAX);

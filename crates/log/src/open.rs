@@ -1,0 +1,293 @@
+//! Opening a log: what the process before left, and which of it may be served again.
+
+use crate::device::{Device, FileDevice, OpenDeviceError};
+use crate::geometry::Geometry;
+use crate::journal::{self, Journal};
+use crate::limits::{SCRUB_TRIES_MAX, TRANSFER_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
+use crate::log::{Counters, Log, Orders, Ring, WordsOf, WriterState};
+use crate::segment::WordRule;
+use crate::state::{Identity, Left, StateFile, new_instance};
+use crate::summary::{self, Summary};
+use crate::{AlignedBuffer, block};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Condvar, Mutex, RwLock};
+
+/// Where a log lies and what its shape is.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The data: a file of exactly the geometry's size, or a block device.
+    pub path: PathBuf,
+    /// Where the small state and journal files go: `<this>.state`, `<this>.journal.0` and `.1`.
+    pub state_path: PathBuf,
+    /// The shape.
+    pub geometry: Geometry,
+    /// A number that stands for what the consumer stores; another one starts empty.
+    pub fingerprint: u64,
+    /// How the words of a block are found.
+    pub words_of: WordsOf,
+    /// Which records may share a block. Part of the content: another rule wants another fingerprint.
+    pub word_rule: WordRule,
+}
+
+/// Why a log could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The sizes do not fit together.
+    #[error(transparent)]
+    Geometry(#[from] crate::GeometryError),
+    /// The data file or device.
+    #[error(transparent)]
+    Device(#[from] OpenDeviceError),
+    /// The state or journal files.
+    #[error("cannot use the state files of {path}: {source}")]
+    State {
+        /// What their names begin with.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// Another cache has it open.
+    #[error("{path} is in use by another cache: give each its own PATH")]
+    InUse {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+/// What may be served again, for the consumer to take in.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    /// In order of sequence number; a gap of a segment that was lost is in `lost`.
+    pub segments: Vec<Summary>,
+    /// (sequence number, words) of changes whose segments never reached the device: older records
+    /// of these words are void.
+    pub lost: BTreeMap<u64, Vec<u64>>,
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+impl Log {
+    /// Opens the log in a file or on a block device.
+    pub fn open(options: &Options) -> Result<(Self, Recovered), OpenError> {
+        let device = FileDevice::open(&options.path, options.geometry.file_bytes())?;
+        Self::open_on(Box::new(device), options)
+    }
+
+    /// As [`open`](Self::open), on a device at hand; `options.path` is not touched.
+    pub fn open_on(device: Box<dyn Device>, options: &Options) -> Result<(Self, Recovered), OpenError> {
+        let Options { state_path, geometry, fingerprint, words_of, word_rule, .. } = options;
+        let (geometry, fingerprint) = (*geometry, *fingerprint);
+        let state_error = |source| OpenError::State { path: state_path.clone(), source };
+        let state = StateFile::open(&beside(state_path, ".state"))
+            .map_err(state_error)?
+            .map_err(|_| OpenError::InUse { path: options.path.clone() })?;
+        let (left, instance, known_head) = state.read(&geometry, fingerprint);
+        let mut instance = if left == Left::Unknown { new_instance() } else { instance };
+        let mut recovered = Recovered::default();
+        let mut head = 0;
+        if left != Left::Unknown {
+            let reader = SlotReader { geometry: &geometry, instance, device: &*device, words_of: *words_of };
+            let records = match left {
+                Left::Killed => journal::read(state_path, instance).map_err(state_error)?,
+                _ => Vec::new(),
+            };
+            (recovered, head) = recover(&reader, records, known_head);
+            if left == Left::Killed && reader.scrub(head).is_err() {
+                tracing::warn!("cannot remove what the last process left half written: starting empty");
+                (recovered, head, instance) = (Recovered::default(), 0, new_instance());
+            }
+        }
+        // What was lost stays in the journal until the consumer has appended it as deletions.
+        let words = recovered.lost.values().flatten().copied().collect();
+        let carried = journal::Record { sequence: head + 1, durable: head, words };
+        let journal = Journal::create(state_path, instance, &carried).map_err(state_error)?;
+        let identity = Identity { geometry, fingerprint, instance };
+        state.write(&identity, Left::Killed, head).map_err(state_error)?;
+        let segments = geometry.segments();
+        // Slots that were never written need no reclaim.
+        let free_until = if head < segments { segments } else { head };
+        let log = Self {
+            geometry,
+            instance: AtomicU64::new(instance),
+            fingerprint,
+            device,
+            words_of: *words_of,
+            word_rule: *word_rule,
+            state,
+            writer: Mutex::new(WriterState { journal, current: None }),
+            ring: RwLock::new(Ring { head, live: VecDeque::new() }),
+            free_until: AtomicU64::new(free_until),
+            orders: Mutex::new(Orders::default()),
+            ordered: Condvar::new(),
+            written: Condvar::new(),
+            idle: Mutex::new(Vec::new()),
+            counters: Counters::default(),
+        };
+        Ok((log, recovered))
+    }
+}
+
+/// Enough of a log to read summaries.
+pub(crate) struct SlotReader<'a> {
+    pub geometry: &'a Geometry,
+    pub instance: u64,
+    pub device: &'a dyn Device,
+    pub words_of: WordsOf,
+}
+
+impl Log {
+    pub(crate) fn slot_reader(&self) -> SlotReader<'_> {
+        SlotReader {
+            geometry: &self.geometry,
+            instance: self.instance(),
+            device: &*self.device,
+            words_of: self.words_of,
+        }
+    }
+}
+
+/// The summaries of the segments in `slots`; `None` where there is no whole and valid one.
+pub(crate) fn read_slots(reader: &SlotReader<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
+    let geometry = reader.geometry;
+    if geometry.has_summary() {
+        return slots.map(|slot| reader.read_summary(slot)).collect();
+    }
+    let segment_bytes = geometry.segment_bytes() as usize;
+    let count = (slots.end - slots.start) as usize;
+    let mut bytes = AlignedBuffer::zeroed(count * segment_bytes);
+    let offset = slots.start * geometry.segment_bytes();
+    if reader.device.read_at(offset, &mut bytes).is_err() {
+        // One bad sector must not cost its neighbours: read them one by one.
+        for (slot, part) in slots.clone().zip(bytes.chunks_exact_mut(segment_bytes)) {
+            if reader.device.read_at(slot * geometry.segment_bytes(), part).is_err() {
+                part.fill(0);
+            }
+        }
+    }
+    let parts = bytes.chunks_exact(segment_bytes);
+    slots.zip(parts).map(|(slot, part)| reader.scan_blocks(slot, part)).collect()
+}
+
+impl SlotReader<'_> {
+    fn read_summary(&self, slot: u64) -> Option<Summary> {
+        let (geometry, size) = (self.geometry, self.geometry.block_size());
+        let all = u64::from(geometry.blocks_per_segment());
+        let first_block = slot * all;
+        let mut last = AlignedBuffer::zeroed(size);
+        self.device.read_at(geometry.offset(first_block + all - 1), &mut last).ok()?;
+        let trailer = summary::parse_trailer(&last, geometry, self.instance, first_block)?;
+        let mut bytes = AlignedBuffer::zeroed(trailer.blocks * size);
+        let before = bytes.len() - size;
+        if before > 0 {
+            let offset = geometry.offset(first_block + all - trailer.blocks as u64);
+            self.device.read_at(offset, &mut bytes[..before]).ok()?;
+        }
+        bytes[before..].copy_from_slice(&last);
+        summary::parse(&bytes, trailer, geometry, self.instance, first_block)
+    }
+
+    /// Sequence numbers after `head` are given out again, so no block may be left that carries one:
+    /// if the block that is written in its place got lost, it would pass for that.
+    fn scrub(&self, head: u64) -> io::Result<()> {
+        let geometry = self.geometry;
+        let queued = WRITE_QUEUE_BYTES_MAX / geometry.segment_bytes() + 2;
+        let size = geometry.block_size();
+        let per_read = (TRANSFER_BYTES_MAX as usize / size).min(geometry.blocks_per_segment() as usize);
+        let mut bytes = AlignedBuffer::zeroed(per_read * size);
+        let zeros = AlignedBuffer::zeroed(size);
+        for sequence in head + 1..=head + queued.min(geometry.segments()) {
+            let first = geometry.first_block(sequence);
+            let end = first + u64::from(geometry.blocks_per_segment());
+            let mut left = SCRUB_TRIES_MAX;
+            let mut start = first;
+            while start < end {
+                let part = &mut bytes[..((end - start) as usize).min(per_read) * size];
+                self.device.read_at(geometry.offset(start), part)?;
+                let mut found = false;
+                for (block, number) in part.chunks_exact(size).zip(start..) {
+                    if block::check(block, self.instance, number).is_some_and(|h| h.sequence > head) {
+                        found = true;
+                        self.device.write_at(geometry.offset(number), &[&zeros])?;
+                    }
+                }
+                if !found {
+                    start += per_read as u64;
+                    continue;
+                }
+                // Look again: this is no place to believe a write.
+                left -= 1;
+                if left == 0 {
+                    return Err(io::Error::other("blocks do not go away"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A segment without summary is there if all of its blocks are, with one sequence number.
+    fn scan_blocks(&self, slot: u64, bytes: &[u8]) -> Option<Summary> {
+        let first_block = slot * u64::from(self.geometry.blocks_per_segment());
+        let mut summary = Summary { sequence: 0, first_block, counts: Vec::new(), words: Vec::new() };
+        for (block, number) in bytes.chunks_exact(self.geometry.block_size()).zip(first_block..) {
+            let header = block::check(block, self.instance, number)?;
+            if number > first_block && header.sequence != summary.sequence {
+                return None;
+            }
+            summary.sequence = header.sequence;
+            summary.counts.push(header.count);
+            (self.words_of)(block::payload(block), header.count, &mut summary.words);
+        }
+        let total: usize = summary.counts.iter().map(|c| usize::from(*c)).sum();
+        (total == summary.words.len()).then_some(summary)
+    }
+}
+
+/// Chooses what may be served again. See docs/format.md, "Recovery".
+fn recover(reader: &SlotReader<'_>, records: Vec<journal::Record>, known_head: u64) -> (Recovered, u64) {
+    let geometry = reader.geometry;
+    let mut found: BTreeMap<u64, Summary> = BTreeMap::new();
+    let step = (TRANSFER_BYTES_MAX / geometry.segment_bytes()).max(1);
+    let mut slot = 0;
+    while slot < geometry.segments() {
+        let end = (slot + step).min(geometry.segments());
+        for summary in read_slots(reader, slot..end).into_iter().flatten() {
+            let right_slot = geometry.first_block(summary.sequence) == summary.first_block;
+            if right_slot && summary.sequence > 0 {
+                found.insert(summary.sequence, summary);
+            }
+        }
+        slot = end;
+    }
+    let newest = found.last_key_value().map_or(0, |(sequence, _)| *sequence);
+    // What was appended to segments after this one is in the journal.
+    let floor = records.iter().map(|r| r.durable).fold(known_head, u64::max);
+    let head = newest.max(floor);
+    let oldest = (head + 1).saturating_sub(geometry.segments()).max(1);
+    let mut recovered = Recovered::default();
+    for record in records {
+        if !found.contains_key(&record.sequence) {
+            recovered.lost.entry(record.sequence).or_default().extend(record.words);
+        }
+    }
+    // A segment that ought to be there and is not may have held newer versions, or deletions, of
+    // anything older, unless the journal still lists what it held.
+    let hole = (oldest..=head.min(floor)).rev().find(|sequence| !found.contains_key(sequence));
+    let from = hole.map_or(oldest, |hole| hole + 1);
+    if let Some(hole) = hole
+        && found.range(..hole).next().is_some()
+        && hole != oldest
+    {
+        tracing::warn!(segment = hole, "a segment is missing: what is older than it is not served");
+    }
+    recovered.segments =
+        found.into_iter().filter(|(s, _)| (from..=head).contains(s)).map(|(_, s)| s).collect();
+    (recovered, head)
+}

@@ -1,0 +1,138 @@
+//! The small file beside the data: what the data is, and whether the last stop was clean.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..8 | `GRANARY1` |
+//! | 8..16 | XXH3-64 of bytes 16..96 |
+//! | 16..24 | block size |
+//! | 24..32 | segment size |
+//! | 32..40 | file size |
+//! | 40..48 | instance: seeds the checksums; new whenever the content is given up |
+//! | 48..56 | fingerprint of what the consumer stores; another one gives up the content |
+//! | 56..64 | 1: stopped cleanly |
+//! | 64..80 | boot id of the kernel that the log was opened under |
+//! | 80..88 | newest sequence number at that stop, or when the log was opened |
+//! | 88..96 | zero |
+
+use crate::geometry::Geometry;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+const MAGIC: [u8; 8] = *b"GRANARY1";
+const SIZE: usize = 96;
+
+/// How the process before us left the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Everything was sealed and synced.
+    Clean,
+    /// Open, or killed while the kernel that took its writes is still running.
+    Killed,
+    /// The machine went down, or the file is new or not ours: what is there cannot be trusted.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    pub geometry: Geometry,
+    pub fingerprint: u64,
+    pub instance: u64,
+}
+
+/// The open and locked state file.
+pub(crate) struct StateFile {
+    file: File,
+}
+
+/// Another process (or another cache of this one) has the file open.
+#[derive(Debug, thiserror::Error)]
+#[error("in use by another cache: give each its own PATH")]
+pub(crate) struct InUse;
+
+impl StateFile {
+    pub fn open(path: &Path) -> io::Result<Result<Self, InUse>> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Ok(Self { file })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(Err(InUse)),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// How a log of this shape was left, its instance, and a sequence number up to which everything
+    /// was on the device.
+    pub fn read(&self, geometry: &Geometry, fingerprint: u64) -> (Left, u64, u64) {
+        let mut bytes = [0; SIZE];
+        let unknown = (Left::Unknown, 0, 0);
+        if self.file.read_exact_at(&mut bytes, 0).is_err() {
+            return unknown;
+        }
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        let same = bytes[..8] == MAGIC
+            && u64_at(8) == xxh3_64(&bytes[16..])
+            && u64_at(16) == geometry.block_size() as u64
+            && u64_at(24) == geometry.segment_bytes()
+            && u64_at(32) == geometry.file_bytes()
+            && u64_at(48) == fingerprint;
+        if !same {
+            return unknown;
+        }
+        let left = if u64_at(56) == 1 {
+            Left::Clean
+        } else if bytes[64..80] == boot_id() && boot_id() != [0; 16] {
+            Left::Killed
+        } else {
+            return unknown;
+        };
+        (left, u64_at(40), u64_at(80))
+    }
+
+    /// Says that everything up to segment `head` is on the device, and whether the log is open or
+    /// was stopped cleanly (`Left::Clean`).
+    pub fn write(&self, identity: &Identity, left: Left, head: u64) -> io::Result<()> {
+        let mut bytes = [0; SIZE];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[16..24].copy_from_slice(&(identity.geometry.block_size() as u64).to_le_bytes());
+        bytes[24..32].copy_from_slice(&identity.geometry.segment_bytes().to_le_bytes());
+        bytes[32..40].copy_from_slice(&identity.geometry.file_bytes().to_le_bytes());
+        bytes[40..48].copy_from_slice(&identity.instance.to_le_bytes());
+        bytes[48..56].copy_from_slice(&identity.fingerprint.to_le_bytes());
+        bytes[56..64].copy_from_slice(&u64::from(left == Left::Clean).to_le_bytes());
+        bytes[64..80].copy_from_slice(&boot_id());
+        bytes[80..88].copy_from_slice(&head.to_le_bytes());
+        let sum = xxh3_64(&bytes[16..]);
+        bytes[8..16].copy_from_slice(&sum.to_le_bytes());
+        self.file.write_all_at(&bytes, 0)?;
+        self.file.sync_data()
+    }
+
+    /// Makes the next open start empty, whatever happens. Truncation needs no space.
+    pub fn distrust(&self) -> io::Result<()> {
+        self.file.set_len(0)
+    }
+}
+
+/// The kernel's boot id, zeros where it has none (then a kill cannot be told from a power loss).
+fn boot_id() -> [u8; 16] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: Vec<u8> = text.bytes().filter_map(|c| (c as char).to_digit(16)).map(|d| d as u8).collect();
+    let mut id = [0; 16];
+    if digits.len() == 32 {
+        for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = pair[0] << 4 | pair[1];
+        }
+    }
+    id
+}
+
+/// A number that no earlier instance had.
+pub(crate) fn new_instance() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    RandomState::new().hash_one((now.as_nanos() as u64, std::process::id()))
+}

@@ -1,0 +1,114 @@
+//! What the end of a segment says of the records in it, so that recovery need not read them.
+//!
+//! The payloads of the summary blocks, one after the other, hold: for each data block the number of
+//! records that begin in it (u16), then one 48-bit word a record; the last 16 bytes of the segment
+//! hold [`MAGIC`], the number of data blocks (u32) and the number of words (u32). Little endian.
+
+use crate::block::{self, Header};
+use crate::geometry::Geometry;
+use crate::limits::BLOCK_HEADER_SIZE;
+
+const MAGIC: [u8; 8] = *b"GRANSUM1";
+const TRAILER_SIZE: usize = 16;
+const WORD_SIZE: usize = 6;
+
+/// The words of one segment's records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Sequence number of the segment.
+    pub sequence: u64,
+    /// Its first block (of the file).
+    pub first_block: u64,
+    /// Records that begin in each data block.
+    pub counts: Vec<u16>,
+    /// One word a record, in the order they were appended.
+    pub words: Vec<u64>,
+}
+
+impl Summary {
+    /// Each word with the block (of the file) that its record begins in.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let blocks = self.counts.iter().zip(self.first_block..);
+        let places = blocks.flat_map(|(count, block)| std::iter::repeat_n(block, usize::from(*count)));
+        places.zip(self.words.iter().copied())
+    }
+}
+
+/// Blocks that the summary of so many data blocks and words takes; 0 where segments carry none.
+pub(crate) fn blocks(geometry: &Geometry, data_blocks: usize, words: usize) -> usize {
+    if !geometry.has_summary() {
+        return 0;
+    }
+    (2 * data_blocks + WORD_SIZE * words + TRAILER_SIZE).div_ceil(geometry.payload_size())
+}
+
+/// Fills the payloads of `bytes`, the blocks of the summary.
+pub(crate) fn write(bytes: &mut [u8], geometry: &Geometry, counts: &[u16], words: &[u64]) {
+    let mut stream = Vec::with_capacity(2 * counts.len() + WORD_SIZE * words.len());
+    stream.extend(counts.iter().flat_map(|count| count.to_le_bytes()));
+    for word in words {
+        stream.extend_from_slice(&word.to_le_bytes()[..WORD_SIZE]);
+    }
+    let mut rest = &stream[..];
+    for block in bytes.chunks_exact_mut(geometry.block_size()) {
+        let (now, later) = rest.split_at(rest.len().min(geometry.payload_size()));
+        block[BLOCK_HEADER_SIZE..BLOCK_HEADER_SIZE + now.len()].copy_from_slice(now);
+        rest = later;
+    }
+    let trailer = bytes.len() - TRAILER_SIZE;
+    bytes[trailer..trailer + 8].copy_from_slice(&MAGIC);
+    bytes[trailer + 8..trailer + 12].copy_from_slice(&(counts.len() as u32).to_le_bytes());
+    bytes[trailer + 12..].copy_from_slice(&(words.len() as u32).to_le_bytes());
+}
+
+/// What the last block of a segment says, before the rest of the summary is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trailer {
+    pub sequence: u64,
+    data_blocks: usize,
+    words: usize,
+    /// Blocks of the summary, this one included.
+    pub blocks: usize,
+}
+
+/// Reads the last block of the segment whose first block is `first_block`; `None`: no valid summary ends there.
+pub(crate) fn parse_trailer(
+    last: &[u8],
+    geometry: &Geometry,
+    instance: u64,
+    first_block: u64,
+) -> Option<Trailer> {
+    let number = first_block + u64::from(geometry.blocks_per_segment()) - 1;
+    let Header { sequence, .. } = block::check(last, instance, number)?;
+    let trailer = last.last_chunk::<TRAILER_SIZE>()?;
+    let u32_at = |i: usize| u32::from_le_bytes(trailer[i..i + 4].try_into().expect("4 bytes")) as usize;
+    let (data_blocks, words) = (u32_at(8), u32_at(12));
+    let blocks = blocks(geometry, data_blocks, words);
+    let fits = data_blocks.checked_add(blocks)? <= geometry.blocks_per_segment() as usize;
+    (trailer[..8] == MAGIC && fits).then_some(Trailer { sequence, data_blocks, words, blocks })
+}
+
+/// Reads the whole summary from its blocks; `None`: one of them is not what it should be.
+pub(crate) fn parse(
+    bytes: &[u8],
+    trailer: Trailer,
+    geometry: &Geometry,
+    instance: u64,
+    first_block: u64,
+) -> Option<Summary> {
+    let first_summary = first_block + u64::from(geometry.blocks_per_segment()) - trailer.blocks as u64;
+    let mut stream = Vec::with_capacity(bytes.len());
+    for (block, number) in bytes.chunks_exact(geometry.block_size()).zip(first_summary..) {
+        if block::check(block, instance, number)?.sequence != trailer.sequence {
+            return None;
+        }
+        stream.extend_from_slice(block::payload(block));
+    }
+    let (counts, rest) = stream.split_at_checked(2 * trailer.data_blocks)?;
+    let counts: Vec<u16> = counts.chunks_exact(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect();
+    let words = rest.get(..WORD_SIZE * trailer.words)?.chunks_exact(WORD_SIZE);
+    let words: Vec<u64> =
+        words.map(|w| u64::from_le_bytes([w[0], w[1], w[2], w[3], w[4], w[5], 0, 0])).collect();
+    let total: usize = counts.iter().map(|c| usize::from(*c)).sum();
+    (total == words.len()).then_some(Summary { sequence: trailer.sequence, first_block, counts, words })
+}
