@@ -36,7 +36,9 @@ fn main() {
         s.puts_dropped,
         s.bytes_written
     );
-    if std::env::var("PUTONLY").is_ok() { return; }
+    if std::env::var("PUTONLY").is_ok() {
+        return;
+    }
     let mut io = Io::new();
     for m in [1u64, 30_000, 100_000, 1_000_000] {
         for rep in 0..3 {

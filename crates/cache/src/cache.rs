@@ -10,9 +10,9 @@ use crate::policy::Reinsertion;
 use crate::put::Putting;
 use crate::stats::{Counters, Stats};
 use granary_log::device::Device;
+use granary_log::sync::sync::{Arc, Mutex, MutexGuard};
+use granary_log::sync::thread::{self, JoinHandle};
 use granary_log::{Log, OpenError};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::JoinHandle;
 
 /// Everything about the keys of one shard that is in RAM, under one lock: what the index says and
 /// what the RAM tier holds change together.
@@ -96,7 +96,7 @@ impl Cache {
         let shared = Arc::new(Self::shared(options, capacity, Some(flash)));
         shared.recover(&recovered);
         let served = Arc::clone(&shared);
-        let flusher = std::thread::Builder::new().name("granary-flush".into()).spawn(move || {
+        let flusher = thread::Builder::new().name("granary-flush".into()).spawn(move || {
             if let Some(flash) = &served.flash {
                 flash.log.serve(&*served);
             }

@@ -16,8 +16,8 @@ pub const ENTRY_BYTES_EXPECTED_MIN: u64 = 64;
 /// Bytes of a bucket of the index: a cache line.
 pub const BUCKET_BYTES: usize = 64;
 
-/// A full table grows by one bucket in this many: it is never emptier than about 14/15 of full.
-pub const GROWTH_DIVISOR: usize = 14;
+/// A full table grows by one bucket in this many: after that it is 10/11 as full as before.
+pub const GROWTH_DIVISOR: usize = 10;
 
 /// Entries that one hold of the writer's lock appends.
 pub const PUT_CHUNK: usize = 256;
@@ -32,7 +32,7 @@ pub const PENDING_DELETIONS_MAX: usize = 4 << 20;
 pub const LOOKUP_ROUNDS_MAX: usize = 8;
 
 /// Chunks of the RAM tier are between these sizes, in bytes.
-pub const MEMORY_CHUNK_BYTES_MIN: usize = 4 << 10;
+pub const MEMORY_CHUNK_BYTES_MIN: usize = 512;
 /// See [`MEMORY_CHUNK_BYTES_MIN`].
 pub const MEMORY_CHUNK_BYTES_MAX: usize = 64 << 10;
 

@@ -265,3 +265,79 @@ impl Memory {
         assert_eq!(self.chunk_bytes, self.chunks.iter().map(Vec::capacity).sum::<usize>(), "invariant 3");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn agrees_with_a_map_and_keeps_its_budget() {
+        for (bytes, entries) in
+            [(64 << 10, u64::MAX), (u64::MAX, 300), (5_000, u64::MAX), (1 << 30, u64::MAX)]
+        {
+            let mut memory = Memory::new(Budget { bytes, entries });
+            let mut map: HashMap<u64, (Option<Vec<u8>>, u32)> = HashMap::new();
+            let mut random = 9u64;
+            for step in 0..30_000u32 {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let number = random % 700;
+                let bytes_of_key = format!("k{number}").into_bytes();
+                let key = Key::new(&bytes_of_key);
+                match random >> 32 & 7 {
+                    0 => {
+                        memory.remove(key);
+                        map.remove(&number);
+                    }
+                    1..4 => {
+                        let value =
+                            (random >> 40 & 7 != 0).then(|| vec![step as u8; (random >> 44 & 255) as usize]);
+                        memory.insert(key, value.as_deref(), step);
+                        map.insert(number, (value, step));
+                    }
+                    _ => {
+                        if let Some(stored) = memory.get(key) {
+                            let (value, expires_at) = &map[&number];
+                            assert_eq!(stored, Stored { value: value.as_deref(), expires_at: *expires_at });
+                        }
+                    }
+                }
+                assert!(
+                    memory.bytes_allocated() as u64 <= budget_with_slack(bytes),
+                    "{}",
+                    memory.bytes_allocated()
+                );
+                assert!(memory.len() as u64 <= entries);
+                if step % 1000 == 0 {
+                    memory.validate();
+                }
+            }
+            if bytes == 1 << 30 {
+                assert_eq!(memory.len(), map.len(), "with room for all, all are there");
+            }
+            assert!(memory.len() > 10, "{bytes} bytes hold something: {}", memory.len());
+        }
+    }
+
+    /// A chunk is kept for reuse.
+    fn budget_with_slack(bytes: u64) -> u64 {
+        bytes.saturating_add(2 * MEMORY_CHUNK_BYTES_MIN as u64)
+    }
+
+    #[test]
+    fn what_is_read_outlives_what_is_not() {
+        let mut memory = Memory::new(Budget { bytes: 64 << 10, entries: u64::MAX });
+        let hot: Vec<Vec<u8>> = (0..50).map(|i| format!("hot{i}").into_bytes()).collect();
+        for key in &hot {
+            memory.insert(Key::new(key), Some(&[1; 100]), 0);
+        }
+        for i in 0..5_000 {
+            memory.insert(Key::new(format!("cold{i}").as_bytes()), Some(&[2; 100]), 0);
+            memory.get(Key::new(&hot[i % 50]));
+        }
+        let kept = hot.iter().filter(|key| memory.get(Key::new(key)).is_some()).count();
+        assert!(kept >= 45, "{kept} of 50 hot entries are left");
+    }
+}

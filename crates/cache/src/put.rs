@@ -164,7 +164,7 @@ impl Shared {
     fn bound_pending(
         &self,
         flash: &Flash,
-        mut putting: std::sync::MutexGuard<'_, Putting>,
+        mut putting: granary_log::sync::sync::MutexGuard<'_, Putting>,
         writer: Writer<'_>,
     ) {
         if putting.pending.len() > PENDING_DELETIONS_MAX {

@@ -44,7 +44,7 @@ impl Shared {
         let summaries = &Summaries::new(*flash.log.geometry(), &recovered.segments);
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(SHARDS);
         let per_thread = SHARDS.div_ceil(threads);
-        std::thread::scope(|scope| {
+        granary_log::sync::thread::scope(|scope| {
             for first in (0..SHARDS).step_by(per_thread) {
                 let shards = first..(first + per_thread).min(SHARDS);
                 scope.spawn(move || self.recover_shards(shards, recovered, summaries));

@@ -1,6 +1,6 @@
 //! What a cache did and what it takes.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {

@@ -1,1 +1,15 @@
+//! What Granary's studies share: workloads, interleaved measurements, peers, tables and plots.
 
+mod engine;
+mod measure;
+mod peers;
+mod plot;
+mod report;
+mod workload;
+
+pub use engine::{EngineRun, Reopening, block_reads, reopening};
+pub use measure::{Samples, interleave};
+pub use peers::{ClickHouse, Fio, PeerError, fio_random_reads};
+pub use plot::{PlotError, bars};
+pub use report::Report;
+pub use workload::Skewed;

@@ -4,8 +4,8 @@ use crate::limits::{TRANSFER_BUFFERS_MAX, TRANSFER_BYTES_MAX};
 use crate::log::{Consumer, Log};
 use crate::open::read_slots;
 use crate::segment::Segment;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use crate::sync::sync::Arc;
+use crate::sync::sync::atomic::Ordering;
 
 impl Log {
     /// Writes and reclaims until [`Log::stop`]; run it on a thread of its own.

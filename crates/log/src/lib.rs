@@ -18,6 +18,8 @@ mod open;
 mod segment;
 mod state;
 mod summary;
+#[doc(hidden)]
+pub mod sync;
 
 pub use buffer::AlignedBuffer;
 pub use geometry::{Geometry, GeometryError};

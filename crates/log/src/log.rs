@@ -8,11 +8,11 @@ use crate::limits::{RECLAIM_AHEAD_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
 use crate::segment::{Segment, WordRule};
 use crate::state::{Identity, Left, StateFile, new_instance};
 use crate::summary::{self, Summary};
+use crate::sync::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 /// Gives the words of the records that begin in a block, in order; used where segments carry no
 /// summary. Arguments: the block after its header, its number of records, where the words go.

@@ -8,13 +8,13 @@ use crate::log::{Counters, Log, Orders, Ring, WordsOf, WriterState};
 use crate::segment::WordRule;
 use crate::state::{Identity, Left, StateFile, new_instance};
 use crate::summary::{self, Summary};
+use crate::sync::sync::atomic::AtomicU64;
+use crate::sync::sync::{Condvar, Mutex, RwLock};
 use crate::{AlignedBuffer, block};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
-use std::sync::{Condvar, Mutex, RwLock};
 
 /// Where a log lies and what its shape is.
 #[derive(Clone, Debug)]

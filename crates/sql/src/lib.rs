@@ -1,1 +1,26 @@
-pub use datafusion;
+//! Granary's SQL: DataFusion with ClickHouse's dialect, functions, dictionaries and output formats.
+//!
+//! The one way in is [`Session`]: it cuts text into statements and answers each with a stream of record
+//! batches. [`format`] writes such streams as ClickHouse would.
+
+mod catalogue;
+mod commands;
+mod error;
+pub mod format;
+mod functions;
+pub mod limits;
+mod output;
+mod query;
+mod rewrite;
+mod session;
+mod statement;
+mod tables;
+mod types;
+
+pub use datafusion::arrow;
+pub use error::{Error, Result};
+pub use functions::{int_hash_32, int_hash_64};
+pub use output::{Output, Progress};
+pub use session::{Executables, Options, Session};
+pub use statement::Statement;
+pub use tables::files::InputFormat;

@@ -2,6 +2,8 @@
 
 mod shape;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use shape::Capacity;
 pub(crate) use table::Table;

@@ -40,14 +40,28 @@ pub(super) struct Shape {
     pub slots: usize,
 }
 
+/// A slot is read with one unaligned 64-bit load: 7 bits of that may lie before it.
+const SLOT_BITS_MAX: u32 = 57;
+
 impl Shape {
+    /// Fewest buckets: with fewer, tags would be too long for a slot.
+    pub fn buckets_min(capacity: &Capacity) -> usize {
+        let place_bits = u64::BITS - capacity.places.leading_zeros();
+        1 << (capacity.hash_bits + 2 + place_bits).saturating_sub(SLOT_BITS_MAX)
+    }
+
     pub fn new(capacity: &Capacity, buckets: usize) -> Self {
         let stride = (1u64 << capacity.hash_bits).div_ceil(buckets as u64).max(1);
         let tag_bits = u64::BITS - (stride - 1).leading_zeros();
         let place_bits = u64::BITS - capacity.places.leading_zeros();
         let slot_bits = tag_bits + 2 + place_bits;
-        assert!(slot_bits <= 57, "a slot is read with one unaligned 64-bit load");
+        assert!(slot_bits <= SLOT_BITS_MAX, "{buckets} buckets are too few");
         Self { buckets, stride, place_bits, slot_bits, slots: (BUCKET_BITS / slot_bits) as usize }
+    }
+
+    #[inline]
+    pub fn slot_mask(&self) -> u64 {
+        (1 << self.slot_bits) - 1
     }
 
     pub fn bytes(&self) -> usize {

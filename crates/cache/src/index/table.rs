@@ -25,6 +25,16 @@ pub(crate) struct Inserted {
     pub evicted: Option<u64>,
 }
 
+const LINE_BYTES: usize = BUCKET_BYTES + 8;
+
+/// The 57 or more bits that begin at `bit`, which lies in the bucket.
+#[inline]
+fn load(line: &[u8; LINE_BYTES], bit: usize) -> u64 {
+    // The mask says what is so anyway, for the compiler.
+    let at = bit / 8 & (BUCKET_BYTES - 1);
+    u64::from_le_bytes(line[at..at + 8].try_into().expect("8 bytes")) >> (bit % 8)
+}
+
 /// Bit masks over the slots of a bucket.
 #[derive(Clone, Copy)]
 struct Scan {
@@ -47,7 +57,7 @@ struct Slot {
 
 impl Table {
     pub fn new(capacity: Capacity) -> Self {
-        let shape = Shape::new(&capacity, 1);
+        let shape = Shape::new(&capacity, Shape::buckets_min(&capacity));
         Self { capacity, shape, bytes: vec![0; shape.bytes()], len: 0 }
     }
 
@@ -71,19 +81,23 @@ impl Table {
         *self = Self::new(self.capacity);
     }
 
+    /// A bucket and the 8 bytes after it, which a load of its last slot may touch.
+    #[inline]
+    fn line(&self, bucket: usize) -> &[u8; LINE_BYTES] {
+        let at = bucket * BUCKET_BYTES;
+        (&self.bytes[at..at + LINE_BYTES]).try_into().expect("sizes agree")
+    }
+
     #[inline]
     fn load(&self, bucket: usize, slot: usize) -> u64 {
-        let bit = slot * self.shape.slot_bits as usize;
-        let at = bucket * BUCKET_BYTES + bit / 8;
-        let word = u64::from_le_bytes(self.bytes[at..at + 8].try_into().expect("8 bytes"));
-        word >> (bit % 8) & ((1 << self.shape.slot_bits) - 1)
+        load(self.line(bucket), slot * self.shape.slot_bits as usize) & self.shape.slot_mask()
     }
 
     fn store(&mut self, bucket: usize, slot: usize, value: u64) {
         let bit = slot * self.shape.slot_bits as usize;
         let at = bucket * BUCKET_BYTES + bit / 8;
         let bytes: &mut [u8; 8] = (&mut self.bytes[at..at + 8]).try_into().expect("8 bytes");
-        let mask = ((1u64 << self.shape.slot_bits) - 1) << (bit % 8);
+        let mask = self.shape.slot_mask() << (bit % 8);
         *bytes = (u64::from_le_bytes(*bytes) & !mask | value << (bit % 8)).to_le_bytes();
     }
 
@@ -116,13 +130,12 @@ impl Table {
     /// Calls `visit(bucket, slot, value)` for every slot that looks like the hash's.
     #[inline]
     fn matches(&self, hash: u64, mut visit: impl FnMut(usize, usize, u64)) {
-        let shift = self.shape.place_bits + 1;
         for (bucket, top) in self.targets(hash) {
-            for slot in 0..self.shape.slots {
-                let value = self.load(bucket, slot);
-                if value >> shift == top && value != 0 {
-                    visit(bucket, slot, value);
-                }
+            let mut matching = self.scan(bucket, top).matching;
+            while matching != 0 {
+                let slot = matching.trailing_zeros() as usize;
+                visit(bucket, slot, self.load(bucket, slot));
+                matching &= matching - 1;
             }
         }
     }
@@ -253,14 +266,18 @@ impl Table {
     /// Which slots of a bucket are free, and which begin with `top`.
     #[inline]
     fn scan(&self, bucket: usize, top: u64) -> Scan {
-        let shift = self.shape.place_bits + 1;
+        let line = self.line(bucket);
+        let (shift, mask) = (self.shape.place_bits + 1, self.shape.slot_mask());
         let mut scan = Scan { free: 0, matching: 0 };
+        let mut bit = 0;
         for slot in 0..self.shape.slots {
-            let value = self.load(bucket, slot);
-            let free = value == 0;
-            scan.free |= u64::from(free) << slot;
-            scan.matching |= u64::from(value >> shift == top && !free) << slot;
+            let value = load(line, bit) & mask;
+            scan.free |= u64::from(value == 0) << slot;
+            scan.matching |= u64::from(value >> shift == top) << slot;
+            bit += self.shape.slot_bits as usize;
         }
+        // An empty slot looks like tag 0.
+        scan.matching &= !scan.free;
         scan
     }
 
@@ -330,11 +347,12 @@ impl Table {
 
     /// Makes room for about `entries` entries, or gives up what they do not need.
     pub fn resize_for(&mut self, entries: usize) {
-        let mut buckets = 1;
+        let least = Shape::buckets_min(&self.capacity);
+        let mut buckets = least;
         for _ in 0..4 {
             // A smaller table has longer tags, hence fewer slots: settle on both.
             let slots = Shape::new(&self.capacity, buckets).slots;
-            buckets = (entries * 100 / 95).div_ceil(slots).max(1);
+            buckets = (entries * 100 / 95).div_ceil(slots).max(least);
         }
         self.resize(buckets);
     }

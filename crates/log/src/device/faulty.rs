@@ -1,8 +1,8 @@
 //! A device that fails as devices do, repeatably: a decorator for tests.
 
 use super::Device;
+use crate::sync::sync::Mutex;
 use std::io;
-use std::sync::Mutex;
 use std::time::Duration;
 
 /// One way of failing.
@@ -113,7 +113,7 @@ impl<D: Device> Device for FaultyDevice<D> {
         };
         match fault {
             Some(Fault::Eio) => return Err(Self::eio()),
-            Some(Fault::Delay) => std::thread::sleep(Duration::from_millis(1)),
+            Some(Fault::Delay) => crate::sync::thread::sleep(Duration::from_millis(1)),
             _ => {}
         }
         self.inner.read_at(offset, bytes)?;
@@ -158,7 +158,7 @@ impl<D: Device> Device for FaultyDevice<D> {
                 self.inner.write_at(further.min(self.size()), &[&bytes[..bytes.len().min(room)]])
             }
             Some(Fault::Delay) => {
-                std::thread::sleep(Duration::from_millis(1));
+                crate::sync::thread::sleep(Duration::from_millis(1));
                 self.inner.write_at(offset, &[&bytes])
             }
             Some(Fault::Enospc) => Err(io::Error::from_raw_os_error(28)),

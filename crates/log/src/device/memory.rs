@@ -1,8 +1,8 @@
 //! A device in RAM, for tests and for trying things out.
 
 use super::Device;
+use crate::sync::sync::RwLock;
 use std::io;
-use std::sync::RwLock;
 
 /// `size` zero bytes in RAM.
 pub struct MemoryDevice {

@@ -1,0 +1,95 @@
+//! The table against a plain list, at several shapes.
+
+use super::shape::Capacity;
+use super::table::Table;
+use std::collections::HashMap;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+fn found(table: &mut Table, hash: u64) -> Vec<u64> {
+    let mut places = Vec::new();
+    table.find(hash, |place, _| places.push(place));
+    places
+}
+
+#[test]
+fn agrees_with_a_map_while_it_grows_and_shrinks() {
+    for (seed, places, hash_bits) in [(1, 1 << 18, 24), (2, 1 << 28, 30), (3, 1000, 16), (4, 1 << 34, 20)] {
+        let mut random = Random(seed);
+        let mut table = Table::new(Capacity { places, entries: u64::MAX, hash_bits });
+        let mut map: HashMap<u64, u64> = HashMap::new();
+        for step in 0..40_000u64 {
+            let hash = random.next() % (1 << hash_bits) % 20_000 * ((1 << hash_bits) / 20_000).max(1);
+            match random.next() % 8 {
+                0 => assert_eq!(table.remove_where(hash, |_| true) > 0, map.remove(&hash).is_some()),
+                1 if map.contains_key(&hash) => {
+                    let to = random.next() % places;
+                    assert!(table.relocate(hash, map[&hash], to));
+                    map.insert(hash, to);
+                }
+                _ => {
+                    let place = random.next() % places;
+                    let inserted = table.insert(hash, place, |_| true, |_| 0);
+                    assert_eq!(inserted.replaced > 0, map.insert(hash, place).is_some(), "step {step}");
+                    assert_eq!(inserted.evicted, None);
+                }
+            }
+            if step % 4_000 == 0 {
+                table.validate();
+                assert_eq!(table.len(), map.len());
+            }
+        }
+        table.resize_for(map.len());
+        table.validate();
+        for (hash, place) in &map {
+            assert_eq!(
+                found(&mut table, *hash),
+                [*place],
+                "the hash is kept whole, so nothing else looks like it"
+            );
+        }
+        let fill = table.len() as f64 / table.slots() as f64;
+        assert!(fill > 0.9, "fill {fill}");
+    }
+}
+
+#[test]
+fn keys_with_one_hash_live_side_by_side_if_known_to_differ() {
+    let mut table = Table::new(Capacity { places: 1000, entries: u64::MAX, hash_bits: 16 });
+    table.insert(77, 1, |_| false, |_| 0);
+    table.insert(77, 2, |_| false, |_| 0);
+    let mut places = found(&mut table, 77);
+    places.sort_unstable();
+    assert_eq!(places, [1, 2]);
+    table.insert(77, 3, |place| place == 1, |_| 0);
+    assert_eq!(table.contains(77, 3), Some(false));
+    let mut places = found(&mut table, 77);
+    places.sort_unstable();
+    assert_eq!(places, [2, 3]);
+    assert_eq!(table.contains(77, 3), Some(true), "marked as found");
+    table.validate();
+}
+
+#[test]
+fn a_bound_on_entries_lets_the_oldest_go() {
+    let mut table = Table::new(Capacity { places: 1 << 20, entries: 500, hash_bits: 24 });
+    let mut random = Random(5);
+    for place in 0..5_000 {
+        table.insert(random.next() % (1 << 24), place, |_| true, |other| 1_000_000 - other);
+        assert!(table.len() <= 500);
+    }
+    table.validate();
+    let mut young = 0;
+    table.remove_places(&(0..4_000));
+    young += table.len();
+    assert!(young > 400, "of 500 entries only {young} are of the last 1 000 put");
+}

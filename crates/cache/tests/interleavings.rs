@@ -1,0 +1,148 @@
+//! The cache under interleavings chosen by a model checker: readers, writers and the flusher, each
+//! lock and wait a place to switch. `cargo test -p granary-cache --features shuttle --test interleavings`
+
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion};
+use granary_log::device::MemoryDevice;
+use shuttle::sync::Arc;
+use shuttle::sync::atomic::{AtomicU64, Ordering};
+use shuttle::thread;
+
+fn open(folder: &std::path::Path, memory_bytes: u64) -> Cache {
+    let mut flash = FlashOptions::new(folder.join("c"), 8 << 10);
+    flash.block_size = 512;
+    flash.write_buffer_size = 1024;
+    flash.reinsertion = Reinsertion::Read;
+    let options = Options { flash: Some(flash), memory_bytes, memory_entries: None };
+    Cache::open_on(Box::new(MemoryDevice::new(8 << 10)), options).unwrap()
+}
+
+fn put(cache: &Cache, key: u64, version: u64) {
+    let mut value = [0xAB; 100];
+    value[..8].copy_from_slice(&version.to_le_bytes());
+    let key = key.to_le_bytes();
+    cache.put_many(&[Entry { key: Key::new(&key), value: Some(&value), expires_at: 0 }]);
+}
+
+fn get(cache: &Cache, io: &mut Io, key: u64) -> Option<u64> {
+    let key = key.to_le_bytes();
+    let mut version = None;
+    cache.get_many(io, &[Key::new(&key)], 1, |_, outcome| {
+        if let Outcome::Hit { value, .. } = outcome {
+            assert_eq!(&value[8..], &[0xAB; 92], "torn");
+            version = Some(u64::from_le_bytes(value[..8].try_into().unwrap()));
+        }
+    });
+    version
+}
+
+fn random(test: impl Fn() + Send + Sync + 'static) {
+    let mut config = shuttle::Config::new();
+    config.stack_size = 1 << 20;
+    config.max_steps = shuttle::MaxSteps::FailAfter(5_000_000);
+    let scheduler = shuttle::scheduler::RandomScheduler::new(60);
+    shuttle::Runner::new(scheduler, config).run(test);
+}
+
+/// One writer raises the version of each key; once a put has returned, no reader may see less.
+fn readers_never_go_back(memory_bytes: u64) {
+    const KEYS: u64 = 3;
+    random(move || {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Arc::new(open(folder.path(), memory_bytes));
+        let written: Arc<[AtomicU64; KEYS as usize]> = Arc::default();
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let (cache, written) = (Arc::clone(&cache), Arc::clone(&written));
+                thread::spawn(move || {
+                    let mut io = Io::with_engine(Engine::Plain);
+                    let mut seen = [0; KEYS as usize];
+                    for i in 0..12 {
+                        let key = i % KEYS;
+                        let least = written[key as usize].load(Ordering::SeqCst);
+                        if let Some(version) = get(&cache, &mut io, key) {
+                            let floor = least.max(seen[key as usize]);
+                            assert!(version >= floor, "key {key}: read {version} after {floor}");
+                            seen[key as usize] = version;
+                        }
+                    }
+                })
+            })
+            .collect();
+        let mut filler = 100;
+        for version in 1..=5 {
+            for key in 0..KEYS {
+                put(&cache, key, version);
+                written[key as usize].store(version, Ordering::SeqCst);
+                // Others push the ring round, so that segments are reused under the readers.
+                put(&cache, filler, 1);
+                filler += 1;
+            }
+        }
+        for reader in readers {
+            reader.join().unwrap();
+        }
+        cache.validate();
+    });
+}
+
+#[test]
+fn readers_never_go_back_on_flash() {
+    readers_never_go_back(0);
+}
+
+#[test]
+fn readers_never_go_back_with_a_ram_tier() {
+    readers_never_go_back(1 << 20);
+}
+
+#[test]
+fn what_is_deleted_stays_deleted() {
+    random(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Arc::new(open(folder.path(), 1 << 20));
+        put(&cache, 1, 1);
+        let other = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || {
+                let mut io = Io::with_engine(Engine::Plain);
+                for i in 0..8 {
+                    get(&cache, &mut io, 1);
+                    put(&cache, 200 + i, 1);
+                }
+            })
+        };
+        for i in 0..8 {
+            put(&cache, 100 + i, 1);
+        }
+        let key = 1u64.to_le_bytes();
+        cache.delete_many(&[Key::new(&key)]);
+        let mut io = Io::with_engine(Engine::Plain);
+        for i in 0..8 {
+            assert_eq!(get(&cache, &mut io, 1), None);
+            put(&cache, 300 + i, 1);
+        }
+        other.join().unwrap();
+        assert_eq!(get(&cache, &mut io, 1), None);
+    });
+}
+
+#[test]
+fn clearing_races_with_everything() {
+    random(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Arc::new(open(folder.path(), 0));
+        let writer = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || (0..30).for_each(|i| put(&cache, i % 5, i)))
+        };
+        let mut io = Io::with_engine(Engine::Plain);
+        for i in 0..4 {
+            get(&cache, &mut io, i);
+        }
+        cache.clear().unwrap();
+        writer.join().unwrap();
+        cache.clear().unwrap();
+        assert!((0..5).all(|key| get(&cache, &mut io, key).is_none()));
+        cache.validate();
+    });
+}

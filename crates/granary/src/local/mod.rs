@@ -1,0 +1,146 @@
+//! `granary local`.
+
+mod input;
+mod progress;
+mod prompt;
+mod statements;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use granary_sql::format::Format;
+use granary_sql::{Error, Executables, InputFormat, Options, Session};
+
+use statements::Runner;
+
+/// Shown at the end of `granary local --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  A query:
+    granary local -q 'SELECT sum(number) FROM numbers(1000000)'
+
+  Files are tables, named after themselves; the first one is also called `table`:
+    granary local -q 'SELECT city, count() AS users FROM users GROUP BY city ORDER BY users DESC' users.csv
+    granary local -q \"SELECT * FROM 'events.parquet' LIMIT 10\"
+    cat users.csv | granary local --input-format CSVWithNames -q 'SELECT count() FROM table'
+
+  A dictionary over an SQLite table, cached on SSD, kept in ./data and warm at the next start:
+    granary local --path data -q \"
+      CREATE DICTIONARY users (id UInt64, name String, city String DEFAULT 'unknown')
+      PRIMARY KEY id
+      SOURCE(SQLITE(PATH '/srv/users.db' TABLE 'users'))
+      LIFETIME(MIN 300 MAX 600)
+      LAYOUT(SSD_CACHE(PATH 'users' FILE_SIZE 1073741824 WRITE_BUFFER_SIZE 1048576))\"
+    granary local --path data -q \"SELECT dictGet('users', ('name', 'city'), number) FROM numbers(10)\"
+    granary local --path data -q 'SELECT name, hit_rate, element_count, bytes_allocated
+                                  FROM system.dictionaries FORMAT Vertical'
+
+  Several statements from a file, seconds of each on standard error:
+    granary local --time --queries-file setup.sql
+
+Output formats: TabSeparated, TabSeparatedWithNames, TabSeparatedWithNamesAndTypes, CSV, CSVWithNames,
+JSON, JSONEachRow, Pretty, PrettyCompact, Vertical, RowBinary, Parquet, ArrowStream, Null.
+Exit status: 0, or ClickHouse's error code modulo 256.";
+
+/// Arguments of `granary local`.
+#[derive(Args)]
+pub struct Arguments {
+    /// Statements to run, apart by semicolons; may be given several times. Without it they come from
+    /// standard input
+    #[arg(short, long = "query", value_name = "SQL")]
+    query: Vec<String>,
+
+    /// A file of statements to run (after those of --query)
+    #[arg(long, value_name = "FILE")]
+    queries_file: Vec<PathBuf>,
+
+    /// CSV, TSV or Parquet files, each a table named after the file; the first is also called `table`
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Folder for dictionaries: they are there, and warm, at the next start. Without it a temporary one
+    #[arg(long, value_name = "DIR")]
+    path: Option<PathBuf>,
+
+    /// Output format, unless a statement says FORMAT: TabSeparated into a file or a pipe, PrettyCompact on a
+    /// terminal
+    #[arg(long, visible_alias = "output-format", value_name = "FORMAT")]
+    format: Option<Format>,
+
+    /// Format of standard input (as `table`) and of files whose name does not tell: CSV, CSVWithNames,
+    /// TabSeparated, TabSeparatedWithNames, Parquet
+    #[arg(long, value_name = "FORMAT")]
+    input_format: Option<InputFormat>,
+
+    /// Print the seconds of each statement on standard error
+    #[arg(long)]
+    time: bool,
+
+    /// Allow dictionaries to run programs: SOURCE(EXECUTABLE(...))
+    #[arg(long)]
+    allow_executable: bool,
+}
+
+/// Runs the command; the exit status tells the error's code.
+pub fn run(arguments: Arguments) -> ExitCode {
+    match go(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            status(&error)
+        }
+    }
+}
+
+fn status(error: &Error) -> ExitCode {
+    match u8::try_from(error.code.rem_euclid(256)) {
+        Ok(code) if code > 0 => ExitCode::from(code),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn go(arguments: Arguments) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::logical_error(format!("Cannot start threads: {error}")))?;
+    let session = Session::open(Options {
+        path: arguments.path,
+        executables: if arguments.allow_executable { Executables::Allowed } else { Executables::Refused },
+        user_files: None,
+    })?;
+    let runner = Runner {
+        session: &session,
+        runtime: &runtime,
+        format: arguments.format,
+        timing: if arguments.time { statements::Timing::Printed } else { statements::Timing::Off },
+    };
+    let statements_given = !arguments.query.is_empty() || !arguments.queries_file.is_empty();
+    let first = runtime.block_on(input::add_files(&session, &arguments.files, arguments.input_format))?;
+    // Held until the end: a piped table lies in it.
+    let _piped = match (statements_given, first) {
+        (true, input::FirstTable::Absent) => {
+            runtime.block_on(input::add_piped(&session, arguments.input_format))?
+        }
+        _ => None,
+    };
+    for text in &arguments.query {
+        runner.run_text(text)?;
+    }
+    for path in &arguments.queries_file {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Error::cannot_open_file(format!("Cannot read {}: {error}", path.display())))?;
+        runner.run_text(&text)?;
+    }
+    if statements_given {
+        return Ok(());
+    }
+    if std::io::stdin().is_terminal() {
+        return prompt::run(&runner);
+    }
+    let text = std::io::read_to_string(std::io::stdin())
+        .map_err(|error| Error::cannot_open_file(format!("Cannot read standard input: {error}")))?;
+    runner.run_text(&text)
+}

@@ -1,0 +1,60 @@
+//! Rows per second while a query runs, on a terminal only.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+
+/// Queries shorter than this show nothing.
+const QUIET: Duration = Duration::from_millis(300);
+const TICK: Duration = Duration::from_millis(50);
+
+/// A line that is redrawn until the first row is written.
+pub struct Progress {
+    done: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Progress {
+    /// Starts to watch a query, if standard error is a terminal.
+    pub fn start(query: granary_sql::Progress) -> Progress {
+        let done = Arc::new(AtomicBool::new(false));
+        let watched = Arc::clone(&done);
+        let thread =
+            std::io::stderr().is_terminal().then(|| std::thread::spawn(move || watch(&query, &watched)));
+        Progress { done, thread }
+    }
+
+    /// Removes the line, so that it does not mix with what is about to be written.
+    pub fn stop(&mut self) {
+        self.done.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn watch(query: &granary_sql::Progress, done: &AtomicBool) {
+    let started = Instant::now();
+    let bar = ProgressBar::new_spinner().with_style(ProgressStyle::default_spinner());
+    while !done.load(Ordering::Relaxed) {
+        std::thread::sleep(TICK);
+        let elapsed = started.elapsed();
+        if elapsed >= QUIET && !done.load(Ordering::Relaxed) {
+            let rows = query.rows_read() as u64;
+            let rate = (rows as f64 / elapsed.as_secs_f64()) as u64;
+            bar.set_message(format!("{} rows, {} rows/s", HumanCount(rows), HumanCount(rate)));
+            bar.tick();
+        }
+    }
+    bar.finish_and_clear();
+}

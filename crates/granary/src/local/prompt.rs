@@ -1,0 +1,42 @@
+//! The prompt: statements typed on a terminal, each ended by a semicolon.
+
+use std::io::{BufRead, Write};
+
+use granary_sql::Error;
+
+use super::statements::Runner;
+
+/// Reads and runs statements until `exit` or the end of input. An error is shown; the prompt goes on.
+pub fn run(runner: &Runner) -> Result<(), Error> {
+    println!("granary {} - end a statement with ; and leave with exit", env!("CARGO_PKG_VERSION"));
+    let mut typed = String::new();
+    let mut lines = std::io::stdin().lock().lines();
+    loop {
+        print!("{}", if typed.is_empty() { "granary :) " } else { "        :-] " });
+        std::io::stdout().flush()?;
+        let Some(line) = lines.next() else { return Ok(()) };
+        let line = line?;
+        if typed.is_empty() && ["exit", "quit", "exit;", "quit;"].contains(&line.trim()) {
+            return Ok(());
+        }
+        typed.push_str(&line);
+        typed.push('\n');
+        if !line.trim_end().ends_with(';') {
+            continue;
+        }
+        match runner.session.split(&typed) {
+            // The semicolon was inside a string that is still open.
+            Err(error) if error.message.contains("Unterminated") => continue,
+            Err(error) => eprintln!("{error}"),
+            Ok(statements) => {
+                for statement in statements {
+                    if let Err(error) = runner.run(&statement) {
+                        eprintln!("{error}");
+                        break;
+                    }
+                }
+            }
+        }
+        typed.clear();
+    }
+}

@@ -1,0 +1,82 @@
+//! Runs statements one after the other and writes what they answer.
+
+use std::io::{BufWriter, IsTerminal, Write};
+use std::time::Instant;
+
+use granary_sql::format::{self, Format};
+use granary_sql::{Error, Session, Statement};
+use tokio::runtime::Runtime;
+
+use super::progress::Progress;
+
+/// Whether the seconds of each statement are printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Timing {
+    Off,
+    Printed,
+}
+
+/// What statements need to run.
+pub struct Runner<'a> {
+    pub session: &'a Session,
+    pub runtime: &'a Runtime,
+    pub format: Option<Format>,
+    pub timing: Timing,
+}
+
+impl Runner<'_> {
+    /// Runs all statements of a text; the first error ends it.
+    pub fn run_text(&self, text: &str) -> Result<(), Error> {
+        self.session.split(text)?.iter().try_for_each(|statement| self.run(statement))
+    }
+
+    /// Runs one statement.
+    pub fn run(&self, statement: &Statement) -> Result<(), Error> {
+        let started = Instant::now();
+        let result = self.runtime.block_on(self.answer(statement));
+        if self.timing == Timing::Printed {
+            eprintln!("{:.3}", started.elapsed().as_secs_f64());
+        }
+        match result {
+            // Whoever reads the other end has had enough: `granary local ... | head`.
+            Err(Stop::PipeClosed) => std::process::exit(0),
+            Err(Stop::Failed(error)) => Err(error),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    async fn answer(&self, statement: &Statement) -> Result<(), Stop> {
+        let mut output = self.session.execute(statement).await?;
+        if !output.has_columns() {
+            return Ok(());
+        }
+        let mut progress = Progress::start(output.progress());
+        let stdout = std::io::stdout();
+        let default = if stdout.is_terminal() { Format::PrettyCompact } else { Format::TabSeparated };
+        let chosen = output.format.or(self.format).unwrap_or(default);
+        // Not locked: DataFusion's threads never write here, and a lock cannot be held across an await.
+        let mut out = BufWriter::new(stdout);
+        let mut writer = format::open(chosen, output.schema.clone(), &mut out)?;
+        while let Some(batch) = output.next().await {
+            let batch = batch?;
+            progress.stop();
+            writer.write(&batch)?;
+        }
+        progress.stop();
+        writer.finish()?;
+        drop(writer);
+        out.flush().map_err(|error| Stop::from(Error::from(error)))
+    }
+}
+
+/// Why a statement ended early.
+enum Stop {
+    PipeClosed,
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        if error.is_broken_pipe() { Stop::PipeClosed } else { Stop::Failed(error) }
+    }
+}

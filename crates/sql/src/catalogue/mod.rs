@@ -1,0 +1,282 @@
+//! The dictionaries of a session: opened at its start, found by name, kept in a folder.
+
+mod dictionary_table;
+mod provider;
+mod store;
+mod system;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Storage};
+
+use crate::error::{Error, Result};
+pub use provider::Databases;
+use store::Store;
+
+/// The database that is there without CREATE DATABASE.
+pub const DEFAULT_DATABASE: &str = "default";
+/// The database of tables about the session itself.
+pub const SYSTEM_DATABASE: &str = "system";
+
+/// A name that is known.
+#[derive(Clone)]
+pub enum Entry {
+    /// It works.
+    Open(Arc<Dictionary>),
+    /// It is in the catalogue but could not be opened; the others do not suffer from it.
+    Failed(Failure),
+}
+
+/// A dictionary that could not be opened.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// What is known of it: nothing, if its metadata cannot be read.
+    pub definition: Option<Box<Definition>>,
+    pub error: Error,
+}
+
+/// Whether a statement may find nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    IsError,
+    IsFine,
+}
+
+type Dictionaries = BTreeMap<String, Entry>;
+
+/// All databases and their dictionaries.
+pub struct Catalogue {
+    environment: Environment,
+    store: Store,
+    databases: RwLock<BTreeMap<String, Dictionaries>>,
+    /// The database of names without one (USE).
+    current: RwLock<String>,
+}
+
+impl std::fmt::Debug for Catalogue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Catalogue").field("folder", &self.environment.data_dir).finish_non_exhaustive()
+    }
+}
+
+impl Catalogue {
+    /// Opens what the folder keeps. A dictionary that cannot be opened is there as a failed one.
+    pub fn open(folder: PathBuf, environment: Environment) -> Result<Catalogue> {
+        let store = Store::open(folder)?;
+        let mut databases = BTreeMap::from([(DEFAULT_DATABASE.to_owned(), Dictionaries::new())]);
+        for kept in store.load()? {
+            let dictionaries = databases.entry(kept.database.clone()).or_default();
+            let Some(dictionary) = kept.dictionary else { continue };
+            let entry = match &kept.definition {
+                Ok(definition) => open_entry(definition, &environment),
+                Err(error) => Entry::Failed(Failure { definition: None, error: error.clone() }),
+            };
+            dictionaries.insert(dictionary, entry);
+        }
+        Ok(Catalogue {
+            environment,
+            store,
+            databases: RwLock::new(databases),
+            current: RwLock::new(DEFAULT_DATABASE.to_owned()),
+        })
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Dictionaries>> {
+        self.databases.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Dictionaries>> {
+        self.databases.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The database of names without one.
+    pub fn current(&self) -> String {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// USE.
+    pub fn set_current(&self, database: &str) -> Result<()> {
+        if database != SYSTEM_DATABASE && !self.read().contains_key(database) {
+            return Err(unknown_database(database));
+        }
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = database.to_owned();
+        Ok(())
+    }
+
+    /// The names of all databases.
+    pub fn databases(&self) -> Vec<String> {
+        self.read().keys().cloned().collect()
+    }
+
+    /// The dictionaries of a database, in the order of their names.
+    pub fn entries(&self, database: &str) -> Vec<(String, Entry)> {
+        self.read().get(database).into_iter().flatten().map(|(name, entry)| (name.clone(), entry.clone())).collect()
+    }
+
+    /// What stands under a name.
+    pub fn entry(&self, database: &str, name: &str) -> Option<Entry> {
+        self.read().get(database)?.get(name).cloned()
+    }
+
+    /// Finds a dictionary as the functions name it: `db.name`, or `name` in the current database.
+    pub fn dictionary(&self, name: &str) -> Result<Arc<Dictionary>> {
+        let (database, name) = self.split(name);
+        match self.entry(&database, &name) {
+            Some(Entry::Open(dictionary)) => Ok(dictionary),
+            Some(Entry::Failed(failure)) => Err(failure.error),
+            None => Err(Error::bad_arguments(format!("Dictionary (`{database}.{name}`) not found"))),
+        }
+    }
+
+    /// `db.name` in two.
+    pub fn split(&self, name: &str) -> (String, String) {
+        match name.split_once('.') {
+            Some((database, name)) => (database.to_owned(), name.to_owned()),
+            None => (self.current(), name.to_owned()),
+        }
+    }
+
+    /// CREATE DICTIONARY.
+    pub fn create(&self, statement: CreateDictionary) -> Result<()> {
+        let mut definition = statement.definition;
+        let database = definition.database.get_or_insert_with(|| self.current()).clone();
+        let name = definition.name.clone();
+        let mut databases = self.write();
+        let Some(dictionaries) = databases.get(&database) else { return Err(unknown_database(&database)) };
+        if dictionaries.contains_key(&name) && !statement.or_replace {
+            if statement.if_not_exists {
+                return Ok(());
+            }
+            return Err(Error::dictionary_already_exists(format!("Dictionary {database}.{name} already exists")));
+        }
+        definition.validate()?;
+        self.check_path(&databases, &definition, &database, &name)?;
+        let Some(dictionaries) = databases.get_mut(&database) else { return Err(unknown_database(&database)) };
+        // Two dictionaries must not have one file open: the old one goes first.
+        if let Some(Entry::Open(old)) = dictionaries.remove(&name) {
+            old.remove();
+        }
+        let sql = definition.to_sql_with_secrets();
+        let dictionary = match Dictionary::open(definition, &self.environment) {
+            Ok(dictionary) => dictionary,
+            Err(error) => {
+                self.store.remove(&database, &name)?;
+                return Err(error.into());
+            }
+        };
+        self.store.put(&database, &name, &sql)?;
+        dictionaries.insert(name, Entry::Open(Arc::new(dictionary)));
+        Ok(())
+    }
+
+    /// Refuses a PATH that another dictionary writes to: each would overwrite the other's entries.
+    fn check_path(
+        &self,
+        databases: &BTreeMap<String, Dictionaries>,
+        definition: &Definition,
+        database: &str,
+        name: &str,
+    ) -> Result<()> {
+        let Some(path) = self.data_file(definition) else { return Ok(()) };
+        for (other_database, dictionaries) in databases {
+            for (other, entry) in dictionaries {
+                let taken = match entry {
+                    Entry::Open(dictionary) => self.data_file(dictionary.definition()),
+                    Entry::Failed(failure) => failure.definition.as_ref().and_then(|d| self.data_file(d)),
+                };
+                if taken.as_ref() == Some(&path) && (other_database.as_str(), other.as_str()) != (database, name) {
+                    let path = path.display();
+                    return Err(Error::bad_arguments(format!(
+                        "PATH {path} is in use by dictionary {other_database}.{other}; each dictionary needs its own"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn data_file(&self, definition: &Definition) -> Option<PathBuf> {
+        match &definition.layout.storage {
+            Storage::Ssd(ssd) => self.environment.resolve(&ssd.path).ok(),
+            _ => None,
+        }
+    }
+
+    /// DROP DICTIONARY.
+    pub fn drop_dictionary(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
+        let mut databases = self.write();
+        let known = databases.get(database).is_some_and(|dictionaries| dictionaries.contains_key(name));
+        match (known, missing) {
+            (false, Missing::IsFine) => return Ok(()),
+            (false, Missing::IsError) => {
+                return Err(Error::unknown_table(format!("Dictionary {database}.{name} does not exist")));
+            }
+            (true, _) => {}
+        }
+        self.store.remove(database, name)?;
+        if let Some(Entry::Open(dictionary)) = databases.get_mut(database).and_then(|all| all.remove(name)) {
+            dictionary.remove();
+        }
+        Ok(())
+    }
+
+    /// SYSTEM RELOAD DICTIONARY: forgets the entries; a failed dictionary is tried again.
+    pub fn reload(&self, database: &str, name: &str) -> Result<()> {
+        match self.entry(database, name) {
+            Some(Entry::Open(dictionary)) => Ok(dictionary.reload()?),
+            Some(Entry::Failed(Failure { definition: Some(definition), .. })) => {
+                let entry = open_entry(&definition, &self.environment);
+                let error = if let Entry::Failed(failure) = &entry { Some(failure.error.clone()) } else { None };
+                self.write().entry(database.to_owned()).or_default().insert(name.to_owned(), entry);
+                error.map_or(Ok(()), Err)
+            }
+            Some(Entry::Failed(failure)) => Err(failure.error),
+            None => Err(Error::bad_arguments(format!("Dictionary (`{database}.{name}`) not found"))),
+        }
+    }
+
+    /// CREATE DATABASE.
+    pub fn create_database(&self, name: &str, exists: Missing) -> Result<()> {
+        let mut databases = self.write();
+        if databases.contains_key(name) || name == SYSTEM_DATABASE {
+            return match exists {
+                Missing::IsFine => Ok(()),
+                Missing::IsError => Err(Error::database_already_exists(format!("Database {name} already exists"))),
+            };
+        }
+        self.store.create_database(name)?;
+        databases.insert(name.to_owned(), Dictionaries::new());
+        Ok(())
+    }
+
+    /// DROP DATABASE, with the dictionaries in it.
+    pub fn drop_database(&self, name: &str, missing: Missing) -> Result<()> {
+        let Some(dictionaries) = self.read().get(name).map(|all| all.keys().cloned().collect::<Vec<_>>()) else {
+            return match missing {
+                Missing::IsFine => Ok(()),
+                Missing::IsError => Err(unknown_database(name)),
+            };
+        };
+        for dictionary in dictionaries {
+            self.drop_dictionary(name, &dictionary, Missing::IsFine)?;
+        }
+        self.store.remove_database(name)?;
+        self.write().remove(name);
+        Ok(())
+    }
+}
+
+fn open_entry(definition: &Definition, environment: &Environment) -> Entry {
+    match Dictionary::open(definition.clone(), environment) {
+        Ok(dictionary) => Entry::Open(Arc::new(dictionary)),
+        Err(error) => {
+            Entry::Failed(Failure { definition: Some(Box::new(definition.clone())), error: error.into() })
+        }
+    }
+}
+
+fn unknown_database(name: &str) -> Error {
+    Error::unknown_database(format!("Database {name} does not exist"))
+}

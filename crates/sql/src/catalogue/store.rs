@@ -1,0 +1,211 @@
+//! The catalogue's folder: `metadata/<database>/<dictionary>.sql` holds the CREATE statement, password and all,
+//! so only the owner may read it. Each file is replaced in one step.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use granary_dict::{Definition, parse_create};
+
+use crate::error::{Error, Result};
+
+/// The folder, locked for this process.
+pub struct Store {
+    metadata: PathBuf,
+    /// Held for as long as the session lives; the system lets go of it however the process ends.
+    _lock: File,
+}
+
+/// What was found in the folder: a database, or a dictionary in one.
+pub struct Kept {
+    pub database: String,
+    pub dictionary: Option<String>,
+    pub definition: Result<Definition>,
+}
+
+impl Store {
+    /// Takes the folder for this process alone.
+    pub fn open(folder: PathBuf) -> Result<Store> {
+        let metadata = folder.join("metadata");
+        for path in [&metadata, &folder.join("user_files")] {
+            fs::create_dir_all(path).map_err(|e| failed("create folder", path, &e))?;
+        }
+        let path = folder.join("lock");
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|e| failed("open", &path, &e))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Store { metadata, _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(Error::directory_in_use(format!(
+                "Cannot lock {}: another granary is working in this folder",
+                path.display()
+            ))),
+            Err(TryLockError::Error(error)) => Err(failed("lock", &path, &error)),
+        }
+    }
+
+    /// Reads all of it. What cannot be read is given back as an error in its place.
+    pub fn load(&self) -> Result<Vec<Kept>> {
+        let mut found = Vec::new();
+        for folder in sorted(&self.metadata)? {
+            let Some(database) = folder.file_name().and_then(|n| n.to_str()).and_then(unescape) else { continue };
+            if !folder.is_dir() {
+                continue;
+            }
+            let nothing = Err(Error::logical_error("a database has no definition"));
+            found.push(Kept { database: database.clone(), dictionary: None, definition: nothing });
+            for file in sorted(&folder)? {
+                let name = file.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_suffix(".sql"));
+                let Some(name) = name.and_then(unescape) else { continue };
+                let definition = read_definition(&file, &database, &name);
+                found.push(Kept { database: database.clone(), dictionary: Some(name), definition });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Writes a dictionary's statement.
+    pub fn put(&self, database: &str, dictionary: &str, sql: &str) -> Result<()> {
+        self.create_database(database)?;
+        let path = self.path(database, dictionary);
+        let unfinished = path.with_extension("sql.tmp");
+        let write = || -> std::io::Result<()> {
+            let mut file =
+                OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+            file.write_all(sql.as_bytes())?;
+            file.write_all(b"\n")?;
+            file.sync_all()?;
+            fs::rename(&unfinished, &path)?;
+            File::open(self.folder(database))?.sync_all()
+        };
+        write().map_err(|e| failed("write", &path, &e))
+    }
+
+    /// Forgets a dictionary, if it is known.
+    pub fn remove(&self, database: &str, dictionary: &str) -> Result<()> {
+        let path = self.path(database, dictionary);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::cannot_unlink(format!("Cannot remove {}: {error}", path.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a database's folder.
+    pub fn create_database(&self, name: &str) -> Result<()> {
+        let folder = self.folder(name);
+        fs::create_dir_all(&folder).map_err(|e| failed("create folder", &folder, &e))
+    }
+
+    /// Removes an empty database's folder.
+    pub fn remove_database(&self, name: &str) -> Result<()> {
+        let folder = self.folder(name);
+        match fs::remove_dir(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::cannot_unlink(format!("Cannot remove {}: {error}", folder.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn folder(&self, database: &str) -> PathBuf {
+        self.metadata.join(escape(database))
+    }
+
+    fn path(&self, database: &str, dictionary: &str) -> PathBuf {
+        self.folder(database).join(format!("{}.sql", escape(dictionary)))
+    }
+}
+
+fn failed(what: &str, path: &Path, error: &std::io::Error) -> Error {
+    Error::cannot_open_file(format!("Cannot {what} {}: {error}", path.display()))
+}
+
+fn sorted(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).map_err(|e| failed("read folder", folder, &e))?;
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn read_definition(file: &Path, database: &str, name: &str) -> Result<Definition> {
+    let sql = fs::read_to_string(file).map_err(|e| failed("read", file, &e))?;
+    let mut definition = parse_create(&sql)?.definition;
+    // The place of the file decides, as it does for who looks the dictionary up.
+    definition.database = Some(database.to_owned());
+    definition.name = name.to_owned();
+    Ok(definition)
+}
+
+/// A name as a file's name, in ClickHouse's way: letters, digits and `_` stay, other bytes become `%XX`.
+fn escape(name: &str) -> String {
+    let mut escaped = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || byte == b'_' {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}
+
+fn unescape(file_name: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(file_name.len());
+    let mut rest = file_name.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        if first == b'%' {
+            let digits = tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok())?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &tail[2..];
+        } else {
+            bytes.push(first);
+            rest = tail;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_survive_the_file_system() {
+        for name in ["plain_1", "../../etc/passwd", "имя", "a.b", "%41", ""] {
+            let escaped = escape(name);
+            assert!(!escaped.contains(['/', '.']), "{escaped}");
+            assert_eq!(unescape(&escaped).as_deref(), Some(name));
+        }
+    }
+
+    #[test]
+    fn a_folder_has_one_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Store::open(folder.path().to_owned()).unwrap();
+        let second = Store::open(folder.path().to_owned()).err().unwrap();
+        assert_eq!(second.code, 76);
+        assert!(second.message.contains("another granary"), "{second}");
+        drop(first);
+        Store::open(folder.path().to_owned()).unwrap();
+    }
+
+    #[test]
+    fn statements_are_private_and_come_back() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().to_owned()).unwrap();
+        store.put("default", "broken", "no statement").unwrap();
+        let path = folder.path().join("metadata/default/broken.sql");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let kept = store.load().unwrap();
+        assert_eq!(kept.len(), 2);
+        assert_eq!(kept[1].dictionary.as_deref(), Some("broken"));
+        assert!(kept[1].definition.is_err());
+    }
+}

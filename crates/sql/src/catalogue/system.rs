@@ -1,0 +1,149 @@
+//! `system.dictionaries`, `system.databases`, `system.one`, `system.numbers`.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::*;
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::catalog::{MemTable, TableProvider};
+use datafusion::common::Result;
+use granary_dict::{Definition, Status};
+
+use super::{Catalogue, Entry};
+use crate::tables::numbers::Numbers;
+
+/// A table of the system database, made when it is asked for.
+pub fn table(catalogue: &Catalogue, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+    let batch = match name {
+        "one" => one()?,
+        "numbers" => return Ok(Some(Arc::new(Numbers { first: 0, rows: u64::MAX }))),
+        "databases" => databases(catalogue)?,
+        "dictionaries" => dictionaries(catalogue)?,
+        _ => return Ok(None),
+    };
+    Ok(Some(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?)))
+}
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<RecordBatch> {
+    let fields: Vec<Field> =
+        columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), false)).collect();
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+}
+
+fn one() -> Result<RecordBatch> {
+    batch(vec![("dummy", Arc::new(UInt8Array::from(vec![0])))])
+}
+
+fn databases(catalogue: &Catalogue) -> Result<RecordBatch> {
+    batch(vec![("name", texts(catalogue.databases()))])
+}
+
+fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(values))
+}
+
+fn lists(values: impl IntoIterator<Item = Vec<String>>) -> ArrayRef {
+    let item = Field::new("item", DataType::Utf8, false);
+    let mut builder = ListBuilder::new(StringBuilder::new()).with_field(Arc::new(item));
+    for list in values {
+        list.iter().for_each(|text| builder.values().append_value(text));
+        builder.append(true);
+    }
+    Arc::new(builder.finish())
+}
+
+/// One row of `system.dictionaries`.
+struct Row {
+    database: String,
+    name: String,
+    state: &'static str,
+    definition: Option<Definition>,
+    status: Status,
+}
+
+fn rows(catalogue: &Catalogue) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for database in catalogue.databases() {
+        for (name, entry) in catalogue.entries(&database) {
+            let (state, definition, status) = match entry {
+                Entry::Open(dictionary) => {
+                    let status = dictionary.status();
+                    (status.state.name(), Some(dictionary.definition().clone()), status)
+                }
+                Entry::Failed(failure) => {
+                    let last_exception = failure.error.to_string();
+                    let status = Status { last_exception, error_count: 1, ..Status::default() };
+                    ("FAILED", failure.definition.map(|definition| *definition), status)
+                }
+            };
+            rows.push(Row { database: database.clone(), name, state, definition, status });
+        }
+    }
+    rows
+}
+
+/// ClickHouse's columns in ClickHouse's order, then counters of our own.
+fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
+    let rows = rows(catalogue);
+    let text = |f: &dyn Fn(&Row) -> String| texts(rows.iter().map(f));
+    let list = |f: &dyn Fn(&Definition) -> Vec<String>| {
+        lists(rows.iter().map(|row| row.definition.as_ref().map(f).unwrap_or_default()))
+    };
+    let count = |f: &dyn Fn(&Status) -> u64| -> ArrayRef {
+        Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| f(&row.status))))
+    };
+    let rate = |f: &dyn Fn(&Status) -> f64| -> ArrayRef {
+        Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| f(&row.status))))
+    };
+    let time = |f: &dyn Fn(&Status) -> u64| -> ArrayRef {
+        Arc::new(TimestampSecondArray::from_iter_values(rows.iter().map(|row| f(&row.status) as i64)))
+    };
+    let keys = |d: &Definition| d.structure.key_columns();
+    let attributes = |d: &Definition| d.structure.attributes.clone();
+    batch(vec![
+        ("database", text(&|row| row.database.clone())),
+        ("name", text(&|row| row.name.clone())),
+        ("status", text(&|row| row.state.to_owned())),
+        ("origin", text(&|row| format!("{}.{}", row.database, row.name))),
+        ("type", text(&|row| row.status.layout_type.to_owned())),
+        ("key.names", list(&|d| keys(d).into_iter().map(|key| key.name).collect())),
+        ("key.types", list(&|d| keys(d).into_iter().map(|key| key.data_type.to_string()).collect())),
+        ("attribute.names", list(&|d| attributes(d).into_iter().map(|a| a.name).collect())),
+        ("attribute.types", list(&|d| attributes(d).into_iter().map(|a| a.data_type.to_string()).collect())),
+        ("bytes_allocated", count(&|s| s.bytes_allocated)),
+        ("hierarchical_index_bytes_allocated", count(&|_| 0)),
+        ("query_count", count(&|s| s.keys_requested)),
+        ("hit_rate", rate(&|s| s.hit_rate)),
+        ("found_rate", rate(&|s| s.found_rate)),
+        ("element_count", count(&|s| s.element_count)),
+        ("load_factor", rate(&|s| s.load_factor)),
+        ("source", text(&|row| row.status.source.clone())),
+        ("lifetime_min", count(&|s| s.lifetime_min_seconds)),
+        ("lifetime_max", count(&|s| s.lifetime_max_seconds)),
+        ("loading_start_time", time(&|s| s.loading_start_time)),
+        ("last_successful_update_time", time(&|s| s.last_successful_update_time)),
+        ("error_count", count(&|s| s.error_count)),
+        ("loading_duration", Arc::new(Float32Array::from_iter_values(rows.iter().map(|_| 0.0)))),
+        ("last_exception", text(&|row| row.status.last_exception.clone())),
+        ("comment", text(&|row| row.definition.as_ref().map(|d| d.comment.clone()).unwrap_or_default())),
+        ("capacity", count(&|s| s.capacity)),
+        ("index_bytes", count(&|s| s.index_bytes)),
+        ("keys_requested", count(&|s| s.keys_requested)),
+        ("keys_hit", count(&|s| s.keys_hit)),
+        ("keys_expired", count(&|s| s.keys_expired)),
+        ("keys_missed", count(&|s| s.keys_missed)),
+        ("keys_negative", count(&|s| s.keys_negative)),
+        ("keys_joined", count(&|s| s.keys_joined)),
+        ("rows_bad", count(&|s| s.rows_bad)),
+        ("hits_memory", count(&|s| s.hits_memory)),
+        ("hits_buffer", count(&|s| s.hits_buffer)),
+        ("hits_flash", count(&|s| s.hits_flash)),
+        ("flash_block_reads", count(&|s| s.flash_block_reads)),
+        ("flash_bytes_read", count(&|s| s.flash_bytes_read)),
+        ("flash_bytes_written", count(&|s| s.flash_bytes_written)),
+        ("source_requests", count(&|s| s.source_requests)),
+        ("source_keys", count(&|s| s.source_keys)),
+        ("source_rows", count(&|s| s.source_rows)),
+        ("source_errors", count(&|s| s.source_errors)),
+    ])
+}

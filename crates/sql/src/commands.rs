@@ -1,0 +1,141 @@
+//! The statements that are not queries.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, StringArray, UInt8Array};
+use datafusion::arrow::datatypes::Schema;
+use granary_dict::parse_create;
+
+use crate::catalogue::Entry;
+use crate::error::{Error, Result};
+use crate::output::Output;
+use crate::session::{Session, apply};
+use crate::statement::{Command, Name};
+use crate::types::type_name;
+use crate::query;
+
+/// Runs one.
+pub async fn run(session: &Session, command: Command, text: &str) -> Result<Output> {
+    let catalogue = &session.catalogue;
+    let full = |name: Name| (name.database.unwrap_or_else(|| catalogue.current()), name.name);
+    match command {
+        Command::CreateDictionary => catalogue.create(parse_create(text)?)?,
+        Command::DropDictionary { name, missing } => {
+            let (database, name) = full(name);
+            catalogue.drop_dictionary(&database, &name, missing)?;
+        }
+        Command::ExistsDictionary { name } => {
+            let (database, name) = full(name);
+            let exists = u8::from(catalogue.entry(&database, &name).is_some());
+            return Output::columns(vec![("result", Arc::new(UInt8Array::from(vec![exists])))]);
+        }
+        Command::Describe { name } => return describe(session, name).await,
+        Command::ShowDictionaries { database, like } => {
+            let database = database.unwrap_or_else(|| catalogue.current());
+            let names = catalogue.entries(&database).into_iter().map(|(name, _)| name);
+            let names = names.filter(|name| like.as_deref().is_none_or(|pattern| is_like(name, pattern)));
+            return Output::columns(vec![("name", texts(names))]);
+        }
+        Command::ShowDatabases => return Output::columns(vec![("name", texts(catalogue.databases()))]),
+        Command::ShowCreate { name } => {
+            let (database, name) = full(name);
+            let sql = match catalogue.entry(&database, &name) {
+                Some(Entry::Open(dictionary)) => dictionary.definition().to_sql(),
+                Some(Entry::Failed(failure)) => match failure.definition {
+                    Some(definition) => definition.to_sql(),
+                    None => return Err(failure.error),
+                },
+                None => return Err(unknown(&database, &name)),
+            };
+            let output = Output::columns(vec![("statement", texts([sql]))])?;
+            return Ok(output);
+        }
+        Command::ReloadDictionary { name } => {
+            let (database, name) = full(name);
+            catalogue.reload(&database, &name)?;
+        }
+        Command::ReloadDictionaries => {
+            for database in catalogue.databases() {
+                for (name, _) in catalogue.entries(&database) {
+                    catalogue.reload(&database, &name)?;
+                }
+            }
+        }
+        Command::Use { database } => catalogue.set_current(&database)?,
+        Command::CreateDatabase { name, exists } => catalogue.create_database(&name, exists)?,
+        Command::DropDatabase { name, missing } => {
+            catalogue.drop_database(&name, missing)?;
+            if catalogue.current() == name {
+                catalogue.set_current(crate::catalogue::DEFAULT_DATABASE)?;
+            }
+        }
+        Command::Set { settings } => {
+            let state = session.context.state_ref();
+            apply(&settings, state.write().config_mut())?;
+        }
+        Command::Query => return Err(Error::logical_error("A query is not a command")),
+    }
+    Ok(Output::empty())
+}
+
+fn unknown(database: &str, name: &str) -> Error {
+    Error::unknown_table(format!("Dictionary {database}.{name} does not exist"))
+}
+
+fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(values))
+}
+
+/// ClickHouse's seven columns, of which dictionaries and files fill two.
+async fn describe(session: &Session, name: Name) -> Result<Output> {
+    let quoted = |part: &str| format!("`{}`", part.replace('`', "\\`"));
+    let table = match &name.database {
+        Some(database) => format!("{}.{}", quoted(database), quoted(&name.name)),
+        None => quoted(&name.name),
+    };
+    let schema: Arc<Schema> = query::run(session, &format!("SELECT * FROM {table} LIMIT 0")).await?.schema;
+    let rows = schema.fields().len();
+    let empty = || texts(std::iter::repeat_n(String::new(), rows));
+    Output::columns(vec![
+        ("name", texts(schema.fields().iter().map(|field| field.name().clone()))),
+        ("type", texts(schema.fields().iter().map(|field| type_name(field)))),
+        ("default_type", empty()),
+        ("default_expression", empty()),
+        ("comment", empty()),
+        ("codec_expression", empty()),
+        ("ttl_expression", empty()),
+    ])
+}
+
+/// SQL's LIKE: `%` is any text, `_` any character.
+fn is_like(text: &str, pattern: &str) -> bool {
+    let mut rest = pattern.chars();
+    match rest.next() {
+        None => text.is_empty(),
+        Some('%') => {
+            let pattern = rest.as_str();
+            std::iter::once(text.len())
+                .chain(text.char_indices().map(|(at, _)| at))
+                .any(|at| is_like(&text[at..], pattern))
+        }
+        Some(wanted) => {
+            let mut letters = text.chars();
+            letters.next().is_some_and(|letter| wanted == '_' || letter == wanted)
+                && is_like(letters.as_str(), rest.as_str())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_like;
+
+    #[test]
+    fn patterns() {
+        for (text, pattern, matches) in
+            [("abc", "a%", true), ("abc", "%c", true), ("abc", "a_c", true), ("abc", "ab", false), ("", "%", true)]
+        {
+            assert_eq!(is_like(text, pattern), matches, "{text} LIKE {pattern}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Errors as ClickHouse reports them: a code, its name, a message.
+
+use std::fmt;
+
+use datafusion::common::{DataFusionError, SchemaError};
+
+/// Everything that can stop a statement. The codes and names are ClickHouse's, so that scripts which
+/// look at them keep working.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// ClickHouse's error code.
+    pub code: i32,
+    /// ClickHouse's name for the code.
+    pub name: &'static str,
+    /// What went wrong, for a person.
+    pub message: String,
+}
+
+/// The result of everything in this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+macro_rules! constructors {
+    ($($function:ident = $code:literal $name:literal;)*) => {
+        impl Error {
+            $(
+                #[doc = concat!("ClickHouse's ", $name, ".")]
+                pub fn $function(message: impl Into<String>) -> Self {
+                    Self { code: $code, name: $name, message: message.into() }
+                }
+            )*
+        }
+    };
+}
+
+constructors! {
+    cannot_parse_text = 6 "CANNOT_PARSE_TEXT";
+    bad_arguments = 36 "BAD_ARGUMENTS";
+    wrong_argument_count = 42 "NUMBER_OF_ARGUMENTS_DOESNT_MATCH";
+    illegal_type = 43 "ILLEGAL_TYPE_OF_ARGUMENT";
+    illegal_column = 44 "ILLEGAL_COLUMN";
+    unknown_function = 46 "UNKNOWN_FUNCTION";
+    unknown_identifier = 47 "UNKNOWN_IDENTIFIER";
+    not_implemented = 48 "NOT_IMPLEMENTED";
+    logical_error = 49 "LOGICAL_ERROR";
+    unknown_type = 50 "UNKNOWN_TYPE";
+    type_mismatch = 53 "TYPE_MISMATCH";
+    table_already_exists = 57 "TABLE_ALREADY_EXISTS";
+    unknown_table = 60 "UNKNOWN_TABLE";
+    syntax_error = 62 "SYNTAX_ERROR";
+    cannot_convert_type = 70 "CANNOT_CONVERT_TYPE";
+    unknown_format = 73 "UNKNOWN_FORMAT";
+    cannot_open_file = 76 "CANNOT_OPEN_FILE";
+    unknown_database = 81 "UNKNOWN_DATABASE";
+    database_already_exists = 82 "DATABASE_ALREADY_EXISTS";
+    cannot_write = 75 "CANNOT_WRITE_TO_FILE_DESCRIPTOR";
+    broken_pipe = 1003 "BROKEN_PIPE";
+    unknown_setting = 115 "UNKNOWN_SETTING";
+    illegal_division = 153 "ILLEGAL_DIVISION";
+    database_not_empty = 219 "DATABASE_NOT_EMPTY";
+    dictionary_already_exists = 387 "DICTIONARY_ALREADY_EXISTS";
+    cannot_unlink = 458 "CANNOT_UNLINK";
+    directory_in_use = 76 "CANNOT_OPEN_FILE";
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Code: {}. DB::Exception: {}. ({})", self.code, self.message.trim_end_matches('.'), self.name)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Error> for DataFusionError {
+    fn from(error: Error) -> Self {
+        DataFusionError::External(Box::new(error))
+    }
+}
+
+impl From<DataFusionError> for Error {
+    fn from(error: DataFusionError) -> Self {
+        if let Some(own) = find_own(&error) {
+            return own;
+        }
+        let message = error.strip_backtrace();
+        match error.find_root() {
+            DataFusionError::SQL(..) => Error::syntax_error(message),
+            DataFusionError::SchemaError(reason, _) => match reason.as_ref() {
+                SchemaError::FieldNotFound { .. } => Error::unknown_identifier(message),
+                _ => Error::bad_arguments(message),
+            },
+            DataFusionError::NotImplemented(_) => Error::not_implemented(message),
+            DataFusionError::Internal(_) => Error::logical_error(message),
+            DataFusionError::Plan(text) if text.contains("table '") && text.contains("not found") => {
+                Error::unknown_table(message)
+            }
+            DataFusionError::Plan(text) if text.contains("Invalid function") => Error::unknown_function(message),
+            DataFusionError::Plan(text) if text.contains("coerce") || text.contains("signature") => {
+                Error::illegal_type(message)
+            }
+            _ => Error::bad_arguments(message),
+        }
+    }
+}
+
+impl From<datafusion::arrow::error::ArrowError> for Error {
+    fn from(error: datafusion::arrow::error::ArrowError) -> Self {
+        DataFusionError::from(error).into()
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Error::broken_pipe("Broken pipe");
+        }
+        Error::cannot_write(error.to_string())
+    }
+}
+
+impl Error {
+    /// Whether nobody reads the answer any more.
+    pub fn is_broken_pipe(&self) -> bool {
+        self.code == Error::broken_pipe("").code
+    }
+}
+
+/// An error of ours that travelled through DataFusion comes out as it went in.
+fn find_own(error: &DataFusionError) -> Option<Error> {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(current) = next {
+        if let Some(own) = current.downcast_ref::<Error>() {
+            return Some(own.clone());
+        }
+        next = match current.downcast_ref::<DataFusionError>() {
+            Some(DataFusionError::Shared(inner)) => Some(inner.as_ref()),
+            Some(DataFusionError::External(inner)) => Some(inner.as_ref()),
+            Some(DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner)) => Some(inner.as_ref()),
+            Some(DataFusionError::Collection(all)) => all.first().map(|e| e as _),
+            _ => current.source(),
+        };
+    }
+    None
+}
+
+impl From<granary_dict::DictError> for Error {
+    fn from(error: granary_dict::DictError) -> Self {
+        Error { code: error.code(), name: error.name(), message: error.message().to_owned() }
+    }
+}

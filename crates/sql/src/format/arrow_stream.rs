@@ -1,0 +1,31 @@
+//! `ArrowStream`: Arrow's IPC stream.
+
+use std::io::Write;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::ipc::writer::StreamWriter;
+
+use super::BatchWriter;
+use crate::error::Result;
+
+/// One IPC stream a result.
+pub struct ArrowStream<'a> {
+    writer: StreamWriter<&'a mut (dyn Write + Send)>,
+}
+
+impl<'a> ArrowStream<'a> {
+    pub fn open(schema: &Schema, out: &'a mut (dyn Write + Send)) -> Result<Self> {
+        Ok(Self { writer: StreamWriter::try_new(out, schema)? })
+    }
+}
+
+impl BatchWriter for ArrowStream<'_> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        Ok(self.writer.write(batch)?)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(self.writer.finish()?)
+    }
+}

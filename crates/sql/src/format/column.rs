@@ -1,0 +1,157 @@
+//! A column ready to be written: looked at once a batch, so that a cell costs one `match`.
+
+use std::str::FromStr;
+
+use datafusion::arrow::array::*;
+use datafusion::arrow::array::timezone::Tz;
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, TimeUnit, *};
+
+use crate::error::{Error, Result};
+use crate::types::CLICKHOUSE_TYPE;
+
+/// One column of a batch, by the kind of its cells.
+pub struct Column {
+    pub nulls: Option<NullBuffer>,
+    pub cells: Cells,
+}
+
+/// The kinds of cells that the formats know.
+pub enum Cells {
+    Null,
+    UInt8(UInt8Array),
+    UInt16(UInt16Array),
+    UInt32(UInt32Array),
+    UInt64(UInt64Array),
+    Int8(Int8Array),
+    Int16(Int16Array),
+    Int32(Int32Array),
+    Int64(Int64Array),
+    Float32(Float32Array),
+    Float64(Float64Array),
+    Decimal(Decimal128Array),
+    /// A comparison: ClickHouse's UInt8, written 0 or 1.
+    Truth(BooleanArray),
+    /// ClickHouse's Bool, written true or false.
+    Bool(BooleanArray),
+    Text(StringArray),
+    Bytes(BinaryArray),
+    Uuid(FixedSizeBinaryArray),
+    Date(Date32Array),
+    DateTime { seconds: TimestampSecondArray, zone: Option<Tz> },
+    /// Nanoseconds since the epoch, written with `digits` decimal places.
+    DateTime64 { nanos: TimestampNanosecondArray, digits: u32, zone: Option<Tz> },
+    Array { offsets: Vec<usize>, items: Box<Column> },
+    Tuple { names: Option<Vec<String>>, items: Vec<Column> },
+}
+
+impl Column {
+    /// Looks at an array through its field, whose metadata tells UUID and Bool apart.
+    pub fn new(field: &Field, array: &ArrayRef) -> Result<Column> {
+        let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+        Ok(Column { nulls, cells: cells(field, array)? })
+    }
+
+    /// Whether the cell is NULL.
+    pub fn is_null(&self, row: usize) -> bool {
+        matches!(self.cells, Cells::Null) || self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+    }
+
+    /// Whether Pretty aligns the cells to the right.
+    pub fn is_numeric(&self) -> bool {
+        !matches!(
+            self.cells,
+            Cells::Null
+                | Cells::Bool(_)
+                | Cells::Text(_)
+                | Cells::Bytes(_)
+                | Cells::Uuid(_)
+                | Cells::Array { .. }
+                | Cells::Tuple { .. }
+        )
+    }
+}
+
+fn cells(field: &Field, array: &ArrayRef) -> Result<Cells> {
+    let is_bool = || field.metadata().get(CLICKHOUSE_TYPE).is_some_and(|name| name.contains("Bool"));
+    Ok(match array.data_type() {
+        DataType::Null => Cells::Null,
+        DataType::UInt8 => Cells::UInt8(array.as_primitive::<UInt8Type>().clone()),
+        DataType::UInt16 => Cells::UInt16(array.as_primitive::<UInt16Type>().clone()),
+        DataType::UInt32 => Cells::UInt32(array.as_primitive::<UInt32Type>().clone()),
+        DataType::UInt64 => Cells::UInt64(array.as_primitive::<UInt64Type>().clone()),
+        DataType::Int8 => Cells::Int8(array.as_primitive::<Int8Type>().clone()),
+        DataType::Int16 => Cells::Int16(array.as_primitive::<Int16Type>().clone()),
+        DataType::Int32 => Cells::Int32(array.as_primitive::<Int32Type>().clone()),
+        DataType::Int64 => Cells::Int64(array.as_primitive::<Int64Type>().clone()),
+        DataType::Float32 => Cells::Float32(array.as_primitive::<Float32Type>().clone()),
+        DataType::Float64 => Cells::Float64(array.as_primitive::<Float64Type>().clone()),
+        DataType::Decimal128(..) => Cells::Decimal(array.as_primitive::<Decimal128Type>().clone()),
+        DataType::Boolean if is_bool() => Cells::Bool(array.as_boolean().clone()),
+        DataType::Boolean => Cells::Truth(array.as_boolean().clone()),
+        DataType::Utf8 => Cells::Text(array.as_string::<i32>().clone()),
+        DataType::Binary => Cells::Bytes(array.as_binary::<i32>().clone()),
+        DataType::FixedSizeBinary(16) => Cells::Uuid(array.as_fixed_size_binary().clone()),
+        DataType::Date32 => Cells::Date(array.as_primitive::<Date32Type>().clone()),
+        DataType::Timestamp(TimeUnit::Second, zone) => Cells::DateTime {
+            seconds: array.as_primitive::<TimestampSecondType>().clone(),
+            zone: time_zone(zone.as_deref())?,
+        },
+        DataType::Timestamp(unit, zone) => date_time_64(array, *unit, zone.as_deref())?,
+        DataType::List(item) => {
+            let list = array.as_list::<i32>();
+            Cells::Array {
+                offsets: list.offsets().iter().map(|&offset| offset as usize).collect(),
+                items: Box::new(Column::new(item, list.values())?),
+            }
+        }
+        DataType::Struct(fields) => tuple(fields, array.as_struct())?,
+        DataType::LargeUtf8 | DataType::Utf8View => recast(field, array, DataType::Utf8)?,
+        DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            recast(field, array, DataType::Binary)?
+        }
+        DataType::Date64 => recast(field, array, DataType::Date32)?,
+        DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            recast(field, array, DataType::List(item.clone()))?
+        }
+        DataType::Dictionary(_, values) => recast(field, array, values.as_ref().clone())?,
+        // Intervals, times and the like: Arrow's own text.
+        _ => recast(field, array, DataType::Utf8)?,
+    })
+}
+
+fn recast(field: &Field, array: &ArrayRef, to: DataType) -> Result<Cells> {
+    cells(field, &cast(array, &to)?)
+}
+
+fn tuple(fields: &Fields, array: &StructArray) -> Result<Cells> {
+    let items: Result<Vec<Column>> = fields.iter().zip(array.columns()).map(|(f, c)| Column::new(f, c)).collect();
+    let named = fields.iter().enumerate().any(|(i, f)| f.name() != &(i + 1).to_string());
+    let names = named.then(|| fields.iter().map(|f| f.name().clone()).collect());
+    Ok(Cells::Tuple { names, items: items? })
+}
+
+fn date_time_64(array: &ArrayRef, unit: TimeUnit, zone: Option<&str>) -> Result<Cells> {
+    let digits = match unit {
+        TimeUnit::Second | TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond => 6,
+        TimeUnit::Nanosecond => 9,
+    };
+    let nanos = cast(array, &DataType::Timestamp(TimeUnit::Nanosecond, zone.map(Into::into)))?;
+    Ok(Cells::DateTime64 {
+        nanos: nanos.as_primitive::<TimestampNanosecondType>().clone(),
+        digits,
+        zone: time_zone(zone)?,
+    })
+}
+
+fn time_zone(zone: Option<&str>) -> Result<Option<Tz>> {
+    match zone {
+        None | Some("UTC") => Ok(None),
+        Some(zone) => match Tz::from_str(zone) {
+            Ok(zone) => Ok(Some(zone)),
+            Err(_) => Err(Error::bad_arguments(format!("Cannot load time zone {zone}"))),
+        },
+    }
+}

@@ -1,0 +1,69 @@
+//! `JSON`: the whole result as one document, with the types of its columns.
+
+use std::io::Write;
+use std::time::Instant;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::Schema;
+
+use super::value::{Style, write_cell};
+use super::{BatchWriter, columns, escape, names};
+use crate::error::Result;
+use crate::types::type_name;
+
+/// One JSON document a result.
+pub struct Json<'a> {
+    out: &'a mut (dyn Write + Send),
+    prefixes: Vec<Vec<u8>>,
+    rows: u64,
+    started: Instant,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Json<'a> {
+    pub fn open(schema: &Schema, out: &'a mut (dyn Write + Send)) -> Result<Self> {
+        let mut head = b"{\n\t\"meta\":\n\t[\n".to_vec();
+        let mut prefixes = Vec::new();
+        for (i, (name, field)) in names(schema).iter().zip(schema.fields()).enumerate() {
+            head.extend_from_slice(if i > 0 { b",\n\t\t{\n\t\t\t\"name\": " } else { b"\t\t{\n\t\t\t\"name\": " });
+            escape::json(name.as_bytes(), &mut head);
+            head.extend_from_slice(b",\n\t\t\t\"type\": ");
+            escape::json(type_name(field).as_bytes(), &mut head);
+            head.extend_from_slice(b"\n\t\t}");
+
+            let mut prefix = if i > 0 { b",\n\t\t\t".to_vec() } else { b"\t\t\t".to_vec() };
+            escape::json(name.as_bytes(), &mut prefix);
+            prefix.extend_from_slice(b": ");
+            prefixes.push(prefix);
+        }
+        head.extend_from_slice(b"\n\t],\n\n\t\"data\":\n\t[\n");
+        out.write_all(&head)?;
+        Ok(Self { out, prefixes, rows: 0, started: Instant::now(), buffer: Vec::new() })
+    }
+}
+
+impl BatchWriter for Json<'_> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let columns = columns(batch)?;
+        self.buffer.clear();
+        for row in 0..batch.num_rows() {
+            self.buffer.extend_from_slice(if self.rows > 0 { b",\n\t\t{\n" } else { b"\t\t{\n" });
+            for (prefix, column) in self.prefixes.iter().zip(&columns) {
+                self.buffer.extend_from_slice(prefix);
+                write_cell(column, row, Style::JsonIndented(3), &mut self.buffer);
+            }
+            self.buffer.extend_from_slice(b"\n\t\t}");
+            self.rows += 1;
+        }
+        Ok(self.out.write_all(&self.buffer)?)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let elapsed = self.started.elapsed().as_secs_f64();
+        let rows = self.rows;
+        let tail = format!(
+            "\n\t],\n\n\t\"rows\": {rows},\n\n\t\"statistics\":\n\t{{\n\t\t\"elapsed\": {elapsed:.9}\n\t}}\n}}\n"
+        );
+        Ok(self.out.write_all(tail.as_bytes())?)
+    }
+}

@@ -1,0 +1,161 @@
+//! ClickHouse's output formats: batches in, bytes out. One small file each.
+
+mod arrow_stream;
+mod column;
+mod csv;
+mod escape;
+mod json;
+mod json_each_row;
+mod null;
+mod parquet;
+mod pretty;
+mod row_binary;
+mod tab_separated;
+mod value;
+mod vertical;
+
+use std::io::Write;
+use std::str::FromStr;
+
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, StringArray, StringBuilder};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+
+use crate::error::{Error, Result};
+use column::Column;
+
+/// The formats that a result can be written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    TabSeparated,
+    TabSeparatedRaw,
+    TabSeparatedWithNames,
+    TabSeparatedWithNamesAndTypes,
+    Csv,
+    CsvWithNames,
+    Json,
+    JsonEachRow,
+    Pretty,
+    PrettyCompact,
+    Vertical,
+    RowBinary,
+    RowBinaryWithNamesAndTypes,
+    Parquet,
+    ArrowStream,
+    Null,
+}
+
+const NAMES: &[(&str, Format)] = &[
+    ("TabSeparated", Format::TabSeparated),
+    ("TSV", Format::TabSeparated),
+    ("TabSeparatedRaw", Format::TabSeparatedRaw),
+    ("TSVRaw", Format::TabSeparatedRaw),
+    ("TabSeparatedWithNames", Format::TabSeparatedWithNames),
+    ("TSVWithNames", Format::TabSeparatedWithNames),
+    ("TabSeparatedWithNamesAndTypes", Format::TabSeparatedWithNamesAndTypes),
+    ("TSVWithNamesAndTypes", Format::TabSeparatedWithNamesAndTypes),
+    ("CSV", Format::Csv),
+    ("CSVWithNames", Format::CsvWithNames),
+    ("JSON", Format::Json),
+    ("JSONEachRow", Format::JsonEachRow),
+    ("JSONLines", Format::JsonEachRow),
+    ("NDJSON", Format::JsonEachRow),
+    ("Pretty", Format::Pretty),
+    ("PrettyCompact", Format::PrettyCompact),
+    ("Vertical", Format::Vertical),
+    ("RowBinary", Format::RowBinary),
+    ("RowBinaryWithNamesAndTypes", Format::RowBinaryWithNamesAndTypes),
+    ("Parquet", Format::Parquet),
+    ("ArrowStream", Format::ArrowStream),
+    ("Null", Format::Null),
+];
+
+impl Format {
+    /// The names that can be written after FORMAT.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().map(|(name, _)| *name)
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+            Some((_, format)) => Ok(*format),
+            None => {
+                let known: Vec<&str> = Format::names().collect();
+                Err(Error::unknown_format(format!("Unknown format {name}; known are {}", known.join(", "))))
+            }
+        }
+    }
+}
+
+/// Writes the batches of one result.
+pub trait BatchWriter {
+    /// Writes one batch; all batches of a result have the same schema.
+    fn write(&mut self, batch: &RecordBatch) -> Result<()>;
+    /// Writes what comes after the last batch. Must be called exactly once, also for an empty result.
+    fn finish(&mut self) -> Result<()>;
+}
+
+/// Starts a result in the format asked for.
+pub fn open<'a>(
+    format: Format,
+    schema: SchemaRef,
+    out: &'a mut (dyn Write + Send),
+) -> Result<Box<dyn BatchWriter + 'a>> {
+    use tab_separated::{Header, TabSeparated};
+    Ok(match format {
+        Format::TabSeparated => Box::new(TabSeparated::open(&schema, out, Header::Absent, value::Style::Tab)?),
+        Format::TabSeparatedRaw => Box::new(TabSeparated::open(&schema, out, Header::Absent, value::Style::Raw)?),
+        Format::TabSeparatedWithNames => {
+            Box::new(TabSeparated::open(&schema, out, Header::Names, value::Style::Tab)?)
+        }
+        Format::TabSeparatedWithNamesAndTypes => {
+            Box::new(TabSeparated::open(&schema, out, Header::NamesAndTypes, value::Style::Tab)?)
+        }
+        Format::Csv => Box::new(csv::Csv::new(out)),
+        Format::CsvWithNames => Box::new(csv::Csv::with_names(&schema, out)?),
+        Format::Json => Box::new(json::Json::open(&schema, out)?),
+        Format::JsonEachRow => Box::new(json_each_row::JsonEachRow::new(&schema, out)),
+        Format::Pretty => Box::new(pretty::Pretty::new(schema, out, pretty::Frame::Full)),
+        Format::PrettyCompact => Box::new(pretty::Pretty::new(schema, out, pretty::Frame::Compact)),
+        Format::Vertical => Box::new(vertical::Vertical::new(&schema, out)),
+        Format::RowBinary => Box::new(row_binary::RowBinary::new(&schema, out)),
+        Format::RowBinaryWithNamesAndTypes => Box::new(row_binary::RowBinary::with_names_and_types(&schema, out)?),
+        Format::Parquet => Box::new(parquet::Parquet::open(schema, out)?),
+        Format::ArrowStream => Box::new(arrow_stream::ArrowStream::open(&schema, out)?),
+        Format::Null => Box::new(null::Null),
+    })
+}
+
+/// Column names as ClickHouse shows them. DataFusion wants the names of a result to differ and ClickHouse
+/// does not, so a repeated name carries a hidden suffix until here.
+pub(crate) fn shown_name(name: &str) -> &str {
+    name.split('\u{1}').next().unwrap_or(name)
+}
+
+fn names(schema: &Schema) -> Vec<String> {
+    schema.fields().iter().map(|field| shown_name(field.name()).to_owned()).collect()
+}
+
+fn columns(batch: &RecordBatch) -> Result<Vec<Column>> {
+    batch.schema().fields().iter().zip(batch.columns()).map(|(field, array)| Column::new(field, array)).collect()
+}
+
+/// The text of every value, as `toString` gives it.
+pub(crate) fn texts(field: &Field, array: &ArrayRef) -> Result<StringArray> {
+    let column = Column::new(field, array)?;
+    let mut builder = StringBuilder::with_capacity(array.len(), array.len() * 8);
+    let mut text = Vec::new();
+    for row in 0..array.len() {
+        if column.is_null(row) {
+            builder.append_null();
+            continue;
+        }
+        text.clear();
+        value::write_cell(&column, row, value::Style::Raw, &mut text);
+        builder.append_value(String::from_utf8_lossy(&text));
+    }
+    Ok(builder.finish())
+}

@@ -1,0 +1,19 @@
+//! `FORMAT Null`: the query runs, nothing is written.
+
+use datafusion::arrow::array::RecordBatch;
+
+use super::BatchWriter;
+use crate::error::Result;
+
+/// Drops every batch.
+pub struct Null;
+
+impl BatchWriter for Null {
+    fn write(&mut self, _batch: &RecordBatch) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}

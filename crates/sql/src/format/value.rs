@@ -1,0 +1,238 @@
+//! How one value is spelled, in each family of formats.
+
+use std::io::Write as _;
+
+use chrono::{DateTime, Datelike, NaiveDateTime, TimeZone, Timelike};
+use datafusion::arrow::array::timezone::Tz;
+
+use super::column::{Cells, Column};
+use super::escape;
+
+/// How strings are quoted and NULL is spelled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// TabSeparated: backslash escapes, `\N`.
+    Tab,
+    /// TabSeparatedRaw: strings as they are, `\N`.
+    Raw,
+    /// CSV: strings and dates in double quotes, `\N`.
+    Csv,
+    /// Inside a tuple or an array in a text format: single quotes, NULL.
+    Nested,
+    /// JSON on one line.
+    Json,
+    /// JSON over several lines, this many tabs deep.
+    JsonIndented(usize),
+    /// For people: nothing quoted, `ᴺᵁᴸᴸ`.
+    Pretty,
+}
+
+impl Style {
+    fn null(self) -> &'static str {
+        match self {
+            Style::Tab | Style::Raw | Style::Csv => "\\N",
+            Style::Nested => "NULL",
+            Style::Json | Style::JsonIndented(_) => "null",
+            Style::Pretty => "ᴺᵁᴸᴸ",
+        }
+    }
+
+    fn is_json(self) -> bool {
+        matches!(self, Style::Json | Style::JsonIndented(_))
+    }
+}
+
+/// Writes one cell.
+pub fn write_cell(column: &Column, row: usize, style: Style, out: &mut Vec<u8>) {
+    if column.is_null(row) {
+        out.extend_from_slice(style.null().as_bytes());
+        return;
+    }
+    match &column.cells {
+        Cells::Null => out.extend_from_slice(style.null().as_bytes()),
+        Cells::UInt8(a) => integer(a.value(row), out),
+        Cells::UInt16(a) => integer(a.value(row), out),
+        Cells::UInt32(a) => integer(a.value(row), out),
+        Cells::UInt64(a) => integer(a.value(row), out),
+        Cells::Int8(a) => integer(a.value(row), out),
+        Cells::Int16(a) => integer(a.value(row), out),
+        Cells::Int32(a) => integer(a.value(row), out),
+        Cells::Int64(a) => integer(a.value(row), out),
+        Cells::Float32(a) => float(a.value(row), style, out),
+        Cells::Float64(a) => float(a.value(row), style, out),
+        Cells::Decimal(a) => decimal(&a.value_as_string(row), out),
+        Cells::Truth(a) => out.push(if a.value(row) { b'1' } else { b'0' }),
+        Cells::Bool(a) => out.extend_from_slice(if a.value(row) { b"true" } else { b"false" }),
+        Cells::Text(a) => string(a.value(row).as_bytes(), style, out),
+        Cells::Bytes(a) => string(a.value(row), style, out),
+        Cells::Uuid(a) => quoted(style, out, |out| uuid(a.value(row), out)),
+        Cells::Date(a) => quoted(style, out, |out| date(a.value(row), out)),
+        Cells::DateTime { seconds, zone } => {
+            quoted(style, out, |out| date_time(seconds.value(row), zone.as_ref(), out))
+        }
+        Cells::DateTime64 { nanos, digits, zone } => {
+            quoted(style, out, |out| date_time_64(nanos.value(row), *digits, zone.as_ref(), out));
+        }
+        Cells::Array { offsets, items } => array(items, offsets[row]..offsets[row + 1], style, out),
+        Cells::Tuple { names, items } => tuple(names.as_deref(), items, row, style, out),
+    }
+}
+
+fn integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// Shortest digits that read back the same, laid out as JavaScript does, which is ClickHouse's rule too.
+fn float<F: ryu_js::Float + Into<f64> + Copy>(value: F, style: Style, out: &mut Vec<u8>) {
+    let wide: f64 = value.into();
+    if style.is_json() && !wide.is_finite() {
+        out.extend_from_slice(b"null");
+    } else if wide.is_nan() {
+        out.extend_from_slice(b"nan");
+    } else if wide.is_infinite() {
+        out.extend_from_slice(if wide > 0.0 { b"inf" } else { b"-inf" });
+    } else if wide == 0.0 {
+        out.extend_from_slice(if wide.is_sign_negative() { b"-0" } else { b"0" });
+    } else {
+        // ClickHouse writes 1e21 where JavaScript writes 1e+21.
+        let mut buffer = ryu_js::Buffer::new();
+        out.extend(buffer.format_finite(value).bytes().filter(|&byte| byte != b'+'));
+    }
+}
+
+/// Trailing zeros of the fraction are left out, as in ClickHouse.
+fn decimal(text: &str, out: &mut Vec<u8>) {
+    let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
+    out.extend_from_slice(short.as_bytes());
+}
+
+fn string(bytes: &[u8], style: Style, out: &mut Vec<u8>) {
+    match style {
+        Style::Tab => escape::tab(bytes, out),
+        Style::Raw | Style::Pretty => out.extend_from_slice(bytes),
+        Style::Csv => escape::csv(bytes, out),
+        Style::Nested => escape::single_quoted(bytes, out),
+        Style::Json | Style::JsonIndented(_) => escape::json(bytes, out),
+    }
+}
+
+/// Dates and UUIDs: their text needs no escapes, only the quotes that the format wants.
+fn quoted(style: Style, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let quote = match style {
+        Style::Tab | Style::Raw | Style::Pretty => None,
+        Style::Csv | Style::Json | Style::JsonIndented(_) => Some(b'"'),
+        Style::Nested => Some(b'\''),
+    };
+    out.extend(quote);
+    write(out);
+    out.extend(quote);
+}
+
+fn uuid(bytes: &[u8], out: &mut Vec<u8>) {
+    for (i, byte) in bytes.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            out.push(b'-');
+        }
+        let _ = write!(out, "{byte:02x}");
+    }
+}
+
+fn date(days: i32, out: &mut Vec<u8>) {
+    if let Some(moment) = DateTime::from_timestamp(i64::from(days) * 86_400, 0) {
+        let _ = write!(out, "{:04}-{:02}-{:02}", moment.year(), moment.month(), moment.day());
+    }
+}
+
+fn local(seconds: i64, nanos: u32, zone: Option<&Tz>) -> Option<NaiveDateTime> {
+    let utc = DateTime::from_timestamp(seconds, nanos)?.naive_utc();
+    Some(match zone {
+        None => utc,
+        Some(zone) => zone.from_utc_datetime(&utc).naive_local(),
+    })
+}
+
+fn date_time(seconds: i64, zone: Option<&Tz>, out: &mut Vec<u8>) {
+    let Some(t) = local(seconds, 0, zone) else { return };
+    let (year, month, day) = (t.year(), t.month(), t.day());
+    let _ =
+        write!(out, "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", t.hour(), t.minute(), t.second());
+}
+
+fn date_time_64(nanos: i64, digits: u32, zone: Option<&Tz>, out: &mut Vec<u8>) {
+    let fraction = nanos.rem_euclid(1_000_000_000);
+    date_time(nanos.div_euclid(1_000_000_000), zone, out);
+    let shown = fraction / 10_i64.pow(9 - digits);
+    let _ = write!(out, ".{shown:0width$}", width = digits as usize);
+}
+
+fn array(items: &Column, range: std::ops::Range<usize>, style: Style, out: &mut Vec<u8>) {
+    if style == Style::Csv {
+        let mut text = Vec::new();
+        array(items, range, Style::Nested, &mut text);
+        escape::csv(&text, out);
+        return;
+    }
+    let inner = if style.is_json() { style } else { Style::Nested };
+    // ClickHouse breaks lines inside JSON arrays only when their items are tuples.
+    let lines = match (style, &items.cells) {
+        (Style::JsonIndented(depth), Cells::Tuple { .. }) => Some(depth),
+        _ => None,
+    };
+    list(range.map(|row| (items, row)), (b'[', b']'), inner, lines, None, out);
+}
+
+fn tuple(names: Option<&[String]>, items: &[Column], row: usize, style: Style, out: &mut Vec<u8>) {
+    let cells = items.iter().map(|item| (item, row));
+    match style {
+        Style::Csv => {
+            for (i, (item, row)) in cells.enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                write_cell(item, row, style, out);
+            }
+        }
+        Style::Json | Style::JsonIndented(_) => {
+            let lines = if let Style::JsonIndented(depth) = style { Some(depth) } else { None };
+            let brackets = if names.is_some() { (b'{', b'}') } else { (b'[', b']') };
+            list(cells, brackets, style, lines, names, out);
+        }
+        _ => list(cells, (b'(', b')'), Style::Nested, None, None, out),
+    }
+}
+
+fn list<'a>(
+    cells: impl Iterator<Item = (&'a Column, usize)>,
+    brackets: (u8, u8),
+    style: Style,
+    lines: Option<usize>,
+    names: Option<&[String]>,
+    out: &mut Vec<u8>,
+) {
+    let new_line = |depth: usize, out: &mut Vec<u8>| {
+        out.push(b'\n');
+        out.extend(std::iter::repeat_n(b'\t', depth));
+    };
+    out.push(brackets.0);
+    for (i, (column, row)) in cells.enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        if let Some(depth) = lines {
+            new_line(depth + 1, out);
+        }
+        if let Some(name) = names.and_then(|names| names.get(i)) {
+            escape::json(name.as_bytes(), out);
+            out.extend_from_slice(if lines.is_some() { b": " } else { b":" });
+        }
+        let inner = match lines {
+            Some(depth) => Style::JsonIndented(depth + 1),
+            None => style,
+        };
+        write_cell(column, row, inner, out);
+    }
+    if let Some(depth) = lines {
+        new_line(depth, out);
+    }
+    out.push(brackets.1);
+}

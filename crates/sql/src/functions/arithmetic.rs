@@ -1,0 +1,216 @@
+//! `+ - * / %` and `intDiv` by ClickHouse's rules: results wide enough for their operands, unsigned where both
+//! sides are, wrapping at 64 bits, and `/` always a float.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::numbers::{bits, from_bits, rows, shaped, union};
+use crate::error::Error;
+
+/// The operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    Plus,
+    Minus,
+    Multiply,
+    Divide,
+    Modulo,
+    IntDiv,
+}
+
+impl Operation {
+    /// ClickHouse's function of the same meaning.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Plus => "plus",
+            Operation::Minus => "minus",
+            Operation::Multiply => "multiply",
+            Operation::Divide => "divide",
+            Operation::Modulo => "modulo",
+            Operation::IntDiv => "intDiv",
+        }
+    }
+
+    /// The type of the result, or `None` when an operand is not a plain number.
+    pub fn result_type(self, left: &DataType, right: &DataType) -> Option<DataType> {
+        let (left, right) = (Number::of(left)?, Number::of(right)?);
+        if self == Operation::Divide || (left.float || right.float) && self != Operation::IntDiv {
+            return Some(DataType::Float64);
+        }
+        let widest = left.bytes.max(right.bytes);
+        Some(match self {
+            Operation::Plus | Operation::Multiply => integer(left.signed || right.signed, 2 * widest),
+            Operation::Minus => integer(true, 2 * widest),
+            Operation::Modulo if left.signed => integer(true, 2 * right.bytes),
+            Operation::Modulo => integer(false, right.bytes),
+            Operation::IntDiv => integer(left.signed || right.signed, left.bytes),
+            Operation::Divide => DataType::Float64,
+        })
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Number {
+    bytes: usize,
+    signed: bool,
+    float: bool,
+}
+
+impl Number {
+    fn of(data_type: &DataType) -> Option<Number> {
+        let (bytes, signed, float) = match data_type {
+            DataType::UInt8 | DataType::Boolean => (1, false, false),
+            DataType::UInt16 => (2, false, false),
+            DataType::UInt32 => (4, false, false),
+            DataType::UInt64 => (8, false, false),
+            DataType::Int8 => (1, true, false),
+            DataType::Int16 => (2, true, false),
+            DataType::Int32 => (4, true, false),
+            DataType::Int64 => (8, true, false),
+            DataType::Float32 => (4, true, true),
+            DataType::Float64 => (8, true, true),
+            _ => return None,
+        };
+        Some(Number { bytes, signed, float })
+    }
+}
+
+fn integer(signed: bool, bytes: usize) -> DataType {
+    match (signed, bytes) {
+        (false, 1) => DataType::UInt8,
+        (false, 2) => DataType::UInt16,
+        (false, 4) => DataType::UInt32,
+        (false, _) => DataType::UInt64,
+        (true, 1) => DataType::Int8,
+        (true, 2) => DataType::Int16,
+        (true, 4) => DataType::Int32,
+        (true, _) => DataType::Int64,
+    }
+}
+
+/// One operation as a function.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Arithmetic {
+    operation: Operation,
+    signature: Signature,
+}
+
+impl Arithmetic {
+    pub fn new(operation: Operation) -> Self {
+        Self { operation, signature: Signature::any(2, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Arithmetic {
+    fn name(&self) -> &str {
+        self.operation.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        let (left, right) = (&arguments[0], &arguments[1]);
+        if left.is_null() || right.is_null() {
+            return Ok(DataType::Null);
+        }
+        self.operation.result_type(left, right).ok_or_else(|| {
+            let name = self.operation.name();
+            Error::illegal_type(format!("Illegal types {left} and {right} of arguments of function {name}")).into()
+        })
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let to = args.return_field.data_type();
+        let rows = rows(&args.args, args.number_rows);
+        if to.is_null() {
+            return Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::Null));
+        }
+        let array = match (bits(&args.args[0])?, bits(&args.args[1])?) {
+            (Some((left, left_nulls)), Some((right, right_nulls))) if *to != DataType::Float64 => {
+                let nulls = union(left_nulls, right_nulls, rows);
+                let wraps = |f: fn(u64, u64) -> u64| Ok((0..rows).map(|i| f(left.at(i), right.at(i))).collect());
+                let values: Result<Vec<u64>, Error> = match self.operation {
+                    Operation::Plus => wraps(u64::wrapping_add),
+                    Operation::Minus => wraps(u64::wrapping_sub),
+                    Operation::Multiply => wraps(u64::wrapping_mul),
+                    Operation::Modulo | Operation::IntDiv | Operation::Divide => {
+                        let signed = |i: usize| is_signed(&args.arg_fields[i]);
+                        let divide = Division {
+                            signed: (signed(0), signed(1)),
+                            remainder: self.operation == Operation::Modulo,
+                        };
+                        (0..rows)
+                            .map(|i| match nulls.as_ref().is_some_and(|nulls| nulls.is_null(i)) {
+                                true => Ok(0),
+                                false => divide.of(left.at(i), right.at(i)),
+                            })
+                            .collect()
+                    }
+                };
+                from_bits(values?.into(), nulls, to)
+                    .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {to}")))?
+            }
+            _ => self.floats(&args.args, rows, to)?,
+        };
+        shaped(array, &args.args)
+    }
+}
+
+fn is_signed(field: &Field) -> bool {
+    Number::of(field.data_type()).is_some_and(|number| number.signed)
+}
+
+/// Integer division of operands whose bits need a sign to be read.
+struct Division {
+    signed: (bool, bool),
+    remainder: bool,
+}
+
+impl Division {
+    fn of(&self, left: u64, right: u64) -> Result<u64, Error> {
+        if right == 0 {
+            return Err(Error::illegal_division("Division by zero"));
+        }
+        if self.signed == (false, false) {
+            return Ok(if self.remainder { left % right } else { left / right });
+        }
+        let wide = |bits: u64, signed: bool| if signed { i128::from(bits as i64) } else { i128::from(bits) };
+        let (left, right) = (wide(left, self.signed.0), wide(right, self.signed.1));
+        Ok((if self.remainder { left % right } else { left / right }) as u64)
+    }
+}
+
+impl Arithmetic {
+    fn floats(&self, arguments: &[ColumnarValue], rows: usize, to: &DataType) -> Result<ArrayRef> {
+        let side = |argument: &ColumnarValue| -> Result<Float64Array> {
+            let array = cast(&argument.to_array(rows)?, &DataType::Float64)?;
+            Ok(array.as_primitive::<Float64Type>().clone())
+        };
+        let (left, right) = (side(&arguments[0])?, side(&arguments[1])?);
+        let f: fn(f64, f64) -> f64 = match self.operation {
+            Operation::Plus => |a, b| a + b,
+            Operation::Minus => |a, b| a - b,
+            Operation::Multiply => |a, b| a * b,
+            Operation::Divide => |a, b| a / b,
+            Operation::Modulo => |a, b| a % b,
+            Operation::IntDiv => |a, b| (a / b).trunc(),
+        };
+        let result: Float64Array = datafusion::arrow::compute::binary(&left, &right, f)?;
+        Ok(cast(&result, to)?)
+    }
+}

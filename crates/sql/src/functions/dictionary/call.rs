@@ -1,0 +1,99 @@
+//! What a call asks for, checked against the dictionary's definition.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use granary_dict::{Dictionary, Key};
+
+use super::function::Kind;
+use crate::catalogue::Catalogue;
+use crate::error::{Error, Result};
+use crate::functions::ATTRIBUTE_SEPARATOR;
+
+/// A call's dictionary and attributes.
+pub struct Call {
+    pub dictionary: Arc<Dictionary>,
+    /// Places of the attributes asked for; none for dictHas.
+    pub attributes: Vec<usize>,
+    pub shape: Shape,
+}
+
+/// Whether one attribute or a tuple of them was asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    Single,
+    Tuple,
+}
+
+impl Call {
+    /// Finds the dictionary and its attributes by the names given.
+    pub fn resolve(
+        catalogue: &Catalogue,
+        dictionary: &str,
+        attributes: Option<&str>,
+        demanded: Option<&str>,
+        function: &str,
+    ) -> Result<Call> {
+        let dictionary = catalogue.dictionary(dictionary)?;
+        let structure = &dictionary.definition().structure;
+        let (names, shape) = match attributes {
+            None => (Vec::new(), Shape::Single),
+            Some(text) => match text.strip_prefix(ATTRIBUTE_SEPARATOR) {
+                Some(names) => (names.split(ATTRIBUTE_SEPARATOR).collect(), Shape::Tuple),
+                None => (vec![text], Shape::Single),
+            },
+        };
+        let mut places = Vec::with_capacity(names.len());
+        for name in names {
+            let Some(place) = structure.attribute_index(name) else {
+                let dictionary = dictionary.definition().full_name();
+                let known: Vec<&str> = structure.attributes.iter().map(|a| a.name.as_str()).collect();
+                let known = known.join(", ");
+                return Err(Error::bad_arguments(format!(
+                    "Dictionary attribute '{name}' not found in dictionary {dictionary}; it has {known}"
+                )));
+            };
+            let given = structure.attributes[place].data_type.to_string();
+            if let Some(demanded) = demanded
+                && plain(&given) != demanded
+            {
+                return Err(Error::type_mismatch(format!(
+                    "Dictionary attribute type mismatch: function {function} expects {demanded}, attribute {name} is {given}"
+                )));
+            }
+            places.push(place);
+        }
+        Ok(Call { dictionary, attributes: places, shape })
+    }
+
+    /// The field of the answer.
+    pub fn field(&self, function: &str, kind: Kind, key: &Field) -> FieldRef {
+        if kind == Kind::Has {
+            return Arc::new(Field::new(function, DataType::Boolean, key.is_nullable()));
+        }
+        let fields = self.dictionary.definition().structure.attribute_fields();
+        let nullable = |field: &Field| {
+            field.is_nullable() || key.is_nullable() || key.data_type().is_null() || kind == Kind::GetOrNull
+        };
+        let chosen = self.attributes.iter().map(|&place| {
+            let field = fields[place].clone();
+            let nullable = nullable(&field);
+            field.with_nullable(nullable)
+        });
+        match self.shape {
+            Shape::Single => Arc::new(chosen.last().unwrap_or_else(|| Field::new(function, DataType::Null, true))),
+            Shape::Tuple => Arc::new(Field::new(function, DataType::Struct(chosen.collect()), false)),
+        }
+    }
+
+    /// Whether the key is one UInt64.
+    pub fn has_simple_key(&self) -> bool {
+        matches!(self.dictionary.definition().structure.key, Key::Simple { .. })
+    }
+}
+
+/// The type without Nullable and without a time zone.
+fn plain(name: &str) -> &str {
+    let name = name.strip_prefix("Nullable(").and_then(|name| name.strip_suffix(')')).unwrap_or(name);
+    if name.starts_with("DateTime(") { "DateTime" } else { name }
+}

@@ -1,0 +1,251 @@
+//! The functions: a batch of keys in, one call of the dictionary, columns out.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, StructArray, UInt32Array, new_null_array};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::compute::kernels::zip::zip;
+use datafusion::arrow::compute::{filter, nullif, not, take};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+use granary_dict::Answer;
+
+use super::call::{Call, Shape};
+use super::keys::{Keys, keys};
+use crate::catalogue::Catalogue;
+use crate::error::Error;
+use crate::functions::convert::convert;
+use crate::functions::numbers::{rows, shaped};
+use crate::functions::planner::constant_text;
+use crate::rewrite::CONSTANT_SUFFIX;
+
+/// What to answer where the source does not have a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The attribute's DEFAULT.
+    Get,
+    /// The last argument.
+    GetOrDefault,
+    /// NULL.
+    GetOrNull,
+    /// Whether it has it.
+    Has,
+}
+
+impl Kind {
+    /// Where the key stands among the arguments.
+    fn key(self) -> usize {
+        if self == Kind::Has { 1 } else { 2 }
+    }
+
+    fn arguments(self) -> usize {
+        self.key() + if self == Kind::GetOrDefault { 2 } else { 1 }
+    }
+}
+
+/// One function of the family.
+#[derive(Debug)]
+pub struct DictionaryFunction {
+    name: String,
+    kind: Kind,
+    demanded: Option<&'static str>,
+    catalogue: Arc<Catalogue>,
+    signature: Signature,
+}
+
+impl PartialEq for DictionaryFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && Arc::ptr_eq(&self.catalogue, &other.catalogue)
+    }
+}
+
+impl Eq for DictionaryFunction {}
+
+impl Hash for DictionaryFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl DictionaryFunction {
+    pub fn new(
+        name: String,
+        kind: Kind,
+        demanded: Option<&'static str>,
+        volatility: Volatility,
+        catalogue: Arc<Catalogue>,
+    ) -> Self {
+        Self { name, kind, demanded, catalogue, signature: Signature::variadic_any(volatility) }
+    }
+
+    /// The name as it was written in the query.
+    fn shown(&self) -> &str {
+        self.name.trim_end_matches(CONSTANT_SUFFIX)
+    }
+
+    fn resolve(&self, constants: &[Option<&ScalarValue>]) -> Result<Call> {
+        let shown = self.shown();
+        if constants.len() != self.kind.arguments() {
+            let (given, wanted) = (constants.len(), self.kind.arguments());
+            let message = format!("Number of arguments for function {shown} doesn't match: passed {given}, should be {wanted}");
+            return Err(Error::wrong_argument_count(message).into());
+        }
+        let constant = |place: usize, what: &str| {
+            constant_text(constants[place]).ok_or_else(|| {
+                Error::illegal_type(format!("Argument {} of function {shown} must be a constant string: {what}", place + 1))
+            })
+        };
+        let dictionary = constant(0, "the dictionary's name")?;
+        let attributes = match self.kind {
+            Kind::Has => None,
+            _ => Some(constant(1, "the attribute's name")?),
+        };
+        Ok(Call::resolve(&self.catalogue, dictionary, attributes, self.demanded, shown)?)
+    }
+}
+
+impl ScalarUDFImpl for DictionaryFunction {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Err(DataFusionError::Internal(format!("the type of {} needs its constant arguments", self.shown())))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let call = self.resolve(args.scalar_arguments)?;
+        Ok(call.field(self.shown(), self.kind, &args.arg_fields[self.kind.key()]))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let constants: Vec<Option<&ScalarValue>> = args
+            .args
+            .iter()
+            .map(|argument| match argument {
+                ColumnarValue::Scalar(scalar) => Some(scalar),
+                ColumnarValue::Array(_) => None,
+            })
+            .collect();
+        let call = self.resolve(&constants)?;
+        let place = self.kind.key();
+        let rows = rows(&args.args[place..], args.number_rows);
+        let keys = keys(&call, &args.arg_fields[place], &args.args[place].to_array(rows)?)?;
+        let answer = look_up(&call, keys)?;
+        let array: ArrayRef = match self.kind {
+            Kind::Has => with_nulls(Arc::new(answer.found), &answer.nulls)?,
+            _ => {
+                let default = match self.kind {
+                    Kind::GetOrDefault => Some((&args.arg_fields[3], args.args[3].to_array(rows)?)),
+                    _ => None,
+                };
+                self.columns(&call, answer, default, &args.return_field)?
+            }
+        };
+        shaped(array, &args.args[place..])
+    }
+}
+
+/// An answer for all rows of a batch, those with a NULL key too.
+struct Rows {
+    columns: Vec<ArrayRef>,
+    found: BooleanArray,
+    nulls: Option<NullBuffer>,
+}
+
+/// Asks for the keys that are not NULL and puts the answers back into the batch's rows.
+fn look_up(call: &Call, keys: Keys) -> Result<Rows> {
+    let get = |columns: &[ArrayRef]| -> Result<Answer> {
+        if call.attributes.is_empty() {
+            let found = call.dictionary.has(columns).map_err(Error::from)?;
+            return Ok(Answer { columns: Vec::new(), found });
+        }
+        Ok(call.dictionary.get(&call.attributes, columns).map_err(Error::from)?)
+    };
+    let Some(nulls) = keys.nulls else {
+        let Answer { columns, found } = get(&keys.columns)?;
+        return Ok(Rows { columns, found, nulls: None });
+    };
+    let valid = BooleanArray::new(nulls.inner().clone(), None);
+    let present = keys.columns.iter().map(|column| filter(column, &valid)).collect::<Result<Vec<_>, _>>()?;
+    let answer = get(&present)?;
+    let mut next = 0;
+    let places: UInt32Array = nulls.iter().map(|valid| valid.then(|| { next += 1; next - 1 })).collect();
+    let spread = |column: &dyn Array| take(column, &places, None);
+    let columns = answer.columns.iter().map(spread_ref(&spread)).collect::<Result<Vec<_>, _>>()?;
+    let found = spread(&answer.found)?;
+    let found = found.as_any().downcast_ref::<BooleanArray>().cloned().ok_or_else(|| DataFusionError::Internal("booleans".into()))?;
+    Ok(Rows { columns, found: BooleanArray::new(found.values().clone(), None), nulls: Some(nulls) })
+}
+
+fn spread_ref<'a, E>(
+    spread: &'a impl Fn(&dyn Array) -> Result<ArrayRef, E>,
+) -> impl Fn(&ArrayRef) -> Result<ArrayRef, E> + 'a {
+    |column| spread(column.as_ref())
+}
+
+fn with_nulls(array: ArrayRef, nulls: &Option<NullBuffer>) -> Result<ArrayRef> {
+    match nulls {
+        None => Ok(array),
+        Some(nulls) => Ok(nullif(&array, &BooleanArray::new(!nulls.inner(), None))?),
+    }
+}
+
+impl DictionaryFunction {
+    fn columns(
+        &self,
+        call: &Call,
+        answer: Rows,
+        default: Option<(&FieldRef, ArrayRef)>,
+        field: &Field,
+    ) -> Result<ArrayRef> {
+        let mut columns = Vec::with_capacity(answer.columns.len());
+        for (i, column) in answer.columns.iter().enumerate() {
+            let column = match (self.kind, &default) {
+                (Kind::GetOrNull, _) => nullif(column, &not(&answer.found)?)?,
+                (Kind::GetOrDefault, Some((field, values))) if answer.found.true_count() < answer.found.len() => {
+                    let default = default_column(call, i, field, values, column.data_type())?;
+                    zip(&answer.found, column, &default)?
+                }
+                _ => Arc::clone(column),
+            };
+            columns.push(with_nulls(column, &answer.nulls)?);
+        }
+        match (call.shape, field.data_type()) {
+            (Shape::Tuple, DataType::Struct(fields)) => {
+                Ok(Arc::new(StructArray::try_new(fields.clone(), columns, None)?))
+            }
+            _ => Ok(columns.pop().unwrap_or_else(|| new_null_array(&DataType::Null, answer.found.len()))),
+        }
+    }
+}
+
+/// The default of one attribute: the argument itself, or an item of it when several attributes were asked for.
+fn default_column(
+    call: &Call,
+    place: usize,
+    field: &FieldRef,
+    values: &ArrayRef,
+    to: &DataType,
+) -> Result<ArrayRef> {
+    if call.shape == Shape::Single {
+        return convert(field, values, to);
+    }
+    match (field.data_type(), values.as_any().downcast_ref::<StructArray>()) {
+        (DataType::Struct(fields), Some(items)) if fields.len() == call.attributes.len() => {
+            convert(&fields[place], items.column(place), to)
+        }
+        _ => {
+            let message = format!("The default must be a tuple of {} items, as the attributes are", call.attributes.len());
+            Err(Error::illegal_type(message).into())
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `dictGet` and its family.
+
+mod call;
+mod function;
+mod keys;
+
+use std::sync::Arc;
+
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::{ScalarUDF, Volatility};
+
+use crate::catalogue::Catalogue;
+use crate::rewrite::CONSTANT_SUFFIX;
+use function::{DictionaryFunction, Kind};
+
+/// The types that have a `dictGet<Type>` of their own.
+const TYPES: &[&str] = &[
+    "UInt8", "UInt16", "UInt32", "UInt64", "Int8", "Int16", "Int32", "Int64", "Float32", "Float64", "Date",
+    "DateTime", "UUID", "String",
+];
+
+/// Whether a name is one of this family.
+pub fn is_dictionary_function(name: &str) -> bool {
+    name.starts_with("dict") && names().any(|(known, ..)| known == name)
+}
+
+/// All names, with what they do and the type they demand.
+fn names() -> impl Iterator<Item = (String, Kind, Option<&'static str>)> {
+    let plain = [
+        ("dictGet", Kind::Get),
+        ("dictGetOrDefault", Kind::GetOrDefault),
+        ("dictGetOrNull", Kind::GetOrNull),
+        ("dictHas", Kind::Has),
+    ];
+    let plain = plain.into_iter().map(|(name, kind)| (name.to_owned(), kind, None));
+    let typed = TYPES.iter().flat_map(|&name| {
+        [
+            (format!("dictGet{name}"), Kind::Get, Some(name)),
+            (format!("dictGet{name}OrDefault"), Kind::GetOrDefault, Some(name)),
+        ]
+    });
+    plain.chain(typed)
+}
+
+/// Registers each function twice. Within a query a dictionary answers the same question the same way, which is
+/// what Stable says, and lets equal calls be made once. But DataFusion evaluates a stable function of constants
+/// while it plans, again in each of its passes if that fails, and for EXPLAIN too; a source must not be asked
+/// then, so calls with constant arguments use a second form that is volatile.
+pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) {
+    for (name, kind, demanded) in names() {
+        for (suffix, volatility) in [("", Volatility::Stable), (CONSTANT_SUFFIX, Volatility::Volatile)] {
+            let name = format!("{name}{suffix}");
+            let function = DictionaryFunction::new(name, kind, demanded, volatility, Arc::clone(catalogue));
+            context.register_udf(ScalarUDF::from(function));
+        }
+    }
+}

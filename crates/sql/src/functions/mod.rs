@@ -1,0 +1,73 @@
+//! ClickHouse's functions, under ClickHouse's names.
+
+mod arithmetic;
+mod convert;
+mod dictionary;
+mod hash;
+mod ignore;
+mod negate;
+mod numbers;
+mod planner;
+pub(crate) mod truth;
+mod tuple;
+mod type_name;
+mod uuid;
+
+use std::sync::Arc;
+
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::ScalarUDF;
+
+use crate::catalogue::Catalogue;
+use crate::error::Result;
+use arithmetic::{Arithmetic, Operation};
+
+pub use dictionary::is_dictionary_function;
+pub use hash::{int_hash_32, int_hash_64};
+pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes};
+
+/// Stands between the names of several attributes in the literal that [`crate::rewrite`] makes of them.
+pub(crate) const ATTRIBUTE_SEPARATOR: &str = "\u{1f}";
+
+const OPERATIONS: [Operation; 6] = [
+    Operation::Plus,
+    Operation::Minus,
+    Operation::Multiply,
+    Operation::Divide,
+    Operation::Modulo,
+    Operation::IntDiv,
+];
+
+/// Whether a name is one of the functions registered here (those over dictionaries apart).
+pub fn is_registered(name: &str) -> bool {
+    const SINGLE: &[&str] =
+        &["intHash32", "intHash64", "ignore", "tuple", "negate", "toTypeName", "toUUID", truth::AS_CONDITION, truth::AS_NUMBER];
+    SINGLE.contains(&name)
+        || convert::TARGETS.iter().any(|(known, _)| *known == name)
+        || OPERATIONS.iter().any(|operation| operation.name() == name)
+}
+
+/// Makes all functions known to a session.
+pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> Result<()> {
+    for operation in OPERATIONS {
+        context.register_udf(ScalarUDF::from(Arithmetic::new(operation)));
+    }
+    for (name, target) in convert::TARGETS {
+        context.register_udf(ScalarUDF::from(convert::Convert::new(name, target.clone())));
+    }
+    for width in [hash::Width::Bits32, hash::Width::Bits64] {
+        context.register_udf(ScalarUDF::from(hash::IntHash::new(width)));
+    }
+    for role in [truth::Role::Condition, truth::Role::Number] {
+        context.register_udf(ScalarUDF::from(truth::Truth::new(role)));
+    }
+    context.register_udf(ScalarUDF::from(ignore::Ignore::default()));
+    context.register_udf(ScalarUDF::from(negate::Negate::default()));
+    context.register_udf(ScalarUDF::from(tuple::Tuple::default()));
+    context.register_udf(ScalarUDF::from(type_name::ToTypeName::default()));
+    context.register_udf(ScalarUDF::from(uuid::ToUuid::default()));
+    dictionary::register(context, catalogue);
+    context.state_ref().write().register_expr_planner(Arc::new(ArithmeticPlanner))?;
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Reading any integer column as 64 bits, the common ground of arithmetic, conversions and hashes.
+
+use datafusion::arrow::array::*;
+use datafusion::arrow::buffer::{NullBuffer, ScalarBuffer};
+use datafusion::arrow::datatypes::*;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::ColumnarValue;
+
+/// The values of an integer argument, sign-extended to 64 bits.
+pub enum Bits {
+    One(u64),
+    Many(ScalarBuffer<u64>),
+}
+
+impl Bits {
+    /// The bits of row `row`.
+    #[inline]
+    pub fn at(&self, row: usize) -> u64 {
+        match self {
+            Bits::One(value) => *value,
+            Bits::Many(values) => values[row],
+        }
+    }
+}
+
+/// An argument's bits and its NULLs. `None` when the argument is not of an integer type.
+pub fn bits(argument: &ColumnarValue) -> Result<Option<(Bits, Option<NullBuffer>)>> {
+    match argument {
+        ColumnarValue::Array(array) => {
+            Ok(array_bits(array).map(|values| (Bits::Many(values), array.logical_nulls())))
+        }
+        ColumnarValue::Scalar(scalar) => {
+            let array = scalar.to_array()?;
+            Ok(array_bits(&array).map(|values| (Bits::One(values[0]), array.logical_nulls())))
+        }
+    }
+}
+
+/// An array's bits: those of 64-bit columns are shared, not copied.
+pub fn array_bits(array: &ArrayRef) -> Option<ScalarBuffer<u64>> {
+    macro_rules! widen {
+        ($type:ty, $wide:ty) => {
+            array.as_primitive::<$type>().values().iter().map(|&v| v as $wide as u64).collect()
+        };
+    }
+    Some(match array.data_type() {
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().values().clone(),
+        DataType::Int64 => ScalarBuffer::new(
+            array.as_primitive::<Int64Type>().values().inner().clone(),
+            0,
+            array.len(),
+        ),
+        DataType::UInt8 => widen!(UInt8Type, u64),
+        DataType::UInt16 => widen!(UInt16Type, u64),
+        DataType::UInt32 => widen!(UInt32Type, u64),
+        DataType::Int8 => widen!(Int8Type, i64),
+        DataType::Int16 => widen!(Int16Type, i64),
+        DataType::Int32 => widen!(Int32Type, i64),
+        DataType::Boolean => array.as_boolean().values().iter().map(u64::from).collect(),
+        DataType::Date32 => widen!(Date32Type, i64),
+        DataType::Timestamp(TimeUnit::Second, _) => widen!(TimestampSecondType, i64),
+        _ => return None,
+    })
+}
+
+/// An integer column of type `to` made of the low bits of `values`, as C's casts do.
+pub fn from_bits(values: ScalarBuffer<u64>, nulls: Option<NullBuffer>, to: &DataType) -> Option<ArrayRef> {
+    macro_rules! narrow {
+        ($type:ty, $native:ty) => {
+            std::sync::Arc::new(PrimitiveArray::<$type>::new(
+                values.iter().map(|&v| v as $native).collect(),
+                nulls,
+            ))
+        };
+    }
+    Some(match to {
+        DataType::UInt64 => std::sync::Arc::new(UInt64Array::new(values, nulls)),
+        DataType::Int64 => {
+            let rows = values.len();
+            std::sync::Arc::new(Int64Array::new(ScalarBuffer::new(values.into_inner(), 0, rows), nulls))
+        }
+        DataType::UInt8 => narrow!(UInt8Type, u8),
+        DataType::UInt16 => narrow!(UInt16Type, u16),
+        DataType::UInt32 => narrow!(UInt32Type, u32),
+        DataType::Int8 => narrow!(Int8Type, i8),
+        DataType::Int16 => narrow!(Int16Type, i16),
+        DataType::Int32 => narrow!(Int32Type, i32),
+        DataType::Date32 => narrow!(Date32Type, i32),
+        DataType::Timestamp(TimeUnit::Second, _) => narrow!(TimestampSecondType, i64),
+        _ => return None,
+    })
+}
+
+/// Answers one row as a scalar when no argument was an array, so that constants stay constants.
+pub fn shaped(array: ArrayRef, arguments: &[ColumnarValue]) -> Result<ColumnarValue> {
+    if arguments.iter().any(|argument| matches!(argument, ColumnarValue::Array(_))) {
+        Ok(ColumnarValue::Array(array))
+    } else {
+        Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
+    }
+}
+
+/// Rows to compute: the batch's, or one when every argument is constant.
+pub fn rows(arguments: &[ColumnarValue], batch_rows: usize) -> usize {
+    if arguments.iter().any(|argument| matches!(argument, ColumnarValue::Array(_))) { batch_rows } else { 1 }
+}
+
+/// The NULLs of a row are those of any of its arguments.
+pub fn union(
+    left: Option<NullBuffer>,
+    right: Option<NullBuffer>,
+    rows: usize,
+) -> Option<NullBuffer> {
+    let spread = |nulls: Option<NullBuffer>| {
+        nulls.map(|nulls| match (nulls.len() == rows, nulls.is_null(0)) {
+            (true, _) => nulls,
+            (false, true) => NullBuffer::new_null(rows),
+            (false, false) => NullBuffer::new_valid(rows),
+        })
+    };
+    NullBuffer::union(spread(left).as_ref(), spread(right).as_ref())
+}

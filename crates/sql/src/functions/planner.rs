@@ -1,0 +1,121 @@
+//! Where DataFusion asks how to plan ClickHouse's operators and types.
+
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType};
+use granary_dict::DataType as ClickHouseType;
+
+use super::arithmetic::{Arithmetic, Operation};
+use crate::error::Error;
+
+/// Arithmetic between numbers becomes ClickHouse's functions; dates and intervals stay DataFusion's.
+#[derive(Debug)]
+pub(crate) struct ArithmeticPlanner;
+
+impl ExprPlanner for ArithmeticPlanner {
+    fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let (Ok(left), Ok(right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
+            return Ok(PlannerResult::Original(raw));
+        };
+        if let Some(operator) = comparison(&raw.op) {
+            return Ok(compare(raw, operator, &left, &right));
+        }
+        let operation = match raw.op {
+            BinaryOperator::Plus => Operation::Plus,
+            BinaryOperator::Minus => Operation::Minus,
+            BinaryOperator::Multiply => Operation::Multiply,
+            BinaryOperator::Divide => Operation::Divide,
+            BinaryOperator::Modulo => Operation::Modulo,
+            BinaryOperator::MyIntegerDivide => Operation::IntDiv,
+            _ => return Ok(PlannerResult::Original(raw)),
+        };
+        let numbers = operation.result_type(&left, &right).is_some() || left.is_null() || right.is_null();
+        if !numbers {
+            return Ok(PlannerResult::Original(raw));
+        }
+        let function = ScalarUDF::from(Arithmetic::new(operation));
+        Ok(PlannerResult::Planned(function.call(vec![raw.left, raw.right])))
+    }
+}
+
+fn comparison(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        _ => return None,
+    })
+}
+
+/// `dictHas(...) = 1`: a condition compared with a number is a number.
+fn compare(
+    mut raw: RawBinaryExpr,
+    operator: Operator,
+    left: &DataType,
+    right: &DataType,
+) -> PlannerResult<RawBinaryExpr> {
+    let as_number = |expr: Expr| Expr::Cast(Cast::new(Box::new(expr), DataType::UInt8));
+    match (left, right) {
+        (DataType::Boolean, right) if right.is_numeric() => raw.left = as_number(raw.left),
+        (left, DataType::Boolean) if left.is_numeric() => raw.right = as_number(raw.right),
+        _ => return PlannerResult::Original(raw),
+    }
+    let compared = BinaryExpr::new(Box::new(raw.left), operator, Box::new(raw.right));
+    PlannerResult::Planned(Expr::BinaryExpr(compared))
+}
+
+/// ClickHouse's type names in CAST.
+#[derive(Debug)]
+pub(crate) struct ClickHouseTypes;
+
+impl TypePlanner for ClickHouseTypes {
+    fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
+        let Some(name) = name(sql_type) else { return Ok(None) };
+        match ClickHouseType::parse(&name) {
+            // A CAST may always give NULL; what is known not to is shown by the value itself.
+            Ok(data_type) => Ok(Some(data_type.to_field("cast").with_nullable(true).into())),
+            Err(error) => Err(Error::from(error).into()),
+        }
+    }
+}
+
+/// ClickHouse's spelling of a type that is not SQL's own.
+fn name(sql_type: &SqlType) -> Option<String> {
+    Some(match sql_type {
+        SqlType::UInt8 => "UInt8".into(),
+        SqlType::UInt16 => "UInt16".into(),
+        SqlType::UInt32 => "UInt32".into(),
+        SqlType::UInt64 => "UInt64".into(),
+        SqlType::Int8(None) => "Int8".into(),
+        SqlType::Int16 => "Int16".into(),
+        SqlType::Int32 => "Int32".into(),
+        SqlType::Int64 => "Int64".into(),
+        SqlType::Float32 => "Float32".into(),
+        SqlType::Float64 => "Float64".into(),
+        SqlType::String(None) => "String".into(),
+        SqlType::Date32 => "Date32".into(),
+        SqlType::Datetime(None) => "DateTime".into(),
+        SqlType::Uuid => "UUID".into(),
+        SqlType::Bool => "Bool".into(),
+        SqlType::LowCardinality(inner) => return name(inner),
+        SqlType::Nullable(inner) => format!("Nullable({})", name(inner).unwrap_or_else(|| inner.to_string())),
+        SqlType::Custom(..) => sql_type.to_string(),
+        _ => return None,
+    })
+}
+
+/// A constant's text, for functions whose argument must be one.
+pub(super) fn constant_text(scalar: Option<&ScalarValue>) -> Option<&str> {
+    match scalar {
+        Some(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text))) => {
+            Some(text)
+        }
+        _ => None,
+    }
+}

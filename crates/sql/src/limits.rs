@@ -1,0 +1,25 @@
+//! Every bound of this crate, in one place.
+
+/// Rows in one batch of a query. A dictionary answers a batch with one sorted pass over the device, so
+/// batches are large; ClickHouse's own blocks have 65 409 rows.
+pub const BATCH_ROWS: usize = 65_536;
+
+/// `numbers(N)` is cut into pieces for several threads from this many rows on.
+pub const NUMBERS_SPLIT_ROWS: u64 = 4 * BATCH_ROWS as u64;
+
+/// Batches that a partition may be ahead of the one being read; bounds the memory of a large result.
+pub const PARTITION_BATCHES_AHEAD: usize = 4;
+
+/// Rows that a Pretty format shows before it stops, as ClickHouse's `output_format_pretty_max_rows`.
+pub const PRETTY_ROWS_MAX: usize = 10_000;
+
+/// Rows from which a Pretty table repeats its header at the bottom.
+pub const PRETTY_FOOTER_ROWS: usize = 50;
+
+/// Rows of a CSV file read to guess the types of its columns.
+pub const CSV_INFER_ROWS: usize = 10_000;
+
+/// The longest text of statements accepted at once.
+pub const QUERY_BYTES_MAX: usize = 64 << 20;
+
+const _: () = assert!(NUMBERS_SPLIT_ROWS as usize >= BATCH_ROWS);

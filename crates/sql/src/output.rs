@@ -1,0 +1,80 @@
+//! What a statement answers.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::StreamExt;
+
+use crate::error::Result;
+use crate::format::Format;
+
+/// The answer of a statement: batches that come as they are asked for.
+pub struct Output {
+    pub schema: SchemaRef,
+    /// The format that the statement asked for.
+    pub format: Option<Format>,
+    pub(crate) stream: SendableRecordBatchStream,
+    pub(crate) plan: Option<Arc<dyn ExecutionPlan>>,
+}
+
+impl Output {
+    /// The answer of a statement that has none.
+    pub(crate) fn empty() -> Output {
+        Output::of(Arc::new(Schema::empty()), vec![])
+    }
+
+    pub(crate) fn of(schema: SchemaRef, batches: Vec<RecordBatch>) -> Output {
+        let stream = futures::stream::iter(batches.into_iter().map(Ok));
+        let stream = Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), stream));
+        Output { schema, format: None, stream, plan: None }
+    }
+
+    /// One batch with these columns.
+    pub(crate) fn columns(columns: Vec<(&str, ArrayRef)>) -> Result<Output> {
+        let fields: Vec<Field> =
+            columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), false)).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let arrays = columns.into_iter().map(|(_, array)| array).collect();
+        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
+        Ok(Output::of(schema, vec![batch]))
+    }
+
+    /// Whether there is anything to write: commands such as DROP answer nothing, not even a header.
+    pub fn has_columns(&self) -> bool {
+        !self.schema.fields().is_empty()
+    }
+
+    /// The next batch, or `None` at the end.
+    pub async fn next(&mut self) -> Option<Result<RecordBatch>> {
+        self.stream.next().await.map(|batch| Ok(batch?))
+    }
+
+    /// Looks at how far a running query is.
+    pub fn progress(&self) -> Progress {
+        Progress { plan: self.plan.clone() }
+    }
+}
+
+/// A view on a running query.
+pub struct Progress {
+    plan: Option<Arc<dyn ExecutionPlan>>,
+}
+
+impl Progress {
+    /// Rows read from tables so far.
+    pub fn rows_read(&self) -> usize {
+        self.plan.as_ref().map_or(0, leaf_rows)
+    }
+}
+
+fn leaf_rows(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    let children = plan.children();
+    if children.is_empty() {
+        return plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0);
+    }
+    children.into_iter().map(leaf_rows).sum()
+}

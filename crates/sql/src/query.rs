@@ -1,0 +1,99 @@
+//! Queries: parsed, rewritten, planned by DataFusion, run on all cores.
+
+use std::sync::Arc;
+
+use datafusion::execution::SessionState;
+use datafusion::execution::context::SQLOptions;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::{RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::sql::parser::Statement as PlannedStatement;
+use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::dialect::ClickHouseDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use futures::StreamExt;
+
+use crate::error::{Error, Result};
+use crate::limits::PARTITION_BATCHES_AHEAD;
+use crate::output::Output;
+use crate::rewrite::{Extras, rewrite};
+use crate::session::{Session, apply};
+
+/// Runs a query.
+pub async fn run(session: &Session, text: &str) -> Result<Output> {
+    let mut statement = parse(text)?;
+    let extras = rewrite(&mut statement)?;
+    let format = extras.format.as_deref().map(str::parse).transpose()?;
+    for file in &extras.files {
+        let input = file.format.as_deref().map(str::parse).transpose()?;
+        session.add_file(&file.table, &file.path, input).await?;
+    }
+    let planned = plan(session, statement, &extras).await;
+    for file in &extras.files {
+        // The plan holds the file now; the name is not needed any more.
+        session.context.deregister_table(datafusion::common::TableReference::bare(file.table.as_str()))?;
+    }
+    let (plan, state) = planned?;
+    let schema = plan.schema();
+    let stream = stream(&plan, &state.task_ctx())?;
+    Ok(Output { schema, format, stream, plan: Some(plan) })
+}
+
+fn parse(text: &str) -> Result<Statement> {
+    let wrong = |error| Error::syntax_error(format!("Syntax error: {error}"));
+    let dialect = ClickHouseDialect {};
+    let mut parser = Parser::new(&dialect).try_with_sql(text).map_err(wrong)?;
+    let statement = parser.parse_statement().map_err(wrong)?;
+    match parser.peek_token().token {
+        datafusion::sql::sqlparser::tokenizer::Token::EOF => Ok(statement),
+        token => Err(Error::syntax_error(format!("Syntax error: unexpected {token}"))),
+    }
+}
+
+async fn plan(
+    session: &Session,
+    statement: Statement,
+    extras: &Extras,
+) -> Result<(Arc<dyn ExecutionPlan>, SessionState)> {
+    let mut state = session.context.state();
+    apply(&extras.settings, state.config_mut())?;
+    state.config_mut().options_mut().catalog.default_schema = session.catalogue.current();
+    let plan = state.statement_to_plan(PlannedStatement::Statement(Box::new(statement))).await?;
+    SQLOptions::new()
+        .with_allow_ddl(false)
+        .with_allow_dml(false)
+        .with_allow_statements(false)
+        .verify_plan(&plan)
+        .map_err(|error| Error::not_implemented(error.strip_backtrace()))?;
+    let plan = state.create_physical_plan(&plan).await?;
+    Ok((plan, state))
+}
+
+/// All partitions one after the other. Later ones run ahead on other threads, so that the rows keep the order
+/// of their table and all cores work.
+fn stream(plan: &Arc<dyn ExecutionPlan>, context: &Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    let partitions = plan.output_partitioning().partition_count();
+    if partitions == 1 {
+        // Its own task all the same: what reads the stream may be busy writing.
+        return ahead(plan, 0, context);
+    }
+    let streams = (0..partitions).map(|i| ahead(plan, i, context)).collect::<Result<Vec<_>>>()?;
+    let all = futures::stream::iter(streams).flatten();
+    Ok(Box::pin(RecordBatchStreamAdapter::new(plan.schema(), all)))
+}
+
+fn ahead(plan: &Arc<dyn ExecutionPlan>, partition: usize, context: &Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    let mut builder = RecordBatchReceiverStreamBuilder::new(plan.schema(), PARTITION_BATCHES_AHEAD);
+    let sender = builder.tx();
+    let mut stream = plan.execute(partition, Arc::clone(context))?;
+    builder.spawn(async move {
+        while let Some(batch) = stream.next().await {
+            let failed = batch.is_err();
+            if sender.send(batch).await.is_err() || failed {
+                break;
+            }
+        }
+        Ok(())
+    });
+    Ok(builder.build())
+}

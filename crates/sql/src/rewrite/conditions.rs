@@ -1,0 +1,49 @@
+//! ClickHouse has no booleans of SQL's kind: any number is a condition. DataFusion wants Boolean.
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+
+use super::syntax::{call, taken};
+use crate::functions::truth::{AS_CONDITION, AS_NUMBER};
+
+/// Makes an expression fit to be a condition.
+pub fn make(expr: &mut Expr) {
+    match expr {
+        Expr::Nested(inner) => make(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+            make(left);
+            make(right);
+        }
+        Expr::UnaryOp { op: UnaryOperator::Not, expr } => make(expr),
+        _ if is_condition(expr) => {}
+        _ => {
+            let inner = taken(expr);
+            *expr = call(AS_CONDITION, vec![inner]);
+        }
+    }
+}
+
+/// Lets a condition be summed: true is 1.
+pub fn make_number(expr: &mut Expr) {
+    let inner = taken(expr);
+    *expr = call(AS_NUMBER, vec![inner]);
+}
+
+fn is_condition(expr: &Expr) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    match expr {
+        Expr::BinaryOp { op, .. } => matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq),
+        Expr::InList { .. }
+        | Expr::InSubquery { .. }
+        | Expr::Between { .. }
+        | Expr::Like { .. }
+        | Expr::ILike { .. }
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::IsDistinctFrom(..)
+        | Expr::IsNotDistinctFrom(..)
+        | Expr::Exists { .. } => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,73 @@
+//! Integer literals have ClickHouse's types: the smallest that holds them, unsigned unless negative.
+
+use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, UnaryOperator, Value};
+
+use super::syntax::taken;
+
+/// Gives an integer literal its type. Anything else stays.
+pub fn make(expr: &mut Expr) {
+    if let Some(value) = unsigned(expr) {
+        let data_type = match value {
+            0..=0xff => DataType::TinyIntUnsigned(None),
+            0x100..=0xffff => DataType::SmallIntUnsigned(None),
+            0x1_0000..=0xffff_ffff => DataType::IntUnsigned(None),
+            _ => DataType::BigIntUnsigned(None),
+        };
+        *expr = typed(taken(expr), data_type);
+        return;
+    }
+    if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
+        && let Some(value) = made(inner).and_then(unsigned)
+    {
+        let data_type = match value {
+            0..=0x80 => DataType::TinyInt(None),
+            0x81..=0x8000 => DataType::SmallInt(None),
+            0x8001..=0x8000_0000 => DataType::Int(None),
+            0x8000_0001..=0x8000_0000_0000_0000 => DataType::BigInt(None),
+            _ => return,
+        };
+        *expr = typed(Expr::value(Value::Number(format!("-{value}"), false)), data_type);
+    }
+}
+
+/// Takes the type off again, where a count is wanted.
+pub fn undo(expr: &mut Expr) {
+    if let Some(literal) = made(expr) {
+        *expr = literal.clone();
+    }
+}
+
+/// The literal inside what [`make`] made.
+pub fn made(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::Cast { expr, data_type, .. } => {
+            let ours = matches!(
+                data_type,
+                DataType::TinyIntUnsigned(None)
+                    | DataType::SmallIntUnsigned(None)
+                    | DataType::IntUnsigned(None)
+                    | DataType::BigIntUnsigned(None)
+                    | DataType::TinyInt(None)
+                    | DataType::SmallInt(None)
+                    | DataType::Int(None)
+                    | DataType::BigInt(None)
+            );
+            (ours && matches!(**expr, Expr::Value(_))).then_some(expr)
+        }
+        _ => None,
+    }
+}
+
+fn unsigned(expr: &Expr) -> Option<u64> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => digits.parse().ok(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn typed(literal: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(literal), data_type, array: false, format: None }
+}

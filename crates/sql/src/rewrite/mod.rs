@@ -1,0 +1,131 @@
+//! ClickHouse's dialect turned into what DataFusion plans.
+//!
+//! The rewriting works on the syntax tree, before types are known: result columns get the names that
+//! ClickHouse would give them, integer literals their smallest type, functions their registered spelling,
+//! files named in FROM become tables. What depends on types (arithmetic) is left to [`crate::functions`].
+
+mod conditions;
+mod expressions;
+mod literals;
+mod names;
+mod projections;
+mod relations;
+mod syntax;
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, LimitClause, OrderByKind, Query, Select, SetExpr, Statement, TableFactor, VisitMut,
+    VisitorMut,
+};
+
+use crate::error::{Error, Result};
+
+pub use relations::FileTable;
+pub(crate) use syntax::CONSTANT_SUFFIX;
+
+/// What a statement says besides its query.
+#[derive(Debug, Default)]
+pub struct Extras {
+    /// The name behind FORMAT.
+    pub format: Option<String>,
+    /// SETTINGS, as text.
+    pub settings: Vec<(String, String)>,
+    /// Files read by the query, to be registered under these names before planning.
+    pub files: Vec<FileTable>,
+}
+
+/// Rewrites a statement in place.
+pub fn rewrite(statement: &mut Statement) -> Result<Extras> {
+    let mut rewriter = Rewriter { extras: Extras::default() };
+    if let Some(query) = outer_query(statement) {
+        projections::name_outermost(query);
+    }
+    match statement.visit(&mut rewriter) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(rewriter.extras),
+    }
+}
+
+fn outer_query(statement: &mut Statement) -> Option<&mut Query> {
+    match statement {
+        Statement::Query(query) => Some(query),
+        Statement::Explain { statement, .. } => outer_query(statement),
+        _ => None,
+    }
+}
+
+struct Rewriter {
+    extras: Extras,
+}
+
+fn flow(result: Result<()>) -> ControlFlow<Error> {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(error),
+    }
+}
+
+impl VisitorMut for Rewriter {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        if let Some(format) = query.format_clause.take() {
+            self.extras.format = Some(syntax::format_name(&format));
+        }
+        for setting in query.settings.take().unwrap_or_default() {
+            self.extras.settings.push((setting.key.value, syntax::setting_value(&setting.value)));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        // Positions and limits are counts, not values: they keep their plain form.
+        if let Some(order_by) = &mut query.order_by
+            && let OrderByKind::Expressions(expressions) = &mut order_by.kind
+        {
+            expressions.iter_mut().for_each(|item| literals::undo(&mut item.expr));
+        }
+        match &mut query.limit_clause {
+            Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+                limit.iter_mut().chain(offset.iter_mut().map(|o| &mut o.value)).for_each(literals::undo);
+            }
+            Some(LimitClause::OffsetCommaLimit { offset, limit }) => {
+                literals::undo(offset);
+                literals::undo(limit);
+            }
+            None => {}
+        }
+        if let SetExpr::Select(select) = query.body.as_mut()
+            && let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
+        {
+            expressions.iter_mut().for_each(literals::undo);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        projections::name(&mut select.projection);
+        if let Some(prewhere) = select.prewhere.take() {
+            select.selection = Some(syntax::both(prewhere, select.selection.take()));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        select.selection.iter_mut().chain(select.having.iter_mut()).for_each(conditions::make);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        flow(relations::rewrite(factor, &mut self.extras.files))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        flow(expressions::before(expr))
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        flow(expressions::after(expr))
+    }
+}

@@ -1,0 +1,47 @@
+//! The columns of a result are named as ClickHouse names them.
+
+use std::collections::HashMap;
+
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr};
+
+use super::names::column_name;
+use super::syntax::taken;
+
+/// Names the unnamed columns of a SELECT.
+pub fn name(items: &mut [SelectItem]) {
+    for item in items {
+        if let SelectItem::UnnamedExpr(expr) = item
+            && !matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+        {
+            let alias = Ident::with_quote('"', column_name(expr));
+            let expr = taken(expr);
+            *item = SelectItem::ExprWithAlias { expr, alias };
+        }
+    }
+}
+
+/// Names the columns of the final result, in which names may repeat: DataFusion wants them to differ, so a
+/// repeated one gets a suffix that no format shows.
+pub fn name_outermost(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    name(&mut select.projection);
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    for item in &mut select.projection {
+        let shown = match item {
+            SelectItem::UnnamedExpr(Expr::Identifier(ident)) => ident.value.clone(),
+            SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => {
+                parts.last().map(|part| part.value.clone()).unwrap_or_default()
+            }
+            SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
+            _ => continue,
+        };
+        let times = seen.entry(shown.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            let alias = Ident::with_quote('"', format!("{shown}\u{1}{times}"));
+            let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
+            let expr = taken(expr);
+            *item = SelectItem::ExprWithAlias { expr, alias };
+        }
+    }
+}

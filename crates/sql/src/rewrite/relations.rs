@@ -1,0 +1,77 @@
+//! FROM: files and dictionaries as tables.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableFactor, TableFunctionArgs,
+};
+
+use super::syntax::text;
+use crate::error::{Error, Result};
+
+/// A file that a query reads as a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileTable {
+    /// The name under which the query now finds it.
+    pub table: String,
+    pub path: PathBuf,
+    /// The format, if it was said; otherwise the name of the file tells.
+    pub format: Option<String>,
+}
+
+/// Replaces `'x.csv'`, `file('x.csv', 'CSVWithNames')` and `dictionary('db.d')` by plain table names.
+pub fn rewrite(factor: &mut TableFactor, files: &mut Vec<FileTable>) -> Result<()> {
+    let TableFactor::Table { name, args, .. } = factor else { return Ok(()) };
+    let [part] = name.0.as_slice() else { return Ok(()) };
+    let Some(ident) = part.as_ident() else { return Ok(()) };
+    match (ident.quote_style, args.as_ref()) {
+        (Some('\''), None) => {
+            let table = add(files, &ident.value, None);
+            *name = table;
+        }
+        (None, Some(call)) if ident.value == "file" => {
+            let texts = literals(call, "file")?;
+            let [path, rest @ ..] = texts.as_slice() else {
+                return Err(Error::wrong_argument_count("Table function file requires a path"));
+            };
+            *name = add(files, path, rest.first().cloned());
+            *args = None;
+        }
+        (None, Some(call)) if ident.value == "dictionary" => {
+            let texts = literals(call, "dictionary")?;
+            let [dictionary] = texts.as_slice() else {
+                return Err(Error::wrong_argument_count("Table function dictionary requires one argument"));
+            };
+            let parts = dictionary.splitn(2, '.').map(|part| Ident::with_quote('"', part)).collect::<Vec<_>>();
+            *name = ObjectName::from(parts);
+            *args = None;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn add(files: &mut Vec<FileTable>, path: &str, format: Option<String>) -> ObjectName {
+    // Queries of one session may run at once: no two files share a name.
+    static FILES: AtomicU64 = AtomicU64::new(1);
+    let table = format!("file {}", FILES.fetch_add(1, Ordering::Relaxed));
+    files.push(FileTable { table: table.clone(), path: path.into(), format });
+    ObjectName::from(vec![Ident::with_quote('"', table)])
+}
+
+fn literals(call: &TableFunctionArgs, function: &str) -> Result<Vec<String>> {
+    let literal = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => match expr {
+            Expr::Identifier(ident) => Some(ident.value.clone()),
+            Expr::CompoundIdentifier(parts) => {
+                Some(parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join("."))
+            }
+            expr => text(expr).map(str::to_owned),
+        },
+        _ => None,
+    };
+    call.args.iter().map(literal).collect::<Option<Vec<String>>>().ok_or_else(|| {
+        Error::bad_arguments(format!("Arguments of table function {function} must be constant strings"))
+    })
+}

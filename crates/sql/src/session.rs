@@ -1,0 +1,142 @@
+//! A session: the catalogue, DataFusion's context, and what runs statements.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::context::SessionContext;
+use datafusion::prelude::SessionConfig;
+use granary_dict::Environment;
+use tempfile::TempDir;
+
+use crate::catalogue::{Catalogue, DEFAULT_DATABASE, Databases};
+use crate::error::{Error, Result};
+use crate::functions::{self, ClickHouseTypes};
+use crate::limits::BATCH_ROWS;
+use crate::output::Output;
+use crate::statement::{self, Command, Statement};
+use crate::tables::files::{self, InputFormat};
+use crate::tables::numbers::NumbersFunction;
+use crate::{commands, query};
+
+/// Whether dictionaries may run programs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Executables {
+    #[default]
+    Refused,
+    Allowed,
+}
+
+/// How a session is opened.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Where dictionaries are kept; `None`: a temporary folder, removed at the end.
+    pub path: Option<PathBuf>,
+    pub executables: Executables,
+    /// Data files of dictionaries must lie in this folder; `None`: anywhere.
+    pub user_files: Option<PathBuf>,
+}
+
+/// Runs statements. Dictionaries under its path are open for as long as it lives.
+pub struct Session {
+    pub(crate) context: SessionContext,
+    pub(crate) catalogue: Arc<Catalogue>,
+    /// Last, so that it is removed after the dictionaries in it are closed.
+    _temporary: Option<TempDir>,
+}
+
+impl Session {
+    /// Opens the catalogue and readies DataFusion.
+    pub fn open(options: Options) -> Result<Session> {
+        let (folder, temporary) = match options.path {
+            Some(path) => (path, None),
+            None => {
+                let folder = TempDir::with_prefix("granary-")?;
+                (folder.path().to_owned(), Some(folder))
+            }
+        };
+        let environment = Environment {
+            allow_executable: options.executables == Executables::Allowed,
+            user_files: options.user_files,
+            ..Environment::new(&folder)
+        };
+        let catalogue = Arc::new(Catalogue::open(folder, environment)?);
+        let context = context(&catalogue)?;
+        Ok(Session { context, catalogue, _temporary: temporary })
+    }
+
+    /// Cuts a text into statements.
+    pub fn split(&self, text: &str) -> Result<Vec<Statement>> {
+        statement::split(text)
+    }
+
+    /// Runs one statement: commands at once, queries as their stream is read.
+    pub async fn execute(&self, statement: &Statement) -> Result<Output> {
+        match statement::parse(statement)? {
+            (Command::Query, _) => query::run(self, &statement.text).await,
+            (command, format) => {
+                let output = commands::run(self, command, &statement.text).await?;
+                let format = format.map(|name| name.parse()).transpose()?;
+                Ok(Output { format: format.or(output.format), ..output })
+            }
+        }
+    }
+
+    /// Makes a file a table. Without a format the file's name tells it.
+    pub async fn add_file(&self, table: &str, path: &Path, format: Option<InputFormat>) -> Result<()> {
+        let format = match format {
+            Some(format) => format,
+            None => InputFormat::of(path)?,
+        };
+        files::register(&self.context, table, path, format).await
+    }
+}
+
+fn context(catalogue: &Arc<Catalogue>) -> Result<SessionContext> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let mut config = SessionConfig::new()
+        .with_batch_size(BATCH_ROWS)
+        .with_target_partitions(threads)
+        .with_default_catalog_and_schema("granary", DEFAULT_DATABASE)
+        .with_create_default_catalog_and_schema(false)
+        .with_information_schema(false);
+    let options = config.options_mut();
+    // ClickHouse's names are case-sensitive, its strings are bytes behind an offset, its NULLs come last.
+    options.sql_parser.enable_ident_normalization = false;
+    options.sql_parser.map_string_types_to_utf8view = false;
+    options.sql_parser.default_null_ordering = "nulls_last".to_owned();
+    options.execution.parquet.schema_force_view_types = false;
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_default_features()
+        .with_type_planner(Arc::new(ClickHouseTypes))
+        .build();
+    let context = SessionContext::new_with_state(state);
+    context.register_catalog("granary", Arc::new(Databases::new(Arc::clone(catalogue))));
+    context.register_udtf("numbers", Arc::new(NumbersFunction));
+    functions::register(&context, catalogue)?;
+    Ok(context)
+}
+
+/// Applies SETTINGS or SET to a configuration.
+pub(crate) fn apply(settings: &[(String, String)], config: &mut SessionConfig) -> Result<()> {
+    for (name, value) in settings {
+        let count = || match value.parse::<usize>() {
+            Ok(count) if count > 0 => Ok(count),
+            _ => Err(Error::bad_arguments(format!("Setting {name} must be a positive number, not {value}"))),
+        };
+        let options = config.options_mut();
+        let set = match name.as_str() {
+            "max_threads" => options.set("datafusion.execution.target_partitions", &count()?.to_string()),
+            "max_block_size" => options.set("datafusion.execution.batch_size", &count()?.to_string()),
+            _ => {
+                return Err(Error::unknown_setting(format!(
+                    "Unknown setting '{name}'; known are max_threads and max_block_size"
+                )));
+            }
+        };
+        set?;
+    }
+    Ok(())
+}

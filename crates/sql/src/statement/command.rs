@@ -1,0 +1,127 @@
+//! The statements that DataFusion does not know.
+
+use super::split::Statement;
+use super::words::{Name, Words};
+use crate::catalogue::Missing;
+use crate::error::Result;
+
+/// A statement, by who runs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// CREATE or REPLACE DICTIONARY; granary-dict reads the text.
+    CreateDictionary,
+    DropDictionary { name: Name, missing: Missing },
+    ExistsDictionary { name: Name },
+    Describe { name: Name },
+    ShowDictionaries { database: Option<String>, like: Option<String> },
+    ShowDatabases,
+    ShowCreate { name: Name },
+    ReloadDictionary { name: Name },
+    ReloadDictionaries,
+    Use { database: String },
+    CreateDatabase { name: String, exists: Missing },
+    DropDatabase { name: String, missing: Missing },
+    Set { settings: Vec<(String, String)> },
+    /// Everything else: DataFusion plans it.
+    Query,
+}
+
+/// Recognises a statement; also the name behind its FORMAT, unless it is a query, which has its own.
+pub fn parse(statement: &Statement) -> Result<(Command, Option<String>)> {
+    let mut words = Words::new(&statement.tokens);
+    let command = recognise(&mut words)?;
+    let format = match command {
+        Command::Query | Command::CreateDictionary => None,
+        _ => words.format_and_end()?,
+    };
+    Ok((command, format))
+}
+
+fn recognise(words: &mut Words) -> Result<Command> {
+    let creates = [
+        &["CREATE", "DICTIONARY"][..],
+        &["CREATE", "OR", "REPLACE", "DICTIONARY"],
+        &["REPLACE", "DICTIONARY"],
+    ];
+    if creates.iter().any(|start| words.take(start)) {
+        return Ok(Command::CreateDictionary);
+    }
+    Ok(if words.take(&["DROP", "DICTIONARY"]) {
+        let missing = if_exists(words);
+        Command::DropDictionary { name: words.name()?, missing }
+    } else if words.take(&["EXISTS", "DICTIONARY"]) || words.take(&["EXISTS", "TABLE"]) {
+        Command::ExistsDictionary { name: words.name()? }
+    } else if words.take(&["DESCRIBE"]) || words.take(&["DESC"]) {
+        words.take(&["TABLE"]);
+        Command::Describe { name: words.name()? }
+    } else if words.take(&["SHOW", "DICTIONARIES"]) {
+        let database = match words.take(&["FROM"]) || words.take(&["IN"]) {
+            true => Some(words.identifier()?),
+            false => None,
+        };
+        let like = if words.take(&["LIKE"]) { Some(words.string()?) } else { None };
+        Command::ShowDictionaries { database, like }
+    } else if words.take(&["SHOW", "DATABASES"]) {
+        Command::ShowDatabases
+    } else if words.take(&["SHOW", "CREATE"]) {
+        let _ = words.take(&["DICTIONARY"]) || words.take(&["TABLE"]);
+        Command::ShowCreate { name: words.name()? }
+    } else if words.take(&["SYSTEM", "RELOAD", "DICTIONARIES"]) {
+        Command::ReloadDictionaries
+    } else if words.take(&["SYSTEM", "RELOAD", "DICTIONARY"]) {
+        Command::ReloadDictionary { name: words.name()? }
+    } else if words.take(&["USE"]) {
+        Command::Use { database: words.identifier()? }
+    } else if words.take(&["CREATE", "DATABASE"]) {
+        let exists = if words.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError };
+        Command::CreateDatabase { name: words.identifier()?, exists }
+    } else if words.take(&["DROP", "DATABASE"]) {
+        let missing = if_exists(words);
+        Command::DropDatabase { name: words.identifier()?, missing }
+    } else if words.take(&["SET"]) {
+        let mut settings = vec![words.setting()?];
+        while words.comma() {
+            settings.push(words.setting()?);
+        }
+        Command::Set { settings }
+    } else {
+        Command::Query
+    })
+}
+
+fn if_exists(words: &mut Words) -> Missing {
+    if words.take(&["IF", "EXISTS"]) { Missing::IsFine } else { Missing::IsError }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statement::split;
+
+    fn command(text: &str) -> Result<(Command, Option<String>)> {
+        parse(&split(text)?[0])
+    }
+
+    fn name(database: Option<&str>, name: &str) -> Name {
+        Name { database: database.map(str::to_owned), name: name.to_owned() }
+    }
+
+    #[test]
+    fn statements_are_recognised_in_any_case() {
+        let drop = Command::DropDictionary { name: name(Some("db"), "d 1"), missing: Missing::IsFine };
+        assert_eq!(command("drop dictionary if exists db.`d 1`").unwrap(), (drop, None));
+        let reload = Command::ReloadDictionary { name: name(Some("db"), "d") };
+        assert_eq!(command("SYSTEM RELOAD DICTIONARY 'db.d'").unwrap(), (reload, None));
+        let show = Command::ShowDictionaries { database: Some("db".into()), like: Some("a%".into()) };
+        assert_eq!(command("SHOW DICTIONARIES FROM db LIKE 'a%' FORMAT CSV").unwrap(), (show, Some("CSV".into())));
+        assert_eq!(command("/* x */ Replace Dictionary d (id UInt64)").unwrap().0, Command::CreateDictionary);
+        assert_eq!(command("SELECT 1 FORMAT CSV").unwrap(), (Command::Query, None));
+    }
+
+    #[test]
+    fn what_is_left_over_is_an_error() {
+        let error = command("DROP DICTIONARY d e").unwrap_err();
+        assert_eq!((error.code, error.message.contains("found e")), (62, true));
+        assert_eq!(command("USE").unwrap_err().code, 62);
+    }
+}

@@ -1,0 +1,96 @@
+//! Cuts a text at its semicolons, knowing strings, comments and quoted names.
+
+use datafusion::sql::sqlparser::dialect::ClickHouseDialect;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
+
+use crate::error::{Error, Result};
+use crate::limits::QUERY_BYTES_MAX;
+
+/// One statement of a text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statement {
+    /// As it was written, without the semicolon.
+    pub text: String,
+    /// Its tokens without blanks and comments.
+    pub(crate) tokens: Vec<Token>,
+}
+
+/// All statements of a text; empty ones are left out.
+pub fn split(text: &str) -> Result<Vec<Statement>> {
+    if text.len() > QUERY_BYTES_MAX {
+        return Err(Error::syntax_error(format!("The text is longer than {QUERY_BYTES_MAX} bytes")));
+    }
+    let tokens = Tokenizer::new(&ClickHouseDialect {}, text)
+        .tokenize_with_location()
+        .map_err(|error| Error::syntax_error(format!("Syntax error: {error}")))?;
+    let mut offsets = Offsets::new(text);
+    let mut statements = Vec::new();
+    let mut start = 0;
+    let mut words = Vec::new();
+    let mut close = |start: usize, end: usize, words: &mut Vec<Token>| {
+        if !words.is_empty() {
+            statements.push(Statement { text: text[start..end].trim().to_owned(), tokens: std::mem::take(words) });
+        }
+    };
+    for token in tokens {
+        match token.token {
+            Token::SemiColon => {
+                let at = offsets.of(token.span.start);
+                close(start, at, &mut words);
+                start = at + 1;
+            }
+            Token::Whitespace(_) | Token::EOF => {}
+            other => words.push(other),
+        }
+    }
+    close(start, text.len(), &mut words);
+    Ok(statements)
+}
+
+/// Turns lines and columns, which rise from token to token, into byte offsets in one pass.
+struct Offsets<'a> {
+    characters: std::iter::Peekable<std::str::CharIndices<'a>>,
+    end: usize,
+    here: (u64, u64),
+}
+
+impl<'a> Offsets<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { characters: text.char_indices().peekable(), end: text.len(), here: (1, 1) }
+    }
+
+    fn of(&mut self, location: Location) -> usize {
+        while self.here < (location.line, location.column) {
+            match self.characters.next() {
+                Some((_, '\n')) => self.here = (self.here.0 + 1, 1),
+                Some(_) => self.here.1 += 1,
+                None => break,
+            }
+        }
+        self.characters.peek().map_or(self.end, |(offset, _)| *offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str) -> Vec<String> {
+        split(text).unwrap().into_iter().map(|statement| statement.text).collect()
+    }
+
+    #[test]
+    fn semicolons_in_strings_and_comments_do_not_count() {
+        let text = "SELECT ';' ; -- a; b\n\nSELECT 'é;\\';', `x;`\n/* ; */ FORMAT CSV;;\n;SELECT 3";
+        assert_eq!(
+            texts(text),
+            ["SELECT ';'", "-- a; b\n\nSELECT 'é;\\';', `x;`\n/* ; */ FORMAT CSV", "SELECT 3"]
+        );
+    }
+
+    #[test]
+    fn an_open_string_is_an_error() {
+        assert_eq!(split("SELECT 'abc").unwrap_err().code, 62);
+        assert!(split(" -- nothing\n").unwrap().is_empty());
+    }
+}

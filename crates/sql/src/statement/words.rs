@@ -1,0 +1,124 @@
+//! A cursor over the tokens of a statement.
+
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+use crate::error::{Error, Result};
+
+/// Where a statement has been read to.
+pub struct Words<'a> {
+    tokens: &'a [Token],
+}
+
+/// `database.name` or `name`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name {
+    pub database: Option<String>,
+    pub name: String,
+}
+
+impl<'a> Words<'a> {
+    pub fn new(tokens: &'a [Token]) -> Self {
+        Self { tokens }
+    }
+
+    /// Takes the words if they come next, all of them, in any case.
+    pub fn take(&mut self, words: &[&str]) -> bool {
+        let next = self.tokens.get(..words.len());
+        let same = next.is_some_and(|tokens| tokens.iter().zip(words).all(|(token, word)| is_word(token, word)));
+        if same {
+            self.tokens = &self.tokens[words.len()..];
+        }
+        same
+    }
+
+    /// A single identifier.
+    pub fn identifier(&mut self) -> Result<String> {
+        match self.tokens.split_first() {
+            Some((Token::Word(word), rest)) => {
+                self.tokens = rest;
+                Ok(word.value.clone())
+            }
+            _ => Err(self.unexpected("a name")),
+        }
+    }
+
+    /// A name with or without a database; `'db.name'` in quotes does too.
+    pub fn name(&mut self) -> Result<Name> {
+        if let Some((Token::SingleQuotedString(text), rest)) = self.tokens.split_first() {
+            self.tokens = rest;
+            return Ok(match text.split_once('.') {
+                Some((database, name)) => Name { database: Some(database.to_owned()), name: name.to_owned() },
+                None => Name { database: None, name: text.clone() },
+            });
+        }
+        let first = self.identifier()?;
+        if let Some((Token::Period, rest)) = self.tokens.split_first() {
+            self.tokens = rest;
+            return Ok(Name { database: Some(first), name: self.identifier()? });
+        }
+        Ok(Name { database: None, name: first })
+    }
+
+    /// A string literal.
+    pub fn string(&mut self) -> Result<String> {
+        match self.tokens.split_first() {
+            Some((Token::SingleQuotedString(text), rest)) => {
+                self.tokens = rest;
+                Ok(text.clone())
+            }
+            _ => Err(self.unexpected("a string")),
+        }
+    }
+
+    /// `name = value`, the value as text.
+    pub fn setting(&mut self) -> Result<(String, String)> {
+        let name = self.identifier()?;
+        match self.tokens {
+            [Token::Eq, value, rest @ ..] => {
+                self.tokens = rest;
+                let text = match value {
+                    Token::SingleQuotedString(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                Ok((name, text))
+            }
+            _ => Err(self.unexpected("= and a value")),
+        }
+    }
+
+    /// Takes a comma if it comes next.
+    pub fn comma(&mut self) -> bool {
+        match self.tokens.split_first() {
+            Some((Token::Comma, rest)) => {
+                self.tokens = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// FORMAT X, if that is what is left, and then nothing more.
+    pub fn format_and_end(&mut self) -> Result<Option<String>> {
+        let format = if self.take(&["FORMAT"]) { Some(self.identifier()?) } else { None };
+        match self.tokens {
+            [] => Ok(format),
+            _ => Err(self.unexpected("the end of the statement")),
+        }
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    fn unexpected(&self, wanted: &str) -> Error {
+        match self.tokens.first() {
+            Some(token) => Error::syntax_error(format!("Syntax error: expected {wanted}, found {token}")),
+            None => Error::syntax_error(format!("Syntax error: expected {wanted}, found the end of the statement")),
+        }
+    }
+}
+
+fn is_word(token: &Token, word: &str) -> bool {
+    matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+}

@@ -1,0 +1,4 @@
+//! Tables that are not dictionaries.
+
+pub mod files;
+pub mod numbers;

@@ -1,0 +1,124 @@
+//! `numbers(N)`, `numbers(offset, N)` and `system.numbers`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions, UInt64Array};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+
+use crate::error::Error;
+use crate::limits::NUMBERS_SPLIT_ROWS;
+
+/// The table function.
+#[derive(Debug)]
+pub struct NumbersFunction;
+
+impl TableFunctionImpl for NumbersFunction {
+    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+        let counts = args.exprs().iter().map(count).collect::<Result<Vec<u64>, Error>>()?;
+        match counts.as_slice() {
+            [rows] => Ok(Arc::new(Numbers { first: 0, rows: *rows })),
+            [first, rows] => Ok(Arc::new(Numbers { first: *first, rows: *rows })),
+            _ => Err(Error::wrong_argument_count("Table function numbers requires a count, or an offset and a count").into()),
+        }
+    }
+}
+
+fn count(expr: &Expr) -> Result<u64, Error> {
+    let wrong = || Error::bad_arguments("Arguments of table function numbers must be constant unsigned integers");
+    let Expr::Literal(value, _) = expr else { return Err(wrong()) };
+    match value.cast_to(&DataType::UInt64) {
+        Ok(ScalarValue::UInt64(Some(count))) => Ok(count),
+        _ => Err(wrong()),
+    }
+}
+
+/// The numbers from `first` on, one UInt64 column `number`.
+#[derive(Debug)]
+pub struct Numbers {
+    pub first: u64,
+    pub rows: u64,
+}
+
+fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("number", DataType::UInt64, false)]))
+}
+
+#[async_trait]
+impl TableProvider for Numbers {
+    fn schema(&self) -> SchemaRef {
+        schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let rows = limit.map_or(self.rows, |limit| self.rows.min(limit as u64));
+        // A limited scan wants the first numbers, so it stays whole.
+        let pieces = match limit {
+            None if rows >= NUMBERS_SPLIT_ROWS => state.config().target_partitions() as u64,
+            _ => 1,
+        };
+        // Unused columns are dropped by the piece itself: an empty projection still has rows to count.
+        let schema = match projection {
+            Some(columns) => Arc::new(schema().project(columns)?),
+            None => schema(),
+        };
+        let (size, larger) = (rows / pieces, rows % pieces);
+        let mut next = self.first;
+        let partitions = (0..pieces).map(|i| {
+            let rows = size + u64::from(i < larger);
+            let piece = Piece { first: next, rows, schema: Arc::clone(&schema) };
+            next = next.wrapping_add(rows);
+            Arc::new(piece) as Arc<dyn PartitionStream>
+        });
+        let exec = StreamingTableExec::try_new(Arc::clone(&schema), partitions.collect(), None, None, false, limit)?;
+        Ok(Arc::new(exec))
+    }
+}
+
+/// A run of numbers for one thread.
+#[derive(Debug)]
+struct Piece {
+    first: u64,
+    rows: u64,
+    schema: SchemaRef,
+}
+
+impl PartitionStream for Piece {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let batch_rows = context.session_config().batch_size() as u64;
+        let (schema, first, rows) = (Arc::clone(&self.schema), self.first, self.rows);
+        let batches = (0..rows.div_ceil(batch_rows)).map(move |i| {
+            let start = i * batch_rows;
+            let rows = batch_rows.min(rows - start);
+            let mut columns: Vec<datafusion::arrow::array::ArrayRef> = Vec::new();
+            if !schema.fields().is_empty() {
+                let start = first.wrapping_add(start);
+                columns.push(Arc::new((0..rows).map(|j| start.wrapping_add(j)).collect::<UInt64Array>()));
+            }
+            let options = RecordBatchOptions::new().with_row_count(Some(rows as usize));
+            Ok(RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options)?)
+        });
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), futures::stream::iter(batches)))
+    }
+}

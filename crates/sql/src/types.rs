@@ -1,0 +1,62 @@
+//! The names ClickHouse gives to Arrow's types.
+
+use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
+
+/// The field metadata that carries a ClickHouse type which Arrow cannot express (UUID, Bool).
+pub const CLICKHOUSE_TYPE: &str = "clickhouse.type";
+
+/// The ClickHouse type of a column, as `toTypeName` and the `WithNamesAndTypes` formats show it.
+pub fn type_name(field: &Field) -> String {
+    let name = match field.metadata().get(CLICKHOUSE_TYPE) {
+        Some(name) => name.clone(),
+        None => plain_name(field.data_type()),
+    };
+    let can_be_nullable = !["Nullable(", "Tuple(", "Array(", "Map("].iter().any(|p| name.starts_with(p));
+    if field.is_nullable() && can_be_nullable { format!("Nullable({name})") } else { name }
+}
+
+/// The ClickHouse type without `Nullable`.
+pub fn plain_name(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Null => "Nothing".into(),
+        // Comparisons and dictHas give Boolean here and UInt8 in ClickHouse; a real Bool carries metadata.
+        DataType::Boolean => "UInt8".into(),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "String".into(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "String".into(),
+        DataType::FixedSizeBinary(16) => "UUID".into(),
+        DataType::FixedSizeBinary(width) => format!("FixedString({width})"),
+        DataType::Date32 | DataType::Date64 => "Date".into(),
+        DataType::Timestamp(unit, zone) => timestamp_name(*unit, zone.as_deref()),
+        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
+            format!("Decimal({precision}, {scale})")
+        }
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            format!("Array({})", type_name(item))
+        }
+        DataType::Struct(fields) => {
+            let named = fields.iter().enumerate().any(|(i, f)| f.name() != &(i + 1).to_string());
+            let items: Vec<String> = fields
+                .iter()
+                .map(|f| if named { format!("{} {}", f.name(), type_name(f)) } else { type_name(f) })
+                .collect();
+            format!("Tuple({})", items.join(", "))
+        }
+        // Int8 .. UInt64, Float32, Float64 are spelled alike.
+        other => other.to_string(),
+    }
+}
+
+fn timestamp_name(unit: TimeUnit, zone: Option<&str>) -> String {
+    let scale = match unit {
+        TimeUnit::Second => None,
+        TimeUnit::Millisecond => Some(3),
+        TimeUnit::Microsecond => Some(6),
+        TimeUnit::Nanosecond => Some(9),
+    };
+    match (scale, zone) {
+        (None, None) => "DateTime".into(),
+        (None, Some(zone)) => format!("DateTime('{zone}')"),
+        (Some(scale), None) => format!("DateTime64({scale})"),
+        (Some(scale), Some(zone)) => format!("DateTime64({scale}, '{zone}')"),
+    }
+}
