@@ -195,12 +195,22 @@ pub struct SegmentReader<'a> {
 }
 
 impl SegmentReader<'_> {
+    /// Sequence number of the segment.
+    pub fn sequence(&self) -> u64 {
+        self.segment.sequence
+    }
+
     /// Records that begin in `block` (of the file), and the bytes from `block` to the segment's end.
     /// `None`: nothing was written there.
     pub fn block(&self, block: u64) -> Option<(u16, &[u8])> {
         let i = block.checked_sub(self.first)? as usize;
         let count = *self.filling.counts.get(i)?;
         Some((count, &self.filling.memory[i * self.segment.geometry.block_size()..]))
+    }
+
+    /// Whether no more records will begin in `block`: later ones were begun.
+    pub fn is_settled(&self, block: u64) -> bool {
+        block - self.first + 1 < self.filling.counts.len() as u64
     }
 
     /// The bytes of a stretch of blocks of the segment.

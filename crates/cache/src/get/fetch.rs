@@ -53,8 +53,10 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             };
             let block = Block::new(&block::payload(bytes)[..payload], count, same.len(), directory);
             for want in same {
-                // What a block in RAM does not hold, it may hold a moment later: no hint.
-                let untrue = Tried { key: want.key, place: want.place, sequence: 0 };
+                // What the block that is being filled does not hold, it may hold a moment later: no hint.
+                let settled = segment.is_settled(want.place);
+                let sequence = if settled { segment.sequence() } else { 0 };
+                let untrue = Tried { key: want.key, place: want.place, sequence };
                 let Some(entry) = block.find(self.keys[want.key as usize].bytes()) else {
                     tried.push(untrue);
                     continue;
