@@ -1,5 +1,6 @@
 //! ClickHouse's functions, under ClickHouse's names.
 
+mod aggregates;
 mod arithmetic;
 mod convert;
 mod dictionary;
@@ -67,6 +68,7 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     context.register_udf(ScalarUDF::from(tuple::Tuple::default()));
     context.register_udf(ScalarUDF::from(type_name::ToTypeName::default()));
     context.register_udf(ScalarUDF::from(uuid::ToUuid::default()));
+    aggregates::register(context)?;
     dictionary::register(context, catalogue);
     context.state_ref().write().register_expr_planner(Arc::new(ArithmeticPlanner))?;
     Ok(())

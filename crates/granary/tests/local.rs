@@ -1,0 +1,177 @@
+//! `granary local`, run as a person or a script runs it.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn granary(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_granary"));
+    command.arg("local").args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    granary(arguments).output().unwrap()
+}
+
+fn run_with_input(arguments: &[&str], input: &str) -> Output {
+    let mut child = granary(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[track_caller]
+fn answer(output: Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {errors}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn failure(output: &Output) -> (i32, String) {
+    (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// A dictionary over a program that knows odd keys and writes each request's keys to a log.
+fn odd_names(name: &str, layout: &str, log: &Path) -> String {
+    format!(
+        "CREATE DICTIONARY {name} (id UInt64, name String DEFAULT 'none') PRIMARY KEY id \
+         SOURCE(EXECUTABLE(COMMAND 'tee -a {} | awk \\'$1 % 2 {{print $1 \"\\\\tn\" $1}}\\'' FORMAT 'TabSeparated')) \
+         LIFETIME(10000) LAYOUT({layout})",
+        log.display()
+    )
+}
+
+const SSD: &str = "SSD_CACHE(PATH 'names' FILE_SIZE 4194304 WRITE_BUFFER_SIZE 65536)";
+
+#[test]
+fn queries_and_statements_answer_in_order() {
+    assert_eq!(answer(run(&["-q", "SELECT 1, 'a\tb'; SELECT 2 FORMAT CSV", "-q", "SELECT 3"])), "1\ta\\tb\n2\n3\n");
+    assert_eq!(answer(run_with_input(&[], "SELECT 1;\n-- nothing\nSELECT 2")), "1\n2\n");
+    assert_eq!(answer(run(&["--format", "JSONEachRow", "-q", "SELECT 1 AS a, 2 AS a"])), "{\"a\":1,\"a\":2}\n");
+}
+
+#[test]
+fn errors_have_codes_words_and_a_status() {
+    let (status, error) = failure(&run(&["-q", "SELECT dictGet('d.x', 'a', 1)"]));
+    assert_eq!(status, 36);
+    assert_eq!(error, "Code: 36. DB::Exception: Dictionary (`d.x`) not found. (BAD_ARGUMENTS)\n");
+    let output = run(&["-q", "SELECT 1; SELEC 2; SELECT 3"]);
+    assert_eq!(failure(&output).0, 62);
+    assert_eq!(output.stdout, b"1\n", "what comes before the error is answered, what comes after is not run");
+    assert_eq!(failure(&run(&["-q", "SELECT * FROM 'nosuch.csv'"])).0, 76);
+    assert_eq!(failure(&run(&["-q", "SELECT 1 FORMAT Nosuch"])).0, 73);
+}
+
+#[test]
+fn files_and_standard_input_are_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("users.csv");
+    std::fs::write(&csv, "id,name\n1,ann\n2,\"b,ob\"\n").unwrap();
+    let csv = csv.to_str().unwrap();
+    assert_eq!(answer(run(&["-q", "SELECT name, id + 1 FROM users ORDER BY id", csv])), "ann\t2\nb,ob\t3\n");
+    assert_eq!(answer(run(&["-q", "SELECT count() FROM table", csv])), "2\n");
+    assert_eq!(answer(run(&["-q", &format!("SELECT max(id) FROM '{csv}'")])), "2\n");
+    assert_eq!(answer(run(&["-q", &format!("SELECT max(id) FROM file('{csv}', 'CSVWithNames')")])), "2\n");
+
+    let bare = folder.path().join("bare.csv");
+    std::fs::write(&bare, "1,x\n2,y\n").unwrap();
+    assert_eq!(answer(run(&["-q", "SELECT c2, c1 FROM bare ORDER BY c1", bare.to_str().unwrap()])), "x\t1\ny\t2\n");
+
+    let piped = run_with_input(&["--input-format", "CSVWithNames", "-q", "SELECT sum(a), count() FROM table"], "a\n1\n2\n");
+    assert_eq!(answer(piped), "3\t2\n");
+
+    let parquet = folder.path().join("numbers.parquet");
+    std::fs::write(&parquet, run(&["-q", "SELECT number, toString(number) AS s FROM numbers(70000) FORMAT Parquet"]).stdout).unwrap();
+    let query = "SELECT count(), sum(number), max(s), toTypeName(any(number)) FROM numbers";
+    assert_eq!(answer(run(&["-q", query, parquet.to_str().unwrap()])), "70000\t2449965000\t9999\tUInt64\n");
+}
+
+#[test]
+fn time_prints_a_line_a_statement() {
+    let output = run(&["--time", "-q", "SELECT 1; SELECT 2"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    let seconds: Vec<f64> = errors.lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(seconds.len(), 2);
+    assert!(seconds.iter().all(|&seconds| (0.0..60.0).contains(&seconds)));
+}
+
+#[test]
+fn programs_run_only_when_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let query = format!("{}; SELECT dictGet('d', 'name', 5)", odd_names("d", "CACHE(SIZE_IN_CELLS 100)", &log));
+    let (status, error) = failure(&run(&["-q", &query]));
+    assert_ne!(status, 0);
+    assert!(error.contains("DICTIONARY_ACCESS_DENIED"), "{error}");
+    assert!(!log.exists(), "the program must not run");
+    assert_eq!(answer(run(&["--allow-executable", "-q", &query])), "n5\n");
+}
+
+#[test]
+fn dictionaries_are_there_and_warm_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, log) = (folder.path().join("data"), folder.path().join("log"));
+    let arguments = ["--allow-executable", "--path", path.to_str().unwrap(), "-q"];
+    let with = |query: &str| run(&[&arguments[..], &[query]].concat());
+
+    let query = "SELECT count(), countIf(dictGet('names', 'name', number) = 'none') FROM numbers(2000)";
+    assert_eq!(answer(with(&format!("{}; {query}", odd_names("names", SSD, &log)))), "2000\t1000\n");
+    let asked = || std::fs::read_to_string(&log).unwrap().lines().count();
+    assert_eq!(asked(), 2000, "each key is asked for once, those that are not there too");
+
+    assert_eq!(answer(with(query)), "2000\t1000\n");
+    assert_eq!(asked(), 2000, "the next start answers from the SSD");
+    let counters = "SELECT status, hits_flash + hits_buffer + hits_memory, source_requests FROM system.dictionaries";
+    assert_eq!(answer(with(&format!("{query} FORMAT Null; {counters}"))), "LOADED\t2000\t0\n");
+    assert!(path.join("metadata/default/names.sql").exists());
+
+    assert_eq!(answer(with("DROP DICTIONARY names; SHOW DICTIONARIES")), "");
+    assert_eq!(failure(&with("SELECT dictGet('names', 'name', 1)")).0, 36);
+}
+
+#[test]
+fn one_bad_dictionary_does_not_stop_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, log) = (folder.path().join("data"), folder.path().join("log"));
+    let arguments = ["--allow-executable", "--path", path.to_str().unwrap(), "-q"];
+    let with = |query: &str| run(&[&arguments[..], &[query]].concat());
+    answer(with(&odd_names("good", SSD, &log)));
+    std::fs::write(path.join("metadata/default/bad.sql"), "CREATE DICTIONARY bad (").unwrap();
+
+    assert_eq!(answer(with("SELECT dictGet('good', 'name', 3)")), "n3\n");
+    let states = "SELECT name, status, last_exception != '' FROM system.dictionaries ORDER BY name";
+    assert_eq!(answer(with(states)), "bad\tFAILED\t1\ngood\tLOADED\t0\n");
+    assert_eq!(failure(&with("SELECT dictGet('bad', 'name', 3)")).0, 62);
+    assert_eq!(answer(with("DROP DICTIONARY bad; SHOW DICTIONARIES")), "good\n");
+}
+
+#[test]
+fn a_folder_has_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let mut first = granary(&["--path", path]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    // It holds the folder while it waits for statements.
+    while !folder.path().join("metadata/default").exists() && !folder.path().join("lock").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let (status, error) = failure(&run(&["--path", path, "-q", "SELECT 1"]));
+    assert_eq!(status, 76);
+    assert!(error.contains("another granary is working in this folder"), "{error}");
+    drop(first.stdin.take());
+    assert!(first.wait().unwrap().success());
+    assert_eq!(answer(run(&["--path", path, "-q", "SELECT 1"])), "1\n");
+}
+
+#[test]
+fn help_teaches() {
+    let help = answer(granary(&["--help"]).output().unwrap());
+    for word in ["SSD_CACHE", "--path", "dictGet", "PrettyCompact", "--allow-executable"] {
+        assert!(help.contains(word), "{word} is in the help");
+    }
+}

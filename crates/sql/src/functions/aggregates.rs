@@ -1,0 +1,202 @@
+//! `sum`, `min`, `max` and `avg` of nothing: ClickHouse answers 0 (avg: nan), SQL answers NULL. These wrappers
+//! answer as ClickHouse does unless the argument itself may be NULL.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Scalar};
+use datafusion::arrow::compute::{is_not_null, kernels::zip::zip};
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
+};
+
+/// Replaces DataFusion's functions by wrapped ones of the same names.
+pub(super) fn register(context: &SessionContext) -> Result<()> {
+    for name in ["sum", "min", "max", "avg"] {
+        let inner = context.udaf(name)?;
+        context.register_udaf(AggregateUDF::from(NeverEmpty { inner }));
+    }
+    Ok(())
+}
+
+/// An aggregate that has a value for no rows.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NeverEmpty {
+    inner: Arc<AggregateUDF>,
+}
+
+impl NeverEmpty {
+    /// The value for no rows, unless NULL is what the argument's type has for it.
+    fn default(&self, args: &AccumulatorArgs) -> Result<Option<ScalarValue>> {
+        match args.expr_fields.first() {
+            Some(argument) if !argument.is_nullable() => self.zero(args.return_field.data_type()).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn zero(&self, data_type: &DataType) -> Result<ScalarValue> {
+        match data_type {
+            DataType::Float64 if self.name() == "avg" => Ok(ScalarValue::Float64(Some(f64::NAN))),
+            DataType::Utf8 => Ok(ScalarValue::from("")),
+            DataType::Boolean => Ok(ScalarValue::Boolean(Some(false))),
+            other => ScalarValue::new_zero(other),
+        }
+    }
+}
+
+impl AggregateUDFImpl for NeverEmpty {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(types)
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
+        let field = self.inner.return_field(arguments)?;
+        let known = arguments.first().is_some_and(|argument| !argument.is_nullable());
+        let nullable = !known || self.zero(field.data_type()).is_err();
+        Ok(Arc::new(field.as_ref().clone().with_nullable(nullable)))
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        // A thread that saw no rows has no state, whatever the final answer is.
+        let return_field = Arc::new(args.return_field.as_ref().clone().with_nullable(true));
+        self.inner.state_fields(StateFieldsArgs { return_field, ..args })
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let default = self.default(&args)?;
+        let inner = self.inner.accumulator(args)?;
+        Ok(match default {
+            Some(default) => Box::new(Filled { inner, default }),
+            None => inner,
+        })
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let default = self.default(&args)?;
+        let inner = self.inner.create_sliding_accumulator(args)?;
+        Ok(match default {
+            Some(default) => Box::new(Filled { inner, default }),
+            None => inner,
+        })
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        self.inner.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        let default = self.default(&args)?;
+        let inner = self.inner.create_groups_accumulator(args)?;
+        Ok(match default {
+            Some(default) => Box::new(Filled { inner, default }),
+            None => inner,
+        })
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        self.inner.order_sensitivity()
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        // The inner function would come back unwrapped; these do not depend on the order.
+        ReversedUDAF::Identical
+    }
+}
+
+/// An accumulator, and what it answers in place of NULL.
+struct Filled<A: ?Sized> {
+    default: ScalarValue,
+    inner: Box<A>,
+}
+
+impl<A: ?Sized> Debug for Filled<A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Filled").field("default", &self.default).finish_non_exhaustive()
+    }
+}
+
+impl Accumulator for Filled<dyn Accumulator> {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.inner.update_batch(values)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let value = self.inner.evaluate()?;
+        Ok(if value.is_null() { self.default.clone() } else { value })
+    }
+
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.inner.state()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.inner.merge_batch(states)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.inner.retract_batch(values)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        self.inner.supports_retract_batch()
+    }
+}
+
+impl GroupsAccumulator for Filled<dyn GroupsAccumulator> {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        total: usize,
+    ) -> Result<()> {
+        self.inner.update_batch(values, groups, filter, total)
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let values = self.inner.evaluate(emit_to)?;
+        if values.null_count() == 0 {
+            return Ok(values);
+        }
+        let default = Scalar::new(self.default.to_array()?);
+        Ok(zip(&is_not_null(&values)?, &values, &default)?)
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        self.inner.state(emit_to)
+    }
+
+    fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
+        self.inner.merge_batch(values, groups, total)
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        self.inner.convert_to_state(values, filter)
+    }
+
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+}

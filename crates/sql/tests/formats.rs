@@ -1,0 +1,100 @@
+//! The output formats, byte for byte. What is expected here was written by ClickHouse 26.9.2.1, except that
+//! JSON's statistics are left out.
+
+use granary_sql::arrow::ipc::reader::StreamReader;
+use granary_sql::format::{self, Format};
+use granary_sql::{Options, Session};
+use tokio::runtime::Runtime;
+
+const QUERY: &str = "SELECT 1 AS x, toUInt64(18446744073709551615) AS u, 'a\\tb\"c/d\\\\\\nq' AS s, NULL AS n, \
+     toDate('2024-01-02') AS d, toUUID('61f0c404-5cb3-11e7-907b-a6006ad3dba0') AS uu, ('a\\'\\tb', 1, NULL) AS tu, \
+     1.5 AS f, 1 / 0 AS inf";
+
+fn bytes(query: &str, format: Format) -> Vec<u8> {
+    let runtime = Runtime::new().unwrap();
+    let session = Session::open(Options::default()).unwrap();
+    let mut out = Vec::new();
+    runtime.block_on(async {
+        let statements = session.split(query).unwrap();
+        let mut output = session.execute(&statements[0]).await.unwrap();
+        let mut writer = format::open(format, output.schema.clone(), &mut out).unwrap();
+        while let Some(batch) = output.next().await {
+            writer.write(&batch.unwrap()).unwrap();
+        }
+        writer.finish().unwrap();
+    });
+    out
+}
+
+fn text(query: &str, format: Format) -> String {
+    String::from_utf8(bytes(query, format)).unwrap()
+}
+
+#[test]
+fn tab_separated() {
+    let names = "x\tu\ts\tn\td\tuu\ttu\tf\tinf\n";
+    let types = "UInt8\tUInt64\tString\tNullable(Nothing)\tDate\tUUID\tTuple(String, UInt8, Nullable(Nothing))\tFloat64\tFloat64\n";
+    let row = "1\t18446744073709551615\ta\\tb\"c/d\\\\\\nq\t\\N\t2024-01-02\t61f0c404-5cb3-11e7-907b-a6006ad3dba0\t('a\\'\\tb',1,NULL)\t1.5\tinf\n";
+    assert_eq!(text(QUERY, Format::TabSeparated), row);
+    assert_eq!(text(QUERY, Format::TabSeparatedWithNames), format!("{names}{row}"));
+    assert_eq!(text(QUERY, Format::TabSeparatedWithNamesAndTypes), format!("{names}{types}{row}"));
+    assert_eq!(text("SELECT 'a\\tb\\\\', NULL", Format::TabSeparatedRaw), "a\tb\\\t\\N\n");
+}
+
+#[test]
+fn csv() {
+    let names = "\"x\",\"u\",\"s\",\"n\",\"d\",\"uu\",\"tu.1\",\"tu.2\",\"tu.3\",\"f\",\"inf\"\n";
+    let row = "1,18446744073709551615,\"a\tb\"\"c/d\\\nq\",\\N,\"2024-01-02\",\"61f0c404-5cb3-11e7-907b-a6006ad3dba0\",\"a'\tb\",1,\\N,1.5,inf\n";
+    assert_eq!(text(QUERY, Format::Csv), row);
+    assert_eq!(text(QUERY, Format::CsvWithNames), format!("{names}{row}"));
+    assert_eq!(text("SELECT number FROM numbers(0)", Format::CsvWithNames), "\"number\"\n");
+}
+
+#[test]
+fn json() {
+    let row = "{\"x\":1,\"u\":18446744073709551615,\"s\":\"a\\tb\\\"c\\/d\\\\\\nq\",\"n\":null,\"d\":\"2024-01-02\",\
+               \"uu\":\"61f0c404-5cb3-11e7-907b-a6006ad3dba0\",\"tu\":[\"a'\\tb\",1,null],\"f\":1.5,\"inf\":null}\n";
+    assert_eq!(text(QUERY, Format::JsonEachRow), row);
+    let json = text("SELECT number AS n, ('a', 2) AS q FROM numbers(2)", Format::Json);
+    let expected = "{\n\t\"meta\":\n\t[\n\t\t{\n\t\t\t\"name\": \"n\",\n\t\t\t\"type\": \"UInt64\"\n\t\t},\n\t\t{\n\t\t\t\"name\": \"q\",\n\
+                    \t\t\t\"type\": \"Tuple(String, UInt8)\"\n\t\t}\n\t],\n\n\t\"data\":\n\t[\n\
+                    \t\t{\n\t\t\t\"n\": 0,\n\t\t\t\"q\": [\n\t\t\t\t\"a\",\n\t\t\t\t2\n\t\t\t]\n\t\t},\n\
+                    \t\t{\n\t\t\t\"n\": 1,\n\t\t\t\"q\": [\n\t\t\t\t\"a\",\n\t\t\t\t2\n\t\t\t]\n\t\t}\n\t],\n\n\t\"rows\": 2,\n";
+    assert_eq!(json.split("\n\t\"statistics\"").next().unwrap(), expected);
+    assert!(text("SELECT number FROM numbers(0)", Format::Json).contains("\t[\n\n\t],\n\n\t\"rows\": 0,\n"));
+}
+
+#[test]
+fn pretty() {
+    let query = "SELECT number, 'aé' AS s, NULL FROM numbers(2)";
+    let compact = "   ┌─number─┬─s──┬─NULL─┐\n1. │      0 │ aé │ ᴺᵁᴸᴸ │\n2. │      1 │ aé │ ᴺᵁᴸᴸ │\n   └────────┴────┴──────┘\n";
+    assert_eq!(text(query, Format::PrettyCompact), compact);
+    let full = "   ┏━━━━━━━━┳━━━━┳━━━━━━┓\n   ┃ number ┃ s  ┃ NULL ┃\n   ┡━━━━━━━━╇━━━━╇━━━━━━┩\n1. │      0 │ aé │ ᴺᵁᴸᴸ │\n\
+                \u{20}  ├────────┼────┼──────┤\n2. │      1 │ aé │ ᴺᵁᴸᴸ │\n   └────────┴────┴──────┘\n";
+    assert_eq!(text(query, Format::Pretty), full);
+    let large = "   ┌─12345678─┐\n1. │ 12345678 │ -- 12.35 million\n   └──────────┘\n";
+    assert_eq!(text("SELECT 12345678", Format::PrettyCompact), large);
+    let vertical = "Row 1:\n──────\nnumber: 0\ns:      aé\nNULL:   ᴺᵁᴸᴸ\n\nRow 2:\n──────\nnumber: 1\ns:      aé\nNULL:   ᴺᵁᴸᴸ\n";
+    assert_eq!(text(query, Format::Vertical), vertical);
+}
+
+#[test]
+fn row_binary() {
+    let query = "SELECT NULL, 'ab', toDate('2024-01-02'), toUUID('61f0c404-5cb3-11e7-907b-a6006ad3dba0'), (1, 'a'), \
+                 toDateTime(5), toInt32(-1), 1.5, 258";
+    let expected = "01 026162 0c4d e711b35c04c4f061a0dbd36a00a67b90 010161 05000000 ffffffff 000000000000f83f 0201";
+    let hex: String = bytes(query, Format::RowBinary).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, expected.replace(' ', ""));
+}
+
+#[test]
+fn arrow_and_parquet_read_back() {
+    let query = "SELECT number, toString(number) AS s FROM numbers(3)";
+    let stream = bytes(query, Format::ArrowStream);
+    let batches: Vec<_> = StreamReader::try_new(stream.as_slice(), None).unwrap().map(Result::unwrap).collect();
+    assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 3);
+    assert_eq!(batches[0].schema().field(1).name(), "s");
+    let parquet = bytes(query, Format::Parquet);
+    assert_eq!((&parquet[..4], &parquet[parquet.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
+    assert_eq!(bytes(query, Format::Null), b"");
+}
