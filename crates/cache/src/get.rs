@@ -9,6 +9,7 @@ use crate::cache::{Cache, Flash, Shard, Shared};
 use crate::key::Key;
 use crate::limits::{LOOKUP_ROUNDS_MAX, SHARDS};
 use crate::stats::add;
+use granary_log::Placed;
 use io::Scratch;
 
 /// What the lookup of one key yields.
@@ -180,7 +181,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             if last || wants.len() == before {
                 wants.truncate(before);
                 for t in tried.iter().filter(|t| t.sequence > 0) {
-                    shard.hints.add(key.hash(), t.place, t.sequence);
+                    shard.hints.add(key, t.place, t.sequence);
                 }
                 missed.push(i);
             }
@@ -224,11 +225,13 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 }
 
 impl Shared {
-    /// Copies an entry just read from `place` to the RAM tier, if it is still the current one.
-    fn promote(&self, key: Key<'_>, place: u64, value: Option<&[u8]>, expires_at: u32) {
+    /// Copies an entry just read from `at` to the RAM tier, if it is still the current one: the index
+    /// has it there, and the ring did not come round to its block meanwhile.
+    fn promote(&self, flash: &Flash, key: Key<'_>, at: Placed, value: Option<&[u8]>, expires_at: u32) {
         let mut shard = self.shard(key.hash());
         let bits = key.hash().below_shard(shard.table.hash_bits());
-        if shard.table.contains(bits, place).is_some() {
+        let same_segment = flash.log.sequence_of(at.block) == at.sequence;
+        if same_segment && shard.table.contains(bits, at.block).is_some() {
             shard.memory.insert(key, value, expires_at);
             add(&self.counters.promoted, 1);
         }

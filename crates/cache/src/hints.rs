@@ -3,14 +3,24 @@
 //! Without them, two keys with one tag would drive each other out of the index for ever: a put takes
 //! over whatever looks like an older version of its key. A hint says: that one is not.
 
-use crate::key::KeyHash;
+use crate::key::Key;
 use crate::limits::HINTS_PER_SHARD;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Hint {
-    hash: KeyHash,
+    identity: u64,
     place: u64,
     sequence: u64,
+}
+
+/// Tells keys apart that share the hash the cache knows: among 10^8 keys some do. Taken for another
+/// key, an older version would stay reachable, so the seed is not known to whoever chooses keys.
+fn identity(key: Key<'_>) -> u64 {
+    static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
+    xxh3_64_with_seed(key.bytes(), *SEED)
 }
 
 /// The last few hints of a shard, oldest first to go.
@@ -21,12 +31,12 @@ pub(crate) struct Hints {
 }
 
 impl Hints {
-    /// Block `place`, as written in segment `sequence`, does not hold the key with this hash.
-    pub fn add(&mut self, hash: KeyHash, place: u64, sequence: u64) {
-        if self.contains(hash, place, sequence) {
+    /// Block `place`, as written in segment `sequence`, does not hold this key.
+    pub fn add(&mut self, key: Key<'_>, place: u64, sequence: u64) {
+        let hint = Hint { identity: identity(key), place, sequence };
+        if self.ring.contains(&hint) {
             return;
         }
-        let hint = Hint { hash, place, sequence };
         if self.ring.len() < HINTS_PER_SHARD {
             self.ring.push(hint);
         } else {
@@ -35,8 +45,13 @@ impl Hints {
         }
     }
 
-    pub fn contains(&self, hash: KeyHash, place: u64, sequence: u64) -> bool {
-        self.ring.contains(&Hint { hash, place, sequence })
+    pub fn contains(&self, key: Key<'_>, place: u64, sequence: u64) -> bool {
+        let mut candidates =
+            self.ring.iter().filter(|h| h.place == place && h.sequence == sequence).peekable();
+        candidates.peek().is_some() && {
+            let identity = identity(key);
+            candidates.any(|hint| hint.identity == identity)
+        }
     }
 
     pub fn clear(&mut self) {

@@ -22,6 +22,10 @@ pub const GROWTH_DIVISOR: usize = 10;
 /// Entries that one hold of the writer's lock appends.
 pub const PUT_CHUNK: usize = 256;
 
+/// Entries of one hash that the index holds: their two buckets have room for some 34, and a lookup
+/// reads a block for each.
+pub const SAME_HASH_MAX: usize = 8;
+
 /// Places known not to hold a key although its tag is there, per shard.
 pub const HINTS_PER_SHARD: usize = 64;
 

@@ -20,7 +20,8 @@ pub struct FlashOptions {
     pub block_size: u64,
     /// `WRITE_BUFFER_SIZE`: the unit written and reused, a multiple of `block_size`.
     pub write_buffer_size: u64,
-    /// `MAX_STORED_KEYS`: the index never holds more entries. Opened with another bound, the cache starts empty.
+    /// `MAX_STORED_KEYS`: the index never holds more entries. Opened with a bound for which the index
+    /// keeps another number of hash bits (about twice as high, or half), the cache starts empty.
     pub max_stored_keys: Option<u64>,
     /// Stands for what the values mean: opened with another number, the cache starts empty.
     pub fingerprint: u64,

@@ -67,7 +67,8 @@ impl Shared {
     fn put_chunk(&self, flash: &Flash, entries: &[Entry<'_>]) {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
-        putting.retry(&mut writer);
+        // Deletions that wait come first: no later record may be found without them.
+        let room = putting.retry(&mut writer);
         let payload = flash.log.geometry().payload_size();
         let mut placed: [Option<Placed>; PUT_CHUNK] = [None; PUT_CHUNK];
         for (entry, placed) in entries.iter().zip(&mut placed) {
@@ -81,7 +82,9 @@ impl Shared {
             }
             let header = HeaderBytes::entry(key, entry.value, entry.expires_at);
             let word = entry.key.hash().word(WordKind::Entry);
-            *placed = writer.append(word, &[header.as_slice(), key, entry.value.unwrap_or(&[])]);
+            if room {
+                *placed = writer.append(word, &[header.as_slice(), key, entry.value.unwrap_or(&[])]);
+            }
             add(&self.counters.puts_dropped, u64::from(placed.is_none()));
         }
         self.journal(&mut writer, &mut putting, entries.iter().map(|e| e.key).zip(placed.iter().copied()));
@@ -93,7 +96,7 @@ impl Shared {
             let bits = hash.below_shard(table.hash_bits());
             let same = |place| !is_other_key(flash, hints, entry.key, place);
             // A chunk longer than a very small file overwrites its own beginning.
-            let placed = placed.filter(|p| flash.log.sequence_of(p.block) == p.sequence);
+            let placed = placed.filter(|p| flash.log.keeps(*p));
             let Some(Placed { block, .. }) = placed else {
                 table.remove_where(bits, same);
                 continue;
@@ -209,6 +212,9 @@ impl Putting {
     pub fn retry(&mut self, writer: &mut Writer<'_>) -> bool {
         let mut sequence = 0;
         let mut words = Vec::new();
+        // A segment that is found whole voids what the journal has for it; that is all that waits,
+        // and some of it may go to the segments after it.
+        writer.hold();
         while let Some(word) = self.pending.last() {
             let header = HeaderBytes::deletion(parse_word(*word).0);
             let Some(placed) = writer.append(*word, &[header.as_slice()]) else { break };
@@ -226,6 +232,7 @@ impl Putting {
             writer.journal(next, &self.pending);
             self.journalled_for = next;
         }
+        writer.release();
         self.pending.is_empty()
     }
 }
@@ -241,6 +248,6 @@ fn is_other_key(flash: &Flash, hints: &crate::hints::Hints, key: Key<'_>, place:
                 record::find_last(bytes, count, key.bytes()).is_none()
             })
         }
-        Location::Device { sequence } => hints.contains(key.hash(), place, sequence),
+        Location::Device { sequence } => hints.contains(key, place, sequence),
     }
 }

@@ -4,6 +4,7 @@
 //! (LEB128), key, value. A deletion: flags, 48 bits of the key's hash. Little endian.
 
 use crate::key::{KeyHash, WordKind};
+use crate::limits::HASH_BITS;
 
 const KIND_VALUE: u8 = 0;
 const KIND_NEGATIVE: u8 = 1;
@@ -122,7 +123,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record<'_>> {
     if flags & KIND_MASK == KIND_DELETION {
         let mut hash = [0; 8];
         hash[..6].copy_from_slice(bytes.get(1..7)?);
-        return Some(Record::Deletion(KeyHash::from_bits(u64::from_le_bytes(hash))));
+        let bits = u64::from_le_bytes(hash);
+        return (bits >> HASH_BITS == 0).then(|| Record::Deletion(KeyHash::from_bits(bits)));
     }
     if flags > KIND_NEGATIVE {
         return None;

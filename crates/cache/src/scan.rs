@@ -39,10 +39,18 @@ impl Shared {
         }
         match flash.log.locate(first) {
             Location::Memory(segment) => {
-                let segment = segment.read();
-                for place in first..first + per_segment {
-                    let Some((count, bytes)) = segment.block(place) else { break };
-                    self.scan_block(flash, place, count, bytes, visit);
+                // A copy: whoever holds a shard may wait for the segment, so we must not wait for a
+                // shard (nor for the visitor) while we hold the segment.
+                let (counts, bytes) = {
+                    let segment = segment.read();
+                    let places = first..first + per_segment;
+                    let counts: Vec<u16> = places.map_while(|p| Some(segment.block(p)?.0)).collect();
+                    let bytes = segment.block(first).map_or(&[][..], |(_, bytes)| bytes);
+                    let bytes = bytes[..counts.len() * geometry.block_size()].to_vec();
+                    (counts, bytes)
+                };
+                for (i, (count, place)) in counts.into_iter().zip(first..).enumerate() {
+                    self.scan_block(flash, place, count, &bytes[i * geometry.block_size()..], visit);
                 }
             }
             Location::Device { sequence } => {

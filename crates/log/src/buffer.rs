@@ -29,6 +29,20 @@ impl AlignedBuffer {
         Self { start, len }
     }
 
+    /// A part of it. Nothing is borrowed of the rest, which the kernel may be writing.
+    pub(crate) fn part(&self, at: usize, len: usize) -> &[u8] {
+        assert!(at <= self.len && len <= self.len - at, "a part lies inside");
+        // SAFETY: inside the buffer, which lives as long as self; initialised since `zeroed`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), len) }
+    }
+
+    /// Where a part begins, for the kernel to write to.
+    pub(crate) fn part_start(&mut self, at: usize, len: usize) -> *mut u8 {
+        assert!(at <= self.len && len <= self.len - at, "a part lies inside");
+        // SAFETY: inside the buffer, as just asserted.
+        unsafe { self.start.as_ptr().add(at) }
+    }
+
     fn layout(len: usize) -> Layout {
         Layout::from_size_align(len, ALIGNMENT).expect("length of a buffer fits isize")
     }

@@ -7,9 +7,21 @@ use crate::segment::Segment;
 use crate::sync::sync::Arc;
 use crate::sync::sync::atomic::Ordering;
 
+/// A consumer that panics ends the flusher: nobody may wait for it then.
+struct AbandonAtPanic<'a>(&'a Log);
+
+impl Drop for AbandonAtPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.abandon();
+        }
+    }
+}
+
 impl Log {
     /// Writes and reclaims until [`Log::stop`]; run it on a thread of its own.
     pub fn serve(&self, consumer: &dyn Consumer) {
+        let _guard = AbandonAtPanic(self);
         loop {
             self.reclaim_ahead(consumer);
             let batch = self.next_batch();
@@ -136,6 +148,7 @@ impl Log {
                 let slot = self.geometry.slot(from);
                 let most = (TRANSFER_BYTES_MAX / self.geometry.segment_bytes()).max(1);
                 let to = until.min(from + most - 1).min(from + self.geometry.segments() - 1 - slot);
+                self.reclaimed_until.store(to, Ordering::Release);
                 self.reclaim(from..to + 1, consumer);
                 self.free_until.store(to, Ordering::Release);
                 from = to + 1;
@@ -146,7 +159,8 @@ impl Log {
     /// Empties the slots that these segments (side by side) will be written to.
     fn reclaim(&self, sequences: std::ops::Range<u64>, consumer: &dyn Consumer) {
         let segments = self.geometry.segments();
-        let old = |sequence: u64| sequence.checked_sub(segments).filter(|old| *old > 0);
+        let forgotten = self.forgotten.load(Ordering::Acquire);
+        let old = |sequence: u64| sequence.checked_sub(segments).filter(|old| *old > forgotten);
         if old(sequences.end - 1).is_none() {
             return;
         }

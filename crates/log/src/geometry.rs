@@ -1,6 +1,8 @@
 //! How a file is cut into segments and segments into blocks.
 
-use crate::limits::{BLOCK_HEADER_SIZE, BLOCK_SIZE_MAX, BLOCK_SIZE_MIN, SUMMARY_BLOCKS_PER_SEGMENT_MIN};
+use crate::limits::{
+    BLOCK_HEADER_SIZE, BLOCK_SIZE_MAX, BLOCK_SIZE_MIN, SEGMENT_BYTES_MAX, SUMMARY_BLOCKS_PER_SEGMENT_MIN,
+};
 
 /// Sizes that do not fit together; the text says which parameter to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,17 +35,19 @@ impl Geometry {
                 "WRITE_BUFFER_SIZE {write_buffer_size} must be a multiple of BLOCK_SIZE {block_size}"
             ));
         }
+        if write_buffer_size > SEGMENT_BYTES_MAX {
+            return refuse(format!(
+                "WRITE_BUFFER_SIZE {write_buffer_size} must be at most {SEGMENT_BYTES_MAX}: two such buffers are in RAM"
+            ));
+        }
         if file_size == 0 || file_size % write_buffer_size != 0 {
             return refuse(format!(
                 "FILE_SIZE {file_size} must be a multiple of WRITE_BUFFER_SIZE {write_buffer_size}"
             ));
         }
-        let Ok(blocks_per_segment) = u32::try_from(write_buffer_size / block_size) else {
-            return refuse(format!("WRITE_BUFFER_SIZE {write_buffer_size} has more than 2^32 blocks"));
-        };
         Ok(Self {
             block_size: block_size as u32,
-            blocks_per_segment,
+            blocks_per_segment: (write_buffer_size / block_size) as u32,
             segments: file_size / write_buffer_size,
         })
     }
@@ -124,6 +128,7 @@ mod tests {
         let text = |f, w, b| Geometry::new(f, w, b).unwrap_err().to_string();
         assert!(text(1 << 20, 4096, 100).starts_with("BLOCK_SIZE 100"));
         assert!(text(1 << 20, 6000, 4096).starts_with("WRITE_BUFFER_SIZE 6000"));
+        assert!(text(1 << 40, 1 << 40, 4096).starts_with("WRITE_BUFFER_SIZE 1099511627776"));
         assert!(text(10_000, 8192, 4096).starts_with("FILE_SIZE 10000"));
         assert!(text(0, 8192, 4096).starts_with("FILE_SIZE 0"));
     }

@@ -3,6 +3,7 @@
 mod pool;
 mod ring;
 
+use crate::buffer::AlignedBuffer;
 use crate::device::Device;
 use crate::limits::READ_BYTES_MAX;
 use pool::PoolReader;
@@ -34,7 +35,7 @@ pub enum Engine {
 /// Not shared and not sent: the kernel ties the ring to the thread that made it.
 pub struct Io {
     reader: Reader,
-    plain: Vec<u8>,
+    plain: Option<AlignedBuffer>,
     _thread_bound: std::marker::PhantomData<*const ()>,
 }
 
@@ -54,7 +55,7 @@ impl Default for Io {
 impl Io {
     /// The best engine this machine allows; it is set up at the first read.
     pub fn new() -> Self {
-        Self { reader: Reader::Unset, plain: Vec::new(), _thread_bound: std::marker::PhantomData }
+        Self { reader: Reader::Unset, plain: None, _thread_bound: std::marker::PhantomData }
     }
 
     /// This engine or the next best.
@@ -113,8 +114,10 @@ impl Io {
             }
         }
         for (i, extent) in extents.iter().enumerate() {
-            self.plain.resize(extent.len.max(self.plain.len()), 0);
-            let bytes = &mut self.plain[..extent.len];
+            // Aligned, for the device may be a file opened with O_DIRECT.
+            let fits = self.plain.take().filter(|buffer| buffer.len() >= extent.len);
+            let buffer = fits.unwrap_or_else(|| AlignedBuffer::zeroed(extent.len.max(READ_BYTES_MAX)));
+            let bytes = &mut self.plain.insert(buffer)[..extent.len];
             let result = device.read_at(extent.offset, bytes);
             done(i, result.map(|()| &*bytes));
         }

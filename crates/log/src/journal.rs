@@ -5,7 +5,7 @@
 //! words seeded by instance, sequence and durable mark (u64), then the words (u64 each). Plain
 //! buffered writes: they survive the process, not the machine, and that is all they are for.
 
-use crate::limits::JOURNAL_BYTES_MAX;
+use crate::limits::{JOURNAL_BYTES_MAX, SEQUENCE_MAX, WORD_MAX};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -77,14 +77,6 @@ impl Journal {
         if words.is_empty() {
             return Ok(());
         }
-        let full = self.files[self.current].len > JOURNAL_BYTES_MAX;
-        let other = &mut self.files[1 - self.current];
-        if (full || other.len > 0) && other.newest <= durable {
-            other.empty()?;
-            if full {
-                self.current = 1 - self.current;
-            }
-        }
         self.bytes.clear();
         self.bytes.extend_from_slice(&[0; HEADER_SIZE]);
         self.bytes.extend(words.iter().flat_map(|w| w.to_le_bytes()));
@@ -98,6 +90,15 @@ impl Journal {
         file.write_all_at(&self.bytes, *len)?;
         *len += self.bytes.len() as u64;
         *newest = sequence.max(*newest);
+        // Only now that `durable` is on record: what is dropped here is missed if its segment is.
+        let full = *len > JOURNAL_BYTES_MAX;
+        let other = &mut self.files[1 - self.current];
+        if (full || other.len > 0) && other.newest <= durable {
+            other.empty()?;
+            if full {
+                self.current = 1 - self.current;
+            }
+        }
         Ok(())
     }
 
@@ -139,7 +140,11 @@ fn parse(mut bytes: &[u8], instance: u64) -> Vec<Record> {
             break;
         }
         let words = words.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().expect("8 bytes")));
-        records.push(Record { sequence, durable, words: words.collect() });
+        let words: Vec<u64> = words.collect();
+        if words.iter().any(|word| *word > WORD_MAX) || sequence.max(durable) > SEQUENCE_MAX {
+            break;
+        }
+        records.push(Record { sequence, durable, words });
         bytes = rest;
     }
     records

@@ -5,6 +5,9 @@ pub const BLOCK_SIZE_MIN: u64 = 512;
 /// See [`BLOCK_SIZE_MIN`].
 pub const BLOCK_SIZE_MAX: u64 = 1 << 20;
 
+/// Largest segment: two of them are in RAM.
+pub const SEGMENT_BYTES_MAX: u64 = 4 << 30;
+
 /// Bytes of a block that belong to the log: checksum, sequence number, record count.
 pub const BLOCK_HEADER_SIZE: usize = 16;
 

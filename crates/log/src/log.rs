@@ -118,6 +118,10 @@ pub struct Log {
     pub(crate) ring: RwLock<Ring>,
     /// Segments up to this sequence number may be opened: their slots hold nothing alive.
     pub(crate) free_until: AtomicU64,
+    /// Segments that held the slots of those up to this one are being forgotten or were.
+    pub(crate) reclaimed_until: AtomicU64,
+    /// Segments up to this one hold nothing that the consumer knows: there is nothing to reclaim.
+    pub(crate) forgotten: AtomicU64,
     pub(crate) orders: Mutex<Orders>,
     pub(crate) ordered: Condvar,
     pub(crate) written: Condvar,
@@ -166,6 +170,12 @@ impl Log {
         self.geometry.sequence_at(self.geometry.slot_of_block(block), self.head())
     }
 
+    /// Whether what was put there may still be indexed. Asked under a lock that [`Consumer::reclaim`]
+    /// takes to forget it: then what it says yes to is forgotten in time.
+    pub fn keeps(&self, placed: Placed) -> bool {
+        placed.sequence + self.geometry.segments() > self.reclaimed_until.load(Ordering::Acquire)
+    }
+
     /// Longest record that fits a segment, in bytes.
     pub fn record_bytes_max(&self) -> usize {
         let all = self.geometry.blocks_per_segment() as usize;
@@ -175,7 +185,7 @@ impl Log {
 
     /// The right to append, one holder at a time.
     pub fn writer(&self) -> Writer<'_> {
-        Writer { log: self, state: self.writer.lock().expect("no panic under the lock") }
+        Writer { log: self, state: self.writer.lock().expect("no panic under the lock"), held: None }
     }
 
     /// Counters.
@@ -239,6 +249,14 @@ impl Log {
 pub struct Writer<'a> {
     log: &'a Log,
     state: MutexGuard<'a, WriterState>,
+    /// Between `hold` and `release`: the newest segment that was ended (0: none).
+    held: Option<u64>,
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        self.release();
+    }
 }
 
 impl Writer<'_> {
@@ -281,12 +299,14 @@ impl Writer<'_> {
     /// Gives up everything appended so far, for good: waits for the device, then starts another instance.
     pub fn clear(&mut self) -> io::Result<()> {
         self.seal();
+        self.release();
         let log = self.log;
         let mut orders = log.orders.lock().expect("no panic under the lock");
         while !log.read_ring().live.is_empty() && !orders.stop {
             orders = log.written.wait(orders).expect("no panic under the lock");
         }
         drop(orders);
+        log.forgotten.store(log.head(), Ordering::Release);
         log.instance.store(new_instance(), Ordering::Release);
         log.state.write(&log.identity(), Left::Killed, log.head())?;
         self.state.journal.clear(log.instance())
@@ -295,8 +315,28 @@ impl Writer<'_> {
     /// Ends the current segment, full or not; the flusher writes it.
     pub fn seal(&mut self) {
         if let Some(current) = self.state.current.take() {
-            self.log.orders.lock().expect("no panic under the lock").sealed = current.sequence();
-            self.log.ordered.notify_all();
+            match &mut self.held {
+                Some(ended) => *ended = current.sequence(),
+                None => self.order(current.sequence()),
+            }
+        }
+    }
+
+    fn order(&self, sealed: u64) {
+        self.log.orders.lock().expect("no panic under the lock").sealed = sealed;
+        self.log.ordered.notify_all();
+    }
+
+    /// Keeps the segments that end from here on off the device until [`release`](Self::release), for
+    /// records that span segments and must be in the journal before the first of these is found whole.
+    pub fn hold(&mut self) {
+        self.held.get_or_insert(0);
+    }
+
+    /// Lets the flusher have what ended since [`hold`](Self::hold).
+    pub fn release(&mut self) {
+        if let Some(ended) = self.held.take().filter(|ended| *ended > 0) {
+            self.order(ended);
         }
     }
 

@@ -74,21 +74,39 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+fn lock(options: &Options) -> Result<StateFile, OpenError> {
+    StateFile::open(&beside(&options.state_path, ".state"))
+        .map_err(|source| OpenError::State { path: options.state_path.clone(), source })?
+        .map_err(|_| OpenError::InUse { path: options.path.clone() })
+}
+
 impl Log {
     /// Opens the log in a file or on a block device.
     pub fn open(options: &Options) -> Result<(Self, Recovered), OpenError> {
-        let device = FileDevice::open(&options.path, options.geometry.file_bytes())?;
-        Self::open_on(Box::new(device), options)
+        // The lock first: another cache's file must not be cut to our size.
+        let state = lock(options)?;
+        let geometry = &options.geometry;
+        let device = FileDevice::open_in_units(&options.path, geometry.file_bytes(), geometry.block_size());
+        let device = device.map_err(|error| match error {
+            OpenDeviceError::InUse { path } => OpenError::InUse { path },
+            other => OpenError::Device(other),
+        })?;
+        Self::start(Box::new(device), state, options)
     }
 
     /// As [`open`](Self::open), on a device at hand; `options.path` is not touched.
     pub fn open_on(device: Box<dyn Device>, options: &Options) -> Result<(Self, Recovered), OpenError> {
+        Self::start(device, lock(options)?, options)
+    }
+
+    fn start(
+        device: Box<dyn Device>,
+        state: StateFile,
+        options: &Options,
+    ) -> Result<(Self, Recovered), OpenError> {
         let Options { state_path, geometry, fingerprint, words_of, word_rule, .. } = options;
         let (geometry, fingerprint) = (*geometry, *fingerprint);
         let state_error = |source| OpenError::State { path: state_path.clone(), source };
-        let state = StateFile::open(&beside(state_path, ".state"))
-            .map_err(state_error)?
-            .map_err(|_| OpenError::InUse { path: options.path.clone() })?;
         let (left, instance, known_head) = state.read(&geometry, fingerprint);
         let mut instance = if left == Left::Unknown { new_instance() } else { instance };
         let mut recovered = Recovered::default();
@@ -114,6 +132,7 @@ impl Log {
         let segments = geometry.segments();
         // Slots that were never written need no reclaim.
         let free_until = if head < segments { segments } else { head };
+        let forgotten = recovered.segments.first().map_or(head, |oldest| oldest.sequence - 1);
         let log = Self {
             geometry,
             instance: AtomicU64::new(instance),
@@ -125,6 +144,8 @@ impl Log {
             writer: Mutex::new(WriterState { journal, current: None }),
             ring: RwLock::new(Ring { head, live: VecDeque::new() }),
             free_until: AtomicU64::new(free_until),
+            reclaimed_until: AtomicU64::new(free_until),
+            forgotten: AtomicU64::new(forgotten),
             orders: Mutex::new(Orders::default()),
             ordered: Condvar::new(),
             written: Condvar::new(),

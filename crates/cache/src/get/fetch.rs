@@ -6,7 +6,7 @@ use crate::cache::Flash;
 use crate::policy::{Promotion, promotion};
 use crate::record::{Directory, EntryRecord, Record, find_last};
 use crate::stats::add;
-use granary_log::{Extent, Location, Segment, block};
+use granary_log::{Extent, Location, Placed, Segment, block};
 use std::ops::Range;
 
 /// Wants of one segment on the device: `wants[range]`, to be read as segment `sequence`.
@@ -134,7 +134,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                 match checked {
                     Some((header, block)) if header.sequence == sequence => {
                         let payload = block::payload(block);
-                        self.deliver_block(payload, header.count, same, sequence, scratch, &mut long);
+                        let block = Checked { payload, count: header.count, sequence };
+                        self.deliver_block(flash, block, same, scratch, &mut long);
                     }
                     _ => self.bad_block(flash, same, sequence, scratch),
                 }
@@ -148,10 +149,9 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 
     fn deliver_block(
         &mut self,
-        payload: &[u8],
-        count: u16,
+        flash: &Flash,
+        Checked { payload, count, sequence }: Checked<'_>,
         wants: &[Want],
-        sequence: u64,
         scratch: &mut Scratch,
         long: &mut Vec<Long>,
     ) {
@@ -173,7 +173,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             }
             self.deliver(want.key, Tier::Flash, entry.value(), entry.expires_at);
             if promotion(self.shared.memory_bytes, want.recent) == Promotion::Promote {
-                self.shared.promote(key, want.place, entry.value(), entry.expires_at);
+                let at = Placed { sequence, block: want.place };
+                self.shared.promote(flash, key, at, entry.value(), entry.expires_at);
             }
         }
     }
@@ -203,7 +204,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                 && promotion(self.shared.memory_bytes, want.recent) == Promotion::Promote
             {
                 let key = self.keys[want.key as usize];
-                self.shared.promote(key, want.place, entry.value(), entry.expires_at);
+                let at = Placed { sequence, block: want.place };
+                self.shared.promote(flash, key, at, entry.value(), entry.expires_at);
             }
         }
         scratch.record = record;
@@ -215,6 +217,13 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             _ => self.miss(key),
         }
     }
+}
+
+/// A block from the device that is what it should be.
+struct Checked<'a> {
+    payload: &'a [u8],
+    count: u16,
+    sequence: u64,
 }
 
 /// One checked block and a way to find keys in it.

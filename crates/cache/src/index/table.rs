@@ -1,7 +1,7 @@
 //! The algorithm of the index: a bucketised cuckoo table of bit-packed slots. Knows no lock.
 
 use super::shape::{Capacity, Shape};
-use crate::limits::{BUCKET_BYTES, GROWTH_DIVISOR};
+use crate::limits::{BUCKET_BYTES, GROWTH_DIVISOR, SAME_HASH_MAX};
 
 /// Places of one shard's entries.
 ///
@@ -236,6 +236,7 @@ impl Table {
         let scans = targets.map(|(bucket, top)| self.scan(bucket, top));
         if scans[0].matching | scans[1].matching != 0 {
             inserted.replaced = self.remove_where(hash, &mut same);
+            inserted.evicted = self.bound_same_hash(hash, &age);
         } else if (self.len as u64) < self.capacity.entries
             && let Some(other) = roomier(scans.map(|scan| scan.free))
         {
@@ -245,7 +246,7 @@ impl Table {
             return inserted;
         }
         if self.len as u64 >= self.capacity.entries {
-            inserted.evicted = self.evict(hash, &age);
+            inserted.evicted = self.evict(hash, &age).or(inserted.evicted);
         }
         while !self.try_insert(hash, place, false) {
             if (self.slots() as u64) < self.capacity.entries.saturating_mul(2) {
@@ -255,6 +256,19 @@ impl Table {
             }
         }
         inserted
+    }
+
+    /// No growth parts entries of one hash, so the oldest of too many leaves.
+    fn bound_same_hash(&mut self, hash: u64, age: &impl Fn(u64) -> u64) -> Option<u64> {
+        let (mut entries, mut oldest) = (0, None);
+        self.matches(hash, |_, _, value| {
+            let place = self.parse(value).place;
+            entries += 1;
+            oldest = oldest.max(Some((age(place), place)));
+        });
+        let (_, place) = oldest.filter(|_| entries >= SAME_HASH_MAX)?;
+        self.remove(hash, place);
+        Some(place)
     }
 
     fn fill(&mut self, bucket: usize, slot: usize, value: Slot) {

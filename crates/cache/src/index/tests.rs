@@ -80,6 +80,19 @@ fn keys_with_one_hash_live_side_by_side_if_known_to_differ() {
 }
 
 #[test]
+fn keys_with_one_hash_do_not_make_the_index_grow_without_end() {
+    let mut table = Table::new(Capacity { places: 1000, entries: u64::MAX, hash_bits: 16 });
+    for place in 0..500 {
+        table.insert(77, place, |_| false, |other| 1_000 - other);
+    }
+    let mut places = found(&mut table, 77);
+    places.sort_unstable();
+    assert_eq!(places, Vec::from_iter(492..500), "the youngest stay");
+    assert!(table.slots() < 100);
+    table.validate();
+}
+
+#[test]
 fn a_bound_on_entries_lets_the_oldest_go() {
     let mut table = Table::new(Capacity { places: 1 << 20, entries: 500, hash_bits: 24 });
     let mut random = Random(5);

@@ -1,6 +1,7 @@
 //! A device that fails as devices do, repeatably: a decorator for tests.
 
 use super::Device;
+use crate::buffer::AlignedBuffer;
 use crate::sync::sync::Mutex;
 use std::io;
 use std::time::Duration;
@@ -125,7 +126,16 @@ impl<D: Device> Device for FaultyDevice<D> {
     }
 
     fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
-        let bytes = buffers.concat();
+        // Aligned, for the device below may want that.
+        let len: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+        let mut bytes = AlignedBuffer::zeroed(len.max(1));
+        let mut rest = &mut bytes[..];
+        for buffer in buffers {
+            let (now, later) = rest.split_at_mut(buffer.len());
+            now.copy_from_slice(buffer);
+            rest = later;
+        }
+        let bytes = &bytes[..len];
         let (fault, at) = {
             let mut state = self.state.lock().expect("no panic under the lock");
             state.writes += 1;
@@ -146,7 +156,7 @@ impl<D: Device> Device for FaultyDevice<D> {
         let blocks = bytes.len() / self.block_size;
         let part = &bytes[..at % (blocks + 1) * self.block_size];
         match fault {
-            None => self.inner.write_at(offset, &[&bytes]),
+            None => self.inner.write_at(offset, &[bytes]),
             Some(Fault::Torn) => self.inner.write_at(offset, &[part]),
             Some(Fault::Short) => {
                 self.inner.write_at(offset, &[part])?;
@@ -159,7 +169,7 @@ impl<D: Device> Device for FaultyDevice<D> {
             }
             Some(Fault::Delay) => {
                 crate::sync::thread::sleep(Duration::from_millis(1));
-                self.inner.write_at(offset, &[&bytes])
+                self.inner.write_at(offset, &[bytes])
             }
             Some(Fault::Enospc) => Err(io::Error::from_raw_os_error(28)),
             Some(Fault::Eio) => Err(Self::eio()),

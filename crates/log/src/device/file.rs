@@ -1,7 +1,8 @@
 //! A regular file reserved in advance, or a raw block device.
 
 use super::Device;
-use rustix::fs::{self, FallocateFlags, FileType, Mode, OFlags};
+use crate::buffer::AlignedBuffer;
+use rustix::fs::{self, FallocateFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,6 +29,12 @@ pub enum OpenDeviceError {
         path: PathBuf,
         /// The operating system's answer.
         source: io::Error,
+    },
+    /// Another cache has it open.
+    #[error("{path} is in use by another cache")]
+    InUse {
+        /// The file.
+        path: PathBuf,
     },
     /// A block device smaller than asked for.
     #[error("{path} has {has} bytes, FILE_SIZE asks for {wants}")]
@@ -56,6 +63,24 @@ impl FileDevice {
         Self::open_as(path, size, Access::Direct)
     }
 
+    /// As [`open`](Self::open), to be read and written in units of `unit` bytes; where these are
+    /// too small for O_DIRECT (sectors of 4 KiB), the page cache is used as well.
+    pub fn open_in_units(path: &Path, size: u64, unit: usize) -> Result<Self, OpenDeviceError> {
+        let direct = Self::open_as(path, size, Access::Direct)?;
+        // Away from the start of device and memory, which are aligned to anything.
+        let mut bytes = AlignedBuffer::zeroed(2 * unit);
+        let offset = if size >= 2 * unit as u64 { unit as u64 } else { 0 };
+        match direct.read_at(offset, &mut bytes[unit..]) {
+            Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                drop(direct);
+                tracing::warn!(path = %path.display(), unit, "O_DIRECT wants larger blocks, using the page cache");
+                Self::open_as(path, size, Access::Buffered)
+            }
+            // Any other trouble is that of the reads to come.
+            _ => Ok(direct),
+        }
+    }
+
     /// As [`open`](Self::open), with the access to try first.
     pub fn open_as(path: &Path, size: u64, wanted: Access) -> Result<Self, OpenDeviceError> {
         let error = |doing| {
@@ -77,6 +102,10 @@ impl FileDevice {
             }
             Err(errno) => return Err(error("open")(errno)),
         };
+        match fs::flock(&descriptor, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => return Err(OpenDeviceError::InUse { path: path.to_owned() }),
+            other => other.map_err(error("lock"))?,
+        }
         let stat = fs::fstat(&descriptor).map_err(error("stat"))?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {
             let has = fs::seek(&descriptor, fs::SeekFrom::End(0)).map_err(error("measure"))?;

@@ -45,6 +45,8 @@ fn work(jobs: &Mutex<Receiver<Job>>) {
         let job = jobs.lock().expect("no panic under the lock").recv();
         let Ok(Job { file, offset, len, index, mut buffer, answer }) = job else { return };
         let result = read_whole(&file, offset, &mut buffer[..len]);
+        // Not longer than the asker waits: the file's lock goes with its last descriptor.
+        drop(file);
         // The asker is gone only if its callback panicked; then nobody wants the answer.
         let _ = answer.send(Done { index, buffer, result });
     }

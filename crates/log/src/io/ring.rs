@@ -107,8 +107,8 @@ impl Batch<'_> {
         let extent = self.extents[flight.extent];
         self.ring.flights[buffer] = flight;
         let at = buffer * self.ring.buffer_bytes;
-        let bytes = &mut self.ring.arena[at + flight.done..at + extent.len];
-        let (start, len) = (bytes.as_mut_ptr(), bytes.len() as u32);
+        let left = extent.len - flight.done;
+        let (start, len) = (self.ring.arena.part_start(at + flight.done, left), left as u32);
         let offset = extent.offset + flight.done as u64;
         let fd = Fd(self.file.as_raw_fd());
         let entry: squeue::Entry = if self.ring.registered {
@@ -117,7 +117,7 @@ impl Batch<'_> {
             opcode::Read::new(fd, start, len).offset(offset).build()
         };
         let entry = entry.user_data(buffer as u64);
-        // SAFETY: `bytes` lies in the arena, is used by this read alone until it completes (the
+        // SAFETY: the `len` bytes from `start` lie in the arena, are used by this read alone until it completes (the
         // buffer is not idle), and Drop waits for completion; the descriptor outlives the batch.
         let pushed = unsafe { self.ring.ring.submission().push(&entry) };
         pushed.expect("the queue has as many entries as there are buffers");
@@ -156,7 +156,7 @@ impl Batch<'_> {
         };
         self.ring.idle.push(buffer);
         let at = buffer * self.ring.buffer_bytes;
-        done(flight.extent, outcome.map(|()| &self.ring.arena[at..at + extent.len]));
+        done(flight.extent, outcome.map(|()| self.ring.arena.part(at, extent.len)));
     }
 }
 
@@ -170,5 +170,6 @@ impl Drop for Batch<'_> {
 }
 
 fn iovec_of(arena: &mut AlignedBuffer) -> libc::iovec {
-    libc::iovec { iov_base: arena.as_mut_ptr().cast(), iov_len: arena.len() }
+    let len = arena.len();
+    libc::iovec { iov_base: arena.part_start(0, len).cast(), iov_len: len }
 }

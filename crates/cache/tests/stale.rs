@@ -1,0 +1,268 @@
+//! Ways in which an old value could come back, each forced to happen: colliding hashes, a ring that
+//! comes round during a read, a kill in the middle of recovery. And a lock order.
+
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome};
+use granary_log::device::{Device, MemoryDevice};
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::time::Duration;
+
+fn options(folder: &Path, segments: u64, blocks: u64, memory_bytes: u64) -> Options {
+    let mut flash = FlashOptions::new(folder.join("c"), segments * blocks * 512);
+    flash.block_size = 512;
+    flash.write_buffer_size = blocks * 512;
+    Options { flash: Some(flash), memory_bytes, memory_entries: None }
+}
+
+fn put(cache: &Cache, key: u64, version: u64) {
+    let (key, value) = (key.to_le_bytes(), version.to_le_bytes());
+    cache.put_many(&[Entry { key: Key::new(&key), value: Some(&value), expires_at: 0 }]);
+}
+
+fn get(cache: &Cache, key: u64) -> Option<u64> {
+    let key = key.to_le_bytes();
+    let mut version = None;
+    cache.get_many(&mut Io::with_engine(Engine::Plain), &[Key::new(&key)], 1, |_, outcome| {
+        if let Outcome::Hit { value, .. } = outcome {
+            version = Some(u64::from_le_bytes(value.try_into().unwrap()));
+        }
+    });
+    version
+}
+
+type Hook = Box<dyn FnMut() + Send>;
+
+/// Memory that calls back after a read or a write, with no lock of its own held.
+struct Hooked {
+    memory: Arc<MemoryDevice>,
+    after_read: Mutex<Option<Hook>>,
+    after_write: Mutex<Option<Hook>>,
+}
+
+impl Hooked {
+    fn new(memory: Arc<MemoryDevice>) -> Arc<Self> {
+        Arc::new(Self { memory, after_read: Mutex::default(), after_write: Mutex::default() })
+    }
+
+    fn call(hook: &Mutex<Option<Hook>>) {
+        let taken = hook.lock().unwrap().take();
+        if let Some(mut call) = taken {
+            call();
+            hook.lock().unwrap().get_or_insert(call);
+        }
+    }
+}
+
+impl Device for Hooked {
+    fn size(&self) -> u64 {
+        self.memory.size()
+    }
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.memory.read_at(offset, bytes)?;
+        Self::call(&self.after_read);
+        Ok(())
+    }
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
+        self.memory.write_at(offset, buffers)?;
+        Self::call(&self.after_write);
+        Ok(())
+    }
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Two keys whose hashes agree in all the bits that the cache knows.
+const TWINS: [(u64, u64); 2] = [(1_217_509, 31_017_174), (6_505_845, 12_274_539)];
+
+#[test]
+fn a_key_is_not_taken_for_another_of_the_same_hash() {
+    for (one, two) in TWINS.into_iter().chain(TWINS.map(|(one, two)| (two, one))) {
+        assert_eq!(Key::new(&one.to_le_bytes()).hash(), Key::new(&two.to_le_bytes()).hash());
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(options(folder.path(), 64, 2, 0)).unwrap();
+        put(&cache, one, 1);
+        cache.flush();
+        assert_eq!(get(&cache, one), Some(1));
+        assert_eq!(get(&cache, two), None, "and the cache notes where it is not");
+        put(&cache, one, 2);
+        cache.flush();
+        assert_eq!(get(&cache, one), Some(2));
+        put(&cache, two, 3);
+        cache.flush();
+        put(&cache, one, 4);
+        assert_eq!(get(&cache, one), Some(4));
+        assert!(matches!(get(&cache, two), None | Some(3)));
+        cache.delete_many(&[Key::new(&one.to_le_bytes())]);
+        assert_eq!(get(&cache, one), None);
+        drop(cache);
+        let cache = Cache::open(options(folder.path(), 64, 2, 0)).unwrap();
+        assert_eq!(get(&cache, one), None);
+        assert!(matches!(get(&cache, two), None | Some(3)));
+    }
+}
+
+/// A value read before the ring came round must not enter the RAM tier although the index has the
+/// same key at the same place again: it is a newer version.
+#[test]
+fn a_slow_reader_does_not_promote_what_was_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = Hooked::new(Arc::new(MemoryDevice::new(4 * 512)));
+    let boxed: Box<dyn Device> = Box::new(Arc::clone(&device));
+    let cache = Arc::new(Cache::open_on(boxed, options(folder.path(), 4, 1, 1 << 20)).unwrap());
+    let put_alone = |cache: &Cache, key, version| {
+        // Time for the flusher to empty the next slot.
+        std::thread::sleep(Duration::from_millis(20));
+        put(cache, key, version);
+        cache.flush();
+    };
+    put_alone(&cache, 1, 1);
+    assert_eq!(get(&cache, 1), Some(1), "found once");
+    let shared = Arc::clone(&cache);
+    let mut first = true;
+    let hook: Hook = Box::new(move || {
+        if std::mem::take(&mut first) {
+            for (key, version) in [(1, 2), (8, 0), (9, 0), (1, 3)] {
+                put_alone(&shared, key, version);
+            }
+        }
+    });
+    // The flusher reads too; the hook is for the read of the lookup, which is next: all is at rest.
+    std::thread::sleep(Duration::from_millis(50));
+    *device.after_read.lock().unwrap() = Some(hook);
+    get(&cache, 1);
+    *device.after_read.lock().unwrap() = None;
+    assert_eq!(get(&cache, 1), Some(3), "version 1 was read before version 2 was put");
+}
+
+/// What a kill would leave: the small files and the device's bytes. The caller sees to it that the
+/// device rests meanwhile.
+fn image(memory: &MemoryDevice, from: &Path, to: &Path) -> Arc<MemoryDevice> {
+    std::fs::create_dir_all(to).unwrap();
+    for file in std::fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+    let mut bytes = vec![0; memory.size() as usize];
+    memory.read_at(0, &mut bytes).unwrap();
+    let copy = MemoryDevice::new(memory.size());
+    copy.write_at(0, &[&bytes]).unwrap();
+    Arc::new(copy)
+}
+
+/// More deletions than a segment holds are lost in a kill; the next start, which writes them down
+/// again, is killed after each of its writes.
+#[test]
+fn a_kill_during_recovery_brings_nothing_back() {
+    const KEYS: u64 = 100_000;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(at("first")).unwrap();
+    let shape = |name: &str| options(&at(name), 1024, 16, 0);
+    let memory = Arc::new(MemoryDevice::new(1024 * 8192));
+    let device = Hooked::new(Arc::clone(&memory));
+    let boxed: Box<dyn Device> = Box::new(Arc::clone(&device));
+    let cache = Cache::open_on(boxed, shape("first")).unwrap();
+    (0..KEYS).for_each(|key| put(&cache, key, 1));
+    cache.flush();
+    assert!((0..KEYS).filter(|key| get(&cache, *key).is_some()).count() > KEYS as usize * 9 / 10);
+    // From here on the device does not come back from its next write.
+    let gate = Arc::new((Mutex::new(true), Condvar::new()));
+    let closed = Arc::clone(&gate);
+    *device.after_write.lock().unwrap() = Some(Box::new(move || {
+        drop(closed.1.wait_while(closed.0.lock().unwrap(), |closed| *closed).unwrap());
+    }));
+    for key in 0..KEYS {
+        cache.delete_many(&[Key::new(&key.to_le_bytes())]);
+    }
+    let killed = image(&memory, &at("first"), &at("second"));
+    *gate.0.lock().unwrap() = false;
+    gate.1.notify_all();
+    cache.abandon();
+
+    let device = Hooked::new(Arc::clone(&killed));
+    let images: Arc<Mutex<Vec<(String, Arc<MemoryDevice>)>>> = Arc::default();
+    let (taken, from) = (Arc::clone(&images), at("second"));
+    let root = folder.path().to_owned();
+    let mut writes = 0;
+    *device.after_write.lock().unwrap() = Some(Box::new(move || {
+        let mut taken = taken.lock().unwrap();
+        writes += 1;
+        // Every second write is that of a summary: from then on the segment is found.
+        if writes % 2 == 0 && taken.len() < 4 {
+            let name = format!("image-{}", taken.len());
+            let copy = image(&killed, &from, &root.join(&name));
+            taken.push((name, copy));
+        }
+    }));
+    let cache = Cache::open_on(Box::new(Arc::clone(&device)), shape("second")).unwrap();
+    assert!((0..KEYS).all(|key| get(&cache, key).is_none()));
+    cache.flush();
+    cache.abandon();
+    let images = std::mem::take(&mut *images.lock().unwrap());
+    assert!(images.len() > 1);
+    for (name, memory) in images {
+        let cache = Cache::open_on(Box::new(memory), shape(&name)).unwrap();
+        let back = (0..KEYS).filter(|key| get(&cache, *key).is_some()).count();
+        assert_eq!(back, 0, "{name}: {back} of {KEYS} deleted keys are back");
+    }
+}
+
+#[test]
+fn a_scan_does_not_lock_up_with_writers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    let (done, finished) = mpsc::channel();
+    std::thread::spawn(move || {
+        let memory = Box::new(MemoryDevice::new(64 * 8192));
+        let cache = Cache::open_on(memory, options(&path, 64, 16, 0)).unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let writers = [0u64, 1].map(|thread| {
+                let (cache, stop) = (&cache, &stop);
+                scope.spawn(move || {
+                    for i in 0.. {
+                        if stop.load(Ordering::Relaxed) {
+                            return;
+                        }
+                        put(cache, (i * 7 + thread) % 300, i);
+                        if i % 64 == 0 {
+                            cache.flush();
+                        }
+                    }
+                })
+            });
+            let mut io = Io::with_engine(Engine::Plain);
+            let until = std::time::Instant::now() + Duration::from_millis(1_500);
+            while std::time::Instant::now() < until {
+                cache.scan(&mut io, |_, value, _| assert_eq!(value.map(<[u8]>::len), Some(8)));
+            }
+            stop.store(true, Ordering::Relaxed);
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+        });
+        done.send(()).unwrap();
+    });
+    finished.recv_timeout(Duration::from_secs(60)).expect("nobody waits for ever");
+}
+
+/// Neither state nor data may be shared.
+#[test]
+fn one_path_belongs_to_one_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(options(folder.path(), 64, 2, 0)).unwrap();
+    put(&cache, 1, 1);
+    cache.flush();
+    // Another size: the second cache must not cut the file before it learns that it is not its own.
+    let second = Cache::open(options(folder.path(), 8, 2, 0));
+    assert!(matches!(second, Err(granary_cache::OpenError::InUse { .. })));
+    assert_eq!(std::fs::metadata(folder.path().join("c.bin")).unwrap().len(), 64 * 1024);
+    let mut elsewhere = options(folder.path(), 64, 2, 0);
+    elsewhere.flash.as_mut().unwrap().state_path = Some(folder.path().join("other"));
+    let second = Cache::open(elsewhere);
+    assert!(matches!(second, Err(granary_cache::OpenError::InUse { .. })), "the same data, another state");
+    assert_eq!(get(&cache, 1), Some(1));
+    drop(cache);
+    assert!(Cache::open(options(folder.path(), 8, 2, 0)).is_ok());
+}
