@@ -6,8 +6,9 @@ mod io;
 pub use io::Io;
 
 use crate::cache::{Cache, Flash, Shard, Shared};
-use crate::key::Key;
-use crate::limits::{LOOKUP_ROUNDS_MAX, SHARDS};
+use crate::key::{Key, KeyHash};
+use crate::limits::{LOCKED_LOOKUPS, LOOKUP_ROUNDS_MAX, SHARDS, SIDE_BY_SIDE};
+use crate::memory::At;
 use crate::stats::add;
 use granary_log::Placed;
 use io::Scratch;
@@ -36,6 +37,13 @@ pub enum Outcome<'a> {
     },
     /// Nothing is known of this key.
     Miss,
+}
+
+/// A key of the batch, with what is needed of it first.
+#[derive(Clone, Copy)]
+struct Asked {
+    hash: KeyHash,
+    key: u32,
 }
 
 /// A place to look for a key.
@@ -122,39 +130,61 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         for shard in 0..SHARDS {
             ends[shard + 1] += ends[shard];
         }
-        order.resize(self.keys.len(), 0);
+        order.resize(self.keys.len(), Asked { hash: KeyHash::default(), key: 0 });
         let mut next = ends;
         for (i, key) in self.keys.iter().enumerate() {
             let at = &mut next[key.hash().shard()];
-            order[*at] = i as u32;
+            order[*at] = Asked { hash: key.hash(), key: i as u32 };
             *at += 1;
         }
-        for shard in 0..SHARDS {
-            let part = &order[ends[shard]..ends[shard + 1]];
-            if part.is_empty() {
-                continue;
+        // Threads that begin with different shards wait less for each other.
+        let first = self.keys.first().map_or(0, |key| key.hash().shard());
+        for shard in (first..SHARDS).chain(0..first) {
+            for asked in order[ends[shard]..ends[shard + 1]].chunks(LOCKED_LOOKUPS) {
+                self.plan_some(&mut self.shared.lock(shard), asked, wants);
             }
-            let mut shard = self.shared.lock(shard);
-            for i in part {
-                self.plan_key(&mut shard, *i, wants);
+        }
+    }
+
+    fn plan_some(&mut self, shard: &mut Shard, asked: &[Asked], wants: &mut Vec<Want>) {
+        for asked in asked.chunks(SIDE_BY_SIDE) {
+            let mut candidates = [None; SIDE_BY_SIDE];
+            for (asked, candidate) in asked.iter().zip(&mut candidates) {
+                *candidate = shard.memory.candidate(asked.hash);
+            }
+            for (asked, candidate) in asked.iter().zip(candidates) {
+                std::hint::black_box(self.keys[asked.key as usize].bytes().first());
+                if let Some(candidate) = candidate {
+                    shard.memory.touch(candidate);
+                }
+            }
+            for (asked, candidate) in asked.iter().zip(candidates) {
+                self.plan_key(shard, *asked, candidate, wants);
             }
         }
     }
 
     #[inline]
-    fn plan_key(&mut self, shard: &mut Shard, i: u32, wants: &mut Vec<Want>) {
-        let key = self.keys[i as usize];
-        if let Some(stored) = shard.memory.get(key) {
-            self.deliver(i, Tier::Memory, stored.value, stored.expires_at);
+    fn plan_key(
+        &mut self,
+        shard: &mut Shard,
+        Asked { hash, key }: Asked,
+        candidate: Option<At>,
+        wants: &mut Vec<Want>,
+    ) {
+        if let Some(at) = candidate
+            && let Some(entry) = shard.memory.get(self.keys[key as usize], at)
+        {
+            self.deliver(key, Tier::Memory, entry.value(), entry.expires_at);
             return;
         }
         let before = wants.len();
         if self.shared.flash.is_some() {
-            let bits = key.hash().below_shard(shard.table.hash_bits());
-            shard.table.find(bits, |place, recent| wants.push(Want { place, key: i, recent }));
+            let bits = hash.below_shard(shard.table.hash_bits());
+            shard.table.find(bits, |place, recent| wants.push(Want { place, key, recent }));
         }
         if wants.len() == before {
-            self.miss(i);
+            self.miss(key);
         }
     }
 

@@ -4,7 +4,7 @@ use crate::limits::{HASH_BITS, SHARDS};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The 47 bits of a key's hash that the cache knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyHash(u64);
 
 impl KeyHash {

@@ -22,6 +22,12 @@ pub const GROWTH_DIVISOR: usize = 10;
 /// Entries that one hold of the writer's lock appends.
 pub const PUT_CHUNK: usize = 256;
 
+/// Keys that one hold of a shard's lock looks up.
+pub const LOCKED_LOOKUPS: usize = 256;
+
+/// Keys whose entries in RAM are fetched side by side.
+pub const SIDE_BY_SIDE: usize = 16;
+
 /// Entries of one hash that the index holds: their two buckets have room for some 34, and a lookup
 /// reads a block for each.
 pub const SAME_HASH_MAX: usize = 8;

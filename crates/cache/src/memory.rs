@@ -2,20 +2,21 @@
 //! more (CLOCK over a FIFO). Knows no lock.
 
 use crate::key::{Key, KeyHash};
-use crate::limits::{MEMORY_CHUNK_BYTES_MAX, MEMORY_CHUNK_BYTES_MIN, SHARDS};
+use crate::limits::{HASH_BITS, MEMORY_CHUNK_BYTES_MAX, MEMORY_CHUNK_BYTES_MIN, SHARDS};
+use crate::record::{self, EntryRecord, HeaderBytes, Record};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 use std::collections::VecDeque;
 
-/// hash (8), expiry (4), key length (4), value length (4), flags (4), key, value.
-const HEADER_SIZE: usize = 24;
+/// An entry begins with the key's hash, then a byte of flags; the record follows as it would be on flash.
+const FLAGS_AT: usize = 6;
+const RECORD_AT: usize = 8;
 const READ: u8 = 1;
 const DEAD: u8 = 2;
-const NEGATIVE: u8 = 4;
 
 /// Where an entry begins: chunk number (from the first ever) and offset.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct At(u64);
+pub(crate) struct At(u64);
 
 impl At {
     fn new(chunk: u64, offset: usize) -> Self {
@@ -48,13 +49,6 @@ impl Budget {
     }
 }
 
-/// An entry of the tier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stored<'a> {
-    pub value: Option<&'a [u8]>,
-    pub expires_at: u32,
-}
-
 /// One shard's part of the RAM tier.
 ///
 /// Invariants, checked by `validate`:
@@ -71,16 +65,31 @@ pub(crate) struct Memory {
     spare: Option<Vec<u8>>,
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
+#[inline]
+fn hash_at(entry: &[u8]) -> u64 {
+    u64::from_le_bytes(entry[..8].try_into().expect("8 bytes")) & ((1 << HASH_BITS) - 1)
 }
 
-fn hash_at(bytes: &[u8]) -> u64 {
-    u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"))
+/// The record of an entry that begins `bytes`.
+#[inline]
+fn record_of(bytes: &[u8]) -> EntryRecord<'_> {
+    match record::parse(&bytes[RECORD_AT..]) {
+        Some(Record::Entry(entry)) => entry,
+        _ => unreachable!("the tier wrote an entry there"),
+    }
+}
+
+/// Keys are short: a number's are compared without a call.
+#[inline]
+fn same_bytes(a: &[u8], b: &[u8]) -> bool {
+    match (<[u8; 8]>::try_from(a), <[u8; 8]>::try_from(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a == b,
+    }
 }
 
 fn entry_len(bytes: &[u8]) -> usize {
-    HEADER_SIZE + u32_at(bytes, 12) as usize + u32_at(bytes, 16) as usize
+    RECORD_AT + record_of(bytes).len()
 }
 
 /// The table wants well-mixed bits at both ends of the hash.
@@ -113,32 +122,48 @@ impl Memory {
         *self = Self::new(self.budget);
     }
 
+    #[inline]
     fn bytes(chunks: &VecDeque<Vec<u8>>, first: u64, at: At) -> &[u8] {
         &chunks[(at.chunk() - first) as usize][at.offset()..]
     }
 
-    fn locate(&self, key: Key<'_>) -> Option<At> {
-        let hash = key.hash().to_bits();
-        let found = self.table.find(spread(hash), |at| {
-            let bytes = Self::bytes(&self.chunks, self.first_chunk, *at);
-            let key_len = u32_at(bytes, 12) as usize;
-            hash_at(bytes) == hash && &bytes[HEADER_SIZE..HEADER_SIZE + key_len] == key.bytes()
-        });
-        found.copied()
+    #[inline]
+    fn is_key(&self, key: Key<'_>, at: At) -> bool {
+        let bytes = Self::bytes(&self.chunks, self.first_chunk, at);
+        hash_at(bytes) == key.hash().to_bits() && same_bytes(record_of(bytes).key, key.bytes())
     }
 
-    /// Looks a key up and marks it as read.
+    fn locate(&self, key: Key<'_>) -> Option<At> {
+        self.table.find(spread(key.hash().to_bits()), |at| self.is_key(key, *at)).copied()
+    }
+
+    /// The entry of a key with this hash, but for few; `None`: there is none. The entry itself is not
+    /// touched: whoever wants many gets all candidates before the first of them, so that the
+    /// processor fetches them side by side.
     #[inline]
-    pub fn get(&mut self, key: Key<'_>) -> Option<Stored<'_>> {
+    pub fn candidate(&self, hash: KeyHash) -> Option<At> {
         if self.table.is_empty() {
             return None;
         }
-        let at = self.locate(key)?;
+        self.table.find(spread(hash.to_bits()), |_| true).copied()
+    }
+
+    /// Reads an entry's header and key, unless they are long, and does nothing with them.
+    #[inline]
+    pub fn touch(&self, at: At) {
+        let bytes = Self::bytes(&self.chunks, self.first_chunk, at);
+        std::hint::black_box((bytes[0], bytes[bytes.len().min(36) - 1]));
+    }
+
+    /// Looks a key up, where its [`candidate`](Self::candidate) is or else anywhere, and marks it as read.
+    #[inline]
+    pub fn get(&mut self, key: Key<'_>, candidate: At) -> Option<EntryRecord<'_>> {
+        let at = if self.is_key(key, candidate) { candidate } else { self.locate(key)? };
         let bytes = &mut self.chunks[(at.chunk() - self.first_chunk) as usize][at.offset()..];
-        bytes[20] |= READ;
-        let value = &bytes[HEADER_SIZE + key.bytes().len()..entry_len(bytes)];
-        let negative = bytes[20] & NEGATIVE != 0;
-        Some(Stored { value: (!negative).then_some(value), expires_at: u32_at(bytes, 8) })
+        if bytes[FLAGS_AT] & READ == 0 {
+            bytes[FLAGS_AT] |= READ;
+        }
+        Some(record_of(bytes))
     }
 
     pub fn remove(&mut self, key: Key<'_>) -> bool {
@@ -154,24 +179,20 @@ impl Memory {
         if let Ok(entry) = self.table.find_entry(spread(hash), |other| *other == at) {
             entry.remove();
         }
-        self.chunks[(at.chunk() - self.first_chunk) as usize][at.offset() + 20] |= DEAD;
+        self.chunks[(at.chunk() - self.first_chunk) as usize][at.offset() + FLAGS_AT] |= DEAD;
     }
 
     /// Puts an entry in, in place of an older one, and lets others go as the budget wants.
     /// An entry that does not fit the budget by itself is not kept.
     pub fn insert(&mut self, key: Key<'_>, value: Option<&[u8]>, expires_at: u32) {
         self.remove(key);
-        let len = HEADER_SIZE + key.bytes().len() + value.map_or(0, <[u8]>::len);
+        let record = HeaderBytes::entry(key.bytes(), value, expires_at);
+        let parts = [record.as_slice(), key.bytes(), value.unwrap_or(&[])];
+        let len: usize = RECORD_AT + parts.iter().map(|part| part.len()).sum::<usize>();
         if len as u64 > self.budget.bytes || u32::try_from(len).is_err() {
             return;
         }
-        let mut header = [0; HEADER_SIZE];
-        header[..8].copy_from_slice(&key.hash().to_bits().to_le_bytes());
-        header[8..12].copy_from_slice(&expires_at.to_le_bytes());
-        header[12..16].copy_from_slice(&(key.bytes().len() as u32).to_le_bytes());
-        header[16..20].copy_from_slice(&(value.map_or(0, <[u8]>::len) as u32).to_le_bytes());
-        header[20] = if value.is_none() { NEGATIVE } else { 0 };
-        self.append(key.hash(), &[&header, key.bytes(), value.unwrap_or(&[])]);
+        self.append(key.hash(), &parts);
         // What was just put in is last in the ring: it goes only if it alone exceeds the budget.
         while self.over_budget() && self.step() {}
     }
@@ -181,7 +202,7 @@ impl Memory {
     }
 
     fn append(&mut self, hash: KeyHash, parts: &[&[u8]]) {
-        let len: usize = parts.iter().map(|p| p.len()).sum();
+        let len = RECORD_AT + parts.iter().map(|p| p.len()).sum::<usize>();
         if self.chunks.back().is_none_or(|chunk| chunk.capacity() - chunk.len() < len) {
             let wanted = self.budget.chunk_bytes().max(len);
             let spare = self.spare.take().filter(|spare| spare.capacity() >= wanted);
@@ -192,6 +213,7 @@ impl Memory {
         let number = self.first_chunk + self.chunks.len() as u64 - 1;
         let chunk = self.chunks.back_mut().expect("there is one now");
         let at = At::new(number, chunk.len());
+        chunk.extend_from_slice(&hash.to_bits().to_le_bytes());
         for part in parts {
             chunk.extend_from_slice(part);
         }
@@ -219,28 +241,24 @@ impl Memory {
         }
         let at = At::new(self.first_chunk, self.hand);
         let entry = &chunk[self.hand..];
-        let (hash, len, flags) = (hash_at(entry), entry_len(entry), entry[20]);
+        let (hash, len, flags) = (hash_at(entry), entry_len(entry), entry[FLAGS_AT]);
         self.hand += len;
         if flags & DEAD != 0 {
             return true;
         }
         let again = flags & READ != 0 && self.chunks.len() > 1;
-        let mut copy = again.then(|| entry[..len].to_vec());
+        let copy = again.then(|| entry[RECORD_AT..len].to_vec());
         self.drop_entry(hash, at);
-        if let Some(copy) = &mut copy {
-            copy[20] &= !READ;
+        if let Some(copy) = &copy {
             self.append(KeyHash::from_bits(hash), &[copy]);
         }
         true
     }
 
     /// Visits every entry.
-    pub fn for_each(&self, mut visit: impl FnMut(&[u8], Stored<'_>)) {
+    pub fn for_each(&self, mut visit: impl FnMut(EntryRecord<'_>)) {
         for at in &self.table {
-            let bytes = Self::bytes(&self.chunks, self.first_chunk, *at);
-            let key_end = HEADER_SIZE + u32_at(bytes, 12) as usize;
-            let value = (bytes[20] & NEGATIVE == 0).then(|| &bytes[key_end..entry_len(bytes)]);
-            visit(&bytes[HEADER_SIZE..key_end], Stored { value, expires_at: u32_at(bytes, 8) });
+            visit(record_of(Self::bytes(&self.chunks, self.first_chunk, *at)));
         }
     }
 
@@ -251,7 +269,7 @@ impl Memory {
             let mut at = if i == 0 { self.hand } else { 0 };
             while at < chunk.len() {
                 let entry = &chunk[at..];
-                if entry[20] & DEAD == 0 {
+                if entry[FLAGS_AT] & DEAD == 0 {
                     live += 1;
                     let place = At::new(self.first_chunk + i as u64, at);
                     let found = self.table.find(spread(hash_at(entry)), |other| *other == place);
@@ -270,6 +288,12 @@ impl Memory {
 mod tests {
     use super::*;
     use std::collections::HashMap;
+
+    fn get<'a>(memory: &'a mut Memory, key: &[u8]) -> Option<(Option<&'a [u8]>, u32)> {
+        let key = Key::new(key);
+        let entry = memory.get(key, memory.candidate(key.hash())?)?;
+        Some((entry.value(), entry.expires_at))
+    }
 
     #[test]
     fn agrees_with_a_map_and_keeps_its_budget() {
@@ -298,9 +322,9 @@ mod tests {
                         map.insert(number, (value, step));
                     }
                     _ => {
-                        if let Some(stored) = memory.get(key) {
+                        if let Some(stored) = get(&mut memory, &bytes_of_key) {
                             let (value, expires_at) = &map[&number];
-                            assert_eq!(stored, Stored { value: value.as_deref(), expires_at: *expires_at });
+                            assert_eq!(stored, (value.as_deref(), *expires_at));
                         }
                     }
                 }
@@ -335,9 +359,9 @@ mod tests {
         }
         for i in 0..5_000 {
             memory.insert(Key::new(format!("cold{i}").as_bytes()), Some(&[2; 100]), 0);
-            memory.get(Key::new(&hot[i % 50]));
+            get(&mut memory, &hot[i % 50]);
         }
-        let kept = hot.iter().filter(|key| memory.get(Key::new(key)).is_some()).count();
+        let kept = hot.iter().filter(|key| get(&mut memory, key).is_some()).count();
         assert!(kept >= 45, "{kept} of 50 hot entries are left");
     }
 }

@@ -3,6 +3,7 @@
 use crate::cache::{Cache, Flash, Shard, Shared};
 use crate::key::{Key, WordKind, parse_word};
 use crate::limits::{PENDING_DELETIONS_MAX, PUT_CHUNK, SHARDS, VALUE_BYTES_MAX};
+use crate::policy::{Promotion, placement};
 use crate::record::{self, HEADER_SIZE_MAX, HeaderBytes};
 use crate::stats::add;
 use granary_log::{Location, Placed, Writer};
@@ -92,12 +93,12 @@ impl Shared {
             let hash = entry.key.hash();
             let mut shard = self.shard(hash);
             let Shard { table, memory, hints } = &mut *shard;
-            memory.remove(entry.key);
             let bits = hash.below_shard(table.hash_bits());
             let same = |place| !is_other_key(flash, hints, entry.key, place);
             // A chunk longer than a very small file overwrites its own beginning.
             let placed = placed.filter(|p| flash.log.keeps(*p));
             let Some(Placed { block, .. }) = placed else {
+                memory.remove(entry.key);
                 table.remove_where(bits, same);
                 continue;
             };
@@ -105,6 +106,10 @@ impl Shared {
             let age = |place: u64| (block + blocks - place) % blocks;
             let inserted = table.insert(bits, block, same, age);
             add(&self.counters.evicted_index, u64::from(inserted.evicted.is_some()));
+            match placement(self.memory_bytes) {
+                Promotion::Promote => memory.insert(entry.key, entry.value, entry.expires_at),
+                Promotion::Leave => _ = memory.remove(entry.key),
+            }
         }
         putting.retry(&mut writer);
         self.bound_pending(flash, putting, writer);

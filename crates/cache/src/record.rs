@@ -198,46 +198,58 @@ fn print_of(key: &[u8]) -> u32 {
     ends ^ (key.len() as u32) << 24
 }
 
-/// Where the entries of a block begin, for looking several keys up in it.
+/// Where the entries of a block begin, for looking several keys up in it: chains of entries whose
+/// prints fall together, the newest first.
 #[derive(Default)]
 pub(crate) struct Directory {
-    prints: Vec<u32>,
-    starts: Vec<u32>,
+    /// Of each chain: 1 + its newest entry, or 0.
+    heads: Vec<u16>,
+    entries: Vec<Listed>,
+}
+
+struct Listed {
+    print: u32,
+    start: u32,
+    /// As a head.
+    older: u16,
 }
 
 impl Directory {
     /// Replaces what it knew by the entries of this block.
     pub fn fill(&mut self, payload: &[u8], count: u16) {
-        self.prints.clear();
-        self.starts.clear();
+        self.heads.clear();
+        self.heads.resize(usize::from(count).next_power_of_two(), 0);
+        self.entries.clear();
         for record in Records::new(payload, count) {
             if let Record::Entry(entry) = record {
-                self.prints.push(print_of(entry.key));
-                self.starts.push((payload.len() - entry.bytes.len()) as u32);
+                let print = print_of(entry.key);
+                let start = (payload.len() - entry.bytes.len()) as u32;
+                let chain = self.chain(print);
+                let older = std::mem::replace(&mut self.heads[chain], self.entries.len() as u16 + 1);
+                self.entries.push(Listed { print, start, older });
             }
         }
     }
 
+    #[inline]
+    fn chain(&self, print: u32) -> usize {
+        print.wrapping_mul(0x9E37_79B1) as usize >> 16 & (self.heads.len() - 1)
+    }
+
     /// As [`find_last`], in the block it was filled from.
+    #[inline]
     pub fn find<'a>(&self, payload: &'a [u8], key: &[u8]) -> Option<EntryRecord<'a>> {
-        const STEP: usize = 16;
         let print = print_of(key);
-        let mut end = self.prints.len();
-        while end > 0 {
-            let start = end.saturating_sub(STEP);
-            // Without an early exit the compiler compares many at a time.
-            let any = self.prints[start..end].iter().fold(false, |any, other| any | (*other == print));
-            if any {
-                let hits = (start..end).rev().filter(|i| self.prints[*i] == print);
-                for at in hits.map(|i| self.starts[i] as usize) {
-                    if let Some(Record::Entry(entry)) = parse(&payload[at..])
-                        && entry.key == key
-                    {
-                        return Some(entry);
-                    }
-                }
+        let mut next = self.heads[self.chain(print)];
+        while let Some(at) = usize::from(next).checked_sub(1) {
+            let listed = &self.entries[at];
+            if listed.print == print
+                && let Some(Record::Entry(entry)) = parse(&payload[listed.start as usize..])
+                && entry.key == key
+            {
+                return Some(entry);
             }
-            end = start;
+            next = listed.older;
         }
         None
     }

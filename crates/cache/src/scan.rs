@@ -15,7 +15,10 @@ impl Cache {
         match &self.shared.flash {
             None => {
                 for shard in 0..SHARDS {
-                    self.shared.lock(shard).memory.for_each(|k, s| visit(k, s.value, s.expires_at));
+                    self.shared
+                        .lock(shard)
+                        .memory
+                        .for_each(|entry| visit(entry.key, entry.value(), entry.expires_at));
                 }
             }
             Some(flash) => {

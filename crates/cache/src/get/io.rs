@@ -1,6 +1,6 @@
 //! What one thread keeps between lookups: its ring and its scratch space.
 
-use super::{Tried, Want, blocks_spanned};
+use super::{Asked, Tried, Want, blocks_spanned};
 use crate::cache::Flash;
 use crate::record::{Directory, Record, parse};
 use granary_log::{Engine, Extent, block};
@@ -15,8 +15,8 @@ pub struct Io {
 
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// Indices of keys, by shard.
-    pub order: Vec<u32>,
+    /// The keys, by shard.
+    pub order: Vec<Asked>,
     pub wants: Vec<Want>,
     pub tried: Vec<Tried>,
     pub resolved: Vec<bool>,

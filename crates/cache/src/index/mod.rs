@@ -1,5 +1,6 @@
 //! Hash -> block: under 5 bytes an entry. See docs/index.md.
 
+mod bucket;
 mod shape;
 mod table;
 #[cfg(test)]

@@ -29,39 +29,41 @@ impl Capacity {
 /// A table of `buckets` buckets. The hash of an entry is `bucket * stride + tag`, so that the bucket
 /// keeps its part of the hash for nothing and the whole hash is there when the table grows.
 ///
-/// A slot is, from the top: tag, 1 bit "in its other bucket", 1 bit "read lately", place + 1.
-/// A slot of zeros is empty.
+/// A bucket has a lane for each slot, then a word for each slot. A lane is 0 (empty) or, plus 1: tag, 1
+/// bit "in its other bucket". A word is the place and 1 bit "found lately".
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub buckets: usize,
     pub stride: u64,
-    pub place_bits: u32,
-    pub slot_bits: u32,
     pub slots: usize,
+    pub lane_bits: u32,
+    pub word_bits: u32,
+    /// Lanes that one load has.
+    pub lanes: usize,
+    /// The lowest bit of each of these.
+    pub low_bits: u64,
+    /// The highest bit of each of these.
+    pub top_bits: u64,
 }
 
-/// A slot is read with one unaligned 64-bit load: 7 bits of that may lie before it.
-const SLOT_BITS_MAX: u32 = 57;
+/// A load is 64 bits, 7 of which may lie before what is wanted.
+const LOAD_BITS: u32 = 57;
+
+fn bits_of(most: u64) -> u32 {
+    u64::BITS - most.leading_zeros()
+}
 
 impl Shape {
-    /// Fewest buckets: with fewer, tags would be too long for a slot.
-    pub fn buckets_min(capacity: &Capacity) -> usize {
-        let place_bits = u64::BITS - capacity.places.leading_zeros();
-        1 << (capacity.hash_bits + 2 + place_bits).saturating_sub(SLOT_BITS_MAX)
-    }
-
     pub fn new(capacity: &Capacity, buckets: usize) -> Self {
         let stride = (1u64 << capacity.hash_bits).div_ceil(buckets as u64).max(1);
-        let tag_bits = u64::BITS - (stride - 1).leading_zeros();
-        let place_bits = u64::BITS - capacity.places.leading_zeros();
-        let slot_bits = tag_bits + 2 + place_bits;
-        assert!(slot_bits <= SLOT_BITS_MAX, "{buckets} buckets are too few");
-        Self { buckets, stride, place_bits, slot_bits, slots: (BUCKET_BITS / slot_bits) as usize }
-    }
-
-    #[inline]
-    pub fn slot_mask(&self) -> u64 {
-        (1 << self.slot_bits) - 1
+        let lane_bits = bits_of(2 * stride);
+        let word_bits = bits_of(capacity.places.saturating_sub(1)) + 1;
+        assert!(lane_bits.max(word_bits) <= LOAD_BITS, "a slot is two loads");
+        let slots = (BUCKET_BITS / (lane_bits + word_bits)) as usize;
+        let lanes = (LOAD_BITS / lane_bits) as usize;
+        let low_bits = (0..lanes as u32).fold(0, |bits, lane| bits | 1 << (lane * lane_bits));
+        let top_bits = low_bits << (lane_bits - 1);
+        Self { buckets, stride, slots, lane_bits, word_bits, lanes, low_bits, top_bits }
     }
 
     pub fn bytes(&self) -> usize {

@@ -1,5 +1,6 @@
 //! The algorithm of the index: a bucketised cuckoo table of bit-packed slots. Knows no lock.
 
+use super::bucket::{LINE_BYTES, Line, Room, Slot, lane_of};
 use super::shape::{Capacity, Shape};
 use crate::limits::{BUCKET_BYTES, GROWTH_DIVISOR, SAME_HASH_MAX};
 
@@ -25,39 +26,19 @@ pub(crate) struct Inserted {
     pub evicted: Option<u64>,
 }
 
-const LINE_BYTES: usize = BUCKET_BYTES + 8;
-
-/// The 57 or more bits that begin at `bit`, which lies in the bucket.
-#[inline]
-fn load(line: &[u8; LINE_BYTES], bit: usize) -> u64 {
-    // The mask says what is so anyway, for the compiler.
-    let at = bit / 8 & (BUCKET_BYTES - 1);
-    u64::from_le_bytes(line[at..at + 8].try_into().expect("8 bytes")) >> (bit % 8)
-}
-
-/// Bit masks over the slots of a bucket.
-#[derive(Clone, Copy)]
-struct Scan {
-    free: u64,
-    matching: u64,
-}
-
-/// Whether the other bucket has more free slots than the home bucket; `None`: neither has any.
-fn roomier([home, other]: [u64; 2]) -> Option<bool> {
-    (home | other != 0).then(|| other.count_ones() > home.count_ones())
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Slot {
-    tag: u64,
-    other: bool,
-    recent: bool,
-    place: u64,
+/// A slot that was made free, and the bucket that its entry is in now.
+struct Made {
+    slot: usize,
+    target: usize,
 }
 
 impl Table {
     pub fn new(capacity: Capacity) -> Self {
-        let shape = Shape::new(&capacity, Shape::buckets_min(&capacity));
+        Self::with_buckets(capacity, 1)
+    }
+
+    fn with_buckets(capacity: Capacity, buckets: usize) -> Self {
+        let shape = Shape::new(&capacity, buckets);
         Self { capacity, shape, bytes: vec![0; shape.bytes()], len: 0 }
     }
 
@@ -81,62 +62,58 @@ impl Table {
         *self = Self::new(self.capacity);
     }
 
-    /// A bucket and the 8 bytes after it, which a load of its last slot may touch.
     #[inline]
-    fn line(&self, bucket: usize) -> &[u8; LINE_BYTES] {
+    fn line(&self, bucket: usize) -> &Line {
         let at = bucket * BUCKET_BYTES;
         (&self.bytes[at..at + LINE_BYTES]).try_into().expect("sizes agree")
     }
 
     #[inline]
-    fn load(&self, bucket: usize, slot: usize) -> u64 {
-        load(self.line(bucket), slot * self.shape.slot_bits as usize) & self.shape.slot_mask()
-    }
-
-    fn store(&mut self, bucket: usize, slot: usize, value: u64) {
-        let bit = slot * self.shape.slot_bits as usize;
-        let at = bucket * BUCKET_BYTES + bit / 8;
-        let bytes: &mut [u8; 8] = (&mut self.bytes[at..at + 8]).try_into().expect("8 bytes");
-        let mask = self.shape.slot_mask() << (bit % 8);
-        *bytes = (u64::from_le_bytes(*bytes) & !mask | value << (bit % 8)).to_le_bytes();
+    fn line_mut(&mut self, bucket: usize) -> (&Shape, &mut Line) {
+        let at = bucket * BUCKET_BYTES;
+        let line = &mut self.bytes[at..at + LINE_BYTES];
+        (&self.shape, line.try_into().expect("sizes agree"))
     }
 
     #[inline]
-    fn parse(&self, value: u64) -> Slot {
-        let bits = self.shape.place_bits;
-        Slot {
-            place: (value & ((1 << bits) - 1)) - 1,
-            recent: value >> bits & 1 == 1,
-            other: value >> (bits + 1) & 1 == 1,
-            tag: value >> (bits + 2),
-        }
+    fn get(&self, bucket: usize, slot: usize) -> Option<Slot> {
+        self.shape.get(self.line(bucket), slot)
     }
 
-    fn pack(&self, slot: Slot) -> u64 {
-        let bits = self.shape.place_bits;
-        slot.tag << (bits + 2)
-            | u64::from(slot.other) << (bits + 1)
-            | u64::from(slot.recent) << bits
-            | (slot.place + 1)
+    fn take(&mut self, bucket: usize, slot: usize) {
+        let (shape, line) = self.line_mut(bucket);
+        shape.empty(line, slot);
+        self.len -= 1;
     }
 
-    /// (bucket, what the top of a matching slot is) for both buckets of a hash.
+    fn fill(&mut self, bucket: usize, slot: usize, entry: Slot) {
+        let (shape, line) = self.line_mut(bucket);
+        shape.set(line, slot, entry);
+        self.len += 1;
+    }
+
     #[inline]
-    fn targets(&self, hash: u64) -> [(usize, u64); 2] {
+    fn room(&self, bucket: usize) -> Room {
+        self.shape.room(self.line(bucket))
+    }
+
+    /// Both buckets of a hash, home first, and its tag.
+    #[inline]
+    fn targets(&self, hash: u64) -> ([usize; 2], u64) {
         let (home, tag) = self.shape.home(hash);
-        [(home, tag << 1), (self.shape.other(home, tag), tag << 1 | 1)]
+        ([home, self.shape.other(home, tag)], tag)
     }
 
-    /// Calls `visit(bucket, slot, value)` for every slot that looks like the hash's.
+    /// Calls `visit(bucket, slot, place, recent)` for every slot that looks like the hash's.
     #[inline]
-    fn matches(&self, hash: u64, mut visit: impl FnMut(usize, usize, u64)) {
-        for (bucket, top) in self.targets(hash) {
-            let mut matching = self.scan(bucket, top).matching;
-            while matching != 0 {
-                let slot = matching.trailing_zeros() as usize;
-                visit(bucket, slot, self.load(bucket, slot));
-                matching &= matching - 1;
-            }
+    fn matches(&self, hash: u64, mut visit: impl FnMut(usize, usize, u64, bool)) {
+        let (buckets, tag) = self.targets(hash);
+        for (other, bucket) in buckets.into_iter().enumerate() {
+            let line = self.line(bucket);
+            self.shape.matches(line, lane_of(tag, other == 1), |slot| {
+                let (place, recent) = self.shape.place(line, slot);
+                visit(bucket, slot, place, recent);
+            });
         }
     }
 
@@ -145,26 +122,25 @@ impl Table {
     pub fn find(&mut self, hash: u64, mut visit: impl FnMut(u64, bool)) {
         let mut marks = [(0, 0, 0); 4];
         let mut marked = 0;
-        self.matches(hash, |bucket, slot, value| {
-            let found = self.parse(value);
-            visit(found.place, found.recent);
-            if !found.recent && marked < marks.len() {
-                marks[marked] = (bucket, slot, value | 1 << self.shape.place_bits);
+        self.matches(hash, |bucket, slot, place, recent| {
+            visit(place, recent);
+            if !recent && marked < marks.len() {
+                marks[marked] = (bucket, slot, place);
                 marked += 1;
             }
         });
-        for (bucket, slot, value) in &marks[..marked] {
-            self.store(*bucket, *slot, *value);
+        for &(bucket, slot, place) in &marks[..marked] {
+            let (shape, line) = self.line_mut(bucket);
+            shape.set_place(line, slot, place, true);
         }
     }
 
     /// Whether an entry of this hash is at `place`; if so, whether it was found lately.
     pub fn contains(&self, hash: u64, place: u64) -> Option<bool> {
         let mut recent = None;
-        self.matches(hash, |_, _, value| {
-            let found = self.parse(value);
-            if found.place == place {
-                recent = Some(recent.unwrap_or(false) || found.recent);
+        self.matches(hash, |_, _, at, lately| {
+            if at == place {
+                recent = Some(recent.unwrap_or(false) || lately);
             }
         });
         recent
@@ -181,14 +157,13 @@ impl Table {
         let mut removed = 0;
         while removed < self.slots() {
             let mut found = None;
-            self.matches(hash, |bucket, slot, value| {
-                if found.is_none() && same(self.parse(value).place) {
+            self.matches(hash, |bucket, slot, place, _| {
+                if found.is_none() && same(place) {
                     found = Some((bucket, slot));
                 }
             });
             let Some((bucket, slot)) = found else { break };
-            self.store(bucket, slot, 0);
-            self.len -= 1;
+            self.take(bucket, slot);
             removed += 1;
         }
         removed
@@ -198,10 +173,8 @@ impl Table {
     pub fn remove_places(&mut self, blocks: &std::ops::Range<u64>) {
         for bucket in 0..self.shape.buckets {
             for slot in 0..self.shape.slots {
-                let value = self.load(bucket, slot);
-                if value != 0 && blocks.contains(&self.parse(value).place) {
-                    self.store(bucket, slot, 0);
-                    self.len -= 1;
+                if self.get(bucket, slot).is_some_and(|entry| blocks.contains(&entry.place)) {
+                    self.take(bucket, slot);
                 }
             }
         }
@@ -210,14 +183,14 @@ impl Table {
     /// Moves an entry that is being appended again; `false`: it is no longer at `from`.
     pub fn relocate(&mut self, hash: u64, from: u64, to: u64) -> bool {
         let mut found = None;
-        self.matches(hash, |bucket, slot, value| {
-            if self.parse(value).place == from {
-                found = Some((bucket, slot, value));
+        self.matches(hash, |bucket, slot, place, _| {
+            if place == from {
+                found = Some((bucket, slot));
             }
         });
-        let Some((bucket, slot, value)) = found else { return false };
-        let moved = Slot { place: to, recent: false, ..self.parse(value) };
-        self.store(bucket, slot, self.pack(moved));
+        let Some((bucket, slot)) = found else { return false };
+        let (shape, line) = self.line_mut(bucket);
+        shape.set_place(line, slot, to, false);
         true
     }
 
@@ -232,18 +205,11 @@ impl Table {
         age: impl Fn(u64) -> u64,
     ) -> Inserted {
         let mut inserted = Inserted::default();
-        let targets = self.targets(hash);
-        let scans = targets.map(|(bucket, top)| self.scan(bucket, top));
-        if scans[0].matching | scans[1].matching != 0 {
+        let mut matching = false;
+        self.matches(hash, |_, _, _, _| matching = true);
+        if matching {
             inserted.replaced = self.remove_where(hash, &mut same);
             inserted.evicted = self.bound_same_hash(hash, &age);
-        } else if (self.len as u64) < self.capacity.entries
-            && let Some(other) = roomier(scans.map(|scan| scan.free))
-        {
-            let slot = scans[usize::from(other)].free.trailing_zeros() as usize;
-            let tag = targets[0].1 >> 1;
-            self.fill(targets[usize::from(other)].0, slot, Slot { tag, other, recent: false, place });
-            return inserted;
         }
         if self.len as u64 >= self.capacity.entries {
             inserted.evicted = self.evict(hash, &age).or(inserted.evicted);
@@ -261,8 +227,7 @@ impl Table {
     /// No growth parts entries of one hash, so the oldest of too many leaves.
     fn bound_same_hash(&mut self, hash: u64, age: &impl Fn(u64) -> u64) -> Option<u64> {
         let (mut entries, mut oldest) = (0, None);
-        self.matches(hash, |_, _, value| {
-            let place = self.parse(value).place;
+        self.matches(hash, |_, _, place, _| {
             entries += 1;
             oldest = oldest.max(Some((age(place), place)));
         });
@@ -271,59 +236,32 @@ impl Table {
         Some(place)
     }
 
-    fn fill(&mut self, bucket: usize, slot: usize, value: Slot) {
-        let value = self.pack(value);
-        self.store(bucket, slot, value);
-        self.len += 1;
-    }
-
-    /// Which slots of a bucket are free, and which begin with `top`.
-    #[inline]
-    fn scan(&self, bucket: usize, top: u64) -> Scan {
-        let line = self.line(bucket);
-        let (shift, mask) = (self.shape.place_bits + 1, self.shape.slot_mask());
-        let mut scan = Scan { free: 0, matching: 0 };
-        let mut bit = 0;
-        for slot in 0..self.shape.slots {
-            let value = load(line, bit) & mask;
-            scan.free |= u64::from(value == 0) << slot;
-            scan.matching |= u64::from(value >> shift == top) << slot;
-            bit += self.shape.slot_bits as usize;
-        }
-        // An empty slot looks like tag 0.
-        scan.matching &= !scan.free;
-        scan
-    }
-
-    fn free(&self, bucket: usize) -> u64 {
-        self.scan(bucket, u64::MAX).free
-    }
-
     /// Inserts where there is room or where moving one entry makes some.
     fn try_insert(&mut self, hash: u64, place: u64, recent: bool) -> bool {
-        let tag = self.shape.home(hash).1;
-        let buckets = self.targets(hash).map(|(bucket, _)| bucket);
-        let other = roomier(buckets.map(|bucket| self.free(bucket)));
-        let other =
-            other.or_else(|| buckets.iter().position(|b| self.make_room(*b).is_some()).map(|i| i == 1));
-        let Some(other) = other else { return false };
-        let bucket = buckets[usize::from(other)];
-        let slot = self.free(bucket).trailing_zeros() as usize;
-        self.fill(bucket, slot, Slot { tag, other, recent, place });
+        let (buckets, tag) = self.targets(hash);
+        let rooms = buckets.map(|bucket| self.room(bucket));
+        let (other, slot) = if rooms[0].count + rooms[1].count > 0 {
+            let other = rooms[1].count > rooms[0].count;
+            (other, rooms[usize::from(other)].first)
+        } else {
+            let made = (0..2).find_map(|i| Some((i == 1, self.make_room(buckets[i])?.slot)));
+            let Some(made) = made else { return false };
+            made
+        };
+        self.fill(buckets[usize::from(other)], slot, Slot { tag, other, recent, place });
         true
     }
 
-    /// Moves one entry of a full bucket to its other bucket; says which.
-    fn make_room(&mut self, bucket: usize) -> Option<usize> {
+    /// Moves one entry of a full bucket to its other bucket.
+    fn make_room(&mut self, bucket: usize) -> Option<Made> {
         for slot in 0..self.shape.slots {
-            let moved = self.parse(self.load(bucket, slot));
+            let Some(moved) = self.get(bucket, slot) else { continue };
             let target = self.shape.other(bucket, moved.tag);
-            let free = if target == bucket { 0 } else { self.free(target) };
-            if free != 0 {
-                let value = self.pack(Slot { other: !moved.other, ..moved });
-                self.store(target, free.trailing_zeros() as usize, value);
-                self.store(bucket, slot, 0);
-                return Some(target);
+            let room = self.room(target);
+            if room.count > 0 && target != bucket {
+                self.take(bucket, slot);
+                self.fill(target, room.first, Slot { other: !moved.other, ..moved });
+                return Some(Made { slot, target });
             }
         }
         None
@@ -331,27 +269,23 @@ impl Table {
 
     /// Takes out the oldest entry of the hash's two buckets or, where both are empty, of the next that is not.
     fn evict(&mut self, hash: u64, age: &impl Fn(u64) -> u64) -> Option<u64> {
-        let [(home, _), (other, _)] = self.targets(hash);
+        let ([home, other], _) = self.targets(hash);
         let pairs = (0..self.shape.buckets).map(|i| [(home + i) % self.shape.buckets, other]);
         let (_, bucket, slot) = pairs.map(|pair| self.oldest(&pair, age)).find_map(|oldest| oldest)?;
-        let place = self.parse(self.load(bucket, slot)).place;
-        self.store(bucket, slot, 0);
-        self.len -= 1;
+        let (place, _) = self.shape.place(self.line(bucket), slot);
+        self.take(bucket, slot);
         Some(place)
     }
 
     fn oldest(&self, buckets: &[usize], age: &impl Fn(u64) -> u64) -> Option<(u64, usize, usize)> {
         let slots = buckets.iter().flat_map(|bucket| (0..self.shape.slots).map(|slot| (*bucket, slot)));
-        let taken = slots.map(|(b, s)| (self.load(b, s), b, s)).filter(|(value, ..)| *value != 0);
-        taken.map(|(value, b, s)| (age(self.parse(value).place), b, s)).max()
+        slots.filter_map(|(b, s)| Some((age(self.get(b, s)?.place), b, s))).max()
     }
 
     fn for_each(&self, mut visit: impl FnMut(u64, Slot)) {
         for bucket in 0..self.shape.buckets {
             for slot in 0..self.shape.slots {
-                let value = self.load(bucket, slot);
-                if value != 0 {
-                    let slot = self.parse(value);
+                if let Some(slot) = self.get(bucket, slot) {
                     let home = if slot.other { self.shape.other(bucket, slot.tag) } else { bucket };
                     visit(home as u64 * self.shape.stride + slot.tag, slot);
                 }
@@ -361,12 +295,11 @@ impl Table {
 
     /// Makes room for about `entries` entries, or gives up what they do not need.
     pub fn resize_for(&mut self, entries: usize) {
-        let least = Shape::buckets_min(&self.capacity);
-        let mut buckets = least;
+        let mut buckets = 1;
         for _ in 0..4 {
             // A smaller table has longer tags, hence fewer slots: settle on both.
             let slots = Shape::new(&self.capacity, buckets).slots;
-            buckets = (entries * 100 / 95).div_ceil(slots).max(least);
+            buckets = (entries * 100 / 95).div_ceil(slots).max(1);
         }
         self.resize(buckets);
     }
@@ -374,8 +307,7 @@ impl Table {
     /// Deals all entries out again over so many buckets, or a few more if they do not fit.
     fn resize(&mut self, mut buckets: usize) {
         loop {
-            let shape = Shape::new(&self.capacity, buckets);
-            let mut resized = Self { capacity: self.capacity, shape, bytes: vec![0; shape.bytes()], len: 0 };
+            let mut resized = Self::with_buckets(self.capacity, buckets);
             // How many slots of each bucket are taken: the first ones.
             let mut taken = vec![0u8; buckets];
             let mut all = true;
@@ -398,12 +330,11 @@ impl Table {
             taken[bucket] += 1;
             return true;
         }
-        let Some((i, target)) = (0..2).find_map(|i| Some((i, self.make_room(buckets[i])?))) else {
+        let Some((i, made)) = (0..2).find_map(|i| Some((i, self.make_room(buckets[i])?))) else {
             return false;
         };
-        let free = self.free(buckets[i]).trailing_zeros() as usize;
-        self.fill(buckets[i], free, Slot { tag, other: i == 1, ..slot });
-        taken[target] += 1;
+        self.fill(buckets[i], made.slot, Slot { tag, other: i == 1, ..slot });
+        taken[made.target] += 1;
         true
     }
 
