@@ -5,7 +5,7 @@
 pub const BATCH_ROWS: usize = 65_536;
 
 /// `numbers(N)` is cut into pieces for several threads from this many rows on.
-pub const NUMBERS_SPLIT_ROWS: u64 = 4 * BATCH_ROWS as u64;
+pub const NUMBERS_SPLIT_ROWS: u64 = BATCH_ROWS as u64;
 
 /// Batches that a partition may be ahead of the one being read; bounds the memory of a large result.
 pub const PARTITION_BATCHES_AHEAD: usize = 4;

@@ -1,0 +1,39 @@
+# make run: the main job on data of its own. make test: every test. `make help` lists the rest.
+CARGO ?= cargo
+# One profile for everything: the heavy dependencies compile once.
+RELEASE := --release --locked
+
+.PHONY: help run test lint deny test-on-clickhouse study fuzz miri clean
+
+help: ## This list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
+
+run: ## A dictionary of a million users on SSD, filled from SQLite, answers SQL
+	$(CARGO) run $(RELEASE) -p granary -- demo
+
+test: ## All tests, with the servers they need (PostgreSQL from Debian)
+	scripts/install-test-servers.sh
+	$(CARGO) test $(RELEASE) --workspace
+	$(CARGO) test $(RELEASE) -p granary-cache --features shuttle --test interleavings
+
+lint: ## rustfmt, and clippy with warnings denied
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(RELEASE) --workspace --all-targets -- -D warnings
+
+deny: ## Licences, banned and duplicate crates, where they come from
+	command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
+	$(CARGO) deny check licenses bans sources
+
+test-on-clickhouse: ## The SQL tests on a real ClickHouse (PyPI chdb, 0.9 GB)
+	scripts/test-on-clickhouse.sh
+
+study: ## Granary beside ClickHouse and fio; writes docs/studies/dictionary.md
+	scripts/install-rivals.sh
+	$(CARGO) run $(RELEASE) -p granary -- study dictionary
+
+miri: ## The unsafe code that miri can run
+	$(CARGO) +nightly miri test -p granary-log --lib -- buffer block summary journal
+
+clean: ## What was built, and the data of `make run`
+	$(CARGO) clean
+	rm -rf granary-demo
