@@ -160,6 +160,7 @@ impl Memory {
     pub fn get(&mut self, key: Key<'_>, candidate: At) -> Option<EntryRecord<'_>> {
         let at = if self.is_key(key, candidate) { candidate } else { self.locate(key)? };
         let bytes = &mut self.chunks[(at.chunk() - self.first_chunk) as usize][at.offset()..];
+        // Most are marked already: then the line stays clean, and the record is parsed once.
         if bytes[FLAGS_AT] & READ == 0 {
             bytes[FLAGS_AT] |= READ;
         }

@@ -220,6 +220,7 @@ impl Directory {
         self.heads.clear();
         self.heads.resize(usize::from(count).next_power_of_two(), 0);
         self.entries.clear();
+        self.entries.reserve(usize::from(count));
         for record in Records::new(payload, count) {
             if let Record::Entry(entry) = record {
                 let print = print_of(entry.key);

@@ -9,10 +9,10 @@ use granary_dict::parse_create;
 use crate::catalogue::Entry;
 use crate::error::{Error, Result};
 use crate::output::Output;
+use crate::query;
 use crate::session::{Session, apply};
 use crate::statement::{Command, Name};
 use crate::types::type_name;
-use crate::query;
 
 /// Runs one.
 pub async fn run(session: &Session, command: Command, text: &str) -> Result<Output> {
@@ -132,9 +132,13 @@ mod tests {
 
     #[test]
     fn patterns() {
-        for (text, pattern, matches) in
-            [("abc", "a%", true), ("abc", "%c", true), ("abc", "a_c", true), ("abc", "ab", false), ("", "%", true)]
-        {
+        for (text, pattern, matches) in [
+            ("abc", "a%", true),
+            ("abc", "%c", true),
+            ("abc", "a_c", true),
+            ("abc", "ab", false),
+            ("", "%", true),
+        ] {
             assert_eq!(is_like(text, pattern), matches, "{text} LIKE {pattern}");
         }
     }

@@ -82,7 +82,11 @@ fn stream(plan: &Arc<dyn ExecutionPlan>, context: &Arc<TaskContext>) -> Result<S
     Ok(Box::pin(RecordBatchStreamAdapter::new(plan.schema(), all)))
 }
 
-fn ahead(plan: &Arc<dyn ExecutionPlan>, partition: usize, context: &Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+fn ahead(
+    plan: &Arc<dyn ExecutionPlan>,
+    partition: usize,
+    context: &Arc<TaskContext>,
+) -> Result<SendableRecordBatchStream> {
     let mut builder = RecordBatchReceiverStreamBuilder::new(plan.schema(), PARTITION_BATCHES_AHEAD);
     let sender = builder.tx();
     let mut stream = plan.execute(partition, Arc::clone(context))?;

@@ -1,4 +1,5 @@
-//! The bits of one bucket: lanes with the tags, compared several at a time, then the places.
+//! The bits of one bucket: lanes with the tags, compared several at a time, then the places. The first
+//! slots are taken, the rest are free.
 
 use super::shape::Shape;
 use crate::limits::BUCKET_BYTES;
@@ -17,13 +18,6 @@ pub(super) struct Slot {
     /// It was found lately.
     pub recent: bool,
     pub place: u64,
-}
-
-/// Free slots of a bucket; `first` means nothing if there are none.
-#[derive(Clone, Copy)]
-pub(super) struct Room {
-    pub count: u32,
-    pub first: usize,
 }
 
 /// What the lane of an entry has: never 0, which is an empty slot.
@@ -86,27 +80,37 @@ impl Shape {
         }
     }
 
-    /// The free slots.
+    /// How many slots are taken: the first ones.
     #[inline]
-    pub fn room(&self, line: &Line) -> Room {
-        let mut room = Room { count: 0, first: usize::MAX };
+    pub fn taken(&self, line: &Line) -> usize {
+        if self.is_full(line) {
+            return self.slots;
+        }
         for (first, lanes, used) in self.loads(line) {
             let free = self.zeros(lanes) & used;
             if free != 0 {
-                room.first = room.first.min(first + (free.trailing_zeros() / self.lane_bits) as usize);
-                room.count += free.count_ones();
+                return first + (free.trailing_zeros() / self.lane_bits) as usize;
             }
         }
-        room
+        self.slots
+    }
+
+    #[inline]
+    pub fn is_full(&self, line: &Line) -> bool {
+        self.lane(line, self.slots - 1) != 0
+    }
+
+    #[inline]
+    fn lane(&self, line: &Line, slot: usize) -> u64 {
+        load(line, slot * self.lane_bits as usize) & ((1 << self.lane_bits) - 1)
     }
 
     /// What a slot holds.
     #[inline]
     pub fn get(&self, line: &Line, slot: usize) -> Option<Slot> {
-        let lane = load(line, slot * self.lane_bits as usize) & ((1 << self.lane_bits) - 1);
-        let lane = lane.checked_sub(1)?;
-        let place = self.place(line, slot);
-        Some(Slot { tag: lane >> 1, other: lane & 1 == 1, recent: place.1, place: place.0 })
+        let lane = self.lane(line, slot).checked_sub(1)?;
+        let (place, recent) = self.place(line, slot);
+        Some(Slot { tag: lane >> 1, other: lane & 1 == 1, recent, place })
     }
 
     /// The place of an entry, and whether it was found lately.
@@ -128,9 +132,13 @@ impl Shape {
         self.set_place(line, slot, entry.place, entry.recent);
     }
 
-    #[inline]
-    pub fn empty(&self, line: &mut Line, slot: usize) {
-        store(line, slot * self.lane_bits as usize, self.lane_bits, 0);
+    /// Takes an entry out; the last one takes its slot.
+    pub fn remove(&self, line: &mut Line, slot: usize) {
+        let last = self.taken(line) - 1;
+        if let Some(moved) = self.get(line, last).filter(|_| last != slot) {
+            self.set(line, slot, moved);
+        }
+        store(line, last * self.lane_bits as usize, self.lane_bits, 0);
     }
 
     #[inline]
@@ -154,11 +162,10 @@ mod tests {
             let mut line = [0; LINE_BYTES];
             line[BUCKET_BYTES..].fill(0xA5);
             let mut random = 5u64;
-            let mut model = vec![None; shape.slots];
+            let mut model: Vec<Slot> = Vec::new();
             for _ in 0..2000 {
                 random =
                     random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let slot = (random >> 40) as usize % shape.slots;
                 let entry = Slot {
                     // The ends of the range too.
                     tag: [(random >> 8) % shape.stride, 0, shape.stride - 1][(random >> 30) as usize % 3],
@@ -166,25 +173,29 @@ mod tests {
                     recent: random >> 2 & 1 == 1,
                     place: (random >> 16) % places,
                 };
-                if random & 1 == 0 {
-                    shape.set(&mut line, slot, entry);
-                    model[slot] = Some(entry);
-                } else {
-                    shape.empty(&mut line, slot);
-                    model[slot] = None;
+                let slot = (random >> 40) as usize;
+                if model.len() < shape.slots && random >> 60 < 10 {
+                    shape.set(&mut line, model.len(), entry);
+                    model.push(entry);
+                } else if !model.is_empty() {
+                    let slot = slot % model.len();
+                    shape.remove(&mut line, slot);
+                    model.swap_remove(slot);
                 }
-                let now: Vec<_> = (0..shape.slots).map(|slot| shape.get(&line, slot)).collect();
-                assert!(now == model);
+                if let Some(slot) = slot.checked_rem(model.len()) {
+                    shape.set_place(&mut line, slot, entry.place, entry.recent);
+                    model[slot] = Slot { place: entry.place, recent: entry.recent, ..model[slot] };
+                }
+                let held: Vec<Slot> = (0..shape.slots).map_while(|slot| shape.get(&line, slot)).collect();
+                assert!(held == model);
+                assert_eq!(
+                    (shape.taken(&line), shape.is_full(&line)),
+                    (model.len(), model.len() == shape.slots)
+                );
                 let mut found = Vec::new();
                 shape.matches(&line, lane_of(entry.tag, entry.other), |slot| found.push(slot));
-                let same =
-                    |held: &Option<Slot>| held.is_some_and(|h| (h.tag, h.other) == (entry.tag, entry.other));
-                assert_eq!(found, Vec::from_iter((0..shape.slots).filter(|slot| same(&model[*slot]))));
-                let room = shape.room(&line);
-                assert_eq!(room.count as usize, model.iter().filter(|held| held.is_none()).count());
-                if room.count > 0 {
-                    assert_eq!(Some(room.first), model.iter().position(Option::is_none));
-                }
+                let same = |slot: &usize| (model[*slot].tag, model[*slot].other) == (entry.tag, entry.other);
+                assert_eq!(found, Vec::from_iter((0..model.len()).filter(same)));
                 assert_eq!(line[BUCKET_BYTES..], [0xA5; 8], "the next bucket is left alone");
             }
         }

@@ -1,6 +1,6 @@
 //! The algorithm of the index: a bucketised cuckoo table of bit-packed slots. Knows no lock.
 
-use super::bucket::{LINE_BYTES, Line, Room, Slot, lane_of};
+use super::bucket::{LINE_BYTES, Line, Slot, lane_of};
 use super::shape::{Capacity, Shape};
 use crate::limits::{BUCKET_BYTES, GROWTH_DIVISOR, SAME_HASH_MAX};
 
@@ -26,7 +26,7 @@ pub(crate) struct Inserted {
     pub evicted: Option<u64>,
 }
 
-/// A slot that was made free, and the bucket that its entry is in now.
+/// A slot to be filled anew, and the bucket that its entry is in now.
 struct Made {
     slot: usize,
     target: usize,
@@ -82,7 +82,7 @@ impl Table {
 
     fn take(&mut self, bucket: usize, slot: usize) {
         let (shape, line) = self.line_mut(bucket);
-        shape.empty(line, slot);
+        shape.remove(line, slot);
         self.len -= 1;
     }
 
@@ -93,8 +93,8 @@ impl Table {
     }
 
     #[inline]
-    fn room(&self, bucket: usize) -> Room {
-        self.shape.room(self.line(bucket))
+    fn taken(&self, bucket: usize) -> usize {
+        self.shape.taken(self.line(bucket))
     }
 
     /// Both buckets of a hash, home first, and its tag.
@@ -172,7 +172,8 @@ impl Table {
     /// Drops every entry whose place is in `blocks`: a walk through the whole table.
     pub fn remove_places(&mut self, blocks: &std::ops::Range<u64>) {
         for bucket in 0..self.shape.buckets {
-            for slot in 0..self.shape.slots {
+            // From the last: what takes a slot over has been looked at.
+            for slot in (0..self.taken(bucket)).rev() {
                 if self.get(bucket, slot).is_some_and(|entry| blocks.contains(&entry.place)) {
                     self.take(bucket, slot);
                 }
@@ -239,10 +240,10 @@ impl Table {
     /// Inserts where there is room or where moving one entry makes some.
     fn try_insert(&mut self, hash: u64, place: u64, recent: bool) -> bool {
         let (buckets, tag) = self.targets(hash);
-        let rooms = buckets.map(|bucket| self.room(bucket));
-        let (other, slot) = if rooms[0].count + rooms[1].count > 0 {
-            let other = rooms[1].count > rooms[0].count;
-            (other, rooms[usize::from(other)].first)
+        let taken = buckets.map(|bucket| self.taken(bucket));
+        let other = taken[1] < taken[0];
+        let (other, slot) = if taken[usize::from(other)] < self.shape.slots {
+            (other, taken[usize::from(other)])
         } else {
             let made = (0..2).find_map(|i| Some((i == 1, self.make_room(buckets[i])?.slot)));
             let Some(made) = made else { return false };
@@ -252,15 +253,14 @@ impl Table {
         true
     }
 
-    /// Moves one entry of a full bucket to its other bucket.
+    /// Moves one entry of a full bucket to its other bucket. The caller fills its slot.
     fn make_room(&mut self, bucket: usize) -> Option<Made> {
         for slot in 0..self.shape.slots {
-            let Some(moved) = self.get(bucket, slot) else { continue };
+            let Some(moved) = self.get(bucket, slot) else { break };
             let target = self.shape.other(bucket, moved.tag);
-            let room = self.room(target);
-            if room.count > 0 && target != bucket {
-                self.take(bucket, slot);
-                self.fill(target, room.first, Slot { other: !moved.other, ..moved });
+            if target != bucket && !self.shape.is_full(self.line(target)) {
+                self.fill(target, self.taken(target), Slot { other: !moved.other, ..moved });
+                self.len -= 1;
                 return Some(Made { slot, target });
             }
         }
@@ -284,11 +284,10 @@ impl Table {
 
     fn for_each(&self, mut visit: impl FnMut(u64, Slot)) {
         for bucket in 0..self.shape.buckets {
-            for slot in 0..self.shape.slots {
-                if let Some(slot) = self.get(bucket, slot) {
-                    let home = if slot.other { self.shape.other(bucket, slot.tag) } else { bucket };
-                    visit(home as u64 * self.shape.stride + slot.tag, slot);
-                }
+            let line = self.line(bucket);
+            for entry in (0..self.shape.slots).map_while(|slot| self.shape.get(line, slot)) {
+                let home = if entry.other { self.shape.other(bucket, entry.tag) } else { bucket };
+                visit(home as u64 * self.shape.stride + entry.tag, entry);
             }
         }
     }

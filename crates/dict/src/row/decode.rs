@@ -49,7 +49,10 @@ impl<'a> Decoder<'a> {
         let mut at = self.format.fixed_bytes;
         for _ in 0..self.texts {
             let (start, end) = text_span(row, at).ok_or(BadRow)?;
-            std::str::from_utf8(&row[start..end]).map_err(|_| BadRow)?;
+            let text = &row[start..end];
+            if !text.is_ascii() {
+                std::str::from_utf8(text).map_err(|_| BadRow)?;
+            }
             self.spans.push((start, end));
             at = end;
         }

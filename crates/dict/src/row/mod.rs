@@ -38,7 +38,12 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: usize) {
 }
 
 /// Takes `length, bytes` off at `at`: where the bytes start and end; `None` if they do not fit into `row`.
+#[inline]
 pub(crate) fn text_span(row: &[u8], at: usize) -> Option<(usize, usize)> {
+    if let Some(&length @ 0..0x80) = row.get(at) {
+        let end = at + 1 + usize::from(length);
+        return (end <= row.len()).then_some((at + 1, end));
+    }
     let mut length = 0usize;
     for (i, &byte) in row.get(at..)?.iter().take(5).enumerate() {
         length |= usize::from(byte & 0x7f) << (7 * i);

@@ -124,7 +124,8 @@ impl ScalarUDFImpl for Arithmetic {
         }
         self.operation.result_type(left, right).ok_or_else(|| {
             let name = self.operation.name();
-            Error::illegal_type(format!("Illegal types {left} and {right} of arguments of function {name}")).into()
+            Error::illegal_type(format!("Illegal types {left} and {right} of arguments of function {name}"))
+                .into()
         })
     }
 
@@ -143,7 +144,8 @@ impl ScalarUDFImpl for Arithmetic {
         let array = match (bits(&args.args[0])?, bits(&args.args[1])?) {
             (Some((left, left_nulls)), Some((right, right_nulls))) if *to != DataType::Float64 => {
                 let nulls = union(left_nulls, right_nulls, rows);
-                let wraps = |f: fn(u64, u64) -> u64| Ok((0..rows).map(|i| f(left.at(i), right.at(i))).collect());
+                let wraps =
+                    |f: fn(u64, u64) -> u64| Ok((0..rows).map(|i| f(left.at(i), right.at(i))).collect());
                 let values: Result<Vec<u64>, Error> = match self.operation {
                     Operation::Plus => wraps(u64::wrapping_add),
                     Operation::Minus => wraps(u64::wrapping_sub),

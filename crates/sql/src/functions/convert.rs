@@ -88,7 +88,9 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
     if let Some(values) = array_bits(array) {
         let dates = *target == DataType::Date32;
         let values = match from {
-            DataType::Timestamp(..) if dates => values.iter().map(|&s| (s as i64).div_euclid(86_400) as u64).collect(),
+            DataType::Timestamp(..) if dates => {
+                values.iter().map(|&s| (s as i64).div_euclid(86_400) as u64).collect()
+            }
             DataType::Date32 if matches!(target, DataType::Timestamp(..)) => {
                 values.iter().map(|&days| days.wrapping_mul(86_400)).collect()
             }
@@ -101,8 +103,12 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
     }
     if from.is_floating() && target.is_integer() {
         let seconds = cast(array, &DataType::Float64)?;
-        let bits: Vec<u64> =
-            seconds.as_primitive::<datafusion::arrow::datatypes::Float64Type>().values().iter().map(|&v| truncated(v)).collect();
+        let bits: Vec<u64> = seconds
+            .as_primitive::<datafusion::arrow::datatypes::Float64Type>()
+            .values()
+            .iter()
+            .map(|&v| truncated(v))
+            .collect();
         return from_bits(bits.into(), array.logical_nulls(), target)
             .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {target}")));
     }

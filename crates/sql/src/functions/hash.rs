@@ -85,7 +85,9 @@ impl ScalarUDFImpl for IntHash {
         let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
         let Some(keys) = array_bits(&array) else {
             let (given, name) = (array.data_type(), self.name());
-            return Err(Error::illegal_type(format!("Illegal type {given} of argument of function {name}")).into());
+            return Err(
+                Error::illegal_type(format!("Illegal type {given} of argument of function {name}")).into()
+            );
         };
         let hashes: Vec<u64> = match self.width {
             Width::Bits32 => keys.iter().map(|&key| u64::from(int_hash_32(key))).collect(),

@@ -42,8 +42,17 @@ const OPERATIONS: [Operation; 6] = [
 
 /// Whether a name is one of the functions registered here (those over dictionaries apart).
 pub fn is_registered(name: &str) -> bool {
-    const SINGLE: &[&str] =
-        &["intHash32", "intHash64", "ignore", "tuple", "negate", "toTypeName", "toUUID", truth::AS_CONDITION, truth::AS_NUMBER];
+    const SINGLE: &[&str] = &[
+        "intHash32",
+        "intHash64",
+        "ignore",
+        "tuple",
+        "negate",
+        "toTypeName",
+        "toUUID",
+        truth::AS_CONDITION,
+        truth::AS_NUMBER,
+    ];
     SINGLE.contains(&name)
         || convert::TARGETS.iter().any(|(known, _)| *known == name)
         || OPERATIONS.iter().any(|operation| operation.name() == name)

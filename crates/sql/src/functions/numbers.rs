@@ -45,11 +45,9 @@ pub fn array_bits(array: &ArrayRef) -> Option<ScalarBuffer<u64>> {
     }
     Some(match array.data_type() {
         DataType::UInt64 => array.as_primitive::<UInt64Type>().values().clone(),
-        DataType::Int64 => ScalarBuffer::new(
-            array.as_primitive::<Int64Type>().values().inner().clone(),
-            0,
-            array.len(),
-        ),
+        DataType::Int64 => {
+            ScalarBuffer::new(array.as_primitive::<Int64Type>().values().inner().clone(), 0, array.len())
+        }
         DataType::UInt8 => widen!(UInt8Type, u64),
         DataType::UInt16 => widen!(UInt16Type, u64),
         DataType::UInt32 => widen!(UInt32Type, u64),
@@ -106,11 +104,7 @@ pub fn rows(arguments: &[ColumnarValue], batch_rows: usize) -> usize {
 }
 
 /// The NULLs of a row are those of any of its arguments.
-pub fn union(
-    left: Option<NullBuffer>,
-    right: Option<NullBuffer>,
-    rows: usize,
-) -> Option<NullBuffer> {
+pub fn union(left: Option<NullBuffer>, right: Option<NullBuffer>, rows: usize) -> Option<NullBuffer> {
     let spread = |nulls: Option<NullBuffer>| {
         nulls.map(|nulls| match (nulls.len() == rows, nulls.is_null(0)) {
             (true, _) => nulls,

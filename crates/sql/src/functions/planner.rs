@@ -113,9 +113,11 @@ fn name(sql_type: &SqlType) -> Option<String> {
 /// A constant's text, for functions whose argument must be one.
 pub(super) fn constant_text(scalar: Option<&ScalarValue>) -> Option<&str> {
     match scalar {
-        Some(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text))) => {
-            Some(text)
-        }
+        Some(
+            ScalarValue::Utf8(Some(text))
+            | ScalarValue::Utf8View(Some(text))
+            | ScalarValue::LargeUtf8(Some(text)),
+        ) => Some(text),
         _ => None,
     }
 }

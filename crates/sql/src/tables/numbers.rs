@@ -26,13 +26,17 @@ impl TableFunctionImpl for NumbersFunction {
         match counts.as_slice() {
             [rows] => Ok(Arc::new(Numbers { first: 0, rows: *rows })),
             [first, rows] => Ok(Arc::new(Numbers { first: *first, rows: *rows })),
-            _ => Err(Error::wrong_argument_count("Table function numbers requires a count, or an offset and a count").into()),
+            _ => Err(Error::wrong_argument_count(
+                "Table function numbers requires a count, or an offset and a count",
+            )
+            .into()),
         }
     }
 }
 
 fn count(expr: &Expr) -> Result<u64, Error> {
-    let wrong = || Error::bad_arguments("Arguments of table function numbers must be constant unsigned integers");
+    let wrong =
+        || Error::bad_arguments("Arguments of table function numbers must be constant unsigned integers");
     let Expr::Literal(value, _) = expr else { return Err(wrong()) };
     match value.cast_to(&DataType::UInt64) {
         Ok(ScalarValue::UInt64(Some(count))) => Ok(count),
@@ -87,7 +91,8 @@ impl TableProvider for Numbers {
             next = next.wrapping_add(rows);
             Arc::new(piece) as Arc<dyn PartitionStream>
         });
-        let exec = StreamingTableExec::try_new(Arc::clone(&schema), partitions.collect(), None, None, false, limit)?;
+        let exec =
+            StreamingTableExec::try_new(Arc::clone(&schema), partitions.collect(), None, None, false, limit)?;
         Ok(Arc::new(exec))
     }
 }

@@ -81,7 +81,9 @@ impl Call {
             field.with_nullable(nullable)
         });
         match self.shape {
-            Shape::Single => Arc::new(chosen.last().unwrap_or_else(|| Field::new(function, DataType::Null, true))),
+            Shape::Single => {
+                Arc::new(chosen.last().unwrap_or_else(|| Field::new(function, DataType::Null, true)))
+            }
             Shape::Tuple => Arc::new(Field::new(function, DataType::Struct(chosen.collect()), false)),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, StructArray, UInt32Array, new_null_array};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::kernels::zip::zip;
-use datafusion::arrow::compute::{filter, nullif, not, take};
+use datafusion::arrow::compute::{filter, not, nullif, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
@@ -91,12 +91,17 @@ impl DictionaryFunction {
         let shown = self.shown();
         if constants.len() != self.kind.arguments() {
             let (given, wanted) = (constants.len(), self.kind.arguments());
-            let message = format!("Number of arguments for function {shown} doesn't match: passed {given}, should be {wanted}");
+            let message = format!(
+                "Number of arguments for function {shown} doesn't match: passed {given}, should be {wanted}"
+            );
             return Err(Error::wrong_argument_count(message).into());
         }
         let constant = |place: usize, what: &str| {
             constant_text(constants[place]).ok_or_else(|| {
-                Error::illegal_type(format!("Argument {} of function {shown} must be a constant string: {what}", place + 1))
+                Error::illegal_type(format!(
+                    "Argument {} of function {shown} must be a constant string: {what}",
+                    place + 1
+                ))
             })
         };
         let dictionary = constant(0, "the dictionary's name")?;
@@ -178,11 +183,23 @@ fn look_up(call: &Call, keys: Keys) -> Result<Rows> {
     let present = keys.columns.iter().map(|column| filter(column, &valid)).collect::<Result<Vec<_>, _>>()?;
     let answer = get(&present)?;
     let mut next = 0;
-    let places: UInt32Array = nulls.iter().map(|valid| valid.then(|| { next += 1; next - 1 })).collect();
+    let places: UInt32Array = nulls
+        .iter()
+        .map(|valid| {
+            valid.then(|| {
+                next += 1;
+                next - 1
+            })
+        })
+        .collect();
     let spread = |column: &dyn Array| take(column, &places, None);
     let columns = answer.columns.iter().map(spread_ref(&spread)).collect::<Result<Vec<_>, _>>()?;
     let found = spread(&answer.found)?;
-    let found = found.as_any().downcast_ref::<BooleanArray>().cloned().ok_or_else(|| DataFusionError::Internal("booleans".into()))?;
+    let found = found
+        .as_any()
+        .downcast_ref::<BooleanArray>()
+        .cloned()
+        .ok_or_else(|| DataFusionError::Internal("booleans".into()))?;
     Ok(Rows { columns, found: BooleanArray::new(found.values().clone(), None), nulls: Some(nulls) })
 }
 
@@ -211,7 +228,9 @@ impl DictionaryFunction {
         for (i, column) in answer.columns.iter().enumerate() {
             let column = match (self.kind, &default) {
                 (Kind::GetOrNull, _) => nullif(column, &not(&answer.found)?)?,
-                (Kind::GetOrDefault, Some((field, values))) if answer.found.true_count() < answer.found.len() => {
+                (Kind::GetOrDefault, Some((field, values)))
+                    if answer.found.true_count() < answer.found.len() =>
+                {
                     let default = default_column(call, i, field, values, column.data_type())?;
                     zip(&answer.found, column, &default)?
                 }
@@ -244,7 +263,10 @@ fn default_column(
             convert(&fields[place], items.column(place), to)
         }
         _ => {
-            let message = format!("The default must be a tuple of {} items, as the attributes are", call.attributes.len());
+            let message = format!(
+                "The default must be a tuple of {} items, as the attributes are",
+                call.attributes.len()
+            );
             Err(Error::illegal_type(message).into())
         }
     }

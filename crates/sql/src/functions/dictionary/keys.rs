@@ -49,7 +49,8 @@ pub fn keys(call: &Call, field: &Field, argument: &ArrayRef) -> Result<Keys> {
 fn wrong_key(call: &Call, given: &DataType) -> Error {
     let definition = call.dictionary.definition();
     let (name, key) = (definition.full_name(), definition.structure.key_columns());
-    let wanted: Vec<String> = key.iter().map(|column| format!("{} {}", column.name, column.data_type)).collect();
+    let wanted: Vec<String> =
+        key.iter().map(|column| format!("{} {}", column.name, column.data_type)).collect();
     let wanted = wanted.join(", ");
     Error::illegal_type(format!("The key of dictionary {name} is ({wanted}), not {}", plain_name(given)))
 }
