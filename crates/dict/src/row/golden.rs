@@ -19,7 +19,7 @@ const FIXED: [(&str, Option<&str>, &str); 22] = [
     ("Float32", Some("1.5"), "0000c03f"),
     ("Float64", Some("-2.5"), "00000000000004c0"),
     ("Bool", Some("true"), "01"),
-    ("Date", Some("2024-02-29"), "454d0000"),
+    ("Date", Some("2024-02-29"), "464d0000"),
     ("Date32", Some("1900-01-02"), "229cffff"),
     ("DateTime", Some("1700000000"), "00f1536500000000"),
     ("DateTime('Asia/Tokyo')", Some("1970-01-01 09:00:01"), "0100000000000000"),

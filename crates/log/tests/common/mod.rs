@@ -222,7 +222,13 @@ impl Store {
         }
     }
 
-    /// Says that nobody holds the log any more, once its flusher has ended.
+    /// The segment that a key lies in.
+    pub fn sequence(&self, key: u64) -> Option<u64> {
+        let place = *self.index.places.lock().unwrap().get(&key)?;
+        Some(self.log.sequence_of(place))
+    }
+
+    /// A clean stop.
     pub fn stop(self) {
         self.log.stop().unwrap();
         self.flusher.join().unwrap();
