@@ -7,6 +7,8 @@
 
 mod cache;
 mod consumer;
+#[doc(hidden)]
+pub mod fuzzing;
 mod get;
 mod hints;
 mod index;

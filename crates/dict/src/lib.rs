@@ -7,6 +7,8 @@ mod definition;
 mod dictionary;
 mod environment;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod limits;
 mod lookup;
 mod resident;

@@ -7,7 +7,7 @@ use crate::buffer::AlignedBuffer;
 use crate::device::Device;
 use crate::limits::READ_BYTES_MAX;
 use pool::PoolReader;
-use ring::Ring;
+use ring::{Refused, Ring};
 use std::io;
 
 /// A stretch of the device to read: bytes.
@@ -108,7 +108,19 @@ impl Io {
         if let Some(descriptor) = device.descriptor() {
             self.engine();
             match &mut self.reader {
-                Reader::Ring(ring) => return ring.read_many(descriptor, extents, &mut done),
+                Reader::Ring(ring) => {
+                    let Err(Refused { error, left }) = ring.read_many(descriptor, extents, &mut done) else {
+                        return;
+                    };
+                    tracing::error!(%error, "io_uring takes no more reads, reading with a thread pool");
+                    let rest: Vec<Extent> = left.iter().map(|i| extents[*i]).collect();
+                    // First, for `done` may panic: nothing is ever read through that ring again.
+                    self.reader = Reader::Pool(PoolReader::new());
+                    if let Reader::Pool(pool) = &mut self.reader {
+                        pool.read_many(descriptor, &rest, &mut |i, result| done(left[i], result));
+                    }
+                    return;
+                }
                 Reader::Pool(pool) => return pool.read_many(descriptor, extents, &mut done),
                 Reader::Unset | Reader::Plain => {}
             }

@@ -77,15 +77,7 @@ impl Journal {
         if words.is_empty() {
             return Ok(());
         }
-        self.bytes.clear();
-        self.bytes.extend_from_slice(&[0; HEADER_SIZE]);
-        self.bytes.extend(words.iter().flat_map(|w| w.to_le_bytes()));
-        let sum = checksum(self.instance, sequence, durable, &self.bytes[HEADER_SIZE..]);
-        self.bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
-        self.bytes[4..8].copy_from_slice(&(words.len() as u32).to_le_bytes());
-        self.bytes[8..16].copy_from_slice(&sequence.to_le_bytes());
-        self.bytes[16..24].copy_from_slice(&durable.to_le_bytes());
-        self.bytes[24..32].copy_from_slice(&sum.to_le_bytes());
+        encode(&mut self.bytes, self.instance, sequence, durable, words);
         let JournalFile { file, len, newest } = &mut self.files[self.current];
         file.write_all_at(&self.bytes, *len)?;
         *len += self.bytes.len() as u64;
@@ -116,6 +108,19 @@ fn checksum(instance: u64, sequence: u64, durable: u64, words: &[u8]) -> u64 {
     xxh3_64_with_seed(words, instance ^ sequence.rotate_left(20) ^ durable.rotate_left(40))
 }
 
+/// Replaces `bytes` by one append.
+pub(crate) fn encode(bytes: &mut Vec<u8>, instance: u64, sequence: u64, durable: u64, words: &[u64]) {
+    bytes.clear();
+    bytes.extend_from_slice(&[0; HEADER_SIZE]);
+    bytes.extend(words.iter().flat_map(|w| w.to_le_bytes()));
+    let sum = checksum(instance, sequence, durable, &bytes[HEADER_SIZE..]);
+    bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
+    bytes[4..8].copy_from_slice(&(words.len() as u32).to_le_bytes());
+    bytes[8..16].copy_from_slice(&sequence.to_le_bytes());
+    bytes[16..24].copy_from_slice(&durable.to_le_bytes());
+    bytes[24..32].copy_from_slice(&sum.to_le_bytes());
+}
+
 /// All appends of this instance in both files, up to the first that is not whole.
 pub(crate) fn read(path: &Path, instance: u64) -> io::Result<Vec<Record>> {
     let mut records = Vec::new();
@@ -129,7 +134,7 @@ pub(crate) fn read(path: &Path, instance: u64) -> io::Result<Vec<Record>> {
     Ok(records)
 }
 
-fn parse(mut bytes: &[u8], instance: u64) -> Vec<Record> {
+pub(crate) fn parse(mut bytes: &[u8], instance: u64) -> Vec<Record> {
     let mut records = Vec::new();
     while let Some((header, rest)) = bytes.split_at_checked(HEADER_SIZE) {
         let u64_at = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));

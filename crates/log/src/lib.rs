@@ -9,6 +9,8 @@ pub mod block;
 mod buffer;
 pub mod device;
 mod flusher;
+#[doc(hidden)]
+pub mod fuzzing;
 mod geometry;
 mod io;
 mod journal;

@@ -292,12 +292,6 @@ fn recover(reader: &SlotReader<'_>, records: Vec<journal::Record>, known_head: u
     let floor = records.iter().map(|r| r.durable).fold(known_head, u64::max);
     let head = newest.max(floor);
     let oldest = (head + 1).saturating_sub(geometry.segments()).max(1);
-    let mut recovered = Recovered::default();
-    for record in records {
-        if !found.contains_key(&record.sequence) {
-            recovered.lost.entry(record.sequence).or_default().extend(record.words);
-        }
-    }
     // A segment that ought to be there and is not may have held newer versions, or deletions, of
     // anything older, unless the journal still lists what it held.
     let hole = (oldest..=head.min(floor)).rev().find(|sequence| !found.contains_key(sequence));
@@ -307,6 +301,14 @@ fn recover(reader: &SlotReader<'_>, records: Vec<journal::Record>, known_head: u
         && hole != oldest
     {
         tracing::warn!(segment = hole, "a segment is missing: what is older than it is not served");
+    }
+    let mut recovered = Recovered::default();
+    for record in records {
+        // The journal keeps words long after their segment is on the device; the ring may have passed
+        // it since. What nothing older is served of needs no voiding.
+        if record.sequence >= from && !found.contains_key(&record.sequence) {
+            recovered.lost.entry(record.sequence).or_default().extend(record.words);
+        }
     }
     recovered.segments =
         found.into_iter().filter(|(s, _)| (from..=head).contains(s)).map(|(_, s)| s).collect();

@@ -23,7 +23,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: [u8; 8] = *b"GRANARY1";
-const SIZE: usize = 96;
+pub(crate) const SIZE: usize = 96;
 
 /// How the process before us left the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,46 +68,31 @@ impl StateFile {
     /// was on the device.
     pub fn read(&self, geometry: &Geometry, fingerprint: u64) -> (Left, u64, u64) {
         let mut bytes = [0; SIZE];
+        let state = self.file.read_exact_at(&mut bytes, 0).ok().and_then(|()| parse(&bytes));
         let unknown = (Left::Unknown, 0, 0);
-        if self.file.read_exact_at(&mut bytes, 0).is_err() {
-            return unknown;
-        }
-        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-        let same = bytes[..8] == MAGIC
-            && u64_at(8) == xxh3_64(&bytes[16..])
-            && u64_at(16) == geometry.block_size() as u64
-            && u64_at(24) == geometry.segment_bytes()
-            && u64_at(32) == geometry.file_bytes()
-            && u64_at(48) == fingerprint;
-        if !same {
-            return unknown;
-        }
-        let left = if u64_at(56) == 1 {
-            Left::Clean
-        } else if bytes[64..80] == boot_id() && boot_id() != [0; 16] {
-            Left::Killed
-        } else {
+        let Some(State { shape, instance, fingerprint: own, clean, boot_id: boot, head }) = state else {
             return unknown;
         };
-        (left, u64_at(40), u64_at(80))
+        if shape != shape_of(geometry) || own != fingerprint {
+            return unknown;
+        }
+        if clean {
+            (Left::Clean, instance, head)
+        } else if boot == boot_id() && boot != [0; 16] {
+            (Left::Killed, instance, head)
+        } else {
+            unknown
+        }
     }
 
     /// Says that everything up to segment `head` is on the device, and whether the log is open or
     /// was stopped cleanly (`Left::Clean`).
     pub fn write(&self, identity: &Identity, left: Left, head: u64) -> io::Result<()> {
-        let mut bytes = [0; SIZE];
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[16..24].copy_from_slice(&(identity.geometry.block_size() as u64).to_le_bytes());
-        bytes[24..32].copy_from_slice(&identity.geometry.segment_bytes().to_le_bytes());
-        bytes[32..40].copy_from_slice(&identity.geometry.file_bytes().to_le_bytes());
-        bytes[40..48].copy_from_slice(&identity.instance.to_le_bytes());
-        bytes[48..56].copy_from_slice(&identity.fingerprint.to_le_bytes());
-        bytes[56..64].copy_from_slice(&u64::from(left == Left::Clean).to_le_bytes());
-        bytes[64..80].copy_from_slice(&boot_id());
-        bytes[80..88].copy_from_slice(&head.to_le_bytes());
-        let sum = xxh3_64(&bytes[16..]);
-        bytes[8..16].copy_from_slice(&sum.to_le_bytes());
-        self.file.write_all_at(&bytes, 0)?;
+        let Identity { geometry, fingerprint, instance } = *identity;
+        let clean = left == Left::Clean;
+        let state =
+            State { shape: shape_of(&geometry), instance, fingerprint, clean, boot_id: boot_id(), head };
+        self.file.write_all_at(&encode(&state), 0)?;
         self.file.sync_data()
     }
 
@@ -115,6 +100,50 @@ impl StateFile {
     pub fn distrust(&self) -> io::Result<()> {
         self.file.set_len(0)
     }
+}
+
+/// What the file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    /// Bytes of a block, of a segment, of the file.
+    pub shape: [u64; 3],
+    pub instance: u64,
+    pub fingerprint: u64,
+    pub clean: bool,
+    pub boot_id: [u8; 16],
+    pub head: u64,
+}
+
+fn shape_of(geometry: &Geometry) -> [u64; 3] {
+    [geometry.block_size() as u64, geometry.segment_bytes(), geometry.file_bytes()]
+}
+
+pub(crate) fn encode(state: &State) -> [u8; SIZE] {
+    let mut bytes = [0; SIZE];
+    bytes[..8].copy_from_slice(&MAGIC);
+    let [block, segment, file] = state.shape;
+    let numbers = [block, segment, file, state.instance, state.fingerprint, u64::from(state.clean)];
+    for (number, at) in numbers.into_iter().zip((16..).step_by(8)) {
+        bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+    }
+    bytes[64..80].copy_from_slice(&state.boot_id);
+    bytes[80..88].copy_from_slice(&state.head.to_le_bytes());
+    let sum = xxh3_64(&bytes[16..]);
+    bytes[8..16].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// `None`: not a state file, or not whole.
+pub(crate) fn parse(bytes: &[u8; SIZE]) -> Option<State> {
+    let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    (bytes[..8] == MAGIC && u64_at(8) == xxh3_64(&bytes[16..])).then(|| State {
+        shape: [u64_at(16), u64_at(24), u64_at(32)],
+        instance: u64_at(40),
+        fingerprint: u64_at(48),
+        clean: u64_at(56) == 1,
+        boot_id: bytes[64..80].try_into().expect("16 bytes"),
+        head: u64_at(80),
+    })
 }
 
 /// The kernel's boot id, zeros where it has none (then a kill cannot be told from a power loss).

@@ -57,4 +57,6 @@ pub(crate) fn text_span(row: &[u8], at: usize) -> Option<(usize, usize)> {
 }
 
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use crate::buffer::AlignedBuffer;
 use crate::limits::{READ_BYTES_MAX, READ_DEPTH};
 use io_uring::{IoUring, opcode, squeue, types::Fd};
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// What is being read into one buffer.
@@ -14,10 +15,21 @@ struct Flight {
     done: usize,
 }
 
+/// The kernel takes no more reads: the ring is of no use any longer.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub error: io::Error,
+    /// The extents that were not handed over, to be read some other way.
+    pub left: Vec<usize>,
+}
+
 /// A ring and one buffer for each read in flight.
 pub(super) struct Ring {
     ring: IoUring,
-    arena: AlignedBuffer,
+    /// Dropped with the ring, unless the kernel may still write to it.
+    arena: ManuallyDrop<AlignedBuffer>,
+    /// Reads were given up that the kernel may still be at.
+    refused: bool,
     buffer_bytes: usize,
     registered: bool,
     flights: [Flight; READ_DEPTH],
@@ -35,7 +47,8 @@ impl Ring {
             .or_else(|_| IoUring::new(READ_DEPTH as u32))?;
         let mut this = Self {
             ring,
-            arena: AlignedBuffer::zeroed(READ_BYTES_MAX * READ_DEPTH),
+            arena: ManuallyDrop::new(AlignedBuffer::zeroed(READ_BYTES_MAX * READ_DEPTH)),
+            refused: false,
             buffer_bytes: READ_BYTES_MAX,
             registered: false,
             flights: [Flight::default(); READ_DEPTH],
@@ -48,8 +61,8 @@ impl Ring {
     /// Without registered buffers (a memlock limit) the kernel maps pages at each read: slower, no error.
     fn register(&mut self) {
         let iovec = iovec_of(&mut self.arena);
-        // SAFETY: the arena outlives the registration: it is dropped after the ring (field order)
-        // and replaced only after `unregister_buffers`.
+        // SAFETY: the memory is mapped now. The kernel holds on to its pages while it is registered,
+        // and reads go to it only while `arena` is that memory.
         self.registered = unsafe { self.ring.submitter().register_buffers(&[iovec]) }.is_ok();
     }
 
@@ -57,10 +70,15 @@ impl Ring {
         let longest = extents.iter().map(|e| e.len).max().unwrap_or(0);
         if longest > self.buffer_bytes {
             if self.registered {
-                self.ring.submitter().unregister_buffers().expect("registered before");
+                // If that fails, so does `register`, and reads go on without registered buffers.
+                let _ = self.ring.submitter().unregister_buffers();
             }
             self.buffer_bytes = longest;
-            self.arena = AlignedBuffer::zeroed(longest * READ_DEPTH);
+            // Nothing is in flight: the old arena may go.
+            drop(ManuallyDrop::into_inner(std::mem::replace(
+                &mut self.arena,
+                ManuallyDrop::new(AlignedBuffer::zeroed(longest * READ_DEPTH)),
+            )));
             self.register();
         }
     }
@@ -70,7 +88,12 @@ impl Ring {
         file: BorrowedFd<'_>,
         extents: &[Extent],
         done: &mut dyn FnMut(usize, io::Result<&[u8]>),
-    ) {
+    ) -> Result<(), Refused> {
+        if self.refused {
+            // A callback panicked before anybody learnt of it.
+            let error = io::Error::other("an earlier read was refused");
+            return Err(Refused { error, left: (0..extents.len()).collect() });
+        }
         self.fit(extents);
         let mut batch = Batch { ring: self, file, extents, reaped: Vec::with_capacity(READ_DEPTH) };
         let mut next = 0;
@@ -81,16 +104,30 @@ impl Ring {
                 batch.start(buffer, Flight { extent: next, done: 0 });
                 next += 1;
             }
-            batch.wait();
+            if let Err(error) = batch.wait() {
+                let left = batch.unfinished().chain(next..extents.len()).collect();
+                return Err(Refused { error, left });
+            }
             while let Some((buffer, result)) = batch.reaped.pop() {
                 batch.finish(buffer, result, done);
             }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        if !self.refused {
+            // SAFETY: not used again; nothing is in flight, so the kernel does not write to it.
+            unsafe { ManuallyDrop::drop(&mut self.arena) }
         }
     }
 }
 
 /// The reads of one call. Dropping it (also when a callback panics) waits for what is in flight,
-/// so that no buffer is reused or freed under the kernel's hands.
+/// so that no buffer is reused or freed under the kernel's hands; where it cannot wait, the buffers
+/// are never freed.
 struct Batch<'a> {
     ring: &'a mut Ring,
     file: BorrowedFd<'a>,
@@ -118,24 +155,35 @@ impl Batch<'_> {
         };
         let entry = entry.user_data(buffer as u64);
         // SAFETY: the `len` bytes from `start` lie in the arena, are used by this read alone until it completes (the
-        // buffer is not idle), and Drop waits for completion; the descriptor outlives the batch.
+        // buffer is not idle), and Drop waits for completion or gives the arena up; the descriptor outlives the batch.
         let pushed = unsafe { self.ring.ring.submission().push(&entry) };
         pushed.expect("the queue has as many entries as there are buffers");
     }
 
-    /// Waits for at least one completion and collects all that are there.
-    fn wait(&mut self) {
+    /// The extents of the reads that were begun and not handed over.
+    fn unfinished(&self) -> impl Iterator<Item = usize> {
+        let busy = (0..READ_DEPTH).filter(|buffer| !self.ring.idle.contains(buffer));
+        busy.map(|buffer| self.ring.flights[buffer].extent)
+    }
+
+    /// Waits for at least one completion and collects all that are there. An error is final: what is
+    /// in flight cannot be waited for.
+    fn wait(&mut self) -> io::Result<()> {
         loop {
             match self.ring.ring.submit_and_wait(1) {
                 Ok(_) => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The completion queue is full or memory is short: reap, then go on.
                 Err(error) if matches!(error.raw_os_error(), Some(11 | 16)) => break,
-                Err(error) => panic!("io_uring refuses to submit: {error}"),
+                Err(error) => {
+                    self.ring.refused = true;
+                    return Err(error);
+                }
             }
         }
         let completions = self.ring.ring.completion();
         self.reaped.extend(completions.map(|c| (c.user_data() as usize, c.result())));
+        Ok(())
     }
 
     fn finish(&mut self, buffer: usize, result: i32, done: &mut dyn FnMut(usize, io::Result<&[u8]>)) {
@@ -162,8 +210,9 @@ impl Batch<'_> {
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        while self.in_flight() > 0 {
-            self.wait();
+        while !self.ring.refused && self.in_flight() > 0 {
+            // If it is refused, the arena is never freed nor read into again.
+            let _ = self.wait();
         }
         self.ring.idle = (0..READ_DEPTH).collect();
     }
@@ -172,4 +221,46 @@ impl Drop for Batch<'_> {
 fn iovec_of(arena: &mut AlignedBuffer) -> libc::iovec {
     let len = arena.len();
     libc::iovec { iov_base: arena.part_start(0, len).cast(), iov_len: len }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::{Engine, Io, Reader};
+    use std::os::fd::{AsFd, OwnedFd};
+
+    /// Puts something that is no ring in the place of the ring's descriptor.
+    fn break_ring(ring: &Ring) {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        // SAFETY: the descriptor is the ring's, which from here on is told EOPNOTSUPP or the like.
+        let mut target = ManuallyDrop::new(unsafe {
+            <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(ring.ring.as_raw_fd())
+        });
+        rustix::io::dup2(null.as_fd(), &mut target).unwrap();
+    }
+
+    #[test]
+    fn a_refusing_ring_gives_way_to_the_pool() {
+        let Ok(ring) = Ring::new() else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        let bytes: Vec<u8> = (0..1 << 20).map(|i: u32| (i / 512 * 7) as u8).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let device = crate::device::FileDevice::open(&path, bytes.len() as u64).unwrap();
+        let extents: Vec<Extent> = (0..200).map(|i| Extent { offset: i * 4096, len: 4096 }).collect();
+        let mut io = Io::new();
+        io.reader = Reader::Ring(Box::new(ring));
+        for breaks in [false, true, false] {
+            if let (true, Reader::Ring(ring)) = (breaks, &io.reader) {
+                break_ring(ring);
+            }
+            let mut seen = vec![0; extents.len()];
+            io.read_many(&device, &extents, |i, result| {
+                seen[i] += 1;
+                assert_eq!(result.unwrap(), &bytes[i * 4096..(i + 1) * 4096]);
+            });
+            assert_eq!(seen, vec![1; extents.len()]);
+        }
+        assert_eq!(io.engine(), Engine::Pool);
+    }
 }

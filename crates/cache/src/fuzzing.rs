@@ -1,0 +1,54 @@
+//! The record decoder on any bytes: refused or decoded, never a panic, and what is written decodes
+//! to itself. Called by the fuzz target and, with a fixed seed, by the tests.
+
+use crate::key::{KeyHash, WordKind, parse_word};
+use crate::record::{Directory, HeaderBytes, Record, Records, find_last, parse, words_of};
+
+/// A payload: the first two bytes are how many records begin in it.
+pub fn records(data: &[u8]) {
+    let Some((count, payload)) = data.split_first_chunk::<2>() else { return };
+    let count = u16::from_le_bytes(*count) % 1024;
+    let mut directory = Directory::default();
+    directory.fill(payload, count);
+    let mut words = Vec::new();
+    words_of(payload, count, &mut words);
+    let records: Vec<Record<'_>> = Records::new(payload, count).collect();
+    assert!(records.len() <= usize::from(count) && words.len() == records.len());
+    for (record, word) in records.iter().zip(words) {
+        assert_eq!(record.word(), word);
+        let Record::Entry(entry) = record else {
+            assert_eq!(parse_word(word).1, WordKind::Deletion);
+            continue;
+        };
+        assert_eq!(parse_word(word), (KeyHash::of(entry.key), WordKind::Entry));
+        assert_eq!(entry.value().is_some(), entry.is_whole() && !entry.negative);
+        // Both ways to find a key agree, on the last entry of it.
+        let last = records.iter().rev().find_map(|record| match record {
+            Record::Entry(other) if other.key == entry.key => Some(*other),
+            _ => None,
+        });
+        assert_eq!(find_last(payload, count, entry.key), last);
+        assert_eq!(directory.find(payload, entry.key), last);
+        assert_eq!(parse(entry.as_bytes()).map(|again| again.word()), Some(word));
+    }
+    assert_eq!(find_last(payload, count, data), directory.find(payload, data));
+    round_trip(payload, usize::from(count));
+}
+
+fn round_trip(data: &[u8], split: usize) {
+    let (key, value) = data.split_at(split.min(data.len()));
+    let expires_at = data.first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    let value = (split % 5 > 0).then_some(value);
+    let header = HeaderBytes::entry(key, value, expires_at);
+    let bytes = [header.as_slice(), key, value.unwrap_or(&[])].concat();
+    let Some(Record::Entry(entry)) = parse(&bytes) else { panic!("what is written is read") };
+    assert_eq!((entry.key, entry.value(), entry.expires_at), (key, value, expires_at));
+    assert_eq!((entry.negative, entry.len()), (value.is_none(), bytes.len()));
+    let hash = KeyHash::of(key);
+    assert_eq!(parse(HeaderBytes::deletion(hash).as_slice()), Some(Record::Deletion(hash)));
+    for len in (0..bytes.len()).step_by(7) {
+        if let Some(Record::Entry(cut)) = parse(&bytes[..len]) {
+            assert!(!cut.is_whole() && cut.key == key, "cut to {len} bytes");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The bytes of a cache on disk: what is written today is what the golden files hold, and these are
+//! served. See docs/format.md.
+
+#[path = "../../log/tests/common/golden.rs"]
+mod golden;
+
+use golden::{compare, fix_boot_id, fix_instance, lose_power, read, without_boot_id};
+use granary_cache::{Cache, Entry, FlashOptions, Io, Key, Options, Outcome};
+use std::path::{Path, PathBuf};
+
+const NOW: u32 = 1_700_000_000;
+const SUFFIXES: [&str; 4] = ["bin", "state", "journal.0", "journal.1"];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// 64 KiB: four segments of 32 blocks with summaries, or 16 of 8 blocks without.
+fn options(folder: &Path, shape: &str) -> Options {
+    let mut flash = FlashOptions::new(folder.join("c"), 64 << 10);
+    flash.block_size = 512;
+    flash.write_buffer_size = if shape == "summaries" { 16 << 10 } else { 4 << 10 };
+    flash.fingerprint = 0x00C0_FFEE;
+    Options { flash: Some(flash), memory_bytes: 0, memory_entries: None }
+}
+
+type Stored = (&'static [u8], Option<Vec<u8>>, u32);
+
+/// What is on the device when the cache is killed.
+fn first() -> Vec<Stored> {
+    vec![
+        (b"apple", Some(b"red".to_vec()), 0),
+        (b"", Some(b"the empty key".to_vec()), NOW + 60),
+        (b"nothing", None, NOW + 60),
+        (b"empty value", Some(Vec::new()), 0),
+        (b"past", Some(b"expired".to_vec()), NOW - 1),
+        (b"pear", Some(b"green".to_vec()), 0),
+        (b"plum", Some(b"blue".to_vec()), 0),
+        // Over three blocks, with lengths of two bytes.
+        (&[b'k'; 200], Some(vec![b'v'; 900]), 0),
+        (b"apple", Some(b"yellow".to_vec()), 7 + NOW),
+    ]
+}
+
+/// What was put last: after a kill it is gone, and so are the older versions.
+fn second() -> Vec<Stored> {
+    vec![(b"pear", Some(b"brown".to_vec()), 0), (b"cherry", Some(b"black".to_vec()), 0)]
+}
+
+fn put(cache: &Cache, entries: &[Stored]) {
+    let entries: Vec<Entry<'_>> = entries
+        .iter()
+        .map(|(key, value, expires_at)| Entry {
+            key: Key::new(key),
+            value: value.as_deref(),
+            expires_at: *expires_at,
+        })
+        .collect();
+    cache.put_many(&entries);
+}
+
+fn fill(options: &Options) -> Cache {
+    drop(Cache::open(options.clone()).unwrap());
+    fix_instance(&options.flash.as_ref().unwrap().path.with_extension("state"));
+    let cache = Cache::open(options.clone()).unwrap();
+    put(&cache, &first());
+    cache.flush();
+    cache.delete_many(&[Key::new(b"plum")]);
+    cache.flush();
+    put(&cache, &second());
+    cache.delete_many(&[Key::new(b"empty value")]);
+    cache
+}
+
+fn get(cache: &Cache, key: &[u8]) -> Option<(Option<Vec<u8>>, u32)> {
+    let mut found = None;
+    cache.get_many(&mut Io::new(), &[Key::new(key)], NOW, |_, outcome| {
+        found = match outcome {
+            Outcome::Hit { value, expires_at } => Some((Some(value.to_vec()), expires_at)),
+            Outcome::Negative { expires_at } => Some((None, expires_at)),
+            Outcome::Expired { value, expires_at } => Some((value.map(<[u8]>::to_vec), expires_at)),
+            Outcome::Miss => None,
+        };
+    });
+    found
+}
+
+/// Puts the golden files where the cache looks for its own.
+fn unpack(options: &Options, name: &str) -> PathBuf {
+    let path = &options.flash.as_ref().unwrap().path;
+    for suffix in SUFFIXES {
+        std::fs::write(path.with_extension(suffix), read(&folder(), &format!("{name}.{suffix}.txt"))).unwrap();
+    }
+    path.with_extension("state")
+}
+
+#[test]
+fn what_is_written_is_what_was_agreed() {
+    for shape in ["summaries", "short"] {
+        let stops: [(&str, fn(Cache)); 2] = [("killed", Cache::abandon), ("clean", drop)];
+        for (name, stop) in stops {
+            let temporary = tempfile::tempdir().unwrap();
+            let options = options(temporary.path(), shape);
+            stop(fill(&options));
+            for suffix in SUFFIXES {
+                let path = options.flash.as_ref().unwrap().path.with_extension(suffix);
+                let bytes =
+                    if suffix == "state" { without_boot_id(&path) } else { std::fs::read(&path).unwrap() };
+                compare(&folder(), &format!("{shape}-{name}.{suffix}.txt"), &bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_agreed_is_served() {
+    for shape in ["summaries", "short"] {
+        for name in ["clean", "killed"] {
+            let temporary = tempfile::tempdir().unwrap();
+            let options = options(temporary.path(), shape);
+            let state = unpack(&options, &format!("{shape}-{name}"));
+            let killed = name == "killed";
+            if killed && fix_boot_id(&state).is_none() {
+                continue;
+            }
+            let cache = Cache::open(options).unwrap();
+            let mut expected = first();
+            // The older version of the apple, the deleted ones, and the pear that changed after.
+            expected.retain(|(key, value, _)| {
+                !matches!(*key, b"plum" | b"empty value" | b"pear") && value.as_deref() != Some(b"red")
+            });
+            if !killed {
+                expected.extend(second());
+            }
+            for (key, value, expires_at) in &expected {
+                let found = get(&cache, key);
+                let key = String::from_utf8_lossy(key);
+                assert_eq!(found, Some((value.clone(), *expires_at)), "{shape}-{name}: {key}");
+            }
+            let gone: &[&[u8]] =
+                if killed { &[b"plum", b"empty value", b"pear", b"cherry"] } else { &[b"plum", b"empty value"] };
+            for key in gone {
+                assert_eq!(get(&cache, key), None, "{shape}-{name}: {}", String::from_utf8_lossy(key));
+            }
+            assert_eq!(cache.stats().entries, expected.len() as u64, "{shape}-{name}");
+            cache.validate();
+        }
+    }
+}
+
+/// After a loss of power, with another fingerprint or another number of hash bits, nothing is served.
+#[test]
+fn what_cannot_be_trusted_is_not_served() {
+    type Change = fn(&mut FlashOptions);
+    let changes: [(&str, Change); 4] = [
+        ("summaries-killed", |flash| lose_power(&flash.path.with_extension("state"))),
+        ("summaries-clean", |flash| flash.fingerprint += 1),
+        ("summaries-clean", |flash| flash.file_size *= 2),
+        ("summaries-clean", |flash| std::fs::write(flash.path.with_extension("state"), b"").unwrap()),
+    ];
+    for (i, (name, change)) in changes.into_iter().enumerate() {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut options = options(temporary.path(), "summaries");
+        let state = unpack(&options, name);
+        let _ = fix_boot_id(&state);
+        change(options.flash.as_mut().unwrap());
+        let cache = Cache::open(options).unwrap();
+        assert_eq!(cache.stats().entries, 0, "change {i}");
+        assert_eq!(get(&cache, b"apple"), None, "change {i}");
+    }
+}

@@ -1,0 +1,239 @@
+//! Reading and opening: three engines and two devices show the same bytes and the same errors, and a
+//! file is reserved, locked and bounded as asked.
+
+mod common;
+
+use common::{Random, engines};
+use granary_log::device::{Access, Device, FileDevice, MemoryDevice, OpenDeviceError};
+use granary_log::limits::{READ_BYTES_MAX, READ_DEPTH, SEGMENT_BYTES_MAX};
+use granary_log::{AlignedBuffer, Engine, Extent, Geometry, Io, Log, OpenError};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+const SIZE: u64 = 2 << 20;
+
+fn contents() -> AlignedBuffer {
+    let mut bytes = AlignedBuffer::zeroed(SIZE as usize);
+    let mut random = Random(1);
+    bytes.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&random.next().to_le_bytes()));
+    bytes
+}
+
+/// What each engine hands over, by extent.
+fn read_all(engine: Engine, device: &dyn Device, extents: &[Extent]) -> Vec<Result<Vec<u8>, ErrorKind>> {
+    let mut io = Io::with_engine(engine);
+    let mut seen: Vec<Option<Result<Vec<u8>, ErrorKind>>> = vec![None; extents.len()];
+    io.read_many(device, extents, |i, result| {
+        let answer = result.map(<[u8]>::to_vec).map_err(|error| error.kind());
+        assert!(seen[i].replace(answer).is_none(), "extent {i} has one answer");
+    });
+    // An `Io` serves more than one call, and an empty one.
+    io.read_many(device, &[], |_, _| panic!("nothing was asked"));
+    io.read_many(device, &extents[..1], |i, _| assert_eq!(i, 0));
+    seen.into_iter().map(|answer| answer.expect("every extent has an answer")).collect()
+}
+
+#[test]
+fn engines_and_devices_show_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = contents();
+    let file = FileDevice::open(&folder.path().join("direct"), SIZE).unwrap();
+    let buffered = FileDevice::open_as(&folder.path().join("buffered"), SIZE, Access::Buffered).unwrap();
+    assert_eq!(buffered.access(), Access::Buffered);
+    let memory = MemoryDevice::new(SIZE);
+    let devices: [&dyn Device; 3] = [&file, &buffered, &memory];
+    let mut random = Random(2);
+    for device in devices {
+        // In pieces, as the flusher writes.
+        let (first, rest) = bytes.split_at(512 << 10);
+        let (second, third) = rest.split_at(4096);
+        device.write_at(0, &[first, second]).unwrap();
+        device.write_at(first.len() as u64 + 4096, &[third]).unwrap();
+        device.sync().unwrap();
+        assert_eq!(device.size(), SIZE);
+        // More than are in flight at once; then some too long for the ring's usual buffers.
+        for (count, unit, most) in [(4 * READ_DEPTH, 4096, 8), (9, READ_BYTES_MAX, 6), (1, 4096, 1)] {
+            let extents: Vec<Extent> = (0..count)
+                .map(|_| {
+                    let len = unit * (1 + random.below(most) as usize);
+                    let offset = random.below((SIZE - len as u64) / 4096 + 1) * 4096;
+                    Extent { offset, len }
+                })
+                .collect();
+            for engine in engines() {
+                for (answer, extent) in read_all(engine, device, &extents).into_iter().zip(&extents) {
+                    let start = extent.offset as usize;
+                    assert!(
+                        answer.as_deref() == Ok(&bytes[start..start + extent.len]),
+                        "{engine:?}: {extent:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_read_beyond_the_end_is_an_error_and_costs_its_neighbours_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let bytes = contents();
+    for access in [Access::Direct, Access::Buffered] {
+        let file = FileDevice::open_as(&path, SIZE, access).unwrap();
+        file.write_at(0, &[&bytes]).unwrap();
+        // Somebody cuts the file under our feet, in the middle of an extent.
+        let end = SIZE - 12_288;
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(end).unwrap();
+        let memory = MemoryDevice::new(end);
+        memory.write_at(0, &[&bytes[..end as usize]]).unwrap();
+        let extents = [
+            Extent { offset: 0, len: 8192 },
+            Extent { offset: end - 4096, len: 8192 },
+            Extent { offset: end, len: 4096 },
+            Extent { offset: end + 8192, len: 4096 },
+            Extent { offset: end - 8192, len: 8192 },
+        ];
+        for device in [&file as &dyn Device, &memory] {
+            for engine in engines() {
+                let answers = read_all(engine, device, &extents);
+                for i in [1, 2, 3] {
+                    assert_eq!(answers[i], Err(ErrorKind::UnexpectedEof), "{engine:?} {access:?}: extent {i}");
+                }
+                for i in [0, 4] {
+                    let start = extents[i].offset as usize;
+                    assert!(answers[i].as_deref() == Ok(&bytes[start..start + 8192]), "{engine:?}: extent {i}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_callback_that_panics_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = contents();
+    let file = FileDevice::open(&folder.path().join("file"), SIZE).unwrap();
+    file.write_at(0, &[&bytes]).unwrap();
+    let extents: Vec<Extent> = (0..200).map(|i| Extent { offset: i * 8192, len: 8192 }).collect();
+    for engine in engines() {
+        let mut io = Io::with_engine(engine);
+        for stop in [0, 70, 199] {
+            let mut calls = 0;
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                io.read_many(&file, &extents, |_, _| {
+                    calls += 1;
+                    // No message for a panic that is meant.
+                    if calls > stop {
+                        std::panic::resume_unwind(Box::new(()));
+                    }
+                });
+            }));
+            assert!(caught.is_err());
+            let mut seen = 0;
+            io.read_many(&file, &extents, |i, result| {
+                seen += 1;
+                assert!(result.unwrap() == &bytes[i * 8192..(i + 1) * 8192], "{engine:?}: extent {i}");
+            });
+            assert_eq!(seen, extents.len());
+        }
+    }
+}
+
+#[test]
+fn a_file_has_the_size_asked_for_and_its_space_is_reserved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    // Grown, kept, and cut from a larger one.
+    for size in [SIZE, SIZE, 4 * SIZE, SIZE / 2] {
+        let device = FileDevice::open(&path, size).unwrap();
+        assert_eq!(device.size(), size);
+        let metadata = std::fs::metadata(&path).unwrap();
+        assert_eq!(metadata.len(), size);
+        assert_eq!(metadata.mode() & 0o777, 0o600, "nobody else reads the cache");
+        assert!(metadata.blocks() * 512 >= size, "{} bytes are reserved", metadata.blocks() * 512);
+    }
+}
+
+#[test]
+fn a_second_open_is_refused_until_the_first_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let first = FileDevice::open(&path, SIZE).unwrap();
+    let refused = FileDevice::open(&path, 2 * SIZE);
+    assert!(matches!(refused, Err(OpenDeviceError::InUse { .. })));
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), SIZE, "and changed nothing");
+    drop(first);
+    assert!(FileDevice::open(&path, SIZE).is_ok());
+
+    let geometry = Geometry::new(SIZE, 64 << 10, 4096).unwrap();
+    let options = common::options(folder.path(), geometry);
+    let log = Log::open(&options).unwrap();
+    assert!(matches!(Log::open(&options), Err(OpenError::InUse { .. })), "the same log");
+    let mut other_state = options.clone();
+    other_state.state_path = folder.path().join("other");
+    assert!(matches!(Log::open(&other_state), Err(OpenError::InUse { .. })), "the same data");
+    drop(log);
+    assert!(Log::open(&options).is_ok());
+}
+
+#[test]
+fn what_cannot_be_opened_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("no folder/file");
+    let Err(OpenDeviceError::Io { doing, path: named, source }) = FileDevice::open(&path, SIZE) else {
+        panic!("there is no such folder")
+    };
+    assert_eq!((doing, named, source.kind()), ("open", path, ErrorKind::NotFound));
+    let geometry = Geometry::new(SIZE, 64 << 10, 4096).unwrap();
+    let mut options = common::options(folder.path(), geometry);
+    options.state_path = folder.path().join("no folder/d");
+    assert!(matches!(Log::open(&options), Err(OpenError::State { .. })));
+    assert!(!options.path.exists(), "the state comes first");
+    let too_big = FileDevice::open(&folder.path().join("big"), i64::MAX as u64);
+    assert!(matches!(too_big, Err(OpenDeviceError::Io { .. })));
+}
+
+#[test]
+fn sizes_that_do_not_fit_together_are_refused() {
+    let refused = |file, segment, block| Geometry::new(file, segment, block).is_err();
+    assert!(refused(SIZE, 4096, 0) && refused(SIZE, 4096, 256) && refused(SIZE, 4096, 768 + 1));
+    assert!(refused(SIZE, 2 << 20, (1 << 20) + 512), "a block is too long");
+    assert!(refused(SIZE, 0, 512) && refused(SIZE, 4096 + 512, 4096));
+    assert!(refused(2 * SEGMENT_BYTES_MAX * 2, 2 * SEGMENT_BYTES_MAX, 4096), "a segment is too long");
+    assert!(refused(0, 4096, 4096) && refused(4096 * 3 / 2, 4096, 512));
+    assert!(refused(u64::MAX, u64::MAX, u64::MAX));
+    let smallest = Geometry::new(512, 512, 512).unwrap();
+    assert_eq!((smallest.segments(), smallest.blocks(), smallest.payload_size()), (1, 1, 496));
+}
+
+/// Needs the right to set up a loop device; without, it shows nothing.
+#[test]
+fn a_block_device_is_used_as_far_as_asked_and_no_smaller_one_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let backing = folder.path().join("backing");
+    std::fs::write(&backing, vec![0; SIZE as usize]).unwrap();
+    let losetup = |arguments: &[&Path]| std::process::Command::new("losetup").args(arguments).output();
+    let set_up = losetup(&[Path::new("--find"), Path::new("--show"), &backing]);
+    let Some(output) = set_up.ok().filter(|output| output.status.success()) else {
+        eprintln!("no loop device here");
+        return;
+    };
+    let device = String::from_utf8(output.stdout).unwrap();
+    let device = Path::new(device.trim());
+    let check = || {
+        let too_small = FileDevice::open(device, SIZE + 4096);
+        let Err(OpenDeviceError::TooSmall { has, wants, .. }) = too_small else { panic!("it is too small") };
+        assert_eq!((has, wants), (SIZE, SIZE + 4096));
+        let part = FileDevice::open(device, SIZE / 2).unwrap();
+        assert_eq!(part.size(), SIZE / 2);
+        part.write_at(4096, &[&contents()[..8192]]).unwrap();
+        let mut bytes = AlignedBuffer::zeroed(8192);
+        part.read_at(4096, &mut bytes).unwrap();
+        assert!(bytes[..] == contents()[..8192]);
+        assert!(matches!(FileDevice::open(device, SIZE), Err(OpenDeviceError::InUse { .. })));
+    };
+    let checked = std::panic::catch_unwind(check);
+    losetup(&[Path::new("--detach"), device]).unwrap();
+    checked.unwrap();
+}
