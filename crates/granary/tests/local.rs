@@ -50,9 +50,15 @@ const SSD: &str = "SSD_CACHE(PATH 'names' FILE_SIZE 4194304 WRITE_BUFFER_SIZE 65
 
 #[test]
 fn queries_and_statements_answer_in_order() {
-    assert_eq!(answer(run(&["-q", "SELECT 1, 'a\tb'; SELECT 2 FORMAT CSV", "-q", "SELECT 3"])), "1\ta\\tb\n2\n3\n");
+    assert_eq!(
+        answer(run(&["-q", "SELECT 1, 'a\tb'; SELECT 2 FORMAT CSV", "-q", "SELECT 3"])),
+        "1\ta\\tb\n2\n3\n"
+    );
     assert_eq!(answer(run_with_input(&[], "SELECT 1;\n-- nothing\nSELECT 2")), "1\n2\n");
-    assert_eq!(answer(run(&["--format", "JSONEachRow", "-q", "SELECT 1 AS a, 2 AS a"])), "{\"a\":1,\"a\":2}\n");
+    assert_eq!(
+        answer(run(&["--format", "JSONEachRow", "-q", "SELECT 1 AS a, 2 AS a"])),
+        "{\"a\":1,\"a\":2}\n"
+    );
 }
 
 #[test]
@@ -80,13 +86,23 @@ fn files_and_standard_input_are_tables() {
 
     let bare = folder.path().join("bare.csv");
     std::fs::write(&bare, "1,x\n2,y\n").unwrap();
-    assert_eq!(answer(run(&["-q", "SELECT c2, c1 FROM bare ORDER BY c1", bare.to_str().unwrap()])), "x\t1\ny\t2\n");
+    assert_eq!(
+        answer(run(&["-q", "SELECT c2, c1 FROM bare ORDER BY c1", bare.to_str().unwrap()])),
+        "x\t1\ny\t2\n"
+    );
 
-    let piped = run_with_input(&["--input-format", "CSVWithNames", "-q", "SELECT sum(a), count() FROM table"], "a\n1\n2\n");
+    let piped = run_with_input(
+        &["--input-format", "CSVWithNames", "-q", "SELECT sum(a), count() FROM table"],
+        "a\n1\n2\n",
+    );
     assert_eq!(answer(piped), "3\t2\n");
 
     let parquet = folder.path().join("numbers.parquet");
-    std::fs::write(&parquet, run(&["-q", "SELECT number, toString(number) AS s FROM numbers(70000) FORMAT Parquet"]).stdout).unwrap();
+    std::fs::write(
+        &parquet,
+        run(&["-q", "SELECT number, toString(number) AS s FROM numbers(70000) FORMAT Parquet"]).stdout,
+    )
+    .unwrap();
     let query = "SELECT count(), sum(number), max(s), toTypeName(any(number)) FROM numbers";
     assert_eq!(answer(run(&["-q", query, parquet.to_str().unwrap()])), "70000\t2449965000\t9999\tUInt64\n");
 }
@@ -104,7 +120,8 @@ fn time_prints_a_line_a_statement() {
 fn programs_run_only_when_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    let query = format!("{}; SELECT dictGet('d', 'name', 5)", odd_names("d", "CACHE(SIZE_IN_CELLS 100)", &log));
+    let query =
+        format!("{}; SELECT dictGet('d', 'name', 5)", odd_names("d", "CACHE(SIZE_IN_CELLS 100)", &log));
     let (status, error) = failure(&run(&["-q", &query]));
     assert_ne!(status, 0);
     assert!(error.contains("DICTIONARY_ACCESS_DENIED"), "{error}");
@@ -126,7 +143,8 @@ fn dictionaries_are_there_and_warm_at_the_next_start() {
 
     assert_eq!(answer(with(query)), "2000\t1000\n");
     assert_eq!(asked(), 2000, "the next start answers from the SSD");
-    let counters = "SELECT status, hits_flash + hits_buffer + hits_memory, source_requests FROM system.dictionaries";
+    let counters =
+        "SELECT status, hits_flash + hits_buffer + hits_memory, source_requests FROM system.dictionaries";
     assert_eq!(answer(with(&format!("{query} FORMAT Null; {counters}"))), "LOADED\t2000\t0\n");
     assert!(path.join("metadata/default/names.sql").exists());
 

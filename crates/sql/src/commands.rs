@@ -9,10 +9,10 @@ use granary_dict::parse_create;
 use crate::catalogue::Entry;
 use crate::error::{Error, Result};
 use crate::output::Output;
+use crate::query;
 use crate::session::{Session, apply};
 use crate::statement::{Command, Name};
-use crate::types::type_name;
-use crate::query;
+use crate::types::pretty_type_name;
 
 /// Runs one.
 pub async fn run(session: &Session, command: Command, text: &str) -> Result<Output> {
@@ -98,7 +98,7 @@ async fn describe(session: &Session, name: Name) -> Result<Output> {
     let empty = || texts(std::iter::repeat_n(String::new(), rows));
     Output::columns(vec![
         ("name", texts(schema.fields().iter().map(|field| field.name().clone()))),
-        ("type", texts(schema.fields().iter().map(|field| type_name(field)))),
+        ("type", texts(schema.fields().iter().map(|field| pretty_type_name(field)))),
         ("default_type", empty()),
         ("default_expression", empty()),
         ("comment", empty()),
@@ -132,9 +132,13 @@ mod tests {
 
     #[test]
     fn patterns() {
-        for (text, pattern, matches) in
-            [("abc", "a%", true), ("abc", "%c", true), ("abc", "a_c", true), ("abc", "ab", false), ("", "%", true)]
-        {
+        for (text, pattern, matches) in [
+            ("abc", "a%", true),
+            ("abc", "%c", true),
+            ("abc", "a_c", true),
+            ("abc", "ab", false),
+            ("", "%", true),
+        ] {
             assert_eq!(is_like(text, pattern), matches, "{text} LIKE {pattern}");
         }
     }

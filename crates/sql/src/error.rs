@@ -64,7 +64,13 @@ constructors! {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Code: {}. DB::Exception: {}. ({})", self.code, self.message.trim_end_matches('.'), self.name)
+        write!(
+            f,
+            "Code: {}. DB::Exception: {}. ({})",
+            self.code,
+            self.message.trim_end_matches('.'),
+            self.name
+        )
     }
 }
 
@@ -93,7 +99,9 @@ impl From<DataFusionError> for Error {
             DataFusionError::Plan(text) if text.contains("table '") && text.contains("not found") => {
                 Error::unknown_table(message)
             }
-            DataFusionError::Plan(text) if text.contains("Invalid function") => Error::unknown_function(message),
+            DataFusionError::Plan(text) if text.contains("Invalid function") => {
+                Error::unknown_function(message)
+            }
             DataFusionError::Plan(text) if text.contains("coerce") || text.contains("signature") => {
                 Error::illegal_type(message)
             }
@@ -134,7 +142,9 @@ fn find_own(error: &DataFusionError) -> Option<Error> {
         next = match current.downcast_ref::<DataFusionError>() {
             Some(DataFusionError::Shared(inner)) => Some(inner.as_ref()),
             Some(DataFusionError::External(inner)) => Some(inner.as_ref()),
-            Some(DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner)) => Some(inner.as_ref()),
+            Some(DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner)) => {
+                Some(inner.as_ref())
+            }
             Some(DataFusionError::Collection(all)) => all.first().map(|e| e as _),
             _ => current.source(),
         };

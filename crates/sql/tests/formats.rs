@@ -82,7 +82,8 @@ fn pretty() {
 fn row_binary() {
     let query = "SELECT NULL, 'ab', toDate('2024-01-02'), toUUID('61f0c404-5cb3-11e7-907b-a6006ad3dba0'), (1, 'a'), \
                  toDateTime(5), toInt32(-1), 1.5, 258";
-    let expected = "01 026162 0c4d e711b35c04c4f061a0dbd36a00a67b90 010161 05000000 ffffffff 000000000000f83f 0201";
+    let expected =
+        "01 026162 0c4d e711b35c04c4f061a0dbd36a00a67b90 010161 05000000 ffffffff 000000000000f83f 0201";
     let hex: String = bytes(query, Format::RowBinary).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, expected.replace(' ', ""));
 }
@@ -91,7 +92,8 @@ fn row_binary() {
 fn arrow_and_parquet_read_back() {
     let query = "SELECT number, toString(number) AS s FROM numbers(3)";
     let stream = bytes(query, Format::ArrowStream);
-    let batches: Vec<_> = StreamReader::try_new(stream.as_slice(), None).unwrap().map(Result::unwrap).collect();
+    let batches: Vec<_> =
+        StreamReader::try_new(stream.as_slice(), None).unwrap().map(Result::unwrap).collect();
     assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 3);
     assert_eq!(batches[0].schema().field(1).name(), "s");
     let parquet = bytes(query, Format::Parquet);

@@ -28,7 +28,8 @@ pub async fn add_files(
         if i == 0 {
             session.add_file(ONLY_TABLE, path, format).await?;
         }
-        if let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != ONLY_TABLE) {
+        if let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != ONLY_TABLE)
+        {
             session.add_file(stem, path, format).await?;
         }
     }
@@ -62,7 +63,8 @@ pub async fn add_piped(session: &Session, format: Option<InputFormat>) -> Result
     let extension = if format == InputFormat::Parquet { "parquet" } else { "csv" };
     let name = format!("granary-stdin-{}.{extension}", std::process::id());
     let path = std::env::temp_dir().join(name);
-    let failed = |error: std::io::Error| Error::cannot_open_file(format!("Cannot keep standard input: {error}"));
+    let failed =
+        |error: std::io::Error| Error::cannot_open_file(format!("Cannot keep standard input: {error}"));
     let mut file = File::create_new(&path).map_err(failed)?;
     let piped = Piped { path };
     file.write_all(&first).map_err(failed)?;

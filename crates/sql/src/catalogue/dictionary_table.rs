@@ -60,7 +60,8 @@ impl TableProvider for DictionaryTable {
         for batch in self.dictionary.resident().map_err(Error::from)? {
             batches.push(batch.with_schema(Arc::clone(&self.schema))?);
         }
-        let exec = MemorySourceConfig::try_new_exec(&[batches], Arc::clone(&self.schema), projection.cloned())?;
+        let exec =
+            MemorySourceConfig::try_new_exec(&[batches], Arc::clone(&self.schema), projection.cloned())?;
         Ok(exec)
     }
 }

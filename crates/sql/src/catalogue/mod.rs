@@ -112,7 +112,12 @@ impl Catalogue {
 
     /// The dictionaries of a database, in the order of their names.
     pub fn entries(&self, database: &str) -> Vec<(String, Entry)> {
-        self.read().get(database).into_iter().flatten().map(|(name, entry)| (name.clone(), entry.clone())).collect()
+        self.read()
+            .get(database)
+            .into_iter()
+            .flatten()
+            .map(|(name, entry)| (name.clone(), entry.clone()))
+            .collect()
     }
 
     /// What stands under a name.
@@ -149,11 +154,15 @@ impl Catalogue {
             if statement.if_not_exists {
                 return Ok(());
             }
-            return Err(Error::dictionary_already_exists(format!("Dictionary {database}.{name} already exists")));
+            return Err(Error::dictionary_already_exists(format!(
+                "Dictionary {database}.{name} already exists"
+            )));
         }
         definition.validate()?;
         self.check_path(&databases, &definition, &database, &name)?;
-        let Some(dictionaries) = databases.get_mut(&database) else { return Err(unknown_database(&database)) };
+        let Some(dictionaries) = databases.get_mut(&database) else {
+            return Err(unknown_database(&database));
+        };
         // Two dictionaries must not have one file open: the old one goes first.
         if let Some(Entry::Open(old)) = dictionaries.remove(&name) {
             old.remove();
@@ -186,7 +195,9 @@ impl Catalogue {
                     Entry::Open(dictionary) => self.data_file(dictionary.definition()),
                     Entry::Failed(failure) => failure.definition.as_ref().and_then(|d| self.data_file(d)),
                 };
-                if taken.as_ref() == Some(&path) && (other_database.as_str(), other.as_str()) != (database, name) {
+                if taken.as_ref() == Some(&path)
+                    && (other_database.as_str(), other.as_str()) != (database, name)
+                {
                     let path = path.display();
                     return Err(Error::bad_arguments(format!(
                         "PATH {path} is in use by dictionary {other_database}.{other}; each dictionary needs its own"
@@ -228,7 +239,8 @@ impl Catalogue {
             Some(Entry::Open(dictionary)) => Ok(dictionary.reload()?),
             Some(Entry::Failed(Failure { definition: Some(definition), .. })) => {
                 let entry = open_entry(&definition, &self.environment);
-                let error = if let Entry::Failed(failure) = &entry { Some(failure.error.clone()) } else { None };
+                let error =
+                    if let Entry::Failed(failure) = &entry { Some(failure.error.clone()) } else { None };
                 self.write().entry(database.to_owned()).or_default().insert(name.to_owned(), entry);
                 error.map_or(Ok(()), Err)
             }
@@ -243,7 +255,9 @@ impl Catalogue {
         if databases.contains_key(name) || name == SYSTEM_DATABASE {
             return match exists {
                 Missing::IsFine => Ok(()),
-                Missing::IsError => Err(Error::database_already_exists(format!("Database {name} already exists"))),
+                Missing::IsError => {
+                    Err(Error::database_already_exists(format!("Database {name} already exists")))
+                }
             };
         }
         self.store.create_database(name)?;
@@ -253,7 +267,8 @@ impl Catalogue {
 
     /// DROP DATABASE, with the dictionaries in it.
     pub fn drop_database(&self, name: &str, missing: Missing) -> Result<()> {
-        let Some(dictionaries) = self.read().get(name).map(|all| all.keys().cloned().collect::<Vec<_>>()) else {
+        let Some(dictionaries) = self.read().get(name).map(|all| all.keys().cloned().collect::<Vec<_>>())
+        else {
             return match missing {
                 Missing::IsFine => Ok(()),
                 Missing::IsError => Err(unknown_database(name)),

@@ -53,7 +53,8 @@ struct Database {
 #[async_trait]
 impl SchemaProvider for Database {
     fn table_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.catalogue.entries(&self.name).into_iter().map(|(name, _)| name).collect();
+        let mut names: Vec<String> =
+            self.catalogue.entries(&self.name).into_iter().map(|(name, _)| name).collect();
         names.extend(self.files.table_names());
         names
     }
@@ -71,7 +72,11 @@ impl SchemaProvider for Database {
         }
     }
 
-    fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
+    fn register_table(
+        &self,
+        name: String,
+        table: Arc<dyn TableProvider>,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
         self.files.register_table(name, table)
     }
 

@@ -52,7 +52,9 @@ impl Store {
     pub fn load(&self) -> Result<Vec<Kept>> {
         let mut found = Vec::new();
         for folder in sorted(&self.metadata)? {
-            let Some(database) = folder.file_name().and_then(|n| n.to_str()).and_then(unescape) else { continue };
+            let Some(database) = folder.file_name().and_then(|n| n.to_str()).and_then(unescape) else {
+                continue;
+            };
             if !folder.is_dir() {
                 continue;
             }

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use datafusion::arrow::array::*;
 use datafusion::arrow::array::timezone::Tz;
+use datafusion::arrow::array::*;
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit, *};
@@ -39,11 +39,24 @@ pub enum Cells {
     Bytes(BinaryArray),
     Uuid(FixedSizeBinaryArray),
     Date(Date32Array),
-    DateTime { seconds: TimestampSecondArray, zone: Option<Tz> },
+    DateTime {
+        seconds: TimestampSecondArray,
+        zone: Option<Tz>,
+    },
     /// Nanoseconds since the epoch, written with `digits` decimal places.
-    DateTime64 { nanos: TimestampNanosecondArray, digits: u32, zone: Option<Tz> },
-    Array { offsets: Vec<usize>, items: Box<Column> },
-    Tuple { names: Option<Vec<String>>, items: Vec<Column> },
+    DateTime64 {
+        nanos: TimestampNanosecondArray,
+        digits: u32,
+        zone: Option<Tz>,
+    },
+    Array {
+        offsets: Vec<usize>,
+        items: Box<Column>,
+    },
+    Tuple {
+        names: Option<Vec<String>>,
+        items: Vec<Column>,
+    },
 }
 
 impl Column {
@@ -126,7 +139,8 @@ fn recast(field: &Field, array: &ArrayRef, to: DataType) -> Result<Cells> {
 }
 
 fn tuple(fields: &Fields, array: &StructArray) -> Result<Cells> {
-    let items: Result<Vec<Column>> = fields.iter().zip(array.columns()).map(|(f, c)| Column::new(f, c)).collect();
+    let items: Result<Vec<Column>> =
+        fields.iter().zip(array.columns()).map(|(f, c)| Column::new(f, c)).collect();
     let named = fields.iter().enumerate().any(|(i, f)| f.name() != &(i + 1).to_string());
     let names = named.then(|| fields.iter().map(|f| f.name().clone()).collect());
     Ok(Cells::Tuple { names, items: items? })

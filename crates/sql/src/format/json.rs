@@ -25,7 +25,11 @@ impl<'a> Json<'a> {
         let mut head = b"{\n\t\"meta\":\n\t[\n".to_vec();
         let mut prefixes = Vec::new();
         for (i, (name, field)) in names(schema).iter().zip(schema.fields()).enumerate() {
-            head.extend_from_slice(if i > 0 { b",\n\t\t{\n\t\t\t\"name\": " } else { b"\t\t{\n\t\t\t\"name\": " });
+            head.extend_from_slice(if i > 0 {
+                b",\n\t\t{\n\t\t\t\"name\": "
+            } else {
+                b"\t\t{\n\t\t\t\"name\": "
+            });
             escape::json(name.as_bytes(), &mut head);
             head.extend_from_slice(b",\n\t\t\t\"type\": ");
             escape::json(type_name(field).as_bytes(), &mut head);

@@ -106,8 +106,12 @@ pub fn open<'a>(
 ) -> Result<Box<dyn BatchWriter + 'a>> {
     use tab_separated::{Header, TabSeparated};
     Ok(match format {
-        Format::TabSeparated => Box::new(TabSeparated::open(&schema, out, Header::Absent, value::Style::Tab)?),
-        Format::TabSeparatedRaw => Box::new(TabSeparated::open(&schema, out, Header::Absent, value::Style::Raw)?),
+        Format::TabSeparated => {
+            Box::new(TabSeparated::open(&schema, out, Header::Absent, value::Style::Tab)?)
+        }
+        Format::TabSeparatedRaw => {
+            Box::new(TabSeparated::open(&schema, out, Header::Absent, value::Style::Raw)?)
+        }
         Format::TabSeparatedWithNames => {
             Box::new(TabSeparated::open(&schema, out, Header::Names, value::Style::Tab)?)
         }
@@ -122,7 +126,9 @@ pub fn open<'a>(
         Format::PrettyCompact => Box::new(pretty::Pretty::new(schema, out, pretty::Frame::Compact)),
         Format::Vertical => Box::new(vertical::Vertical::new(&schema, out)),
         Format::RowBinary => Box::new(row_binary::RowBinary::new(&schema, out)),
-        Format::RowBinaryWithNamesAndTypes => Box::new(row_binary::RowBinary::with_names_and_types(&schema, out)?),
+        Format::RowBinaryWithNamesAndTypes => {
+            Box::new(row_binary::RowBinary::with_names_and_types(&schema, out)?)
+        }
         Format::Parquet => Box::new(parquet::Parquet::open(schema, out)?),
         Format::ArrowStream => Box::new(arrow_stream::ArrowStream::open(&schema, out)?),
         Format::Null => Box::new(null::Null),
@@ -140,7 +146,13 @@ fn names(schema: &Schema) -> Vec<String> {
 }
 
 fn columns(batch: &RecordBatch) -> Result<Vec<Column>> {
-    batch.schema().fields().iter().zip(batch.columns()).map(|(field, array)| Column::new(field, array)).collect()
+    batch
+        .schema()
+        .fields()
+        .iter()
+        .zip(batch.columns())
+        .map(|(field, array)| Column::new(field, array))
+        .collect()
 }
 
 /// The text of every value, as `toString` gives it.

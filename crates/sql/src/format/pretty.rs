@@ -106,8 +106,10 @@ impl Table {
     }
 
     fn row(&self, row: usize) -> String {
-        let cells: Vec<String> = self.columns.iter().map(|c| padded(&c.cells[row], c.width, c.numeric)).collect();
-        let mut line = format!("{:>width$} │ {} │", format!("{}.", row + 1), cells.join(" │ "), width = self.margin);
+        let cells: Vec<String> =
+            self.columns.iter().map(|c| padded(&c.cells[row], c.width, c.numeric)).collect();
+        let mut line =
+            format!("{:>width$} │ {} │", format!("{}.", row + 1), cells.join(" │ "), width = self.margin);
         if let Some(tip) = self.large_number() {
             line.push_str(&tip);
         }

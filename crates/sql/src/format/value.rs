@@ -154,8 +154,7 @@ fn local(seconds: i64, nanos: u32, zone: Option<&Tz>) -> Option<NaiveDateTime> {
 fn date_time(seconds: i64, zone: Option<&Tz>, out: &mut Vec<u8>) {
     let Some(t) = local(seconds, 0, zone) else { return };
     let (year, month, day) = (t.year(), t.month(), t.day());
-    let _ =
-        write!(out, "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", t.hour(), t.minute(), t.second());
+    let _ = write!(out, "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", t.hour(), t.minute(), t.second());
 }
 
 fn date_time_64(nanos: i64, digits: u32, zone: Option<&Tz>, out: &mut Vec<u8>) {

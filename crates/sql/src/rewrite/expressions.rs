@@ -3,17 +3,18 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    CaseWhen, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArguments, Ident, UnaryOperator, Visit,
-    Visitor,
+    CaseWhen, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArguments, Ident,
+    UnaryOperator, Visit, Visitor,
 };
 
 use super::syntax::{
-    CONSTANT_SUFFIX, argument, argument_mut, arguments, arguments_mut, call, name_of, plain_arguments, string, taken, text,
+    CONSTANT_SUFFIX, argument, argument_mut, arguments, arguments_mut, call, name_of, plain_arguments,
+    string, taken, text,
 };
 use super::{conditions, literals};
-use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use crate::error::{Error, Result};
 use crate::functions;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 
 /// Functions that DataFusion has under another name.
 const RENAMED: &[(&str, &str)] = &[
@@ -36,8 +37,9 @@ const RENAMED: &[(&str, &str)] = &[
 ];
 
 /// SQL's own functions, which ClickHouse takes in any case.
-const ANY_CASE: &[&str] =
-    &["count", "sum", "min", "max", "avg", "if", "coalesce", "round", "floor", "ceil", "abs", "lower", "upper"];
+const ANY_CASE: &[&str] = &[
+    "count", "sum", "min", "max", "avg", "if", "coalesce", "round", "floor", "ceil", "abs", "lower", "upper",
+];
 
 /// Aggregates that take numbers, and so conditions too.
 const OF_NUMBERS: &[&str] = &["sum", "avg", "min", "max", "any", "median"];
@@ -57,7 +59,10 @@ pub fn before(expr: &mut Expr) -> Result<()> {
         // `key.names` of system.dictionaries is one name.
         Expr::CompoundIdentifier(parts) => {
             if let [owner, part] = parts.as_slice()
-                && matches!((owner.value.as_str(), part.value.as_str()), ("key" | "attribute", "names" | "types"))
+                && matches!(
+                    (owner.value.as_str(), part.value.as_str()),
+                    ("key" | "attribute", "names" | "types")
+                )
             {
                 *expr = Expr::Identifier(Ident::with_quote('"', format!("{}.{}", owner.value, part.value)));
             }
@@ -168,7 +173,9 @@ fn numbers(function: &mut Function) {
 /// The combinator `-If`: `sumIf(x, c)` is `sum(x) FILTER (WHERE c)`.
 fn filtered(function: &mut Function, aggregate: &str) -> Result<()> {
     let Some(condition) = arguments_mut(function).and_then(Vec::pop) else {
-        return Err(Error::wrong_argument_count(format!("Aggregate function {aggregate}If requires a condition")));
+        return Err(Error::wrong_argument_count(format!(
+            "Aggregate function {aggregate}If requires a condition"
+        )));
     };
     let Some(mut condition) = argument(&condition).cloned() else {
         return Err(Error::bad_arguments(format!("The condition of {aggregate}If must be an expression")));
@@ -178,7 +185,10 @@ fn filtered(function: &mut Function, aggregate: &str) -> Result<()> {
     if aggregate == "count" {
         *function = Function {
             filter: function.filter.take(),
-            ..super::syntax::function("count", vec![Expr::value(datafusion::sql::sqlparser::ast::Value::Boolean(true))])
+            ..super::syntax::function(
+                "count",
+                vec![Expr::value(datafusion::sql::sqlparser::ast::Value::Boolean(true))],
+            )
         };
     } else {
         rename(function, if aggregate == "any" { "first_value" } else { aggregate });
@@ -193,7 +203,9 @@ fn choice(expr: &mut Expr) -> Result<()> {
     let count = arguments(function).len();
     let Some(mut all) = plain_arguments(function).filter(|_| count >= 3 && count % 2 == 1) else {
         let name = name_of(function).unwrap_or_default();
-        return Err(Error::wrong_argument_count(format!("Function {name} requires an odd number of arguments, at least 3")));
+        return Err(Error::wrong_argument_count(format!(
+            "Function {name} requires an odd number of arguments, at least 3"
+        )));
     };
     let otherwise = all.pop().map(Box::new);
     let mut pairs = Vec::with_capacity(all.len() / 2);

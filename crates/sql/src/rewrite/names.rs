@@ -1,8 +1,8 @@
 //! ClickHouse's name for the column of an expression: operators are spelled as functions.
 
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    UnaryOperator, Value,
+    Array, BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, UnaryOperator, Value,
 };
 
 use super::expressions::canonical_name;
@@ -12,9 +12,7 @@ use super::syntax::{arguments, name_of};
 pub fn column_name(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(ident) => ident.value.clone(),
-        Expr::CompoundIdentifier(parts) => {
-            parts.last().map(|part| part.value.clone()).unwrap_or_default()
-        }
+        Expr::CompoundIdentifier(parts) => parts.last().map(|part| part.value.clone()).unwrap_or_default(),
         Expr::Value(value) => literal(&value.value),
         Expr::Nested(inner) => column_name(inner),
         Expr::BinaryOp { left, op, right } => binary(left, op, right),
@@ -136,7 +134,9 @@ fn call(function: &Function) -> String {
             other => Some(other.to_string()),
         })
         .collect();
-    if name == "tuple" && crate::rewrite::syntax::plain_arguments(function).is_some_and(|a| a.iter().all(is_literal)) {
+    if name == "tuple"
+        && crate::rewrite::syntax::plain_arguments(function).is_some_and(|a| a.iter().all(is_literal))
+    {
         return format!("({})", arguments.join(", "));
     }
     format!("{name}({})", arguments.join(", "))

@@ -39,7 +39,9 @@ pub fn name_outermost(query: &mut Query) {
         *times += 1;
         if *times > 1 {
             let alias = Ident::with_quote('"', format!("{shown}\u{1}{times}"));
-            let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
+            let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
+                continue;
+            };
             let expr = taken(expr);
             *item = SelectItem::ExprWithAlias { expr, alias };
         }

@@ -43,7 +43,8 @@ pub fn rewrite(factor: &mut TableFactor, files: &mut Vec<FileTable>) -> Result<(
             let [dictionary] = texts.as_slice() else {
                 return Err(Error::wrong_argument_count("Table function dictionary requires one argument"));
             };
-            let parts = dictionary.splitn(2, '.').map(|part| Ident::with_quote('"', part)).collect::<Vec<_>>();
+            let parts =
+                dictionary.splitn(2, '.').map(|part| Ident::with_quote('"', part)).collect::<Vec<_>>();
             *name = ObjectName::from(parts);
             *args = None;
         }

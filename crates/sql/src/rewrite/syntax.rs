@@ -1,8 +1,8 @@
 //! Small helpers to take syntax trees apart and to build them.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, FormatClause, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, Value, BinaryOperator,
+    BinaryOperator, Expr, FormatClause, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, Value,
 };
 
 /// Marks the form of a dictionary function whose arguments are all constant: it must run when the query runs,

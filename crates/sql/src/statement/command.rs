@@ -10,18 +10,42 @@ use crate::error::Result;
 pub enum Command {
     /// CREATE or REPLACE DICTIONARY; granary-dict reads the text.
     CreateDictionary,
-    DropDictionary { name: Name, missing: Missing },
-    ExistsDictionary { name: Name },
-    Describe { name: Name },
-    ShowDictionaries { database: Option<String>, like: Option<String> },
+    DropDictionary {
+        name: Name,
+        missing: Missing,
+    },
+    ExistsDictionary {
+        name: Name,
+    },
+    Describe {
+        name: Name,
+    },
+    ShowDictionaries {
+        database: Option<String>,
+        like: Option<String>,
+    },
     ShowDatabases,
-    ShowCreate { name: Name },
-    ReloadDictionary { name: Name },
+    ShowCreate {
+        name: Name,
+    },
+    ReloadDictionary {
+        name: Name,
+    },
     ReloadDictionaries,
-    Use { database: String },
-    CreateDatabase { name: String, exists: Missing },
-    DropDatabase { name: String, missing: Missing },
-    Set { settings: Vec<(String, String)> },
+    Use {
+        database: String,
+    },
+    CreateDatabase {
+        name: String,
+        exists: Missing,
+    },
+    DropDatabase {
+        name: String,
+        missing: Missing,
+    },
+    Set {
+        settings: Vec<(String, String)>,
+    },
     /// Everything else: DataFusion plans it.
     Query,
 }
@@ -113,7 +137,10 @@ mod tests {
         let reload = Command::ReloadDictionary { name: name(Some("db"), "d") };
         assert_eq!(command("SYSTEM RELOAD DICTIONARY 'db.d'").unwrap(), (reload, None));
         let show = Command::ShowDictionaries { database: Some("db".into()), like: Some("a%".into()) };
-        assert_eq!(command("SHOW DICTIONARIES FROM db LIKE 'a%' FORMAT CSV").unwrap(), (show, Some("CSV".into())));
+        assert_eq!(
+            command("SHOW DICTIONARIES FROM db LIKE 'a%' FORMAT CSV").unwrap(),
+            (show, Some("CSV".into()))
+        );
         assert_eq!(command("/* x */ Replace Dictionary d (id UInt64)").unwrap().0, Command::CreateDictionary);
         assert_eq!(command("SELECT 1 FORMAT CSV").unwrap(), (Command::Query, None));
     }

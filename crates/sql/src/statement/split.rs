@@ -29,7 +29,8 @@ pub fn split(text: &str) -> Result<Vec<Statement>> {
     let mut words = Vec::new();
     let mut close = |start: usize, end: usize, words: &mut Vec<Token>| {
         if !words.is_empty() {
-            statements.push(Statement { text: text[start..end].trim().to_owned(), tokens: std::mem::take(words) });
+            statements
+                .push(Statement { text: text[start..end].trim().to_owned(), tokens: std::mem::take(words) });
         }
     };
     for token in tokens {

@@ -24,7 +24,8 @@ impl<'a> Words<'a> {
     /// Takes the words if they come next, all of them, in any case.
     pub fn take(&mut self, words: &[&str]) -> bool {
         let next = self.tokens.get(..words.len());
-        let same = next.is_some_and(|tokens| tokens.iter().zip(words).all(|(token, word)| is_word(token, word)));
+        let same =
+            next.is_some_and(|tokens| tokens.iter().zip(words).all(|(token, word)| is_word(token, word)));
         if same {
             self.tokens = &self.tokens[words.len()..];
         }
@@ -106,19 +107,16 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Whether nothing is left.
-    pub fn is_empty(&self) -> bool {
-        self.tokens.is_empty()
-    }
-
     fn unexpected(&self, wanted: &str) -> Error {
         match self.tokens.first() {
             Some(token) => Error::syntax_error(format!("Syntax error: expected {wanted}, found {token}")),
-            None => Error::syntax_error(format!("Syntax error: expected {wanted}, found the end of the statement")),
+            None => Error::syntax_error(format!(
+                "Syntax error: expected {wanted}, found the end of the statement"
+            )),
         }
     }
 }
 
-fn is_word(token: &Token, word: &str) -> bool {
+pub fn is_word(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }

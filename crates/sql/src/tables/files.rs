@@ -74,7 +74,8 @@ pub async fn register(context: &SessionContext, table: &str, path: &Path, format
     };
     let reference = datafusion::common::TableReference::bare(table);
     context.deregister_table(reference.clone())?;
-    let extension = absolute.extension().and_then(|e| e.to_str()).map(|e| format!(".{e}")).unwrap_or_default();
+    let extension =
+        absolute.extension().and_then(|e| e.to_str()).map(|e| format!(".{e}")).unwrap_or_default();
     if format == InputFormat::Parquet {
         let options = ParquetReadOptions::default().file_extension(&extension);
         context.register_parquet(reference, text, options).await?;
@@ -103,11 +104,13 @@ pub async fn register(context: &SessionContext, table: &str, path: &Path, format
 
 /// Whether the first line names the columns: no field of it is a number, or the second line has one.
 fn looks_like_header(path: &Path, delimiter: u8) -> Result<bool> {
-    let file = std::fs::File::open(path).map_err(|e| Error::cannot_open_file(format!("{}: {e}", path.display())))?;
+    let file =
+        std::fs::File::open(path).map_err(|e| Error::cannot_open_file(format!("{}: {e}", path.display())))?;
     let mut line = String::new();
     BufReader::new(file)
         .read_line(&mut line)
         .map_err(|e| Error::cannot_open_file(format!("{}: {e}", path.display())))?;
     let fields = line.trim_end().split(char::from(delimiter)).map(|field| field.trim_matches('"'));
-    Ok(!line.trim().is_empty() && fields.into_iter().all(|field| !field.is_empty() && field.parse::<f64>().is_err()))
+    Ok(!line.trim().is_empty()
+        && fields.into_iter().all(|field| !field.is_empty() && field.parse::<f64>().is_err()))
 }
