@@ -1,6 +1,10 @@
-//! The command line: `granary local` and, later, its siblings.
+//! The command line: `granary local`, `granary demo`, `granary study`.
 
+mod client;
+mod demo;
+mod failure;
 mod local;
+mod progress;
 
 use std::process::ExitCode;
 
@@ -19,10 +23,13 @@ enum Command {
     /// Run SQL over files and cache dictionaries, as `clickhouse local` does
     #[command(after_long_help = local::EXAMPLES)]
     Local(local::Arguments),
+    /// See a dictionary of a million users at work: cold, warm, and opened again
+    Demo(demo::Arguments),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Local(arguments) => local::run(arguments),
+        Command::Demo(arguments) => failure::exit(demo::run(&arguments)),
     }
 }

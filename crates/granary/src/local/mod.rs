@@ -1,7 +1,6 @@
 //! `granary local`.
 
 mod input;
-mod progress;
 mod prompt;
 mod statements;
 
