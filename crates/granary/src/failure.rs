@@ -9,9 +9,15 @@ pub enum Failure {
     Sql(#[from] granary_sql::Error),
     #[error("SQLite: {0}")]
     Sqlite(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Peer(#[from] granary_lab::PeerError),
+    #[error(transparent)]
+    Cache(#[from] granary_lab::OpenError),
+    #[error(transparent)]
+    Plot(#[from] granary_lab::PlotError),
     #[error("{0}: {1}")]
     File(String, std::io::Error),
-    #[error("Code: 36. DB::Exception: {0}. (BAD_ARGUMENTS)")]
+    #[error("{0}")]
     Argument(String),
     #[error("it answered {0:?}, which is not what was asked for")]
     Answer(String),

@@ -5,6 +5,7 @@ mod demo;
 mod failure;
 mod local;
 mod progress;
+mod study;
 
 use std::process::ExitCode;
 
@@ -25,11 +26,14 @@ enum Command {
     Local(local::Arguments),
     /// See a dictionary of a million users at work: cold, warm, and opened again
     Demo(demo::Arguments),
+    /// Measure Granary beside its peers on this machine, and write a page about it
+    Study(study::Arguments),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Local(arguments) => local::run(arguments),
         Command::Demo(arguments) => failure::exit(demo::run(&arguments)),
+        Command::Study(arguments) => failure::exit(study::run(&arguments)),
     }
 }
