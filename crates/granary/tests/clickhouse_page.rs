@@ -41,7 +41,7 @@ fn a_record_of_any_length_is_read_back() {
     let long = r#"{printf "%d\t%" $1 "s|\n", $1, ""}"#;
     let layout = "SSD_CACHE(PATH 'd' FILE_SIZE 67108864 WRITE_BUFFER_SIZE 65536 MEMORY_CACHE_SIZE 0)";
     let wrong = "SELECT countIf(length(dictGet('d', 'v', number + 1)) != number + 2) FROM numbers(5000);";
-    let sql = create(long, "String", "1000", layout);
+    let sql = create(long, "String", "MIN 1000 MAX 2000", layout);
     assert_eq!(run(folder.path(), &format!("{sql}{wrong}{wrong}")), ["0", "0"]);
     let counters = "SELECT hits_flash, source_keys, flash_blocks_corrupt FROM system.dictionaries";
     assert_eq!(run(folder.path(), &format!("{wrong}{counters}")), ["0", "5000", "0", "0"]);
@@ -70,7 +70,7 @@ fn a_file_written_over_and_over_gives_no_value_of_another_key() {
 fn a_key_from_disk_and_a_flush_do_not_take_32_ms() {
     let folder = tempfile::tempdir().unwrap();
     let layout = "SSD_CACHE(PATH 'd' FILE_SIZE 67108864 MEMORY_CACHE_SIZE 0)";
-    let sql = create(TEN_TIMES, "UInt64", "1000", layout);
+    let sql = create(TEN_TIMES, "UInt64", "MIN 1000 MAX 2000", layout);
     let started = Instant::now();
     let fill = "SELECT sum(ignore(dictGet('d', 'v', number))) FROM numbers(50000);";
     run(folder.path(), &format!("{sql}{fill}"));
@@ -90,7 +90,7 @@ fn max_stored_keys_bounds_keys_that_the_source_lacks_too() {
     let folder = tempfile::tempdir().unwrap();
     let odd = r#"$1 % 2 {print $1 "\t" $1 * 10}"#;
     let layout = "SSD_CACHE(PATH 'd' FILE_SIZE 16777216 WRITE_BUFFER_SIZE 65536 MAX_STORED_KEYS 1024)";
-    let sql = create(odd, "UInt64", "1000", layout)
+    let sql = create(odd, "UInt64", "MIN 1000 MAX 2000", layout)
         + "SELECT sum(ignore(dictGet('d', 'v', number))) FROM numbers(50000);
            SELECT sum(ignore(dictGet('d', 'v', number * 2))) FROM numbers(50000);
            SELECT element_count, capacity, index_bytes FROM system.dictionaries";
@@ -106,7 +106,7 @@ fn a_flipped_bit_is_a_counted_miss() {
     let folder = tempfile::tempdir().unwrap();
     let layout = "SSD_CACHE(PATH 'd' FILE_SIZE 4194304 WRITE_BUFFER_SIZE 65536)";
     let wrong = "SELECT countIf(dictGet('d', 'v', number) != number * 10) FROM numbers(20000);";
-    run(folder.path(), &(create(TEN_TIMES, "UInt64", "1000", layout) + wrong));
+    run(folder.path(), &(create(TEN_TIMES, "UInt64", "MIN 1000 MAX 2000", layout) + wrong));
 
     let path = folder.path().join("user_files/d.bin");
     let mut file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
@@ -133,7 +133,7 @@ fn rows_that_nobody_asked_for_are_ignored_and_counted() {
     let too_much = r#"{print $1 "\t" $1 * 10; print $1 + 1000 "\t1"}"#;
     let counter = "SELECT source_rows_uninvited, element_count FROM system.dictionaries;";
     let query = "SELECT sum(dictGet('d', 'v', number)), sum(dictHas('d', number)) FROM numbers(10);";
-    let sql = create(too_much, "UInt64", "1000", "CACHE(SIZE_IN_CELLS 100)") + query + counter;
+    let sql = create(too_much, "UInt64", "MIN 1000 MAX 2000", "CACHE(SIZE_IN_CELLS 100)") + query + counter;
     let seen = run(folder.path(), &format!("{sql}SELECT count() FROM d WHERE id >= 1000; DROP DICTIONARY d"));
     assert_eq!(seen, ["450", "10", "10", "10", "0"]);
     // Each of the two functions asks a DIRECT dictionary, and both come back.
@@ -146,7 +146,7 @@ fn drop_dictionary_removes_its_files() {
     let folder = tempfile::tempdir().unwrap();
     let layout = "SSD_CACHE(PATH 'd' FILE_SIZE 4194304 WRITE_BUFFER_SIZE 65536)";
     let files = || std::fs::read_dir(folder.path().join("user_files")).unwrap().count();
-    run(folder.path(), &(create(TEN_TIMES, "UInt64", "1000", layout) + "SELECT dictGet('d', 'v', 1)"));
+    run(folder.path(), &(create(TEN_TIMES, "UInt64", "MIN 1000 MAX 2000", layout) + "SELECT dictGet('d', 'v', 1)"));
     assert!(files() > 0);
     run(folder.path(), "DROP DICTIONARY d");
     assert_eq!(files(), 0);

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const KEYS: u64 = 20_000;
-/// The source has no key that this divides.
+/// The source has no key that this divides; its program says so too.
 const ABSENT: u64 = 7;
 /// Longest life of a process, in milliseconds.
 const LIFE_MS_MAX: u64 = 250;
@@ -58,14 +58,14 @@ impl World {
 
     /// Values of some 150 bytes: a few hundred fill a segment, and the file is written around several times.
     fn create(&self) -> String {
+        let version = self.folder.join("version");
+        let program = r#"$1 % 7 {print $1 "\tk" $1 "v" v "v" pad}"#.replace('\\', r"\\");
         format!(
             "CREATE DICTIONARY d (id UInt64, value String DEFAULT 'none') PRIMARY KEY id \
-             SOURCE(EXECUTABLE(COMMAND 'awk -v v=\"$(cat {}/version)\" -v pad=$(printf %120s | tr \" \" x) \
-             \"\\\\$1 % {ABSENT} {{print \\\\$1 \\\"\\\\\\\\tk\\\" \\\\$1 \\\"v\\\" v \\\"v\\\" pad}}\"' \
-             FORMAT 'TabSeparated')) \
-             LIFETIME(MIN 1 MAX 60) \
+             SOURCE(EXECUTABLE(COMMAND 'awk -v v=$(cat {}) -v pad=$(printf %120s | tr \" \" x) \\'{program}\\'' \
+             FORMAT 'TabSeparated')) LIFETIME(MIN 1 MAX 60) \
              LAYOUT(SSD_CACHE(PATH 'd' FILE_SIZE 2097152 WRITE_BUFFER_SIZE 65536 MEMORY_CACHE_SIZE 200000));",
-            self.folder.display()
+            version.display()
         )
     }
 
