@@ -51,6 +51,8 @@ pub struct Status {
     pub flash_bytes_read: u64,
     /// Bytes written to flash.
     pub flash_bytes_written: u64,
+    /// Blocks that failed their check, or could not be read: what they held was missing.
+    pub flash_blocks_corrupt: u64,
     /// Entries that the index had no room for.
     pub index_evictions: u64,
     /// Entries that the device was too slow for, or that were too long.
@@ -61,6 +63,8 @@ pub struct Status {
     pub source_keys: u64,
     /// Rows it answered.
     pub source_rows: u64,
+    /// Of these, rows of keys that it was not asked for: they are ignored.
+    pub source_rows_uninvited: u64,
     /// Requests that failed.
     pub source_errors: u64,
     /// Requests that wait for a source thread now.
@@ -143,11 +147,13 @@ impl Status {
             flash_block_reads: cache.block_reads,
             flash_bytes_read: cache.bytes_read,
             flash_bytes_written: cache.bytes_written,
+            flash_blocks_corrupt: cache.corrupt_blocks,
             index_evictions: cache.evicted_index,
             flash_entries_dropped: cache.puts_dropped + cache.puts_too_large,
             source_requests: counters.source_requests.get(),
             source_keys: counters.source_keys.get(),
             source_rows: counters.source_rows.get(),
+            source_rows_uninvited: counters.source_rows_uninvited.get(),
             source_errors: counters.source_errors.get(),
             source_queue: source_queue as u64,
             hit_rate: rate(hit, requested),

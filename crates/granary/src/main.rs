@@ -1,6 +1,11 @@
-//! The command line: `granary local` and, later, its siblings.
+//! The command line: `granary local`, `granary demo`, `granary study`.
 
+mod client;
+mod demo;
+mod failure;
 mod local;
+mod progress;
+mod study;
 
 use std::process::ExitCode;
 
@@ -19,10 +24,16 @@ enum Command {
     /// Run SQL over files and cache dictionaries, as `clickhouse local` does
     #[command(after_long_help = local::EXAMPLES)]
     Local(local::Arguments),
+    /// See a dictionary of a million users at work: cold, warm, and opened again
+    Demo(demo::Arguments),
+    /// Measure Granary beside its peers on this machine, and write a page about it
+    Study(study::Arguments),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Local(arguments) => local::run(arguments),
+        Command::Demo(arguments) => failure::exit(demo::run(&arguments)),
+        Command::Study(arguments) => failure::exit(study::run(&arguments)),
     }
 }

@@ -73,16 +73,24 @@ pub struct Reopening {
     pub entries: u64,
     /// After a clean stop, and how many entries were there.
     pub clean: (Duration, u64),
-    /// After a stop as by kill -9, and how many entries were there.
+    /// After kill -9, and how many entries were there.
     pub killed: (Duration, u64),
 }
 
-/// Fills a cache with `entries` small entries and opens it again after a clean and an unclean stop.
-pub fn reopening(path: &Path, entries: u64) -> Result<Reopening, OpenError> {
-    let file_size = (entries * 64).next_multiple_of(1 << 20);
+fn reopening_options(path: &Path, entries: u64) -> Options {
+    options(path, (entries * 64).next_multiple_of(1 << 20).max(4 << 20))
+}
+
+/// Fills a cache with `entries` small entries and opens it again after a clean stop, and after `kill`,
+/// which lets another process run [`write_until_killed`] and kills it.
+pub fn reopening<E: From<OpenError>>(
+    path: &Path,
+    entries: u64,
+    kill: impl FnOnce() -> Result<(), E>,
+) -> Result<Reopening, E> {
     let open = || -> Result<(Cache, Duration), OpenError> {
         let start = Instant::now();
-        let cache = Cache::open(options(path, file_size))?;
+        let cache = Cache::open(reopening_options(path, entries))?;
         Ok((cache, start.elapsed()))
     };
     let (cache, _) = open()?;
@@ -90,8 +98,18 @@ pub fn reopening(path: &Path, entries: u64) -> Result<Reopening, OpenError> {
     drop(cache);
     let (cache, clean) = open()?;
     let clean = (clean, cache.stats().entries);
-    cache.abandon();
+    drop(cache);
+    kill()?;
     let (cache, killed) = open()?;
     let killed = (killed, cache.stats().entries);
     Ok(Reopening { entries, clean, killed })
+}
+
+/// Opens the cache that [`reopening`] has filled, says so by `ready`, and writes its entries again and again.
+pub fn write_until_killed(path: &Path, entries: u64, ready: impl FnOnce()) -> Result<(), OpenError> {
+    let cache = Cache::open(reopening_options(path, entries))?;
+    ready();
+    loop {
+        fill(&cache, entries, &[8; 24]);
+    }
 }

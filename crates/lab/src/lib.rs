@@ -7,7 +7,8 @@ mod plot;
 mod report;
 mod workload;
 
-pub use engine::{EngineRun, Reopening, block_reads, reopening};
+pub use engine::{EngineRun, Reopening, block_reads, reopening, write_until_killed};
+pub use granary_cache::OpenError;
 pub use measure::{Samples, interleave};
 pub use peers::{ClickHouse, Fio, PeerError, fio_random_reads};
 pub use plot::{PlotError, bars};

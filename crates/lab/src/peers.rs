@@ -68,8 +68,10 @@ impl Drop for ClickHouse {
 }
 
 /// What fio says of a device.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Fio {
+    /// fio's own version.
+    pub version: String,
     /// Reads a second.
     pub iops: f64,
     /// Mean latency, microseconds.
@@ -102,6 +104,7 @@ pub fn fio_random_reads(
     let answer: Value = serde_json::from_slice(&run.stdout).map_err(|e| error("fio", e))?;
     let number = |name: &str| answer[name].as_f64().ok_or_else(|| error("fio does not say", name));
     Ok(Fio {
+        version: answer["version"].as_str().unwrap_or_default().to_owned(),
         iops: number("iops")?,
         latency_us_mean: number("latency_us_mean")?,
         latency_us_p99: number("latency_us_p99")?,

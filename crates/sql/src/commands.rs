@@ -12,7 +12,11 @@ use crate::output::Output;
 use crate::query;
 use crate::session::{Session, apply};
 use crate::statement::{Command, Name};
+<<<<<<< HEAD
 use crate::types::type_name;
+=======
+use crate::types::pretty_type_name;
+>>>>>>> sql
 
 /// Runs one.
 pub async fn run(session: &Session, command: Command, text: &str) -> Result<Output> {
@@ -98,7 +102,7 @@ async fn describe(session: &Session, name: Name) -> Result<Output> {
     let empty = || texts(std::iter::repeat_n(String::new(), rows));
     Output::columns(vec![
         ("name", texts(schema.fields().iter().map(|field| field.name().clone()))),
-        ("type", texts(schema.fields().iter().map(|field| type_name(field)))),
+        ("type", texts(schema.fields().iter().map(|field| pretty_type_name(field)))),
         ("default_type", empty()),
         ("default_expression", empty()),
         ("comment", empty()),

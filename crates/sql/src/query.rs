@@ -1,5 +1,6 @@
 //! Queries: parsed, rewritten, planned by DataFusion, run on all cores.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use datafusion::execution::SessionState;
@@ -11,6 +12,7 @@ use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::dialect::ClickHouseDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use futures::StreamExt;
 
 use crate::error::{Error, Result};
@@ -18,11 +20,14 @@ use crate::limits::PARTITION_BATCHES_AHEAD;
 use crate::output::Output;
 use crate::rewrite::{Extras, rewrite};
 use crate::session::{Session, apply};
+use crate::statement::{Tail, mend};
 
 /// Runs a query.
 pub async fn run(session: &Session, text: &str) -> Result<Output> {
-    let mut statement = parse(text)?;
-    let extras = rewrite(&mut statement)?;
+    let (mut statement, tail) = parse(text)?;
+    let mut extras = rewrite(&mut statement)?;
+    extras.format = tail.format.or(extras.format);
+    extras.settings.extend(tail.settings);
     let format = extras.format.as_deref().map(str::parse).transpose()?;
     for file in &extras.files {
         let input = file.format.as_deref().map(str::parse).transpose()?;
@@ -39,13 +44,16 @@ pub async fn run(session: &Session, text: &str) -> Result<Output> {
     Ok(Output { schema, format, stream, plan: Some(plan) })
 }
 
-fn parse(text: &str) -> Result<Statement> {
-    let wrong = |error| Error::syntax_error(format!("Syntax error: {error}"));
+fn parse(text: &str) -> Result<(Statement, Tail)> {
+    let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {error}"));
     let dialect = ClickHouseDialect {};
-    let mut parser = Parser::new(&dialect).try_with_sql(text).map_err(wrong)?;
-    let statement = parser.parse_statement().map_err(wrong)?;
+    let mut tokens =
+        Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|error| wrong(&error))?;
+    let tail = mend(&mut tokens);
+    let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
+    let statement = parser.parse_statement().map_err(|error| wrong(&error))?;
     match parser.peek_token().token {
-        datafusion::sql::sqlparser::tokenizer::Token::EOF => Ok(statement),
+        Token::EOF => Ok((statement, tail)),
         token => Err(Error::syntax_error(format!("Syntax error: unexpected {token}"))),
     }
 }

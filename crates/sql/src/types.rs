@@ -5,11 +5,27 @@ use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 /// The field metadata that carries a ClickHouse type which Arrow cannot express (UUID, Bool).
 pub const CLICKHOUSE_TYPE: &str = "clickhouse.type";
 
-/// The ClickHouse type of a column, as `toTypeName` and the `WithNamesAndTypes` formats show it.
+/// The ClickHouse type of a column, as the `WithNamesAndTypes` formats show it.
 pub fn type_name(field: &Field) -> String {
+    name(field, Tuples::OnOneLine)
+}
+
+/// The same with a line for each element of a named tuple, as `toTypeName` and DESCRIBE show it.
+pub fn pretty_type_name(field: &Field) -> String {
+    name(field, Tuples::Indented { depth: 1 })
+}
+
+/// How named tuples are written.
+#[derive(Clone, Copy)]
+enum Tuples {
+    OnOneLine,
+    Indented { depth: usize },
+}
+
+fn name(field: &Field, tuples: Tuples) -> String {
     let name = match field.metadata().get(CLICKHOUSE_TYPE) {
         Some(name) => name.clone(),
-        None => plain_name(field.data_type()),
+        None => name_of(field.data_type(), tuples),
     };
     let can_be_nullable = !["Nullable(", "Tuple(", "Array(", "Map("].iter().any(|p| name.starts_with(p));
     if field.is_nullable() && can_be_nullable { format!("Nullable({name})") } else { name }
@@ -17,6 +33,10 @@ pub fn type_name(field: &Field) -> String {
 
 /// The ClickHouse type without `Nullable`.
 pub fn plain_name(data_type: &DataType) -> String {
+    name_of(data_type, Tuples::OnOneLine)
+}
+
+fn name_of(data_type: &DataType, tuples: Tuples) -> String {
     match data_type {
         DataType::Null => "Nothing".into(),
         // Comparisons and dictHas give Boolean here and UInt8 in ClickHouse; a real Bool carries metadata.
@@ -31,15 +51,22 @@ pub fn plain_name(data_type: &DataType) -> String {
             format!("Decimal({precision}, {scale})")
         }
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            format!("Array({})", type_name(item))
+            format!("Array({})", name(item, tuples))
         }
         DataType::Struct(fields) => {
             let named = fields.iter().enumerate().any(|(i, f)| f.name() != &(i + 1).to_string());
+            let (inner, before, between) = match tuples {
+                Tuples::Indented { depth } if named => {
+                    let line = format!("\n{}", "    ".repeat(depth));
+                    (Tuples::Indented { depth: depth + 1 }, line.clone(), format!(",{line}"))
+                }
+                _ => (tuples, String::new(), ", ".to_owned()),
+            };
             let items: Vec<String> = fields
                 .iter()
-                .map(|f| if named { format!("{} {}", f.name(), type_name(f)) } else { type_name(f) })
+                .map(|f| if named { format!("{} {}", f.name(), name(f, inner)) } else { name(f, inner) })
                 .collect();
-            format!("Tuple({})", items.join(", "))
+            format!("Tuple({before}{})", items.join(&between))
         }
         // Int8 .. UInt64, Float32, Float64 are spelled alike.
         other => other.to_string(),

@@ -16,6 +16,7 @@ pub(crate) struct Counters {
     pub source_requests: Counter,
     pub source_keys: Counter,
     pub source_rows: Counter,
+    pub source_rows_uninvited: Counter,
     pub source_errors: Counter,
 }
 

@@ -111,6 +111,8 @@ impl Loader {
                     let start = loaded.bytes.len();
                     self.row_format.encode(&row_cells, row, &mut loaded.bytes);
                     loaded.rows[slot] = Some((start, loaded.bytes.len()));
+                } else {
+                    self.counters.source_rows_uninvited.add(1);
                 }
             }
         }

@@ -1,7 +1,6 @@
 //! `granary local`.
 
 mod input;
-mod progress;
 mod prompt;
 mod statements;
 
@@ -140,7 +139,5 @@ fn go(arguments: Arguments) -> Result<(), Error> {
     if std::io::stdin().is_terminal() {
         return prompt::run(&runner);
     }
-    let text = std::io::read_to_string(std::io::stdin())
-        .map_err(|error| Error::cannot_open_file(format!("Cannot read standard input: {error}")))?;
-    runner.run_text(&text)
+    prompt::run_piped(&runner)
 }

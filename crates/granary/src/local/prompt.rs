@@ -1,4 +1,4 @@
-//! The prompt: statements typed on a terminal, each ended by a semicolon.
+//! Statements from standard input, run as they come: typed at a prompt, or piped in.
 
 use std::io::{BufRead, Write};
 
@@ -39,4 +39,22 @@ pub fn run(runner: &Runner) -> Result<(), Error> {
         }
         typed.clear();
     }
+}
+
+/// Runs what is piped in, each statement when the line that ends it has come: a program can wait for an answer
+/// before it asks on. The first error ends it.
+pub fn run_piped(runner: &Runner) -> Result<(), Error> {
+    let mut text = String::new();
+    for line in std::io::stdin().lock().lines() {
+        text.push_str(&line.map_err(|e| Error::cannot_open_file(format!("Cannot read standard input: {e}")))?);
+        text.push('\n');
+        // A semicolon inside an open string or comment does not end anything: the text does not split then.
+        if text.trim_end().ends_with(';')
+            && let Ok(statements) = runner.session.split(&text)
+        {
+            text.clear();
+            statements.iter().try_for_each(|statement| runner.run(statement))?;
+        }
+    }
+    runner.run_text(&text)
 }

@@ -7,7 +7,7 @@ use granary_sql::format::{self, Format};
 use granary_sql::{Error, Session, Statement};
 use tokio::runtime::Runtime;
 
-use super::progress::Progress;
+use crate::progress::Progress;
 
 /// Whether the seconds of each statement are printed.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -139,11 +139,13 @@ fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
         ("hits_buffer", count(&|s| s.hits_buffer)),
         ("hits_flash", count(&|s| s.hits_flash)),
         ("flash_block_reads", count(&|s| s.flash_block_reads)),
+        ("flash_blocks_corrupt", count(&|s| s.flash_blocks_corrupt)),
         ("flash_bytes_read", count(&|s| s.flash_bytes_read)),
         ("flash_bytes_written", count(&|s| s.flash_bytes_written)),
         ("source_requests", count(&|s| s.source_requests)),
         ("source_keys", count(&|s| s.source_keys)),
         ("source_rows", count(&|s| s.source_rows)),
+        ("source_rows_uninvited", count(&|s| s.source_rows_uninvited)),
         ("source_errors", count(&|s| s.source_errors)),
     ])
 }

@@ -8,7 +8,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use crate::types::type_name;
+use crate::types::pretty_type_name;
 
 /// The function.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -40,6 +40,6 @@ impl ScalarUDFImpl for ToTypeName {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(ColumnarValue::Scalar(ScalarValue::Utf8(Some(type_name(&args.arg_fields[0])))))
+        Ok(ColumnarValue::Scalar(ScalarValue::Utf8(Some(pretty_type_name(&args.arg_fields[0])))))
     }
 }

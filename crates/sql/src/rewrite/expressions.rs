@@ -96,6 +96,12 @@ pub fn after(expr: &mut Expr) -> Result<()> {
                 *expr = call(name, vec![inner.as_ref().clone()]);
             }
         }
+        // DataFusion's places in a string are Int64 and nothing else.
+        Expr::Substring { substring_from, substring_for, .. } => {
+            for place in [substring_from, substring_for].into_iter().flatten() {
+                **place = call("toInt64", vec![taken(place)]);
+            }
+        }
         Expr::Function(_) => return after_function(expr),
         _ => {}
     }

@@ -107,11 +107,6 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Whether nothing is left.
-    pub fn is_empty(&self) -> bool {
-        self.tokens.is_empty()
-    }
-
     fn unexpected(&self, wanted: &str) -> Error {
         match self.tokens.first() {
             Some(token) => Error::syntax_error(format!("Syntax error: expected {wanted}, found {token}")),
@@ -122,6 +117,6 @@ impl<'a> Words<'a> {
     }
 }
 
-fn is_word(token: &Token, word: &str) -> bool {
+pub fn is_word(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }

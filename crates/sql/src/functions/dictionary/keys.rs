@@ -52,7 +52,12 @@ fn wrong_key(call: &Call, given: &DataType) -> Error {
     let wanted: Vec<String> =
         key.iter().map(|column| format!("{} {}", column.name, column.data_type)).collect();
     let wanted = wanted.join(", ");
-    Error::illegal_type(format!("The key of dictionary {name} is ({wanted}), not {}", plain_name(given)))
+    let message = format!("The key of dictionary {name} is ({wanted}), not {}", plain_name(given));
+    // A tuple of another length is ClickHouse's TYPE_MISMATCH.
+    match given {
+        DataType::Struct(_) if !call.has_simple_key() => Error::type_mismatch(message),
+        _ => Error::illegal_type(message),
+    }
 }
 
 fn key_column(wanted: &Field, field: &Field, part: &ArrayRef) -> Result<ArrayRef> {

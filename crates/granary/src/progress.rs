@@ -1,4 +1,4 @@
-//! Rows per second while a query runs, on a terminal only.
+//! What is seen while something takes its time, on a terminal only.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -21,10 +21,19 @@ pub struct Progress {
 impl Progress {
     /// Starts to watch a query, if standard error is a terminal.
     pub fn start(query: granary_sql::Progress) -> Progress {
+        Progress::watch(query, None)
+    }
+
+    /// The same for a query that reads so many rows: a bar that fills.
+    pub fn start_with_total(query: granary_sql::Progress, rows: u64) -> Progress {
+        Progress::watch(query, Some(rows))
+    }
+
+    fn watch(query: granary_sql::Progress, total: Option<u64>) -> Progress {
         let done = Arc::new(AtomicBool::new(false));
         let watched = Arc::clone(&done);
         let thread =
-            std::io::stderr().is_terminal().then(|| std::thread::spawn(move || watch(&query, &watched)));
+            std::io::stderr().is_terminal().then(|| std::thread::spawn(move || watch(&query, total, &watched)));
         Progress { done, thread }
     }
 
@@ -43,9 +52,12 @@ impl Drop for Progress {
     }
 }
 
-fn watch(query: &granary_sql::Progress, done: &AtomicBool) {
+fn watch(query: &granary_sql::Progress, total: Option<u64>, done: &AtomicBool) {
     let started = Instant::now();
-    let bar = ProgressBar::new_spinner().with_style(ProgressStyle::default_spinner());
+    let bar = match total {
+        Some(rows) => bar(rows),
+        None => ProgressBar::new_spinner().with_style(ProgressStyle::default_spinner()),
+    };
     while !done.load(Ordering::Relaxed) {
         std::thread::sleep(TICK);
         let elapsed = started.elapsed();
@@ -53,8 +65,18 @@ fn watch(query: &granary_sql::Progress, done: &AtomicBool) {
             let rows = query.rows_read() as u64;
             let rate = (rows as f64 / elapsed.as_secs_f64()) as u64;
             bar.set_message(format!("{} rows, {} rows/s", HumanCount(rows), HumanCount(rate)));
-            bar.tick();
+            match total {
+                Some(_) => bar.set_position(rows),
+                None => bar.tick(),
+            }
         }
     }
     bar.finish_and_clear();
+}
+
+/// A bar for so many rows; hidden unless standard error is a terminal.
+pub fn bar(rows: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{prefix}{bar:40} {percent:>3}% {msg}");
+    // The template is ours: were it wrong, the plain style would do.
+    ProgressBar::new(rows).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -1,0 +1,74 @@
+//! A session for a program that asks, and wants seconds and text back.
+
+use std::path::Path;
+use std::time::Instant;
+
+use granary_sql::format::{self, Format};
+use granary_sql::{Executables, Options, Session};
+use tokio::runtime::Runtime;
+
+use crate::failure::{Failure, Result};
+use crate::progress::Progress;
+
+/// A session and the threads it runs on. Dropping it stops its dictionaries cleanly.
+pub struct Client {
+    // First, so that what it runs has threads until it is closed.
+    session: Session,
+    runtime: Runtime,
+}
+
+/// A query's answer.
+pub struct Reply {
+    /// In the format asked for.
+    pub text: String,
+    /// From the statement's first byte read to its last row written.
+    pub seconds: f64,
+}
+
+impl Client {
+    /// Opens a folder.
+    pub fn open(path: &Path, executables: Executables) -> Result<Client> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::File("threads".to_owned(), error))?;
+        let options = Options { path: Some(path.to_owned()), executables, user_files: None };
+        Ok(Client { session: Session::open(options)?, runtime })
+    }
+
+    /// Runs statements; the last one's answer in TabSeparated.
+    pub fn ask(&self, sql: &str) -> Result<Reply> {
+        self.answer(sql, Format::TabSeparated, None)
+    }
+
+    /// The same in another format; with the number of rows that will be read, a bar shows how far it is.
+    pub fn answer(&self, sql: &str, format: Format, rows: Option<u64>) -> Result<Reply> {
+        let started = Instant::now();
+        let mut text = Vec::new();
+        for statement in self.session.split(sql)? {
+            text.clear();
+            self.runtime.block_on(async {
+                let mut output = self.session.execute(&statement).await?;
+                let mut progress = rows.map(|rows| Progress::start_with_total(output.progress(), rows));
+                let mut writer =
+                    format::open(output.format.unwrap_or(format), output.schema.clone(), &mut text)?;
+                while let Some(batch) = output.next().await {
+                    writer.write(&batch?)?;
+                }
+                if let Some(progress) = &mut progress {
+                    progress.stop();
+                }
+                writer.finish()
+            })?;
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        Ok(Reply { text: String::from_utf8_lossy(&text).into_owned(), seconds })
+    }
+
+    /// The one row of a query, as numbers.
+    pub fn numbers<const N: usize>(&self, sql: &str) -> Result<[f64; N]> {
+        let text = self.ask(sql)?.text;
+        let numbers: Vec<f64> = text.split_whitespace().map_while(|cell| cell.parse().ok()).collect();
+        numbers.try_into().map_err(|_| Failure::Answer(text))
+    }
+}

@@ -1,0 +1,44 @@
+//! What can stop a demo or a study.
+
+use std::process::ExitCode;
+
+/// The first thing that went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error(transparent)]
+    Sql(#[from] granary_sql::Error),
+    #[error("SQLite: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Peer(#[from] granary_lab::PeerError),
+    #[error(transparent)]
+    Cache(#[from] granary_lab::OpenError),
+    #[error(transparent)]
+    Plot(#[from] granary_lab::PlotError),
+    #[error("{0}: {1}")]
+    File(String, std::io::Error),
+    #[error("{0}")]
+    Argument(String),
+    #[error("it answered {0:?}, which is not what was asked for")]
+    Answer(String),
+}
+
+/// Everything here can be stopped in these ways.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// Says which file it was.
+pub fn at(path: &std::path::Path) -> impl Fn(std::io::Error) -> Failure {
+    let path = path.display().to_string();
+    move |error| Failure::File(path.clone(), error)
+}
+
+/// Shows a failure and gives the exit status.
+pub fn exit(result: Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

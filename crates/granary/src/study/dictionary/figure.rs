@@ -1,0 +1,49 @@
+//! Figures as they are shown.
+
+use granary_lab::Samples;
+
+/// Seconds: the median, and the range when there was more than one run.
+pub fn seconds(samples: &Samples) -> String {
+    let (median, low, high) = (samples.median(), samples.min(), samples.max());
+    if median.is_nan() {
+        "-".to_owned()
+    } else if low == high {
+        short(median)
+    } else {
+        format!("{} ({}..{})", short(median), short(low), short(high))
+    }
+}
+
+fn short(seconds: f64) -> String {
+    if seconds >= 10.0 {
+        format!("{seconds:.1}")
+    } else if seconds >= 0.1 {
+        format!("{seconds:.3}")
+    } else {
+        format!("{seconds:.5}")
+    }
+}
+
+/// How often `theirs` is `ours`.
+pub fn ratio(theirs: &Samples, ours: &Samples) -> Option<f64> {
+    let ratio = theirs.median() / ours.median();
+    ratio.is_finite().then_some(ratio)
+}
+
+/// `x` with as many digits as it is worth.
+pub fn times(ratio: Option<f64>) -> String {
+    match ratio {
+        None => "-".to_owned(),
+        Some(ratio) if ratio >= 10.0 => format!("{ratio:.0}x"),
+        Some(ratio) => format!("{ratio:.1}x"),
+    }
+}
+
+/// Whether a wanted ratio was reached.
+pub fn reached(ratio: Option<f64>, target: Option<f64>) -> String {
+    match (ratio, target) {
+        (Some(ratio), Some(target)) if ratio >= target => "yes".to_owned(),
+        (Some(_), Some(_)) => "no".to_owned(),
+        _ => "-".to_owned(),
+    }
+}

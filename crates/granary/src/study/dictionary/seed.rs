@@ -1,0 +1,235 @@
+//! The seed's experiment: fill and read, ClickHouse and Granary taking turns.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use granary_lab::{ClickHouse, Report, Samples};
+
+use super::contender::{Engine, Granary, check_query, create, fill_query, read_query};
+use super::figure::{ratio, reached, seconds, times};
+use super::size::{Size, bytes, count};
+use crate::failure::{Failure, Result, at};
+
+/// The contenders of a line.
+pub const CONTENDERS: [&str; 3] = ["ClickHouse", "Granary, RAM tier off", "Granary, defaults"];
+
+const MAX_STORED_KEYS: u64 = 2_097_152;
+const BLOCK_SIZE: u64 = 4096;
+/// What ClickHouse needs to read any record back: the square of BLOCK_SIZE (its issue 117991).
+const READ_BUFFER_SIZE: u64 = BLOCK_SIZE * BLOCK_SIZE;
+
+/// One line of the table.
+pub struct Line {
+    pub layout: String,
+    pub measure: String,
+    /// Of each contender; seconds.
+    pub samples: [Samples; 3],
+    /// How many times faster than ClickHouse Granary is to be: with the RAM tier off, and with defaults.
+    pub targets: [Option<f64>; 2],
+}
+
+/// All of them.
+pub struct Seed {
+    pub lines: Vec<Line>,
+}
+
+#[derive(Clone, Copy)]
+enum Measure {
+    Fill,
+    Read(u64),
+    OneKey,
+}
+
+/// The source without an engine: start, keys in, rows out.
+pub fn source_alone(source: &Path, size: &Size) -> Result<Samples> {
+    let keys: Vec<u8> = (0..size.keys).flat_map(u64::to_le_bytes).collect();
+    let mut samples = Samples::default();
+    for _ in 0..size.repetitions {
+        let start = Instant::now();
+        let mut child = Command::new(source)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(at(source))?;
+        let (mut requests, mut answers) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let written = requests.write_all(&keys);
+                drop(requests);
+                written
+            });
+            let mut rows = Vec::new();
+            let read = answers.read_to_end(&mut rows);
+            writer.join().expect("it does not panic").and(read.map(|_| ()))
+        })
+        .map_err(at(source))?;
+        child.wait().map_err(at(source))?;
+        samples.push(start.elapsed().as_secs_f64());
+    }
+    Ok(samples)
+}
+
+fn clickhouse_layout(size: &Size, write_buffer: Option<u64>) -> String {
+    match write_buffer {
+        None => format!("CACHE(SIZE_IN_CELLS {MAX_STORED_KEYS})"),
+        Some(write_buffer) => format!(
+            "SSD_CACHE(BLOCK_SIZE {BLOCK_SIZE} WRITE_BUFFER_SIZE {write_buffer} FILE_SIZE {} \
+             READ_BUFFER_SIZE {READ_BUFFER_SIZE} MAX_STORED_KEYS {MAX_STORED_KEYS} PATH './seed')",
+            size.file_size
+        ),
+    }
+}
+
+fn granary_layout(size: &Size, write_buffer: Option<u64>, contender: usize) -> String {
+    let layout = clickhouse_layout(size, write_buffer);
+    match contender {
+        1 if write_buffer.is_some() => layout.replace(" PATH", " MEMORY_CACHE_SIZE 0 PATH"),
+        _ => layout,
+    }
+}
+
+/// What is measured of a layout, with the ratios to reach.
+fn measures(size: &Size, write_buffer: Option<u64>) -> Vec<(Measure, [Option<f64>; 2])> {
+    let [short, middle, long] = size.reads;
+    let [small, .., one_mib, all] = size.write_buffers;
+    let fill = match write_buffer {
+        Some(buffer) if buffer == small => Some(50.0),
+        Some(buffer) if buffer == one_mib => Some(3.0),
+        _ => None,
+    };
+    let on_disk = write_buffer.is_some_and(|buffer| buffer != all);
+    let read = if on_disk { [Some(6.0), Some(10.0)] } else { [None; 2] };
+    let million = if write_buffer.is_none() { [None, Some(2.0)] } else { [None; 2] };
+    let mut measures = vec![(Measure::Fill, [fill; 2])];
+    if on_disk {
+        // Before the reads: with a RAM tier they would bring the keys there.
+        measures.push((Measure::OneKey, [Some(50.0); 2]));
+    }
+    measures.extend([(Measure::Read(short), read), (Measure::Read(middle), read), (Measure::Read(long), million)]);
+    measures
+}
+
+fn run_one(engine: &mut dyn Engine, size: &Size, measure: Measure, round: usize) -> Result<f64> {
+    match measure {
+        Measure::Fill => Ok(engine.run(&fill_query(size.keys))?.0),
+        Measure::Read(lookups) => Ok(engine.run(&read_query(size.keys, lookups))?.0),
+        Measure::OneKey => {
+            // Of the half that was written first: the write buffer has left them. Other ones each round.
+            let step = (size.keys / 2 / size.single_keys).max(1);
+            let mut samples = Samples::default();
+            for i in 0..size.single_keys {
+                let key = (i * step + round as u64) % size.keys;
+                samples.push(engine.run(&format!("SELECT dictGetString('dict','str',toUInt64({key}))"))?.0);
+            }
+            Ok(samples.median())
+        }
+    }
+}
+
+fn name(measure: Measure, size: &Size) -> String {
+    match measure {
+        Measure::Fill => format!("fill {}", count(size.keys)),
+        Measure::Read(lookups) => format!("read {}", count(lookups)),
+        Measure::OneKey => "read 1 key".to_owned(),
+    }
+}
+
+/// Runs the experiment.
+pub fn run(
+    size: &Size,
+    granary: &mut Granary,
+    mut clickhouse: Option<&mut ClickHouse>,
+    source: &Path,
+) -> Result<Seed> {
+    let source = source.display().to_string();
+    let mut lines = Vec::new();
+    let layouts = std::iter::once(None).chain(size.write_buffers.map(Some));
+    for write_buffer in layouts {
+        let measures = measures(size, write_buffer);
+        let mut table = vec![<[Samples; 3]>::default(); measures.len()];
+        for round in 0..size.repetitions {
+            for contender in 0..CONTENDERS.len() {
+                let engine: &mut dyn Engine = match (contender, &mut clickhouse) {
+                    (0, Some(clickhouse)) if round < size.clickhouse_runs(write_buffer) => *clickhouse,
+                    (0, _) => continue,
+                    // CACHE is RAM and nothing else: there is no tier to switch off.
+                    (1, _) if write_buffer.is_none() => continue,
+                    _ => granary,
+                };
+                let layout = match contender {
+                    0 => clickhouse_layout(size, write_buffer),
+                    _ => granary_layout(size, write_buffer, contender),
+                };
+                create(engine, &layout, &source)?;
+                for (line, (measure, _)) in table.iter_mut().zip(&measures) {
+                    line[contender].push(run_one(engine, size, *measure, round)?);
+                }
+                check(engine, size, &format!("{}, {layout}", CONTENDERS[contender]))?;
+                engine.run("DROP DICTIONARY dict")?;
+            }
+        }
+        let layout = match write_buffer {
+            None => "CACHE".to_owned(),
+            Some(buffer) if buffer == size.write_buffers[3] => format!("SSD_CACHE, {} (everything)", bytes(buffer)),
+            Some(buffer) => format!("SSD_CACHE, {}", bytes(buffer)),
+        };
+        eprintln!("{layout}: done");
+        for (samples, (measure, targets)) in table.into_iter().zip(measures) {
+            lines.push(Line { layout: layout.clone(), measure: name(measure, size), samples, targets });
+        }
+    }
+    Ok(Seed { lines })
+}
+
+/// Wrong values make a fast engine worthless.
+fn check(engine: &mut dyn Engine, size: &Size, who: &str) -> Result<()> {
+    let (_, right) = engine.run(&check_query(size.keys))?;
+    if right.trim() == size.keys.to_string() {
+        return Ok(());
+    }
+    Err(Failure::Answer(format!("{who}: {} of {} values are right", right.trim(), size.keys)))
+}
+
+impl Seed {
+    /// The table.
+    pub fn report(&self) -> Report {
+        let mut report = Report::new(&[
+            "layout, write buffer",
+            "measure",
+            "ClickHouse, s",
+            "Granary, RAM tier off, s",
+            "faster",
+            "wanted",
+            "reached",
+            "Granary, defaults, s",
+            "faster",
+            "wanted",
+            "reached",
+        ]);
+        for line in &self.lines {
+            let [theirs, off, defaults] = &line.samples;
+            let mut cells = vec![line.layout.clone(), line.measure.clone(), seconds(theirs)];
+            for (ours, target) in [off, defaults].into_iter().zip(line.targets) {
+                let ratio = ratio(theirs, ours);
+                let wanted = target.map_or("-".to_owned(), |target| times(Some(target)));
+                cells.extend([seconds(ours), times(ratio), wanted, reached(ratio, target)]);
+            }
+            report.row(cells);
+        }
+        report
+    }
+
+    /// For the plot: a group for each line, a bar for each contender.
+    pub fn bars(&self) -> (Vec<&'static str>, Vec<(String, Vec<f64>)>) {
+        // The names of twenty lines do not fit under the axis: the reads of the seed and the fills do.
+        let shown = self.lines.iter().filter(|line| line.measure.starts_with("fill") || line.measure == "read 100 000");
+        let groups = shown.map(|line| {
+            let name = format!("{} {}", line.layout.replace("SSD_CACHE, ", ""), line.measure.split(' ').next().unwrap_or(""));
+            // A contender without runs has no bar.
+            (name, line.samples.iter().map(|s| if s.median().is_nan() { 0.0 } else { s.median() }).collect())
+        });
+        (CONTENDERS.to_vec(), groups.collect())
+    }
+}

@@ -1,0 +1,104 @@
+//! How much of everything a study does.
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Counts and sizes; bytes unless the name says otherwise.
+pub struct Size {
+    /// Whether the figures mean something.
+    pub kind: Kind,
+    pub repetitions: usize,
+    /// Keys of the seed's experiment.
+    pub keys: u64,
+    /// Lookups of the seed's experiment; the last one is beyond it.
+    pub reads: [u64; 3],
+    /// Queries for one key, a run's figure being their median.
+    pub single_keys: u64,
+    /// Of SSD_CACHE's four write buffers; the last one holds everything.
+    pub write_buffers: [u64; 4],
+    pub file_size: u64,
+    pub grid_blocks: Vec<u64>,
+    pub grid_buffers: Vec<u64>,
+    /// File for one wanted key a block.
+    pub block_file: u64,
+    /// Lookups in it.
+    pub block_lookups: u64,
+    pub fio_seconds: u32,
+    pub reopened_entries: u64,
+}
+
+/// What a study is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Full,
+    Smoke,
+}
+
+impl Size {
+    /// The seed's sizes.
+    pub fn full(repetitions: usize) -> Size {
+        Size {
+            kind: Kind::Full,
+            repetitions,
+            keys: 300_000,
+            reads: [30_000, 100_000, 1_000_000],
+            single_keys: 30,
+            write_buffers: [4 * KIB, 16 * KIB, MIB, 64 * MIB],
+            file_size: 1024 * MIB,
+            grid_blocks: vec![512, 4 * KIB, 16 * KIB, 64 * KIB],
+            grid_buffers: vec![64 * KIB, MIB, 16 * MIB],
+            block_file: 4096 * MIB,
+            block_lookups: 262_144,
+            fio_seconds: 4,
+            reopened_entries: 10_000_000,
+        }
+    }
+
+    /// Enough to run through every line.
+    pub fn quick() -> Size {
+        Size {
+            kind: Kind::Smoke,
+            repetitions: 1,
+            keys: 6_000,
+            reads: [600, 2_000, 20_000],
+            single_keys: 3,
+            write_buffers: [4 * KIB, 16 * KIB, 64 * KIB, 4 * MIB],
+            file_size: 64 * MIB,
+            grid_blocks: vec![4 * KIB, 16 * KIB],
+            grid_buffers: vec![64 * KIB, MIB],
+            block_file: 64 * MIB,
+            block_lookups: 8_192,
+            fio_seconds: 1,
+            reopened_entries: 200_000,
+        }
+    }
+
+    /// How often a layout is run on ClickHouse: with one block a write it waits for minutes.
+    pub fn clickhouse_runs(&self, write_buffer: Option<u64>) -> usize {
+        if write_buffer == Some(self.write_buffers[0]) { 1 } else { self.repetitions }
+    }
+}
+
+/// `4096` as `4 KiB`.
+pub fn bytes(n: u64) -> String {
+    if n >= MIB && n.is_multiple_of(MIB) {
+        format!("{} MiB", n / MIB)
+    } else if n >= KIB && n.is_multiple_of(KIB) {
+        format!("{} KiB", n / KIB)
+    } else {
+        format!("{n} B")
+    }
+}
+
+/// `300000` as `300 000`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,66 @@
+//! What a study ran on.
+
+use std::os::linux::fs::MetadataExt;
+use std::path::Path;
+
+/// Lines such as `kernel: 6.1.0`, of what can be seen.
+pub fn describe(data: &Path) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = |name: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            lines.push(format!("{name}: {value}"));
+        }
+    };
+    line("kernel", first_line(Path::new("/proc/sys/kernel/osrelease")));
+    line("CPU", field("/proc/cpuinfo", "model name"));
+    line("cores", std::thread::available_parallelism().ok().map(|cores| cores.to_string()));
+    line("RAM", field("/proc/meminfo", "MemTotal"));
+    line("device", device(data));
+    line("file system", file_system(data));
+    lines
+}
+
+fn first_line(path: &Path) -> Option<String> {
+    Some(std::fs::read_to_string(path).ok()?.lines().next()?.trim().to_owned())
+}
+
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// The block device under a folder and its model, where the system tells them.
+fn device(path: &Path) -> Option<String> {
+    let number = std::fs::metadata(path).ok()?.st_dev();
+    let (major, minor) = (number >> 8 & 0xfff, number & 0xff | number >> 12 & 0xfff00);
+    let place = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    let name = place.file_name()?.to_string_lossy().into_owned();
+    // A partition's disk is the folder above it.
+    let model = [place.join("device/model"), place.parent()?.join("device/model")].iter().find_map(|p| first_line(p));
+    Some(match model {
+        Some(model) => format!("{name} ({model})"),
+        None => format!("{name} (model not told)"),
+    })
+}
+
+/// The type of the file system with the longest mount point above a folder.
+fn file_system(path: &Path) -> Option<String> {
+    let path = path.canonicalize().ok()?;
+    let mounts = std::fs::read_to_string("/proc/mounts").ok()?;
+    let entries = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        Some((words.next()?, words.next()?))
+    });
+    let above = entries.filter(|(mount, _)| path.starts_with(mount));
+    above.max_by_key(|(mount, _)| mount.len()).map(|(_, kind)| kind.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn something_is_seen() {
+        let lines = super::describe(std::path::Path::new("/"));
+        assert!(lines.iter().any(|line| line.starts_with("kernel: ")), "{lines:?}");
+    }
+}

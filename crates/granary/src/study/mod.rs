@@ -1,0 +1,32 @@
+//! `granary study`: measurements that anybody can repeat, written down as a page.
+
+mod dictionary;
+mod machine;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::Result;
+
+/// Arguments of `granary study`.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    study: Study,
+}
+
+#[derive(Subcommand)]
+enum Study {
+    /// Cache dictionaries against a real ClickHouse and the device itself
+    Dictionary(dictionary::Arguments),
+    /// Writes to a cache until it is killed (a part of `dictionary`)
+    #[command(hide = true)]
+    WriteUntilKilled(dictionary::WriteUntilKilled),
+}
+
+/// Runs a study.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    match &arguments.study {
+        Study::Dictionary(arguments) => dictionary::run(arguments),
+        Study::WriteUntilKilled(arguments) => arguments.run(),
+    }
+}

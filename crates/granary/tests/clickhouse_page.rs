@@ -1,0 +1,153 @@
+//! What docs/clickhouse.md says of Granary, where no other test says it already.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Runs statements on the dictionaries of a folder; each answer's cells in one list.
+#[track_caller]
+fn run(folder: &Path, statements: &str) -> Vec<String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_granary"))
+        .args(["local", "--allow-executable", "--path"])
+        .arg(folder)
+        .args(["-q", statements])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{statements}\n{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().split_whitespace().map(str::to_owned).collect()
+}
+
+/// `d`, whose value for a key an awk program prints.
+fn create(program: &str, value: &str, lifetime: &str, layout: &str) -> String {
+    let program = program.replace('\\', "\\\\").replace('\'', "\\'");
+    format!(
+        "CREATE DICTIONARY d (id UInt64, v {value}) PRIMARY KEY id \
+         SOURCE(EXECUTABLE(COMMAND 'awk \\'{program}\\'' FORMAT 'TabSeparated')) \
+         LIFETIME({lifetime}) LAYOUT({layout});"
+    )
+}
+
+const TEN_TIMES: &str = r#"{print $1 "\t" $1 * 10}"#;
+
+fn number(text: &str) -> u64 {
+    text.parse().unwrap_or_else(|_| panic!("{text} is no number"))
+}
+
+#[test]
+fn a_record_of_any_length_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = r#"{printf "%d\t%" $1 "s|\n", $1, ""}"#;
+    let layout = "SSD_CACHE(PATH 'd' FILE_SIZE 67108864 WRITE_BUFFER_SIZE 65536 MEMORY_CACHE_SIZE 0)";
+    let wrong = "SELECT countIf(length(dictGet('d', 'v', number + 1)) != number + 2) FROM numbers(5000);";
+    let sql = create(long, "String", "MIN 1000 MAX 2000", layout);
+    assert_eq!(run(folder.path(), &format!("{sql}{wrong}{wrong}")), ["0", "0"]);
+    let counters = "SELECT hits_flash, source_keys, flash_blocks_corrupt FROM system.dictionaries";
+    assert_eq!(run(folder.path(), &format!("{wrong}{counters}")), ["0", "5000", "0", "0"]);
+}
+
+#[test]
+fn a_file_written_over_and_over_gives_no_value_of_another_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = "SSD_CACHE(PATH 'd' FILE_SIZE 65536 MAX_PARTITIONS_COUNT 4 WRITE_BUFFER_SIZE 16384)";
+    let mut sql = create(TEN_TIMES, "UInt64", "MIN 1 MAX 2", layout);
+    let mut looked_up = 0;
+    for i in 0..60 {
+        let (first, count) = (i * 7919 % 9000, 500 + i * 1237 % 8500);
+        looked_up += count;
+        sql += &format!(
+            "SELECT countIf(dictGet('d', 'v', number + {first}) != (number + {first}) * 10) FROM numbers({count});"
+        );
+    }
+    sql += "SELECT keys_requested, flash_bytes_written > 4 * 262144 FROM system.dictionaries";
+    let mut answers = run(folder.path(), &sql);
+    assert_eq!(answers.split_off(60), [looked_up.to_string().as_str(), "1"]);
+    assert!(answers.iter().all(|wrong| wrong == "0"), "{answers:?}");
+}
+
+#[test]
+fn a_key_from_disk_and_a_flush_do_not_take_32_ms() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = "SSD_CACHE(PATH 'd' FILE_SIZE 67108864 MEMORY_CACHE_SIZE 0)";
+    let sql = create(TEN_TIMES, "UInt64", "MIN 1000 MAX 2000", layout);
+    let started = Instant::now();
+    let fill = "SELECT sum(ignore(dictGet('d', 'v', number))) FROM numbers(50000);";
+    run(folder.path(), &format!("{sql}{fill}"));
+    assert!(started.elapsed() < Duration::from_secs(7), "a fill took {:?}", started.elapsed());
+
+    let keys = 300;
+    let one = |key: u64| format!("SELECT dictGet('d', 'v', {});", key * 150);
+    let sql: String = (0..keys).map(one).collect();
+    let started = Instant::now();
+    let answers = run(folder.path(), &format!("{sql}SELECT hits_flash FROM system.dictionaries"));
+    assert!(started.elapsed() < Duration::from_millis(keys * 16), "{keys} keys took {:?}", started.elapsed());
+    assert_eq!(answers.last().map(|hits| number(hits)), Some(keys));
+}
+
+#[test]
+fn max_stored_keys_bounds_keys_that_the_source_lacks_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let odd = r#"$1 % 2 {print $1 "\t" $1 * 10}"#;
+    let layout = "SSD_CACHE(PATH 'd' FILE_SIZE 16777216 WRITE_BUFFER_SIZE 65536 MAX_STORED_KEYS 1024)";
+    let sql = create(odd, "UInt64", "MIN 1000 MAX 2000", layout)
+        + "SELECT sum(ignore(dictGet('d', 'v', number))) FROM numbers(50000);
+           SELECT sum(ignore(dictGet('d', 'v', number * 2))) FROM numbers(50000);
+           SELECT element_count, capacity, index_bytes FROM system.dictionaries";
+    let answers = run(folder.path(), &sql);
+    let [_, _, entries, capacity, index_bytes] = answers.as_slice() else { panic!("{answers:?}") };
+    assert_eq!(capacity, "1024");
+    assert!((1..=1024).contains(&number(entries)), "{entries} entries");
+    assert!(number(index_bytes) < 64 << 10, "{index_bytes} bytes");
+}
+
+#[test]
+fn a_flipped_bit_is_a_counted_miss() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = "SSD_CACHE(PATH 'd' FILE_SIZE 4194304 WRITE_BUFFER_SIZE 65536)";
+    let wrong = "SELECT countIf(dictGet('d', 'v', number) != number * 10) FROM numbers(20000);";
+    run(folder.path(), &(create(TEN_TIMES, "UInt64", "MIN 1000 MAX 2000", layout) + wrong));
+
+    let path = folder.path().join("user_files/d.bin");
+    let mut file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    for block in (0..1024).step_by(5) {
+        let mut byte = [0];
+        file.seek(SeekFrom::Start(block * 4096 + 1000)).unwrap();
+        file.read_exact(&mut byte).unwrap();
+        file.seek(SeekFrom::Start(block * 4096 + 1000)).unwrap();
+        file.write_all(&[byte[0] ^ 4]).unwrap();
+    }
+    file.sync_all().unwrap();
+
+    let counters = "SELECT flash_blocks_corrupt, source_keys FROM system.dictionaries;";
+    let answers = run(folder.path(), &format!("{wrong}{counters}{wrong}{counters}"));
+    let [first, corrupt, asked, second, _, asked_again] = answers.as_slice() else { panic!("{answers:?}") };
+    assert_eq!((first.as_str(), second.as_str()), ("0", "0"), "no answer is wrong, and no query fails");
+    assert!(number(corrupt) > 0 && (1..20000).contains(&number(asked)), "{answers:?}");
+    assert_eq!(asked, asked_again, "what was asked for once is there again");
+}
+
+#[test]
+fn rows_that_nobody_asked_for_are_ignored_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let too_much = r#"{print $1 "\t" $1 * 10; print $1 + 1000 "\t1"}"#;
+    let counter = "SELECT source_rows_uninvited, element_count FROM system.dictionaries;";
+    let query = "SELECT sum(dictGet('d', 'v', number)), sum(dictHas('d', number)) FROM numbers(10);";
+    let sql = create(too_much, "UInt64", "MIN 1000 MAX 2000", "CACHE(SIZE_IN_CELLS 100)") + query + counter;
+    let seen = run(folder.path(), &format!("{sql}SELECT count() FROM d WHERE id >= 1000; DROP DICTIONARY d"));
+    assert_eq!(seen, ["450", "10", "10", "10", "0"]);
+    // Each of the two functions asks a DIRECT dictionary, and both come back.
+    let sql = create(too_much, "UInt64", "", "DIRECT()").replace("LIFETIME()", "") + query + counter;
+    assert_eq!(run(folder.path(), &sql), ["450", "10", "20", "0"]);
+}
+
+#[test]
+fn drop_dictionary_removes_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = "SSD_CACHE(PATH 'd' FILE_SIZE 4194304 WRITE_BUFFER_SIZE 65536)";
+    let files = || std::fs::read_dir(folder.path().join("user_files")).unwrap().count();
+    run(folder.path(), &(create(TEN_TIMES, "UInt64", "MIN 1000 MAX 2000", layout) + "SELECT dictGet('d', 'v', 1)"));
+    assert!(files() > 0);
+    run(folder.path(), "DROP DICTIONARY d");
+    assert_eq!(files(), 0);
+}

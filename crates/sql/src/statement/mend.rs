@@ -1,0 +1,151 @@
+//! What ClickHouse's grammar allows and the parser does not, mended among the tokens before they are parsed.
+//!
+//! In a query without FROM the parser takes the word FORMAT or SETTINGS for an alias of the last column, and
+//! `FROM table` for the beginning of a table function.
+
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::words::{Words, is_word};
+
+/// What stands behind a query.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// The name behind FORMAT.
+    pub format: Option<String>,
+    /// SETTINGS, as text.
+    pub settings: Vec<(String, String)>,
+}
+
+/// Behind these words an expression or a name is still to come, so `format` there is one.
+const OPEN: &[&str] = &[
+    "ALL", "AND", "AS", "BETWEEN", "BY", "CASE", "DISTINCT", "ELSE", "FROM", "HAVING", "IN", "IS", "JOIN",
+    "LIKE", "LIMIT", "NOT", "OFFSET", "ON", "OR", "PREWHERE", "SELECT", "THEN", "USING", "WHEN", "WHERE",
+];
+
+/// Quotes the table name `table`, and cuts FORMAT and SETTINGS off the end.
+pub fn mend(tokens: &mut Vec<TokenWithSpan>) -> Tail {
+    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
+    quote_table(tokens);
+    let plain: Vec<Token> = tokens.iter().map(|token| token.token.clone()).collect();
+    let mut depth = 0usize;
+    for (at, token) in plain.iter().enumerate() {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ if depth == 0 && at > 0 && ends_expression(&plain[at - 1]) => {
+                if let Some(tail) = read_tail(&plain[at..]) {
+                    tokens.truncate(at);
+                    return tail;
+                }
+            }
+            _ => {}
+        }
+    }
+    Tail::default()
+}
+
+fn quote_table(tokens: &mut [TokenWithSpan]) {
+    for at in 1..tokens.len() {
+        let follows_from = ["FROM", "JOIN"].iter().any(|word| is_word(&tokens[at - 1].token, word));
+        let called = tokens.get(at + 1).is_some_and(|next| next.token == Token::LParen);
+        if let Token::Word(word) = &mut tokens[at].token
+            && follows_from
+            && !called
+            && word.keyword == Keyword::TABLE
+            && word.quote_style.is_none()
+        {
+            word.quote_style = Some('`');
+            word.keyword = Keyword::NoKeyword;
+        }
+    }
+}
+
+fn ends_expression(token: &Token) -> bool {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => {
+            !OPEN.iter().any(|open| word.value.eq_ignore_ascii_case(open))
+        }
+        Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_) => true,
+        Token::RParen | Token::RBracket | Token::RBrace | Token::Mul => true,
+        _ => false,
+    }
+}
+
+/// FORMAT and SETTINGS in either order, and nothing else.
+fn read_tail(tokens: &[Token]) -> Option<Tail> {
+    let mut words = Words::new(tokens);
+    let mut tail = Tail::default();
+    if words.take(&["SETTINGS"]) {
+        tail.settings.push(words.setting().ok()?);
+        while words.comma() {
+            tail.settings.push(words.setting().ok()?);
+        }
+        tail.format = words.format_and_end().ok()?;
+        return Some(tail);
+    }
+    if !words.take(&["FORMAT"]) {
+        return None;
+    }
+    tail.format = Some(words.identifier().ok()?);
+    if words.take(&["SETTINGS"]) {
+        tail.settings.push(words.setting().ok()?);
+        while words.comma() {
+            tail.settings.push(words.setting().ok()?);
+        }
+    }
+    words.format_and_end().ok()?.is_none().then_some(tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::sql::sqlparser::dialect::ClickHouseDialect;
+    use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+
+    fn mended(sql: &str) -> (String, Tail) {
+        let mut tokens = Tokenizer::new(&ClickHouseDialect {}, sql).tokenize_with_location().unwrap();
+        let tail = mend(&mut tokens);
+        let texts: Vec<String> = tokens.iter().map(|token| token.token.to_string()).collect();
+        (texts.join(" "), tail)
+    }
+
+    #[test]
+    fn format_and_settings_are_cut_off() {
+        let tail = |format: Option<&str>, settings: &[(&str, &str)]| Tail {
+            format: format.map(str::to_owned),
+            settings: settings
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+        };
+        for (sql, rest, expected) in [
+            ("SELECT 1 FORMAT CSV", "SELECT 1", tail(Some("CSV"), &[])),
+            ("SELECT 'a' AS format format Null", "SELECT 'a' AS format", tail(Some("Null"), &[])),
+            ("SELECT f(1) SETTINGS a = 1, b = 'x'", "SELECT f ( 1 )", tail(None, &[("a", "1"), ("b", "x")])),
+            ("SELECT 1 SETTINGS a = 1 FORMAT CSV", "SELECT 1", tail(Some("CSV"), &[("a", "1")])),
+            ("SELECT 1 FORMAT CSV SETTINGS a = 1", "SELECT 1", tail(Some("CSV"), &[("a", "1")])),
+        ] {
+            assert_eq!(mended(sql), (rest.to_owned(), expected), "{sql}");
+        }
+    }
+
+    #[test]
+    fn columns_may_have_these_names() {
+        for sql in [
+            "SELECT format FROM t ORDER BY format DESC",
+            "SELECT settings = 1 FROM t",
+            "SELECT 1 , format",
+            "SELECT ( SELECT 1 format x )",
+        ] {
+            assert_eq!(mended(sql), (sql.to_owned(), Tail::default()));
+        }
+    }
+
+    #[test]
+    fn a_table_may_be_called_table() {
+        assert_eq!(mended("SELECT 1 FROM table WHERE x").0, "SELECT 1 FROM `table` WHERE x");
+        assert_eq!(mended("SELECT 1 FROM t JOIN Table").0, "SELECT 1 FROM t JOIN `Table`");
+        assert_eq!(mended("SELECT 1 FROM TABLE ( f )").0, "SELECT 1 FROM TABLE ( f )");
+    }
+}
