@@ -31,7 +31,7 @@ const LINE_BYTES: usize = BUCKET_BYTES + 8;
 #[inline]
 fn load(line: &[u8; LINE_BYTES], bit: usize) -> u64 {
     // The mask says what is so anyway, for the compiler.
-    let at = bit / 8 & (BUCKET_BYTES - 1);
+    let at = (bit / 8) & (BUCKET_BYTES - 1);
     u64::from_le_bytes(line[at..at + 8].try_into().expect("8 bytes")) >> (bit % 8)
 }
 
