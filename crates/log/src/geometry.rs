@@ -25,7 +25,9 @@ impl Geometry {
     /// Checks that `BLOCK_SIZE` divides `WRITE_BUFFER_SIZE` and that one divides `FILE_SIZE`. Bytes.
     pub fn new(file_size: u64, write_buffer_size: u64, block_size: u64) -> Result<Self, GeometryError> {
         let refuse = |text: String| Err(GeometryError(text));
-        if !(BLOCK_SIZE_MIN..=BLOCK_SIZE_MAX).contains(&block_size) || !block_size.is_multiple_of(BLOCK_SIZE_MIN) {
+        if !(BLOCK_SIZE_MIN..=BLOCK_SIZE_MAX).contains(&block_size)
+            || !block_size.is_multiple_of(BLOCK_SIZE_MIN)
+        {
             return refuse(format!(
                 "BLOCK_SIZE {block_size} must be a multiple of {BLOCK_SIZE_MIN} between {BLOCK_SIZE_MIN} and {BLOCK_SIZE_MAX}"
             ));
