@@ -38,7 +38,7 @@ pub fn records(data: &[u8]) {
 fn round_trip(data: &[u8], split: usize) {
     let (key, value) = data.split_at(split.min(data.len()));
     let expires_at = data.first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-    let value = (split % 5 > 0).then_some(value);
+    let value = (!split.is_multiple_of(5)).then_some(value);
     let header = HeaderBytes::entry(key, value, expires_at);
     let bytes = [header.as_slice(), key, value.unwrap_or(&[])].concat();
     let Some(Record::Entry(entry)) = parse(&bytes) else { panic!("what is written is read") };

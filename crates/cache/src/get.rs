@@ -121,7 +121,9 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     /// Asks RAM tier and index, each shard once.
     fn plan(&mut self, scratch: &mut Scratch) {
         let Scratch { order, wants, resolved, tried, .. } = scratch;
-        (wants.clear(), tried.clear(), resolved.clear());
+        wants.clear();
+        tried.clear();
+        resolved.clear();
         resolved.resize(self.keys.len(), false);
         let mut ends = [0usize; SHARDS + 1];
         for key in self.keys {

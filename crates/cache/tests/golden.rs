@@ -24,6 +24,7 @@ fn options(folder: &Path, shape: &str) -> Options {
     Options { flash: Some(flash), memory_bytes: 0, memory_entries: None }
 }
 
+type Stop = fn(Cache);
 type Stored = (&'static [u8], Option<Vec<u8>>, u32);
 
 /// What is on the device when the cache is killed.
@@ -89,7 +90,8 @@ fn get(cache: &Cache, key: &[u8]) -> Option<(Option<Vec<u8>>, u32)> {
 fn unpack(options: &Options, name: &str) -> PathBuf {
     let path = &options.flash.as_ref().unwrap().path;
     for suffix in SUFFIXES {
-        std::fs::write(path.with_extension(suffix), read(&folder(), &format!("{name}.{suffix}.txt"))).unwrap();
+        std::fs::write(path.with_extension(suffix), read(&folder(), &format!("{name}.{suffix}.txt")))
+            .unwrap();
     }
     path.with_extension("state")
 }
@@ -97,7 +99,7 @@ fn unpack(options: &Options, name: &str) -> PathBuf {
 #[test]
 fn what_is_written_is_what_was_agreed() {
     for shape in ["summaries", "short"] {
-        let stops: [(&str, fn(Cache)); 2] = [("killed", Cache::abandon), ("clean", drop)];
+        let stops: [(&str, Stop); 2] = [("killed", Cache::abandon), ("clean", drop)];
         for (name, stop) in stops {
             let temporary = tempfile::tempdir().unwrap();
             let options = options(temporary.path(), shape);
@@ -137,8 +139,11 @@ fn what_was_agreed_is_served() {
                 let key = String::from_utf8_lossy(key);
                 assert_eq!(found, Some((value.clone(), *expires_at)), "{shape}-{name}: {key}");
             }
-            let gone: &[&[u8]] =
-                if killed { &[b"plum", b"empty value", b"pear", b"cherry"] } else { &[b"plum", b"empty value"] };
+            let gone: &[&[u8]] = if killed {
+                &[b"plum", b"empty value", b"pear", b"cherry"]
+            } else {
+                &[b"plum", b"empty value"]
+            };
             for key in gone {
                 assert_eq!(get(&cache, key), None, "{shape}-{name}: {}", String::from_utf8_lossy(key));
             }

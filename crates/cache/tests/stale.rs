@@ -142,6 +142,9 @@ fn a_slow_reader_does_not_promote_what_was_overwritten() {
     assert_eq!(get(&cache, 1), Some(3), "version 1 was read before version 2 was put");
 }
 
+/// Where the small files lie, and the device.
+type Image = (String, Arc<MemoryDevice>);
+
 /// What a kill would leave: the small files and the device's bytes. The caller sees to it that the
 /// device rests meanwhile.
 fn image(memory: &MemoryDevice, from: &Path, to: &Path) -> Arc<MemoryDevice> {
@@ -188,7 +191,7 @@ fn a_kill_during_recovery_brings_nothing_back() {
     cache.abandon();
 
     let device = Hooked::new(Arc::clone(&killed));
-    let images: Arc<Mutex<Vec<(String, Arc<MemoryDevice>)>>> = Arc::default();
+    let images: Arc<Mutex<Vec<Image>>> = Arc::default();
     let (taken, from) = (Arc::clone(&images), at("second"));
     let root = folder.path().to_owned();
     let mut writes = 0;

@@ -38,6 +38,8 @@ fn write(options: &Options, stop: impl FnOnce(Store)) {
     stop(store);
 }
 
+type Stop = fn(Store);
+
 /// Compares or writes the files of a log.
 fn compare_all(options: &Options, name: &str) {
     let file = |suffix: &str| options.state_path.with_extension(suffix);
@@ -59,7 +61,7 @@ fn unpack(options: &Options, name: &str) {
 #[test]
 fn what_is_written_is_what_was_agreed() {
     for (blocks, shape) in [(16, "summaries"), (4, "short")] {
-        let stops: [(&str, fn(Store)); 2] = [("killed", Store::abandon), ("clean", Store::stop)];
+        let stops: [(&str, Stop); 2] = [("killed", Store::abandon), ("clean", Store::stop)];
         for (name, stop) in stops {
             let temporary = tempfile::tempdir().unwrap();
             let options = options(temporary.path(), geometry(blocks));
@@ -84,7 +86,8 @@ fn what_was_agreed_is_read() {
             let mut io = Io::new();
             let found = [1, 2, 3, 4].map(|key| store.get(&mut io, key));
             // After the kill the newest versions of 2 and 4 are gone, and no older ones come back.
-            let expected = if killed { [Some(2), None, None, None] } else { [Some(2), Some(3), None, Some(3)] };
+            let expected =
+                if killed { [Some(2), None, None, None] } else { [Some(2), Some(3), None, Some(3)] };
             assert_eq!(found, expected, "{shape}-{name}");
             store.stop();
         }

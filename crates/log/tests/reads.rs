@@ -98,11 +98,18 @@ fn a_read_beyond_the_end_is_an_error_and_costs_its_neighbours_nothing() {
             for engine in engines() {
                 let answers = read_all(engine, device, &extents);
                 for i in [1, 2, 3] {
-                    assert_eq!(answers[i], Err(ErrorKind::UnexpectedEof), "{engine:?} {access:?}: extent {i}");
+                    assert_eq!(
+                        answers[i],
+                        Err(ErrorKind::UnexpectedEof),
+                        "{engine:?} {access:?}: extent {i}"
+                    );
                 }
                 for i in [0, 4] {
                     let start = extents[i].offset as usize;
-                    assert!(answers[i].as_deref() == Ok(&bytes[start..start + 8192]), "{engine:?}: extent {i}");
+                    assert!(
+                        answers[i].as_deref() == Ok(&bytes[start..start + 8192]),
+                        "{engine:?}: extent {i}"
+                    );
                 }
             }
         }

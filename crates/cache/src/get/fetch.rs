@@ -33,15 +33,15 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             let range = start..start + same.len();
             start = range.end;
             match flash.log.locate(same[0].place) {
-                Location::Memory(segment) => self.from_buffer(flash, &segment, same, scratch),
+                Location::Memory(segment) => self.fetch_buffered(flash, &segment, same, scratch),
                 Location::Device { sequence } => on_device.push(OnDevice { range, sequence }),
             }
         }
-        self.from_device(flash, io, &wants, &on_device, scratch);
+        self.fetch_stored(flash, io, &wants, &on_device, scratch);
         scratch.wants = wants;
     }
 
-    fn from_buffer(&mut self, flash: &Flash, segment: &Segment, wants: &[Want], scratch: &mut Scratch) {
+    fn fetch_buffered(&mut self, flash: &Flash, segment: &Segment, wants: &[Want], scratch: &mut Scratch) {
         let geometry = flash.log.geometry();
         let (size, payload) = (geometry.block_size(), geometry.payload_size());
         let segment = segment.read();
@@ -79,7 +79,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         }
     }
 
-    fn from_device(
+    fn fetch_stored(
         &mut self,
         flash: &Flash,
         io: &mut Io,

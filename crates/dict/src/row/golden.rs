@@ -61,8 +61,7 @@ fn a_row_with_every_type() {
     let columns: Vec<_> = FIXED.into_iter().chain(TEXTS).collect();
     let types: Vec<DataType> = columns.iter().map(|(name, ..)| DataType::parse(name).unwrap()).collect();
     let attributes = types.iter().enumerate().map(|(i, t)| Attribute::new(format!("a{i}"), t.clone()));
-    let structure =
-        Structure { key: Key::Simple { name: "id".into() }, attributes: attributes.collect() };
+    let structure = Structure { key: Key::Simple { name: "id".into() }, attributes: attributes.collect() };
     let format = RowFormat::new(&structure).unwrap();
     let arrays: Vec<ArrayRef> = types.iter().zip(&columns).map(|(t, (_, v, _))| array(t, *v)).collect();
     let cells: Vec<Cells> =
@@ -100,7 +99,8 @@ fn a_key_with_every_type() {
     let batch = format.encode(&arrays).unwrap();
     assert_eq!(hex(batch.get(0)), expected, "the format changed: ROW_FORMAT_VERSION must, too");
     assert!(format.is_whole(batch.get(0)));
-    let simple = KeyFormat::new(&Structure { key: Key::Simple { name: "id".into() }, attributes: Vec::new() });
+    let simple =
+        KeyFormat::new(&Structure { key: Key::Simple { name: "id".into() }, attributes: Vec::new() });
     let id = array(&DataType::UInt64, Some("72623859790382856"));
     assert_eq!(hex(simple.encode(&[id]).unwrap().get(0)), "0807060504030201");
 }

@@ -5,7 +5,9 @@
 pub mod golden;
 
 use granary_log::device::Device;
-use granary_log::{Consumer, Engine, Extent, Geometry, Io, Location, Log, Options, Placed, Recovered, Summary};
+use granary_log::{
+    Consumer, Engine, Extent, Geometry, Io, Location, Log, Options, Placed, Recovered, Summary,
+};
 use granary_log::{WordRule, block};
 use std::collections::HashMap;
 use std::ops::Range;
