@@ -146,7 +146,10 @@ fn drop_dictionary_removes_its_files() {
     let folder = tempfile::tempdir().unwrap();
     let layout = "SSD_CACHE(PATH 'd' FILE_SIZE 4194304 WRITE_BUFFER_SIZE 65536)";
     let files = || std::fs::read_dir(folder.path().join("user_files")).unwrap().count();
-    run(folder.path(), &(create(TEN_TIMES, "UInt64", "MIN 1000 MAX 2000", layout) + "SELECT dictGet('d', 'v', 1)"));
+    run(
+        folder.path(),
+        &(create(TEN_TIMES, "UInt64", "MIN 1000 MAX 2000", layout) + "SELECT dictGet('d', 'v', 1)"),
+    );
     assert!(files() > 0);
     run(folder.path(), "DROP DICTIONARY d");
     assert_eq!(files(), 0);

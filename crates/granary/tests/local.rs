@@ -103,11 +103,7 @@ fn files_and_standard_input_are_tables() {
         run(&["-q", "SELECT number, toString(number) AS s FROM numbers(70000) FORMAT Parquet"]).stdout,
     )
     .unwrap();
-<<<<<<< HEAD
-    let query = "SELECT count(), sum(number), max(s), toTypeName(any(number)) FROM numbers";
-=======
     let query = "SELECT count(), sum(number), max(s), toTypeName(max(number)) FROM numbers";
->>>>>>> sql
     assert_eq!(answer(run(&["-q", query, parquet.to_str().unwrap()])), "70000\t2449965000\t9999\tUInt64\n");
 }
 

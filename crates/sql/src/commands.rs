@@ -12,11 +12,7 @@ use crate::output::Output;
 use crate::query;
 use crate::session::{Session, apply};
 use crate::statement::{Command, Name};
-<<<<<<< HEAD
-use crate::types::type_name;
-=======
 use crate::types::pretty_type_name;
->>>>>>> sql
 
 /// Runs one.
 pub async fn run(session: &Session, command: Command, text: &str) -> Result<Output> {

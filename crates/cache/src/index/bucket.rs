@@ -30,14 +30,14 @@ pub(super) fn lane_of(tag: u64, other: bool) -> u64 {
 #[inline]
 fn load(line: &Line, bit: usize) -> u64 {
     // The mask says what is so anyway, for the compiler.
-    let at = bit / 8 & (BUCKET_BYTES - 1);
+    let at = (bit / 8) & (BUCKET_BYTES - 1);
     u64::from_le_bytes(line[at..at + 8].try_into().expect("8 bytes")) >> (bit % 8)
 }
 
 /// Replaces `bits` bits that begin at `bit`; both fit one load.
 #[inline]
 fn store(line: &mut Line, bit: usize, bits: u32, value: u64) {
-    let at = bit / 8 & (BUCKET_BYTES - 1);
+    let at = (bit / 8) & (BUCKET_BYTES - 1);
     let mask = ((1 << bits) - 1) << (bit % 8);
     let old = u64::from_le_bytes(line[at..at + 8].try_into().expect("8 bytes"));
     line[at..at + 8].copy_from_slice(&(old & !mask | value << (bit % 8)).to_le_bytes());
@@ -59,7 +59,7 @@ impl Shape {
     fn loads<'a>(&'a self, line: &'a Line) -> impl Iterator<Item = (usize, u64, u64)> + 'a {
         let (step, lanes) = (self.lanes * self.lane_bits as usize, self.lanes);
         let whole = (0..self.slots / lanes).map(move |i| (i * lanes, load(line, i * step), u64::MAX));
-        let rest = (self.slots % lanes != 0).then(|| {
+        let rest = (!self.slots.is_multiple_of(lanes)).then(|| {
             let i = self.slots / lanes;
             let used = (1 << ((self.slots - i * lanes) * self.lane_bits as usize)) - 1;
             (i * lanes, load(line, i * step), used)
