@@ -32,8 +32,9 @@ impl Progress {
     fn watch(query: granary_sql::Progress, total: Option<u64>) -> Progress {
         let done = Arc::new(AtomicBool::new(false));
         let watched = Arc::clone(&done);
-        let thread =
-            std::io::stderr().is_terminal().then(|| std::thread::spawn(move || watch(&query, total, &watched)));
+        let thread = std::io::stderr()
+            .is_terminal()
+            .then(|| std::thread::spawn(move || watch(&query, total, &watched)));
         Progress { done, thread }
     }
 

@@ -43,9 +43,8 @@ fn fill(path: &Path, users: u64) -> Result<()> {
          CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT, city TEXT, score REAL, signed_up TEXT);
          BEGIN",
     )?;
-    let mut insert = connection.prepare(
-        "INSERT INTO users VALUES (?1, 'user ' || ?1, ?2, ?3, date(?4, '+' || ?5 || ' days'))",
-    )?;
+    let mut insert = connection
+        .prepare("INSERT INTO users VALUES (?1, 'user ' || ?1, ?2, ?3, date(?4, '+' || ?5 || ' days'))")?;
     let bar = progress::bar(users).with_prefix("users  ");
     for id in 0..users {
         let random = scramble(id);

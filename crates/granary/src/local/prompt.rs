@@ -46,7 +46,9 @@ pub fn run(runner: &Runner) -> Result<(), Error> {
 pub fn run_piped(runner: &Runner) -> Result<(), Error> {
     let mut text = String::new();
     for line in std::io::stdin().lock().lines() {
-        text.push_str(&line.map_err(|e| Error::cannot_open_file(format!("Cannot read standard input: {e}")))?);
+        text.push_str(
+            &line.map_err(|e| Error::cannot_open_file(format!("Cannot read standard input: {e}")))?,
+        );
         text.push('\n');
         // A semicolon inside an open string or comment does not end anything: the text does not split then.
         if text.trim_end().ends_with(';')

@@ -37,7 +37,8 @@ fn device(path: &Path) -> Option<String> {
     let place = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
     let name = place.file_name()?.to_string_lossy().into_owned();
     // A partition's disk is the folder above it.
-    let model = [place.join("device/model"), place.parent()?.join("device/model")].iter().find_map(|p| first_line(p));
+    let model =
+        [place.join("device/model"), place.parent()?.join("device/model")].iter().find_map(|p| first_line(p));
     Some(match model {
         Some(model) => format!("{name} ({model})"),
         None => format!("{name} (model not told)"),

@@ -122,7 +122,9 @@ impl Device {
             format!("fio: {}", per_second(&self.fio)),
             format!("{:.0} %", SHARE_WANTED * 100.0),
             match share {
-                Some(share) => format!("{}, {:.0} %", reached(Some(share), Some(SHARE_WANTED)), share * 100.0),
+                Some(share) => {
+                    format!("{}, {:.0} %", reached(Some(share), Some(SHARE_WANTED)), share * 100.0)
+                }
                 None => "-".to_owned(),
             },
         ]);

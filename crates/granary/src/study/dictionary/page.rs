@@ -23,7 +23,9 @@ impl Page<'_> {
         let Page { size, notes, seed, grid, device } = self;
         let warning = match size.kind {
             Kind::Full => "",
-            Kind::Smoke => "\n**Made with `--quick`: the sizes are too small for the figures to mean anything.**\n",
+            Kind::Smoke => {
+                "\n**Made with `--quick`: the sizes are too small for the figures to mean anything.**\n"
+            }
         };
         let notes: Vec<String> = notes.iter().map(|note| format!("- {note}")).collect();
         format!(

@@ -48,12 +48,10 @@ pub fn source_alone(source: &Path, size: &Size) -> Result<Samples> {
     let mut samples = Samples::default();
     for _ in 0..size.repetitions {
         let start = Instant::now();
-        let mut child = Command::new(source)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(at(source))?;
-        let (mut requests, mut answers) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+        let mut child =
+            Command::new(source).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(at(source))?;
+        let (mut requests, mut answers) =
+            (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 let written = requests.write_all(&keys);
@@ -107,7 +105,11 @@ fn measures(size: &Size, write_buffer: Option<u64>) -> Vec<(Measure, [Option<f64
         // Before the reads: with a RAM tier they would bring the keys there.
         measures.push((Measure::OneKey, [Some(50.0); 2]));
     }
-    measures.extend([(Measure::Read(short), read), (Measure::Read(middle), read), (Measure::Read(long), million)]);
+    measures.extend([
+        (Measure::Read(short), read),
+        (Measure::Read(middle), read),
+        (Measure::Read(long), million),
+    ]);
     measures
 }
 
@@ -172,7 +174,9 @@ pub fn run(
         }
         let layout = match write_buffer {
             None => "CACHE".to_owned(),
-            Some(buffer) if buffer == size.write_buffers[3] => format!("SSD_CACHE, {} (everything)", bytes(buffer)),
+            Some(buffer) if buffer == size.write_buffers[3] => {
+                format!("SSD_CACHE, {} (everything)", bytes(buffer))
+            }
             Some(buffer) => format!("SSD_CACHE, {}", bytes(buffer)),
         };
         eprintln!("{layout}: done");
@@ -224,9 +228,16 @@ impl Seed {
     /// For the plot: a group for each line, a bar for each contender.
     pub fn bars(&self) -> (Vec<&'static str>, Vec<(String, Vec<f64>)>) {
         // The names of twenty lines do not fit under the axis: the reads of the seed and the fills do.
-        let shown = self.lines.iter().filter(|line| line.measure.starts_with("fill") || line.measure == "read 100 000");
+        let shown = self
+            .lines
+            .iter()
+            .filter(|line| line.measure.starts_with("fill") || line.measure == "read 100 000");
         let groups = shown.map(|line| {
-            let name = format!("{} {}", line.layout.replace("SSD_CACHE, ", ""), line.measure.split(' ').next().unwrap_or(""));
+            let name = format!(
+                "{} {}",
+                line.layout.replace("SSD_CACHE, ", ""),
+                line.measure.split(' ').next().unwrap_or("")
+            );
             // A contender without runs has no bar.
             (name, line.samples.iter().map(|s| if s.median().is_nan() { 0.0 } else { s.median() }).collect())
         });
