@@ -25,12 +25,12 @@ impl Geometry {
     /// Checks that `BLOCK_SIZE` divides `WRITE_BUFFER_SIZE` and that one divides `FILE_SIZE`. Bytes.
     pub fn new(file_size: u64, write_buffer_size: u64, block_size: u64) -> Result<Self, GeometryError> {
         let refuse = |text: String| Err(GeometryError(text));
-        if !(BLOCK_SIZE_MIN..=BLOCK_SIZE_MAX).contains(&block_size) || block_size % BLOCK_SIZE_MIN != 0 {
+        if !(BLOCK_SIZE_MIN..=BLOCK_SIZE_MAX).contains(&block_size) || !block_size.is_multiple_of(BLOCK_SIZE_MIN) {
             return refuse(format!(
                 "BLOCK_SIZE {block_size} must be a multiple of {BLOCK_SIZE_MIN} between {BLOCK_SIZE_MIN} and {BLOCK_SIZE_MAX}"
             ));
         }
-        if write_buffer_size == 0 || write_buffer_size % block_size != 0 {
+        if write_buffer_size == 0 || !write_buffer_size.is_multiple_of(block_size) {
             return refuse(format!(
                 "WRITE_BUFFER_SIZE {write_buffer_size} must be a multiple of BLOCK_SIZE {block_size}"
             ));
@@ -40,7 +40,7 @@ impl Geometry {
                 "WRITE_BUFFER_SIZE {write_buffer_size} must be at most {SEGMENT_BYTES_MAX}: two such buffers are in RAM"
             ));
         }
-        if file_size == 0 || file_size % write_buffer_size != 0 {
+        if file_size == 0 || !file_size.is_multiple_of(write_buffer_size) {
             return refuse(format!(
                 "FILE_SIZE {file_size} must be a multiple of WRITE_BUFFER_SIZE {write_buffer_size}"
             ));

@@ -64,7 +64,7 @@ FROM (SELECT dictGet('users', ('city', 'score', 'signed_up'), user_id) AS user F
 GROUP BY city
 ORDER BY events DESC, city
 LIMIT 12",
-        events.display()
+        events.display().to_string().replace('\\', r"\\").replace('\'', r"\'")
     )
 }
 
