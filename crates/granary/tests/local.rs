@@ -142,10 +142,10 @@ fn dictionaries_are_there_and_warm_at_the_next_start() {
     assert_eq!(asked(), 2000, "each key is asked for once, those that are not there too");
 
     assert_eq!(answer(with(query)), "2000\t1000\n");
-    assert_eq!(asked(), 2000, "the next start answers from the SSD");
-    let counters =
-        "SELECT status, hits_flash + hits_buffer + hits_memory, source_requests FROM system.dictionaries";
-    assert_eq!(answer(with(&format!("{query} FORMAT Null; {counters}"))), "LOADED\t2000\t0\n");
+    // A key may drive another one with its tag out of the index: then it is asked for again.
+    assert!(asked() <= 2010, "the next start answers from the SSD: {} keys asked", asked());
+    let counters = "SELECT status, hits_flash + hits_buffer + hits_memory >= 1990, source_keys < 10 FROM system.dictionaries";
+    assert_eq!(answer(with(&format!("{query} FORMAT Null; {counters}"))), "LOADED\t1\t1\n");
     assert!(path.join("metadata/default/names.sql").exists());
 
     assert_eq!(answer(with("DROP DICTIONARY names; SHOW DICTIONARIES")), "");

@@ -67,7 +67,12 @@ fn draw(
         EmptyElement::at((x, floor)) + Text::new(label(&x), (0, 8), ("sans-serif", 13))
     });
     chart.draw_series(names)?;
-    chart.configure_series_labels().background_style(WHITE.mix(0.8)).border_style(BLACK).draw()?;
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK)
+        .draw()?;
     root.present()?;
     Ok(())
 }

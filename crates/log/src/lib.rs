@@ -15,6 +15,7 @@ mod geometry;
 mod io;
 mod journal;
 pub mod limits;
+mod lock;
 mod log;
 mod open;
 mod segment;

@@ -15,7 +15,7 @@
 //! | 88..96 | zero |
 
 use crate::geometry::Geometry;
-use rustix::fs::{FlockOperation, flock};
+use crate::lock::{Lock, lock};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -57,11 +57,10 @@ impl StateFile {
     pub fn open(path: &Path) -> io::Result<Result<Self, InUse>> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Ok(Self { file })),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(Err(InUse)),
-            Err(errno) => Err(errno.into()),
-        }
+        Ok(match lock(&file)? {
+            Lock::Taken => Ok(Self { file }),
+            Lock::InUse => Err(InUse),
+        })
     }
 
     /// How a log of this shape was left, its instance, and a sequence number up to which everything

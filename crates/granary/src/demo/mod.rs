@@ -64,7 +64,7 @@ FROM (SELECT dictGet('users', ('city', 'score', 'signed_up'), user_id) AS user F
 GROUP BY city
 ORDER BY events DESC, city
 LIMIT 12",
-        events.display()
+        events.display().to_string().replace('\\', r"\\").replace('\'', r"\'")
     )
 }
 
@@ -141,9 +141,9 @@ fn table(passes: &[(&str, &Pass)]) -> Report {
 
 fn say_what_it_means(cold: &Pass, warm: &Pass, reopened: &Pass) {
     println!(
-        "Cold, SQLite was asked for {} users and once for each. Warm it was asked for {}, after reopening for {}:\n\
-         users it does not have are remembered too. A write buffer and 16 MiB of the most wanted entries are in \
-         RAM, the rest is on SSD.\n",
+        "Cold, SQLite was asked for {} users; warm for {}, and after closing and opening for {}:\n\
+         that it does not have a user is remembered too. 16 MiB of the most wanted entries are in RAM, the rest \
+         on SSD.\n",
         HumanCount(cold.source_keys),
         HumanCount(warm.source_keys),
         HumanCount(reopened.source_keys),

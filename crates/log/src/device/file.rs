@@ -2,7 +2,8 @@
 
 use super::Device;
 use crate::buffer::AlignedBuffer;
-use rustix::fs::{self, FallocateFlags, FileType, FlockOperation, Mode, OFlags};
+use crate::lock::{Lock, lock};
+use rustix::fs::{self, FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -102,9 +103,8 @@ impl FileDevice {
             }
             Err(errno) => return Err(error("open")(errno)),
         };
-        match fs::flock(&descriptor, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => return Err(OpenDeviceError::InUse { path: path.to_owned() }),
-            other => other.map_err(error("lock"))?,
+        if lock(&descriptor).map_err(error("lock"))? == Lock::InUse {
+            return Err(OpenDeviceError::InUse { path: path.to_owned() });
         }
         let stat = fs::fstat(&descriptor).map_err(error("stat"))?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {

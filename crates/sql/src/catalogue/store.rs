@@ -5,10 +5,16 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use granary_dict::{Definition, parse_create};
 
 use crate::error::{Error, Result};
+
+/// How long another process may hold the folder: one that was killed while it started a program lets go only when
+/// that program runs.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// The folder, locked for this process.
 pub struct Store {
@@ -38,7 +44,14 @@ impl Store {
             .write(true)
             .open(&path)
             .map_err(|e| failed("open", &path, &e))?;
-        match lock.try_lock() {
+        let deadline = Instant::now() + PATIENCE;
+        let taken = loop {
+            match lock.try_lock() {
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+                other => break other,
+            }
+        };
+        match taken {
             Ok(()) => Ok(Store { metadata, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(Error::directory_in_use(format!(
                 "Cannot lock {}: another granary is working in this folder",

@@ -71,7 +71,8 @@ fn remove(path: &Path) {
 
 /// Lets another process write to the cache and kills it with SIGKILL.
 fn kill_a_writer(path: &Path, entries: u64) -> Result<()> {
-    let program = std::env::current_exe().map_err(at(path))?;
+    // This very program, even if its file was replaced meanwhile.
+    let program = PathBuf::from("/proc/self/exe");
     let mut child = Command::new(&program)
         .args(["study", "write-until-killed", "--entries", &entries.to_string(), "--path"])
         .arg(path)

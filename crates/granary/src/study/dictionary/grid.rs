@@ -11,9 +11,11 @@ use crate::failure::Result;
 pub struct Grid {
     pub fills: Report,
     pub reads: Report,
-    /// Block size, write buffer, seconds of the fill, seconds of the reads.
-    pub cells: Vec<(u64, u64, Samples, Samples)>,
+    pub cells: Vec<Cell>,
 }
+
+/// Block size, write buffer, seconds of the fill, seconds of the reads.
+pub type Cell = (u64, u64, Samples, Samples);
 
 /// Runs all combinations in turn, with the RAM tier off.
 pub fn run(size: &Size, granary: &mut Granary) -> Result<Grid> {
@@ -37,7 +39,7 @@ pub fn run(size: &Size, granary: &mut Granary) -> Result<Grid> {
             granary.run("DROP DICTIONARY dict")?;
         }
     }
-    let table = |title: String, of: &dyn Fn(&(u64, u64, Samples, Samples)) -> String| {
+    let table = |title: String, of: &dyn Fn(&Cell) -> String| {
         let headings: Vec<String> =
             std::iter::once(title).chain(size.grid_buffers.iter().map(|&buffer| bytes(buffer))).collect();
         let mut report = Report::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use clap::Args;
 use granary_lab::{ClickHouse, bars};
 
-use crate::failure::{Failure, Result, at};
+use crate::failure::{Result, at};
 use crate::study::machine;
 use contender::Granary;
 use size::Size;
@@ -53,10 +53,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
     let scratch = Scratch::new(&arguments.data)?;
     let rivals = arguments.rivals.canonicalize().map_err(at(&arguments.rivals))?;
-    let source = rivals.join("clickhouse/source");
-    if !source.exists() {
-        return Err(Failure::Argument(format!("{} is not there: {INSTALL}", source.display())));
-    }
+    let source = seed::source_program(&rivals, &scratch.path)?;
 
     let mut notes = machine::describe(&scratch.path);
     let mut granary = Granary::open(&scratch.path.join("granary"), &source)?;
@@ -73,7 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         None => format!("ClickHouse: not installed; {INSTALL}"),
     });
     let alone = seed::source_alone(&source, &size)?;
-    notes.push(format!("the source alone, {} keys: {}", size.keys, figure::seconds(&alone)));
+    notes.push(format!("the source alone, {} keys: {} s", size.keys, figure::seconds(&alone)));
     say(&notes.join("\n"));
 
     let seed = seed::run(&size, &mut granary, clickhouse.as_mut(), &source)?;
@@ -93,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let page = page::Page { size: &size, notes: &notes, seed: &seed, grid: &grid, device: &device };
     write("dictionary.md", page.text())?;
     write("dictionary.csv", page.csv())?;
-    let (series, groups) = seed.bars();
+    let (series, groups) = seed.bars(&size);
     bars(&place("dictionary.svg"), "Filling and reading a cache dictionary", "seconds", &series, &groups)?;
     say(&format!("Written: dictionary.md, dictionary.csv, dictionary.svg in {}", arguments.out.display()));
     Ok(())

@@ -1,12 +1,13 @@
 //! The seed's experiment: fill and read, ClickHouse and Granary taking turns.
 
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use granary_lab::{ClickHouse, Report, Samples};
 
+use super::INSTALL;
 use super::contender::{Engine, Granary, check_query, create, fill_query, read_query};
 use super::figure::{ratio, reached, seconds, times};
 use super::size::{Size, bytes, count};
@@ -40,6 +41,27 @@ enum Measure {
     Fill,
     Read(u64),
     OneKey,
+}
+
+/// The program that both engines ask: the one that is set up with ClickHouse, or one compiled here.
+pub fn source_program(rivals: &Path, scratch: &Path) -> Result<PathBuf> {
+    let there = rivals.join("clickhouse/source");
+    if there.exists() {
+        return Ok(there);
+    }
+    let made = scratch.join("source");
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let compiled = Command::new(&compiler)
+        .args(["-O2", "-o"])
+        .args([&made, &rivals.join("clickhouse/source.c")])
+        .status()
+        .is_ok_and(|status| status.success());
+    match compiled {
+        true => Ok(made),
+        false => {
+            Err(Failure::Argument(format!("{} is not there, nor a C compiler: {INSTALL}", there.display())))
+        }
+    }
 }
 
 /// The source without an engine: start, keys in, rows out.
@@ -225,21 +247,16 @@ impl Seed {
         report
     }
 
-    /// For the plot: a group for each line, a bar for each contender.
-    pub fn bars(&self) -> (Vec<&'static str>, Vec<(String, Vec<f64>)>) {
-        // The names of twenty lines do not fit under the axis: the reads of the seed and the fills do.
-        let shown = self
-            .lines
-            .iter()
-            .filter(|line| line.measure.starts_with("fill") || line.measure == "read 100 000");
-        let groups = shown.map(|line| {
-            let name = format!(
-                "{} {}",
-                line.layout.replace("SSD_CACHE, ", ""),
-                line.measure.split(' ').next().unwrap_or("")
-            );
+    /// For the plot: a group for each fill and each of the middle reads, a bar for each contender.
+    pub fn bars(&self, size: &Size) -> (Vec<&'static str>, Vec<(String, Vec<f64>)>) {
+        let shown = [name(Measure::Fill, size), name(Measure::Read(size.reads[1]), size)];
+        let groups = self.lines.iter().filter(|line| shown.contains(&line.measure)).map(|line| {
+            // Ten names stand side by side under the axis.
+            let layout = line.layout.trim_start_matches("SSD_CACHE, ").trim_end_matches(" (everything)");
+            let measure = line.measure.split(' ').next().unwrap_or_default();
             // A contender without runs has no bar.
-            (name, line.samples.iter().map(|s| if s.median().is_nan() { 0.0 } else { s.median() }).collect())
+            let medians = line.samples.iter().map(Samples::median);
+            (format!("{layout}: {measure}"), medians.map(|m| if m.is_nan() { 0.0 } else { m }).collect())
         });
         (CONTENDERS.to_vec(), groups.collect())
     }

@@ -75,14 +75,14 @@ impl Call {
         let nullable = |field: &Field| {
             field.is_nullable() || key.is_nullable() || key.data_type().is_null() || kind == Kind::GetOrNull
         };
-        let chosen = self.attributes.iter().map(|&place| {
+        let mut chosen = self.attributes.iter().map(|&place| {
             let field = fields[place].clone();
             let nullable = nullable(&field);
             field.with_nullable(nullable)
         });
         match self.shape {
             Shape::Single => {
-                Arc::new(chosen.last().unwrap_or_else(|| Field::new(function, DataType::Null, true)))
+                Arc::new(chosen.next_back().unwrap_or_else(|| Field::new(function, DataType::Null, true)))
             }
             Shape::Tuple => Arc::new(Field::new(function, DataType::Struct(chosen.collect()), false)),
         }

@@ -1,0 +1,35 @@
+//! `granary study dictionary --quick`: every line of it runs. Peers that are not installed are left out.
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn the_study_of_dictionaries_runs() {
+    let rivals = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rivals");
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let compiles = Command::new(compiler).arg("--version").output().is_ok();
+    if !compiles && !rivals.join("clickhouse/source").exists() {
+        println!("left out: there is no C compiler for the source that the study asks");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let output = Command::new(env!("CARGO_BIN_EXE_granary"))
+        .args(["study", "dictionary", "--quick", "--rivals"])
+        .arg(&rivals)
+        .arg("--out")
+        .arg(&out)
+        .arg("--data")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(out.join("dictionary.md")).unwrap();
+    for words in ["Made with `--quick`", "SSD_CACHE, 64 KiB", "block, buffer", "after kill -9"] {
+        assert!(page.contains(words), "{words:?} is not in\n{page}");
+    }
+    assert!(std::fs::read_to_string(out.join("dictionary.csv")).unwrap().lines().count() > 40);
+    assert!(std::fs::read_to_string(out.join("dictionary.svg")).unwrap().starts_with("<svg"));
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 1, "nothing but its answer is left");
+}
