@@ -14,19 +14,24 @@ const RECORD_AT: usize = 8;
 const READ: u8 = 1;
 const DEAD: u8 = 2;
 
-/// Where an entry begins: chunk number (from the first ever) and offset.
+/// Where an entry begins: the chunk's number (from the first ever, its low 16 bits) and the offset in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct At(u64);
+pub(crate) struct At(u32);
+
+/// Chunks of a shard, so that their numbers differ, with room for one that is added before another goes.
+const CHUNKS_MAX: usize = (1 << 16) - 2;
+const _: () = assert!(MEMORY_CHUNK_BYTES_MAX <= 1 << 16, "an offset has 16 bits");
 
 impl At {
-    fn new(chunk: u64, offset: usize) -> Self {
-        Self(chunk << 32 | offset as u64)
+    fn new(chunk: u16, offset: usize) -> Self {
+        Self(u32::from(chunk) << 16 | u32::from(u16::try_from(offset).expect("chunks are small")))
     }
-    fn chunk(self) -> u64 {
-        self.0 >> 32
+    /// Place in the queue of chunks, of which the first has number `first`.
+    fn index(self, first: u16) -> usize {
+        usize::from(((self.0 >> 16) as u16).wrapping_sub(first))
     }
     fn offset(self) -> usize {
-        self.0 as u32 as usize
+        self.0 as u16 as usize
     }
 }
 
@@ -45,7 +50,7 @@ impl Budget {
     }
 
     fn chunk_bytes(&self) -> usize {
-        ((self.bytes / 8) as usize).clamp(MEMORY_CHUNK_BYTES_MIN, MEMORY_CHUNK_BYTES_MAX)
+        ((self.bytes / 32) as usize).clamp(MEMORY_CHUNK_BYTES_MIN, MEMORY_CHUNK_BYTES_MAX)
     }
 }
 
@@ -59,7 +64,7 @@ pub(crate) struct Memory {
     budget: Budget,
     table: HashTable<At>,
     chunks: VecDeque<Vec<u8>>,
-    first_chunk: u64,
+    first_chunk: u16,
     hand: usize,
     chunk_bytes: usize,
     spare: Option<Vec<u8>>,
@@ -123,8 +128,8 @@ impl Memory {
     }
 
     #[inline]
-    fn bytes(chunks: &VecDeque<Vec<u8>>, first: u64, at: At) -> &[u8] {
-        &chunks[(at.chunk() - first) as usize][at.offset()..]
+    fn bytes(chunks: &VecDeque<Vec<u8>>, first: u16, at: At) -> &[u8] {
+        &chunks[at.index(first)][at.offset()..]
     }
 
     #[inline]
@@ -159,7 +164,7 @@ impl Memory {
     #[inline]
     pub fn get(&mut self, key: Key<'_>, candidate: At) -> Option<EntryRecord<'_>> {
         let at = if self.is_key(key, candidate) { candidate } else { self.locate(key)? };
-        let bytes = &mut self.chunks[(at.chunk() - self.first_chunk) as usize][at.offset()..];
+        let bytes = &mut self.chunks[at.index(self.first_chunk)][at.offset()..];
         // Most are marked already: then the line stays clean, and the record is parsed once.
         if bytes[FLAGS_AT] & READ == 0 {
             bytes[FLAGS_AT] |= READ;
@@ -180,7 +185,7 @@ impl Memory {
         if let Ok(entry) = self.table.find_entry(spread(hash), |other| *other == at) {
             entry.remove();
         }
-        self.chunks[(at.chunk() - self.first_chunk) as usize][at.offset() + FLAGS_AT] |= DEAD;
+        self.chunks[at.index(self.first_chunk)][at.offset() + FLAGS_AT] |= DEAD;
     }
 
     /// Puts an entry in, in place of an older one, and lets others go as the budget wants.
@@ -199,19 +204,23 @@ impl Memory {
     }
 
     fn over_budget(&self) -> bool {
-        self.bytes_allocated() as u64 > self.budget.bytes || self.table.len() as u64 > self.budget.entries
+        self.bytes_allocated() as u64 > self.budget.bytes
+            || self.table.len() as u64 > self.budget.entries
+            || self.chunks.len() >= CHUNKS_MAX
     }
 
     fn append(&mut self, hash: KeyHash, parts: &[&[u8]]) {
         let len = RECORD_AT + parts.iter().map(|p| p.len()).sum::<usize>();
-        if self.chunks.back().is_none_or(|chunk| chunk.capacity() - chunk.len() < len) {
+        let full =
+            |chunk: &Vec<u8>| chunk.capacity() - chunk.len() < len || chunk.len() >= MEMORY_CHUNK_BYTES_MAX;
+        if self.chunks.back().is_none_or(full) {
             let wanted = self.budget.chunk_bytes().max(len);
             let spare = self.spare.take().filter(|spare| spare.capacity() >= wanted);
             let chunk = spare.unwrap_or_else(|| Vec::with_capacity(wanted));
             self.chunk_bytes += chunk.capacity();
             self.chunks.push_back(chunk);
         }
-        let number = self.first_chunk + self.chunks.len() as u64 - 1;
+        let number = self.first_chunk.wrapping_add((self.chunks.len() - 1) as u16);
         let chunk = self.chunks.back_mut().expect("there is one now");
         let at = At::new(number, chunk.len());
         chunk.extend_from_slice(&hash.to_bits().to_le_bytes());
@@ -231,7 +240,7 @@ impl Memory {
         let Some(chunk) = self.chunks.front() else { return false };
         if self.hand == chunk.len() {
             let mut chunk = self.chunks.pop_front().expect("just seen");
-            self.first_chunk += 1;
+            self.first_chunk = self.first_chunk.wrapping_add(1);
             self.hand = 0;
             self.chunk_bytes -= chunk.capacity();
             if chunk.capacity() == self.budget.chunk_bytes() && !self.chunks.is_empty() {
@@ -272,7 +281,7 @@ impl Memory {
                 let entry = &chunk[at..];
                 if entry[FLAGS_AT] & DEAD == 0 {
                     live += 1;
-                    let place = At::new(self.first_chunk + i as u64, at);
+                    let place = At::new(self.first_chunk.wrapping_add(i as u16), at);
                     let found = self.table.find(spread(hash_at(entry)), |other| *other == place);
                     assert!(found.is_some(), "invariant 1");
                 }

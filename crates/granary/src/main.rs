@@ -1,5 +1,9 @@
 //! The command line: `granary local`, `granary demo`, `granary study`.
 
+/// Queries are planned and answered in many short-lived pieces, by several threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod client;
 mod demo;
 mod failure;
