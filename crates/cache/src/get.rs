@@ -5,8 +5,9 @@ mod io;
 
 pub use io::Io;
 
+use crate::batch::Asked;
 use crate::cache::{Cache, Flash, Shard, Shared};
-use crate::key::{Key, KeyHash};
+use crate::key::Key;
 use crate::limits::{LOCKED_LOOKUPS, LOOKUP_ROUNDS_MAX, SHARDS, SIDE_BY_SIDE};
 use crate::memory::At;
 use crate::stats::add;
@@ -37,13 +38,6 @@ pub enum Outcome<'a> {
     },
     /// Nothing is known of this key.
     Miss,
-}
-
-/// A key of the batch, with what is needed of it first.
-#[derive(Clone, Copy)]
-struct Asked {
-    hash: KeyHash,
-    key: u32,
 }
 
 /// A place to look for a key.
@@ -120,29 +114,16 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 
     /// Asks RAM tier and index, each shard once.
     fn plan(&mut self, scratch: &mut Scratch) {
-        let Scratch { order, wants, resolved, tried, .. } = scratch;
+        let Scratch { by_shard, wants, resolved, tried, .. } = scratch;
         wants.clear();
         tried.clear();
         resolved.clear();
         resolved.resize(self.keys.len(), false);
-        let mut ends = [0usize; SHARDS + 1];
-        for key in self.keys {
-            ends[key.hash().shard() + 1] += 1;
-        }
-        for shard in 0..SHARDS {
-            ends[shard + 1] += ends[shard];
-        }
-        order.resize(self.keys.len(), Asked { hash: KeyHash::default(), key: 0 });
-        let mut next = ends;
-        for (i, key) in self.keys.iter().enumerate() {
-            let at = &mut next[key.hash().shard()];
-            order[*at] = Asked { hash: key.hash(), key: i as u32 };
-            *at += 1;
-        }
+        by_shard.deal(self.keys.iter().map(|key| key.hash()));
         // Threads that begin with different shards wait less for each other.
         let first = self.keys.first().map_or(0, |key| key.hash().shard());
         for shard in (first..SHARDS).chain(0..first) {
-            for asked in order[ends[shard]..ends[shard + 1]].chunks(LOCKED_LOOKUPS) {
+            for asked in by_shard.of(shard).chunks(LOCKED_LOOKUPS) {
                 self.plan_some(&mut self.shared.lock(shard), asked, wants);
             }
         }

@@ -5,6 +5,7 @@
 //! many at a time), deliver (check, find by full key, hand to the sink). It knows no protocol, no
 //! SQL and no async runtime.
 
+mod batch;
 mod cache;
 mod consumer;
 #[doc(hidden)]

@@ -1,5 +1,6 @@
 //! Storing and deleting: into the write buffer, then the journal, then the index.
 
+use crate::batch::ByShard;
 use crate::cache::{Cache, Flash, Shard, Shared};
 use crate::key::{Key, WordKind, parse_word};
 use crate::limits::{PENDING_DELETIONS_MAX, PUT_CHUNK, SHARDS, VALUE_BYTES_MAX};
@@ -71,7 +72,7 @@ impl Shared {
         // Deletions that wait come first: no later record may be found without them.
         let room = putting.retry(&mut writer);
         let payload = flash.log.geometry().payload_size();
-        let mut placed: [Option<Placed>; PUT_CHUNK] = [None; PUT_CHUNK];
+        let mut placed: Vec<Option<Placed>> = vec![None; entries.len()];
         for (entry, placed) in entries.iter().zip(&mut placed) {
             let key = entry.key.bytes();
             let len = HEADER_SIZE_MAX + key.len() + entry.value.map_or(0, <[u8]>::len);
@@ -89,30 +90,38 @@ impl Shared {
             add(&self.counters.puts_dropped, u64::from(placed.is_none()));
         }
         self.journal(&mut writer, &mut putting, entries.iter().map(|e| e.key).zip(placed.iter().copied()));
-        for (entry, placed) in entries.iter().zip(placed) {
-            let hash = entry.key.hash();
-            let mut shard = self.shard(hash);
-            let Shard { table, memory, hints } = &mut *shard;
-            let bits = hash.below_shard(table.hash_bits());
-            let same = |place| !is_other_key(flash, hints, entry.key, place);
-            // A chunk longer than a very small file overwrites its own beginning.
-            let placed = placed.filter(|p| flash.log.keeps(*p));
-            let Some(Placed { block, .. }) = placed else {
-                memory.remove(entry.key);
-                table.remove_where(bits, same);
-                continue;
-            };
-            let blocks = flash.log.geometry().blocks();
-            let age = |place: u64| (block + blocks - place) % blocks;
-            let inserted = table.insert(bits, block, same, age);
-            add(&self.counters.evicted_index, u64::from(inserted.evicted.is_some()));
-            match placement(self.memory_bytes) {
-                Promotion::Promote => memory.insert(entry.key, entry.value, entry.expires_at),
-                Promotion::Leave => _ = memory.remove(entry.key),
+        let mut by_shard = ByShard::default();
+        by_shard.deal(entries.iter().map(|entry| entry.key.hash()));
+        for shard in (0..SHARDS).filter(|shard| !by_shard.of(*shard).is_empty()) {
+            let mut locked = self.lock(shard);
+            for asked in by_shard.of(shard) {
+                self.show(flash, &mut locked, entries[asked.key as usize], placed[asked.key as usize]);
             }
         }
         putting.retry(&mut writer);
         self.bound_pending(flash, putting, writer);
+    }
+
+    /// Lets readers find an entry at its place; without one, lets them find no older version.
+    fn show(&self, flash: &Flash, shard: &mut Shard, entry: Entry<'_>, placed: Option<Placed>) {
+        let Shard { table, memory, hints } = shard;
+        let bits = entry.key.hash().below_shard(table.hash_bits());
+        let same = |place| !is_other_key(flash, hints, entry.key, place);
+        // A chunk longer than a very small file overwrites its own beginning.
+        let placed = placed.filter(|p| flash.log.keeps(*p));
+        let Some(Placed { block, .. }) = placed else {
+            memory.remove(entry.key);
+            table.remove_where(bits, same);
+            return;
+        };
+        let blocks = flash.log.geometry().blocks();
+        let age = |place: u64| (block + blocks - place) % blocks;
+        let inserted = table.insert(bits, block, same, age);
+        add(&self.counters.evicted_index, u64::from(inserted.evicted.is_some()));
+        match placement(self.memory_bytes) {
+            Promotion::Promote => memory.insert(entry.key, entry.value, entry.expires_at),
+            Promotion::Leave => _ = memory.remove(entry.key),
+        }
     }
 
     fn delete_chunk(&self, flash: &Flash, keys: &[Key<'_>]) {

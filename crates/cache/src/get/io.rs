@@ -1,6 +1,7 @@
 //! What one thread keeps between lookups: its ring and its scratch space.
 
-use super::{Asked, Tried, Want, blocks_spanned};
+use super::{Tried, Want, blocks_spanned};
+use crate::batch::ByShard;
 use crate::cache::Flash;
 use crate::record::{Directory, Record, parse};
 use granary_log::{Engine, Extent, block};
@@ -15,8 +16,7 @@ pub struct Io {
 
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// The keys, by shard.
-    pub order: Vec<Asked>,
+    pub by_shard: ByShard,
     pub wants: Vec<Want>,
     pub tried: Vec<Tried>,
     pub resolved: Vec<bool>,

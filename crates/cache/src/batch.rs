@@ -1,0 +1,75 @@
+//! A batch's keys dealt out to the shards.
+
+use crate::key::KeyHash;
+use crate::limits::SHARDS;
+
+/// A key of the batch, with what is needed of it first.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Asked {
+    pub hash: KeyHash,
+    /// Its place in the batch.
+    pub key: u32,
+}
+
+/// The keys of a batch, those of each shard side by side and in the order of the batch: a shard is
+/// locked once, and what its lookups touch stays in the processor's caches.
+pub(crate) struct ByShard {
+    keys: Vec<Asked>,
+    /// Where the keys of each shard end.
+    ends: [usize; SHARDS],
+}
+
+impl Default for ByShard {
+    fn default() -> Self {
+        Self { keys: Vec::new(), ends: [0; SHARDS] }
+    }
+}
+
+impl ByShard {
+    /// Replaces what was there by a batch of fewer than 2^32 keys.
+    pub fn deal(&mut self, batch: impl Iterator<Item = KeyHash> + Clone) {
+        let mut counts = [0; SHARDS];
+        batch.clone().for_each(|hash| counts[hash.shard()] += 1);
+        let mut next = [0; SHARDS];
+        let mut end = 0;
+        for shard in 0..SHARDS {
+            next[shard] = end;
+            end += counts[shard];
+            self.ends[shard] = end;
+        }
+        self.keys.resize(end, Asked::default());
+        for (hash, key) in batch.zip(0..) {
+            let at = &mut next[hash.shard()];
+            self.keys[*at] = Asked { hash, key };
+            *at += 1;
+        }
+    }
+
+    /// The keys of a shard.
+    pub fn of(&self, shard: usize) -> &[Asked] {
+        let start = if shard == 0 { 0 } else { self.ends[shard - 1] };
+        &self.keys[start..self.ends[shard]]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_with_its_shard_in_the_order_of_the_batch() {
+        let mut dealt = ByShard::default();
+        for keys in [1000u32, 3, 0, 70] {
+            let hashes: Vec<KeyHash> = (0..keys).map(|i| KeyHash::of(&(i % 50).to_le_bytes())).collect();
+            dealt.deal(hashes.iter().copied());
+            let mut all = 0;
+            for shard in 0..SHARDS {
+                let part = dealt.of(shard);
+                assert!(part.is_sorted_by_key(|asked| asked.key));
+                assert!(part.iter().all(|a| a.hash.shard() == shard && a.hash == hashes[a.key as usize]));
+                all += part.len();
+            }
+            assert_eq!(all, keys as usize);
+        }
+    }
+}
