@@ -108,8 +108,21 @@ impl Ring {
                 let left = batch.unfinished().chain(next..extents.len()).collect();
                 return Err(Refused { error, left });
             }
+            let mut begun = 0;
             while let Some((buffer, result)) = batch.reaped.pop() {
                 batch.finish(buffer, result, done);
+                // The device goes on while the rest of what it brought is looked at.
+                if next < extents.len()
+                    && let Some(buffer) = batch.ring.idle.pop()
+                {
+                    batch.start(buffer, Flight { extent: next, done: 0 });
+                    next += 1;
+                    begun += 1;
+                    if begun % SUBMITTED_TOGETHER == 0 {
+                        // What does not go now goes with the next wait, which tells why not.
+                        let _ = batch.ring.ring.submit();
+                    }
+                }
             }
         }
         Ok(())
@@ -124,6 +137,12 @@ impl Drop for Ring {
         }
     }
 }
+
+/// Reads that one call of the kernel takes while completions are looked at.
+const SUBMITTED_TOGETHER: usize = 8;
+
+/// Of the reads in flight, one in so many is waited for: the others keep the device busy meanwhile.
+const WAITED_FOR_DIVISOR: usize = 8;
 
 /// The reads of one call. Dropping it (also when a callback panics) waits for what is in flight,
 /// so that no buffer is reused or freed under the kernel's hands; where it cannot wait, the buffers
@@ -166,11 +185,13 @@ impl Batch<'_> {
         busy.map(|buffer| self.ring.flights[buffer].extent)
     }
 
-    /// Waits for at least one completion and collects all that are there. An error is final: what is
-    /// in flight cannot be waited for.
+    /// Waits for a completion, or for several where many reads are in flight, and collects all that are
+    /// there: each call of the kernel and each notice to the device is then for several reads. An error
+    /// is final: what is in flight cannot be waited for.
     fn wait(&mut self) -> io::Result<()> {
+        let wanted = (self.in_flight() / WAITED_FOR_DIVISOR).max(1);
         loop {
-            match self.ring.ring.submit_and_wait(1) {
+            match self.ring.ring.submit_and_wait(wanted) {
                 Ok(_) => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The completion queue is full or memory is short: reap, then go on.
