@@ -10,6 +10,9 @@ pub const SHARDS: usize = 64;
 /// then hold a foreign entry that looks like ours for 1.6 % of the keys that are not there.
 pub const TAG_BITS_MIN: u32 = 10;
 
+/// Bits of tag and place together that every index can afford: those of a file of 256 MiB in blocks of 4 KiB.
+pub const TAG_AND_PLACE_BITS: u32 = TAG_BITS_MIN + 16;
+
 /// Smallest mean entry, in bytes of the file, that the index expects; it works below, with shorter tags.
 pub const ENTRY_BYTES_EXPECTED_MIN: u64 = 64;
 

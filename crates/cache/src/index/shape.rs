@@ -1,6 +1,8 @@
 //! How the bits of a table are dealt out at a given size.
 
-use crate::limits::{BUCKET_BYTES, ENTRY_BYTES_EXPECTED_MIN, HASH_BITS, SHARDS, TAG_BITS_MIN};
+use crate::limits::{
+    BUCKET_BYTES, ENTRY_BYTES_EXPECTED_MIN, HASH_BITS, SHARDS, TAG_AND_PLACE_BITS, TAG_BITS_MIN,
+};
 
 const BUCKET_BITS: u32 = BUCKET_BYTES as u32 * 8;
 
@@ -21,7 +23,9 @@ impl Capacity {
         let expected = (file_bytes / ENTRY_BYTES_EXPECTED_MIN).min(entries.unwrap_or(u64::MAX));
         let per_shard = expected.div_ceil(SHARDS as u64);
         let buckets = (per_shard / 16).max(1);
-        let hash_bits = (buckets.next_power_of_two().ilog2() + TAG_BITS_MIN).min(HASH_BITS - SHARDS.ilog2());
+        // Where places are short, tags may be long: keys that look alike lose each other their entries.
+        let tag_bits = TAG_BITS_MIN.max(TAG_AND_PLACE_BITS.saturating_sub(bits_of(places)));
+        let hash_bits = (buckets.next_power_of_two().ilog2() + tag_bits).min(HASH_BITS - SHARDS.ilog2());
         Self { places, entries: entries.map_or(u64::MAX, |n| n.div_ceil(SHARDS as u64)), hash_bits }
     }
 }
