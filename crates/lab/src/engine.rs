@@ -1,11 +1,15 @@
 //! Measurements of the cache by itself.
 
+use crate::workload::Skewed;
 use granary_cache::{Cache, Entry, FlashOptions, Io, Key, OpenError, Options, Outcome};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Keys that one `get_many` or `put_many` takes here.
 const BATCH: usize = 65_536;
+
+/// Values that are put together: less than the write buffers have room for.
+const FILL_BYTES: u64 = 512 << 10;
 
 /// What a run of lookups did.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,40 +28,50 @@ fn options(path: &Path, file_size: u64) -> Options {
     Options { flash: Some(FlashOptions::new(path, file_size)), memory_bytes: 0, memory_entries: None }
 }
 
+/// Puts `keys` entries. What the write buffers had no room for is put again, so that every one of them
+/// is stored and no segment goes to the device half empty.
 fn fill(cache: &Cache, keys: u64, value: &[u8]) {
-    for first in (0..keys).step_by(BATCH) {
-        let bytes: Vec<[u8; 8]> = (first..keys.min(first + BATCH as u64)).map(u64::to_le_bytes).collect();
+    let batch = (FILL_BYTES / value.len() as u64).clamp(1, BATCH as u64);
+    let mut first = 0;
+    while first < keys {
+        let next = keys.min(first + batch);
+        let bytes: Vec<[u8; 8]> = (first..next).map(u64::to_le_bytes).collect();
         let entries: Vec<Entry<'_>> =
             bytes.iter().map(|k| Entry { key: Key::new(k), value: Some(value), expires_at: 0 }).collect();
+        let dropped = cache.stats().puts_dropped;
         cache.put_many(&entries);
-        // At the speed of the device, lest entries are dropped.
-        cache.flush();
+        if cache.stats().puts_dropped == dropped {
+            first = next;
+        } else {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
+    cache.flush();
 }
 
-/// One wanted key a block: values of almost a block in a file of `file_size` bytes, `lookups` keys
-/// in random order, no RAM tier. The file is `<path>.bin`; it stays, for fio to read.
+/// One wanted key a block: values of almost a block in a file of `file_size` bytes, `lookups` random
+/// keys a run, no RAM tier. The file is `<path>.bin`; it stays, for fio to read, and is written
+/// throughout: a file system answers reads of what was never written without asking the device.
 pub fn block_reads(
     path: &Path,
     file_size: u64,
     lookups: u64,
 ) -> Result<impl FnMut() -> EngineRun, OpenError> {
     let cache = Cache::open(options(path, file_size))?;
-    let keys = file_size / 4096 * 9 / 10;
-    if cache.stats().entries < keys / 2 {
-        fill(&cache, keys, &vec![7; 4000]);
-    }
+    // One round of the ring: the newest of them are what it holds.
+    let keys = file_size / 4096;
+    fill(&cache, keys, &[7; 4000]);
+    let stored = cache.stats().entries;
     let mut io = Io::new();
-    let mut stride = 0x9E37_79B9_7F4A_7C15u64;
+    let mut random = Skewed::new(stored, 0.0, 1);
     Ok(move || {
-        stride = stride.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let before = cache.stats();
         let mut hits = 0;
         let start = Instant::now();
         for first in (0..lookups).step_by(BATCH) {
-            let numbers =
-                (first..lookups.min(first + BATCH as u64)).map(|i| i.wrapping_mul(stride | 1) >> 20);
-            let bytes: Vec<[u8; 8]> = numbers.map(|n| (n % keys).to_le_bytes()).collect();
+            let wanted = (lookups - first).min(BATCH as u64);
+            let bytes: Vec<[u8; 8]> =
+                (0..wanted).map(|_| (keys - 1 - random.uniform()).to_le_bytes()).collect();
             let batch: Vec<Key<'_>> = bytes.iter().map(|k| Key::new(k)).collect();
             cache.get_many(&mut io, &batch, 1, |_, o| hits += u64::from(matches!(o, Outcome::Hit { .. })));
         }
