@@ -1,7 +1,7 @@
-//! The bits of one bucket: lanes with the tags, compared several at a time, then the places. The first
-//! slots are taken, the rest are free.
+//! The bits of one bucket: lanes, compared eight at a time, then words. The first slots are taken, the
+//! rest are free.
 
-use super::shape::Shape;
+use super::shape::{LANE_VALUES, Shape};
 use crate::limits::BUCKET_BYTES;
 
 /// A bucket and the 8 bytes after it, which a load of its last bits may touch.
@@ -20,10 +20,39 @@ pub(super) struct Slot {
     pub place: u64,
 }
 
-/// What the lane of an entry has: never 0, which is an empty slot.
+/// What a slot keeps of an entry's hash; `LANE_VALUES` and `Shape` say how.
+#[derive(Clone, Copy)]
+pub(super) struct Print {
+    lane: u8,
+    rest: u64,
+}
+
+impl Print {
+    #[inline]
+    pub fn new(tag: u64, other: bool) -> Self {
+        let print = tag << 1 | u64::from(other);
+        Self { lane: (print % LANE_VALUES) as u8 + 1, rest: print / LANE_VALUES }
+    }
+
+    /// The tag, and whether the entry is in its other bucket.
+    #[inline]
+    fn parts(self) -> (u64, bool) {
+        let print = self.rest * LANE_VALUES + u64::from(self.lane) - 1;
+        (print >> 1, print & 1 == 1)
+    }
+}
+
+/// The lowest bit of each lane of a load, and the highest.
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+const TOP_BITS: u64 = LOW_BITS << 7;
+
+/// The lanes of a load that are zero have their top bit set, and no other bit is.
+///
+/// A lane without its top bit, plus a lane of ones without the top bit, carries into the top bit
+/// unless it is zero; and never out of the lane.
 #[inline]
-pub(super) fn lane_of(tag: u64, other: bool) -> u64 {
-    (tag << 1 | u64::from(other)) + 1
+fn zeros(lanes: u64) -> u64 {
+    !(((lanes & !TOP_BITS) + !TOP_BITS) | lanes) & TOP_BITS
 }
 
 /// The 57 or more bits that begin at `bit`, which lies in the bucket.
@@ -44,37 +73,24 @@ fn store(line: &mut Line, bit: usize, bits: u32, value: u64) {
 }
 
 impl Shape {
-    /// The lanes that a load holds: those that are zero have their top bit set, and no other bit is.
-    ///
-    /// A lane without its top bit, plus a lane of ones without the top bit, carries into the top bit
-    /// unless it is zero; and never out of the lane.
+    /// The lanes, and in the last load some bytes more.
     #[inline]
-    fn zeros(&self, lanes: u64) -> u64 {
-        let low = self.top_bits - self.low_bits;
-        !(((lanes & low) + low) | lanes) & self.top_bits
+    fn loads<'a>(&self, line: &'a Line) -> impl Iterator<Item = (usize, u64)> + 'a {
+        let (loads, _) = line.as_chunks::<8>();
+        loads[..self.loads].iter().enumerate().map(|(i, lanes)| (i * 8, u64::from_le_bytes(*lanes)))
     }
 
-    /// (first slot, lanes, which top bits count) of each load.
+    /// Calls `visit` with each slot that has this print.
     #[inline]
-    fn loads<'a>(&'a self, line: &'a Line) -> impl Iterator<Item = (usize, u64, u64)> + 'a {
-        let (step, lanes) = (self.lanes * self.lane_bits as usize, self.lanes);
-        let whole = (0..self.slots / lanes).map(move |i| (i * lanes, load(line, i * step), u64::MAX));
-        let rest = (!self.slots.is_multiple_of(lanes)).then(|| {
-            let i = self.slots / lanes;
-            let used = (1 << ((self.slots - i * lanes) * self.lane_bits as usize)) - 1;
-            (i * lanes, load(line, i * step), used)
-        });
-        whole.chain(rest)
-    }
-
-    /// Calls `visit` with each slot whose lane is this one.
-    #[inline]
-    pub fn matches(&self, line: &Line, lane: u64, mut visit: impl FnMut(usize)) {
-        let wanted = self.low_bits * lane;
-        for (first, lanes, used) in self.loads(line) {
-            let mut equal = self.zeros(lanes ^ wanted) & used;
+    pub fn matches(&self, line: &Line, print: Print, mut visit: impl FnMut(usize)) {
+        let wanted = LOW_BITS * u64::from(print.lane);
+        for (first, lanes) in self.loads(line) {
+            let mut equal = zeros(lanes ^ wanted);
             while equal != 0 {
-                visit(first + (equal.trailing_zeros() / self.lane_bits) as usize);
+                let slot = first + equal.trailing_zeros() as usize / 8;
+                if slot < self.slots && self.rest(line, slot) == print.rest {
+                    visit(slot);
+                }
                 equal &= equal - 1;
             }
         }
@@ -83,13 +99,10 @@ impl Shape {
     /// How many slots are taken: the first ones.
     #[inline]
     pub fn taken(&self, line: &Line) -> usize {
-        if self.is_full(line) {
-            return self.slots;
-        }
-        for (first, lanes, used) in self.loads(line) {
-            let free = self.zeros(lanes) & used;
+        for (first, lanes) in self.loads(line) {
+            let free = zeros(lanes);
             if free != 0 {
-                return first + (free.trailing_zeros() / self.lane_bits) as usize;
+                return self.slots.min(first + free.trailing_zeros() as usize / 8);
             }
         }
         self.slots
@@ -97,38 +110,53 @@ impl Shape {
 
     #[inline]
     pub fn is_full(&self, line: &Line) -> bool {
-        self.lane(line, self.slots - 1) != 0
-    }
-
-    #[inline]
-    fn lane(&self, line: &Line, slot: usize) -> u64 {
-        load(line, slot * self.lane_bits as usize) & ((1 << self.lane_bits) - 1)
+        line[self.slots - 1] != 0
     }
 
     /// What a slot holds.
     #[inline]
     pub fn get(&self, line: &Line, slot: usize) -> Option<Slot> {
-        let lane = self.lane(line, slot).checked_sub(1)?;
+        let lane = line[slot];
+        if lane == 0 {
+            return None;
+        }
+        let (tag, other) = Print { lane, rest: self.rest(line, slot) }.parts();
         let (place, recent) = self.place(line, slot);
-        Some(Slot { tag: lane >> 1, other: lane & 1 == 1, recent, place })
+        Some(Slot { tag, other, recent, place })
     }
 
     /// The place of an entry, and whether it was found lately.
     #[inline]
     pub fn place(&self, line: &Line, slot: usize) -> (u64, bool) {
-        let word = load(line, self.place_at(slot)) & ((1 << self.word_bits) - 1);
-        (word >> 1, word & 1 == 1)
+        let bits = load(line, self.place_at(slot)) & ((1 << (self.place_bits + 1)) - 1);
+        (bits >> 1, bits & 1 == 1)
+    }
+
+    #[inline]
+    fn rest(&self, line: &Line, slot: usize) -> u64 {
+        load(line, self.rest_at(slot)) & ((1 << self.rest_bits) - 1)
+    }
+
+    #[inline]
+    fn place_at(&self, slot: usize) -> usize {
+        self.slots * 8 + slot * (self.place_bits + 1 + self.rest_bits) as usize
+    }
+
+    #[inline]
+    fn rest_at(&self, slot: usize) -> usize {
+        self.place_at(slot) + self.place_bits as usize + 1
     }
 
     #[inline]
     pub fn set_place(&self, line: &mut Line, slot: usize, place: u64, recent: bool) {
-        store(line, self.place_at(slot), self.word_bits, place << 1 | u64::from(recent));
+        store(line, self.place_at(slot), self.place_bits + 1, place << 1 | u64::from(recent));
     }
 
     #[inline]
     pub fn set(&self, line: &mut Line, slot: usize, entry: Slot) {
-        let at = slot * self.lane_bits as usize;
-        store(line, at, self.lane_bits, lane_of(entry.tag, entry.other));
+        let Print { lane, rest } = Print::new(entry.tag, entry.other);
+        line[slot] = lane;
+        store(line, self.rest_at(slot), self.rest_bits, rest);
         self.set_place(line, slot, entry.place, entry.recent);
     }
 
@@ -138,12 +166,7 @@ impl Shape {
         if let Some(moved) = self.get(line, last).filter(|_| last != slot) {
             self.set(line, slot, moved);
         }
-        store(line, last * self.lane_bits as usize, self.lane_bits, 0);
-    }
-
-    #[inline]
-    fn place_at(&self, slot: usize) -> usize {
-        self.slots * self.lane_bits as usize + slot * self.word_bits as usize
+        line[last] = 0;
     }
 }
 
@@ -193,7 +216,7 @@ mod tests {
                     (model.len(), model.len() == shape.slots)
                 );
                 let mut found = Vec::new();
-                shape.matches(&line, lane_of(entry.tag, entry.other), |slot| found.push(slot));
+                shape.matches(&line, Print::new(entry.tag, entry.other), |slot| found.push(slot));
                 let same = |slot: &usize| (model[*slot].tag, model[*slot].other) == (entry.tag, entry.other);
                 assert_eq!(found, Vec::from_iter((0..model.len()).filter(same)));
                 assert_eq!(line[BUCKET_BYTES..], [0xA5; 8], "the next bucket is left alone");

@@ -33,25 +33,27 @@ impl Capacity {
 /// A table of `buckets` buckets. The hash of an entry is `bucket * stride + tag`, so that the bucket
 /// keeps its part of the hash for nothing and the whole hash is there when the table grows.
 ///
-/// A bucket has a lane for each slot, then a word for each slot. A lane is 0 (empty) or, plus 1: tag, 1
-/// bit "in its other bucket". A word is the place and 1 bit "found lately".
+/// What a slot keeps of the hash is its print: the tag and 1 bit "in its other bucket". A bucket has a
+/// lane for each slot, a byte, then the fields of each slot. A lane is 0 (empty) or 1 + print mod 255; the
+/// fields are 1 bit "found lately", the place, and the rest of the print, print / 255.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub buckets: usize,
     pub stride: u64,
+    /// 2^64 / stride, rounded down.
+    reciprocal: u64,
     pub slots: usize,
-    pub lane_bits: u32,
-    pub word_bits: u32,
-    /// Lanes that one load has.
-    pub lanes: usize,
-    /// The lowest bit of each of these.
-    pub low_bits: u64,
-    /// The highest bit of each of these.
-    pub top_bits: u64,
+    /// Loads of 8 bytes that have all lanes.
+    pub loads: usize,
+    pub place_bits: u32,
+    pub rest_bits: u32,
 }
 
 /// A load is 64 bits, 7 of which may lie before what is wanted.
 const LOAD_BITS: u32 = 57;
+
+/// Lanes that are not 0.
+pub(super) const LANE_VALUES: u64 = 255;
 
 fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
@@ -60,14 +62,12 @@ fn bits_of(most: u64) -> u32 {
 impl Shape {
     pub fn new(capacity: &Capacity, buckets: usize) -> Self {
         let stride = (1u64 << capacity.hash_bits).div_ceil(buckets as u64).max(1);
-        let lane_bits = bits_of(2 * stride);
-        let word_bits = bits_of(capacity.places.saturating_sub(1)) + 1;
-        assert!(lane_bits.max(word_bits) <= LOAD_BITS, "a slot is two loads");
-        let slots = (BUCKET_BITS / (lane_bits + word_bits)) as usize;
-        let lanes = (LOAD_BITS / lane_bits) as usize;
-        let low_bits = (0..lanes as u32).fold(0, |bits, lane| bits | 1 << (lane * lane_bits));
-        let top_bits = low_bits << (lane_bits - 1);
-        Self { buckets, stride, slots, lane_bits, word_bits, lanes, low_bits, top_bits }
+        let place_bits = bits_of(capacity.places.saturating_sub(1));
+        let rest_bits = bits_of((2 * stride - 1) / LANE_VALUES);
+        assert!(rest_bits.max(place_bits + 1) <= LOAD_BITS, "a field is one load");
+        let slots = (BUCKET_BITS / (u8::BITS + 1 + place_bits + rest_bits)) as usize;
+        let reciprocal = u64::try_from((1u128 << 64) / u128::from(stride)).unwrap_or(u64::MAX);
+        Self { buckets, stride, reciprocal, slots, loads: slots.div_ceil(8), place_bits, rest_bits }
     }
 
     pub fn bytes(&self) -> usize {
@@ -75,15 +75,45 @@ impl Shape {
         self.buckets * BUCKET_BYTES + 8
     }
 
-    /// (home bucket, tag) of a hash.
+    /// (home bucket, tag) of a hash: quotient and remainder by the stride, without a division.
+    #[inline]
     pub fn home(&self, hash: u64) -> (usize, u64) {
-        ((hash / self.stride) as usize, hash % self.stride)
+        // One too little at most, as the reciprocal is.
+        let quotient = ((u128::from(hash) * u128::from(self.reciprocal)) >> 64) as u64;
+        let rest = hash - quotient * self.stride;
+        if rest < self.stride {
+            (quotient as usize, rest)
+        } else {
+            (quotient as usize + 1, rest - self.stride)
+        }
     }
 
     /// The other bucket that an entry with this tag may be in; its own inverse.
+    #[inline]
     pub fn other(&self, bucket: usize, tag: u64) -> usize {
         let mixed = tag.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         let sum = ((mixed * self.buckets as u64) >> 32) as usize;
         if sum >= bucket { sum - bucket } else { sum + self.buckets - bucket }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn home_is_quotient_and_remainder() {
+        for hash_bits in [10, 24, 41] {
+            for buckets in [1, 2, 3, 7, 1000, 1021, 1024, 65_537, 1 << 22] {
+                let shape = Shape::new(&Capacity { places: 100, entries: u64::MAX, hash_bits }, buckets);
+                let last = (1 << hash_bits) - 1;
+                let around = |n: u64| [n.saturating_sub(1), n, n + 1];
+                let hashes = (0..2000).map(|i| i * (last / 2000)).flat_map(around);
+                let edges = (0..2000).map(|i| i * shape.stride).flat_map(around);
+                for hash in hashes.chain(edges).chain([last]).filter(|hash| *hash <= last) {
+                    assert_eq!(shape.home(hash), ((hash / shape.stride) as usize, hash % shape.stride));
+                }
+            }
+        }
     }
 }

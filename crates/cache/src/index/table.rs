@@ -1,6 +1,6 @@
 //! The algorithm of the index: a bucketised cuckoo table of bit-packed slots. Knows no lock.
 
-use super::bucket::{LINE_BYTES, Line, Slot, lane_of};
+use super::bucket::{LINE_BYTES, Line, Print, Slot};
 use super::shape::{Capacity, Shape};
 use crate::limits::{BUCKET_BYTES, GROWTH_DIVISOR, SAME_HASH_MAX};
 
@@ -110,7 +110,7 @@ impl Table {
         let (buckets, tag) = self.targets(hash);
         for (other, bucket) in buckets.into_iter().enumerate() {
             let line = self.line(bucket);
-            self.shape.matches(line, lane_of(tag, other == 1), |slot| {
+            self.shape.matches(line, Print::new(tag, other == 1), |slot| {
                 let (place, recent) = self.shape.place(line, slot);
                 visit(bucket, slot, place, recent);
             });
