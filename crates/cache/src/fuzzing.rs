@@ -2,18 +2,18 @@
 //! to itself. Called by the fuzz target and, with a fixed seed, by the tests.
 
 use crate::key::{KeyHash, WordKind, parse_word};
-use crate::record::{Directory, HeaderBytes, Record, Records, find_last, parse, words_of};
+use crate::record::{HeaderBytes, Record, Records, find_last, parse, words_of};
+use crate::search::Search;
 
 /// A payload: the first two bytes are how many records begin in it.
 pub fn records(data: &[u8]) {
     let Some((count, payload)) = data.split_first_chunk::<2>() else { return };
     let count = u16::from_le_bytes(*count) % 1024;
-    let mut directory = Directory::default();
-    directory.fill(payload, count);
     let mut words = Vec::new();
     words_of(payload, count, &mut words);
     let records: Vec<Record<'_>> = Records::new(payload, count).collect();
     assert!(records.len() <= usize::from(count) && words.len() == records.len());
+    let mut search = Search::default();
     for (record, word) in records.iter().zip(words) {
         assert_eq!(record.word(), word);
         let Record::Entry(entry) = record else {
@@ -28,10 +28,11 @@ pub fn records(data: &[u8]) {
             _ => None,
         });
         assert_eq!(find_last(payload, count, entry.key), last);
-        assert_eq!(directory.find(payload, entry.key), last);
+        search.run(payload, count, 3, |i| [entry.key, data, entry.key][i]);
+        assert_eq!([0, 2].map(|i| search.found(payload, i)), [last, last]);
+        assert_eq!(search.found(payload, 1), find_last(payload, count, data));
         assert_eq!(parse(entry.as_bytes()).map(|again| again.word()), Some(word));
     }
-    assert_eq!(find_last(payload, count, data), directory.find(payload, data));
     round_trip(payload, usize::from(count));
 }
 

@@ -156,9 +156,9 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         wants: &mut Vec<Want>,
     ) {
         if let Some(at) = candidate
-            && let Some(entry) = shard.memory.get(self.keys[key as usize], at)
+            && let Some(stored) = shard.memory.get(self.keys[key as usize], at)
         {
-            self.deliver(key, Tier::Memory, entry.value(), entry.expires_at);
+            self.deliver(key, Tier::Memory, stored.value, stored.expires_at);
             return;
         }
         let before = wants.len();

@@ -9,6 +9,7 @@ pub struct KeyHash(u64);
 
 impl KeyHash {
     /// Hashes the bytes of a key.
+    #[inline]
     pub fn of(bytes: &[u8]) -> Self {
         Self(xxh3_64(bytes) >> (64 - HASH_BITS))
     }
@@ -56,16 +57,19 @@ pub struct Key<'a> {
 
 impl<'a> Key<'a> {
     /// Hashes `bytes`.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { hash: KeyHash::of(bytes), bytes }
     }
 
     /// The key itself.
+    #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
     /// Its hash.
+    #[inline]
     pub fn hash(&self) -> KeyHash {
         self.hash
     }

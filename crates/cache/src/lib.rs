@@ -22,6 +22,7 @@ mod put;
 mod record;
 mod recover;
 mod scan;
+mod search;
 mod stats;
 
 pub use cache::Cache;

@@ -3,7 +3,7 @@
 
 use crate::key::{Key, KeyHash};
 use crate::limits::{HASH_BITS, MEMORY_CHUNK_BYTES_MAX, MEMORY_CHUNK_BYTES_MIN, SHARDS};
-use crate::record::{self, EntryRecord, HeaderBytes, Record};
+use crate::record::{self, EntryRecord, HeaderBytes, Record, same_bytes};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 use std::collections::VecDeque;
@@ -33,6 +33,13 @@ impl At {
     fn offset(self) -> usize {
         self.0 as u16 as usize
     }
+}
+
+/// What the tier knows of a key.
+pub(crate) struct Stored<'a> {
+    /// `None`: the entry is negative.
+    pub value: Option<&'a [u8]>,
+    pub expires_at: u32,
 }
 
 /// Budget of one shard's RAM tier.
@@ -76,20 +83,11 @@ fn hash_at(entry: &[u8]) -> u64 {
 }
 
 /// The record of an entry that begins `bytes`.
-#[inline]
+#[inline(always)]
 fn record_of(bytes: &[u8]) -> EntryRecord<'_> {
     match record::parse(&bytes[RECORD_AT..]) {
         Some(Record::Entry(entry)) => entry,
         _ => unreachable!("the tier wrote an entry there"),
-    }
-}
-
-/// Keys are short: a number's are compared without a call.
-#[inline]
-fn same_bytes(a: &[u8], b: &[u8]) -> bool {
-    match (<[u8; 8]>::try_from(a), <[u8; 8]>::try_from(b)) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => a == b,
     }
 }
 
@@ -132,14 +130,12 @@ impl Memory {
         &chunks[at.index(first)][at.offset()..]
     }
 
-    #[inline]
-    fn is_key(&self, key: Key<'_>, at: At) -> bool {
-        let bytes = Self::bytes(&self.chunks, self.first_chunk, at);
-        hash_at(bytes) == key.hash().to_bits() && same_bytes(record_of(bytes).key, key.bytes())
-    }
-
     fn locate(&self, key: Key<'_>) -> Option<At> {
-        self.table.find(spread(key.hash().to_bits()), |at| self.is_key(key, *at)).copied()
+        let same = |at: &At| {
+            let bytes = Self::bytes(&self.chunks, self.first_chunk, *at);
+            hash_at(bytes) == key.hash().to_bits() && same_bytes(record_of(bytes).key, key.bytes())
+        };
+        self.table.find(spread(key.hash().to_bits()), same).copied()
     }
 
     /// The entry of a key with this hash, but for few; `None`: there is none. The entry itself is not
@@ -153,23 +149,32 @@ impl Memory {
         self.table.find(spread(hash.to_bits()), |_| true).copied()
     }
 
-    /// Reads an entry's header and key, unless they are long, and does nothing with them.
+    /// Marks a candidate as read; the processor fetches its entry meanwhile, up to a short key's end.
     #[inline]
-    pub fn touch(&self, at: At) {
-        let bytes = Self::bytes(&self.chunks, self.first_chunk, at);
-        std::hint::black_box((bytes[0], bytes[bytes.len().min(36) - 1]));
-    }
-
-    /// Looks a key up, where its [`candidate`](Self::candidate) is or else anywhere, and marks it as read.
-    #[inline]
-    pub fn get(&mut self, key: Key<'_>, candidate: At) -> Option<EntryRecord<'_>> {
-        let at = if self.is_key(key, candidate) { candidate } else { self.locate(key)? };
+    pub fn touch(&mut self, at: At) {
         let bytes = &mut self.chunks[at.index(self.first_chunk)][at.offset()..];
-        // Most are marked already: then the line stays clean, and the record is parsed once.
+        std::hint::black_box(bytes[bytes.len().min(36) - 1]);
+        // Most are marked already: then the line stays clean.
         if bytes[FLAGS_AT] & READ == 0 {
             bytes[FLAGS_AT] |= READ;
         }
-        Some(record_of(bytes))
+    }
+
+    /// Looks a key up, where its [`candidate`](Self::candidate) is or else anywhere.
+    #[inline]
+    pub fn get(&self, key: Key<'_>, candidate: At) -> Option<Stored<'_>> {
+        let bytes = Self::bytes(&self.chunks, self.first_chunk, candidate);
+        let entry = record_of(bytes);
+        if hash_at(bytes) == key.hash().to_bits() && same_bytes(entry.key, key.bytes()) {
+            return Some(Stored { value: entry.value(), expires_at: entry.expires_at });
+        }
+        self.get_elsewhere(key)
+    }
+
+    #[cold]
+    fn get_elsewhere(&self, key: Key<'_>) -> Option<Stored<'_>> {
+        let entry = record_of(Self::bytes(&self.chunks, self.first_chunk, self.locate(key)?));
+        Some(Stored { value: entry.value(), expires_at: entry.expires_at })
     }
 
     pub fn remove(&mut self, key: Key<'_>) -> bool {
@@ -301,8 +306,10 @@ mod tests {
 
     fn get<'a>(memory: &'a mut Memory, key: &[u8]) -> Option<(Option<&'a [u8]>, u32)> {
         let key = Key::new(key);
-        let entry = memory.get(key, memory.candidate(key.hash())?)?;
-        Some((entry.value(), entry.expires_at))
+        let candidate = memory.candidate(key.hash())?;
+        memory.touch(candidate);
+        let stored = memory.get(key, candidate)?;
+        Some((stored.value, stored.expires_at))
     }
 
     #[test]

@@ -116,9 +116,30 @@ impl Record<'_> {
     }
 }
 
+/// Bits of the first 8 bytes that are zero in an entry whose lengths take a byte each: all but the
+/// lowest of the flags, and the top bits of the lengths.
+const SHORT: u64 = u64::from_le_bytes([!KIND_NEGATIVE, 0, 0, 0, 0, 0x80, 0x80, 0]);
+
 /// Parses the record that begins `bytes`; `None`: the bytes are no record.
-#[inline]
+#[inline(always)]
 pub(crate) fn parse(bytes: &[u8]) -> Option<Record<'_>> {
+    let Some(head) = bytes.first_chunk::<8>().filter(|head| u64::from_le_bytes(**head) & SHORT == 0) else {
+        return parse_any(bytes);
+    };
+    let (key_at, key_len) = (7, usize::from(head[5]));
+    let value_at = key_at + key_len;
+    Some(Record::Entry(EntryRecord {
+        negative: head[0] == KIND_NEGATIVE,
+        expires_at: u32::from_le_bytes([head[1], head[2], head[3], head[4]]),
+        key: bytes.get(key_at..value_at)?,
+        value_at,
+        value_len: usize::from(head[6]),
+        bytes,
+    }))
+}
+
+/// The same for what is rare.
+fn parse_any(bytes: &[u8]) -> Option<Record<'_>> {
     let flags = *bytes.first()?;
     if flags & KIND_MASK == KIND_DELETION {
         let mut hash = [0; 8];
@@ -130,18 +151,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record<'_>> {
         return None;
     }
     let expires_at = u32::from_le_bytes(bytes.get(1..5)?.try_into().ok()?);
-    let (at, key_len, value_len) = match bytes.get(5..7)? {
-        [key_len @ 0..0x80, value_len @ 0..0x80] => (7, usize::from(*key_len), usize::from(*value_len)),
-        _ => {
-            let mut at = 5;
-            let key_len = varint(bytes, &mut at)?;
-            let value_len = varint(bytes, &mut at)?;
-            (at, key_len, value_len)
-        }
-    };
-    let key = bytes.get(at..at.checked_add(key_len)?)?;
-    let negative = flags & KIND_MASK == KIND_NEGATIVE;
-    Some(Record::Entry(EntryRecord { negative, expires_at, key, value_at: at + key_len, value_len, bytes }))
+    let mut at = 5;
+    let key_len = varint(bytes, &mut at)?;
+    let value_len = varint(bytes, &mut at)?;
+    let value_at = at.checked_add(key_len)?;
+    let negative = flags == KIND_NEGATIVE;
+    let key = bytes.get(at..value_at)?;
+    Some(Record::Entry(EntryRecord { negative, expires_at, key, value_at, value_len, bytes }))
 }
 
 /// Walks the records of a payload. The last one may reach into the blocks that follow.
@@ -172,87 +188,54 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
+/// The entries of a payload: where each begins, and its key. As [`Records`], but looks at nothing else.
+#[inline]
+pub(crate) fn keys_of(payload: &[u8], count: u16) -> impl Iterator<Item = (usize, &[u8])> {
+    let (mut at, mut left) = (0, count);
+    std::iter::from_fn(move || {
+        loop {
+            left = left.checked_sub(1)?;
+            let record = payload.get(at..)?;
+            let start = at;
+            if let Some((key, len)) = short_key(record) {
+                at += len;
+                return Some((start, key));
+            }
+            match parse_any(record)? {
+                Record::Entry(entry) => {
+                    at += entry.len();
+                    return Some((start, entry.key));
+                }
+                Record::Deletion(_) => at += DELETION_SIZE,
+            }
+        }
+    })
+}
+
+/// The key and the length of an entry whose lengths take a byte each.
+#[inline]
+fn short_key(record: &[u8]) -> Option<(&[u8], usize)> {
+    let head = record.first_chunk::<8>().filter(|head| u64::from_le_bytes(**head) & SHORT == 0)?;
+    let value_at = 7 + usize::from(head[5]);
+    Some((record.get(7..value_at)?, value_at + usize::from(head[6])))
+}
+
 /// The newest entry of `key` in a block: the last one, for a key may be written twice into it.
 #[inline]
 pub(crate) fn find_last<'a>(payload: &'a [u8], count: u16, key: &[u8]) -> Option<EntryRecord<'a>> {
-    let print = print_of(key);
-    let mut found = None;
-    for record in Records::new(payload, count) {
-        if let Record::Entry(entry) = record
-            && print_of(entry.key) == print
-            && entry.key == key
-        {
-            found = Some(entry);
-        }
+    let (at, _) = keys_of(payload, count).filter(|(_, other)| same_bytes(other, key)).last()?;
+    match parse(&payload[at..]) {
+        Some(Record::Entry(entry)) => Some(entry),
+        _ => unreachable!("it was an entry just now"),
     }
-    found
 }
 
-/// A few bits of a key that are cheap to compare: its length, its first and its last bytes.
+/// Whether two keys are one. Keys are short: a number's are compared without a call.
 #[inline]
-fn print_of(key: &[u8]) -> u32 {
-    let ends = match (key.first_chunk::<4>(), key.last_chunk::<4>()) {
-        (Some(first), Some(last)) => u32::from_le_bytes(*first) ^ u32::from_le_bytes(*last).rotate_left(16),
-        _ => key.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte)),
-    };
-    ends ^ (key.len() as u32) << 24
-}
-
-/// Where the entries of a block begin, for looking several keys up in it: chains of entries whose
-/// prints fall together, the newest first.
-#[derive(Default)]
-pub(crate) struct Directory {
-    /// Of each chain: 1 + its newest entry, or 0.
-    heads: Vec<u16>,
-    entries: Vec<Listed>,
-}
-
-struct Listed {
-    print: u32,
-    start: u32,
-    /// As a head.
-    older: u16,
-}
-
-impl Directory {
-    /// Replaces what it knew by the entries of this block.
-    pub fn fill(&mut self, payload: &[u8], count: u16) {
-        self.heads.clear();
-        self.heads.resize(usize::from(count).next_power_of_two(), 0);
-        self.entries.clear();
-        self.entries.reserve(usize::from(count));
-        for record in Records::new(payload, count) {
-            if let Record::Entry(entry) = record {
-                let print = print_of(entry.key);
-                let start = (payload.len() - entry.bytes.len()) as u32;
-                let chain = self.chain(print);
-                let older = std::mem::replace(&mut self.heads[chain], self.entries.len() as u16 + 1);
-                self.entries.push(Listed { print, start, older });
-            }
-        }
-    }
-
-    #[inline]
-    fn chain(&self, print: u32) -> usize {
-        print.wrapping_mul(0x9E37_79B1) as usize >> 16 & (self.heads.len() - 1)
-    }
-
-    /// As [`find_last`], in the block it was filled from.
-    #[inline]
-    pub fn find<'a>(&self, payload: &'a [u8], key: &[u8]) -> Option<EntryRecord<'a>> {
-        let print = print_of(key);
-        let mut next = self.heads[self.chain(print)];
-        while let Some(at) = usize::from(next).checked_sub(1) {
-            let listed = &self.entries[at];
-            if listed.print == print
-                && let Some(Record::Entry(entry)) = parse(&payload[listed.start as usize..])
-                && entry.key == key
-            {
-                return Some(entry);
-            }
-            next = listed.older;
-        }
-        None
+pub(crate) fn same_bytes(a: &[u8], b: &[u8]) -> bool {
+    match (<[u8; 8]>::try_from(a), <[u8; 8]>::try_from(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a == b,
     }
 }
 

@@ -4,7 +4,8 @@ use super::io::{Io, Scratch};
 use super::{Lookup, Outcome, Tier, Tried, Want};
 use crate::cache::Flash;
 use crate::policy::{Promotion, promotion};
-use crate::record::{Directory, EntryRecord, Record, find_last};
+use crate::record::{EntryRecord, Record, find_last};
+use crate::search::Search;
 use crate::stats::add;
 use granary_log::{Extent, Location, Placed, Segment, block};
 use std::ops::Range;
@@ -45,19 +46,20 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let geometry = flash.log.geometry();
         let (size, payload) = (geometry.block_size(), geometry.payload_size());
         let segment = segment.read();
-        let Scratch { tried, resolved, record, directory, .. } = scratch;
+        let Scratch { tried, resolved, record, search, .. } = scratch;
         for same in wants.chunk_by(|a, b| a.place == b.place) {
             let Some((count, bytes)) = segment.block(same[0].place) else {
                 tried.extend(same.iter().map(|w| Tried { key: w.key, place: w.place, sequence: 0 }));
                 continue;
             };
-            let block = Block::new(&block::payload(bytes)[..payload], count, same.len(), directory);
-            for want in same {
+            let payload = &block::payload(bytes)[..payload];
+            let block = Block::search(payload, count, same.len(), |i| self.bytes_of(same[i]), search);
+            for (i, want) in same.iter().enumerate() {
                 // What the block that is being filled does not hold, it may hold a moment later: no hint.
                 let settled = segment.is_settled(want.place);
                 let sequence = if settled { segment.sequence() } else { 0 };
                 let untrue = Tried { key: want.key, place: want.place, sequence };
-                let Some(entry) = block.find(self.keys[want.key as usize].bytes()) else {
+                let Some(entry) = block.found(i) else {
                     tried.push(untrue);
                     continue;
                 };
@@ -70,7 +72,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                 } else {
                     record.clear();
                     let payloads = bytes.chunks_exact(size).map(block::payload);
-                    for part in payloads.take(entry.len().div_ceil(payload)) {
+                    for part in payloads.take(entry.len().div_ceil(payload.len())) {
                         record.extend_from_slice(part);
                     }
                     self.deliver_record(want.key, Tier::Buffer, record);
@@ -155,11 +157,11 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         scratch: &mut Scratch,
         long: &mut Vec<Long>,
     ) {
-        let Scratch { tried, resolved, directory, .. } = scratch;
-        let block = Block::new(payload, count, wants.len(), directory);
-        for want in wants {
+        let Scratch { tried, resolved, search, .. } = scratch;
+        let block = Block::search(payload, count, wants.len(), |i| self.bytes_of(wants[i]), search);
+        for (i, want) in wants.iter().enumerate() {
             let key = self.keys[want.key as usize];
-            let Some(entry) = block.find(key.bytes()) else {
+            let Some(entry) = block.found(i) else {
                 add(&self.shared.counters.false_finds, 1);
                 tried.push(Tried { key: want.key, place: want.place, sequence });
                 continue;
@@ -177,6 +179,11 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                 self.shared.promote(flash, key, at, entry.value(), entry.expires_at);
             }
         }
+    }
+
+    #[inline]
+    fn bytes_of(&self, want: Want) -> &[u8] {
+        self.keys[want.key as usize].bytes()
     }
 
     /// Not the block that the index spoke of: it was overwritten since, or it is damaged.
@@ -226,27 +233,41 @@ struct Checked<'a> {
     sequence: u64,
 }
 
-/// One checked block and a way to find keys in it.
+/// One checked block that keys were looked up in.
 struct Block<'a> {
     payload: &'a [u8],
-    count: u16,
-    /// Where several keys are looked for, its records are parsed once.
-    directory: Option<&'a Directory>,
+    found: Found<'a>,
+}
+
+enum Found<'a> {
+    /// Of the only key.
+    One(Option<EntryRecord<'a>>),
+    Many(&'a Search),
 }
 
 impl<'a> Block<'a> {
-    fn new(payload: &'a [u8], count: u16, keys: usize, directory: &'a mut Directory) -> Self {
+    /// Looks for the keys `key(0..keys)`.
+    #[inline]
+    fn search<'k>(
+        payload: &'a [u8],
+        count: u16,
+        keys: usize,
+        key: impl Fn(usize) -> &'k [u8],
+        search: &'a mut Search,
+    ) -> Self {
         if keys == 1 {
-            return Self { payload, count, directory: None };
+            return Self { payload, found: Found::One(find_last(payload, count, key(0))) };
         }
-        directory.fill(payload, count);
-        Self { payload, count, directory: Some(directory) }
+        search.run(payload, count, keys, key);
+        Self { payload, found: Found::Many(search) }
     }
 
-    fn find(&self, key: &[u8]) -> Option<EntryRecord<'a>> {
-        match self.directory {
-            None => find_last(self.payload, self.count, key),
-            Some(directory) => directory.find(self.payload, key),
+    /// The newest entry of the `i`-th key.
+    #[inline]
+    fn found(&self, i: usize) -> Option<EntryRecord<'a>> {
+        match &self.found {
+            Found::One(entry) => *entry,
+            Found::Many(search) => search.found(self.payload, i),
         }
     }
 }

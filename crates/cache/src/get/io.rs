@@ -3,7 +3,8 @@
 use super::{Tried, Want, blocks_spanned};
 use crate::batch::ByShard;
 use crate::cache::Flash;
-use crate::record::{Directory, Record, parse};
+use crate::record::{Record, parse};
+use crate::search::Search;
 use granary_log::{Engine, Extent, block};
 
 /// The state of one reading thread. A ring with its buffers, and room to plan in; a lookup
@@ -22,7 +23,7 @@ pub(super) struct Scratch {
     pub resolved: Vec<bool>,
     pub extents: Vec<Extent>,
     pub record: Vec<u8>,
-    pub directory: Directory,
+    pub search: Search,
 }
 
 impl Io {

@@ -1,0 +1,80 @@
+//! Several keys looked up in one block. The keys are few and the records many, so the keys are what is
+//! put in a table, and the records pass by once.
+
+use crate::record::{EntryRecord, Record, keys_of, parse, same_bytes};
+
+const CHAINS: usize = 256;
+
+/// Where a block has the keys that are wanted of it.
+pub(crate) struct Search {
+    /// Of each chain: 1 + the key that was added to it last, or 0.
+    heads: [u32; CHAINS],
+    wanted: Vec<Wanted>,
+}
+
+#[derive(Clone, Copy)]
+struct Wanted {
+    print: u32,
+    /// As a head: the key that was added to the chain before it.
+    next: u32,
+    /// 1 + where the newest entry of the key begins in the payload, or 0.
+    found: u32,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self { heads: [0; CHAINS], wanted: Vec::new() }
+    }
+}
+
+impl Search {
+    /// Looks for the keys `key(0..keys)`, of which some may be the same.
+    #[inline]
+    pub fn run<'k>(&mut self, payload: &[u8], count: u16, keys: usize, key: impl Fn(usize) -> &'k [u8]) {
+        self.heads.fill(0);
+        self.wanted.clear();
+        for i in 0..keys {
+            let print = print_of(key(i));
+            let next = std::mem::replace(&mut self.heads[chain(print)], i as u32 + 1);
+            self.wanted.push(Wanted { print, next, found: 0 });
+        }
+        for (at, key_there) in keys_of(payload, count) {
+            let print = print_of(key_there);
+            let mut next = self.heads[chain(print)];
+            while let Some(i) = (next as usize).checked_sub(1) {
+                let wanted = &mut self.wanted[i];
+                if wanted.print == print && same_bytes(key(i), key_there) {
+                    // The last one counts.
+                    wanted.found = at as u32 + 1;
+                }
+                next = wanted.next;
+            }
+        }
+    }
+
+    /// As [`find_last`](crate::record::find_last) of the `i`-th key in the payload that was looked through.
+    #[inline]
+    pub fn found<'a>(&self, payload: &'a [u8], i: usize) -> Option<EntryRecord<'a>> {
+        let at = self.wanted[i].found.checked_sub(1)?;
+        match parse(&payload[at as usize..]) {
+            Some(Record::Entry(entry)) => Some(entry),
+            _ => unreachable!("it was parsed before"),
+        }
+    }
+}
+
+/// Some bits of the whole key that are cheap to get.
+#[inline]
+fn print_of(key: &[u8]) -> u32 {
+    let mix = |print: u64, word: u64| (print.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let (words, rest) = key.as_chunks::<8>();
+    let print = words.iter().fold(key.len() as u64, |print, word| mix(print, u64::from_le_bytes(*word)));
+    (rest.iter().fold(print, |print, byte| mix(print, u64::from(*byte))) >> 32) as u32
+}
+
+#[inline]
+fn chain(print: u32) -> usize {
+    (print >> 24) as usize
+}
+
+const _: () = assert!(CHAINS == 1 << 8, "a chain is the top 8 bits of a print");
