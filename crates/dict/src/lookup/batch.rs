@@ -5,7 +5,7 @@ use crate::config::Expired;
 use crate::error::DictError;
 use crate::row::{Decoder, KeyBatch};
 use crate::store::Store;
-use arrow::array::{ArrayRef, BooleanArray, UInt32Array};
+use arrow::array::{ArrayRef, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 use granary_cache::{Key, Outcome};
 
@@ -132,16 +132,7 @@ impl<'a> Batch<'a> {
             let default = self.decoder.len() as u32 - 1;
             self.places.iter_mut().filter(|place| **place == DEFAULT).for_each(|place| *place = default);
         }
-        let in_order =
-            self.decoder.len() == rows && self.places.iter().zip(0..).all(|(&place, row)| place == row);
-        let mut columns = self.decoder.finish()?;
-        if !in_order {
-            let places = UInt32Array::from(self.places);
-            for column in &mut columns {
-                *column = arrow::compute::take(column, &places, None)
-                    .map_err(|e| DictError::new(crate::error::Code::LimitExceeded, e.to_string()))?;
-            }
-        }
+        let columns = self.decoder.finish_in(&self.places)?;
         Ok((columns, BooleanArray::new(found, None)))
     }
 }

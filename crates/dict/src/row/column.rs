@@ -86,6 +86,21 @@ impl Column {
         self.valid();
     }
 
+    /// Adds many strings that are not NULL: what `text` says of each row.
+    pub fn extend_texts<'t>(&mut self, rows: &[u32], text: impl Fn(u32) -> &'t [u8]) {
+        let (Values::Text { ends, bytes, overflowed }, None) = (&mut self.values, &self.nulls) else {
+            return rows.iter().for_each(|&row| self.push_text(text(row)));
+        };
+        for &row in rows {
+            bytes.extend_from_slice(text(row));
+            ends.push(bytes.len() as i32);
+        }
+        if i32::try_from(bytes.len()).is_err() {
+            *overflowed = Overflow::Yes;
+        }
+        self.len += rows.len();
+    }
+
     #[inline]
     fn valid(&mut self) {
         if let Some(nulls) = &mut self.nulls {

@@ -1,20 +1,28 @@
-//! From rows' bytes to the columns asked for.
+//! From rows' bytes to the columns asked for. Rows are gathered as they come, then decoded column by
+//! column, in the order in which they are shown.
 
-use super::encode::{Place, RowFormat};
+use super::encode::{Place, RowFormat, Slot};
 use super::{Column, text_span};
-use crate::error::DictError;
+use crate::error::{Code, DictError};
 use arrow::array::ArrayRef;
 
 /// Decodes rows into Arrow columns, only the attributes asked for.
 pub(crate) struct Decoder<'a> {
     format: &'a RowFormat,
     wanted: Vec<usize>,
-    columns: Vec<Column>,
-    /// How many strings from the front have to be found.
+    /// How many strings from the front have to be found; what follows them is not gathered.
     texts: usize,
-    /// Where they are in the row at hand.
-    spans: Vec<(usize, usize)>,
-    rows: usize,
+    bytes: Vec<u8>,
+    /// Where each row begins in `bytes`.
+    starts: Vec<u32>,
+    size: Size,
+}
+
+/// Whether `starts` can say where the next row begins.
+#[derive(PartialEq)]
+enum Size {
+    Fits,
+    TooLarge,
 }
 
 /// A row that its format cannot have written.
@@ -24,65 +32,109 @@ pub(crate) struct BadRow;
 impl<'a> Decoder<'a> {
     /// `wanted` are places of attributes, all in range; one may come twice.
     pub fn new(format: &'a RowFormat, wanted: &[usize], capacity: usize) -> Decoder<'a> {
-        let columns =
-            wanted.iter().map(|&i| Column::with_capacity(&format.slots[i].data_type, capacity)).collect();
         let ordinal = |&i: &usize| match format.slots[i].place {
             Place::Text { ordinal } => ordinal + 1,
             Place::Fixed { .. } => 0,
         };
         let texts = wanted.iter().map(ordinal).max().unwrap_or(0);
-        Decoder { format, wanted: wanted.to_vec(), columns, texts, spans: Vec::with_capacity(texts), rows: 0 }
+        let starts = Vec::with_capacity(capacity);
+        Decoder { format, wanted: wanted.to_vec(), texts, bytes: Vec::new(), starts, size: Size::Fits }
     }
 
     /// Rows so far.
     pub fn len(&self) -> usize {
-        self.rows
+        self.starts.len()
     }
 
     /// Adds a row; a bad one adds nothing.
     #[inline]
     pub fn push(&mut self, row: &[u8]) -> Result<(), BadRow> {
-        if row.len() < self.format.fixed_bytes {
+        let mut end = self.format.fixed_bytes;
+        if row.len() < end {
             return Err(BadRow);
         }
-        self.spans.clear();
-        let mut at = self.format.fixed_bytes;
         for _ in 0..self.texts {
-            let (start, end) = text_span(row, at).ok_or(BadRow)?;
-            let text = &row[start..end];
-            if !text.is_ascii() {
+            let (from, to) = text_span(row, end).ok_or(BadRow)?;
+            let text = &row[from..to];
+            if !is_ascii(text) {
                 std::str::from_utf8(text).map_err(|_| BadRow)?;
             }
-            self.spans.push((start, end));
-            at = end;
+            end = to;
         }
-        for (&attribute, column) in self.wanted.iter().zip(&mut self.columns) {
-            let slot = &self.format.slots[attribute];
-            if slot.null_bit.is_some_and(|bit| row[bit / 8] >> (bit % 8) & 1 == 1) {
-                column.push_null();
-                continue;
+        match u32::try_from(self.bytes.len()) {
+            Ok(start) => {
+                self.starts.push(start);
+                self.bytes.extend_from_slice(&row[..end]);
             }
-            match slot.place {
-                Place::Fixed { at, width } => column.push_fixed(&row[at..at + width]),
-                Place::Text { ordinal } => {
-                    let (start, end) = self.spans[ordinal];
-                    column.push_text(&row[start..end]);
-                }
-            }
+            Err(_) => self.size = Size::TooLarge,
         }
-        self.rows += 1;
         Ok(())
     }
 
     /// Adds a row of the attributes' defaults.
     pub fn push_default(&mut self) {
-        for (&attribute, column) in self.wanted.iter().zip(&mut self.columns) {
-            column.push_cell(&self.format.slots[attribute].default);
-        }
-        self.rows += 1;
+        self.push(&self.format.default_row()).expect("it is well-formed");
     }
 
+    /// The columns, with the rows in the order in which they came.
     pub fn finish(self) -> Result<Vec<ArrayRef>, DictError> {
-        self.columns.into_iter().map(Column::finish).collect()
+        let rows: Vec<u32> = (0..self.starts.len() as u32).collect();
+        self.finish_in(&rows)
     }
+
+    /// The columns, with these rows in this order.
+    ///
+    /// # Errors
+    /// `LIMIT_EXCEEDED` if there is more than one batch can hold.
+    pub fn finish_in(self, rows: &[u32]) -> Result<Vec<ArrayRef>, DictError> {
+        if self.size == Size::TooLarge {
+            let what = "The rows of one batch exceed 4 GiB; use a smaller max_block_size";
+            return Err(DictError::new(Code::LimitExceeded, what));
+        }
+        self.wanted.iter().map(|&attribute| self.column(&self.format.slots[attribute], rows)).collect()
+    }
+
+    fn column(&self, slot: &Slot, rows: &[u32]) -> Result<ArrayRef, DictError> {
+        let mut column = Column::with_capacity(&slot.data_type, rows.len());
+        let bytes_of = |row: u32| &self.bytes[self.starts[row as usize] as usize..];
+        match slot.place {
+            Place::Text { ordinal } if slot.null_bit.is_none() => {
+                column.extend_texts(rows, |row| self.text(bytes_of(row), ordinal));
+            }
+            place => {
+                for &row in rows {
+                    let row = bytes_of(row);
+                    if slot.null_bit.is_some_and(|bit| row[bit / 8] >> (bit % 8) & 1 == 1) {
+                        column.push_null();
+                        continue;
+                    }
+                    match place {
+                        Place::Fixed { at, width } => column.push_fixed(&row[at..at + width]),
+                        Place::Text { ordinal } => column.push_text(self.text(row, ordinal)),
+                    }
+                }
+            }
+        }
+        column.finish()
+    }
+
+    #[inline]
+    fn text<'r>(&self, row: &'r [u8], ordinal: usize) -> &'r [u8] {
+        let mut span = (0, self.format.fixed_bytes);
+        for _ in 0..=ordinal {
+            span = text_span(row, span.1).expect("the row was looked at when it came");
+        }
+        &row[span.0..span.1]
+    }
+}
+
+/// As of the standard library, but made for the few bytes that most texts have.
+#[inline]
+fn is_ascii(text: &[u8]) -> bool {
+    let Some(last) = text.last_chunk::<8>() else {
+        return text.iter().fold(0, |all, byte| all | byte) < 0x80;
+    };
+    let (words, _) = text.as_chunks::<8>();
+    let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+    words.iter().fold(word(last), |all, bytes| all | word(bytes)) & 0x8080_8080_8080_8080 == 0
 }

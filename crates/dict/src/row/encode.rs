@@ -64,6 +64,30 @@ impl RowFormat {
         self.slots.iter().map(|slot| &slot.data_type)
     }
 
+    /// What a lookup shows for a key that the source does not have.
+    pub fn default_row(&self) -> Vec<u8> {
+        let mut row = vec![0; self.fixed_bytes];
+        for slot in &self.slots {
+            match (&slot.default, slot.place) {
+                (Cell::Fixed(raw), Place::Fixed { at, width }) => {
+                    row[at..at + width].copy_from_slice(&raw[..width]);
+                }
+                (Cell::Text(text), _) => {
+                    put_varint(&mut row, text.len());
+                    row.extend_from_slice(text.as_bytes());
+                }
+                (Cell::Null, place) => {
+                    set_bit(&mut row, slot.null_bit);
+                    if let Place::Text { .. } = place {
+                        put_varint(&mut row, 0);
+                    }
+                }
+                (Cell::Fixed(_), Place::Text { .. }) => unreachable!("a default is of its attribute's type"),
+            }
+        }
+        row
+    }
+
     /// Appends row `row` of `columns` (one for each attribute). NULL where the type has none: the default.
     pub fn encode(&self, columns: &[Cells], row: usize, out: &mut Vec<u8>) {
         let start = out.len();
