@@ -4,7 +4,8 @@
 mod common;
 
 use common::golden::{fix_boot_id, lose_power};
-use common::{Random, Store, intact, options};
+use common::random::Random;
+use common::{Store, intact, options};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, MemoryDevice};
 use granary_log::{Engine, Geometry, Io, Log, Options};
 use std::collections::HashMap;
