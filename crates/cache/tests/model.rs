@@ -272,19 +272,9 @@ fn a_faulty_device_costs_misses_only() {
         let folder = tempfile::tempdir().unwrap();
         let mut random = Random(seed);
         let mut model = Model::new();
-        let kinds = [
-            Fault::Torn,
-            Fault::Lost,
-            Fault::Misdirected,
-            Fault::Short,
-            Fault::FlippedBit,
-            Fault::Eio,
-            Fault::Enospc,
-            Fault::Delay,
-        ];
         let faults = |random: &mut Random| Faults {
             seed: random.next(),
-            chances: kinds.iter().map(|k| (*k, random.below(2_000) as u32)).collect(),
+            chances: Fault::ALL.map(|kind| (kind, random.below(2_000) as u32)).into(),
             crash_after_writes: (random.below(2) == 0).then(|| random.below(200)),
         };
         let memory = MemoryDevice::new(shape.file_size);
