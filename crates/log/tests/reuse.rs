@@ -1,13 +1,14 @@
 //! Slots and sequence numbers that are used again: what was there before does not pass for what is
-//! there now.
+//! there now, and is forgotten in time.
 
 mod common;
 
 use common::{Store, options, record, word};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
-use granary_log::{Engine, Geometry, Io, Log, block};
+use granary_log::{Consumer, Engine, Geometry, Io, Log, Placed, Summary, block};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 /// (number, sequence) of the blocks that are what they should be in their places.
 fn valid_blocks(device: &dyn Device, geometry: &Geometry, instance: u64) -> BTreeSet<(u64, u64)> {
@@ -94,5 +95,59 @@ fn half_written_blocks_do_not_pass_for_those_written_in_their_place() {
             store.abandon();
         }
         assert!(scrubbed > 0, "segments of {blocks} blocks: nothing was left half written");
+    }
+}
+
+/// Notes what it is told to forget.
+struct Told<'a> {
+    log: &'a Log,
+    forgotten: Mutex<BTreeSet<u64>>,
+}
+
+impl Consumer for Told<'_> {
+    fn reclaim(&self, segment: &Summary) {
+        let placed = Placed { sequence: segment.sequence, block: segment.first_block };
+        assert!(!self.log.keeps(placed), "who asks after segment {} was forgotten is told", segment.sequence);
+        self.forgotten.lock().unwrap().insert(segment.sequence);
+    }
+    fn reclaim_unread(&self, blocks: Range<u64>) {
+        panic!("{blocks:?} can be read");
+    }
+    fn lost(&self, segment: &Summary) {
+        panic!("segment {} can be written", segment.sequence);
+    }
+}
+
+/// Until the consumer is told to forget it, and no longer.
+#[test]
+fn a_place_is_kept_until_it_is_forgotten() {
+    for (segments, blocks) in [(1, 1), (1, 16), (2, 1), (5, 16), (64, 1), (80, 16)] {
+        let what = format!("{segments} segments of {blocks} blocks");
+        let geometry = Geometry::new(segments * blocks * 512, blocks * 512, 512).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Box::new(MemoryDevice::new(geometry.file_bytes()));
+        let (log, _) = Log::open_on(memory, &options(folder.path(), geometry)).unwrap();
+        let told = Told { log: &log, forgotten: Mutex::default() };
+        // From here on `serve` does what there is to do and returns.
+        log.abandon();
+        let append = |key| {
+            let mut writer = log.writer();
+            let placed = writer.append(word(key, false), &[&record(word(key, false), 1, 100)]);
+            writer.seal();
+            drop(writer);
+            log.serve(&told);
+            placed
+        };
+        let mut all = Vec::new();
+        for key in 0..5 * segments {
+            // A lone segment is emptied when the next is asked for.
+            all.push(append(key).or_else(|| append(key)).expect("there is room"));
+            for placed in &all {
+                let forgotten = told.forgotten.lock().unwrap().contains(&placed.sequence);
+                assert_eq!(log.keeps(*placed), !forgotten, "{what}, {} put: {placed:?}", all.len());
+            }
+        }
+        let forgotten = told.forgotten.lock().unwrap().len() as u64;
+        assert!((4 * segments..5 * segments).contains(&forgotten), "{what}: {forgotten} are forgotten");
     }
 }
