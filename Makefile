@@ -2,6 +2,7 @@
 CARGO ?= cargo
 # One profile for everything: the heavy dependencies compile once.
 RELEASE := --release --locked
+FUZZ_SECONDS ?= 60
 
 .PHONY: help run test lint deny test-on-clickhouse study fuzz miri clean
 
@@ -30,6 +31,9 @@ test-on-clickhouse: ## The SQL tests on a real ClickHouse (PyPI chdb, 0.9 GB)
 study: ## Granary beside ClickHouse and fio; writes docs/studies/dictionary.md
 	scripts/install-rivals.sh
 	$(CARGO) run $(RELEASE) -p granary -- study dictionary
+
+fuzz: ## Every fuzz target for FUZZ_SECONDS (60), on nightly
+	CARGO="$(CARGO)" FUZZ_SECONDS="$(FUZZ_SECONDS)" scripts/fuzz.sh
 
 miri: ## The unsafe code that miri can run
 	$(CARGO) +nightly miri test -p granary-log --lib -- buffer block summary journal

@@ -1,26 +1,14 @@
 //! The cache against a plain map, through stops, kills, faults and reuse of the file. A lookup may
 //! miss; it may never give anything but the newest value put.
 
+#[path = "../../log/tests/common/random.rs"]
+mod random;
+
 use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
+use random::Random;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// SplitMix64: repeatable choices.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
 
 /// What the map knows of a key: the newest state, `None` for negative; absent: deleted or never put.
 type Model = HashMap<u64, (Option<Vec<u8>>, u32)>;
@@ -284,19 +272,9 @@ fn a_faulty_device_costs_misses_only() {
         let folder = tempfile::tempdir().unwrap();
         let mut random = Random(seed);
         let mut model = Model::new();
-        let kinds = [
-            Fault::Torn,
-            Fault::Lost,
-            Fault::Misdirected,
-            Fault::Short,
-            Fault::FlippedBit,
-            Fault::Eio,
-            Fault::Enospc,
-            Fault::Delay,
-        ];
         let faults = |random: &mut Random| Faults {
             seed: random.next(),
-            chances: kinds.iter().map(|k| (*k, random.below(2_000) as u32)).collect(),
+            chances: Fault::ALL.map(|kind| (kind, random.below(2_000) as u32)).into(),
             crash_after_writes: (random.below(2) == 0).then(|| random.below(200)),
         };
         let memory = MemoryDevice::new(shape.file_size);

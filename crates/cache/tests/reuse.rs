@@ -1,64 +1,26 @@
 //! What was on the device before is neither shown nor remembered once its segment is reused.
 
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome};
-use granary_log::device::{Device, MemoryDevice};
-use std::io;
+mod common;
+
+use common::{Hooked, options, put_value_alone};
+use granary_cache::{Cache, Engine, Entry, Io, Key, Outcome};
+use granary_log::device::MemoryDevice;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-type Hook = Box<dyn FnOnce() + Send>;
-
-/// Memory that calls back once, after a read of a lookup.
-struct Hooked {
-    memory: MemoryDevice,
-    after_read: Mutex<Option<Hook>>,
-}
-
-impl Device for Hooked {
-    fn size(&self) -> u64 {
-        self.memory.size()
-    }
-    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.memory.read_at(offset, bytes)?;
-        let hook = self.after_read.lock().unwrap().take();
-        if let Some(call) = hook {
-            call();
-        }
-        Ok(())
-    }
-    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
-        self.memory.write_at(offset, buffers)
-    }
-    fn sync(&self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Four segments of `blocks` blocks.
-fn open(folder: &Path, blocks: u64) -> (Arc<Hooked>, Arc<Cache>) {
-    let mut flash = FlashOptions::new(folder.join("c"), 4 * blocks * 512);
-    flash.block_size = 512;
-    flash.write_buffer_size = blocks * 512;
-    let memory = MemoryDevice::new(flash.file_size);
-    let device = Arc::new(Hooked { memory, after_read: Mutex::default() });
-    let options = Options { flash: Some(flash), memory_bytes: 0, memory_entries: None };
-    (Arc::clone(&device), Arc::new(Cache::open_on(Box::new(device), options).unwrap()))
-}
-
-/// Puts into a segment of its own, once the flusher has emptied its slot.
-fn put(cache: &Cache, key: u64, value: &[u8]) {
-    std::thread::sleep(Duration::from_millis(20));
-    cache.put_many(&[Entry { key: Key::new(&key.to_le_bytes()), value: Some(value), expires_at: 0 }]);
-    cache.flush();
+fn open(folder: &Path, segments: u64, blocks: u64) -> (Arc<Hooked>, Arc<Cache>) {
+    let device = Hooked::new(Arc::new(MemoryDevice::new(segments * blocks * 512)));
+    let cache = Cache::open_on(Box::new(Arc::clone(&device)), options(folder, segments, blocks, 0));
+    (device, Arc::new(cache.unwrap()))
 }
 
 #[test]
 fn the_index_forgets_what_a_reused_segment_held() {
     for blocks in [1, 16] {
         let folder = tempfile::tempdir().unwrap();
-        let (_, cache) = open(folder.path(), blocks);
-        (0..40).for_each(|key| put(&cache, key, &[1; 100]));
+        let (_, cache) = open(folder.path(), 4, blocks);
+        (0..40).for_each(|key| put_value_alone(&cache, key, &[1; 100]));
         let stats = cache.stats();
         assert_eq!(stats.puts_dropped, 0);
         assert!((2..=4).contains(&stats.entries), "{} entries in four segments of one each", stats.entries);
@@ -71,13 +33,12 @@ fn the_index_forgets_what_a_reused_segment_held() {
 fn a_long_entry_that_is_overwritten_while_it_is_read_is_a_miss() {
     for blocks in [8, 32] {
         let folder = tempfile::tempdir().unwrap();
-        let (device, cache) = open(folder.path(), blocks);
-        put(&cache, 1, &[1; 1_500]);
+        let (device, cache) = open(folder.path(), 4, blocks);
+        put_value_alone(&cache, 1, &[1; 1_500]);
         let shared = Arc::clone(&cache);
-        let hook: Hook = Box::new(move || (2..7).for_each(|key| put(&shared, key, &[key as u8; 1_500])));
-        // The flusher reads too; the hook is for the read of the lookup, which is next: all is at rest.
-        std::thread::sleep(Duration::from_millis(50));
-        *device.after_read.lock().unwrap() = Some(hook);
+        device.after_next_read(move || {
+            (2..7).for_each(|key| put_value_alone(&shared, key, &[key as u8; 1_500]));
+        });
         let key = 1u64.to_le_bytes();
         let mut misses = 0;
         cache.get_many(&mut Io::with_engine(Engine::Plain), &[Key::new(&key)], 1, |_, outcome| {
@@ -86,5 +47,56 @@ fn a_long_entry_that_is_overwritten_while_it_is_read_is_a_miss() {
         });
         assert_eq!(misses, 1);
         assert_eq!(cache.stats().puts_dropped, 0);
+    }
+}
+
+/// What is put at once is shown at the end; by then the flusher may have emptied slots of the first
+/// of it for what comes next.
+#[test]
+fn what_the_ring_passed_before_it_was_shown_is_not_shown() {
+    const SEGMENTS: usize = 64;
+    // A put shows its entries shard by shard, in the order of the hashes.
+    let bytes: Vec<[u8; 8]> = (0..1_008u64).map(u64::to_le_bytes).collect();
+    let keys: Vec<Key<'_>> = bytes.iter().map(|key| Key::new(key)).collect();
+    let mut by_hash = keys[..1_000].to_vec();
+    by_hash.sort_by_key(|key| key.hash());
+    let gate = by_hash[0];
+    for blocks in [1, 16] {
+        let folder = tempfile::tempdir().unwrap();
+        let (_, cache) = open(folder.path(), SEGMENTS as u64, blocks);
+        // Each fills a segment, all together the file; the gate is shown first.
+        let value = vec![7; 300 * blocks as usize];
+        let batch: Vec<Entry<'_>> = by_hash[1_001 - SEGMENTS..]
+            .iter()
+            .chain([&gate])
+            .map(|key| Entry { key: *key, value: Some(&value), expires_at: 0 })
+            .collect();
+        let at_gate = Barrier::new(2);
+        let put_waited = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // A lookup that finds nothing says so under the lock of the shard.
+                cache.get_many(&mut Io::with_engine(Engine::Plain), &[gate], 1, |_, _| {
+                    at_gate.wait();
+                    at_gate.wait();
+                });
+            });
+            at_gate.wait();
+            let put = scope.spawn(|| cache.put_many(&batch));
+            // Meanwhile the flusher writes what is full and empties slots.
+            std::thread::sleep(Duration::from_millis(100));
+            let put_waits = !put.is_finished();
+            at_gate.wait();
+            put_waits
+        });
+        assert!(put_waited, "for the lock of the shard");
+        // Over what was emptied.
+        (1_000..1_008).for_each(|key| put_value_alone(&cache, key, &value));
+        let stats = cache.stats();
+        assert_eq!(stats.puts_dropped, 0);
+        let mut found = 0;
+        cache.get_many(&mut Io::with_engine(Engine::Plain), &keys, 1, |_, outcome| {
+            found += u64::from(matches!(outcome, Outcome::Hit { .. }));
+        });
+        assert_eq!(stats.entries, found, "{blocks} blocks: the index has what can be found and no more");
     }
 }

@@ -1,81 +1,15 @@
 //! Ways in which an old value could come back, each forced to happen: colliding hashes, a ring that
 //! comes round during a read, a kill in the middle of recovery. And a lock order.
 
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome};
+mod common;
+
+use common::{Hooked, TWINS, get, options, put, put_alone};
+use granary_cache::{Cache, Engine, Io, Key};
 use granary_log::device::{Device, MemoryDevice};
-use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::Duration;
-
-fn options(folder: &Path, segments: u64, blocks: u64, memory_bytes: u64) -> Options {
-    let mut flash = FlashOptions::new(folder.join("c"), segments * blocks * 512);
-    flash.block_size = 512;
-    flash.write_buffer_size = blocks * 512;
-    Options { flash: Some(flash), memory_bytes, memory_entries: None }
-}
-
-fn put(cache: &Cache, key: u64, version: u64) {
-    let (key, value) = (key.to_le_bytes(), version.to_le_bytes());
-    cache.put_many(&[Entry { key: Key::new(&key), value: Some(&value), expires_at: 0 }]);
-}
-
-fn get(cache: &Cache, key: u64) -> Option<u64> {
-    let key = key.to_le_bytes();
-    let mut version = None;
-    cache.get_many(&mut Io::with_engine(Engine::Plain), &[Key::new(&key)], 1, |_, outcome| {
-        if let Outcome::Hit { value, .. } = outcome {
-            version = Some(u64::from_le_bytes(value.try_into().unwrap()));
-        }
-    });
-    version
-}
-
-type Hook = Box<dyn FnMut() + Send>;
-
-/// Memory that calls back after a read or a write, with no lock of its own held.
-struct Hooked {
-    memory: Arc<MemoryDevice>,
-    after_read: Mutex<Option<Hook>>,
-    after_write: Mutex<Option<Hook>>,
-}
-
-impl Hooked {
-    fn new(memory: Arc<MemoryDevice>) -> Arc<Self> {
-        Arc::new(Self { memory, after_read: Mutex::default(), after_write: Mutex::default() })
-    }
-
-    fn call(hook: &Mutex<Option<Hook>>) {
-        let taken = hook.lock().unwrap().take();
-        if let Some(mut call) = taken {
-            call();
-            hook.lock().unwrap().get_or_insert(call);
-        }
-    }
-}
-
-impl Device for Hooked {
-    fn size(&self) -> u64 {
-        self.memory.size()
-    }
-    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.memory.read_at(offset, bytes)?;
-        Self::call(&self.after_read);
-        Ok(())
-    }
-    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
-        self.memory.write_at(offset, buffers)?;
-        Self::call(&self.after_write);
-        Ok(())
-    }
-    fn sync(&self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Two keys whose hashes agree in all the bits that the cache knows.
-const TWINS: [(u64, u64); 2] = [(1_217_509, 31_017_174), (6_505_845, 12_274_539)];
 
 #[test]
 fn a_key_is_not_taken_for_another_of_the_same_hash() {
@@ -115,30 +49,17 @@ fn a_slow_reader_does_not_promote_what_was_overwritten() {
         Arc::new(Cache::open_on(boxed, options(folder.path(), 4, 1, 1 << 20)).unwrap())
     };
     let cache = open();
-    let put_alone = |cache: &Cache, key, version| {
-        // Time for the flusher to empty the next slot.
-        std::thread::sleep(Duration::from_millis(20));
-        put(cache, key, version);
-        cache.flush();
-    };
     put_alone(&cache, 1, 1);
     drop(cache);
     let cache = open();
     assert_eq!(get(&cache, 1), Some(1), "found once, on flash");
     let shared = Arc::clone(&cache);
-    let mut first = true;
-    let hook: Hook = Box::new(move || {
-        if std::mem::take(&mut first) {
-            for (key, version) in [(1, 2), (8, 0), (9, 0), (1, 3)] {
-                put_alone(&shared, key, version);
-            }
+    device.after_next_read(move || {
+        for (key, version) in [(1, 2), (8, 0), (9, 0), (1, 3)] {
+            put_alone(&shared, key, version);
         }
     });
-    // The flusher reads too; the hook is for the read of the lookup, which is next: all is at rest.
-    std::thread::sleep(Duration::from_millis(50));
-    *device.after_read.lock().unwrap() = Some(hook);
     get(&cache, 1);
-    *device.after_read.lock().unwrap() = None;
     assert_eq!(get(&cache, 1), Some(3), "version 1 was read before version 2 was put");
 }
 
@@ -179,9 +100,9 @@ fn a_kill_during_recovery_brings_nothing_back() {
     // From here on the device does not come back from its next write.
     let gate = Arc::new((Mutex::new(true), Condvar::new()));
     let closed = Arc::clone(&gate);
-    *device.after_write.lock().unwrap() = Some(Box::new(move || {
+    device.after_each_write(move || {
         drop(closed.1.wait_while(closed.0.lock().unwrap(), |closed| *closed).unwrap());
-    }));
+    });
     for key in 0..KEYS {
         cache.delete_many(&[Key::new(&key.to_le_bytes())]);
     }
@@ -195,7 +116,7 @@ fn a_kill_during_recovery_brings_nothing_back() {
     let (taken, from) = (Arc::clone(&images), at("second"));
     let root = folder.path().to_owned();
     let mut writes = 0;
-    *device.after_write.lock().unwrap() = Some(Box::new(move || {
+    device.after_each_write(move || {
         let mut taken = taken.lock().unwrap();
         writes += 1;
         // Every second write is that of a summary: from then on the segment is found.
@@ -204,7 +125,7 @@ fn a_kill_during_recovery_brings_nothing_back() {
             let copy = image(&killed, &from, &root.join(&name));
             taken.push((name, copy));
         }
-    }));
+    });
     let cache = Cache::open_on(Box::new(Arc::clone(&device)), shape("second")).unwrap();
     assert!((0..KEYS).all(|key| get(&cache, key).is_none()));
     cache.flush();

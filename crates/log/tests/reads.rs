@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{Random, engines};
+use common::engines;
+use common::random::Random;
 use granary_log::device::{Access, Device, FileDevice, MemoryDevice, OpenDeviceError};
 use granary_log::limits::{READ_BYTES_MAX, READ_DEPTH, SEGMENT_BYTES_MAX};
 use granary_log::{AlignedBuffer, Engine, Extent, Geometry, Io, Log, OpenError};

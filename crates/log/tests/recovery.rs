@@ -4,7 +4,8 @@
 mod common;
 
 use common::golden::{fix_boot_id, lose_power};
-use common::{Random, Store, intact, options};
+use common::random::Random;
+use common::{Store, intact, options};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, MemoryDevice};
 use granary_log::{Engine, Geometry, Io, Log, Options};
 use std::collections::HashMap;
@@ -195,20 +196,9 @@ fn nothing_older_than_a_missing_segment_is_served() {
     }
 }
 
-const KINDS: [Fault; 8] = [
-    Fault::Torn,
-    Fault::Lost,
-    Fault::Misdirected,
-    Fault::Short,
-    Fault::FlippedBit,
-    Fault::Eio,
-    Fault::Enospc,
-    Fault::Delay,
-];
-
 /// Some runs know one kind of fault, others all; some lose every write from one on.
 fn faults(random: &mut Random, kind: Option<Fault>, writes: u64) -> Faults {
-    let kinds: Vec<Fault> = KINDS.into_iter().filter(|k| kind.is_none_or(|kind| kind == *k)).collect();
+    let kinds: Vec<Fault> = Fault::ALL.into_iter().filter(|k| kind.is_none_or(|kind| kind == *k)).collect();
     let most = if kind.is_some() { 8_000 } else { 1_500 };
     let crash = kind.is_none() && random.below(3) == 0;
     Faults {
@@ -273,7 +263,7 @@ fn with_faults(seed: u64, kind: Option<Fault>, geometry: Geometry) -> u64 {
 #[test]
 fn a_device_that_fails_in_one_way() {
     let seeds = std::env::var("GRANARY_LOG_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
-    for kind in KINDS {
+    for kind in Fault::ALL {
         let mut struck = 0;
         for seed in 0..seeds {
             for geometry in geometries() {
@@ -301,7 +291,11 @@ fn faults_are_repeatable() {
         let device = FaultyDevice::new(
             MemoryDevice::new(1 << 16),
             512,
-            Faults { seed: 5, chances: KINDS.map(|kind| (kind, 9_000)).into(), crash_after_writes: Some(90) },
+            Faults {
+                seed: 5,
+                chances: Fault::ALL.map(|kind| (kind, 9_000)).into(),
+                crash_after_writes: Some(90),
+            },
         );
         let mut results = Vec::new();
         for i in 0..100u64 {

@@ -27,6 +27,20 @@ pub enum Fault {
     Delay,
 }
 
+impl Fault {
+    /// Every way.
+    pub const ALL: [Self; 8] = [
+        Self::Torn,
+        Self::Lost,
+        Self::Misdirected,
+        Self::Short,
+        Self::FlippedBit,
+        Self::Eio,
+        Self::Enospc,
+        Self::Delay,
+    ];
+}
+
 /// How often each fault strikes, in operations of 65 536, and when power goes.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
