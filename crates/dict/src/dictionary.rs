@@ -1,6 +1,6 @@
 //! The dictionary: a cache in front of a source.
 
-use crate::config::Storage;
+use crate::config::{Format, Storage};
 use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
@@ -122,6 +122,14 @@ impl Dictionary {
         }
         let (columns, found) = batch.finish()?;
         Ok(Answer { columns, found })
+    }
+
+    /// Reads keys that were written as this dictionary's own source would be asked for them, for `get`.
+    ///
+    /// # Errors
+    /// 27 or 6 if the bytes are not keys in this format.
+    pub fn read_keys(&self, format: Format, bytes: &[u8]) -> Result<Vec<ArrayRef>, DictError> {
+        source::read_keys(format, &self.definition.structure, bytes)
     }
 
     /// Which keys the source has.

@@ -1,4 +1,4 @@
-//! The command line: `granary local`, `granary demo`, `granary study`.
+//! The command line: `granary local`, `granary server`, `granary demo`, `granary study`.
 
 /// Queries are planned and answered in many short-lived pieces, by several threads.
 #[global_allocator]
@@ -9,6 +9,7 @@ mod demo;
 mod failure;
 mod local;
 mod progress;
+mod server;
 mod study;
 
 use std::process::ExitCode;
@@ -28,6 +29,9 @@ enum Command {
     /// Run SQL over files and cache dictionaries, as `clickhouse local` does
     #[command(after_long_help = local::EXAMPLES)]
     Local(local::Arguments),
+    /// Serve dictionaries over HTTP: to a ClickHouse as their source, to people as SQL
+    #[command(after_long_help = server::EXAMPLES)]
+    Server(server::Arguments),
     /// See a dictionary of a million users at work: cold, warm, and opened again
     Demo(demo::Arguments),
     /// Measure Granary beside its peers on this machine, and write a page about it
@@ -37,6 +41,7 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Local(arguments) => local::run(arguments),
+        Command::Server(arguments) => server::run(arguments),
         Command::Demo(arguments) => failure::exit(demo::run(&arguments)),
         Command::Study(arguments) => failure::exit(study::run(&arguments)),
     }

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Each crate, and the crates of this workspace that it may depend on.
-const MAY_DEPEND_ON: [(&str, &[&str]); 6] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 7] = [
     ("granary-log", &[]),
     ("granary-cache", &["granary-log"]),
     ("granary-dict", &["granary-cache"]),
     ("granary-lab", &["granary-cache"]),
     ("granary-sql", &["granary-dict"]),
-    ("granary", &["granary-sql", "granary-lab"]),
+    ("granary-server", &["granary-sql", "granary-dict"]),
+    ("granary", &["granary-server", "granary-sql", "granary-lab"]),
 ];
 
 /// Protocols, SQL and async runtimes, which the engine knows nothing of.

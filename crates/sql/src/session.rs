@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionContext;
 use datafusion::prelude::SessionConfig;
-use granary_dict::Environment;
+use granary_dict::{Dictionary, Environment};
 use tempfile::TempDir;
 
 use crate::catalogue::{Catalogue, DEFAULT_DATABASE, Databases};
@@ -43,7 +43,7 @@ pub struct Session {
     pub(crate) context: SessionContext,
     pub(crate) catalogue: Arc<Catalogue>,
     /// Last, so that it is removed after the dictionaries in it are closed.
-    _temporary: Option<TempDir>,
+    temporary: Option<Arc<TempDir>>,
 }
 
 impl Session {
@@ -63,7 +63,27 @@ impl Session {
         };
         let catalogue = Arc::new(Catalogue::open(folder, environment)?);
         let context = context(&catalogue)?;
-        Ok(Session { context, catalogue, _temporary: temporary })
+        Ok(Session { context, catalogue, temporary: temporary.map(Arc::new) })
+    }
+
+    /// Another session over the same dictionaries, with settings and a current database of its own.
+    pub fn another(&self) -> Result<Session> {
+        let catalogue = Arc::new(self.catalogue.another());
+        let context = context(&catalogue)?;
+        Ok(Session { context, catalogue, temporary: self.temporary.clone() })
+    }
+
+    /// USE.
+    pub fn set_database(&self, database: &str) -> Result<()> {
+        self.catalogue.set_current(database)
+    }
+
+    /// The dictionary `name`, or `database.name`.
+    ///
+    /// # Errors
+    /// BAD_ARGUMENTS if there is none, and why it could not be opened.
+    pub fn dictionary(&self, name: &str) -> Result<Arc<Dictionary>> {
+        self.catalogue.dictionary(name)
     }
 
     /// Cuts a text into statements.

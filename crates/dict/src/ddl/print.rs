@@ -1,7 +1,7 @@
 //! A definition as SHOW CREATE DICTIONARY prints it.
 
 use crate::config::{Node, PostgresConfig, SourceConfig, Storage, Value};
-use crate::definition::{Attribute, Definition, Hierarchy, Injectivity, Literal, ObjectId};
+use crate::definition::{Attribute, Definition, Hierarchy, Injectivity, Key, Literal, ObjectId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::row::ROW_FORMAT_VERSION;
@@ -17,6 +17,23 @@ impl Definition {
     /// The same with the password in it, for storage: `parse_create` reads back this very definition.
     pub fn to_sql_with_secrets(&self) -> String {
         self.print(None)
+    }
+
+    /// The statement that makes a ClickHouse ask the dictionary source at `url` for what this dictionary has.
+    pub fn to_sql_over_http(&self, url: &str) -> String {
+        let mut there = self.clone();
+        // The rows have been computed when they get there.
+        there.structure.attributes.iter_mut().for_each(|attribute| attribute.expression = None);
+        let layout = match self.structure.key {
+            Key::Simple { .. } => "DIRECT",
+            Key::Complex(_) => "COMPLEX_KEY_DIRECT",
+        };
+        format!(
+            "CREATE DICTIONARY {}\n{}\nSOURCE(HTTP(URL {} FORMAT 'RowBinary'))\nLAYOUT({layout}())\n",
+            identifier(&self.name),
+            there.columns(),
+            quote(url)
+        )
     }
 
     /// Stands for all that decides what a stored row means: columns, their order, types and defaults, and

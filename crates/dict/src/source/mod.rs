@@ -7,8 +7,8 @@ mod rows;
 mod sql;
 mod sqlite;
 
-use crate::config::SourceConfig;
-use crate::definition::Definition;
+use crate::config::{Format, SourceConfig};
+use crate::definition::{Definition, Structure};
 use crate::environment::Environment;
 use crate::error::DictError;
 use arrow::array::{ArrayRef, RecordBatch};
@@ -29,6 +29,17 @@ pub trait Source: Send {
 
 /// Makes a `Source` for each thread that needs one.
 pub type SourceFactory = Arc<dyn Fn() -> Result<Box<dyn Source>, DictError> + Send + Sync>;
+
+/// Keys that somebody asks of us as we ask them of a program: an array for each key column.
+pub(crate) fn read_keys(
+    format: Format,
+    structure: &Structure,
+    bytes: &[u8],
+) -> Result<Vec<ArrayRef>, DictError> {
+    let mut keys = rows::Rows::of_key(structure);
+    format::read_rows(format, bytes, &mut keys)?;
+    Ok(keys.finish(&[])?.columns().to_vec())
+}
 
 /// The factory of what SOURCE(..) says.
 ///

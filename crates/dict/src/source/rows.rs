@@ -23,6 +23,11 @@ impl Rows {
         Rows::of(keys.chain(attributes(structure)))
     }
 
+    /// Empty columns for the key alone.
+    pub fn of_key(structure: &Structure) -> Rows {
+        Rows::of(structure.key_columns().into_iter().map(|key| (key.name, key.data_type)))
+    }
+
     /// Empty columns for the attributes alone.
     pub fn of_attributes(structure: &Structure) -> Rows {
         Rows::of(attributes(structure))

@@ -46,18 +46,23 @@ pub enum Missing {
 
 type Dictionaries = BTreeMap<String, Entry>;
 
-/// All databases and their dictionaries.
+/// All databases and their dictionaries, as one session sees them.
 pub struct Catalogue {
-    environment: Environment,
-    store: Store,
-    databases: RwLock<BTreeMap<String, Dictionaries>>,
+    shared: Arc<Shared>,
     /// The database of names without one (USE).
     current: RwLock<String>,
 }
 
+/// What all sessions see.
+struct Shared {
+    environment: Environment,
+    store: Store,
+    databases: RwLock<BTreeMap<String, Dictionaries>>,
+}
+
 impl std::fmt::Debug for Catalogue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Catalogue").field("folder", &self.environment.data_dir).finish_non_exhaustive()
+        f.debug_struct("Catalogue").field("folder", &self.shared.environment.data_dir).finish_non_exhaustive()
     }
 }
 
@@ -75,20 +80,22 @@ impl Catalogue {
             };
             dictionaries.insert(dictionary, entry);
         }
-        Ok(Catalogue {
-            environment,
-            store,
-            databases: RwLock::new(databases),
-            current: RwLock::new(DEFAULT_DATABASE.to_owned()),
-        })
+        let shared = Arc::new(Shared { environment, store, databases: RwLock::new(databases) });
+        Ok(Catalogue { shared, current: RwLock::new(DEFAULT_DATABASE.to_owned()) })
+    }
+
+    /// The same dictionaries for another session, which begins in the default database.
+    pub fn another(&self) -> Catalogue {
+        let current = RwLock::new(DEFAULT_DATABASE.to_owned());
+        Catalogue { shared: Arc::clone(&self.shared), current }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Dictionaries>> {
-        self.databases.read().unwrap_or_else(PoisonError::into_inner)
+        self.shared.databases.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Dictionaries>> {
-        self.databases.write().unwrap_or_else(PoisonError::into_inner)
+        self.shared.databases.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The database of names without one.
@@ -168,14 +175,14 @@ impl Catalogue {
             old.remove();
         }
         let sql = definition.to_sql_with_secrets();
-        let dictionary = match Dictionary::open(definition, &self.environment) {
+        let dictionary = match Dictionary::open(definition, &self.shared.environment) {
             Ok(dictionary) => dictionary,
             Err(error) => {
-                self.store.remove(&database, &name)?;
+                self.shared.store.remove(&database, &name)?;
                 return Err(error.into());
             }
         };
-        self.store.put(&database, &name, &sql)?;
+        self.shared.store.put(&database, &name, &sql)?;
         dictionaries.insert(name, Entry::Open(Arc::new(dictionary)));
         Ok(())
     }
@@ -210,7 +217,7 @@ impl Catalogue {
 
     fn data_file(&self, definition: &Definition) -> Option<PathBuf> {
         match &definition.layout.storage {
-            Storage::Ssd(ssd) => self.environment.resolve(&ssd.path).ok(),
+            Storage::Ssd(ssd) => self.shared.environment.resolve(&ssd.path).ok(),
             _ => None,
         }
     }
@@ -226,7 +233,7 @@ impl Catalogue {
             }
             (true, _) => {}
         }
-        self.store.remove(database, name)?;
+        self.shared.store.remove(database, name)?;
         if let Some(Entry::Open(dictionary)) = databases.get_mut(database).and_then(|all| all.remove(name)) {
             dictionary.remove();
         }
@@ -238,7 +245,7 @@ impl Catalogue {
         match self.entry(database, name) {
             Some(Entry::Open(dictionary)) => Ok(dictionary.reload()?),
             Some(Entry::Failed(Failure { definition: Some(definition), .. })) => {
-                let entry = open_entry(&definition, &self.environment);
+                let entry = open_entry(&definition, &self.shared.environment);
                 let error =
                     if let Entry::Failed(failure) = &entry { Some(failure.error.clone()) } else { None };
                 self.write().entry(database.to_owned()).or_default().insert(name.to_owned(), entry);
@@ -260,7 +267,7 @@ impl Catalogue {
                 }
             };
         }
-        self.store.create_database(name)?;
+        self.shared.store.create_database(name)?;
         databases.insert(name.to_owned(), Dictionaries::new());
         Ok(())
     }
@@ -277,7 +284,7 @@ impl Catalogue {
         for dictionary in dictionaries {
             self.drop_dictionary(name, &dictionary, Missing::IsFine)?;
         }
-        self.store.remove_database(name)?;
+        self.shared.store.remove_database(name)?;
         self.write().remove(name);
         Ok(())
     }

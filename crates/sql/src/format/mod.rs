@@ -70,6 +70,12 @@ const NAMES: &[(&str, Format)] = &[
 ];
 
 impl Format {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let known = NAMES.iter().find(|(_, format)| *format == self);
+        known.expect("every format has a name").0
+    }
+
     /// The names that can be written after FORMAT.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMES.iter().map(|(name, _)| *name)

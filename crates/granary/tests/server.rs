@@ -1,0 +1,176 @@
+//! `granary server`, asked over HTTP as curl and ClickHouse ask.
+
+#[path = "common/served.rs"]
+mod served;
+
+use served::Served;
+use std::path::Path;
+
+/// An SQLite table of users 1 to 100, id, name and city, where the server may read it.
+fn users(path: &Path) {
+    let folder = path.join("user_files");
+    std::fs::create_dir_all(&folder).unwrap();
+    let database = rusqlite::Connection::open(folder.join("users.db")).unwrap();
+    let made = "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
+        INSERT INTO users SELECT i, 'n' || i, CASE WHEN i % 2 THEN 'Riga' END FROM n;";
+    database.execute_batch(made).unwrap();
+}
+
+const CREATE: &str = "CREATE DICTIONARY users (id UInt64, name String, city Nullable(String)) PRIMARY KEY id \
+    SOURCE(SQLITE(PATH 'users.db' TABLE 'users')) LIFETIME(MIN 1000 MAX 2000) \
+    LAYOUT(SSD_CACHE(PATH 'users' FILE_SIZE 4194304 WRITE_BUFFER_SIZE 65536))";
+
+fn with_users() -> (tempfile::TempDir, Served) {
+    let folder = tempfile::tempdir().unwrap();
+    users(folder.path());
+    let served = Served::start(folder.path(), &[]);
+    served.sql(CREATE);
+    (folder, served)
+}
+
+#[test]
+fn it_answers_as_clickhouse_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &[]);
+    for path in ["/", "/ping", "/replicas_status"] {
+        assert_eq!((served.get(path).status, served.get(path).text().as_str()), (200, "Ok.\n"));
+    }
+    let answer = served.get("/?query=SELECT%201,'a'");
+    assert_eq!((answer.status, answer.text().as_str()), (200, "1\ta\n"));
+    assert_eq!(answer.header("content-type"), "text/tab-separated-values; charset=UTF-8");
+    assert_eq!(answer.header("x-clickhouse-format"), "TabSeparated");
+    assert_eq!(served.post("/?query=SELECT%201%2B", b"2 FORMAT CSV").text(), "3\n");
+    assert_eq!(served.post("/?default_format=JSONEachRow", b"SELECT 1 AS a").text(), "{\"a\":1}\n");
+    assert_eq!(served.sql("SELECT sum(number) FROM numbers(1000000)"), "499999500000\n");
+    assert_eq!(served.sql("SELECT number FROM numbers(300000)").lines().count(), 300_000);
+
+    for (sql, status, code, says) in [
+        ("SELECT", 400, "62", "SYNTAX_ERROR"),
+        ("SELECT nosuch", 404, "47", "UNKNOWN_IDENTIFIER"),
+        ("SELECT * FROM nosuch", 404, "60", "UNKNOWN_TABLE"),
+        ("SELECT 1; SELECT 2", 400, "62", "Multi-statements are not allowed"),
+        ("", 400, "62", "Empty query"),
+    ] {
+        let answer = served.post("/", sql.as_bytes());
+        assert_eq!(answer.status, status, "{sql}: {}", answer.text());
+        assert_eq!(answer.header("x-clickhouse-exception-code"), code);
+        assert!(answer.text().starts_with(&format!("Code: {code}. DB::Exception: ")), "{}", answer.text());
+        assert!(answer.text().contains(says), "{}", answer.text());
+    }
+}
+
+#[test]
+fn databases_are_of_a_request_and_dictionaries_of_all() {
+    let (_folder, served) = with_users();
+    served.sql("CREATE DATABASE other");
+    served.sql("USE other");
+    assert_eq!(served.sql("SELECT dictGet('users', ('name', 'city'), 7)"), "('n7','Riga')\n");
+    let there = served.post("/?database=other", b"SELECT dictGet('default.users', 'name', 8)");
+    assert_eq!(there.text(), "n8\n");
+    assert_eq!(served.post("/?database=other", b"SELECT dictGet('users', 'name', 8)").status, 400);
+    assert_eq!(served.post("/?database=nosuch", b"SELECT 1").status, 404);
+}
+
+#[test]
+fn keys_asked_for_are_answered_and_no_others() {
+    let (_folder, served) = with_users();
+    let keys = |keys: &[u64]| keys.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<u8>>();
+    let row = |key: u64, name: &str, city: Option<&str>| {
+        let mut row = key.to_le_bytes().to_vec();
+        row.push(name.len() as u8);
+        row.extend(name.bytes());
+        match city {
+            None => row.push(1),
+            Some(city) => {
+                row.extend([0, city.len() as u8]);
+                row.extend(city.bytes());
+            }
+        }
+        row
+    };
+    let answer = served.post("/dictionary/users", &keys(&[3, 1000, 4, 0, 3]));
+    assert_eq!(answer.status, 200);
+    let expected = [row(3, "n3", Some("Riga")), row(4, "n4", None), row(3, "n3", Some("Riga"))].concat();
+    assert_eq!(answer.body, expected);
+    for (format, asked, expected) in [
+        ("TabSeparated", "5\n200\n6\n", "5\tn5\tRiga\n6\tn6\t\\N\n"),
+        ("CSV", "5\n200\n6\n", "5,\"n5\",\"Riga\"\n6,\"n6\",\\N\n"),
+        (
+            "JSONEachRow",
+            "{\"id\":5}\n{\"id\":\"6\"}\n",
+            "{\"id\":5,\"name\":\"n5\",\"city\":\"Riga\"}\n{\"id\":6,\"name\":\"n6\",\"city\":null}\n",
+        ),
+    ] {
+        let answer = served.post(&format!("/dictionary/users?format={format}"), asked.as_bytes());
+        assert_eq!((answer.status, answer.text().as_str()), (200, expected), "{format}");
+    }
+    for nothing in [keys(&[]), keys(&[12345])] {
+        let answer = served.post("/dictionary/users", &nothing);
+        assert_eq!((answer.status, answer.body.len()), (200, 0));
+    }
+    let torn = served.post("/dictionary/users", &keys(&[1])[..5]);
+    assert_eq!(torn.status, 400, "{}", torn.text());
+    assert_eq!(served.post("/dictionary/nosuch", &keys(&[1])).status, 400);
+    assert_eq!(served.post("/dictionary/users?format=Pretty", &keys(&[1])).status, 404);
+    let resident = served.get("/dictionary/users?format=TabSeparated").text();
+    let mut resident: Vec<&str> = resident.lines().collect();
+    resident.sort_unstable();
+    assert_eq!(resident, ["3\tn3\tRiga", "4\tn4\t\\N", "5\tn5\tRiga", "6\tn6\t\\N"]);
+}
+
+#[test]
+fn a_block_of_keys_as_clickhouse_sends_it() {
+    let (_folder, served) = with_users();
+    let keys: Vec<u8> = (0..65_409u64).flat_map(u64::to_le_bytes).collect();
+    let first = served.post("/dictionary/users", &keys);
+    assert_eq!(first.status, 200);
+    let again = std::thread::scope(|scope| {
+        let asking: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| served.post("/dictionary/users", &keys).body)).collect();
+        asking.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(again.iter().all(|body| *body == first.body));
+    // But for a few that look alike to the index and drive each other out.
+    let rows = served.sql("SELECT source_rows FROM system.dictionaries");
+    assert!((100..110).contains(&rows.trim().parse::<u32>().unwrap()), "each key was asked for once: {rows}");
+}
+
+#[test]
+fn it_is_warm_when_it_starts_again() {
+    let (folder, served) = with_users();
+    served.sql("SELECT count(dictGet('users', 'name', number)) FROM numbers(100)");
+    assert_eq!(served.stop(), Some(0));
+    std::fs::remove_file(folder.path().join("user_files/users.db")).unwrap();
+    let served = Served::start(folder.path(), &[]);
+    assert_eq!(served.sql("SELECT dictGet('users', 'name', 99)"), "n99\n");
+    assert_eq!(served.get("/dictionary/users?format=CSV").text().lines().count(), 99);
+}
+
+#[test]
+fn the_statement_for_clickhouse() {
+    let (_folder, served) = with_users();
+    let expected = format!(
+        "CREATE DICTIONARY users\n(\n    `id` UInt64,\n    `name` String,\n    `city` Nullable(String)\n)\n\
+         PRIMARY KEY id\nSOURCE(HTTP(URL '{}/dictionary/users' FORMAT 'RowBinary'))\nLAYOUT(DIRECT())\n",
+        served.url
+    );
+    assert_eq!(served.get("/dictionary/users/ddl").text(), expected);
+}
+
+#[test]
+fn what_is_not_allowed_is_refused() {
+    let (_folder, served) = with_users();
+    let outside = CREATE.replace("users.db", "/etc/passwd").replace("DICTIONARY users", "DICTIONARY o");
+    let outside = outside.replace("(PATH 'users'", "(PATH 'o'");
+    let answer = served.post("/", outside.as_bytes());
+    assert_eq!(
+        (answer.status, answer.header("x-clickhouse-exception-code")),
+        (500, "481"),
+        "{}",
+        answer.text()
+    );
+    let program = "CREATE DICTIONARY p (id UInt64, v String) PRIMARY KEY id \
+        SOURCE(EXECUTABLE(COMMAND 'cat' FORMAT 'TabSeparated')) LIFETIME(9) LAYOUT(CACHE(SIZE_IN_CELLS 10))";
+    assert_ne!(served.post("/", program.as_bytes()).status, 200);
+}

@@ -1,0 +1,91 @@
+//! Answers that are written while they are sent: a writer on a thread that may wait, its chunks in a body.
+
+use std::io::{self, Write};
+
+use axum::body::{Body, Bytes};
+use granary_sql::Error;
+use granary_sql::format::Format;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
+
+use super::exception::Exception;
+use crate::limits::{CHUNK_BYTES, CHUNKS_AHEAD};
+
+type Chunk = Result<Bytes, Error>;
+
+/// Where an answer is written. The client that went away is a broken pipe.
+pub struct Writer {
+    gathered: Vec<u8>,
+    chunks: mpsc::Sender<Chunk>,
+}
+
+impl Writer {
+    fn send(&mut self) -> io::Result<()> {
+        let chunk = Bytes::from(std::mem::take(&mut self.gathered));
+        self.chunks.blocking_send(Ok(chunk)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.gathered.extend_from_slice(bytes);
+        if self.gathered.len() >= CHUNK_BYTES {
+            self.send()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.gathered.is_empty() { Ok(()) } else { self.send() }
+    }
+}
+
+/// Runs `write` on a thread that may wait, and gives the body that it writes. An error before the first
+/// chunk is the whole answer; a later one ends the body with its text, as in ClickHouse.
+pub async fn written(
+    write: impl FnOnce(&mut Writer) -> Result<(), Error> + Send + 'static,
+) -> Result<Body, Exception> {
+    let (chunks, received) = mpsc::channel(CHUNKS_AHEAD);
+    tokio::task::spawn_blocking(move || {
+        let mut writer = Writer { gathered: Vec::new(), chunks };
+        let result = write(&mut writer).and_then(|()| Ok(writer.flush()?));
+        match result {
+            // Whoever asked has gone away, or everything is sent.
+            Err(error) if !error.is_broken_pipe() => {
+                let _ = writer.chunks.blocking_send(Err(error));
+            }
+            _ => {}
+        }
+    });
+    let mut received = ReceiverStream::new(received);
+    match received.next().await {
+        None => Ok(Body::empty()),
+        Some(Err(error)) => Err(Exception(error)),
+        Some(Ok(first)) => Ok(Body::from_stream(bytes_of(tokio_stream::once(Ok(first)).chain(received)))),
+    }
+}
+
+fn bytes_of(chunks: impl Stream<Item = Chunk>) -> impl Stream<Item = io::Result<Bytes>> {
+    chunks.map(|chunk| Ok(chunk.unwrap_or_else(|error| Bytes::from(format!("\n{error}\n")))))
+}
+
+/// The media type that ClickHouse gives a format.
+pub fn content_type(format: Format) -> &'static str {
+    match format {
+        Format::TabSeparated
+        | Format::TabSeparatedRaw
+        | Format::TabSeparatedWithNames
+        | Format::TabSeparatedWithNamesAndTypes => "text/tab-separated-values; charset=UTF-8",
+        Format::Csv => "text/csv; charset=UTF-8; header=absent",
+        Format::CsvWithNames => "text/csv; charset=UTF-8; header=present",
+        Format::Json => "application/json; charset=UTF-8",
+        Format::JsonEachRow => "application/x-ndjson; charset=UTF-8",
+        Format::Pretty | Format::PrettyCompact | Format::Vertical | Format::Null => {
+            "text/plain; charset=UTF-8"
+        }
+        Format::RowBinary | Format::RowBinaryWithNamesAndTypes | Format::Parquet | Format::ArrowStream => {
+            "application/octet-stream"
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The dictionary source: what a real ClickHouse asks of SOURCE(HTTP(...)). Keys come as a body, rows of
+//! the keys that were found go back, and never a key that was not asked for: ClickHouse's dictHas on a
+//! DIRECT dictionary does not survive one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::http::header::{CONTENT_TYPE, HOST};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use granary_dict::{Dictionary, Structure};
+use granary_sql::arrow::array::{ArrayRef, RecordBatch};
+use granary_sql::arrow::compute::filter;
+use granary_sql::arrow::datatypes::{Schema, SchemaRef};
+use granary_sql::format::{self, Format};
+use granary_sql::{Error, Session};
+
+use super::answer;
+use super::exception::Exception;
+use crate::limits::KEYS_PER_LOOKUP;
+
+type Parameters = Query<HashMap<String, String>>;
+
+/// How keys and rows are written: `?format=`, RowBinary unless it is said.
+struct Form {
+    keys: granary_dict::Format,
+    rows: Format,
+}
+
+impl Form {
+    fn of(parameters: &HashMap<String, String>) -> Result<Self, Error> {
+        use granary_dict::Format as Keys;
+        let rows = parameters.get("format").map_or(Ok(Format::RowBinary), |name| name.parse())?;
+        let keys = match rows {
+            Format::RowBinary => Keys::RowBinary,
+            Format::TabSeparated => Keys::TabSeparated,
+            Format::JsonEachRow => Keys::JsonEachRow,
+            Format::Csv => Keys::Csv,
+            other => {
+                let allowed = "RowBinary, TabSeparated, CSV, JSONEachRow";
+                return Err(Error::unknown_format(format!(
+                    "Keys cannot be read as {}; use {allowed}",
+                    other.name()
+                )));
+            }
+        };
+        Ok(Self { keys, rows })
+    }
+}
+
+/// POST: the rows of the keys in the body.
+pub async fn look_up(
+    State(session): State<Arc<Session>>,
+    Path(name): Path<String>,
+    Query(parameters): Parameters,
+    body: Bytes,
+) -> Result<Response, Exception> {
+    let form = Form::of(&parameters)?;
+    let dictionary = session.dictionary(&name)?;
+    let rows = form.rows;
+    let body = answer::written(move |out| {
+        let keys = dictionary.read_keys(form.keys, &body).map_err(Error::from)?;
+        let schema = schema(&dictionary.definition().structure);
+        let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
+        let count = keys.first().map_or(0, |column| column.len());
+        for first in (0..count).step_by(KEYS_PER_LOOKUP) {
+            let len = KEYS_PER_LOOKUP.min(count - first);
+            let keys: Vec<ArrayRef> = keys.iter().map(|column| column.slice(first, len)).collect();
+            writer.write(&found_rows(&dictionary, &schema, keys)?)?;
+        }
+        writer.finish()
+    })
+    .await?;
+    Ok(rows_response(rows, body))
+}
+
+fn found_rows(
+    dictionary: &Dictionary,
+    schema: &SchemaRef,
+    keys: Vec<ArrayRef>,
+) -> Result<RecordBatch, Error> {
+    let attributes: Vec<usize> = (0..dictionary.definition().structure.attributes.len()).collect();
+    let answer = dictionary.get(&attributes, &keys)?;
+    // A key with NULL where its type has none is not found, and gone before the schema could refuse it.
+    let columns = keys.iter().chain(&answer.columns).map(|column| filter(column, &answer.found));
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns.collect::<Result<_, _>>()?)?)
+}
+
+/// GET: every row that is resident, or for a DIRECT dictionary every row of its source.
+pub async fn all_rows(
+    State(session): State<Arc<Session>>,
+    Path(name): Path<String>,
+    Query(parameters): Parameters,
+) -> Result<Response, Exception> {
+    let form = Form::of(&parameters)?;
+    let dictionary = session.dictionary(&name)?;
+    let rows = form.rows;
+    let body = answer::written(move |out| {
+        let schema = schema(&dictionary.definition().structure);
+        let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
+        for batch in dictionary.resident()? {
+            writer.write(&batch.with_schema(Arc::clone(&schema))?)?;
+        }
+        writer.finish()
+    })
+    .await?;
+    Ok(rows_response(rows, body))
+}
+
+/// GET: the statement that makes a ClickHouse ask us.
+pub async fn statement(
+    State(session): State<Arc<Session>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Exception> {
+    let dictionary = session.dictionary(&name)?;
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8123");
+    let url = format!("http://{host}/dictionary/{name}");
+    Ok(dictionary.definition().to_sql_over_http(&url).into_response())
+}
+
+fn rows_response(format: Format, body: axum::body::Body) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static(answer::content_type(format)))], body).into_response()
+}
+
+/// Key columns, then attributes.
+fn schema(structure: &Structure) -> SchemaRef {
+    let mut fields = structure.key_fields();
+    fields.extend(structure.attribute_fields());
+    Arc::new(Schema::new(fields))
+}
