@@ -45,6 +45,18 @@ impl ByShard {
         }
     }
 
+    /// A batch dealt out once.
+    pub fn of_batch(batch: impl Iterator<Item = KeyHash> + Clone) -> Self {
+        let mut this = Self::default();
+        this.deal(batch);
+        this
+    }
+
+    /// The shards that have keys, and these.
+    pub fn shards(&self) -> impl Iterator<Item = (usize, &[Asked])> {
+        (0..SHARDS).map(|shard| (shard, self.of(shard))).filter(|(_, asked)| !asked.is_empty())
+    }
+
     /// The keys of a shard.
     pub fn of(&self, shard: usize) -> &[Asked] {
         let start = if shard == 0 { 0 } else { self.ends[shard - 1] };

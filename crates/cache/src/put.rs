@@ -90,11 +90,9 @@ impl Shared {
             add(&self.counters.puts_dropped, u64::from(placed.is_none()));
         }
         self.journal(&mut writer, &mut putting, entries.iter().map(|e| e.key).zip(placed.iter().copied()));
-        let mut by_shard = ByShard::default();
-        by_shard.deal(entries.iter().map(|entry| entry.key.hash()));
-        for shard in (0..SHARDS).filter(|shard| !by_shard.of(*shard).is_empty()) {
+        for (shard, asked) in ByShard::of_batch(entries.iter().map(|entry| entry.key.hash())).shards() {
             let mut locked = self.lock(shard);
-            for asked in by_shard.of(shard) {
+            for asked in asked {
                 self.show(flash, &mut locked, entries[asked.key as usize], placed[asked.key as usize]);
             }
         }
@@ -104,16 +102,13 @@ impl Shared {
 
     /// Lets readers find an entry at its place; without one, lets them find no older version.
     fn show(&self, flash: &Flash, shard: &mut Shard, entry: Entry<'_>, placed: Option<Placed>) {
+        // A chunk longer than a very small file overwrites its own beginning.
+        let Some(Placed { block, .. }) = placed.filter(|placed| flash.log.keeps(*placed)) else {
+            return forget(flash, shard, entry.key);
+        };
         let Shard { table, memory, hints } = shard;
         let bits = entry.key.hash().below_shard(table.hash_bits());
         let same = |place| !is_other_key(flash, hints, entry.key, place);
-        // A chunk longer than a very small file overwrites its own beginning.
-        let placed = placed.filter(|p| flash.log.keeps(*p));
-        let Some(Placed { block, .. }) = placed else {
-            memory.remove(entry.key);
-            table.remove_where(bits, same);
-            return;
-        };
         let blocks = flash.log.geometry().blocks();
         let age = |place: u64| (block + blocks - place) % blocks;
         let inserted = table.insert(bits, block, same, age);
@@ -129,12 +124,9 @@ impl Shared {
         let mut writer = flash.log.writer();
         putting.retry(&mut writer);
         self.journal(&mut writer, &mut putting, keys.iter().map(|key| (*key, None)));
-        for key in keys {
-            let mut shard = self.shard(key.hash());
-            let Shard { table, memory, hints } = &mut *shard;
-            memory.remove(*key);
-            let bits = key.hash().below_shard(table.hash_bits());
-            table.remove_where(bits, |place| !is_other_key(flash, hints, *key, place));
+        for (shard, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
+            let mut locked = self.lock(shard);
+            asked.iter().for_each(|asked| forget(flash, &mut locked, keys[asked.key as usize]));
         }
         putting.retry(&mut writer);
         self.bound_pending(flash, putting, writer);
@@ -249,6 +241,13 @@ impl Putting {
         writer.release();
         self.pending.is_empty()
     }
+}
+
+/// Lets readers find no version of a key.
+fn forget(flash: &Flash, Shard { table, memory, hints }: &mut Shard, key: Key<'_>) {
+    memory.remove(key);
+    let bits = key.hash().below_shard(table.hash_bits());
+    table.remove_where(bits, |place| !is_other_key(flash, hints, key, place));
 }
 
 /// Whether the block at `place` is known not to hold `key`. The holder of the writer's lock asks.
