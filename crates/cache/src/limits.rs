@@ -22,6 +22,9 @@ pub const BUCKET_BYTES: usize = 64;
 /// A full table grows by one bucket in this many: after that it is 10/11 as full as before.
 pub const GROWTH_DIVISOR: usize = 10;
 
+/// How full a table that is made for so many entries will be: more is rarely had without growing again.
+pub const FULL_PERCENT: usize = 95;
+
 /// Entries that one hold of the writer's lock appends: many to a shard, so that what they touch of it
 /// stays in the processor's caches, and a few milliseconds' work.
 pub const PUT_CHUNK: usize = 4096;

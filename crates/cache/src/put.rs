@@ -46,8 +46,10 @@ impl Cache {
             }
             return;
         };
+        let mut coming = [0; SHARDS];
+        entries.iter().for_each(|entry| coming[entry.key.hash().shard()] += 1);
         for chunk in entries.chunks(PUT_CHUNK) {
-            self.shared.put_chunk(flash, chunk);
+            self.shared.put_chunk(flash, chunk, &mut coming);
         }
     }
 
@@ -66,19 +68,19 @@ impl Cache {
 }
 
 impl Shared {
-    fn put_chunk(&self, flash: &Flash, entries: &[Entry<'_>]) {
+    /// `coming`: entries of each shard, these and what follows them in the batch.
+    fn put_chunk(&self, flash: &Flash, entries: &[Entry<'_>], coming: &mut [usize; SHARDS]) {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
         // Deletions that wait come first: no later record may be found without them.
         let room = putting.retry(&mut writer);
         let payload = flash.log.geometry().payload_size();
+        let longest = flash.log.record_bytes_max().min(VALUE_BYTES_MAX);
         let mut placed: Vec<Option<Placed>> = vec![None; entries.len()];
         for (entry, placed) in entries.iter().zip(&mut placed) {
             let key = entry.key.bytes();
             let len = HEADER_SIZE_MAX + key.len() + entry.value.map_or(0, <[u8]>::len);
-            if key.len() + HEADER_SIZE_MAX > payload
-                || len > flash.log.record_bytes_max().min(VALUE_BYTES_MAX)
-            {
+            if key.len() + HEADER_SIZE_MAX > payload || len > longest {
                 add(&self.counters.puts_too_large, 1);
                 continue;
             }
@@ -92,9 +94,12 @@ impl Shared {
         self.journal(&mut writer, &mut putting, entries.iter().map(|e| e.key).zip(placed.iter().copied()));
         for (shard, asked) in ByShard::of_batch(entries.iter().map(|entry| entry.key.hash())).shards() {
             let mut locked = self.lock(shard);
+            locked.table.expect(coming[shard]);
+            coming[shard] -= asked.len();
             for asked in asked {
                 self.show(flash, &mut locked, entries[asked.key as usize], placed[asked.key as usize]);
             }
+            locked.table.expect(0);
         }
         putting.retry(&mut writer);
         self.bound_pending(flash, putting, writer);

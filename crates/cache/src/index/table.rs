@@ -2,7 +2,7 @@
 
 use super::bucket::{LINE_BYTES, Line, Print, Slot};
 use super::shape::{Capacity, Shape};
-use crate::limits::{BUCKET_BYTES, GROWTH_DIVISOR, SAME_HASH_MAX};
+use crate::limits::{BUCKET_BYTES, FULL_PERCENT, GROWTH_DIVISOR, SAME_HASH_MAX};
 
 /// Places of one shard's entries.
 ///
@@ -15,6 +15,8 @@ pub(crate) struct Table {
     shape: Shape,
     bytes: Vec<u8>,
     len: usize,
+    /// Entries that are said to come next: when the table has to grow, it grows for them at once.
+    coming: usize,
 }
 
 /// What became of the entries that were in the way.
@@ -39,7 +41,7 @@ impl Table {
 
     fn with_buckets(capacity: Capacity, buckets: usize) -> Self {
         let shape = Shape::new(&capacity, buckets);
-        Self { capacity, shape, bytes: vec![0; shape.bytes()], len: 0 }
+        Self { capacity, shape, bytes: vec![0; shape.bytes()], len: 0, coming: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -60,6 +62,11 @@ impl Table {
 
     pub fn clear(&mut self) {
         *self = Self::new(self.capacity);
+    }
+
+    /// So many entries come next, new ones or not.
+    pub fn expect(&mut self, entries: usize) {
+        self.coming = entries;
     }
 
     #[inline]
@@ -205,6 +212,7 @@ impl Table {
         mut same: impl FnMut(u64) -> bool,
         age: impl Fn(u64) -> u64,
     ) -> Inserted {
+        self.coming = self.coming.saturating_sub(1);
         let mut inserted = Inserted::default();
         let mut matching = false;
         self.matches(hash, |_, _, _, _| matching = true);
@@ -217,7 +225,8 @@ impl Table {
         }
         while !self.try_insert(hash, place, false) {
             if (self.slots() as u64) < self.capacity.entries.saturating_mul(2) {
-                self.resize(self.shape.buckets + (self.shape.buckets / GROWTH_DIVISOR).max(1));
+                let coming = (self.coming * 100 / FULL_PERCENT).div_ceil(self.shape.slots);
+                self.resize(self.shape.buckets + (self.shape.buckets / GROWTH_DIVISOR).max(1).max(coming));
             } else {
                 inserted.evicted = self.evict(hash, &age);
             }
@@ -298,7 +307,7 @@ impl Table {
         for _ in 0..4 {
             // A smaller table has longer tags, hence fewer slots: settle on both.
             let slots = Shape::new(&self.capacity, buckets).slots;
-            buckets = (entries * 100 / 95).div_ceil(slots).max(1);
+            buckets = (entries * 100 / FULL_PERCENT).div_ceil(slots).max(1);
         }
         self.resize(buckets);
     }
@@ -312,6 +321,7 @@ impl Table {
             let mut all = true;
             self.for_each(|hash, slot| all = all && resized.deal(hash, slot, &mut taken));
             if all {
+                resized.coming = self.coming;
                 *self = resized;
                 return;
             }

@@ -2,7 +2,7 @@
 //! column, in the order in which they are shown.
 
 use super::encode::{Place, RowFormat, Slot};
-use super::{Column, text_span};
+use super::{Column, is_utf8, text_span};
 use crate::error::{Code, DictError};
 use arrow::array::ArrayRef;
 
@@ -56,8 +56,8 @@ impl<'a> Decoder<'a> {
         for _ in 0..self.texts {
             let (from, to) = text_span(row, end).ok_or(BadRow)?;
             let text = &row[from..to];
-            if !is_ascii(text) {
-                std::str::from_utf8(text).map_err(|_| BadRow)?;
+            if !is_utf8(text) {
+                return Err(BadRow);
             }
             end = to;
         }
@@ -126,15 +126,4 @@ impl<'a> Decoder<'a> {
         }
         &row[span.0..span.1]
     }
-}
-
-/// As of the standard library, but made for the few bytes that most texts have.
-#[inline]
-fn is_ascii(text: &[u8]) -> bool {
-    let Some(last) = text.last_chunk::<8>() else {
-        return text.iter().fold(0, |all, byte| all | byte) < 0x80;
-    };
-    let (words, _) = text.as_chunks::<8>();
-    let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
-    words.iter().fold(word(last), |all, bytes| all | word(bytes)) & 0x8080_8080_8080_8080 == 0
 }

@@ -1,7 +1,7 @@
 //! Keys between Arrow and the cache.
 
 use super::cells::Raw;
-use super::{Cells, Column, put_varint, text_span};
+use super::{Cells, Column, is_utf8, put_varint, text_span};
 use crate::definition::{Key, Structure};
 use crate::error::{Code, DictError};
 use crate::types::{DataType, Shape};
@@ -139,7 +139,7 @@ fn walk(types: &[DataType], key: &[u8], mut visit: impl FnMut(usize, Raw<'_>)) -
             }
             Shape::Text => {
                 let (start, end) = text_span(key, at)?;
-                std::str::from_utf8(&key[start..end]).ok()?;
+                is_utf8(&key[start..end]).then_some(())?;
                 visit(i, Raw::Text(&key[start..end]));
                 at = end;
             }

@@ -56,6 +56,22 @@ pub(crate) fn text_span(row: &[u8], at: usize) -> Option<(usize, usize)> {
     None
 }
 
+/// Whether these bytes are text; quick for the few ASCII characters that most texts have.
+#[inline]
+pub(crate) fn is_utf8(text: &[u8]) -> bool {
+    is_ascii(text) || std::str::from_utf8(text).is_ok()
+}
+
+#[inline]
+fn is_ascii(text: &[u8]) -> bool {
+    let Some(last) = text.last_chunk::<8>() else {
+        return text.iter().fold(0, |all, byte| all | byte) < 0x80;
+    };
+    let (words, _) = text.as_chunks::<8>();
+    let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+    words.iter().fold(word(last), |all, bytes| all | word(bytes)) & 0x8080_8080_8080_8080 == 0
+}
+
 #[cfg(test)]
 mod golden;
 #[cfg(test)]

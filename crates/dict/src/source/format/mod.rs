@@ -71,9 +71,11 @@ impl KeyCells<'_> {
 
 /// Bytes of a field as text.
 fn utf8<'a>(bytes: &'a [u8], rows: &Rows, column: usize) -> Result<&'a str, DictError> {
-    std::str::from_utf8(bytes).map_err(|_| {
-        DictError::parse_text(format!("Column {} of the source is not valid UTF-8", rows.name(column)))
-    })
+    std::str::from_utf8(bytes).map_err(|_| not_utf8(rows, column))
+}
+
+fn not_utf8(rows: &Rows, column: usize) -> DictError {
+    DictError::parse_text(format!("Column {} of the source is not valid UTF-8", rows.name(column)))
 }
 
 fn wrong_width(found: usize, rows: &Rows) -> DictError {

@@ -1,9 +1,9 @@
 //! RowBinary: values one behind the other, little-endian, strings behind a varint length, Nullable behind a
 //! byte that is 1 for NULL. Some types are narrower there than in a row here, so they are cut or padded.
 
-use super::{KeyCells, Rows, utf8};
+use super::{KeyCells, Rows, not_utf8};
 use crate::error::DictError;
-use crate::row::{Raw, put_varint, text_span};
+use crate::row::{Raw, is_utf8, put_varint, text_span};
 use crate::types::{DataType, Fixed, Shape};
 
 pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
@@ -66,8 +66,11 @@ pub(super) fn read(bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
             }
             if data_type.shape() == Shape::Text {
                 let (start, end) = text_span(bytes, at).ok_or_else(ends)?;
-                let text = utf8(&bytes[start..end], rows, column)?;
-                rows.column(column).push_text(text.as_bytes());
+                let text = &bytes[start..end];
+                if !is_utf8(text) {
+                    return Err(not_utf8(rows, column));
+                }
+                rows.column(column).push_text(text);
                 at = end;
                 continue;
             }
