@@ -1,6 +1,6 @@
 //! `granary local`, run as a person or a script runs it.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -105,6 +105,49 @@ fn files_and_standard_input_are_tables() {
     .unwrap();
     let query = "SELECT count(), sum(number), max(s), toTypeName(max(number)) FROM numbers";
     assert_eq!(answer(run(&["-q", query, parquet.to_str().unwrap()])), "70000\t2449965000\t9999\tUInt64\n");
+}
+
+#[test]
+fn standard_input_is_read_only_when_table_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    // An input that never ends, and is left open.
+    let mut child = granary(&["-q", "SELECT 1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .env("TMPDIR", folder.path())
+        .spawn()
+        .unwrap();
+    let held = child.stdin.take();
+    assert_eq!(answer(child.wait_with_output().unwrap()), "1\n");
+    drop(held);
+
+    let junk = run_with_input(&["-q", "SELECT 2"], "\u{1}\t\"\n\0");
+    assert_eq!(answer(junk), "2\n");
+    let twice = "SELECT count() FROM table; SELECT sum(a) FROM `table` WHERE a IN (SELECT a FROM table)";
+    let piped = run_with_input(
+        &["--input-format", "CSVWithNames", "-q", twice, "-q", "DESCRIBE TABLE table"],
+        "a\n1\n2\n",
+    );
+    assert_eq!(answer(piped).lines().take(2).collect::<Vec<_>>(), ["2", "3"]);
+
+    // However a query ends, nothing of what was piped in stays behind.
+    let mut child = granary(&[
+        "-q",
+        "SELECT count() FROM table; SELECT 'ready'; SELECT sum(number) FROM numbers(100000000000000)",
+    ])
+    .stdin(Stdio::piped())
+    .stdout(Stdio::piped())
+    .env("TMPDIR", folder.path())
+    .spawn()
+    .unwrap();
+    child.stdin.take().unwrap().write_all(b"1\n2\n").unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!([lines.next().unwrap().unwrap(), lines.next().unwrap().unwrap()], ["2", "ready"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains("stdin")), "{left:?}");
+    assert_eq!(failure(&run(&["-q", "SELECT * FROM table"])).0, 60, "an empty input is no table");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A session: the catalogue, DataFusion's context, and what runs statements.
 
+use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +18,9 @@ use crate::limits::BATCH_ROWS;
 use crate::output::Output;
 use crate::statement::{self, Command, Statement};
 use crate::tables::files::{self, InputFormat};
+use crate::tables::given::Given;
 use crate::tables::numbers::NumbersFunction;
+use crate::tables::piped::Piped;
 use crate::{commands, query};
 
 /// Whether dictionaries may run programs.
@@ -42,6 +45,7 @@ pub struct Options {
 pub struct Session {
     pub(crate) context: SessionContext,
     pub(crate) catalogue: Arc<Catalogue>,
+    given: Arc<Given>,
     /// Last, so that it is removed after the dictionaries in it are closed.
     _temporary: Option<TempDir>,
 }
@@ -62,8 +66,9 @@ impl Session {
             ..Environment::new(&folder)
         };
         let catalogue = Arc::new(Catalogue::open(folder, environment)?);
-        let context = context(&catalogue)?;
-        Ok(Session { context, catalogue, _temporary: temporary })
+        let given = Arc::new(Given::default());
+        let context = context(&catalogue, &given)?;
+        Ok(Session { context, catalogue, given, _temporary: temporary })
     }
 
     /// Cuts a text into statements.
@@ -89,11 +94,18 @@ impl Session {
             Some(format) => format,
             None => InputFormat::of(path)?,
         };
-        files::register(&self.context, table, path, format).await
+        self.given.add(table.to_owned(), files::open(path, format).await?)?;
+        Ok(())
+    }
+
+    /// Makes what is piped in a table. It is read when a query first names it.
+    pub fn add_piped(&self, table: &str, input: impl Read + Send + 'static, format: InputFormat) {
+        self.given.set_piped(table, Piped::new(Box::new(input), format));
     }
 }
 
-fn context(catalogue: &Arc<Catalogue>) -> Result<SessionContext> {
+/// How queries are planned, and files looked at.
+pub(crate) fn configuration() -> SessionConfig {
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let mut config = SessionConfig::new()
         .with_batch_size(BATCH_ROWS)
@@ -109,13 +121,17 @@ fn context(catalogue: &Arc<Catalogue>) -> Result<SessionContext> {
     // It would call dictGet once for each element that is taken out of its tuple.
     options.optimizer.enable_leaf_expression_pushdown = false;
     options.execution.parquet.schema_force_view_types = false;
+    config
+}
+
+fn context(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionContext> {
     let state = SessionStateBuilder::new()
-        .with_config(config)
+        .with_config(configuration())
         .with_default_features()
         .with_type_planner(Arc::new(ClickHouseTypes))
         .build();
     let context = SessionContext::new_with_state(state);
-    context.register_catalog("granary", Arc::new(Databases::new(Arc::clone(catalogue))));
+    context.register_catalog("granary", Arc::new(Databases::new(Arc::clone(catalogue), Arc::clone(given))));
     context.register_udtf("numbers", Arc::new(NumbersFunction));
     functions::register(&context, catalogue)?;
     Ok(context)

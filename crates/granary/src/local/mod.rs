@@ -118,13 +118,9 @@ fn go(arguments: Arguments) -> Result<(), Error> {
     };
     let statements_given = !arguments.query.is_empty() || !arguments.queries_file.is_empty();
     let first = runtime.block_on(input::add_files(&session, &arguments.files, arguments.input_format))?;
-    // Held until the end: a piped table lies in it.
-    let _piped = match (statements_given, first) {
-        (true, input::FirstTable::Absent) => {
-            runtime.block_on(input::add_piped(&session, arguments.input_format))?
-        }
-        _ => None,
-    };
+    if statements_given && first == input::FirstTable::Absent {
+        input::add_piped(&session, arguments.input_format);
+    }
     for text in &arguments.query {
         runner.run_text(text)?;
     }

@@ -3,12 +3,15 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
+use datafusion::catalog::TableProvider;
 use datafusion::execution::context::SessionContext;
 use datafusion::prelude::{CsvReadOptions, ParquetReadOptions};
 
 use crate::error::{Error, Result};
 use crate::limits::CSV_INFER_ROWS;
+use crate::session::configuration;
 
 /// The formats that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,8 +66,8 @@ impl InputFormat {
     }
 }
 
-/// Makes a file a table of the session.
-pub async fn register(context: &SessionContext, table: &str, path: &Path, format: InputFormat) -> Result<()> {
+/// A file as a table.
+pub async fn open(path: &Path, format: InputFormat) -> Result<Arc<dyn TableProvider>> {
     if !path.exists() {
         return Err(Error::cannot_open_file(format!("File {} does not exist", path.display())));
     }
@@ -72,14 +75,13 @@ pub async fn register(context: &SessionContext, table: &str, path: &Path, format
     let Some(text) = absolute.to_str() else {
         return Err(Error::cannot_open_file(format!("File name {} is not UTF-8", path.display())));
     };
-    let reference = datafusion::common::TableReference::bare(table);
-    context.deregister_table(reference.clone())?;
+    // Only to look at the file: whoever runs a query over the table brings a context.
+    let context = SessionContext::new_with_config(configuration());
     let extension =
         absolute.extension().and_then(|e| e.to_str()).map(|e| format!(".{e}")).unwrap_or_default();
     if format == InputFormat::Parquet {
         let options = ParquetReadOptions::default().file_extension(&extension);
-        context.register_parquet(reference, text, options).await?;
-        return Ok(());
+        return Ok(context.read_parquet(text, options).await?.into_view());
     }
     let named = match format {
         InputFormat::CsvWithNames | InputFormat::TabSeparatedWithNames => true,
@@ -98,8 +100,7 @@ pub async fn register(context: &SessionContext, table: &str, path: &Path, format
             frame = frame.with_column_renamed(format!("\"{}\"", column.name()), &format!("c{}", i + 1))?;
         }
     }
-    context.register_table(reference, frame.into_view())?;
-    Ok(())
+    Ok(frame.into_view())
 }
 
 /// Whether the first line names the columns: no field of it is a number, or the second line has one.

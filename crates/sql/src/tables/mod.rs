@@ -1,4 +1,6 @@
 //! Tables that are not dictionaries.
 
 pub mod files;
+pub mod given;
 pub mod numbers;
+pub mod piped;
