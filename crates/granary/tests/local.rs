@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 fn granary(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_granary"));
@@ -227,6 +227,52 @@ fn a_folder_has_one_process() {
     drop(first.stdin.take());
     assert!(first.wait().unwrap().success());
     assert_eq!(answer(run(&["--path", path, "-q", "SELECT 1"])), "1\n");
+}
+
+/// Sends a signal by name, and gives what was answered and the exit status.
+fn stopped_by(signal: &str, mut child: Child) -> (String, Option<i32>) {
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let ready = lines.next().unwrap().unwrap();
+    let sent = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    (ready, child.wait().unwrap().code())
+}
+
+#[test]
+fn signals_leave_no_temporary_folder_and_close_dictionaries() {
+    let temporary = tempfile::tempdir().unwrap();
+    let log = temporary.path().join("log");
+    let long = "SELECT sum(number) FROM numbers(100000000000000)";
+    let fill = "SELECT countIf(dictGet('names', 'name', number) != 'none') FROM numbers(2000)";
+    let start = |arguments: &[&str], statements: &str| {
+        granary(&[&["--allow-executable"], arguments, &["-q", statements]].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .env("TMPDIR", temporary.path())
+            .spawn()
+            .unwrap()
+    };
+    let statements = format!("{}; {fill}; {long}", odd_names("names", SSD, &log));
+    for (signal, status) in [("TERM", 143), ("INT", 130)] {
+        assert_eq!(stopped_by(signal, start(&[], &statements)), ("1000".to_owned(), Some(status)));
+    }
+    // Also while it waits for statements.
+    let mut idle = granary(&[]);
+    let mut idle =
+        idle.stdin(Stdio::piped()).stdout(Stdio::piped()).env("TMPDIR", temporary.path()).spawn().unwrap();
+    let mut statements_in = idle.stdin.take().unwrap();
+    statements_in.write_all(b"SELECT 'ready';\n").unwrap();
+    assert_eq!(stopped_by("TERM", idle), ("ready".to_owned(), Some(143)));
+    std::fs::remove_file(&log).unwrap();
+    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0, "nothing is left behind");
+
+    let path = temporary.path().join("data");
+    let path = ["--path", path.to_str().unwrap()];
+    assert_eq!(stopped_by("TERM", start(&path, &statements)), ("1000".to_owned(), Some(143)));
+    let asked = || std::fs::read_to_string(&log).unwrap().lines().count();
+    assert_eq!(asked(), 2000);
+    assert_eq!(answer(run(&[&["--allow-executable"], &path[..], &["-q", fill]].concat())), "1000\n");
+    assert!(asked() <= 2010, "the next start answers from the SSD: {} keys asked", asked());
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionContext;
@@ -47,7 +48,7 @@ pub struct Session {
     pub(crate) catalogue: Arc<Catalogue>,
     given: Arc<Given>,
     /// Last, so that it is removed after the dictionaries in it are closed.
-    _temporary: Option<TempDir>,
+    temporary: Option<TempDir>,
 }
 
 impl Session {
@@ -68,7 +69,17 @@ impl Session {
         let catalogue = Arc::new(Catalogue::open(folder, environment)?);
         let given = Arc::new(Given::default());
         let context = context(&catalogue, &given)?;
-        Ok(Session { context, catalogue, given, _temporary: temporary })
+        Ok(Session { context, catalogue, given, temporary })
+    }
+
+    /// Ends the session while somebody still holds it: dictionaries are closed as soon as no statement uses them,
+    /// if that is within `patience`, and a temporary folder is removed.
+    pub fn close(&self, patience: Duration) {
+        self.catalogue.close(patience);
+        if let Some(folder) = &self.temporary {
+            // Nobody can act on a failure here.
+            let _ = std::fs::remove_dir_all(folder.path());
+        }
     }
 
     /// Cuts a text into statements.

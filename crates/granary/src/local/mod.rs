@@ -3,16 +3,19 @@
 mod input;
 mod prompt;
 mod statements;
+mod stop;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use granary_sql::format::Format;
 use granary_sql::{Error, Executables, InputFormat, Options, Session};
 
 use statements::Runner;
+use stop::Stop;
 
 /// Shown at the end of `granary local --help`.
 pub const EXAMPLES: &str = "\
@@ -41,7 +44,8 @@ Examples:
 
 Output formats: TabSeparated, TabSeparatedWithNames, TabSeparatedWithNamesAndTypes, CSV, CSVWithNames,
 JSON, JSONEachRow, Pretty, PrettyCompact, Vertical, RowBinary, Parquet, ArrowStream, Null.
-Exit status: 0, or ClickHouse's error code modulo 256.";
+Exit status: 0, or ClickHouse's error code modulo 256; 130 and 143 behind SIGINT and SIGTERM, which close
+dictionaries as any other end does.";
 
 /// Arguments of `granary local`.
 #[derive(Args)]
@@ -105,21 +109,34 @@ fn go(arguments: Arguments) -> Result<(), Error> {
         .enable_all()
         .build()
         .map_err(|error| Error::logical_error(format!("Cannot start threads: {error}")))?;
-    let session = Session::open(Options {
-        path: arguments.path,
+    let session = Arc::new(Session::open(Options {
+        path: arguments.path.clone(),
         executables: if arguments.allow_executable { Executables::Allowed } else { Executables::Refused },
         user_files: None,
-    })?;
+    })?);
+    let stop = Stop::watch(&session)
+        .map_err(|error| Error::logical_error(format!("Cannot watch for signals: {error}")))?;
     let runner = Runner {
         session: &session,
         runtime: &runtime,
+        stop: &stop,
         format: arguments.format,
         timing: if arguments.time { statements::Timing::Printed } else { statements::Timing::Off },
     };
+    let result = work(&runner, &arguments);
+    if Arc::into_inner(session).is_none() {
+        // A signal came: who closes the session ends the program too.
+        stop::wait_for_the_end();
+    }
+    result
+}
+
+fn work(runner: &Runner, arguments: &Arguments) -> Result<(), Error> {
+    let (session, runtime) = (runner.session, runner.runtime);
     let statements_given = !arguments.query.is_empty() || !arguments.queries_file.is_empty();
-    let first = runtime.block_on(input::add_files(&session, &arguments.files, arguments.input_format))?;
+    let first = runtime.block_on(input::add_files(session, &arguments.files, arguments.input_format))?;
     if statements_given && first == input::FirstTable::Absent {
-        input::add_piped(&session, arguments.input_format);
+        input::add_piped(session, arguments.input_format);
     }
     for text in &arguments.query {
         runner.run_text(text)?;
@@ -133,7 +150,7 @@ fn go(arguments: Arguments) -> Result<(), Error> {
         return Ok(());
     }
     if std::io::stdin().is_terminal() {
-        return prompt::run(&runner);
+        return prompt::run(runner);
     }
-    prompt::run_piped(&runner)
+    prompt::run_piped(runner)
 }

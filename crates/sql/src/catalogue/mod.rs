@@ -8,6 +8,7 @@ mod system;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
 use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Storage};
 
@@ -19,6 +20,9 @@ use store::Store;
 pub const DEFAULT_DATABASE: &str = "default";
 /// The database of tables about the session itself.
 pub const SYSTEM_DATABASE: &str = "system";
+
+/// How often it is looked whether a dictionary is still in use.
+const CLOSE_PAUSE: Duration = Duration::from_millis(2);
 
 /// A name that is known.
 #[derive(Clone)]
@@ -231,6 +235,19 @@ impl Catalogue {
             dictionary.remove();
         }
         Ok(())
+    }
+
+    /// Closes every dictionary as soon as nobody else has it, and forgets all of them. Those still in use behind
+    /// `patience` are left as they are: what they hold is as safe as it is from a kill.
+    pub fn close(&self, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        let databases = std::mem::take(&mut *self.write());
+        for entry in databases.into_values().flat_map(BTreeMap::into_values) {
+            let Entry::Open(dictionary) = entry else { continue };
+            while Arc::strong_count(&dictionary) > 1 && Instant::now() < deadline {
+                std::thread::sleep(CLOSE_PAUSE);
+            }
+        }
     }
 
     /// SYSTEM RELOAD DICTIONARY: forgets the entries; a failed dictionary is tried again.
