@@ -11,6 +11,7 @@ mod functions;
 pub mod limits;
 mod output;
 mod query;
+mod reword;
 mod rewrite;
 mod session;
 mod statement;

@@ -22,7 +22,7 @@ use crate::tables::files::{self, InputFormat};
 use crate::tables::given::Given;
 use crate::tables::numbers::NumbersFunction;
 use crate::tables::piped::Piped;
-use crate::{commands, query};
+use crate::{commands, query, reword};
 
 /// Whether dictionaries may run programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -90,7 +90,10 @@ impl Session {
     /// Runs one statement: commands at once, queries as their stream is read.
     pub async fn execute(&self, statement: &Statement) -> Result<Output> {
         match statement::parse(statement)? {
-            (Command::Query, _) => query::run(self, &statement.text).await,
+            (Command::Query, _) => {
+                let output = query::run(self, &statement.text).await;
+                output.map_err(|error| reword::as_written(error, &statement.text))
+            }
             (command, format) => {
                 let output = commands::run(self, command, &statement.text).await?;
                 let format = format.map(|name| name.parse()).transpose()?;
