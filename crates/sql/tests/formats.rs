@@ -21,7 +21,7 @@ fn bytes(query: &str, format: Format) -> Vec<u8> {
         while let Some(batch) = output.next().await {
             writer.write(&batch.unwrap()).unwrap();
         }
-        writer.finish().unwrap();
+        writer.finish(output.progress().read()).unwrap();
     });
     out
 }
@@ -60,7 +60,11 @@ fn json() {
                     \t\t\t\"type\": \"Tuple(String, UInt8)\"\n\t\t}\n\t],\n\n\t\"data\":\n\t[\n\
                     \t\t{\n\t\t\t\"n\": 0,\n\t\t\t\"q\": [\n\t\t\t\t\"a\",\n\t\t\t\t2\n\t\t\t]\n\t\t},\n\
                     \t\t{\n\t\t\t\"n\": 1,\n\t\t\t\"q\": [\n\t\t\t\t\"a\",\n\t\t\t\t2\n\t\t\t]\n\t\t}\n\t],\n\n\t\"rows\": 2,\n";
-    assert_eq!(json.split("\n\t\"statistics\"").next().unwrap(), expected);
+    let (document, statistics) = json.split_once("\n\t\"statistics\"").unwrap();
+    assert_eq!(document, expected);
+    let (_, read) = statistics.split_once(",\n").unwrap();
+    assert_eq!(read, "\t\t\"rows_read\": 2,\n\t\t\"bytes_read\": 16\n\t}\n}\n");
+    assert!(text("SELECT 1", Format::Json).ends_with("\"rows_read\": 1,\n\t\t\"bytes_read\": 1\n\t}\n}\n"));
     assert!(text("SELECT number FROM numbers(0)", Format::Json).contains("\t[\n\n\t],\n\n\t\"rows\": 0,\n"));
 }
 

@@ -72,7 +72,7 @@ impl Runner<'_> {
             writer.write(&batch)?;
         }
         progress.stop();
-        writer.finish()?;
+        writer.finish(output.progress().read())?;
         drop(writer);
         out.flush().map_err(|error| End::from(Error::from(error)))
     }

@@ -90,12 +90,20 @@ impl FromStr for Format {
     }
 }
 
+/// What a query has read from tables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statistics {
+    pub rows_read: usize,
+    /// In columns, not in files.
+    pub bytes_read: usize,
+}
+
 /// Writes the batches of one result.
 pub trait BatchWriter {
     /// Writes one batch; all batches of a result have the same schema.
     fn write(&mut self, batch: &RecordBatch) -> Result<()>;
     /// Writes what comes after the last batch. Must be called exactly once, also for an empty result.
-    fn finish(&mut self) -> Result<()>;
+    fn finish(&mut self, read: Statistics) -> Result<()>;
 }
 
 /// Starts a result in the format asked for.

@@ -9,7 +9,7 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
 
-use super::BatchWriter;
+use super::{BatchWriter, Statistics};
 use crate::error::{Error, Result};
 
 /// One Parquet file a result.
@@ -39,7 +39,7 @@ impl BatchWriter for Parquet<'_> {
         }
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, _: Statistics) -> Result<()> {
         match self.writer.take() {
             Some(writer) => writer.close().map(|_| ()).map_err(failed),
             None => Ok(()),

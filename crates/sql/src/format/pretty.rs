@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use unicode_width::UnicodeWidthStr;
 
 use super::value::{Style, write_cell};
-use super::{BatchWriter, columns, names};
+use super::{BatchWriter, Statistics, columns, names};
 use crate::error::Result;
 use crate::limits::{PRETTY_FOOTER_ROWS, PRETTY_ROWS_MAX};
 
@@ -48,7 +48,7 @@ impl BatchWriter for Pretty<'_> {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, _: Statistics) -> Result<()> {
         if self.rows_kept == 0 {
             return Ok(());
         }

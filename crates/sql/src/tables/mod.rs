@@ -4,3 +4,4 @@ pub mod files;
 pub mod given;
 pub mod numbers;
 pub mod piped;
+mod scan;
