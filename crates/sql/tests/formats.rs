@@ -76,6 +76,9 @@ fn pretty() {
     let full = "   ┏━━━━━━━━┳━━━━┳━━━━━━┓\n   ┃ number ┃ s  ┃ NULL ┃\n   ┡━━━━━━━━╇━━━━╇━━━━━━┩\n1. │      0 │ aé │ ᴺᵁᴸᴸ │\n\
                 \u{20}  ├────────┼────┼──────┤\n2. │      1 │ aé │ ᴺᵁᴸᴸ │\n   └────────┴────┴──────┘\n";
     assert_eq!(text(query, Format::Pretty), full);
+    let broken = "SELECT 'a\nbcd' AS x, number AS y, '\nb\n\n' AS z FROM numbers(1)";
+    let compact = "   ┌─x───┬─y─┬─z─┐\n1. │ a  ↴│ 0 │  ↴│\n   │↳bcd │   │↳b↴│\n   │     │   │↳ ↴│\n   └─────┴───┴───┘\n";
+    assert_eq!(text(broken, Format::PrettyCompact), compact);
     let large = "   ┌─12345678─┐\n1. │ 12345678 │ -- 12.35 million\n   └──────────┘\n";
     assert_eq!(text("SELECT 12345678", Format::PrettyCompact), large);
     let vertical = "Row 1:\n──────\nnumber: 0\ns:      aé\nNULL:   ᴺᵁᴸᴸ\n\nRow 2:\n──────\nnumber: 1\ns:      aé\nNULL:   ᴺᵁᴸᴸ\n";
