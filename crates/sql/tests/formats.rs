@@ -96,6 +96,25 @@ fn row_binary() {
 }
 
 #[test]
+fn parquet_keeps_types() {
+    let query = "SELECT toDateTime('2024-01-02 03:04:05') AS t, toUUID('61f0c404-5cb3-11e7-907b-a6006ad3dba0') AS u, \
+                 number = 0 AS e, [toDateTime(5)] AS a, toDate('2024-01-02') AS d FROM numbers(2)";
+    let file = tempfile::NamedTempFile::with_suffix(".parquet").unwrap();
+    std::fs::write(file.path(), bytes(query, Format::Parquet)).unwrap();
+    let read = |what: &str| {
+        text(&format!("SELECT {what} FROM '{}' LIMIT 1", file.path().display()), Format::TabSeparated)
+    };
+    assert_eq!(
+        read("*"),
+        "2024-01-02 03:04:05.000\t61f0c404-5cb3-11e7-907b-a6006ad3dba0\t1\t['1970-01-01 00:00:05.000']\t2024-01-02\n"
+    );
+    assert_eq!(
+        read("toTypeName(t), toTypeName(u), toTypeName(e), toTypeName(d)"),
+        "DateTime64(3, \\'UTC\\')\tUUID\tUInt8\tDate\n"
+    );
+}
+
+#[test]
 fn arrow_and_parquet_read_back() {
     let query = "SELECT number, toString(number) AS s FROM numbers(3)";
     let stream = bytes(query, Format::ArrowStream);

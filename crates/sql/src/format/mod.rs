@@ -137,7 +137,7 @@ pub fn open<'a>(
         Format::RowBinaryWithNamesAndTypes => {
             Box::new(row_binary::RowBinary::with_names_and_types(&schema, out)?)
         }
-        Format::Parquet => Box::new(parquet::Parquet::open(schema, out)?),
+        Format::Parquet => Box::new(parquet::Parquet::open(&schema, out)?),
         Format::ArrowStream => Box::new(arrow_stream::ArrowStream::open(&schema, out)?),
         Format::Null => Box::new(null::Null),
     })
