@@ -10,6 +10,7 @@ pub mod format;
 mod functions;
 pub mod limits;
 mod output;
+mod plan;
 mod query;
 mod reword;
 mod rewrite;

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::functions::{self, ClickHouseTypes};
 use crate::limits::BATCH_ROWS;
 use crate::output::Output;
+use crate::plan::{OuterJoinDefaults, PlanSettings};
 use crate::statement::{self, Command, Statement};
 use crate::tables::files::{self, InputFormat};
 use crate::tables::given::Given;
@@ -135,6 +136,7 @@ pub(crate) fn configuration() -> SessionConfig {
     // It would call dictGet once for each element that is taken out of its tuple.
     options.optimizer.enable_leaf_expression_pushdown = false;
     options.execution.parquet.schema_force_view_types = false;
+    options.extensions.insert(PlanSettings::default());
     config
 }
 
@@ -143,6 +145,7 @@ fn context(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionCont
         .with_config(configuration())
         .with_default_features()
         .with_type_planner(Arc::new(ClickHouseTypes))
+        .with_analyzer_rule(Arc::new(OuterJoinDefaults))
         .build();
     let context = SessionContext::new_with_state(state);
     context.register_catalog("granary", Arc::new(Databases::new(Arc::clone(catalogue), Arc::clone(given))));
@@ -161,10 +164,11 @@ pub(crate) fn apply(settings: &[(String, String)], config: &mut SessionConfig) -
         let options = config.options_mut();
         let set = match name.as_str() {
             "max_threads" => options.set("datafusion.execution.target_partitions", &count()?.to_string()),
+            "join_use_nulls" => options.set("granary.join_use_nulls", &(value != "0").to_string()),
             "max_block_size" => options.set("datafusion.execution.batch_size", &count()?.to_string()),
             _ => {
                 return Err(Error::unknown_setting(format!(
-                    "Unknown setting '{name}'; known are max_threads and max_block_size"
+                    "Unknown setting '{name}'; known are join_use_nulls, max_block_size and max_threads"
                 )));
             }
         };
