@@ -282,3 +282,94 @@ fn help_teaches() {
         assert!(help.contains(word), "{word} is in the help");
     }
 }
+
+/// Writes a file and gives what a query over it answers.
+fn over(folder: &Path, name: &str, bytes: impl AsRef<[u8]>, query: &str) -> Output {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    run(&["-q", query, path.to_str().unwrap()])
+}
+
+#[test]
+fn tab_separated_has_escapes_and_no_quotes() {
+    let folder = tempfile::tempdir().unwrap();
+    let over = |name, text: &str, query| answer(over(folder.path(), name, text, query));
+    let all = "SELECT * FROM table";
+    let types = "SELECT * FROM table LIMIT 1 FORMAT TabSeparatedWithNamesAndTypes";
+    // What is expected was written by ClickHouse 26.9.
+    assert_eq!(over("a.tsv", "\"a\t\\N\\t\\\\x\nb\"\t\\N\n", all), "\"a\t\\\\N\\t\\\\x\nb\"\t\\N\n");
+    assert_eq!(over("b.tsv", "x\n\ny\n", all), "x\n\ny\n");
+    assert_eq!(over("c.tsv", "1\t\n2\tx\n", all), "1\t\n2\tx\n");
+    assert_eq!(over("d.tsv", "a\\\nb\tc\\x41\\qd\n", all), "a\\nb\tcA\\\\qd\n");
+    assert_eq!(over("e.tsv", "a\tb\nc\td\n", all), "a\tb\nc\td\n", "texts alone are no header");
+    assert_eq!(
+        over("f.tsv", "a\tb\tc\n1\t\\N\ttrue\n", types),
+        "a\tb\tc\nNullable(Int64)\tNullable(String)\tNullable(Bool)\n1\t\\N\ttrue\n"
+    );
+    let (status, error) = failure(&self::over(folder.path(), "bad.tsv", "1\t2\n3\n", all));
+    assert_eq!(status, 6);
+    assert!(error.contains("bad.tsv") && error.contains("Row 2"), "{error}");
+
+    // Whatever Granary writes, it reads.
+    let odd = "SELECT number AS n, concat('\\t\\n\\\\\\'\\\"', toString(number), '\\0\\r') AS s, if(number % 2 = 0, NULL, 'x') AS e, \
+               '' AS empty, toDate('2024-01-02') AS d, toDateTime(number) AS t FROM numbers(5000)";
+    for format in ["TabSeparated", "TabSeparatedWithNames", "CSV", "CSVWithNames"] {
+        let written = answer(run(&["-q", &format!("{odd} FORMAT {format}")]));
+        let path = folder.path().join("written");
+        std::fs::write(&path, &written).unwrap();
+        let read = format!("SELECT * FROM file('{}', '{format}') FORMAT {format}", path.display());
+        assert!(answer(run(&["-q", &read])) == written, "{format} comes back");
+    }
+
+    // Large enough to be cut into pieces, with rows in their order.
+    let rows = "SELECT number, concat('line\\n', toString(number)) FROM numbers(1500000)";
+    let large = folder.path().join("large.tsv");
+    std::fs::write(&large, run(&["-q", rows]).stdout).unwrap();
+    assert!(large.metadata().unwrap().len() > 16 << 20);
+    let query = "SELECT count(), sum(c1), sum(length(c2)) FROM large";
+    let expected = answer(run(&[
+        "-q",
+        "SELECT count(), sum(number), sum(length(concat('line\\n', toString(number)))) FROM numbers(1500000)",
+    ]));
+    assert_eq!(answer(run(&["-q", query, large.to_str().unwrap()])), expected);
+    let same = run(&["-q", "SELECT * FROM large", large.to_str().unwrap()]);
+    assert!(same.stdout == std::fs::read(&large).unwrap(), "the order is the file's");
+}
+
+#[test]
+fn csv_types_are_those_that_clickhouse_guesses() {
+    let folder = tempfile::tempdir().unwrap();
+    let over = |name, text: &str, query| answer(over(folder.path(), name, text, query));
+    let types = "SELECT * FROM table FORMAT TabSeparatedWithNamesAndTypes";
+    assert_eq!(
+        over("a.csv", "true,1,2024-01-02,007\nfalse,18446744073709551615,2024-01-03,\\N\n", types),
+        "c1\tc2\tc3\tc4\nNullable(Bool)\tNullable(UInt64)\tNullable(Date)\tNullable(Int64)\n\
+         true\t1\t2024-01-02\t7\nfalse\t18446744073709551615\t2024-01-03\t\\N\n"
+    );
+    assert_eq!(over("b.csv", "1,\"\"\n,x\n3,\n", "SELECT * FROM table"), "1\t\n\\N\tx\n3\t\\N\n");
+    assert_eq!(
+        over("c.csv", "\"1\",2024-01-02 03:04:05.5\n", types),
+        "c1\tc2\nNullable(String)\tNullable(DateTime64(9))\n1\t2024-01-02 03:04:05.500000000\n"
+    );
+    // A line break in quotes is no row's end, wherever the file is cut.
+    let rows = "SELECT number, concat('line\\n', toString(number)) FROM numbers(1000000) FORMAT CSV";
+    let large = folder.path().join("large.csv");
+    std::fs::write(&large, run(&["-q", rows]).stdout).unwrap();
+    let query = "SELECT count(), max(c1), max(length(c2)) FROM large";
+    assert_eq!(answer(run(&["-q", query, large.to_str().unwrap()])), "1000000\t999999\t11\n");
+}
+
+#[test]
+fn packed_files_are_read_by_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in
+        [("users.csv", "id,name\n1,ann\n2,bob\n"), ("users.tsv", "id\tname\n1\tann\n2\tbob\n")]
+    {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        assert!(Command::new("gzip").arg(&path).status().unwrap().success());
+        let packed = format!("{}.gz", path.display());
+        let query = format!("SELECT name FROM users WHERE id = 2; SELECT count() FROM '{packed}'");
+        assert_eq!(answer(run(&["-q", &query, &packed])), "bob\n2\n");
+    }
+}

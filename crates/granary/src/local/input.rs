@@ -1,7 +1,7 @@
 //! Files and standard input as tables.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use granary_sql::{Error, InputFormat, Session};
 
@@ -27,12 +27,18 @@ pub async fn add_files(
         if i == 0 {
             session.add_file(ONLY_TABLE, path, format).await?;
         }
-        if let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != ONLY_TABLE)
-        {
-            session.add_file(stem, path, format).await?;
+        if let Some(name) = table_name(path).filter(|name| *name != ONLY_TABLE) {
+            session.add_file(name, path, format).await?;
         }
     }
     Ok(if files.is_empty() { FirstTable::Absent } else { FirstTable::Given })
+}
+
+/// A file's name without what says how it is written: `users` of `users.csv.gz`.
+fn table_name(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str()?;
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    Path::new(name).file_stem()?.to_str()
 }
 
 /// Makes what is piped in the table `table`, to be read when a statement names it.

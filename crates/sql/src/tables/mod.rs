@@ -5,3 +5,4 @@ pub mod given;
 pub mod numbers;
 pub mod piped;
 mod scan;
+mod text;
