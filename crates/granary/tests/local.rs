@@ -275,10 +275,61 @@ fn signals_leave_no_temporary_folder_and_close_dictionaries() {
     assert!(asked() <= 2010, "the next start answers from the SSD: {} keys asked", asked());
 }
 
+/// What stands between a line of three backticks with this word behind them, and the next.
+fn example(page: &str, language: &str) -> String {
+    let (_, behind) = page.split_once(&format!("```{language}\n")).unwrap();
+    behind.split_once("```").unwrap().0.to_owned()
+}
+
+#[test]
+fn dictionaries_of_xml_files_are_created_and_stay_warm() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, database) = (folder.path().join("data"), folder.path().join("app.db"));
+    let sqlite = rusqlite::Connection::open(&database).unwrap();
+    sqlite
+        .execute_batch(
+            "CREATE TABLE cities (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO cities VALUES (42, 'Oulu')",
+        )
+        .unwrap();
+    let readme = include_str!("../../../README.md");
+    let xml = example(readme, "xml").replace("/srv/app.db", database.to_str().unwrap());
+    let file = folder.path().join("cities_dictionary.xml");
+    std::fs::write(&file, &xml).unwrap();
+    let pattern = folder.path().join("*_dictionary.xml");
+    let with = |query: &str| {
+        let arguments =
+            ["--path", data.to_str().unwrap(), "--dictionaries", pattern.to_str().unwrap(), "-q", query];
+        run(&arguments)
+    };
+    let query = "SELECT dictGet('cities', 'name', 42), dictGet('cities', 'name', 43)";
+    assert_eq!(answer(with(query)), "Oulu\tunknown\n");
+    sqlite.execute_batch("UPDATE cities SET name = 'Turku'").unwrap();
+    assert_eq!(answer(with(query)), "Oulu\tunknown\n", "unchanged, and so still warm");
+    std::fs::write(&file, xml.replace("unknown", "none")).unwrap();
+    assert_eq!(answer(with(query)), "Turku\tnone\n", "changed, and so made anew");
+    assert!(answer(with("SHOW CREATE DICTIONARY cities")).contains("DEFAULT \\'none\\'"));
+
+    let named = xml
+        .replace("<name>cities</name>", "<name>geo.cities</name>")
+        .replace("<path>cities</path>", "<path>geo</path>");
+    std::fs::write(&file, named.replace("dictionaries>", "clickhouse>")).unwrap();
+    assert_eq!(answer(with("SELECT dictGet('geo.cities', 'name', 42)")), "Turku\n");
+
+    std::fs::write(&file, xml.replace("<null_value>unknown</null_value>", "")).unwrap();
+    let (status, error) = failure(&with(query));
+    assert_eq!(status, 489 % 256);
+    for word in ["cities_dictionary.xml", "Dictionary cities", "<null_value>"] {
+        assert!(error.contains(word), "{word} is in {error}");
+    }
+    std::fs::write(&file, "<dictionaries><dictionary>").unwrap();
+    assert_eq!(failure(&with(query)).0, 62);
+    assert_eq!(failure(&run(&["--dictionaries", "/nowhere/*.xml", "-q", "SELECT 1"])).0, 76);
+}
+
 #[test]
 fn help_teaches() {
     let help = answer(granary(&["--help"]).output().unwrap());
-    for word in ["SSD_CACHE", "--path", "dictGet", "PrettyCompact", "--allow-executable"] {
+    for word in ["SSD_CACHE", "--path", "dictGet", "PrettyCompact", "--allow-executable", "--dictionaries"] {
         assert!(help.contains(word), "{word} is in the help");
     }
 }

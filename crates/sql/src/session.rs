@@ -9,7 +9,7 @@ use std::time::Duration;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionContext;
 use datafusion::prelude::SessionConfig;
-use granary_dict::Environment;
+use granary_dict::{Environment, parse_xml};
 use tempfile::TempDir;
 
 use crate::catalogue::{Catalogue, DEFAULT_DATABASE, Databases};
@@ -111,6 +111,18 @@ impl Session {
         };
         self.given.add(table.to_owned(), files::open(path, format).await?)?;
         Ok(())
+    }
+
+    /// Creates the dictionaries of one of ClickHouse's XML files, as CREATE OR REPLACE does; one that is there
+    /// unchanged stays, and stays warm.
+    pub fn add_dictionaries(&self, path: &Path) -> Result<()> {
+        let add = || {
+            let xml = std::fs::read_to_string(path)
+                .map_err(|error| Error::cannot_open_file(format!("Cannot read: {error}")))?;
+            let definitions = parse_xml(&xml)?;
+            definitions.into_iter().try_for_each(|definition| self.catalogue.configure(definition))
+        };
+        add().map_err(|error: Error| error.at(path))
     }
 
     /// Makes what is piped in a table. It is read when a query first names it.

@@ -1,5 +1,6 @@
 //! `granary local`.
 
+mod dictionaries;
 mod input;
 mod prompt;
 mod statements;
@@ -39,6 +40,10 @@ Examples:
     granary local --path data -q 'SELECT name, hit_rate, element_count, bytes_allocated
                                   FROM system.dictionaries FORMAT Vertical'
 
+  The dictionaries of a ClickHouse server, by its XML configuration:
+    granary local --path data --dictionaries '/etc/clickhouse-server/*_dictionary.xml' \
+      -q \"SELECT dictGet('cities', 'name', 42)\"
+
   Several statements from a file, seconds of each on standard error:
     granary local --time --queries-file setup.sql
 
@@ -66,6 +71,11 @@ pub struct Arguments {
     /// Folder for dictionaries: they are there, and warm, at the next start. Without it a temporary one
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
+
+    /// ClickHouse's XML files with dictionaries; may be given several times. Each dictionary is created, or
+    /// replaced if it has changed
+    #[arg(long, value_name = "FILE_OR_GLOB")]
+    dictionaries: Vec<String>,
 
     /// Output format, unless a statement says FORMAT: TabSeparated into a file or a pipe, PrettyCompact on a
     /// terminal
@@ -133,6 +143,7 @@ fn go(arguments: Arguments) -> Result<(), Error> {
 
 fn work(runner: &Runner, arguments: &Arguments) -> Result<(), Error> {
     let (session, runtime) = (runner.session, runner.runtime);
+    dictionaries::add(session, &arguments.dictionaries)?;
     let statements_given = !arguments.query.is_empty() || !arguments.queries_file.is_empty();
     let first = runtime.block_on(input::add_files(session, &arguments.files, arguments.input_format))?;
     if statements_given && first == input::FirstTable::Absent {

@@ -184,6 +184,23 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Makes a dictionary what a configuration says, in a database that is made for it if need be. One that is
+    /// that already is not touched.
+    pub fn configure(&self, mut definition: Definition) -> Result<()> {
+        let database = definition.database.get_or_insert_with(|| self.current()).clone();
+        let same = |known: &Definition| known.to_sql_with_secrets() == definition.to_sql_with_secrets();
+        let unchanged = match self.entry(&database, &definition.name) {
+            Some(Entry::Open(dictionary)) => same(dictionary.definition()),
+            Some(Entry::Failed(failure)) => failure.definition.as_deref().is_some_and(same),
+            None => false,
+        };
+        if unchanged {
+            return Ok(());
+        }
+        self.create_database(&database, Missing::IsFine)?;
+        self.create(CreateDictionary { or_replace: true, if_not_exists: false, definition })
+    }
+
     /// Refuses a PATH that another dictionary writes to: each would overwrite the other's entries.
     fn check_path(
         &self,
