@@ -31,7 +31,7 @@ pub use definition::{
 pub use dictionary::{Answer, Dictionary};
 pub use environment::{Clock, Environment};
 pub use error::{Code, DictError};
-pub use source::{Source, SourceFactory};
+pub use source::{Field, FieldSink, Source, SourceFactory, TextFormat};
 pub use status::{LoadState, Status};
 pub use types::{CLICKHOUSE_TYPE, DataType};
 pub use xml::parse_xml;

@@ -58,7 +58,7 @@ impl Client {
                 if let Some(progress) = &mut progress {
                     progress.stop();
                 }
-                writer.finish()
+                writer.finish(output.progress().read())
             })?;
         }
         let seconds = started.elapsed().as_secs_f64();

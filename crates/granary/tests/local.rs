@@ -1,8 +1,8 @@
 //! `granary local`, run as a person or a script runs it.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 fn granary(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_granary"));
@@ -108,6 +108,49 @@ fn files_and_standard_input_are_tables() {
 }
 
 #[test]
+fn standard_input_is_read_only_when_table_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    // An input that never ends, and is left open.
+    let mut child = granary(&["-q", "SELECT 1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .env("TMPDIR", folder.path())
+        .spawn()
+        .unwrap();
+    let held = child.stdin.take();
+    assert_eq!(answer(child.wait_with_output().unwrap()), "1\n");
+    drop(held);
+
+    let junk = run_with_input(&["-q", "SELECT 2"], "\u{1}\t\"\n\0");
+    assert_eq!(answer(junk), "2\n");
+    let twice = "SELECT count() FROM table; SELECT sum(a) FROM `table` WHERE a IN (SELECT a FROM table)";
+    let piped = run_with_input(
+        &["--input-format", "CSVWithNames", "-q", twice, "-q", "DESCRIBE TABLE table"],
+        "a\n1\n2\n",
+    );
+    assert_eq!(answer(piped).lines().take(2).collect::<Vec<_>>(), ["2", "3"]);
+
+    // However a query ends, nothing of what was piped in stays behind.
+    let mut child = granary(&[
+        "-q",
+        "SELECT count() FROM table; SELECT 'ready'; SELECT sum(number) FROM numbers(100000000000000)",
+    ])
+    .stdin(Stdio::piped())
+    .stdout(Stdio::piped())
+    .env("TMPDIR", folder.path())
+    .spawn()
+    .unwrap();
+    child.stdin.take().unwrap().write_all(b"1\n2\n").unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!([lines.next().unwrap().unwrap(), lines.next().unwrap().unwrap()], ["2", "ready"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains("stdin")), "{left:?}");
+    assert_eq!(failure(&run(&["-q", "SELECT * FROM table"])).0, 60, "an empty input is no table");
+}
+
+#[test]
 fn time_prints_a_line_a_statement() {
     let output = run(&["--time", "-q", "SELECT 1; SELECT 2"]);
     let errors = String::from_utf8(output.stderr).unwrap();
@@ -186,10 +229,198 @@ fn a_folder_has_one_process() {
     assert_eq!(answer(run(&["--path", path, "-q", "SELECT 1"])), "1\n");
 }
 
+/// Sends a signal by name, and gives what was answered and the exit status.
+fn stopped_by(signal: &str, mut child: Child) -> (String, Option<i32>) {
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let ready = lines.next().unwrap().unwrap();
+    let sent = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    (ready, child.wait().unwrap().code())
+}
+
+#[test]
+fn signals_leave_no_temporary_folder_and_close_dictionaries() {
+    let temporary = tempfile::tempdir().unwrap();
+    let log = temporary.path().join("log");
+    let long = "SELECT sum(number) FROM numbers(100000000000000)";
+    let fill = "SELECT countIf(dictGet('names', 'name', number) != 'none') FROM numbers(2000)";
+    let start = |arguments: &[&str], statements: &str| {
+        granary(&[&["--allow-executable"], arguments, &["-q", statements]].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .env("TMPDIR", temporary.path())
+            .spawn()
+            .unwrap()
+    };
+    let statements = format!("{}; {fill}; {long}", odd_names("names", SSD, &log));
+    for (signal, status) in [("TERM", 143), ("INT", 130)] {
+        assert_eq!(stopped_by(signal, start(&[], &statements)), ("1000".to_owned(), Some(status)));
+    }
+    // Also while it waits for statements.
+    let mut idle = granary(&[]);
+    let mut idle =
+        idle.stdin(Stdio::piped()).stdout(Stdio::piped()).env("TMPDIR", temporary.path()).spawn().unwrap();
+    let mut statements_in = idle.stdin.take().unwrap();
+    statements_in.write_all(b"SELECT 'ready';\n").unwrap();
+    assert_eq!(stopped_by("TERM", idle), ("ready".to_owned(), Some(143)));
+    std::fs::remove_file(&log).unwrap();
+    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0, "nothing is left behind");
+
+    let path = temporary.path().join("data");
+    let path = ["--path", path.to_str().unwrap()];
+    assert_eq!(stopped_by("TERM", start(&path, &statements)), ("1000".to_owned(), Some(143)));
+    let asked = || std::fs::read_to_string(&log).unwrap().lines().count();
+    assert_eq!(asked(), 2000);
+    assert_eq!(answer(run(&[&["--allow-executable"], &path[..], &["-q", fill]].concat())), "1000\n");
+    assert!(asked() <= 2010, "the next start answers from the SSD: {} keys asked", asked());
+}
+
+/// What stands between a line of three backticks with this word behind them, and the next.
+fn example(page: &str, language: &str) -> String {
+    let (_, behind) = page.split_once(&format!("```{language}\n")).unwrap();
+    behind.split_once("```").unwrap().0.to_owned()
+}
+
+#[test]
+fn dictionaries_of_xml_files_are_created_and_stay_warm() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, database) = (folder.path().join("data"), folder.path().join("app.db"));
+    let sqlite = rusqlite::Connection::open(&database).unwrap();
+    sqlite
+        .execute_batch(
+            "CREATE TABLE cities (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO cities VALUES (42, 'Oulu')",
+        )
+        .unwrap();
+    let readme = include_str!("../../../README.md");
+    let xml = example(readme, "xml").replace("/srv/app.db", database.to_str().unwrap());
+    let file = folder.path().join("cities_dictionary.xml");
+    std::fs::write(&file, &xml).unwrap();
+    let pattern = folder.path().join("*_dictionary.xml");
+    let with = |query: &str| {
+        let arguments =
+            ["--path", data.to_str().unwrap(), "--dictionaries", pattern.to_str().unwrap(), "-q", query];
+        run(&arguments)
+    };
+    let query = "SELECT dictGet('cities', 'name', 42), dictGet('cities', 'name', 43)";
+    assert_eq!(answer(with(query)), "Oulu\tunknown\n");
+    sqlite.execute_batch("UPDATE cities SET name = 'Turku'").unwrap();
+    assert_eq!(answer(with(query)), "Oulu\tunknown\n", "unchanged, and so still warm");
+    std::fs::write(&file, xml.replace("unknown", "none")).unwrap();
+    assert_eq!(answer(with(query)), "Turku\tnone\n", "changed, and so made anew");
+    assert!(answer(with("SHOW CREATE DICTIONARY cities")).contains("DEFAULT \\'none\\'"));
+
+    let named = xml
+        .replace("<name>cities</name>", "<name>geo.cities</name>")
+        .replace("<path>cities</path>", "<path>geo</path>");
+    std::fs::write(&file, named.replace("dictionaries>", "clickhouse>")).unwrap();
+    assert_eq!(answer(with("SELECT dictGet('geo.cities', 'name', 42)")), "Turku\n");
+
+    std::fs::write(&file, xml.replace("<null_value>unknown</null_value>", "")).unwrap();
+    let (status, error) = failure(&with(query));
+    assert_eq!(status, 489 % 256);
+    for word in ["cities_dictionary.xml", "Dictionary cities", "<null_value>"] {
+        assert!(error.contains(word), "{word} is in {error}");
+    }
+    std::fs::write(&file, "<dictionaries><dictionary>").unwrap();
+    assert_eq!(failure(&with(query)).0, 62);
+    assert_eq!(failure(&run(&["--dictionaries", "/nowhere/*.xml", "-q", "SELECT 1"])).0, 76);
+}
+
 #[test]
 fn help_teaches() {
     let help = answer(granary(&["--help"]).output().unwrap());
-    for word in ["SSD_CACHE", "--path", "dictGet", "PrettyCompact", "--allow-executable"] {
+    for word in ["SSD_CACHE", "--path", "dictGet", "PrettyCompact", "--allow-executable", "--dictionaries"] {
         assert!(help.contains(word), "{word} is in the help");
+    }
+}
+
+/// Writes a file and gives what a query over it answers.
+fn over(folder: &Path, name: &str, bytes: impl AsRef<[u8]>, query: &str) -> Output {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    run(&["-q", query, path.to_str().unwrap()])
+}
+
+#[test]
+fn tab_separated_has_escapes_and_no_quotes() {
+    let folder = tempfile::tempdir().unwrap();
+    let over = |name, text: &str, query| answer(over(folder.path(), name, text, query));
+    let all = "SELECT * FROM table";
+    let types = "SELECT * FROM table LIMIT 1 FORMAT TabSeparatedWithNamesAndTypes";
+    // What is expected was written by ClickHouse 26.9.
+    assert_eq!(over("a.tsv", "\"a\t\\N\\t\\\\x\nb\"\t\\N\n", all), "\"a\t\\\\N\\t\\\\x\nb\"\t\\N\n");
+    assert_eq!(over("b.tsv", "x\n\ny\n", all), "x\n\ny\n");
+    assert_eq!(over("c.tsv", "1\t\n2\tx\n", all), "1\t\n2\tx\n");
+    assert_eq!(over("d.tsv", "a\\\nb\tc\\x41\\qd\n", all), "a\\nb\tcA\\\\qd\n");
+    assert_eq!(over("e.tsv", "a\tb\nc\td\n", all), "a\tb\nc\td\n", "texts alone are no header");
+    assert_eq!(
+        over("f.tsv", "a\tb\tc\n1\t\\N\ttrue\n", types),
+        "a\tb\tc\nNullable(Int64)\tNullable(String)\tNullable(Bool)\n1\t\\N\ttrue\n"
+    );
+    let (status, error) = failure(&self::over(folder.path(), "bad.tsv", "1\t2\n3\n", all));
+    assert_eq!(status, 6);
+    assert!(error.contains("bad.tsv") && error.contains("Row 2"), "{error}");
+
+    // Whatever Granary writes, it reads.
+    let odd = "SELECT number AS n, concat('\\t\\n\\\\\\'\\\"', toString(number), '\\0\\r') AS s, if(number % 2 = 0, NULL, 'x') AS e, \
+               '' AS empty, toDate('2024-01-02') AS d, toDateTime(number) AS t FROM numbers(5000)";
+    for format in ["TabSeparated", "TabSeparatedWithNames", "CSV", "CSVWithNames"] {
+        let written = answer(run(&["-q", &format!("{odd} FORMAT {format}")]));
+        let path = folder.path().join("written");
+        std::fs::write(&path, &written).unwrap();
+        let read = format!("SELECT * FROM file('{}', '{format}') FORMAT {format}", path.display());
+        assert!(answer(run(&["-q", &read])) == written, "{format} comes back");
+    }
+
+    // Large enough to be cut into pieces, with rows in their order.
+    let rows = "SELECT number, concat('line\\n', toString(number)) FROM numbers(1500000)";
+    let large = folder.path().join("large.tsv");
+    std::fs::write(&large, run(&["-q", rows]).stdout).unwrap();
+    assert!(large.metadata().unwrap().len() > 16 << 20);
+    let query = "SELECT count(), sum(c1), sum(length(c2)) FROM large";
+    let expected = answer(run(&[
+        "-q",
+        "SELECT count(), sum(number), sum(length(concat('line\\n', toString(number)))) FROM numbers(1500000)",
+    ]));
+    assert_eq!(answer(run(&["-q", query, large.to_str().unwrap()])), expected);
+    let same = run(&["-q", "SELECT * FROM large", large.to_str().unwrap()]);
+    assert!(same.stdout == std::fs::read(&large).unwrap(), "the order is the file's");
+}
+
+#[test]
+fn csv_types_are_those_that_clickhouse_guesses() {
+    let folder = tempfile::tempdir().unwrap();
+    let over = |name, text: &str, query| answer(over(folder.path(), name, text, query));
+    let types = "SELECT * FROM table FORMAT TabSeparatedWithNamesAndTypes";
+    assert_eq!(
+        over("a.csv", "true,1,2024-01-02,007\nfalse,18446744073709551615,2024-01-03,\\N\n", types),
+        "c1\tc2\tc3\tc4\nNullable(Bool)\tNullable(UInt64)\tNullable(Date)\tNullable(Int64)\n\
+         true\t1\t2024-01-02\t7\nfalse\t18446744073709551615\t2024-01-03\t\\N\n"
+    );
+    assert_eq!(over("b.csv", "1,\"\"\n,x\n3,\n", "SELECT * FROM table"), "1\t\n\\N\tx\n3\t\\N\n");
+    assert_eq!(
+        over("c.csv", "\"1\",2024-01-02 03:04:05.5\n", types),
+        "c1\tc2\nNullable(String)\tNullable(DateTime64(9))\n1\t2024-01-02 03:04:05.500000000\n"
+    );
+    // A line break in quotes is no row's end, wherever the file is cut.
+    let rows = "SELECT number, concat('line\\n', toString(number)) FROM numbers(1000000) FORMAT CSV";
+    let large = folder.path().join("large.csv");
+    std::fs::write(&large, run(&["-q", rows]).stdout).unwrap();
+    let query = "SELECT count(), max(c1), max(length(c2)) FROM large";
+    assert_eq!(answer(run(&["-q", query, large.to_str().unwrap()])), "1000000\t999999\t11\n");
+}
+
+#[test]
+fn packed_files_are_read_by_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in
+        [("users.csv", "id,name\n1,ann\n2,bob\n"), ("users.tsv", "id\tname\n1\tann\n2\tbob\n")]
+    {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        assert!(Command::new("gzip").arg(&path).status().unwrap().success());
+        let packed = format!("{}.gz", path.display());
+        let query = format!("SELECT name FROM users WHERE id = 2; SELECT count() FROM '{packed}'");
+        assert_eq!(answer(run(&["-q", &query, &packed])), "bob\n2\n");
     }
 }

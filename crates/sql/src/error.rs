@@ -1,8 +1,11 @@
 //! Errors as ClickHouse reports them: a code, its name, a message.
 
 use std::fmt;
+use std::path::Path;
 
-use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::common::DataFusionError;
+
+use crate::reword;
 
 /// Everything that can stop a statement. The codes and names are ClickHouse's, so that scripts which
 /// look at them keep working.
@@ -57,6 +60,9 @@ constructors! {
     unknown_setting = 115 "UNKNOWN_SETTING";
     illegal_division = 153 "ILLEGAL_DIVISION";
     database_not_empty = 219 "DATABASE_NOT_EMPTY";
+    cannot_extract_structure = 636 "CANNOT_EXTRACT_TABLE_STRUCTURE";
+    ambiguous_identifier = 207 "AMBIGUOUS_IDENTIFIER";
+    not_an_aggregate = 215 "NOT_AN_AGGREGATE";
     dictionary_already_exists = 387 "DICTIONARY_ALREADY_EXISTS";
     cannot_unlink = 458 "CANNOT_UNLINK";
     directory_in_use = 76 "CANNOT_OPEN_FILE";
@@ -90,21 +96,16 @@ impl From<DataFusionError> for Error {
         let message = error.strip_backtrace();
         match error.find_root() {
             DataFusionError::SQL(..) => Error::syntax_error(message),
-            DataFusionError::SchemaError(reason, _) => match reason.as_ref() {
-                SchemaError::FieldNotFound { .. } => Error::unknown_identifier(message),
-                _ => Error::bad_arguments(message),
-            },
+            DataFusionError::SchemaError(reason, _) => {
+                reword::schema_error(reason).unwrap_or_else(|| Error::bad_arguments(message))
+            }
             DataFusionError::NotImplemented(_) => Error::not_implemented(message),
             DataFusionError::Internal(_) => Error::logical_error(message),
-            DataFusionError::Plan(text) if text.contains("table '") && text.contains("not found") => {
-                Error::unknown_table(message)
-            }
-            DataFusionError::Plan(text) if text.contains("Invalid function") => {
-                Error::unknown_function(message)
-            }
-            DataFusionError::Plan(text) if text.contains("coerce") || text.contains("signature") => {
-                Error::illegal_type(message)
-            }
+            DataFusionError::Plan(text) => match reword::plan_error(text) {
+                Some(error) => error,
+                None if text.contains("coerce") || text.contains("signature") => Error::illegal_type(message),
+                None => Error::bad_arguments(message),
+            },
             _ => Error::bad_arguments(message),
         }
     }
@@ -126,6 +127,11 @@ impl From<std::io::Error> for Error {
 }
 
 impl Error {
+    /// Says which file it was.
+    pub(crate) fn at(self, path: &Path) -> Error {
+        Error { message: format!("{}: {}", path.display(), self.message), ..self }
+    }
+
     /// Whether nobody reads the answer any more.
     pub fn is_broken_pipe(&self) -> bool {
         self.code == Error::broken_pipe("").code

@@ -16,10 +16,17 @@ pub const PRETTY_ROWS_MAX: usize = 10_000;
 /// Rows from which a Pretty table repeats its header at the bottom.
 pub const PRETTY_FOOTER_ROWS: usize = 50;
 
-/// Rows of a CSV file read to guess the types of its columns.
-pub const CSV_INFER_ROWS: usize = 10_000;
+/// Bytes of a text file read and decoded at once; the types of its columns are guessed from the first of them.
+pub const TEXT_CHUNK_BYTES: usize = 1 << 20;
+
+/// The longest row of a text file.
+pub const TEXT_ROW_BYTES_MAX: usize = 256 << 20;
+
+/// A text file is cut into pieces for several threads of at least this many bytes.
+pub const TEXT_SPLIT_BYTES: u64 = 8 * TEXT_CHUNK_BYTES as u64;
 
 /// The longest text of statements accepted at once.
 pub const QUERY_BYTES_MAX: usize = 64 << 20;
 
+const _: () = assert!(TEXT_ROW_BYTES_MAX > TEXT_CHUNK_BYTES);
 const _: () = assert!(NUMBERS_SPLIT_ROWS as usize >= BATCH_ROWS);

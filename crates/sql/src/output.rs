@@ -6,11 +6,13 @@ use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::metrics::MetricValue;
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
 use crate::error::Result;
-use crate::format::Format;
+use crate::format::{Format, Statistics};
 
 /// The answer of a statement: batches that come as they are asked for.
 pub struct Output {
@@ -67,14 +69,32 @@ pub struct Progress {
 impl Progress {
     /// Rows read from tables so far.
     pub fn rows_read(&self) -> usize {
-        self.plan.as_ref().map_or(0, leaf_rows)
+        self.read().rows_read
+    }
+
+    /// Rows and bytes read from tables so far.
+    pub fn read(&self) -> Statistics {
+        let mut total = Statistics::default();
+        if let Some(plan) = &self.plan {
+            add_leaves(plan, &mut total);
+        }
+        total
     }
 }
 
-fn leaf_rows(plan: &Arc<dyn ExecutionPlan>) -> usize {
+fn add_leaves(plan: &Arc<dyn ExecutionPlan>, total: &mut Statistics) {
     let children = plan.children();
-    if children.is_empty() {
-        return plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0);
+    children.iter().for_each(|child| add_leaves(child, total));
+    if !children.is_empty() {
+        return;
     }
-    children.into_iter().map(leaf_rows).sum()
+    if plan.is::<PlaceholderRowExec>() {
+        // A query without FROM reads the one row of ClickHouse's system.one.
+        total.rows_read += 1;
+        total.bytes_read += 1;
+    } else if let Some(metrics) = plan.metrics() {
+        let bytes = metrics.sum(|metric| matches!(metric.value(), MetricValue::OutputBytes(_)));
+        total.rows_read += metrics.output_rows().unwrap_or(0);
+        total.bytes_read += bytes.map_or(0, |bytes| bytes.as_usize());
+    }
 }

@@ -1,13 +1,15 @@
 //! A session: the catalogue, DataFusion's context, and what runs statements.
 
+use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionContext;
 use datafusion::prelude::SessionConfig;
-use granary_dict::{Dictionary, Environment};
+use granary_dict::{Dictionary, Environment, parse_xml};
 use tempfile::TempDir;
 
 use crate::catalogue::{Catalogue, DEFAULT_DATABASE, Databases};
@@ -15,10 +17,13 @@ use crate::error::{Error, Result};
 use crate::functions::{self, ClickHouseTypes};
 use crate::limits::BATCH_ROWS;
 use crate::output::Output;
+use crate::plan::{OuterJoinDefaults, PlanSettings};
 use crate::statement::{self, Command, Statement};
 use crate::tables::files::{self, InputFormat};
+use crate::tables::given::Given;
 use crate::tables::numbers::NumbersFunction;
-use crate::{commands, query};
+use crate::tables::piped::Piped;
+use crate::{commands, query, reword};
 
 /// Whether dictionaries may run programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,6 +47,7 @@ pub struct Options {
 pub struct Session {
     pub(crate) context: SessionContext,
     pub(crate) catalogue: Arc<Catalogue>,
+    given: Arc<Given>,
     /// Last, so that it is removed after the dictionaries in it are closed.
     temporary: Option<Arc<TempDir>>,
 }
@@ -62,15 +68,17 @@ impl Session {
             ..Environment::new(&folder)
         };
         let catalogue = Arc::new(Catalogue::open(folder, environment)?);
-        let context = context(&catalogue)?;
-        Ok(Session { context, catalogue, temporary: temporary.map(Arc::new) })
+        let given = Arc::new(Given::default());
+        let context = context(&catalogue, &given)?;
+        Ok(Session { context, catalogue, given, temporary: temporary.map(Arc::new) })
     }
 
     /// Another session over the same dictionaries, with settings and a current database of its own.
     pub fn another(&self) -> Result<Session> {
         let catalogue = Arc::new(self.catalogue.another());
-        let context = context(&catalogue)?;
-        Ok(Session { context, catalogue, temporary: self.temporary.clone() })
+        let given = Arc::new(Given::default());
+        let context = context(&catalogue, &given)?;
+        Ok(Session { context, catalogue, given, temporary: self.temporary.clone() })
     }
 
     /// USE.
@@ -86,6 +94,16 @@ impl Session {
         self.catalogue.dictionary(name)
     }
 
+    /// Ends the session while somebody still holds it: dictionaries are closed as soon as no statement uses them,
+    /// if that is within `patience`, and a temporary folder is removed.
+    pub fn close(&self, patience: Duration) {
+        self.catalogue.close(patience);
+        if let Some(folder) = &self.temporary {
+            // Nobody can act on a failure here.
+            let _ = std::fs::remove_dir_all(folder.path());
+        }
+    }
+
     /// Cuts a text into statements.
     pub fn split(&self, text: &str) -> Result<Vec<Statement>> {
         statement::split(text)
@@ -94,7 +112,10 @@ impl Session {
     /// Runs one statement: commands at once, queries as their stream is read.
     pub async fn execute(&self, statement: &Statement) -> Result<Output> {
         match statement::parse(statement)? {
-            (Command::Query, _) => query::run(self, &statement.text).await,
+            (Command::Query, _) => {
+                let output = query::run(self, &statement.text).await;
+                output.map_err(|error| reword::as_written(error, &statement.text))
+            }
             (command, format) => {
                 let output = commands::run(self, command, &statement.text).await?;
                 let format = format.map(|name| name.parse()).transpose()?;
@@ -109,11 +130,30 @@ impl Session {
             Some(format) => format,
             None => InputFormat::of(path)?,
         };
-        files::register(&self.context, table, path, format).await
+        self.given.add(table.to_owned(), files::open(path, format).await?)?;
+        Ok(())
+    }
+
+    /// Creates the dictionaries of one of ClickHouse's XML files, as CREATE OR REPLACE does; one that is there
+    /// unchanged stays, and stays warm.
+    pub fn add_dictionaries(&self, path: &Path) -> Result<()> {
+        let add = || {
+            let xml = std::fs::read_to_string(path)
+                .map_err(|error| Error::cannot_open_file(format!("Cannot read: {error}")))?;
+            let definitions = parse_xml(&xml)?;
+            definitions.into_iter().try_for_each(|definition| self.catalogue.configure(definition))
+        };
+        add().map_err(|error: Error| error.at(path))
+    }
+
+    /// Makes what is piped in a table. It is read when a query first names it.
+    pub fn add_piped(&self, table: &str, input: impl Read + Send + 'static, format: InputFormat) {
+        self.given.set_piped(table, Piped::new(Box::new(input), format));
     }
 }
 
-fn context(catalogue: &Arc<Catalogue>) -> Result<SessionContext> {
+/// How queries are planned, and files looked at.
+pub(crate) fn configuration() -> SessionConfig {
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let mut config = SessionConfig::new()
         .with_batch_size(BATCH_ROWS)
@@ -129,13 +169,19 @@ fn context(catalogue: &Arc<Catalogue>) -> Result<SessionContext> {
     // It would call dictGet once for each element that is taken out of its tuple.
     options.optimizer.enable_leaf_expression_pushdown = false;
     options.execution.parquet.schema_force_view_types = false;
+    options.extensions.insert(PlanSettings::default());
+    config
+}
+
+fn context(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionContext> {
     let state = SessionStateBuilder::new()
-        .with_config(config)
+        .with_config(configuration())
         .with_default_features()
         .with_type_planner(Arc::new(ClickHouseTypes))
+        .with_analyzer_rule(Arc::new(OuterJoinDefaults))
         .build();
     let context = SessionContext::new_with_state(state);
-    context.register_catalog("granary", Arc::new(Databases::new(Arc::clone(catalogue))));
+    context.register_catalog("granary", Arc::new(Databases::new(Arc::clone(catalogue), Arc::clone(given))));
     context.register_udtf("numbers", Arc::new(NumbersFunction));
     functions::register(&context, catalogue)?;
     Ok(context)
@@ -151,10 +197,11 @@ pub(crate) fn apply(settings: &[(String, String)], config: &mut SessionConfig) -
         let options = config.options_mut();
         let set = match name.as_str() {
             "max_threads" => options.set("datafusion.execution.target_partitions", &count()?.to_string()),
+            "join_use_nulls" => options.set("granary.join_use_nulls", &(value != "0").to_string()),
             "max_block_size" => options.set("datafusion.execution.batch_size", &count()?.to_string()),
             _ => {
                 return Err(Error::unknown_setting(format!(
-                    "Unknown setting '{name}'; known are max_threads and max_block_size"
+                    "Unknown setting '{name}'; known are join_use_nulls, max_block_size and max_threads"
                 )));
             }
         };

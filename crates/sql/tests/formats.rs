@@ -21,7 +21,7 @@ fn bytes(query: &str, format: Format) -> Vec<u8> {
         while let Some(batch) = output.next().await {
             writer.write(&batch.unwrap()).unwrap();
         }
-        writer.finish().unwrap();
+        writer.finish(output.progress().read()).unwrap();
     });
     out
 }
@@ -60,7 +60,11 @@ fn json() {
                     \t\t\t\"type\": \"Tuple(String, UInt8)\"\n\t\t}\n\t],\n\n\t\"data\":\n\t[\n\
                     \t\t{\n\t\t\t\"n\": 0,\n\t\t\t\"q\": [\n\t\t\t\t\"a\",\n\t\t\t\t2\n\t\t\t]\n\t\t},\n\
                     \t\t{\n\t\t\t\"n\": 1,\n\t\t\t\"q\": [\n\t\t\t\t\"a\",\n\t\t\t\t2\n\t\t\t]\n\t\t}\n\t],\n\n\t\"rows\": 2,\n";
-    assert_eq!(json.split("\n\t\"statistics\"").next().unwrap(), expected);
+    let (document, statistics) = json.split_once("\n\t\"statistics\"").unwrap();
+    assert_eq!(document, expected);
+    let (_, read) = statistics.split_once(",\n").unwrap();
+    assert_eq!(read, "\t\t\"rows_read\": 2,\n\t\t\"bytes_read\": 16\n\t}\n}\n");
+    assert!(text("SELECT 1", Format::Json).ends_with("\"rows_read\": 1,\n\t\t\"bytes_read\": 1\n\t}\n}\n"));
     assert!(text("SELECT number FROM numbers(0)", Format::Json).contains("\t[\n\n\t],\n\n\t\"rows\": 0,\n"));
 }
 
@@ -72,6 +76,9 @@ fn pretty() {
     let full = "   ┏━━━━━━━━┳━━━━┳━━━━━━┓\n   ┃ number ┃ s  ┃ NULL ┃\n   ┡━━━━━━━━╇━━━━╇━━━━━━┩\n1. │      0 │ aé │ ᴺᵁᴸᴸ │\n\
                 \u{20}  ├────────┼────┼──────┤\n2. │      1 │ aé │ ᴺᵁᴸᴸ │\n   └────────┴────┴──────┘\n";
     assert_eq!(text(query, Format::Pretty), full);
+    let broken = "SELECT 'a\nbcd' AS x, number AS y, '\nb\n\n' AS z FROM numbers(1)";
+    let compact = "   ┌─x───┬─y─┬─z─┐\n1. │ a  ↴│ 0 │  ↴│\n   │↳bcd │   │↳b↴│\n   │     │   │↳ ↴│\n   └─────┴───┴───┘\n";
+    assert_eq!(text(broken, Format::PrettyCompact), compact);
     let large = "   ┌─12345678─┐\n1. │ 12345678 │ -- 12.35 million\n   └──────────┘\n";
     assert_eq!(text("SELECT 12345678", Format::PrettyCompact), large);
     let vertical = "Row 1:\n──────\nnumber: 0\ns:      aé\nNULL:   ᴺᵁᴸᴸ\n\nRow 2:\n──────\nnumber: 1\ns:      aé\nNULL:   ᴺᵁᴸᴸ\n";
@@ -86,6 +93,25 @@ fn row_binary() {
         "01 026162 0c4d e711b35c04c4f061a0dbd36a00a67b90 010161 05000000 ffffffff 000000000000f83f 0201";
     let hex: String = bytes(query, Format::RowBinary).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, expected.replace(' ', ""));
+}
+
+#[test]
+fn parquet_keeps_types() {
+    let query = "SELECT toDateTime('2024-01-02 03:04:05') AS t, toUUID('61f0c404-5cb3-11e7-907b-a6006ad3dba0') AS u, \
+                 number = 0 AS e, [toDateTime(5)] AS a, toDate('2024-01-02') AS d FROM numbers(2)";
+    let file = tempfile::NamedTempFile::with_suffix(".parquet").unwrap();
+    std::fs::write(file.path(), bytes(query, Format::Parquet)).unwrap();
+    let read = |what: &str| {
+        text(&format!("SELECT {what} FROM '{}' LIMIT 1", file.path().display()), Format::TabSeparated)
+    };
+    assert_eq!(
+        read("*"),
+        "2024-01-02 03:04:05.000\t61f0c404-5cb3-11e7-907b-a6006ad3dba0\t1\t['1970-01-01 00:00:05.000']\t2024-01-02\n"
+    );
+    assert_eq!(
+        read("toTypeName(t), toTypeName(u), toTypeName(e), toTypeName(d)"),
+        "DateTime64(3, \\'UTC\\')\tUUID\tUInt8\tDate\n"
+    );
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl Granary {
             while let Some(batch) = self.runtime.block_on(output.next()) {
                 writer.write(&batch?)?;
             }
-            writer.finish()?;
+            writer.finish(output.progress().read())?;
         }
         if columns == 0 {
             return Ok(DBOutput::StatementComplete(0));

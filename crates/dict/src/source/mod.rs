@@ -6,6 +6,9 @@ mod postgres;
 mod rows;
 mod sql;
 mod sqlite;
+mod text;
+
+pub use text::{Field, FieldSink, TextFormat};
 
 use crate::config::{Format, SourceConfig};
 use crate::definition::{Definition, Structure};

@@ -14,6 +14,10 @@ pub(crate) struct Rows {
     /// As declared; the columns themselves all take NULL.
     types: Vec<DataType>,
     columns: Vec<Column>,
+    /// Which columns of a text stay empty because nobody wants them; none are if this is empty.
+    skipped: Vec<bool>,
+    /// Rows of a text that were read to their ends.
+    ended: usize,
 }
 
 impl Rows {
@@ -36,7 +40,18 @@ impl Rows {
     fn of(columns: impl Iterator<Item = (String, DataType)>) -> Rows {
         let (names, types): (Vec<String>, Vec<DataType>) = columns.unzip();
         let columns = types.iter().map(|data_type| Column::new(&nullable(data_type.clone()))).collect();
-        Rows { names, types, columns }
+        Rows { names, types, columns, skipped: Vec::new(), ended: 0 }
+    }
+
+    /// Empty columns of which only some are filled.
+    pub fn of_some(columns: &[(String, DataType)], wanted: &[usize]) -> Rows {
+        let skipped = (0..columns.len()).map(|column| !wanted.contains(&column)).collect();
+        Rows { skipped, ..Rows::of(columns.iter().cloned()) }
+    }
+
+    /// Whether a column is filled.
+    pub fn is_wanted(&self, column: usize) -> bool {
+        !self.skipped.get(column).is_some_and(|&skipped| skipped)
     }
 
     pub fn width(&self) -> usize {
@@ -69,6 +84,25 @@ impl Rows {
                 .map_err(|e| e.within(format_args!("Column {} of the source", self.names[column])))?,
         }
         Ok(())
+    }
+
+    /// Counts a row of a text as read.
+    pub fn end_row(&mut self) {
+        self.ended += 1;
+    }
+
+    /// Rows of a text that were read to their ends.
+    pub fn ended(&self) -> usize {
+        self.ended
+    }
+
+    /// The arrays of some columns.
+    pub fn finish_columns(self, wanted: &[usize]) -> Result<Vec<ArrayRef>, DictError> {
+        let mut columns: Vec<Option<Column>> = self.columns.into_iter().map(Some).collect();
+        wanted
+            .iter()
+            .map(|&column| columns[column].take().expect("a column is wanted once").finish())
+            .collect()
     }
 
     /// The batch, behind `leading` columns if those are given (the keys of a source that does not repeat them).

@@ -56,5 +56,5 @@ fn write(path: &Path, users: u64, events: u64) -> Result<()> {
         bar.set_position(first);
     }
     bar.finish_and_clear();
-    Ok(writer.finish()?)
+    Ok(writer.finish(format::Statistics::default())?)
 }

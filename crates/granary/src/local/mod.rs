@@ -1,18 +1,22 @@
 //! `granary local`.
 
+mod dictionaries;
 mod input;
 mod prompt;
 mod statements;
+mod stop;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use granary_sql::format::Format;
 use granary_sql::{Error, Executables, InputFormat, Options, Session};
 
 use statements::Runner;
+use stop::Stop;
 
 /// Shown at the end of `granary local --help`.
 pub const EXAMPLES: &str = "\
@@ -36,12 +40,17 @@ Examples:
     granary local --path data -q 'SELECT name, hit_rate, element_count, bytes_allocated
                                   FROM system.dictionaries FORMAT Vertical'
 
+  The dictionaries of a ClickHouse server, by its XML configuration:
+    granary local --path data --dictionaries '/etc/clickhouse-server/*_dictionary.xml' \
+      -q \"SELECT dictGet('cities', 'name', 42)\"
+
   Several statements from a file, seconds of each on standard error:
     granary local --time --queries-file setup.sql
 
 Output formats: TabSeparated, TabSeparatedWithNames, TabSeparatedWithNamesAndTypes, CSV, CSVWithNames,
 JSON, JSONEachRow, Pretty, PrettyCompact, Vertical, RowBinary, Parquet, ArrowStream, Null.
-Exit status: 0, or ClickHouse's error code modulo 256.";
+Exit status: 0, or ClickHouse's error code modulo 256; 130 and 143 behind SIGINT and SIGTERM, which close
+dictionaries as any other end does.";
 
 /// Arguments of `granary local`.
 #[derive(Args)]
@@ -62,6 +71,11 @@ pub struct Arguments {
     /// Folder for dictionaries: they are there, and warm, at the next start. Without it a temporary one
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
+
+    /// ClickHouse's XML files with dictionaries; may be given several times. Each dictionary is created, or
+    /// replaced if it has changed
+    #[arg(long, value_name = "FILE_OR_GLOB")]
+    dictionaries: Vec<String>,
 
     /// Output format, unless a statement says FORMAT: TabSeparated into a file or a pipe, PrettyCompact on a
     /// terminal
@@ -105,26 +119,36 @@ fn go(arguments: Arguments) -> Result<(), Error> {
         .enable_all()
         .build()
         .map_err(|error| Error::logical_error(format!("Cannot start threads: {error}")))?;
-    let session = Session::open(Options {
-        path: arguments.path,
+    let session = Arc::new(Session::open(Options {
+        path: arguments.path.clone(),
         executables: if arguments.allow_executable { Executables::Allowed } else { Executables::Refused },
         user_files: None,
-    })?;
+    })?);
+    let stop = Stop::watch(&session)
+        .map_err(|error| Error::logical_error(format!("Cannot watch for signals: {error}")))?;
     let runner = Runner {
         session: &session,
         runtime: &runtime,
+        stop: &stop,
         format: arguments.format,
         timing: if arguments.time { statements::Timing::Printed } else { statements::Timing::Off },
     };
+    let result = work(&runner, &arguments);
+    if Arc::into_inner(session).is_none() {
+        // A signal came: who closes the session ends the program too.
+        stop::wait_for_the_end();
+    }
+    result
+}
+
+fn work(runner: &Runner, arguments: &Arguments) -> Result<(), Error> {
+    let (session, runtime) = (runner.session, runner.runtime);
+    dictionaries::add(session, &arguments.dictionaries)?;
     let statements_given = !arguments.query.is_empty() || !arguments.queries_file.is_empty();
-    let first = runtime.block_on(input::add_files(&session, &arguments.files, arguments.input_format))?;
-    // Held until the end: a piped table lies in it.
-    let _piped = match (statements_given, first) {
-        (true, input::FirstTable::Absent) => {
-            runtime.block_on(input::add_piped(&session, arguments.input_format))?
-        }
-        _ => None,
-    };
+    let first = runtime.block_on(input::add_files(session, &arguments.files, arguments.input_format))?;
+    if statements_given && first == input::FirstTable::Absent {
+        input::add_piped(session, arguments.input_format);
+    }
     for text in &arguments.query {
         runner.run_text(text)?;
     }
@@ -137,7 +161,7 @@ fn go(arguments: Arguments) -> Result<(), Error> {
         return Ok(());
     }
     if std::io::stdin().is_terminal() {
-        return prompt::run(&runner);
+        return prompt::run(runner);
     }
-    prompt::run_piped(&runner)
+    prompt::run_piped(runner)
 }

@@ -7,6 +7,7 @@ use granary_sql::format::{self, Format};
 use granary_sql::{Error, Session, Statement};
 use tokio::runtime::Runtime;
 
+use super::stop::{self, Stop};
 use crate::progress::Progress;
 
 /// Whether the seconds of each statement are printed.
@@ -20,6 +21,7 @@ pub enum Timing {
 pub struct Runner<'a> {
     pub session: &'a Session,
     pub runtime: &'a Runtime,
+    pub stop: &'a Stop,
     pub format: Option<Format>,
     pub timing: Timing,
 }
@@ -33,19 +35,26 @@ impl Runner<'_> {
     /// Runs one statement.
     pub fn run(&self, statement: &Statement) -> Result<(), Error> {
         let started = Instant::now();
-        let result = self.runtime.block_on(self.answer(statement));
+        let result = self.runtime.block_on(async {
+            tokio::select! {
+                result = self.answer(statement) => Some(result),
+                () = self.stop.asked() => None,
+            }
+        });
+        // What the statement held is let go of by now.
+        let Some(result) = result else { stop::wait_for_the_end() };
         if self.timing == Timing::Printed {
             eprintln!("{:.3}", started.elapsed().as_secs_f64());
         }
         match result {
             // Whoever reads the other end has had enough: `granary local ... | head`.
-            Err(Stop::PipeClosed) => std::process::exit(0),
-            Err(Stop::Failed(error)) => Err(error),
+            Err(End::PipeClosed) => std::process::exit(0),
+            Err(End::Failed(error)) => Err(error),
             Ok(()) => Ok(()),
         }
     }
 
-    async fn answer(&self, statement: &Statement) -> Result<(), Stop> {
+    async fn answer(&self, statement: &Statement) -> Result<(), End> {
         let mut output = self.session.execute(statement).await?;
         if !output.has_columns() {
             return Ok(());
@@ -63,20 +72,20 @@ impl Runner<'_> {
             writer.write(&batch)?;
         }
         progress.stop();
-        writer.finish()?;
+        writer.finish(output.progress().read())?;
         drop(writer);
-        out.flush().map_err(|error| Stop::from(Error::from(error)))
+        out.flush().map_err(|error| End::from(Error::from(error)))
     }
 }
 
 /// Why a statement ended early.
-enum Stop {
+enum End {
     PipeClosed,
     Failed(Error),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for End {
     fn from(error: Error) -> Self {
-        if error.is_broken_pipe() { Stop::PipeClosed } else { Stop::Failed(error) }
+        if error.is_broken_pipe() { End::PipeClosed } else { End::Failed(error) }
     }
 }

@@ -8,6 +8,7 @@ mod system;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
 use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Storage};
 
@@ -19,6 +20,9 @@ use store::Store;
 pub const DEFAULT_DATABASE: &str = "default";
 /// The database of tables about the session itself.
 pub const SYSTEM_DATABASE: &str = "system";
+
+/// How often it is looked whether a dictionary is still in use.
+const CLOSE_PAUSE: Duration = Duration::from_millis(2);
 
 /// A name that is known.
 #[derive(Clone)]
@@ -187,6 +191,23 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Makes a dictionary what a configuration says, in a database that is made for it if need be. One that is
+    /// that already is not touched.
+    pub fn configure(&self, mut definition: Definition) -> Result<()> {
+        let database = definition.database.get_or_insert_with(|| self.current()).clone();
+        let same = |known: &Definition| known.to_sql_with_secrets() == definition.to_sql_with_secrets();
+        let unchanged = match self.entry(&database, &definition.name) {
+            Some(Entry::Open(dictionary)) => same(dictionary.definition()),
+            Some(Entry::Failed(failure)) => failure.definition.as_deref().is_some_and(same),
+            None => false,
+        };
+        if unchanged {
+            return Ok(());
+        }
+        self.create_database(&database, Missing::IsFine)?;
+        self.create(CreateDictionary { or_replace: true, if_not_exists: false, definition })
+    }
+
     /// Refuses a PATH that another dictionary writes to: each would overwrite the other's entries.
     fn check_path(
         &self,
@@ -238,6 +259,19 @@ impl Catalogue {
             dictionary.remove();
         }
         Ok(())
+    }
+
+    /// Closes every dictionary as soon as nobody else has it, and forgets all of them. Those still in use behind
+    /// `patience` are left as they are: what they hold is as safe as it is from a kill.
+    pub fn close(&self, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        let databases = std::mem::take(&mut *self.write());
+        for entry in databases.into_values().flat_map(BTreeMap::into_values) {
+            let Entry::Open(dictionary) = entry else { continue };
+            while Arc::strong_count(&dictionary) > 1 && Instant::now() < deadline {
+                std::thread::sleep(CLOSE_PAUSE);
+            }
+        }
     }
 
     /// SYSTEM RELOAD DICTIONARY: forgets the entries; a failed dictionary is tried again.

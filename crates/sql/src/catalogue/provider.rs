@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::catalog::{CatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider};
+use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, Result};
 
 use super::dictionary_table::DictionaryTable;
 use super::{Catalogue, Entry, SYSTEM_DATABASE, system};
+use crate::tables::given::Given;
 
 /// All databases.
 #[derive(Debug)]
 pub struct Databases {
     catalogue: Arc<Catalogue>,
-    /// Files given on the command line: visible from every database.
-    files: Arc<MemorySchemaProvider>,
+    given: Arc<Given>,
 }
 
 impl Databases {
-    pub fn new(catalogue: Arc<Catalogue>) -> Self {
-        Self { catalogue, files: Arc::new(MemorySchemaProvider::new()) }
+    pub fn new(catalogue: Arc<Catalogue>, given: Arc<Given>) -> Self {
+        Self { catalogue, given }
     }
 }
 
@@ -37,7 +37,7 @@ impl CatalogProvider for Databases {
         Some(Arc::new(Database {
             name: name.to_owned(),
             catalogue: Arc::clone(&self.catalogue),
-            files: Arc::clone(&self.files),
+            given: Arc::clone(&self.given),
         }))
     }
 }
@@ -47,7 +47,7 @@ impl CatalogProvider for Databases {
 struct Database {
     name: String,
     catalogue: Arc<Catalogue>,
-    files: Arc<MemorySchemaProvider>,
+    given: Arc<Given>,
 }
 
 #[async_trait]
@@ -55,7 +55,7 @@ impl SchemaProvider for Database {
     fn table_names(&self) -> Vec<String> {
         let mut names: Vec<String> =
             self.catalogue.entries(&self.name).into_iter().map(|(name, _)| name).collect();
-        names.extend(self.files.table_names());
+        names.extend(self.given.names());
         names
     }
 
@@ -68,7 +68,7 @@ impl SchemaProvider for Database {
         match self.catalogue.entry(&self.name, name) {
             Some(Entry::Open(dictionary)) => Ok(Some(Arc::new(DictionaryTable::new(dictionary)))),
             Some(Entry::Failed(failure)) => Err(failure.error.into()),
-            None => self.files.table(name).await,
+            None => self.given.table(name).await,
         }
     }
 
@@ -77,14 +77,14 @@ impl SchemaProvider for Database {
         name: String,
         table: Arc<dyn TableProvider>,
     ) -> Result<Option<Arc<dyn TableProvider>>> {
-        self.files.register_table(name, table)
+        self.given.add(name, table)
     }
 
     fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        self.files.deregister_table(name)
+        self.given.remove(name)
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.catalogue.entry(&self.name, name).is_some() || self.files.table_exist(name)
+        self.catalogue.entry(&self.name, name).is_some() || self.given.contains(name)
     }
 }

@@ -6,7 +6,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::arrow::ipc::writer::StreamWriter;
 
-use super::BatchWriter;
+use super::{BatchWriter, Statistics};
 use crate::error::Result;
 
 /// One IPC stream a result.
@@ -25,7 +25,7 @@ impl BatchWriter for ArrowStream<'_> {
         Ok(self.writer.write(batch)?)
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, _: Statistics) -> Result<()> {
         Ok(self.writer.finish()?)
     }
 }

@@ -6,7 +6,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 
 use super::value::{Style, write_cell};
-use super::{BatchWriter, columns, escape, shown_name};
+use super::{BatchWriter, Statistics, columns, escape, shown_name};
 use crate::error::Result;
 
 /// A row a line, commas between the values, strings in double quotes.
@@ -65,7 +65,7 @@ impl BatchWriter for Csv<'_> {
         Ok(self.out.write_all(&self.buffer)?)
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, _: Statistics) -> Result<()> {
         Ok(())
     }
 }

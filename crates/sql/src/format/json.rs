@@ -7,7 +7,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
 
 use super::value::{Style, write_cell};
-use super::{BatchWriter, columns, escape, names};
+use super::{BatchWriter, Statistics, columns, escape, names};
 use crate::error::Result;
 use crate::types::type_name;
 
@@ -62,11 +62,12 @@ impl BatchWriter for Json<'_> {
         Ok(self.out.write_all(&self.buffer)?)
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, read: Statistics) -> Result<()> {
         let elapsed = self.started.elapsed().as_secs_f64();
-        let rows = self.rows;
+        let (rows, Statistics { rows_read, bytes_read }) = (self.rows, read);
         let tail = format!(
-            "\n\t],\n\n\t\"rows\": {rows},\n\n\t\"statistics\":\n\t{{\n\t\t\"elapsed\": {elapsed:.9}\n\t}}\n}}\n"
+            "\n\t],\n\n\t\"rows\": {rows},\n\n\t\"statistics\":\n\t{{\n\t\t\"elapsed\": {elapsed:.9},\n\
+             \t\t\"rows_read\": {rows_read},\n\t\t\"bytes_read\": {bytes_read}\n\t}}\n}}\n"
         );
         Ok(self.out.write_all(tail.as_bytes())?)
     }

@@ -96,12 +96,20 @@ impl FromStr for Format {
     }
 }
 
+/// What a query has read from tables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statistics {
+    pub rows_read: usize,
+    /// In columns, not in files.
+    pub bytes_read: usize,
+}
+
 /// Writes the batches of one result.
 pub trait BatchWriter {
     /// Writes one batch; all batches of a result have the same schema.
     fn write(&mut self, batch: &RecordBatch) -> Result<()>;
     /// Writes what comes after the last batch. Must be called exactly once, also for an empty result.
-    fn finish(&mut self) -> Result<()>;
+    fn finish(&mut self, read: Statistics) -> Result<()>;
 }
 
 /// Starts a result in the format asked for.
@@ -135,7 +143,7 @@ pub fn open<'a>(
         Format::RowBinaryWithNamesAndTypes => {
             Box::new(row_binary::RowBinary::with_names_and_types(&schema, out)?)
         }
-        Format::Parquet => Box::new(parquet::Parquet::open(schema, out)?),
+        Format::Parquet => Box::new(parquet::Parquet::open(&schema, out)?),
         Format::ArrowStream => Box::new(arrow_stream::ArrowStream::open(&schema, out)?),
         Format::Null => Box::new(null::Null),
     })

@@ -2,7 +2,7 @@
 
 use datafusion::arrow::array::RecordBatch;
 
-use super::BatchWriter;
+use super::{BatchWriter, Statistics};
 use crate::error::Result;
 
 /// Drops every batch.
@@ -13,7 +13,7 @@ impl BatchWriter for Null {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, _: Statistics) -> Result<()> {
         Ok(())
     }
 }

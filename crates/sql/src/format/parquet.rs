@@ -1,29 +1,39 @@
-//! `Parquet`: the result as one file, compressed with zstd.
+//! `Parquet`: the result as one file, compressed with zstd, its types spelled as ClickHouse does.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use datafusion::parquet::arrow::arrow_writer::ArrowWriterOptions;
+use datafusion::parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
+use datafusion::parquet::basic::{Compression, LogicalType, ZstdLevel};
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
+use datafusion::parquet::schema::types::{SchemaDescriptor, Type};
 
-use super::BatchWriter;
+use super::{BatchWriter, Statistics};
 use crate::error::{Error, Result};
+use crate::types::CLICKHOUSE_TYPE;
 
 /// One Parquet file a result.
 pub struct Parquet<'a> {
     /// Taken when the file is finished.
     writer: Option<ArrowWriter<&'a mut (dyn Write + Send)>>,
+    schema: SchemaRef,
 }
 
 impl<'a> Parquet<'a> {
-    pub fn open(schema: SchemaRef, out: &'a mut (dyn Write + Send)) -> Result<Self> {
+    pub fn open(schema: &Schema, out: &'a mut (dyn Write + Send)) -> Result<Self> {
+        let schema = Arc::new(Schema::new(schema.fields().iter().map(stored).collect::<Vec<_>>()));
         let properties =
             WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-        let writer = ArrowWriter::try_new(out, schema, Some(properties)).map_err(failed)?;
-        Ok(Self { writer: Some(writer) })
+        let options = ArrowWriterOptions::new()
+            .with_properties(properties)
+            .with_parquet_schema(parquet_schema(&schema).map_err(failed)?);
+        let writer = ArrowWriter::try_new_with_options(out, Arc::clone(&schema), options).map_err(failed)?;
+        Ok(Self { writer: Some(writer), schema })
     }
 }
 
@@ -31,15 +41,55 @@ fn failed(error: ParquetError) -> Error {
     Error::cannot_write(error.to_string())
 }
 
+/// The field as a file has it: Parquet knows no seconds, and a comparison is a number.
+fn stored(field: &FieldRef) -> FieldRef {
+    let is_bool = field.metadata().get(CLICKHOUSE_TYPE).is_some_and(|name| name.contains("Bool"));
+    let data_type = match field.data_type() {
+        DataType::Timestamp(TimeUnit::Second, _) => {
+            DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()))
+        }
+        DataType::Timestamp(unit, _) => DataType::Timestamp(*unit, Some("UTC".into())),
+        DataType::Boolean if !is_bool => DataType::UInt8,
+        DataType::List(item) => DataType::List(stored(item)),
+        DataType::Struct(items) => DataType::Struct(items.iter().map(stored).collect()),
+        other => other.clone(),
+    };
+    Arc::new(Field::new(field.name(), data_type, field.is_nullable()).with_metadata(field.metadata().clone()))
+}
+
+/// Sixteen bytes are a UUID here; Arrow has no word for that, Parquet has.
+fn parquet_schema(schema: &Schema) -> Result<SchemaDescriptor, ParquetError> {
+    let plain = ArrowSchemaConverter::new().convert(schema)?;
+    let columns = plain.root_schema().get_fields().iter().zip(schema.fields());
+    let columns = columns.map(|(column, field)| match field.data_type() {
+        DataType::FixedSizeBinary(16) => {
+            let info = column.get_basic_info();
+            Type::primitive_type_builder(column.name(), column.get_physical_type())
+                .with_length(16)
+                .with_repetition(info.repetition())
+                .with_logical_type(Some(LogicalType::Uuid))
+                .build()
+                .map(Arc::new)
+        }
+        _ => Ok(Arc::clone(column)),
+    });
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let root = Type::group_type_builder(plain.root_schema().name()).with_fields(columns).build()?;
+    Ok(SchemaDescriptor::new(Arc::new(root)))
+}
+
 impl BatchWriter for Parquet<'_> {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        match &mut self.writer {
-            Some(writer) => writer.write(batch).map_err(failed),
-            None => Err(Error::logical_error("A Parquet file was written to after its end")),
-        }
+        let Some(writer) = &mut self.writer else {
+            return Err(Error::logical_error("A Parquet file was written to after its end"));
+        };
+        let columns = batch.columns().iter().zip(self.schema.fields());
+        let columns = columns.map(|(array, field)| cast(array, field.data_type()));
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.collect::<Result<_, _>>()?)?;
+        writer.write(&batch).map_err(failed)
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, _: Statistics) -> Result<()> {
         match self.writer.take() {
             Some(writer) => writer.close().map(|_| ()).map_err(failed),
             None => Ok(()),

@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use unicode_width::UnicodeWidthStr;
 
 use super::value::{Style, write_cell};
-use super::{BatchWriter, columns, names};
+use super::{BatchWriter, Statistics, columns, names};
 use crate::error::Result;
 use crate::limits::{PRETTY_FOOTER_ROWS, PRETTY_ROWS_MAX};
 
@@ -48,7 +48,7 @@ impl BatchWriter for Pretty<'_> {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, _: Statistics) -> Result<()> {
         if self.rows_kept == 0 {
             return Ok(());
         }
@@ -72,6 +72,17 @@ struct TableColumn {
     numeric: bool,
 }
 
+impl TableColumn {
+    /// One line of a cell, with the arrows of a line break in place of the blanks beside it.
+    fn piece(&self, row: usize, line: usize) -> String {
+        let cell = &self.cells[row];
+        let text = cell.split_terminator('\n').nth(line);
+        let before = if line > 0 && text.is_some() { '↳' } else { ' ' };
+        let after = if cell.matches('\n').nth(line).is_some() { '↴' } else { ' ' };
+        format!("{before}{}{after}", padded(text.unwrap_or(""), self.width, self.numeric))
+    }
+}
+
 struct Table {
     columns: Vec<TableColumn>,
     rows: usize,
@@ -88,11 +99,12 @@ impl Table {
             for row in 0..rows {
                 let mut cell = Vec::new();
                 write_cell(&column, row, Style::Pretty, &mut cell);
-                // A line break inside a cell would break the table.
-                cells.push(String::from_utf8_lossy(&cell).replace('\n', "↴"));
+                cells.push(String::from_utf8_lossy(&cell).into_owned());
             }
+            // A line break would break the header.
             let name = name.replace('\n', "↴");
-            let widest = cells.iter().map(|cell| cell.width()).max().unwrap_or(0);
+            let lines = cells.iter().flat_map(|cell| cell.split_terminator('\n'));
+            let widest = lines.map(UnicodeWidthStr::width).max().unwrap_or(0);
             let width = widest.max(name.width());
             table.columns.push(TableColumn { name, cells, width, numeric: column.is_numeric() });
         }
@@ -105,16 +117,20 @@ impl Table {
         format!("{}{}{}{}\n", " ".repeat(self.margin + 1), ends[0], pieces.join(ends[1]), ends[2])
     }
 
+    /// As many lines as the cell with the most.
     fn row(&self, row: usize) -> String {
-        let cells: Vec<String> =
-            self.columns.iter().map(|c| padded(&c.cells[row], c.width, c.numeric)).collect();
-        let mut line =
-            format!("{:>width$} │ {} │", format!("{}.", row + 1), cells.join(" │ "), width = self.margin);
-        if let Some(tip) = self.large_number() {
-            line.push_str(&tip);
+        let heights = self.columns.iter().map(|column| column.cells[row].split_terminator('\n').count());
+        let mut text = String::new();
+        for line in 0..heights.max().unwrap_or(0).max(1) {
+            let number = if line == 0 { format!("{}.", row + 1) } else { String::new() };
+            let pieces: Vec<String> = self.columns.iter().map(|column| column.piece(row, line)).collect();
+            text += &format!("{number:>width$} │{}│", pieces.join("│"), width = self.margin);
+            if let Some(tip) = self.large_number() {
+                text.push_str(&tip);
+            }
+            text.push('\n');
         }
-        line.push('\n');
-        line
+        text
     }
 
     /// ClickHouse reads a single large number out: `-- 12.35 million`.

@@ -6,7 +6,7 @@ use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 
 use super::column::{Cells, Column};
-use super::{BatchWriter, columns, names};
+use super::{BatchWriter, Statistics, columns, names};
 use crate::error::{Error, Result};
 use crate::types::type_name;
 
@@ -45,7 +45,7 @@ impl BatchWriter for RowBinary<'_> {
         Ok(self.out.write_all(&self.buffer)?)
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, _: Statistics) -> Result<()> {
         Ok(())
     }
 }

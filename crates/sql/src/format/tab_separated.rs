@@ -6,7 +6,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
 
 use super::value::{Style, write_cell};
-use super::{BatchWriter, columns, escape, names};
+use super::{BatchWriter, Statistics, columns, escape, names};
 use crate::error::Result;
 use crate::types::type_name;
 
@@ -70,7 +70,7 @@ impl BatchWriter for TabSeparated<'_> {
         Ok(self.out.write_all(&self.buffer)?)
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, _: Statistics) -> Result<()> {
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
 
 use super::value::{Style, write_cell};
-use super::{BatchWriter, columns, names};
+use super::{BatchWriter, Statistics, columns, names};
 use crate::error::Result;
 
 /// A value a line.
@@ -46,7 +46,7 @@ impl BatchWriter for Vertical<'_> {
         Ok(self.out.write_all(&text)?)
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(&mut self, _: Statistics) -> Result<()> {
         Ok(())
     }
 }

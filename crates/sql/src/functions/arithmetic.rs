@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
 
 use super::numbers::{bits, from_bits, rows, shaped, union};
 use crate::error::Error;
+use crate::types::plain_name;
 
 /// The operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -123,7 +124,7 @@ impl ScalarUDFImpl for Arithmetic {
             return Ok(DataType::Null);
         }
         self.operation.result_type(left, right).ok_or_else(|| {
-            let name = self.operation.name();
+            let (left, right, name) = (plain_name(left), plain_name(right), self.operation.name());
             Error::illegal_type(format!("Illegal types {left} and {right} of arguments of function {name}"))
                 .into()
         })

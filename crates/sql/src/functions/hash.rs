@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
 
 use super::numbers::{array_bits, from_bits, rows, shaped};
 use crate::error::Error;
+use crate::types::plain_name;
 
 /// The salts that ClickHouse's functions add to its hash tables' own functions.
 const SALT_64: u64 = 0x4CF2_D2BA_AE6D_A887;
@@ -84,7 +85,7 @@ impl ScalarUDFImpl for IntHash {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
         let Some(keys) = array_bits(&array) else {
-            let (given, name) = (array.data_type(), self.name());
+            let (given, name) = (plain_name(array.data_type()), self.name());
             return Err(
                 Error::illegal_type(format!("Illegal type {given} of argument of function {name}")).into()
             );

@@ -36,6 +36,12 @@ const RENAMED: &[(&str, &str)] = &[
     ("median", "median"),
 ];
 
+/// ClickHouse's name of a function of DataFusion's.
+pub fn clickhouse_name(name: &str) -> &str {
+    let ours = RENAMED.iter().find(|(_, theirs)| *theirs == name).map(|(ours, _)| *ours);
+    ours.filter(|_| !ANY_CASE.contains(&name)).unwrap_or(name)
+}
+
 /// SQL's own functions, which ClickHouse takes in any case.
 const ANY_CASE: &[&str] = &[
     "count", "sum", "min", "max", "avg", "if", "coalesce", "round", "floor", "ceil", "abs", "lower", "upper",

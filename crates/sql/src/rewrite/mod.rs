@@ -21,6 +21,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::error::{Error, Result};
 
+pub use expressions::clickhouse_name;
 pub use relations::FileTable;
 pub(crate) use syntax::CONSTANT_SUFFIX;
 

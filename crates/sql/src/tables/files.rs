@@ -1,19 +1,22 @@
-//! CSV and Parquet files as tables.
+//! Files as tables, by their formats.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
+use datafusion::catalog::TableProvider;
 use datafusion::execution::context::SessionContext;
-use datafusion::prelude::{CsvReadOptions, ParquetReadOptions};
+use datafusion::prelude::ParquetReadOptions;
+use granary_dict::TextFormat;
 
+use super::text::{Compression, Header, TextTable};
 use crate::error::{Error, Result};
-use crate::limits::CSV_INFER_ROWS;
+use crate::session::configuration;
 
 /// The formats that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputFormat {
-    /// CSV; the first line is taken for a header if no field of it is a number.
+    /// The first row is taken for a header if it has texts only and a column below has something else.
     Csv,
     CsvWithNames,
     TabSeparated,
@@ -40,10 +43,10 @@ impl FromStr for InputFormat {
 }
 
 impl InputFormat {
-    /// The format that a file's name tells.
+    /// The format that a file's name tells; `.gz` behind it is another matter.
     pub fn of(path: &Path) -> Result<Self> {
-        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
-        match extension.as_str() {
+        let (name, _) = unpacked_name(path);
+        match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
             "csv" => Ok(InputFormat::Csv),
             "tsv" => Ok(InputFormat::TabSeparated),
             "parquet" | "pq" => Ok(InputFormat::Parquet),
@@ -54,63 +57,42 @@ impl InputFormat {
             ))),
         }
     }
+}
 
-    fn delimiter(self) -> u8 {
-        match self {
-            InputFormat::TabSeparated | InputFormat::TabSeparatedWithNames => b'\t',
-            _ => b',',
-        }
+/// A file's name in lower case without `.gz`, and what that says.
+fn unpacked_name(path: &Path) -> (String, Compression) {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
+    match name.strip_suffix(".gz") {
+        Some(inner) => (inner.to_owned(), Compression::Gzip),
+        None => (name, Compression::None),
     }
 }
 
-/// Makes a file a table of the session.
-pub async fn register(context: &SessionContext, table: &str, path: &Path, format: InputFormat) -> Result<()> {
+/// A file as a table.
+pub async fn open(path: &Path, format: InputFormat) -> Result<Arc<dyn TableProvider>> {
     if !path.exists() {
         return Err(Error::cannot_open_file(format!("File {} does not exist", path.display())));
     }
+    let (text_format, header) = match format {
+        InputFormat::Csv => (TextFormat::Csv, Header::Guessed),
+        InputFormat::CsvWithNames => (TextFormat::Csv, Header::Given),
+        InputFormat::TabSeparated => (TextFormat::TabSeparated, Header::Guessed),
+        InputFormat::TabSeparatedWithNames => (TextFormat::TabSeparated, Header::Given),
+        InputFormat::Parquet => return open_parquet(path).await,
+    };
+    let (_, compression) = unpacked_name(path);
+    Ok(Arc::new(TextTable::open(path, text_format, compression, header)?))
+}
+
+async fn open_parquet(path: &Path) -> Result<Arc<dyn TableProvider>> {
     let absolute = std::path::absolute(path).map_err(|e| Error::cannot_open_file(e.to_string()))?;
     let Some(text) = absolute.to_str() else {
         return Err(Error::cannot_open_file(format!("File name {} is not UTF-8", path.display())));
     };
-    let reference = datafusion::common::TableReference::bare(table);
-    context.deregister_table(reference.clone())?;
     let extension =
         absolute.extension().and_then(|e| e.to_str()).map(|e| format!(".{e}")).unwrap_or_default();
-    if format == InputFormat::Parquet {
-        let options = ParquetReadOptions::default().file_extension(&extension);
-        context.register_parquet(reference, text, options).await?;
-        return Ok(());
-    }
-    let named = match format {
-        InputFormat::CsvWithNames | InputFormat::TabSeparatedWithNames => true,
-        _ => looks_like_header(path, format.delimiter())?,
-    };
-    let options = CsvReadOptions::new()
-        .has_header(named)
-        .delimiter(format.delimiter())
-        .schema_infer_max_records(CSV_INFER_ROWS)
-        .file_extension(&extension);
-    let mut frame = context.read_csv(text, options).await?;
-    if !named {
-        // ClickHouse calls unnamed columns c1, c2, ...
-        let columns: Vec<_> = frame.schema().columns();
-        for (i, column) in columns.iter().enumerate() {
-            frame = frame.with_column_renamed(format!("\"{}\"", column.name()), &format!("c{}", i + 1))?;
-        }
-    }
-    context.register_table(reference, frame.into_view())?;
-    Ok(())
-}
-
-/// Whether the first line names the columns: no field of it is a number, or the second line has one.
-fn looks_like_header(path: &Path, delimiter: u8) -> Result<bool> {
-    let file =
-        std::fs::File::open(path).map_err(|e| Error::cannot_open_file(format!("{}: {e}", path.display())))?;
-    let mut line = String::new();
-    BufReader::new(file)
-        .read_line(&mut line)
-        .map_err(|e| Error::cannot_open_file(format!("{}: {e}", path.display())))?;
-    let fields = line.trim_end().split(char::from(delimiter)).map(|field| field.trim_matches('"'));
-    Ok(!line.trim().is_empty()
-        && fields.into_iter().all(|field| !field.is_empty() && field.parse::<f64>().is_err()))
+    let options = ParquetReadOptions::default().file_extension(&extension);
+    // Only to look at the file: whoever runs a query over the table brings a context.
+    let context = SessionContext::new_with_config(configuration());
+    Ok(context.read_parquet(text, options).await?.into_view())
 }

@@ -1,4 +1,8 @@
 //! Tables that are not dictionaries.
 
 pub mod files;
+pub mod given;
 pub mod numbers;
+pub mod piped;
+mod scan;
+mod text;

@@ -11,8 +11,9 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion::physical_plan::streaming::PartitionStream;
 
+use super::scan::Scan;
 use crate::error::Error;
 use crate::limits::NUMBERS_SPLIT_ROWS;
 
@@ -91,9 +92,7 @@ impl TableProvider for Numbers {
             next = next.wrapping_add(rows);
             Arc::new(piece) as Arc<dyn PartitionStream>
         });
-        let exec =
-            StreamingTableExec::try_new(Arc::clone(&schema), partitions.collect(), None, None, false, limit)?;
-        Ok(Arc::new(exec))
+        Ok(Arc::new(Scan::new("numbers", Arc::clone(&schema), partitions.collect())))
     }
 }
 

@@ -1,6 +1,6 @@
-//! CSV: fields between commas, in double or single quotes where needed (doubled inside), `\N` for NULL.
+//! CSV: fields between commas, in double quotes where needed (doubled inside), `\N` for NULL.
 
-use super::{KeyCells, Rows, utf8, wrong_width};
+use super::{Field, FieldSink, KeyCells};
 use crate::error::DictError;
 use crate::types::{DataType, Shape};
 
@@ -29,16 +29,14 @@ pub(super) fn quoted(data_type: &DataType) -> bool {
         || matches!(data_type, DataType::Date | DataType::Date32 | DataType::DateTime { .. } | DataType::Uuid)
 }
 
-pub(super) fn read(bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
+/// Reads whole rows; the last one may lack its line end.
+pub(super) fn read(bytes: &[u8], sink: &mut impl FieldSink) -> Result<(), DictError> {
     let mut at = 0;
     let mut scratch = Vec::new();
     while at < bytes.len() {
         let mut column = 0;
         loop {
-            if column == rows.width() {
-                return Err(wrong_width(column + 1, rows));
-            }
-            at = field(bytes, at, column, &mut scratch, rows)?;
+            at = field(bytes, at, column, &mut scratch, sink)?;
             column += 1;
             match bytes.get(at) {
                 Some(b',') => at += 1,
@@ -56,56 +54,70 @@ pub(super) fn read(bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
                 }
             }
         }
-        if column != rows.width() {
-            return Err(wrong_width(column, rows));
-        }
+        sink.end_row(column)?;
     }
     Ok(())
 }
 
-/// Reads one field into `column`; the place behind it.
+/// Reads one field; the place behind it.
 fn field(
     bytes: &[u8],
     start: usize,
     column: usize,
     scratch: &mut Vec<u8>,
-    rows: &mut Rows,
+    sink: &mut impl FieldSink,
 ) -> Result<usize, DictError> {
-    if let Some(&quote @ (b'"' | b'\'')) = bytes.get(start) {
+    if bytes.get(start) == Some(&b'"') {
         scratch.clear();
         let mut at = start + 1;
         loop {
-            match (bytes.get(at), bytes.get(at + 1)) {
-                (None, _) => return Err(DictError::parse_text("A quote is not closed")),
-                (Some(&byte), Some(&next)) if byte == quote && next == quote => {
-                    scratch.push(quote);
-                    at += 2;
-                }
-                (Some(&byte), _) if byte == quote => break,
-                (Some(&byte), _) => {
-                    scratch.push(byte);
-                    at += 1;
-                }
+            let rest = &bytes[at..];
+            let Some(length) = rest.iter().position(|&byte| byte == b'"') else {
+                return Err(DictError::parse_text("A quote is not closed"));
+            };
+            scratch.extend_from_slice(&rest[..length]);
+            at += length + 1;
+            if bytes.get(at) != Some(&b'"') {
+                sink.field(column, Field::Exact(scratch))?;
+                return Ok(at);
             }
+            scratch.push(b'"');
+            at += 1;
         }
-        let text = utf8(scratch, rows, column)?;
-        rows.push_parsed(column, Some(text))?;
-        return Ok(at + 1);
     }
-    let length = bytes[start..].iter().position(|byte| b",\n".contains(byte)).unwrap_or(bytes.len() - start);
-    let mut field = &bytes[start..start + length];
-    if bytes.get(start + length) != Some(&b',') {
+    let rest = &bytes[start..];
+    let length = rest.iter().position(|&byte| byte == b',' || byte == b'\n').unwrap_or(rest.len());
+    let mut field = &rest[..length];
+    if rest.get(length) != Some(&b',') {
         field = field.strip_suffix(b"\r").unwrap_or(field);
     }
-    let is_text = rows.data_type(column).shape() == Shape::Text;
-    match field {
-        b"\\N" => rows.push_parsed(column, None)?,
-        // ClickHouse: an empty unquoted field is the default of what is not a string.
-        b"" if !is_text => rows.push_parsed(column, None)?,
-        _ => {
-            let text = utf8(field, rows, column)?;
-            rows.push_parsed(column, Some(text))?;
-        }
-    }
+    sink.field(column, if field == b"\\N" { Field::Null } else { Field::Plain(field) })?;
     Ok(start + field.len())
+}
+
+/// Where the last whole row of `bytes` ends.
+pub(super) fn whole_rows(bytes: &[u8]) -> usize {
+    enum In {
+        /// Nothing of the field has come.
+        Start,
+        Plain,
+        Quotes,
+        /// Behind a quote inside quotes: another one goes on, anything else ends the field.
+        Closed,
+    }
+    let (mut end, mut place) = (0, In::Start);
+    for (at, &byte) in bytes.iter().enumerate() {
+        place = match (place, byte) {
+            (In::Start | In::Closed, b'"') => In::Quotes,
+            (In::Quotes, b'"') => In::Closed,
+            (In::Quotes, _) => In::Quotes,
+            (_, b'\n') => {
+                end = at + 1;
+                In::Start
+            }
+            (_, b',') => In::Start,
+            _ => In::Plain,
+        };
+    }
+    end
 }

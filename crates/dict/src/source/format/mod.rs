@@ -1,15 +1,19 @@
 //! ClickHouse's formats on a pipe: keys out, rows in.
 
 mod csv;
+mod fields;
 mod json;
 mod row_binary;
 mod tab_separated;
 
+pub use fields::{Field, FieldSink};
+
 use super::rows::Rows;
+use super::text::TextFormat;
 use crate::config::Format;
 use crate::error::DictError;
 use crate::row::{Cells, Raw};
-use crate::types::{DataType, print_fixed};
+use crate::types::{DataType, Shape, print_fixed};
 use arrow::array::{Array, ArrayRef};
 
 /// A key column to be written.
@@ -47,12 +51,36 @@ pub(super) fn write_keys(
 /// Reads rows to the end of `bytes`.
 pub(super) fn read_rows(format: Format, bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
     let read = match format {
-        Format::TabSeparated => tab_separated::read(bytes, rows),
-        Format::Csv => csv::read(bytes, rows),
+        Format::TabSeparated => read_text(TextFormat::TabSeparated, bytes, rows),
+        Format::Csv => read_text(TextFormat::Csv, bytes, rows),
         Format::JsonEachRow => json::read(bytes, rows),
         Format::RowBinary => row_binary::read(bytes, rows),
     };
-    read.map_err(|e| e.within(format_args!("{} row {}", format.name(), rows.len() + 1)))
+    let row = match format {
+        Format::TabSeparated | Format::Csv => rows.ended(),
+        Format::JsonEachRow | Format::RowBinary => rows.len(),
+    } + 1;
+    read.map_err(|e| e.within(format_args!("{} row {row}", format.name())))
+}
+
+/// Reads the fields of whole rows.
+pub(super) fn read_text(
+    format: TextFormat,
+    bytes: &[u8],
+    sink: &mut impl FieldSink,
+) -> Result<(), DictError> {
+    match format {
+        TextFormat::Csv => csv::read(bytes, sink),
+        TextFormat::TabSeparated => tab_separated::read(bytes, sink),
+    }
+}
+
+/// Where the last whole row ends.
+pub(super) fn whole_rows(format: TextFormat, bytes: &[u8]) -> usize {
+    match format {
+        TextFormat::Csv => csv::whole_rows(bytes),
+        TextFormat::TabSeparated => tab_separated::whole_rows(bytes),
+    }
 }
 
 impl KeyCells<'_> {
@@ -78,8 +106,32 @@ fn not_utf8(rows: &Rows, column: usize) -> DictError {
     DictError::parse_text(format!("Column {} of the source is not valid UTF-8", rows.name(column)))
 }
 
-fn wrong_width(found: usize, rows: &Rows) -> DictError {
-    DictError::parse_text(format!("Expected {} columns, got {found}", rows.width()))
+impl FieldSink for Rows {
+    #[inline]
+    fn field(&mut self, column: usize, field: Field<'_>) -> Result<(), DictError> {
+        if column >= self.width() || !self.is_wanted(column) {
+            return Ok(());
+        }
+        let is_text = self.data_type(column).shape() == Shape::Text;
+        let bytes = match field {
+            Field::Null => return self.push_parsed(column, None),
+            Field::Plain(b"") if self.data_type(column).is_nullable() => {
+                return self.push_parsed(column, None);
+            }
+            Field::Plain(b"") | Field::Exact(b"") if !is_text => return self.push_parsed(column, None),
+            Field::Plain(bytes) | Field::Exact(bytes) => bytes,
+        };
+        let text = utf8(bytes, self, column)?;
+        self.push_parsed(column, Some(text))
+    }
+
+    fn end_row(&mut self, columns: usize) -> Result<(), DictError> {
+        if columns == self.width() {
+            Rows::end_row(self);
+            return Ok(());
+        }
+        Err(DictError::parse_text(format!("Expected {} columns, got {columns}", self.width())))
+    }
 }
 
 #[cfg(test)]

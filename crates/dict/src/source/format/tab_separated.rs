@@ -1,6 +1,6 @@
 //! TabSeparated: fields between tabs, rows between line ends, backslash escapes, `\N` for NULL.
 
-use super::{KeyCells, Rows, utf8, wrong_width};
+use super::{Field, FieldSink, KeyCells};
 use crate::error::DictError;
 
 pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
@@ -35,51 +35,98 @@ fn escape(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn read(bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
+/// Reads whole rows; the last one may lack its line end.
+pub(super) fn read(bytes: &[u8], sink: &mut impl FieldSink) -> Result<(), DictError> {
     let mut scratch = Vec::new();
-    let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    if bytes.is_empty() {
-        return Ok(());
-    }
-    for line in body.split(|&byte| byte == b'\n') {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let fields = line.split(|&byte| byte == b'\t').count();
-        if fields != rows.width() {
-            return Err(wrong_width(fields, rows));
-        }
-        for (column, field) in line.split(|&byte| byte == b'\t').enumerate() {
-            if field == b"\\N" {
-                rows.push_parsed(column, None)?;
-            } else if field.contains(&b'\\') {
-                unescape(field, &mut scratch);
-                let text = utf8(&scratch, rows, column)?;
-                rows.push_parsed(column, Some(text))?;
-            } else {
-                let text = utf8(field, rows, column)?;
-                rows.push_parsed(column, Some(text))?;
+    let mut column = 0;
+    let mut start = 0;
+    let mut at = 0;
+    let mut escapes = 0_usize;
+    // Behind a line end at the very end there is no row.
+    while start < bytes.len() || column > 0 {
+        let end = bytes.get(at).copied();
+        match end {
+            // The byte behind a backslash ends nothing: MySQL writes a line end in a value that way.
+            Some(b'\\') => {
+                escapes += 1;
+                at = (at + 2).min(bytes.len());
+                continue;
             }
+            Some(b'\t' | b'\n') | None => {}
+            Some(_) => {
+                at += 1;
+                continue;
+            }
+        }
+        let mut field = &bytes[start..at];
+        if end != Some(b'\t') {
+            field = field.strip_suffix(b"\r").unwrap_or(field);
+        }
+        let field = match (field, escapes) {
+            (b"\\N", _) => Field::Null,
+            // An empty string is one here, for NULL has a spelling of its own.
+            (b"", _) => Field::Exact(field),
+            (_, 0) => Field::Plain(field),
+            _ => {
+                unescape(field, &mut scratch);
+                Field::Plain(&scratch)
+            }
+        };
+        sink.field(column, field)?;
+        column += 1;
+        at += 1;
+        start = at;
+        escapes = 0;
+        if end != Some(b'\t') {
+            sink.end_row(column)?;
+            column = 0;
         }
     }
     Ok(())
 }
 
+/// Where the last whole row of `bytes` ends.
+pub(super) fn whole_rows(bytes: &[u8]) -> usize {
+    let mut end = bytes.len();
+    while let Some(at) = bytes[..end].iter().rposition(|&byte| byte == b'\n') {
+        let escapes = bytes[..at].iter().rev().take_while(|&&byte| byte == b'\\').count();
+        if escapes % 2 == 0 {
+            return at + 1;
+        }
+        end = at;
+    }
+    0
+}
+
 fn unescape(field: &[u8], out: &mut Vec<u8>) {
     out.clear();
-    let mut bytes = field.iter();
-    while let Some(&byte) = bytes.next() {
-        if byte != b'\\' {
+    let mut rest = field;
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        let (b'\\', Some((&letter, tail))) = (byte, tail.split_first()) else {
             out.push(byte);
             continue;
+        };
+        rest = tail;
+        match letter {
+            b't' => out.push(b'\t'),
+            b'n' => out.push(b'\n'),
+            b'r' => out.push(b'\r'),
+            b'0' => out.push(0),
+            b'a' => out.push(7),
+            b'b' => out.push(8),
+            b'v' => out.push(11),
+            b'f' => out.push(12),
+            b'e' => out.push(27),
+            b'x' if tail.len() >= 2 && tail[..2].iter().all(u8::is_ascii_hexdigit) => {
+                let digit = |byte: u8| char::from(byte).to_digit(16).unwrap_or(0) as u8;
+                out.push(digit(tail[0]) << 4 | digit(tail[1]));
+                rest = &tail[2..];
+            }
+            b'\\' | b'\'' | b'"' | b'`' | b'/' | b'=' => out.push(letter),
+            _ if letter.is_ascii_control() => out.push(letter),
+            // Not an escape: the backslash is a byte like others.
+            _ => out.extend_from_slice(&[b'\\', letter]),
         }
-        out.push(match bytes.next() {
-            Some(b't') => b'\t',
-            Some(b'n') => b'\n',
-            Some(b'r') => b'\r',
-            Some(b'0') => 0,
-            Some(b'b') => 8,
-            Some(b'f') => 12,
-            Some(&other) => other,
-            None => b'\\',
-        });
     }
 }

@@ -54,7 +54,7 @@ fn tab_separated() {
 
 #[test]
 fn csv() {
-    let bytes = b"7,\"a\tb\"\"'\\\n,\",\\N,\"1970-01-02\",1970-01-01 00:01:01,'00112233-4455-6677-8899-aabbccddeeff',-12.50,true\r\n\
+    let bytes = b"7,\"a\tb\"\"'\\\n,\",\\N,\"1970-01-02\",1970-01-01 00:01:01,\"00112233-4455-6677-8899-aabbccddeeff\",-12.50,true\r\n\
         18446744073709551615,,-1.5,2149-06-06,4294967295,00112233-4455-6677-8899-aabbccddeeff,0.05,false\n";
     check(&read_all(Format::Csv, bytes).unwrap());
     for bad in ["1,2\n", "1,\"x", "\"1\"2,,,,,,,\n", "1,,,,,,,,,\n"] {
@@ -113,4 +113,20 @@ fn keys_are_written_as_clickhouse_writes_them() {
     assert_eq!(write(Format::Csv), b"42,\"x\ty\"\"'\",\\N\n");
     assert_eq!(write(Format::JsonEachRow), b"{\"k\":42,\"s\":\"x\\ty\\\"'\",\"i\":null}\n");
     assert_eq!(write(Format::RowBinary), b"\x2a\0\0\0\0\0\0\0\x05x\ty\"'\x01");
+}
+
+#[test]
+fn texts_are_cut_behind_whole_rows() {
+    use crate::source::TextFormat::{Csv, TabSeparated};
+    for (format, text, expected) in [
+        (Csv, "a,b\nc", 4),
+        (Csv, "a,\"b\n\"\nc", 7),
+        (Csv, "\"a\"\"\n\",b", 0),
+        (Csv, "a\"b\n\"c\n", 4),
+        (TabSeparated, "a\\\nb\nc", 5),
+        (TabSeparated, "a\\\\\nb", 4),
+        (TabSeparated, "\"a\nb\"", 3),
+    ] {
+        assert_eq!(format.whole_rows(text.as_bytes()), expected, "{text:?}");
+    }
 }

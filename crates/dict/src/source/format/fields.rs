@@ -1,0 +1,23 @@
+//! What the readers of CSV and TabSeparated tell: fields, their quotes and escapes taken off.
+
+use crate::error::DictError;
+
+/// One field of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field<'a> {
+    /// `\N`.
+    Null,
+    /// A value; an empty one is none.
+    Plain(&'a [u8]),
+    /// A string, even if it is empty or looks like a number: what CSV has in quotes.
+    Exact(&'a [u8]),
+}
+
+/// Takes fields as they are read.
+pub trait FieldSink {
+    /// The next field of a row; `column` counts from 0.
+    fn field(&mut self, column: usize, field: Field<'_>) -> Result<(), DictError>;
+
+    /// The row ends here; it had so many fields.
+    fn end_row(&mut self, columns: usize) -> Result<(), DictError>;
+}

@@ -1,0 +1,7 @@
+//! What is changed in DataFusion's plans, where types are known.
+
+mod outer_join;
+mod settings;
+
+pub use outer_join::OuterJoinDefaults;
+pub use settings::PlanSettings;

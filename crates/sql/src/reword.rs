@@ -1,0 +1,227 @@
+//! DataFusion's errors in ClickHouse's words.
+//!
+//! DataFusion tells most of them apart by their texts alone. One that is not known here keeps its own.
+
+use std::str::FromStr;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Column, SchemaError};
+
+use crate::error::Error;
+use crate::format::shown_name;
+use crate::rewrite::clickhouse_name;
+use crate::types::plain_name;
+
+/// Columns that are named beside one that is unknown.
+const KNOWN_MAX: usize = 10;
+
+/// An error about columns.
+pub fn schema_error(error: &SchemaError) -> Option<Error> {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let mut known: Vec<String> = valid_fields.iter().map(column_name).collect();
+            known.dedup();
+            let more = if known.len() > KNOWN_MAX { ", ..." } else { "" };
+            known.truncate(KNOWN_MAX);
+            let hint = if known.is_empty() {
+                String::new()
+            } else {
+                format!("; there are {}{more}", known.join(", "))
+            };
+            Some(Error::unknown_identifier(format!(
+                "Unknown expression identifier `{}`{hint}",
+                column_name(field)
+            )))
+        }
+        SchemaError::AmbiguousReference { field } => Some(Error::ambiguous_identifier(format!(
+            "Ambiguous identifier `{}`: more than one table has it",
+            column_name(field)
+        ))),
+        _ => None,
+    }
+}
+
+/// `table.column`; a table function has no name.
+fn column_name(column: &Column) -> String {
+    let name = shown_name(&column.name);
+    match column.relation.as_ref().map(|relation| relation.table()).filter(|table| !table.ends_with("()")) {
+        Some(table) => format!("{table}.{name}"),
+        None => name.to_owned(),
+    }
+}
+
+/// Whether a name may be meant by another: half of it is there, from the beginning.
+fn is_near(name: &str, hint: &str) -> bool {
+    let same = name.bytes().zip(hint.bytes()).take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count();
+    2 * same >= hint.len()
+}
+
+/// The function that an operator is.
+const OPERATORS: &[(&str, &str)] =
+    &[(" + ", "plus"), (" - ", "minus"), (" * ", "multiply"), (" / ", "divide"), (" % ", "modulo")];
+
+/// An error found while a query was planned.
+pub fn plan_error(text: &str) -> Option<Error> {
+    if let Some(name) = between(text, "Invalid function '", "'") {
+        let hint = between(text, "Did you mean '", "'").filter(|hint| is_near(name, hint));
+        let hint = hint.map(clickhouse_name);
+        let hint = hint.map(|name| format!(". Maybe you meant: ['{name}']")).unwrap_or_default();
+        return Some(Error::unknown_function(format!("Function with name `{name}` does not exist{hint}")));
+    }
+    if let Some(name) = between(text, "table function '", "' not found") {
+        return Some(Error::unknown_function(format!("Unknown table function {name}")));
+    }
+    if let Some(name) = between(text, "table '", "' not found") {
+        let name = name.trim_start_matches("granary.").trim_start_matches("default.");
+        return Some(Error::unknown_table(format!("Unknown table expression identifier '{name}'")));
+    }
+    if let Some(function) = between(text, "satisfy a call to '", "'") {
+        return Some(illegal_types(function, between(text, "coercion from ", " to the signature")?));
+    }
+    if let Some(operation) = between(text, "arithmetic expression ", " to valid types") {
+        let found = OPERATORS.iter().find_map(|(sign, name)| Some((operation.split_once(sign)?, *name)));
+        let ((left, right), function) = found?;
+        return Some(illegal_types(function, &format!("{left}, {right}")));
+    }
+    if let Some(call) = between(text, "argument types '", "'. You might") {
+        let (function, types) = call.strip_suffix(')')?.split_once('(')?;
+        return Some(illegal_types(function, types));
+    }
+    if let Some(function) = between(text, "unction '", "' expects ") {
+        let name = clickhouse_name(function);
+        if let Some(given) = text.rsplit_once(" arguments but received ").map(|(_, given)| given) {
+            let expected = between(text, "' expects ", " arguments")?;
+            return Some(Error::wrong_argument_count(format!(
+                "Number of arguments for function {name} doesn't match: passed {given}, should be {expected}"
+            )));
+        }
+        return Some(illegal_types(function, text.rsplit_once(" but received ")?.1));
+    }
+    if text.contains("zero arguments") {
+        return Some(no_arguments(between(text, "'", "'")?));
+    }
+    if text.contains("must appear in the GROUP BY clause") {
+        let column = between(text, "column \"", "\" must")?;
+        let column = shown_name(column.rsplit_once('.').map_or(column, |(_, name)| name));
+        return Some(Error::not_an_aggregate(format!(
+            "Column '{column}' is not under aggregate function and not in GROUP BY keys"
+        )));
+    }
+    None
+}
+
+fn illegal_types(function: &str, types: &str) -> Error {
+    if types.is_empty() {
+        return no_arguments(function);
+    }
+    let types: Vec<String> = split_types(types).iter().map(|name| type_name(name)).collect();
+    let name = clickhouse_name(function);
+    Error::illegal_type(match types.as_slice() {
+        [only] => format!("Illegal type {only} of argument of function {name}"),
+        all => format!("Illegal types {} of arguments of function {name}", all.join(" and ")),
+    })
+}
+
+fn no_arguments(function: &str) -> Error {
+    let name = clickhouse_name(function);
+    Error::wrong_argument_count(format!(
+        "Number of arguments for function {name} doesn't match: passed 0, should be 1 or more"
+    ))
+}
+
+/// Arrow's name of a type as ClickHouse's.
+fn type_name(name: &str) -> String {
+    DataType::from_str(name).map_or_else(|_| name.to_owned(), |data_type| plain_name(&data_type))
+}
+
+/// Apart by commas that are not inside parentheses.
+fn split_types(text: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0_i32, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            b',' if depth == 0 => {
+                parts.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[start..].trim());
+    parts
+}
+
+fn between<'a>(text: &'a str, before: &str, behind: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(before)?;
+    rest.split_once(behind).map(|(inner, _)| inner)
+}
+
+/// Gives the unknown function of an error the spelling that it has in a statement, which DataFusion has lost.
+pub fn as_written(error: Error, text: &str) -> Error {
+    let Some(name) = between(&error.message, "Function with name `", "`") else { return error };
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let words = text.split(|c| !is_part(c));
+    match words.into_iter().find(|word| *word != name && word.eq_ignore_ascii_case(name)) {
+        Some(written) => {
+            let message = error.message.replacen(&format!("`{name}`"), &format!("`{written}`"), 1);
+            Error { message, ..error }
+        }
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_become_clickhouses() {
+        for (text, code, message) in [
+            ("Invalid function 'nosuch'", 46, "Function with name `nosuch` does not exist"),
+            (
+                "Invalid function 'octet_lengt'.\nDid you mean 'octet_length'?",
+                46,
+                "Function with name `octet_lengt` does not exist. Maybe you meant: ['length']",
+            ),
+            ("table 'granary.default.t' not found", 60, "Unknown table expression identifier 't'"),
+            (
+                "Failed to coerce arguments to satisfy a call to 'octet_length' function: coercion from UInt8 to the signature X failed",
+                43,
+                "Illegal type UInt8 of argument of function length",
+            ),
+            (
+                "No function matches the given name and argument types 'replace(Utf8, Decimal128(3, 1))'. You might need",
+                43,
+                "Illegal types String and Decimal(3, 1) of arguments of function replaceAll",
+            ),
+            (
+                "Cannot coerce arithmetic expression Utf8 + UInt8 to valid types",
+                43,
+                "Illegal types String and UInt8 of arguments of function plus",
+            ),
+            ("Invalid function 'foo'.\nDid you mean 'row'?", 46, "Function with name `foo` does not exist"),
+            (
+                "No function matches the given name and argument types 'lower(UInt8)'. You might need",
+                43,
+                "Illegal type UInt8 of argument of function lower",
+            ),
+            (
+                "Function 'lower' expects 1 arguments but received 2",
+                42,
+                "Number of arguments for function lower doesn't match: passed 2, should be 1",
+            ),
+        ] {
+            let error = plan_error(text).unwrap();
+            assert_eq!((error.code, error.message.as_str()), (code, message));
+        }
+        assert_eq!(plan_error("something else"), None);
+    }
+
+    #[test]
+    fn an_unknown_function_is_spelled_as_it_was_written() {
+        let error = plan_error("Invalid function 'tostrin'").unwrap();
+        let written = as_written(error, "SELECT toStrin(number) FROM numbers(1)");
+        assert_eq!(written.message, "Function with name `toStrin` does not exist");
+    }
+}

@@ -1,0 +1,67 @@
+//! The tables that came with the session: files, and what is piped in.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
+use datafusion::common::DataFusionError;
+
+use super::piped::Piped;
+
+/// Visible from every database, behind its dictionaries.
+#[derive(Debug, Default)]
+pub struct Given {
+    files: MemorySchemaProvider,
+    /// Its name, and what reads it.
+    piped: RwLock<Option<(String, Arc<Piped>)>>,
+}
+
+impl Given {
+    /// Makes a stream a table, to be read when a query names it.
+    pub fn set_piped(&self, name: &str, piped: Piped) {
+        *self.piped.write().unwrap_or_else(PoisonError::into_inner) =
+            Some((name.to_owned(), Arc::new(piped)));
+    }
+
+    /// The table of this name, if there is one.
+    pub async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
+        if let Some(table) = self.files.table(name).await? {
+            return Ok(Some(table));
+        }
+        match self.piped(name) {
+            Some(piped) => Ok(piped.table().await?),
+            None => Ok(None),
+        }
+    }
+
+    /// Makes a file a table.
+    pub fn add(
+        &self,
+        name: String,
+        table: Arc<dyn TableProvider>,
+    ) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
+        self.files.register_table(name, table)
+    }
+
+    /// Takes a file's table away.
+    pub fn remove(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
+        self.files.deregister_table(name)
+    }
+
+    /// The names of all of them.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = self.files.table_names();
+        let piped = self.piped.read().unwrap_or_else(PoisonError::into_inner);
+        names.extend(piped.as_ref().map(|(name, _)| name.clone()));
+        names
+    }
+
+    /// Whether a name is one of them.
+    pub fn contains(&self, name: &str) -> bool {
+        self.files.table_exist(name) || self.piped(name).is_some()
+    }
+
+    fn piped(&self, name: &str) -> Option<Arc<Piped>> {
+        let piped = self.piped.read().unwrap_or_else(PoisonError::into_inner);
+        piped.as_ref().filter(|(known, _)| known == name).map(|(_, piped)| Arc::clone(piped))
+    }
+}

@@ -1,0 +1,84 @@
+//! A stream as a table: read when it is first named, kept in a file without a name.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, Write};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use futures::lock::Mutex;
+
+use super::files::{self, InputFormat};
+use crate::error::{Error, Result};
+
+/// What is piped in. A table is read more than once, so its bytes are kept; a file that has no name is gone with
+/// the process, however that ends.
+pub struct Piped {
+    format: InputFormat,
+    state: Mutex<State>,
+}
+
+enum State {
+    Unread(Box<dyn Read + Send>),
+    Read(Option<Kept>),
+    Failed(Error),
+}
+
+struct Kept {
+    /// The table opens it again for each reader, through the name that the system has for an open file.
+    _file: File,
+    table: Arc<dyn TableProvider>,
+}
+
+impl fmt::Debug for Piped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Piped").field("format", &self.format).finish_non_exhaustive()
+    }
+}
+
+impl Piped {
+    /// Reads nothing yet.
+    pub fn new(input: Box<dyn Read + Send>, format: InputFormat) -> Piped {
+        Piped { format, state: Mutex::new(State::Unread(input)) }
+    }
+
+    /// The table; `None` if nothing came. The first call reads to the end.
+    pub async fn table(&self) -> Result<Option<Arc<dyn TableProvider>>> {
+        let mut state = self.state.lock().await;
+        if let State::Unread(_) = &*state {
+            // Whoever gives up waiting leaves a stream of which a part is gone.
+            let abandoned = State::Failed(Error::cannot_open_file("Standard input was read in part"));
+            let State::Unread(input) = std::mem::replace(&mut *state, abandoned) else { unreachable!() };
+            *state = match keep(input, self.format).await {
+                Ok(kept) => State::Read(kept),
+                Err(error) => State::Failed(error),
+            };
+        }
+        match &*state {
+            State::Read(kept) => Ok(kept.as_ref().map(|kept| Arc::clone(&kept.table))),
+            State::Failed(error) => Err(error.clone()),
+            State::Unread(_) => unreachable!("it was read above"),
+        }
+    }
+}
+
+async fn keep(input: Box<dyn Read + Send>, format: InputFormat) -> Result<Option<Kept>> {
+    let file = tokio::task::spawn_blocking(move || copy(input))
+        .await
+        .map_err(|error| Error::logical_error(error.to_string()))?
+        .map_err(|error| Error::cannot_open_file(format!("Cannot keep standard input: {error}")))?;
+    let Some(file) = file else { return Ok(None) };
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let table = files::open(&path, format).await?;
+    Ok(Some(Kept { _file: file, table }))
+}
+
+/// An empty or closed standard input is none: programs are often run with /dev/null there.
+fn copy(input: Box<dyn Read + Send>) -> std::io::Result<Option<File>> {
+    let mut file = tempfile::tempfile()?;
+    std::io::copy(&mut BufReader::new(input), &mut file)?;
+    file.flush()?;
+    Ok((file.stream_position()? > 0).then_some(file))
+}

@@ -1,0 +1,102 @@
+//! CSV and TabSeparated files as tables.
+
+mod kind;
+mod pieces;
+mod reader;
+mod sample;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::streaming::PartitionStream;
+use granary_dict::{DataType, TextFormat};
+
+use super::scan::Scan;
+use crate::error::Result;
+use kind::Kind;
+use pieces::{Piece, Range};
+pub use reader::Compression;
+use reader::Reader;
+pub use sample::Header;
+
+/// The table: what is known of the file; its rows are read by each query anew.
+#[derive(Debug)]
+pub struct TextTable {
+    file: Arc<TextFile>,
+    schema: SchemaRef,
+}
+
+/// A file whose columns were guessed.
+#[derive(Debug)]
+struct TextFile {
+    path: PathBuf,
+    format: TextFormat,
+    compression: Compression,
+    /// By which the decoder reads them.
+    columns: Vec<(String, DataType)>,
+    kinds: Vec<Kind>,
+    header_bytes: usize,
+}
+
+impl TextTable {
+    /// Looks at the beginning of a file.
+    pub fn open(
+        path: &Path,
+        format: TextFormat,
+        compression: Compression,
+        header: Header,
+    ) -> Result<TextTable> {
+        let sample = Reader::open(path, compression, format, 0..u64::MAX)
+            .and_then(|mut reader| reader.next_rows())
+            .map_err(|error| error.at(path))?
+            .unwrap_or_default();
+        let guess = sample::guess(format, header, &sample).map_err(|error| error.at(path))?;
+        let fields: Vec<_> = guess.columns.iter().map(|(name, kind)| kind.field(name)).collect();
+        let kinds = guess.columns.iter().map(|(_, kind)| *kind).collect();
+        let columns = guess.columns.into_iter().map(|(name, kind)| (name, kind.data_type())).collect();
+        let file = TextFile {
+            path: path.to_owned(),
+            format,
+            compression,
+            columns,
+            kinds,
+            header_bytes: guess.header_bytes,
+        };
+        Ok(TextTable { file: Arc::new(file), schema: Arc::new(Schema::new(fields)) })
+    }
+}
+
+#[async_trait]
+impl TableProvider for TextTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
+        let columns = projection.cloned().unwrap_or_else(|| (0..self.file.columns.len()).collect());
+        let schema = Arc::new(self.schema.project(&columns)?);
+        let threads = state.config().target_partitions();
+        let ranges = pieces::ranges(&self.file, threads).map_err(|error| error.at(&self.file.path))?;
+        let piece = |range: Range| {
+            let (file, schema) = (Arc::clone(&self.file), Arc::clone(&schema));
+            Arc::new(Piece { file, range, columns: columns.clone(), schema }) as Arc<dyn PartitionStream>
+        };
+        let pieces = ranges.into_iter().map(piece).collect();
+        Ok(Arc::new(Scan::new("text file", schema, pieces)))
+    }
+}

@@ -1,0 +1,106 @@
+//! The columns of a text, guessed from its beginning.
+
+use granary_dict::{DictError, Field, FieldSink, TextFormat};
+
+use super::kind::Kind;
+use crate::error::{Error, Result};
+
+/// Whether the first row names the columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// It does.
+    Given,
+    /// It does if it has texts only and a column below has something else.
+    Guessed,
+}
+
+/// What was found.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Guess {
+    pub columns: Vec<(String, Kind)>,
+    /// Bytes of the first row, if that is a header.
+    pub header_bytes: usize,
+}
+
+#[derive(Default)]
+struct Sample {
+    format: Option<TextFormat>,
+    names: Vec<String>,
+    first: Vec<Kind>,
+    rest: Vec<Kind>,
+    rows: usize,
+}
+
+impl FieldSink for Sample {
+    fn field(&mut self, column: usize, field: Field<'_>) -> Result<(), DictError> {
+        let kind = self.format.map_or(Kind::Text, |format| Kind::of(format, field));
+        if self.rows == 0 {
+            let text = match field {
+                Field::Null => String::new(),
+                Field::Plain(bytes) | Field::Exact(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            };
+            self.names.push(text);
+            self.first.push(kind);
+            self.rest.push(Kind::Nothing);
+        } else if let Some(known) = self.rest.get_mut(column) {
+            *known = known.or(kind);
+        }
+        Ok(())
+    }
+
+    fn end_row(&mut self, columns: usize) -> Result<(), DictError> {
+        self.rows += 1;
+        if columns == self.first.len() {
+            return Ok(());
+        }
+        let (row, expected) = (self.rows, self.first.len());
+        Err(DictError::new(
+            granary_dict::Code::CannotParseText,
+            format!("Row {row} has {columns} columns, the first row has {expected}"),
+        ))
+    }
+}
+
+/// Looks at whole rows from the beginning of a text.
+pub fn guess(format: TextFormat, header: Header, text: &[u8]) -> Result<Guess> {
+    let mut sample = Sample { format: Some(format), ..Sample::default() };
+    format.fields(text, &mut sample)?;
+    if sample.first.is_empty() {
+        return Err(Error::cannot_extract_structure("it has no rows"));
+    }
+    let texts =
+        sample.first.iter().zip(&sample.names).all(|(kind, name)| *kind == Kind::Text && !name.is_empty());
+    let others = sample.rest.iter().any(|kind| !matches!(kind, Kind::Text | Kind::Nothing));
+    if header == Header::Given || (texts && others) {
+        let columns = sample.names.into_iter().zip(sample.rest).collect();
+        return Ok(Guess { columns, header_bytes: first_row(format, text) });
+    }
+    let kinds = sample.first.iter().zip(&sample.rest).map(|(first, rest)| first.or(*rest));
+    let columns = kinds.enumerate().map(|(i, kind)| (format!("c{}", i + 1), kind)).collect();
+    Ok(Guess { columns, header_bytes: 0 })
+}
+
+fn first_row(format: TextFormat, text: &[u8]) -> usize {
+    let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+    ends.into_iter().find(|&end| format.whole_rows(&text[..end]) == end).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(header: Header, text: &str) -> (Vec<String>, usize) {
+        let guess = guess(TextFormat::Csv, header, text.as_bytes()).unwrap();
+        (guess.columns.into_iter().map(|(name, _)| name).collect(), guess.header_bytes)
+    }
+
+    #[test]
+    fn a_header_is_told_from_a_row_by_what_follows() {
+        assert_eq!(names(Header::Guessed, "a,b\nc,d\n"), (vec!["c1".into(), "c2".into()], 0));
+        assert_eq!(names(Header::Guessed, "a,b\nc,1\n"), (vec!["a".into(), "b".into()], 4));
+        assert_eq!(names(Header::Guessed, "a,b\n"), (vec!["c1".into(), "c2".into()], 0));
+        assert_eq!(names(Header::Given, "\"a\nb\",2\nc,d\n"), (vec!["a\nb".into(), "2".into()], 8));
+        assert_eq!(guess(TextFormat::Csv, Header::Guessed, b"a,b\nc\n").unwrap_err().code, 6);
+        assert!(guess(TextFormat::Csv, Header::Guessed, b"").is_err());
+    }
+}

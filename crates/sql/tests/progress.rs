@@ -1,0 +1,45 @@
+//! How far a query is can be seen while it runs.
+
+use std::time::{Duration, Instant};
+
+use granary_sql::{Executables, Options, Session};
+use tokio::runtime::Runtime;
+
+fn session() -> Session {
+    Session::open(Options { executables: Executables::Allowed, ..Options::default() }).unwrap()
+}
+
+#[test]
+fn rows_are_counted_as_they_are_read() {
+    let (runtime, session) = (Runtime::new().unwrap(), session());
+    runtime.block_on(async {
+        let statements = session.split("SELECT number FROM numbers(1000000000) WHERE number > 100").unwrap();
+        let mut output = session.execute(&statements[0]).await.unwrap();
+        let progress = output.progress();
+        output.next().await.unwrap().unwrap();
+        let rows = progress.rows_read();
+        assert!((65_536..1_000_000_000).contains(&rows), "{rows} rows");
+    });
+}
+
+#[test]
+fn rows_are_counted_while_a_dictionary_waits_for_its_source() {
+    let (runtime, session) = (Runtime::new().unwrap(), session());
+    runtime.block_on(async {
+        let slow = "CREATE DICTIONARY slow (id UInt64, v UInt64) PRIMARY KEY id LAYOUT(CACHE(SIZE_IN_CELLS 1000)) \
+                    SOURCE(EXECUTABLE(COMMAND 'sleep 2; awk \\'{print $1 \"\\t1\"}\\'' FORMAT 'TabSeparated')) LIFETIME(1000)";
+        for statement in session.split(slow).unwrap() {
+            session.execute(&statement).await.unwrap();
+        }
+        let statements = session.split("SELECT sum(dictGet('slow', 'v', number)) FROM numbers(500)").unwrap();
+        let mut output = session.execute(&statements[0]).await.unwrap();
+        let (progress, started) = (output.progress(), Instant::now());
+        // What reads the table runs ahead of who reads the answer.
+        while progress.rows_read() == 0 && started.elapsed() < Duration::from_secs(30) {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(progress.rows_read(), 500);
+        assert!(started.elapsed() < Duration::from_secs(2), "the source has not answered yet");
+        output.next().await.unwrap().unwrap();
+    });
+}
