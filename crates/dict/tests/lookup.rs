@@ -360,6 +360,21 @@ fn reload_forgets_and_does_not_keep_older_answers() {
 }
 
 #[test]
+fn reload_ends_the_back_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    fake.failing.store(1, SeqCst);
+    dictionary.get(&[0], &u64s([1])).unwrap_err();
+    fake.failing.store(0, SeqCst);
+    dictionary.reload().unwrap();
+    let status = dictionary.status();
+    assert_eq!((status.error_count, status.last_exception.as_str()), (0, ""));
+    assert_eq!(get(&dictionary, [1]).0, [10]);
+}
+
+#[test]
 fn direct_asks_every_time() {
     let folder = tempfile::tempdir().unwrap();
     let (environment, _) = manual_environment(folder.path());
