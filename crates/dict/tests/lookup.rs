@@ -190,7 +190,7 @@ fn a_failing_source_fails_what_cannot_be_answered_and_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (environment, clock) = manual_environment(folder.path());
     let fake = Arc::new(Fake::default());
-    let dictionary = fake.open(&ssd(""), &environment);
+    let dictionary = fake.open(&ssd("MAX_THREADS_FOR_UPDATES 1"), &environment);
     get(&dictionary, [1, 2]);
     fake.failing.store(1, SeqCst);
     let error = dictionary.get(&[0], &u64s([1, 3])).unwrap_err();
