@@ -12,8 +12,9 @@ use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::dialect::ClickHouseDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::Token;
 use futures::StreamExt;
+use granary_dict::tokenize;
 
 use crate::error::{Error, Result};
 use crate::limits::PARTITION_BATCHES_AHEAD;
@@ -47,8 +48,7 @@ pub async fn run(session: &Session, text: &str) -> Result<Output> {
 fn parse(text: &str) -> Result<(Statement, Tail)> {
     let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {error}"));
     let dialect = ClickHouseDialect {};
-    let mut tokens =
-        Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|error| wrong(&error))?;
+    let mut tokens = tokenize(text).map_err(|error| wrong(&error))?;
     let tail = mend(&mut tokens);
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
     let statement = parser.parse_statement().map_err(|error| wrong(&error))?;
