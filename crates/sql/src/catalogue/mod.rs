@@ -98,11 +98,17 @@ impl Catalogue {
 
     /// USE.
     pub fn set_current(&self, database: &str) -> Result<()> {
-        if database != SYSTEM_DATABASE && !self.read().contains_key(database) {
-            return Err(unknown_database(database));
-        }
+        self.check_database(database)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = database.to_owned();
         Ok(())
+    }
+
+    /// Whether there is such a database; an error says that there is not.
+    pub fn check_database(&self, database: &str) -> Result<()> {
+        match database == SYSTEM_DATABASE || self.read().contains_key(database) {
+            true => Ok(()),
+            false => Err(unknown_database(database)),
+        }
     }
 
     /// The names of all databases.
@@ -222,6 +228,8 @@ impl Catalogue {
         match (known, missing) {
             (false, Missing::IsFine) => return Ok(()),
             (false, Missing::IsError) => {
+                drop(databases);
+                self.check_database(database)?;
                 return Err(Error::unknown_table(format!("Dictionary {database}.{name} does not exist")));
             }
             (true, _) => {}
@@ -231,6 +239,22 @@ impl Catalogue {
             dictionary.remove();
         }
         Ok(())
+    }
+
+    /// DROP TABLE: there are no tables to be dropped, only dictionaries that must not go by mistake.
+    pub fn drop_table(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
+        if self.entry(database, name).is_some() {
+            return Err(Error::cannot_detach_dictionary_as_table(format!(
+                "Cannot drop/detach dictionary {database}.{name} as table, use DROP DICTIONARY query instead"
+            )));
+        }
+        match missing {
+            Missing::IsFine => Ok(()),
+            Missing::IsError => {
+                self.check_database(database)?;
+                Err(Error::unknown_table(format!("Table {database}.{name} does not exist")))
+            }
+        }
     }
 
     /// SYSTEM RELOAD DICTIONARY: forgets the entries; a failed dictionary is tried again.
