@@ -2,6 +2,7 @@
 
 mod aggregates;
 mod arithmetic;
+mod bool;
 mod convert;
 mod dictionary;
 mod exact;
@@ -11,6 +12,7 @@ mod negate;
 mod numbers;
 mod parse;
 mod planner;
+mod rounding;
 pub(crate) mod truth;
 mod tuple;
 mod type_name;
@@ -50,6 +52,7 @@ pub fn is_registered(name: &str) -> bool {
         "ignore",
         "tuple",
         "negate",
+        "toBool",
         "toTypeName",
         "toUUID",
         truth::AS_CONDITION,
@@ -57,6 +60,7 @@ pub fn is_registered(name: &str) -> bool {
     ];
     SINGLE.contains(&name)
         || convert::TARGETS.iter().any(|(known, _)| *known == name)
+        || rounding::DIRECTIONS.iter().any(|direction| direction.name() == name)
         || OPERATIONS.iter().any(|operation| operation.name() == name)
 }
 
@@ -74,6 +78,10 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     for role in [truth::Role::Condition, truth::Role::Number] {
         context.register_udf(ScalarUDF::from(truth::Truth::new(role)));
     }
+    for direction in rounding::DIRECTIONS {
+        context.register_udf(ScalarUDF::from(rounding::Rounding::new(direction)));
+    }
+    context.register_udf(ScalarUDF::from(bool::ToBool::default()));
     context.register_udf(ScalarUDF::from(ignore::Ignore::default()));
     context.register_udf(ScalarUDF::from(negate::Negate::default()));
     context.register_udf(ScalarUDF::from(tuple::Tuple::default()));
