@@ -15,6 +15,7 @@ mod planner;
 mod rounding;
 pub(crate) mod truth;
 mod tuple;
+mod tuple_element;
 mod type_name;
 mod uuid;
 
@@ -55,6 +56,7 @@ pub fn is_registered(name: &str) -> bool {
         "toBool",
         "toTypeName",
         "toUUID",
+        "tupleElement",
         truth::AS_CONDITION,
         truth::AS_NUMBER,
     ];
@@ -85,6 +87,7 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     context.register_udf(ScalarUDF::from(ignore::Ignore::default()));
     context.register_udf(ScalarUDF::from(negate::Negate::default()));
     context.register_udf(ScalarUDF::from(tuple::Tuple::default()));
+    context.register_udf(ScalarUDF::from(tuple_element::TupleElement::default()));
     context.register_udf(ScalarUDF::from(type_name::ToTypeName::default()));
     context.register_udf(ScalarUDF::from(uuid::ToUuid::default()));
     aggregates::register(context)?;

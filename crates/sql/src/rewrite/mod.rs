@@ -4,13 +4,16 @@
 //! ClickHouse would give them, integer literals their smallest type, functions their registered spelling,
 //! files named in FROM become tables. What depends on types (arithmetic) is left to [`crate::functions`].
 
+mod calls;
 mod conditions;
+mod dictionaries;
 mod expressions;
 mod literals;
 mod names;
 mod projections;
 mod relations;
 mod syntax;
+mod tuples;
 
 use std::ops::ControlFlow;
 
@@ -37,6 +40,7 @@ pub struct Extras {
 
 /// Rewrites a statement in place.
 pub fn rewrite(statement: &mut Statement) -> Result<Extras> {
+    tuples::make_calls(statement);
     let mut rewriter = Rewriter { extras: Extras::default() };
     if let Some(query) = outer_query(statement) {
         projections::name_outermost(query);
@@ -106,6 +110,11 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         projections::name(&mut select.projection);
+        if let GroupByExpr::Expressions(_, modifiers) | GroupByExpr::All(modifiers) = &select.group_by
+            && let Some(modifier) = modifiers.first()
+        {
+            return flow(Err(Error::not_implemented(format!("GROUP BY {modifier} is not implemented"))));
+        }
         if let Some(prewhere) = select.prewhere.take() {
             select.selection = Some(syntax::both(prewhere, select.selection.take()));
         }

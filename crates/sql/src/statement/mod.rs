@@ -3,6 +3,7 @@
 mod command;
 mod mend;
 mod split;
+mod tuples;
 mod words;
 
 pub use command::{Command, parse};
