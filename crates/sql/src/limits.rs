@@ -19,6 +19,9 @@ pub const PRETTY_FOOTER_ROWS: usize = 50;
 /// Rows of a CSV file read to guess the types of its columns.
 pub const CSV_INFER_ROWS: usize = 10_000;
 
+/// How often aliases of one SELECT list are replaced by their expressions, which may double each time.
+pub const ALIAS_EXPANSIONS_MAX: usize = 10_000;
+
 /// The longest text of statements accepted at once.
 pub const QUERY_BYTES_MAX: usize = 64 << 20;
 

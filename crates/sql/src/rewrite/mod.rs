@@ -4,6 +4,7 @@
 //! ClickHouse would give them, integer literals their smallest type, functions their registered spelling,
 //! files named in FROM become tables. What depends on types (arithmetic) is left to [`crate::functions`].
 
+mod aliases;
 mod calls;
 mod conditions;
 mod dictionaries;
@@ -15,6 +16,7 @@ mod relations;
 mod syntax;
 mod tuples;
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
@@ -38,10 +40,11 @@ pub struct Extras {
     pub files: Vec<FileTable>,
 }
 
-/// Rewrites a statement in place.
-pub fn rewrite(statement: &mut Statement) -> Result<Extras> {
+/// Rewrites a statement in place. The expressions that its WITH names are aliases everywhere in it.
+pub fn rewrite(statement: &mut Statement, mut named: HashMap<String, Expr>) -> Result<Extras> {
     tuples::make_calls(statement);
-    let mut rewriter = Rewriter { extras: Extras::default() };
+    named.values_mut().for_each(tuples::make_calls);
+    let mut rewriter = Rewriter { extras: Extras::default(), named };
     if let Some(query) = outer_query(statement) {
         projections::name_outermost(query);
     }
@@ -61,6 +64,7 @@ fn outer_query(statement: &mut Statement) -> Option<&mut Query> {
 
 struct Rewriter {
     extras: Extras,
+    named: HashMap<String, Expr>,
 }
 
 fn flow(result: Result<()>) -> ControlFlow<Error> {
@@ -114,6 +118,9 @@ impl VisitorMut for Rewriter {
             && let Some(modifier) = modifiers.first()
         {
             return flow(Err(Error::not_implemented(format!("GROUP BY {modifier} is not implemented"))));
+        }
+        if let Err(error) = aliases::resolve(select, &self.named) {
+            return ControlFlow::Break(error);
         }
         if let Some(prewhere) = select.prewhere.take() {
             select.selection = Some(syntax::both(prewhere, select.selection.take()));
