@@ -8,6 +8,7 @@ mod dictionary;
 mod exact;
 mod hash;
 mod ignore;
+mod lenient;
 mod negate;
 mod numbers;
 mod parse;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{ScalarUDF, ScalarUDFImpl};
 
 use crate::catalogue::Catalogue;
 use crate::error::Result;
@@ -54,6 +55,7 @@ pub fn is_registered(name: &str) -> bool {
         "tuple",
         "negate",
         "toBool",
+        "toNullable",
         "toTypeName",
         "toUUID",
         "tupleElement",
@@ -62,6 +64,7 @@ pub fn is_registered(name: &str) -> bool {
     ];
     SINGLE.contains(&name)
         || convert::TARGETS.iter().any(|(known, _)| *known == name)
+        || lenient::all().any(|function| function.name() == name)
         || rounding::DIRECTIONS.iter().any(|direction| direction.name() == name)
         || OPERATIONS.iter().any(|operation| operation.name() == name)
 }
@@ -80,6 +83,10 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     for role in [truth::Role::Condition, truth::Role::Number] {
         context.register_udf(ScalarUDF::from(truth::Truth::new(role)));
     }
+    for function in lenient::all() {
+        context.register_udf(ScalarUDF::from(function));
+    }
+    context.register_udf(ScalarUDF::from(lenient::ToNullable::default()));
     for direction in rounding::DIRECTIONS {
         context.register_udf(ScalarUDF::from(rounding::Rounding::new(direction)));
     }

@@ -34,6 +34,19 @@ pub fn parse(array: &ArrayRef, target: &DataType, overflow: Overflow) -> Result<
     }
 }
 
+/// NULL where a text is no value of the type.
+pub fn parse_or_null(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
+    let texts = cast(array, &DataType::Utf8)?;
+    let texts = texts.as_string::<i32>();
+    if !target.is_integer() {
+        return others(array, target);
+    }
+    let bits: Vec<Option<u64>> =
+        texts.iter().map(|text| integer(text?, target, Overflow::IsError).ok()).collect();
+    let nulls = bits.iter().map(Option::is_some).collect::<Vec<bool>>();
+    integers(bits.into_iter().map(Option::unwrap_or_default).collect(), Some(nulls.into()), target)
+}
+
 fn integers(bits: Vec<u64>, nulls: Option<NullBuffer>, target: &DataType) -> Result<ArrayRef> {
     from_bits(bits.into(), nulls, target)
         .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {target}")))
