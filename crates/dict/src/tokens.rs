@@ -26,8 +26,8 @@ pub fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>, String> {
             }
             // X'1F' gives the same token, and has quotes.
             Token::HexStringLiteral(digits) => {
-                let columns = here.span.end.column - here.span.start.column;
-                let number = columns == digits.chars().count() as u64 + 2;
+                let end = here.span.start.column + digits.chars().count() as u64 + 2;
+                let number = (here.span.start.line, end) == (here.span.end.line, here.span.end.column);
                 match number.then(|| number_of(&digits, 16)).flatten() {
                     Some(number) => number,
                     None => Token::HexStringLiteral(digits),
