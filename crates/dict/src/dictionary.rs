@@ -145,7 +145,8 @@ impl Dictionary {
         }
     }
 
-    /// Forgets every entry, as SYSTEM RELOAD DICTIONARY does; requests under way are answered, but not kept.
+    /// Forgets every entry, as SYSTEM RELOAD DICTIONARY does; requests under way are answered, but not kept. A
+    /// source that was left alone after a failure may be asked again: whoever reloads has mended it.
     pub fn reload(&self) -> Result<(), DictError> {
         if let Some(store) = &self.loader.store {
             // The table is locked before the epoch everywhere. Once both have moved on, nothing old is put.
@@ -160,6 +161,7 @@ impl Dictionary {
                 )
             })?;
         }
+        lock(&self.loader.backoff).reset();
         self.opened_at.store(self.loader.clock.now(), Ordering::Relaxed);
         Ok(())
     }

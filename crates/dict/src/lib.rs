@@ -17,6 +17,7 @@ mod source;
 mod status;
 mod store;
 mod structure;
+mod tokens;
 mod types;
 mod xml;
 
@@ -33,5 +34,6 @@ pub use environment::{Clock, Environment};
 pub use error::{Code, DictError};
 pub use source::{Field, FieldSink, Source, SourceFactory, TextFormat};
 pub use status::{LoadState, Status};
+pub use tokens::tokenize;
 pub use types::{CLICKHOUSE_TYPE, DataType};
 pub use xml::parse_xml;

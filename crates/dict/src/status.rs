@@ -55,8 +55,10 @@ pub struct Status {
     pub flash_blocks_corrupt: u64,
     /// Entries that the index had no room for.
     pub index_evictions: u64,
-    /// Entries that the device was too slow for, or that were too long.
-    pub flash_entries_dropped: u64,
+    /// Entries not kept on flash because the device was too slow for them.
+    pub entries_dropped: u64,
+    /// Entries not kept at all because they are longer than a segment, or their key than a block.
+    pub entries_too_large: u64,
     /// Requests to the source.
     pub source_requests: u64,
     /// Keys asked of the source.
@@ -149,7 +151,8 @@ impl Status {
             flash_bytes_written: cache.bytes_written,
             flash_blocks_corrupt: cache.corrupt_blocks,
             index_evictions: cache.evicted_index,
-            flash_entries_dropped: cache.puts_dropped + cache.puts_too_large,
+            entries_dropped: cache.puts_dropped,
+            entries_too_large: cache.puts_too_large,
             source_requests: counters.source_requests.get(),
             source_keys: counters.source_keys.get(),
             source_rows: counters.source_rows.get(),

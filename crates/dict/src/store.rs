@@ -38,9 +38,10 @@ impl Store {
             }
             Storage::Ssd(ssd) => {
                 let flash = flash_options(ssd, definition, environment)?;
+                let entries_max = flash.max_stored_keys;
                 let options =
                     Options { flash: Some(flash), memory_bytes: ssd.memory_cache_size, memory_entries: None };
-                (options, ssd.max_stored_keys)
+                (options, entries_max)
             }
         };
         let files = options.flash.as_ref().map(FlashOptions::files).unwrap_or_default();
@@ -102,7 +103,10 @@ fn flash_options(
         state_path,
         block_size: ssd.block_size,
         write_buffer_size: ssd.write_buffer_size,
-        max_stored_keys: ssd.max_stored_keys,
+        // As ClickHouse does. The shards of the cache share a power of two evenly, too.
+        max_stored_keys: ssd
+            .max_stored_keys
+            .map(|keys| keys.next_power_of_two().max(granary_cache::limits::SHARDS as u64)),
         fingerprint: definition.fingerprint(),
         ..FlashOptions::new(path, ssd.total_bytes())
     })

@@ -190,7 +190,7 @@ fn a_failing_source_fails_what_cannot_be_answered_and_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (environment, clock) = manual_environment(folder.path());
     let fake = Arc::new(Fake::default());
-    let dictionary = fake.open(&ssd(""), &environment);
+    let dictionary = fake.open(&ssd("MAX_THREADS_FOR_UPDATES 1"), &environment);
     get(&dictionary, [1, 2]);
     fake.failing.store(1, SeqCst);
     let error = dictionary.get(&[0], &u64s([1, 3])).unwrap_err();
@@ -357,6 +357,21 @@ fn reload_forgets_and_does_not_keep_older_answers() {
         assert_eq!(after.join().unwrap().0, [21, 31]);
     });
     assert_eq!(dictionary.status().element_count, 2);
+}
+
+#[test]
+fn reload_ends_the_back_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    fake.failing.store(1, SeqCst);
+    dictionary.get(&[0], &u64s([1])).unwrap_err();
+    fake.failing.store(0, SeqCst);
+    dictionary.reload().unwrap();
+    let status = dictionary.status();
+    assert_eq!((status.error_count, status.last_exception.as_str()), (0, ""));
+    assert_eq!(get(&dictionary, [1]).0, [10]);
 }
 
 #[test]

@@ -115,6 +115,16 @@ fn says_what_is_wrong_with_the_source() {
     assert!(error.starts_with("Code: 626.") && error.contains("no such table: nosuch"), "{error}");
     let error = get("id UInt64, name UInt8", "TABLE 'users'");
     assert!(error.contains("Column name of the source: Cannot parse 'user 1' as UInt8"), "{error}");
+    let error = get("id UInt64, nmae String", "TABLE 'users'");
+    assert!(error.starts_with("Code: 626.") && error.contains("no such column: \"nmae\""), "{error}");
+    for (columns, key) in [("idd UInt64, name String", "idd"), ("a Int64, bb String, v Int32", "a, bb")] {
+        let table = if key == "idd" { "TABLE 'users'" } else { "TABLE 'pairs'" };
+        let dictionary = open(folder.path(), columns, key, table, "DIRECT");
+        let keys =
+            if key == "idd" { u64s([1]) } else { vec![Arc::new(Int64Array::from(vec![1])), strings(&["x"])] };
+        let error = dictionary.get(&[0], &keys).unwrap_err().to_string();
+        assert!(error.contains("no such column"), "{error}");
+    }
     let sql = "CREATE DICTIONARY s (id UInt64) PRIMARY KEY id SOURCE(SQLITE(PATH '/nosuch/x.db' TABLE 't')) LAYOUT(DIRECT)";
     let dictionary = Dictionary::open(definition(sql), &Environment::new(folder.path())).unwrap();
     let error = dictionary.has(&u64s([1])).unwrap_err().to_string();

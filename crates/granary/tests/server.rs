@@ -160,7 +160,7 @@ fn the_statement_for_clickhouse() {
 
 #[test]
 fn what_is_not_allowed_is_refused() {
-    let (_folder, served) = with_users();
+    let (folder, served) = with_users();
     let outside = CREATE.replace("users.db", "/etc/passwd").replace("DICTIONARY users", "DICTIONARY o");
     let outside = outside.replace("(PATH 'users'", "(PATH 'o'");
     let answer = served.post("/", outside.as_bytes());
@@ -170,6 +170,13 @@ fn what_is_not_allowed_is_refused() {
         "{}",
         answer.text()
     );
+    for file in ["/etc/passwd", "../default/users.sql", "nosuch.csv"] {
+        let answer = served.post("/", format!("SELECT * FROM file('{file}', 'CSV')").as_bytes());
+        let code = if file == "nosuch.csv" { "76" } else { "481" };
+        assert_eq!(answer.header("x-clickhouse-exception-code"), code, "{}", answer.text());
+    }
+    std::fs::write(folder.path().join("user_files/a.csv"), "1,2\n").unwrap();
+    assert_eq!(served.sql("SELECT * FROM 'a.csv'"), "1\t2\n");
     let program = "CREATE DICTIONARY p (id UInt64, v String) PRIMARY KEY id \
         SOURCE(EXECUTABLE(COMMAND 'cat' FORMAT 'TabSeparated')) LIFETIME(9) LAYOUT(CACHE(SIZE_IN_CELLS 10))";
     assert_ne!(served.post("/", program.as_bytes()).status, 200);

@@ -24,6 +24,10 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
             let (database, name) = full(name);
             catalogue.drop_dictionary(&database, &name, missing)?;
         }
+        Command::DropTable { name, missing } => {
+            let (database, name) = full(name);
+            catalogue.drop_table(&database, &name, missing)?;
+        }
         Command::ExistsDictionary { name } => {
             let (database, name) = full(name);
             let exists = u8::from(catalogue.entry(&database, &name).is_some());
@@ -32,6 +36,7 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
         Command::Describe { name } => return describe(session, name).await,
         Command::ShowDictionaries { database, like } => {
             let database = database.unwrap_or_else(|| catalogue.current());
+            catalogue.check_database(&database)?;
             let names = catalogue.entries(&database).into_iter().map(|(name, _)| name);
             let names = names.filter(|name| like.as_deref().is_none_or(|pattern| is_like(name, pattern)));
             return Output::columns(vec![("name", texts(names))]);
@@ -45,7 +50,12 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
                     Some(definition) => definition.to_sql(),
                     None => return Err(failure.error),
                 },
-                None => return Err(unknown(&database, &name)),
+                None => {
+                    catalogue.check_database(&database)?;
+                    return Err(Error::cannot_get_create_query(format!(
+                        "There is no dictionary {name} in database {database}"
+                    )));
+                }
             };
             let output = Output::columns(vec![("statement", texts([sql]))])?;
             return Ok(output);
@@ -76,10 +86,6 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
         Command::Query => return Err(Error::logical_error("A query is not a command")),
     }
     Ok(Output::empty())
-}
-
-fn unknown(database: &str, name: &str) -> Error {
-    Error::unknown_table(format!("Dictionary {database}.{name} does not exist"))
 }
 
 fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {

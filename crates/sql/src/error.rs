@@ -37,7 +37,11 @@ macro_rules! constructors {
 
 constructors! {
     cannot_parse_text = 6 "CANNOT_PARSE_TEXT";
+    not_found_column = 10 "NOT_FOUND_COLUMN_IN_BLOCK";
+    attempt_to_read_after_eof = 32 "ATTEMPT_TO_READ_AFTER_EOF";
     bad_arguments = 36 "BAD_ARGUMENTS";
+    cannot_parse_date = 38 "CANNOT_PARSE_DATE";
+    cannot_parse_datetime = 41 "CANNOT_PARSE_DATETIME";
     wrong_argument_count = 42 "NUMBER_OF_ARGUMENTS_DOESNT_MATCH";
     illegal_type = 43 "ILLEGAL_TYPE_OF_ARGUMENT";
     illegal_column = 44 "ILLEGAL_COLUMN";
@@ -50,7 +54,9 @@ constructors! {
     table_already_exists = 57 "TABLE_ALREADY_EXISTS";
     unknown_table = 60 "UNKNOWN_TABLE";
     syntax_error = 62 "SYNTAX_ERROR";
+    argument_out_of_bound = 69 "ARGUMENT_OUT_OF_BOUND";
     cannot_convert_type = 70 "CANNOT_CONVERT_TYPE";
+    cannot_parse_number = 72 "CANNOT_PARSE_NUMBER";
     unknown_format = 73 "UNKNOWN_FORMAT";
     cannot_open_file = 76 "CANNOT_OPEN_FILE";
     unknown_database = 81 "UNKNOWN_DATABASE";
@@ -63,8 +69,12 @@ constructors! {
     cannot_extract_structure = 636 "CANNOT_EXTRACT_TABLE_STRUCTURE";
     ambiguous_identifier = 207 "AMBIGUOUS_IDENTIFIER";
     not_an_aggregate = 215 "NOT_AN_AGGREGATE";
+    too_big_ast = 168 "TOO_BIG_AST";
+    cannot_parse_uuid = 376 "CANNOT_PARSE_UUID";
     dictionary_already_exists = 387 "DICTIONARY_ALREADY_EXISTS";
+    cannot_get_create_query = 390 "CANNOT_GET_CREATE_TABLE_QUERY";
     cannot_unlink = 458 "CANNOT_UNLINK";
+    cannot_detach_dictionary_as_table = 520 "CANNOT_DETACH_DICTIONARY_AS_TABLE";
     directory_in_use = 76 "CANNOT_OPEN_FILE";
 }
 

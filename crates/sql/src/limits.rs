@@ -25,6 +25,9 @@ pub const TEXT_ROW_BYTES_MAX: usize = 256 << 20;
 /// A text file is cut into pieces for several threads of at least this many bytes.
 pub const TEXT_SPLIT_BYTES: u64 = 8 * TEXT_CHUNK_BYTES as u64;
 
+/// How often aliases of one SELECT list are replaced by their expressions, which may double each time.
+pub const ALIAS_EXPANSIONS_MAX: usize = 10_000;
+
 /// The longest text of statements accepted at once.
 pub const QUERY_BYTES_MAX: usize = 64 << 20;
 

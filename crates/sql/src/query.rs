@@ -1,5 +1,6 @@
 //! Queries: parsed, rewritten, planned by DataFusion, run on all cores.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -9,29 +10,31 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::{RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::sql::parser::Statement as PlannedStatement;
-use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::ast::{Expr, Statement};
 use datafusion::sql::sqlparser::dialect::ClickHouseDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::Token;
 use futures::StreamExt;
+use granary_dict::tokenize;
 
 use crate::error::{Error, Result};
 use crate::limits::PARTITION_BATCHES_AHEAD;
 use crate::output::Output;
 use crate::rewrite::{Extras, rewrite};
 use crate::session::{Session, apply};
-use crate::statement::{Tail, mend};
+use crate::statement::{Tail, mend, take_named_expressions};
 
 /// Runs a query.
 pub async fn run(session: &Session, text: &str) -> Result<Output> {
-    let (mut statement, tail) = parse(text)?;
-    let mut extras = rewrite(&mut statement)?;
+    let (mut statement, named, tail) = parse(text)?;
+    let mut extras = rewrite(&mut statement, named)?;
     extras.format = tail.format.or(extras.format);
     extras.settings.extend(tail.settings);
     let format = extras.format.as_deref().map(str::parse).transpose()?;
     for file in &extras.files {
         let input = file.format.as_deref().map(str::parse).transpose()?;
-        session.add_file(&file.table, &file.path, input).await?;
+        let path = session.catalogue.query_file(&file.path)?;
+        session.add_file(&file.table, &path, input).await?;
     }
     let planned = plan(session, statement, &extras).await;
     for file in &extras.files {
@@ -44,18 +47,26 @@ pub async fn run(session: &Session, text: &str) -> Result<Output> {
     Ok(Output { schema, format, stream, plan: Some(plan) })
 }
 
-fn parse(text: &str) -> Result<(Statement, Tail)> {
+/// The statement, the expressions that its WITH names, and what stands behind it.
+fn parse(text: &str) -> Result<(Statement, HashMap<String, Expr>, Tail)> {
     let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {error}"));
-    let dialect = ClickHouseDialect {};
-    let mut tokens =
-        Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|error| wrong(&error))?;
+    let mut tokens = tokenize(text).map_err(|error| wrong(&error))?;
     let tail = mend(&mut tokens);
-    let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
+    let named = take_named_expressions(&mut tokens);
+    let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(tokens);
     let statement = parser.parse_statement().map_err(|error| wrong(&error))?;
-    match parser.peek_token().token {
-        Token::EOF => Ok((statement, tail)),
+    let end = |parser: &Parser<'_>| match parser.peek_token().token {
+        Token::EOF => Ok(()),
         token => Err(Error::syntax_error(format!("Syntax error: unexpected {token}"))),
-    }
+    };
+    end(&parser)?;
+    let named = named.into_iter().map(|named| {
+        let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(named.tokens);
+        let expr = parser.parse_expr().map_err(|error| wrong(&error))?;
+        end(&parser)?;
+        Ok((named.name, expr))
+    });
+    Ok((statement, named.collect::<Result<_>>()?, tail))
 }
 
 async fn plan(

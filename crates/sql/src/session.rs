@@ -39,7 +39,8 @@ pub struct Options {
     /// Where dictionaries are kept; `None`: a temporary folder, removed at the end.
     pub path: Option<PathBuf>,
     pub executables: Executables,
-    /// Data files of dictionaries must lie in this folder; `None`: anywhere.
+    /// Files that statements name (of dictionaries, and tables that are files) must lie in this folder, where
+    /// relative paths begin; `None`: anywhere.
     pub user_files: Option<PathBuf>,
 }
 

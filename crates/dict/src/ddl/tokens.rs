@@ -1,9 +1,9 @@
-//! The statement as tokens, from sqlparser's tokenizer with ClickHouse's dialect.
+//! The statement as tokens, and a cursor over them.
 
 use crate::error::DictError;
 use crate::limits;
-use sqlparser::dialect::ClickHouseDialect;
-use sqlparser::tokenizer::{Location, Token, Tokenizer};
+use crate::tokens::tokenize;
+use sqlparser::tokenizer::{Location, Token};
 
 /// A cursor over the tokens of one statement, blanks and comments left out.
 pub(super) struct Tokens<'a> {
@@ -27,9 +27,7 @@ impl<'a> Tokens<'a> {
                 limits::STATEMENT_BYTES_MAX
             )));
         }
-        let tokens = Tokenizer::new(&ClickHouseDialect {}, sql)
-            .tokenize_with_location()
-            .map_err(|e| DictError::syntax(format!("Syntax error: {e}")))?;
+        let tokens = tokenize(sql).map_err(|e| DictError::syntax(format!("Syntax error: {e}")))?;
         let mut offsets = Offsets { sql, at: 0, line: 1, column: 1 };
         let mut placed = Vec::new();
         for token in tokens {

@@ -19,10 +19,15 @@ impl Backoff {
     }
 
     pub fn succeeded(&mut self, now: u64) {
+        self.reset();
+        self.last_success = now;
+    }
+
+    /// The source may be asked at once, whatever was before.
+    pub fn reset(&mut self) {
         self.failures = 0;
         self.next_update = 0;
         self.last_failure.clear();
-        self.last_success = now;
     }
 
     pub fn failed(&mut self, now: u64, failure: String) {

@@ -8,6 +8,7 @@ use crate::error::{Code, DictError};
 use crate::row::{Cells, Raw};
 use crate::types::{DataType, print_fixed};
 use arrow::array::{Array, ArrayRef, RecordBatch};
+use rusqlite::config::DbConfig;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OpenFlags, Params};
 use std::path::Path;
@@ -33,6 +34,10 @@ impl Sqlite {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+        // Otherwise the name of a column that does not exist is taken for a string, and is every row's value.
+        for misspelled in [DbConfig::SQLITE_DBCONFIG_DQS_DML, DbConfig::SQLITE_DBCONFIG_DQS_DDL] {
+            connection.set_db_config(misspelled, false).map_err(failed)?;
+        }
         rusqlite::vtab::array::load_module(&connection).map_err(failed)?;
         let keys = structure.key_columns();
         let columns = sql::columns(structure);

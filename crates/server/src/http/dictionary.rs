@@ -14,7 +14,7 @@ use granary_dict::{Dictionary, Structure};
 use granary_sql::arrow::array::{ArrayRef, RecordBatch};
 use granary_sql::arrow::compute::filter;
 use granary_sql::arrow::datatypes::{Schema, SchemaRef};
-use granary_sql::format::{self, Format};
+use granary_sql::format::{self, Format, Statistics};
 use granary_sql::{Error, Session};
 
 use super::answer;
@@ -70,7 +70,7 @@ pub async fn look_up(
             let keys: Vec<ArrayRef> = keys.iter().map(|column| column.slice(first, len)).collect();
             writer.write(&found_rows(&dictionary, &schema, keys)?)?;
         }
-        writer.finish()
+        writer.finish(Statistics::default())
     })
     .await?;
     Ok(rows_response(rows, body))
@@ -103,7 +103,7 @@ pub async fn all_rows(
         for batch in dictionary.resident()? {
             writer.write(&batch.with_schema(Arc::clone(&schema))?)?;
         }
-        writer.finish()
+        writer.finish(Statistics::default())
     })
     .await?;
     Ok(rows_response(rows, body))

@@ -86,7 +86,7 @@ async fn run(
         while let Some(batch) = runtime.block_on(output.next()) {
             writer.write(&batch?)?;
         }
-        writer.finish()
+        writer.finish(output.progress().read())
     })
     .await?;
     let headers = [

@@ -6,7 +6,7 @@ mod store;
 mod system;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -109,11 +109,17 @@ impl Catalogue {
 
     /// USE.
     pub fn set_current(&self, database: &str) -> Result<()> {
-        if database != SYSTEM_DATABASE && !self.read().contains_key(database) {
-            return Err(unknown_database(database));
-        }
+        self.check_database(database)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = database.to_owned();
         Ok(())
+    }
+
+    /// Whether there is such a database; an error says that there is not.
+    pub fn check_database(&self, database: &str) -> Result<()> {
+        match database == SYSTEM_DATABASE || self.read().contains_key(database) {
+            true => Ok(()),
+            false => Err(unknown_database(database)),
+        }
     }
 
     /// The names of all databases.
@@ -236,6 +242,17 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Where a file that a query names is.
+    ///
+    /// # Errors
+    /// PATH_ACCESS_DENIED if files are confined to a folder and it is not in there.
+    pub fn query_file(&self, path: &Path) -> Result<PathBuf> {
+        if self.shared.environment.user_files.is_none() {
+            return Ok(path.to_owned());
+        }
+        Ok(self.shared.environment.resolve(&path.to_string_lossy())?)
+    }
+
     fn data_file(&self, definition: &Definition) -> Option<PathBuf> {
         match &definition.layout.storage {
             Storage::Ssd(ssd) => self.shared.environment.resolve(&ssd.path).ok(),
@@ -250,6 +267,8 @@ impl Catalogue {
         match (known, missing) {
             (false, Missing::IsFine) => return Ok(()),
             (false, Missing::IsError) => {
+                drop(databases);
+                self.check_database(database)?;
                 return Err(Error::unknown_table(format!("Dictionary {database}.{name} does not exist")));
             }
             (true, _) => {}
@@ -270,6 +289,22 @@ impl Catalogue {
             let Entry::Open(dictionary) = entry else { continue };
             while Arc::strong_count(&dictionary) > 1 && Instant::now() < deadline {
                 std::thread::sleep(CLOSE_PAUSE);
+            }
+        }
+    }
+
+    /// DROP TABLE: there are no tables to be dropped, only dictionaries that must not go by mistake.
+    pub fn drop_table(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
+        if self.entry(database, name).is_some() {
+            return Err(Error::cannot_detach_dictionary_as_table(format!(
+                "Cannot drop/detach dictionary {database}.{name} as table, use DROP DICTIONARY query instead"
+            )));
+        }
+        match missing {
+            Missing::IsFine => Ok(()),
+            Missing::IsError => {
+                self.check_database(database)?;
+                Err(Error::unknown_table(format!("Table {database}.{name} does not exist")))
             }
         }
     }

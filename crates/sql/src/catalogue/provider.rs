@@ -31,9 +31,7 @@ impl CatalogProvider for Databases {
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        if name != SYSTEM_DATABASE && !self.catalogue.databases().iter().any(|known| known == name) {
-            return None;
-        }
+        // One that is not there is an error of its own when a table of it is wanted.
         Some(Arc::new(Database {
             name: name.to_owned(),
             catalogue: Arc::clone(&self.catalogue),
@@ -60,6 +58,7 @@ impl SchemaProvider for Database {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
+        self.catalogue.check_database(&self.name)?;
         if self.name == SYSTEM_DATABASE
             && let Some(table) = system::table(&self.catalogue, name)?
         {

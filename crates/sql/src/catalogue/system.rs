@@ -135,6 +135,8 @@ fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
         ("keys_negative", count(&|s| s.keys_negative)),
         ("keys_joined", count(&|s| s.keys_joined)),
         ("rows_bad", count(&|s| s.rows_bad)),
+        ("entries_dropped", count(&|s| s.entries_dropped)),
+        ("entries_too_large", count(&|s| s.entries_too_large)),
         ("hits_memory", count(&|s| s.hits_memory)),
         ("hits_buffer", count(&|s| s.hits_buffer)),
         ("hits_flash", count(&|s| s.hits_flash)),

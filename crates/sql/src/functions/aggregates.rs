@@ -1,5 +1,5 @@
-//! `sum`, `min`, `max` and `avg` of nothing: ClickHouse answers 0 (avg: nan), SQL answers NULL. These wrappers
-//! answer as ClickHouse does unless the argument itself may be NULL.
+//! Aggregates of nothing: ClickHouse answers the type's default (avg: nan), SQL answers NULL. These wrappers answer
+//! as ClickHouse does unless the argument itself may be NULL.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 
 /// Replaces DataFusion's functions by wrapped ones of the same names.
 pub(super) fn register(context: &SessionContext) -> Result<()> {
-    for name in ["sum", "min", "max", "avg"] {
+    for name in ["sum", "min", "max", "avg", "median", "first_value", "last_value"] {
         let inner = context.udaf(name)?;
         context.register_udaf(AggregateUDF::from(NeverEmpty { inner }));
     }
@@ -42,10 +42,10 @@ impl NeverEmpty {
 
     fn zero(&self, data_type: &DataType) -> Result<ScalarValue> {
         match data_type {
-            DataType::Float64 if self.name() == "avg" => Ok(ScalarValue::Float64(Some(f64::NAN))),
-            DataType::Utf8 => Ok(ScalarValue::from("")),
-            DataType::Boolean => Ok(ScalarValue::Boolean(Some(false))),
-            other => ScalarValue::new_zero(other),
+            DataType::Float64 if matches!(self.name(), "avg" | "median") => {
+                Ok(ScalarValue::Float64(Some(f64::NAN)))
+            }
+            other => ScalarValue::new_default(other),
         }
     }
 }
@@ -111,13 +111,20 @@ impl AggregateUDFImpl for NeverEmpty {
         })
     }
 
+    fn supports_null_handling_clause(&self) -> bool {
+        self.inner.supports_null_handling_clause()
+    }
+
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         self.inner.order_sensitivity()
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
-        // The inner function would come back unwrapped; these do not depend on the order.
-        ReversedUDAF::Identical
+        // The inner function would come back unwrapped.
+        match self.inner.reverse_udf() {
+            ReversedUDAF::Identical => ReversedUDAF::Identical,
+            _ => ReversedUDAF::NotSupported,
+        }
     }
 }
 

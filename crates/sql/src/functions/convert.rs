@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
-use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, TimeUnit};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::numbers::{array_bits, from_bits, rows, shaped};
+use super::parse::{Overflow, parse};
 use crate::error::Error;
 use crate::format;
-use crate::types::plain_name;
 
 /// The conversions and what they give.
 pub const TARGETS: &[(&str, DataType)] = &[
@@ -82,8 +82,8 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
     if *target == DataType::Utf8 {
         return to_string(field, array);
     }
-    if matches!(from, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8) {
-        return parse(array, target);
+    if from.is_string() {
+        return parse(array, target, Overflow::Wraps);
     }
     if let Some(values) = array_bits(array) {
         let dates = *target == DataType::Date32;
@@ -103,35 +103,29 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
     }
     if from.is_floating() && target.is_integer() {
         let seconds = cast(array, &DataType::Float64)?;
-        let bits: Vec<u64> = seconds
-            .as_primitive::<datafusion::arrow::datatypes::Float64Type>()
-            .values()
-            .iter()
-            .map(|&v| truncated(v))
-            .collect();
-        return from_bits(bits.into(), array.logical_nulls(), target)
+        let values = seconds.as_primitive::<Float64Type>().iter();
+        let bits = values.map(|value| value.map_or(Ok(0), |value| truncated(value, target)));
+        return from_bits(bits.collect::<Result<Vec<u64>>>()?.into(), array.logical_nulls(), target)
             .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {target}")));
     }
     Ok(cast(array, target)?)
 }
 
-/// A float's integer part as 64 bits, negative or not.
-fn truncated(value: f64) -> u64 {
-    if value < 0.0 { value as i64 as u64 } else { value as u64 }
-}
-
-fn parse(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
-    let options = CastOptions { safe: true, ..Default::default() };
-    let parsed = cast_with_options(array, target, &options)?;
-    let texts = cast(array, &DataType::Utf8)?;
-    let texts = texts.as_string::<i32>();
-    match (0..array.len()).find(|&row| parsed.is_null(row) && texts.is_valid(row)) {
-        None => Ok(parsed),
-        Some(row) => {
-            let (text, name) = (texts.value(row), plain_name(target));
-            Err(Error::cannot_parse_text(format!("Cannot parse string '{text}' as {name}")).into())
-        }
+/// A float's integer part, as the processor converts it for ClickHouse: what does not fit is the smallest
+/// integer of 32 or 64 bits, before it is narrowed further.
+fn truncated(value: f64, target: &DataType) -> Result<u64> {
+    if !value.is_finite() {
+        return Err(Error::cannot_convert_type("Unexpected inf or nan to integer conversion").into());
     }
+    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+    let in_64 = |value: f64| if (-TWO_TO_63..TWO_TO_63).contains(&value) { value as i64 } else { i64::MIN };
+    let fits_32 = (f64::from(i32::MIN)..f64::from(i32::MAX) + 1.0).contains(&value.trunc());
+    Ok(match target {
+        DataType::UInt64 if value >= TWO_TO_63 => (in_64(value) | in_64(value - TWO_TO_63)) as u64,
+        DataType::UInt64 | DataType::Int64 | DataType::UInt32 => in_64(value) as u64,
+        _ if fits_32 => value as i32 as u64,
+        _ => i32::MIN as u64,
+    })
 }
 
 fn to_string(field: &Field, array: &ArrayRef) -> Result<ArrayRef> {

@@ -70,8 +70,9 @@ impl ScalarUDFImpl for IntHash {
         &self.signature
     }
 
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         Ok(match self.width {
+            _ if arguments[0].is_null() => DataType::Null,
             Width::Bits32 => DataType::UInt32,
             Width::Bits64 => DataType::UInt64,
         })
@@ -79,11 +80,15 @@ impl ScalarUDFImpl for IntHash {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let nullable = args.arg_fields[0].is_nullable();
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&[])?, nullable)))
+        let data_type = self.return_type(&[args.arg_fields[0].data_type().clone()])?;
+        Ok(Arc::new(Field::new(self.name(), data_type, nullable)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
+        if array.data_type().is_null() {
+            return shaped(array, &args.args);
+        }
         let Some(keys) = array_bits(&array) else {
             let (given, name) = (plain_name(array.data_type()), self.name());
             return Err(

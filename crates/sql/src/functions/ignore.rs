@@ -3,7 +3,7 @@
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
 /// The function. It is volatile: an optimiser that saw a constant would not evaluate the arguments, which is
@@ -15,7 +15,12 @@ pub struct Ignore {
 
 impl Default for Ignore {
     fn default() -> Self {
-        Self { signature: Signature::variadic_any(Volatility::Volatile) }
+        Self {
+            signature: Signature::one_of(
+                vec![TypeSignature::Nullary, TypeSignature::VariadicAny],
+                Volatility::Volatile,
+            ),
+        }
     }
 }
 

@@ -2,15 +2,21 @@
 
 mod aggregates;
 mod arithmetic;
+mod bool;
 mod convert;
 mod dictionary;
+mod exact;
 mod hash;
 mod ignore;
+mod lenient;
 mod negate;
 mod numbers;
+mod parse;
 mod planner;
+mod rounding;
 pub(crate) mod truth;
 mod tuple;
+mod tuple_element;
 mod type_name;
 mod uuid;
 
@@ -18,7 +24,7 @@ use std::sync::Arc;
 
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{ScalarUDF, ScalarUDFImpl};
 
 use crate::catalogue::Catalogue;
 use crate::error::Result;
@@ -48,13 +54,18 @@ pub fn is_registered(name: &str) -> bool {
         "ignore",
         "tuple",
         "negate",
+        "toBool",
+        "toNullable",
         "toTypeName",
         "toUUID",
+        "tupleElement",
         truth::AS_CONDITION,
         truth::AS_NUMBER,
     ];
     SINGLE.contains(&name)
         || convert::TARGETS.iter().any(|(known, _)| *known == name)
+        || lenient::all().any(|function| function.name() == name)
+        || rounding::DIRECTIONS.iter().any(|direction| direction.name() == name)
         || OPERATIONS.iter().any(|operation| operation.name() == name)
 }
 
@@ -72,9 +83,18 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     for role in [truth::Role::Condition, truth::Role::Number] {
         context.register_udf(ScalarUDF::from(truth::Truth::new(role)));
     }
+    for function in lenient::all() {
+        context.register_udf(ScalarUDF::from(function));
+    }
+    context.register_udf(ScalarUDF::from(lenient::ToNullable::default()));
+    for direction in rounding::DIRECTIONS {
+        context.register_udf(ScalarUDF::from(rounding::Rounding::new(direction)));
+    }
+    context.register_udf(ScalarUDF::from(bool::ToBool::default()));
     context.register_udf(ScalarUDF::from(ignore::Ignore::default()));
     context.register_udf(ScalarUDF::from(negate::Negate::default()));
     context.register_udf(ScalarUDF::from(tuple::Tuple::default()));
+    context.register_udf(ScalarUDF::from(tuple_element::TupleElement::default()));
     context.register_udf(ScalarUDF::from(type_name::ToTypeName::default()));
     context.register_udf(ScalarUDF::from(uuid::ToUuid::default()));
     aggregates::register(context)?;

@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType};
 use granary_dict::DataType as ClickHouseType;
 
 use super::arithmetic::{Arithmetic, Operation};
+use super::uuid::ToUuid;
 use crate::error::Error;
 
 /// Arithmetic between numbers becomes ClickHouse's functions; dates and intervals stay DataFusion's.
@@ -53,7 +54,7 @@ fn comparison(op: &BinaryOperator) -> Option<Operator> {
     })
 }
 
-/// `dictHas(...) = 1`: a condition compared with a number is a number.
+/// `dictHas(...) = 1`: a condition compared with a number is a number. A literal compared with a UUID is one.
 fn compare(
     mut raw: RawBinaryExpr,
     operator: Operator,
@@ -61,7 +62,10 @@ fn compare(
     right: &DataType,
 ) -> PlannerResult<RawBinaryExpr> {
     let as_number = |expr: Expr| Expr::Cast(Cast::new(Box::new(expr), DataType::UInt8));
+    let as_uuid = |expr: Expr| ScalarUDF::from(ToUuid::default()).call(vec![expr]);
     match (left, right) {
+        (DataType::FixedSizeBinary(16), right) if right.is_string() => raw.right = as_uuid(raw.right),
+        (left, DataType::FixedSizeBinary(16)) if left.is_string() => raw.left = as_uuid(raw.left),
         (DataType::Boolean, right) if right.is_numeric() => raw.left = as_number(raw.left),
         (left, DataType::Boolean) if left.is_numeric() => raw.right = as_number(raw.right),
         _ => return PlannerResult::Original(raw),

@@ -6,7 +6,7 @@ use datafusion::arrow::array::StructArray;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
 use super::numbers::rows;
@@ -19,7 +19,12 @@ pub struct Tuple {
 
 impl Default for Tuple {
     fn default() -> Self {
-        Self { signature: Signature::variadic_any(Volatility::Immutable) }
+        Self {
+            signature: Signature::one_of(
+                vec![TypeSignature::Nullary, TypeSignature::VariadicAny],
+                Volatility::Immutable,
+            ),
+        }
     }
 }
 
@@ -52,7 +57,10 @@ impl ScalarUDFImpl for Tuple {
         };
         let rows = rows(&args.args, args.number_rows);
         let items = args.args.iter().map(|item| item.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let tuple = Arc::new(StructArray::try_new(fields.clone(), items, None)?);
+        let tuple = Arc::new(match items.is_empty() {
+            true => StructArray::new_empty_fields(rows, None),
+            false => StructArray::try_new(fields.clone(), items, None)?,
+        });
         if args.args.iter().any(|item| matches!(item, ColumnarValue::Array(_))) {
             Ok(ColumnarValue::Array(tuple))
         } else {

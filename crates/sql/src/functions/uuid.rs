@@ -61,7 +61,7 @@ pub fn parse(array: &ArrayRef) -> Result<ArrayRef> {
             None => builder.append_null(),
             Some(text) => match bytes(text) {
                 Some(bytes) => builder.append_value(bytes)?,
-                None => return Err(Error::cannot_parse_text(format!("Cannot parse uuid {text}")).into()),
+                None => return Err(Error::cannot_parse_uuid(format!("Cannot parse uuid {text}")).into()),
             },
         }
     }

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, UnaryOperator, Value};
 
-use super::syntax::taken;
+use super::syntax::{string, taken, text};
 
 /// Gives an integer literal its type. Anything else stays.
 pub fn make(expr: &mut Expr) {
@@ -28,6 +28,20 @@ pub fn make(expr: &mut Expr) {
         };
         *expr = typed(Expr::value(Value::Number(format!("-{value}"), false)), data_type);
     }
+}
+
+/// In a pattern of ClickHouse a backslash that escapes nothing is a backslash.
+pub fn make_pattern(pattern: &mut Expr) {
+    let Some(text) = text(pattern).filter(|text| text.contains('\\')) else { return };
+    let mut escaped = String::with_capacity(text.len() + 1);
+    let mut rest = text.chars().peekable();
+    while let Some(letter) = rest.next() {
+        escaped.push(letter);
+        if letter == '\\' {
+            escaped.push(rest.next_if(|next| ['%', '_', '\\'].contains(next)).unwrap_or('\\'));
+        }
+    }
+    *pattern = string(&escaped);
 }
 
 /// Takes the type off again, where a count is wanted.

@@ -4,14 +4,19 @@
 //! ClickHouse would give them, integer literals their smallest type, functions their registered spelling,
 //! files named in FROM become tables. What depends on types (arithmetic) is left to [`crate::functions`].
 
+mod aliases;
+mod calls;
 mod conditions;
+mod dictionaries;
 mod expressions;
 mod literals;
 mod names;
 mod projections;
 mod relations;
 mod syntax;
+mod tuples;
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
@@ -21,7 +26,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::error::{Error, Result};
 
-pub use expressions::clickhouse_name;
+pub use calls::clickhouse_name;
 pub use relations::FileTable;
 pub(crate) use syntax::CONSTANT_SUFFIX;
 
@@ -36,9 +41,11 @@ pub struct Extras {
     pub files: Vec<FileTable>,
 }
 
-/// Rewrites a statement in place.
-pub fn rewrite(statement: &mut Statement) -> Result<Extras> {
-    let mut rewriter = Rewriter { extras: Extras::default() };
+/// Rewrites a statement in place. The expressions that its WITH names are aliases everywhere in it.
+pub fn rewrite(statement: &mut Statement, mut named: HashMap<String, Expr>) -> Result<Extras> {
+    tuples::make_calls(statement);
+    named.values_mut().for_each(tuples::make_calls);
+    let mut rewriter = Rewriter { extras: Extras::default(), named };
     if let Some(query) = outer_query(statement) {
         projections::name_outermost(query);
     }
@@ -58,6 +65,7 @@ fn outer_query(statement: &mut Statement) -> Option<&mut Query> {
 
 struct Rewriter {
     extras: Extras,
+    named: HashMap<String, Expr>,
 }
 
 fn flow(result: Result<()>) -> ControlFlow<Error> {
@@ -107,6 +115,14 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         projections::name(&mut select.projection);
+        if let GroupByExpr::Expressions(_, modifiers) | GroupByExpr::All(modifiers) = &select.group_by
+            && let Some(modifier) = modifiers.first()
+        {
+            return flow(Err(Error::not_implemented(format!("GROUP BY {modifier} is not implemented"))));
+        }
+        if let Err(error) = aliases::resolve(select, &self.named) {
+            return ControlFlow::Break(error);
+        }
         if let Some(prewhere) = select.prewhere.take() {
             select.selection = Some(syntax::both(prewhere, select.selection.take()));
         }

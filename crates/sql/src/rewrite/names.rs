@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArguments, UnaryOperator, Value,
 };
 
-use super::expressions::canonical_name;
+use super::calls::canonical_name;
 use super::syntax::{arguments, name_of};
 
 /// The name.

@@ -40,6 +40,13 @@ pub fn name_of(function: &Function) -> Option<&str> {
     }
 }
 
+/// Gives a call another function.
+pub fn rename(function: &mut Function, name: &str) {
+    if let Expr::Function(named) = call(name, vec![]) {
+        function.name = named.name;
+    }
+}
+
 /// The arguments between a function's parentheses.
 pub fn arguments(function: &Function) -> &[FunctionArg] {
     match &function.args {

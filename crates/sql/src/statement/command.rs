@@ -14,6 +14,10 @@ pub enum Command {
         name: Name,
         missing: Missing,
     },
+    DropTable {
+        name: Name,
+        missing: Missing,
+    },
     ExistsDictionary {
         name: Name,
     },
@@ -73,6 +77,9 @@ fn recognise(words: &mut Words) -> Result<Command> {
     Ok(if words.take(&["DROP", "DICTIONARY"]) {
         let missing = if_exists(words);
         Command::DropDictionary { name: words.name()?, missing }
+    } else if words.take(&["DROP", "TABLE"]) {
+        let missing = if_exists(words);
+        Command::DropTable { name: words.name()?, missing }
     } else if words.take(&["EXISTS", "DICTIONARY"]) || words.take(&["EXISTS", "TABLE"]) {
         Command::ExistsDictionary { name: words.name()? }
     } else if words.take(&["DESCRIBE"]) || words.take(&["DESC"]) {

@@ -6,6 +6,7 @@
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::tuples;
 use super::words::{Words, is_word};
 
 /// What stands behind a query.
@@ -27,6 +28,9 @@ const OPEN: &[&str] = &[
 pub fn mend(tokens: &mut Vec<TokenWithSpan>) -> Tail {
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
     quote_table(tokens);
+    quote_roundings(tokens);
+    tuples::separate_places(tokens);
+    tuples::close(tokens);
     let plain: Vec<Token> = tokens.iter().map(|token| token.token.clone()).collect();
     let mut depth = 0usize;
     for (at, token) in plain.iter().enumerate() {
@@ -61,7 +65,23 @@ fn quote_table(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-fn ends_expression(token: &Token) -> bool {
+/// The parser's own `floor` and `ceil` know no places; as quoted names they are functions like others.
+fn quote_roundings(tokens: &mut [TokenWithSpan]) {
+    for at in 1..tokens.len() {
+        let (before, called) = tokens.split_at_mut(at);
+        if let Token::Word(word) = &mut before[at - 1].token
+            && called[0].token == Token::LParen
+            && word.quote_style.is_none()
+            && ["floor", "ceil"].iter().any(|name| word.value.eq_ignore_ascii_case(name))
+        {
+            word.quote_style = Some('`');
+            word.keyword = Keyword::NoKeyword;
+        }
+    }
+}
+
+/// Whether an expression may end here.
+pub(super) fn ends_expression(token: &Token) -> bool {
     match token {
         Token::Word(word) if word.quote_style.is_none() => {
             !OPEN.iter().any(|open| word.value.eq_ignore_ascii_case(open))
@@ -100,11 +120,10 @@ fn read_tail(tokens: &[Token]) -> Option<Tail> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::sql::sqlparser::dialect::ClickHouseDialect;
-    use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+    use granary_dict::tokenize;
 
     fn mended(sql: &str) -> (String, Tail) {
-        let mut tokens = Tokenizer::new(&ClickHouseDialect {}, sql).tokenize_with_location().unwrap();
+        let mut tokens = tokenize(sql).unwrap();
         let tail = mend(&mut tokens);
         let texts: Vec<String> = tokens.iter().map(|token| token.token.to_string()).collect();
         (texts.join(" "), tail)

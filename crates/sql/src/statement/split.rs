@@ -1,7 +1,7 @@
 //! Cuts a text at its semicolons, knowing strings, comments and quoted names.
 
-use datafusion::sql::sqlparser::dialect::ClickHouseDialect;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token};
+use granary_dict::tokenize;
 
 use crate::error::{Error, Result};
 use crate::limits::QUERY_BYTES_MAX;
@@ -20,9 +20,7 @@ pub fn split(text: &str) -> Result<Vec<Statement>> {
     if text.len() > QUERY_BYTES_MAX {
         return Err(Error::syntax_error(format!("The text is longer than {QUERY_BYTES_MAX} bytes")));
     }
-    let tokens = Tokenizer::new(&ClickHouseDialect {}, text)
-        .tokenize_with_location()
-        .map_err(|error| Error::syntax_error(format!("Syntax error: {error}")))?;
+    let tokens = tokenize(text).map_err(|error| Error::syntax_error(format!("Syntax error: {error}")))?;
     let mut offsets = Offsets::new(text);
     let mut statements = Vec::new();
     let mut start = 0;

@@ -88,6 +88,11 @@ impl Call {
         }
     }
 
+    /// Whether the attribute asked for at a place may be NULL.
+    pub fn is_nullable(&self, place: usize) -> bool {
+        self.dictionary.definition().structure.attributes[self.attributes[place]].data_type.is_nullable()
+    }
+
     /// Whether the key is one UInt64.
     pub fn has_simple_key(&self) -> bool {
         matches!(self.dictionary.definition().structure.key, Key::Simple { .. })

@@ -18,7 +18,7 @@ use super::call::{Call, Shape};
 use super::keys::{Keys, keys};
 use crate::catalogue::Catalogue;
 use crate::error::Error;
-use crate::functions::convert::convert;
+use crate::functions::exact::exact;
 use crate::functions::numbers::{rows, shaped};
 use crate::functions::planner::constant_text;
 use crate::rewrite::CONSTANT_SUFFIX;
@@ -228,9 +228,8 @@ impl DictionaryFunction {
         for (i, column) in answer.columns.iter().enumerate() {
             let column = match (self.kind, &default) {
                 (Kind::GetOrNull, _) => nullif(column, &not(&answer.found)?)?,
-                (Kind::GetOrDefault, Some((field, values)))
-                    if answer.found.true_count() < answer.found.len() =>
-                {
+                (Kind::GetOrDefault, Some((field, values))) => {
+                    // A default that the attribute cannot hold is wrong even where nobody needs it.
                     let default = default_column(call, i, field, values, column.data_type())?;
                     zip(&answer.found, column, &default)?
                 }
@@ -256,11 +255,11 @@ fn default_column(
     to: &DataType,
 ) -> Result<ArrayRef> {
     if call.shape == Shape::Single {
-        return convert(field, values, to);
+        return default_of(call, place, field, values, to);
     }
     match (field.data_type(), values.as_any().downcast_ref::<StructArray>()) {
         (DataType::Struct(fields), Some(items)) if fields.len() == call.attributes.len() => {
-            convert(&fields[place], items.column(place), to)
+            default_of(call, place, &fields[place], items.column(place), to)
         }
         _ => {
             let message = format!(
@@ -270,4 +269,17 @@ fn default_column(
             Err(Error::illegal_type(message).into())
         }
     }
+}
+
+fn default_of(
+    call: &Call,
+    place: usize,
+    field: &Field,
+    values: &ArrayRef,
+    to: &DataType,
+) -> Result<ArrayRef> {
+    if !call.is_nullable(place) && values.logical_null_count() > 0 {
+        return Err(Error::cannot_convert_type("Cannot convert NULL to a non-nullable type").into());
+    }
+    exact(field, values, to)
 }

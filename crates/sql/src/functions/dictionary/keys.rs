@@ -4,14 +4,11 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::buffer::NullBuffer;
-use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field};
 
 use super::call::Call;
 use crate::error::{Error, Result};
-use crate::functions::convert::convert;
-use crate::functions::numbers::{array_bits, from_bits};
-use crate::functions::uuid;
+use crate::functions::exact::exact;
 use crate::types::plain_name;
 
 /// The key columns of a batch.
@@ -41,7 +38,7 @@ pub fn keys(call: &Call, field: &Field, argument: &ArrayRef) -> Result<Keys> {
         if !wanted.is_nullable() {
             nulls = NullBuffer::union(nulls.as_ref(), part.logical_nulls().as_ref());
         }
-        columns.push(key_column(wanted, field, part)?);
+        columns.push(exact(field, part, wanted.data_type())?);
     }
     Ok(Keys { columns, nulls: nulls.filter(|nulls| nulls.null_count() > 0) })
 }
@@ -58,65 +55,4 @@ fn wrong_key(call: &Call, given: &DataType) -> Error {
         DataType::Struct(_) if !call.has_simple_key() => Error::type_mismatch(message),
         _ => Error::illegal_type(message),
     }
-}
-
-fn key_column(wanted: &Field, field: &Field, part: &ArrayRef) -> Result<ArrayRef> {
-    let (from, to) = (part.data_type(), wanted.data_type());
-    if from == to {
-        return Ok(Arc::clone(part));
-    }
-    match (from, to) {
-        (DataType::Null, _) => Ok(datafusion::arrow::array::new_null_array(to, part.len())),
-        (_, DataType::FixedSizeBinary(16)) => Ok(uuid::parse(part)?),
-        (from, to) if from.is_integer() && to.is_integer() => integers(wanted, part),
-        (DataType::Boolean, to) if to.is_integer() => Ok(convert(field, part, to)?),
-        (DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8, _) => Ok(convert(field, part, to)?),
-        (from, to) => {
-            let options = CastOptions { safe: false, ..Default::default() };
-            cast_with_options(part, to, &options).map_err(|_| cannot_convert(from, wanted))
-        }
-    }
-}
-
-/// Integers must keep their value: -1 is not the key 18446744073709551615.
-fn integers(wanted: &Field, part: &ArrayRef) -> Result<ArrayRef> {
-    let (from, to) = (part.data_type(), wanted.data_type());
-    let bits = array_bits(part).unwrap_or_default();
-    let nulls = part.logical_nulls();
-    let (low, high) = range(to);
-    let fits = |value: u64| {
-        let wide = if from.is_signed_integer() { i128::from(value as i64) } else { i128::from(value) };
-        (low..=high).contains(&wide)
-    };
-    let always = range(from).0 >= low && range(from).1 <= high;
-    let good = always
-        || match &nulls {
-            None => bits.iter().all(|&value| fits(value)),
-            Some(nulls) => bits.iter().zip(nulls).all(|(&value, valid)| !valid || fits(value)),
-        };
-    match from_bits(bits, nulls, to).filter(|_| good) {
-        Some(converted) => Ok(converted),
-        None => Err(cannot_convert(from, wanted)),
-    }
-}
-
-fn range(data_type: &DataType) -> (i128, i128) {
-    match data_type {
-        DataType::UInt8 => (0, u8::MAX.into()),
-        DataType::UInt16 => (0, u16::MAX.into()),
-        DataType::UInt32 => (0, u32::MAX.into()),
-        DataType::UInt64 => (0, u64::MAX.into()),
-        DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
-        DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
-        DataType::Int32 => (i32::MIN.into(), i32::MAX.into()),
-        _ => (i64::MIN.into(), i64::MAX.into()),
-    }
-}
-
-fn cannot_convert(from: &DataType, wanted: &Field) -> Error {
-    let (from, to) = (plain_name(from), plain_name(wanted.data_type()));
-    Error::cannot_convert_type(format!(
-        "Value in column {from} cannot be safely converted into type {to} of key {}",
-        wanted.name()
-    ))
 }

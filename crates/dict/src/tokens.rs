@@ -1,0 +1,158 @@
+//! ClickHouse's tokens: sqlparser's, with the strings and numbers that it reads differently read anew.
+
+use sqlparser::dialect::ClickHouseDialect;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+/// Cuts a text into tokens, blanks and comments among them.
+///
+/// # Errors
+/// What a person can make of a text that has no end to a string or comment, or no sense.
+pub fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>, String> {
+    let mut read = Tokenizer::new(&ClickHouseDialect {}, sql)
+        .with_unescape(false)
+        .tokenize_with_location()
+        .map_err(|error| error.to_string())?
+        .into_iter()
+        .peekable();
+    let mut tokens: Vec<TokenWithSpan> = Vec::new();
+    while let Some(mut here) = read.next() {
+        here.token = match here.token {
+            Token::SingleQuotedString(raw) => Token::SingleQuotedString(unescape(&raw)?),
+            Token::Word(mut word) => {
+                if let Some(quote) = word.quote_style {
+                    word.value = word.value.replace(&format!("{quote}{quote}"), &quote.to_string());
+                }
+                Token::Word(word)
+            }
+            // X'1F' gives the same token, and has quotes.
+            Token::HexStringLiteral(digits) => {
+                let end = here.span.start.column + digits.chars().count() as u64 + 2;
+                let number = (here.span.start.line, end) == (here.span.end.line, here.span.end.column);
+                match number.then(|| number_of(&digits, 16)).flatten() {
+                    Some(number) => number,
+                    None => Token::HexStringLiteral(digits),
+                }
+            }
+            Token::Number(zero, false) if zero == "0" => match read.peek() {
+                Some(next) if next.span.start == here.span.end => match binary(&next.token) {
+                    Some(number) => {
+                        here.span.end = next.span.end;
+                        read.next();
+                        number
+                    }
+                    None => Token::Number(zero, false),
+                },
+                _ => Token::Number(zero, false),
+            },
+            token => token,
+        };
+        tokens.push(here);
+    }
+    Ok(tokens)
+}
+
+/// `b101`, as it is left of `0b101`.
+fn binary(token: &Token) -> Option<Token> {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => number_of(word.value.strip_prefix('b')?, 2),
+        _ => None,
+    }
+}
+
+fn number_of(digits: &str, radix: u32) -> Option<Token> {
+    let number = u128::from_str_radix(&digits.replace('_', ""), radix).ok()?;
+    Some(Token::Number(number.to_string(), false))
+}
+
+/// ClickHouse's escapes. A backslash before anything else stays: `'\d+'` is three characters, and LIKE gets to
+/// see `\_` and `\%`.
+fn unescape(raw: &str) -> Result<String, String> {
+    let mut bytes = Vec::with_capacity(raw.len());
+    let mut rest = raw.chars();
+    while let Some(c) = rest.next() {
+        let escaped = match c {
+            '\'' => {
+                // The tokenizer ends a string at one quote: this is the first of two.
+                rest.next();
+                '\''
+            }
+            '\\' => match rest.next() {
+                Some('b') => '\u{8}',
+                Some('f') => '\u{c}',
+                Some('r') => '\r',
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some('0') => '\0',
+                Some('a') => '\u{7}',
+                Some('v') => '\u{b}',
+                Some('e') => '\u{1b}',
+                Some('N') => continue,
+                Some('x') => {
+                    let digits: Option<Vec<u32>> = (0..2).map(|_| rest.next()?.to_digit(16)).collect();
+                    let Some(digits) = digits else {
+                        return Err("\\x in a string must be followed by two hexadecimal digits".into());
+                    };
+                    bytes.push((digits[0] * 16 + digits[1]) as u8);
+                    continue;
+                }
+                Some(plain @ ('\\' | '\'' | '"' | '`' | '/' | '=')) => plain,
+                Some(other) => {
+                    bytes.push(b'\\');
+                    other
+                }
+                None => '\\',
+            },
+            c => c,
+        };
+        bytes.extend_from_slice(escaped.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    String::from_utf8(bytes).map_err(|_| "A string must be valid UTF-8, its \\x escapes too".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(sql: &str) -> Vec<Token> {
+        let tokens = tokenize(sql).unwrap().into_iter().map(|token| token.token);
+        tokens.filter(|token| !matches!(token, Token::Whitespace(_))).collect()
+    }
+
+    #[test]
+    fn strings_are_read_as_clickhouse_reads_them() {
+        for (sql, read) in [
+            (r"'\d+\w'", r"\d+\w"),
+            (r"'a\_b\%'", r"a\_b\%"),
+            (r"'\b\f\r\n\t\0\a\v\e'", "\u{8}\u{c}\r\n\t\0\u{7}\u{b}\u{1b}"),
+            (r"'\x41\xc3\xA9'", "Aé"),
+            (r"'a\Nb'", "ab"),
+            (r#"'\\ \' \" \` \/ \='"#, "\\ ' \" ` / ="),
+            (r"'it''s'", "it's"),
+            (r"'\u0041'", r"\u0041"),
+            (r"''", ""),
+            (r"''''", "'"),
+        ] {
+            assert_eq!(tokens(sql), [Token::SingleQuotedString(read.into())], "{sql}");
+        }
+        for sql in [r"'\x4'", r"'\xe9'", r"'a\'"] {
+            tokenize(sql).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn numbers_of_other_bases() {
+        let number = |text: &str| Token::Number(text.into(), false);
+        assert_eq!(tokens("0x1F"), [number("31")]);
+        assert_eq!(tokens("0b11"), [number("3")]);
+        assert_eq!(tokens("0xffffffffffffffff"), [number("18446744073709551615")]);
+        assert_eq!(tokens("X'1F'"), [Token::HexStringLiteral("1F".into())]);
+        assert_eq!(tokens("0 b1").len(), 2);
+        assert_eq!(tokens("0b12").len(), 2);
+    }
+
+    #[test]
+    fn doubled_quotes_in_names() {
+        assert_eq!(tokens("`a``b`"), [Token::make_word("a`b", Some('`'))]);
+        assert_eq!(tokens("\"a\"\"b\""), [Token::make_word("a\"b", Some('"'))]);
+    }
+}

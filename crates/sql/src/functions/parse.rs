@@ -1,0 +1,135 @@
+//! Text into numbers, dates and times, by ClickHouse's rules and with its errors.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{DataFusionError, Result};
+
+use super::numbers::from_bits;
+use crate::error::Error;
+use crate::types::plain_name;
+
+/// What becomes of an integer that its type cannot hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overflow {
+    /// It keeps its low bits, as in `toUInt8('256')`.
+    Wraps,
+    IsError,
+}
+
+/// Every text must be a whole value of the type.
+pub fn parse(array: &ArrayRef, target: &DataType, overflow: Overflow) -> Result<ArrayRef> {
+    let texts = cast(array, &DataType::Utf8)?;
+    let texts = texts.as_string::<i32>();
+    if target.is_integer() {
+        let bits = texts.iter().map(|text| text.map_or(Ok(0), |text| integer(text, target, overflow)));
+        let bits: Vec<u64> = bits.collect::<Result<_, Error>>()?;
+        return integers(bits, texts.nulls().cloned(), target);
+    }
+    let parsed = others(array, target)?;
+    match (0..texts.len()).find(|&row| texts.is_valid(row) && !is_whole(texts.value(row), &parsed, row)) {
+        None => Ok(parsed),
+        Some(row) => Err(failure(texts.value(row), target).into()),
+    }
+}
+
+/// NULL where a text is no value of the type.
+pub fn parse_or_null(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
+    let texts = cast(array, &DataType::Utf8)?;
+    let texts = texts.as_string::<i32>();
+    if !target.is_integer() {
+        return others(array, target);
+    }
+    let bits: Vec<Option<u64>> =
+        texts.iter().map(|text| integer(text?, target, Overflow::IsError).ok()).collect();
+    let nulls = bits.iter().map(Option::is_some).collect::<Vec<bool>>();
+    integers(bits.into_iter().map(Option::unwrap_or_default).collect(), Some(nulls.into()), target)
+}
+
+fn integers(bits: Vec<u64>, nulls: Option<NullBuffer>, target: &DataType) -> Result<ArrayRef> {
+    from_bits(bits.into(), nulls, target)
+        .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {target}")))
+}
+
+/// Floats and dates, as Arrow reads them.
+fn others(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
+    let options = CastOptions { safe: true, ..Default::default() };
+    Ok(cast_with_options(array, target, &options)?)
+}
+
+/// Arrow forgives blanks at the ends; ClickHouse does not.
+fn is_whole(text: &str, parsed: &ArrayRef, row: usize) -> bool {
+    parsed.is_valid(row) && text.trim() == text
+}
+
+fn failure(text: &str, target: &DataType) -> Error {
+    let name = plain_name(target);
+    match target {
+        DataType::Date32 => Error::cannot_parse_date(format!("Cannot parse Date from String '{text}'")),
+        DataType::Timestamp(..) => {
+            Error::cannot_parse_datetime(format!("Cannot parse DateTime from String '{text}'"))
+        }
+        _ if text.is_empty() || text.starts_with(char::is_whitespace) => Error::cannot_parse_number(format!(
+            "Cannot read floating point value here: {text}: Cannot parse {name} from String"
+        )),
+        _ => Error::cannot_parse_text(format!("Cannot parse string '{text}' as {name}")),
+    }
+}
+
+fn integer(text: &str, target: &DataType, overflow: Overflow) -> Result<u64, Error> {
+    let name = plain_name(target);
+    if text.is_empty() {
+        return Err(Error::attempt_to_read_after_eof(format!(
+            "Attempt to read after eof: Cannot parse {name} from String, because value is too short"
+        )));
+    }
+    let (negative, digits) = match text.as_bytes() {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if negative && target.is_unsigned_integer() && overflow == Overflow::Wraps {
+        return Err(Error::cannot_parse_number(format!(
+            "Unsigned type must not contain '-' symbol: Cannot parse {name} from String"
+        )));
+    }
+    let count = digits.iter().take_while(|digit| digit.is_ascii_digit()).count();
+    if count < digits.len() || count == 0 {
+        let parsed = text.len() - digits.len() + count;
+        let place = match count {
+            0 => "begin of string".to_owned(),
+            _ => format!("position {parsed} (parsed just '{}')", &text[..parsed]),
+        };
+        return Err(Error::cannot_parse_text(format!(
+            "Cannot parse string '{text}' as {name}: syntax error at {place}. Note: there are to{name}OrZero and \
+             to{name}OrNull functions, which returns zero/NULL instead of throwing exception"
+        )));
+    }
+    let (mut bits, mut value) = (0u64, 0i128);
+    for digit in digits {
+        let digit = digit - b'0';
+        bits = bits.wrapping_mul(10).wrapping_add(digit.into());
+        value = value.saturating_mul(10).saturating_add(digit.into());
+    }
+    let (bits, value) = if negative { (bits.wrapping_neg(), -value) } else { (bits, value) };
+    let (low, high) = range(target);
+    if overflow == Overflow::IsError && !(low..=high).contains(&value) {
+        return Err(Error::cannot_parse_text(format!("Cannot parse string '{text}' to type {name}")));
+    }
+    Ok(bits)
+}
+
+/// The integers of a type.
+pub fn range(data_type: &DataType) -> (i128, i128) {
+    match data_type {
+        DataType::UInt8 => (0, u8::MAX.into()),
+        DataType::UInt16 => (0, u16::MAX.into()),
+        DataType::UInt32 => (0, u32::MAX.into()),
+        DataType::UInt64 => (0, u64::MAX.into()),
+        DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
+        DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
+        DataType::Int32 => (i32::MIN.into(), i32::MAX.into()),
+        _ => (i64::MIN.into(), i64::MAX.into()),
+    }
+}

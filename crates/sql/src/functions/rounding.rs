@@ -1,0 +1,140 @@
+//! `round`, `floor`, `ceil`, each with a number of decimal places, which may be negative.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, new_null_array};
+use datafusion::arrow::compute::{binary, cast};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+
+use super::numbers::{array_bits, from_bits, rows, shaped};
+use crate::error::Error;
+use crate::types::plain_name;
+
+/// Which way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Halves of floats to the even neighbour, halves of integers away from zero.
+    Nearest,
+    Down,
+    Up,
+}
+
+pub const DIRECTIONS: [Direction; 3] = [Direction::Nearest, Direction::Down, Direction::Up];
+
+impl Direction {
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Nearest => "round",
+            Direction::Down => "floor",
+            Direction::Up => "ceil",
+        }
+    }
+
+    fn float(self, value: f64, places: i64) -> f64 {
+        let whole = |value: f64| match self {
+            Direction::Nearest => value.round_ties_even(),
+            Direction::Down => value.floor(),
+            Direction::Up => value.ceil(),
+        };
+        let scale = 10f64.powi(places.unsigned_abs().min(400) as i32);
+        let rounded = match places {
+            0 => whole(value),
+            1.. => whole(value * scale) / scale,
+            _ => whole(value / scale) * scale,
+        };
+        // Where the scale leaves a float's range there is nothing to round.
+        if rounded.is_finite() || !value.is_finite() { rounded } else { value }
+    }
+
+    fn integer(self, value: i128, places: i64) -> i128 {
+        if places >= 0 {
+            return value;
+        }
+        let Some(scale) = 10i128.checked_pow(places.unsigned_abs().min(100) as u32) else { return 0 };
+        match self {
+            Direction::Nearest => (value + value.signum() * scale / 2) / scale * scale,
+            Direction::Down => value.div_euclid(scale) * scale,
+            Direction::Up => -((-value).div_euclid(scale)) * scale,
+        }
+    }
+}
+
+/// One of the functions.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Rounding {
+    direction: Direction,
+    signature: Signature,
+}
+
+impl Rounding {
+    pub fn new(direction: Direction) -> Self {
+        let arguments = vec![TypeSignature::Any(1), TypeSignature::Any(2)];
+        Self { direction, signature: Signature::one_of(arguments, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Rounding {
+    fn name(&self) -> &str {
+        self.direction.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match &arguments[0] {
+            DataType::Boolean => Ok(DataType::UInt8),
+            number if number.is_numeric() || number.is_null() => Ok(number.clone()),
+            other => {
+                let (given, name) = (plain_name(other), self.name());
+                Err(Error::illegal_type(format!("Illegal type {given} of argument of function {name}"))
+                    .into())
+            }
+        }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = rows(&args.args, args.number_rows);
+        let values = args.args[0].to_array(rows)?;
+        let to = args.return_field.data_type();
+        if to.is_null() {
+            return shaped(new_null_array(to, rows), &args.args);
+        }
+        let places = match args.args.get(1) {
+            Some(places) => {
+                cast(&places.to_array(rows)?, &DataType::Int64)?.as_primitive::<Int64Type>().clone()
+            }
+            None => Int64Array::from(vec![0; rows]),
+        };
+        let rounded: ArrayRef = match array_bits(&values) {
+            Some(bits) => {
+                let signed = values.data_type().is_signed_integer();
+                let wide = |bits: u64| if signed { i128::from(bits as i64) } else { i128::from(bits) };
+                let all = bits.iter().zip(places.values());
+                let rounded: Vec<u64> =
+                    all.map(|(&bits, &places)| self.direction.integer(wide(bits), places) as u64).collect();
+                from_bits(rounded.into(), values.logical_nulls(), to)
+                    .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {to}")))?
+            }
+            None => {
+                let floats = cast(&values, &DataType::Float64)?;
+                let floats = floats.as_primitive::<Float64Type>();
+                let rounded: Float64Array =
+                    binary(floats, &places, |value, places| self.direction.float(value, places))?;
+                cast(&rounded, to)?
+            }
+        };
+        shaped(rounded, &args.args)
+    }
+}

@@ -1,0 +1,113 @@
+//! An alias of the SELECT list is known to the whole SELECT: to the other columns of the list, to WHERE, GROUP BY
+//! and HAVING. There its expression takes its place, before a column of the same name; within its own expression
+//! the name is the column.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Query, Select, SelectItem, VisitMut, VisitorMut};
+
+use super::names::column_name;
+use crate::error::{Error, Result};
+use crate::limits::ALIAS_EXPANSIONS_MAX;
+
+/// Puts expressions in the places of their aliases. Those `named` by WITH are known too.
+pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()> {
+    let mut aliases = named.clone();
+    aliases.extend(select.projection.iter().filter_map(alias));
+    if aliases.is_empty() {
+        return Ok(());
+    }
+    let mut resolver = Resolver { aliases, within: Vec::new(), queries: 0, expansions: 0 };
+    for item in &mut select.projection {
+        match item {
+            SelectItem::ExprWithAlias { expr, alias } => {
+                resolver.within.push(alias.value.clone());
+                resolver.visit(expr)?;
+                resolver.within.pop();
+            }
+            // The column itself, or the alias of another: `SELECT number AS n, n`.
+            SelectItem::UnnamedExpr(expr) => {
+                let name = match expr {
+                    Expr::Identifier(ident) => Some(ident.clone()),
+                    _ => None,
+                };
+                let before = resolver.expansions;
+                resolver.visit(expr)?;
+                if let Some(alias) = name.filter(|_| resolver.expansions > before) {
+                    *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+                }
+            }
+            _ => {}
+        }
+    }
+    if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by {
+        expressions.iter_mut().try_for_each(|expr| resolver.visit(expr))?;
+    }
+    let conditions = [&mut select.prewhere, &mut select.selection, &mut select.having];
+    conditions.into_iter().flatten().try_for_each(|expr| resolver.visit(expr))
+}
+
+/// An alias that says something: `number AS number` does not, nor does the name that an unnamed column was given.
+fn alias(item: &SelectItem) -> Option<(String, Expr)> {
+    match item {
+        SelectItem::ExprWithAlias { expr, alias } if column_name(expr) != alias.value => {
+            Some((alias.value.clone(), expr.clone()))
+        }
+        _ => None,
+    }
+}
+
+struct Resolver {
+    aliases: HashMap<String, Expr>,
+    /// The aliases whose expressions are being looked at.
+    within: Vec<String>,
+    /// Depth of subqueries, which have names of their own.
+    queries: usize,
+    expansions: usize,
+}
+
+impl Resolver {
+    fn visit(&mut self, expr: &mut Expr) -> Result<()> {
+        match VisitMut::visit(expr, self) {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => Ok(()),
+        }
+    }
+}
+
+impl VisitorMut for Resolver {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        let Expr::Identifier(ident) = &*expr else { return ControlFlow::Continue(()) };
+        if self.queries > 0 || self.within.contains(&ident.value) {
+            return ControlFlow::Continue(());
+        }
+        let Some(expression) = self.aliases.get(&ident.value) else { return ControlFlow::Continue(()) };
+        self.expansions += 1;
+        if self.expansions > ALIAS_EXPANSIONS_MAX {
+            let message = format!("Aliases were replaced {ALIAS_EXPANSIONS_MAX} times: they are too long");
+            return ControlFlow::Break(Error::too_big_ast(message));
+        }
+        let mut expression = expression.clone();
+        self.within.push(ident.value.clone());
+        let expanded = self.visit(&mut expression);
+        self.within.pop();
+        *expr = Expr::Nested(Box::new(expression));
+        match expanded {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}

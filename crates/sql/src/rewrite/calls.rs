@@ -1,0 +1,206 @@
+//! Calls of functions: DataFusion's names and forms for ClickHouse's.
+
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    CaseWhen, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    NullTreatment, Value,
+};
+
+use super::conditions;
+use super::syntax::{
+    argument, argument_mut, arguments, arguments_mut, call, name_of, plain_arguments, rename, string, taken,
+};
+use crate::error::{Error, Result};
+use crate::functions;
+
+/// Functions that DataFusion has under another name.
+const RENAMED: &[(&str, &str)] = &[
+    ("length", "octet_length"),
+    ("lengthUTF8", "character_length"),
+    ("lowerUTF8", "lower"),
+    ("upperUTF8", "upper"),
+    ("startsWith", "starts_with"),
+    ("endsWith", "ends_with"),
+    ("replaceAll", "replace"),
+    ("substringUTF8", "substr"),
+    ("groupArray", "array_agg"),
+    ("stddevPop", "stddev_pop"),
+    ("stddevSamp", "stddev_samp"),
+    ("varPop", "var_pop"),
+    ("varSamp", "var_samp"),
+];
+
+/// ClickHouse's name of a function of DataFusion's.
+pub fn clickhouse_name(name: &str) -> &str {
+    let ours = RENAMED.iter().find(|(_, theirs)| *theirs == name).map(|(ours, _)| *ours);
+    ours.filter(|_| !ANY_CASE.contains(&name)).unwrap_or(name)
+}
+
+/// Parts of a date or time, and the types that ClickHouse gives them.
+const DATE_PARTS: &[(&str, &str, &str)] = &[
+    ("toYear", "year", "toUInt16"),
+    ("toMonth", "month", "toUInt8"),
+    ("toDayOfMonth", "day", "toUInt8"),
+    ("toHour", "hour", "toUInt8"),
+    ("toMinute", "minute", "toUInt8"),
+    ("toSecond", "second", "toUInt8"),
+];
+
+/// SQL's own functions, which ClickHouse takes in any case.
+const ANY_CASE: &[&str] = &[
+    "count", "sum", "min", "max", "avg", "if", "coalesce", "round", "floor", "ceil", "abs", "lower", "upper",
+];
+
+/// Aggregates that take numbers, and so conditions too.
+const OF_NUMBERS: &[&str] = &["sum", "avg", "min", "max"];
+
+/// A function's name as ClickHouse shows it.
+pub fn canonical_name(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    if ANY_CASE.contains(&lower.as_str()) { lower } else { name.to_owned() }
+}
+
+/// After the arguments were rewritten.
+pub fn rewrite(expr: &mut Expr) -> Result<()> {
+    let Expr::Function(function) = expr else { return Ok(()) };
+    let Some(name) = name_of(function).map(canonical_name) else { return Ok(()) };
+    match name.as_str() {
+        "if" | "multiIf" => return choice(expr),
+        "uniqExact" | "uniq" => {
+            rename(function, "count");
+            if let FunctionArguments::List(list) = &mut function.args {
+                list.duplicate_treatment = Some(DuplicateTreatment::Distinct);
+            }
+            *expr = unsigned(expr);
+        }
+        "count" => *expr = unsigned(expr),
+        "countIf" | "sumIf" | "avgIf" | "minIf" | "maxIf" | "anyIf" => {
+            filtered(function, name.trim_end_matches("If"))?;
+            if name == "countIf" {
+                *expr = unsigned(expr);
+            }
+        }
+        "tuple" | "negate" => {}
+        // Columns that are there can be evaluated without being read.
+        "ignore" => {
+            rename(function, &name);
+            if let Some(arguments) = arguments_mut(function) {
+                let wildcard = |argument: &FunctionArg| {
+                    matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Wildcard))
+                };
+                arguments.retain(|argument| !wildcard(argument));
+            }
+        }
+        "isNull" | "isNotNull" | "materialize" => {
+            let Some([argument]) = plain_arguments(function).and_then(|all| <[Expr; 1]>::try_from(all).ok())
+            else {
+                return Err(Error::wrong_argument_count(format!("Function {name} requires one argument")));
+            };
+            *expr = match name.as_str() {
+                "isNull" => Expr::IsNull(Box::new(argument)),
+                "isNotNull" => Expr::IsNotNull(Box::new(argument)),
+                _ => Expr::Nested(Box::new(argument)),
+            };
+        }
+        "toUnixTimestamp" => {
+            rename(function, "toDateTime");
+            *expr = call("toUInt32", vec![taken(expr)]);
+        }
+        "any" | "anyLast" => first_not_null(function, &name),
+        "median" => {
+            if let Some(first) =
+                arguments_mut(function).and_then(|all| all.first_mut()).and_then(argument_mut)
+            {
+                *first = call("toFloat64", vec![taken(first)]);
+            }
+        }
+        _ if functions::is_registered(&name) => rename(function, &name),
+        _ => {
+            if let Some((_, part, target)) = DATE_PARTS.iter().find(|(theirs, ..)| *theirs == name)
+                && let Some(arguments) = plain_arguments(function)
+            {
+                let arguments = std::iter::once(string(part)).chain(arguments).collect();
+                *expr = call(target, vec![call("date_part", arguments)]);
+                return Ok(());
+            }
+            if let Some((_, ours)) = RENAMED.iter().find(|(theirs, _)| *theirs == name) {
+                rename(function, ours);
+            }
+            if OF_NUMBERS.contains(&name.as_str()) {
+                numbers(function);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `any(x)` is the first value that is not NULL, in no order.
+fn first_not_null(function: &mut Function, name: &str) {
+    rename(function, if name == "any" { "first_value" } else { "last_value" });
+    function.null_treatment = Some(NullTreatment::IgnoreNulls);
+    numbers(function);
+}
+
+/// ClickHouse counts in UInt64.
+fn unsigned(expr: &mut Expr) -> Expr {
+    call("toUInt64", vec![taken(expr)])
+}
+
+fn numbers(function: &mut Function) {
+    if let Some(first) = arguments_mut(function).and_then(|all| all.first_mut()).and_then(argument_mut) {
+        conditions::make_number(first);
+    }
+}
+
+/// The combinator `-If`: `sumIf(x, c)` is `sum(x) FILTER (WHERE c)`.
+fn filtered(function: &mut Function, aggregate: &str) -> Result<()> {
+    let Some(condition) = arguments_mut(function).and_then(Vec::pop) else {
+        return Err(Error::wrong_argument_count(format!(
+            "Aggregate function {aggregate}If requires a condition"
+        )));
+    };
+    let Some(mut condition) = argument(&condition).cloned() else {
+        return Err(Error::bad_arguments(format!("The condition of {aggregate}If must be an expression")));
+    };
+    conditions::make(&mut condition);
+    function.filter = Some(Box::new(condition));
+    if aggregate == "count" {
+        *function = Function {
+            filter: function.filter.take(),
+            ..super::syntax::function("count", vec![Expr::value(Value::Boolean(true))])
+        };
+    } else if aggregate == "any" {
+        first_not_null(function, aggregate);
+    } else {
+        rename(function, aggregate);
+        numbers(function);
+    }
+    Ok(())
+}
+
+/// `if(c, a, b)` and `multiIf(c1, a1, c2, a2, b)` as CASE, which evaluates only what it needs.
+fn choice(expr: &mut Expr) -> Result<()> {
+    let Expr::Function(function) = &*expr else { return Ok(()) };
+    let count = arguments(function).len();
+    let Some(mut all) = plain_arguments(function).filter(|_| count >= 3 && count % 2 == 1) else {
+        let name = name_of(function).unwrap_or_default();
+        return Err(Error::wrong_argument_count(format!(
+            "Function {name} requires an odd number of arguments, at least 3"
+        )));
+    };
+    let otherwise = all.pop().map(Box::new);
+    let mut pairs = Vec::with_capacity(all.len() / 2);
+    let mut all = all.into_iter();
+    while let (Some(mut condition), Some(result)) = (all.next(), all.next()) {
+        conditions::make(&mut condition);
+        pairs.push(CaseWhen { condition, result });
+    }
+    *expr = Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: pairs,
+        else_result: otherwise,
+    };
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Calls of `dictGet` and its family.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Expr, Function, Visit, Visitor};
+
+use super::syntax::{
+    CONSTANT_SUFFIX, argument, argument_mut, arguments_mut, name_of, plain_arguments, rename, string, text,
+};
+use crate::error::Result;
+use crate::functions;
+
+/// Brings a dictionary call into the one form that the functions know: the dictionary and the attributes as
+/// string literals (several attributes in one, apart by [`functions::ATTRIBUTE_SEPARATOR`]), and a name of
+/// its own for a call with constant arguments.
+pub fn rewrite(function: &mut Function) -> Result<()> {
+    let Some(name) = name_of(function).map(str::to_owned) else { return Ok(()) };
+    if name.ends_with(CONSTANT_SUFFIX) {
+        return Ok(());
+    }
+    let Some(arguments) = arguments_mut(function) else { return Ok(()) };
+    if let Some(dictionary) = arguments.first_mut().and_then(argument_mut) {
+        match dictionary {
+            Expr::Identifier(ident) => *dictionary = string(&ident.value),
+            Expr::CompoundIdentifier(parts) => {
+                let full: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+                *dictionary = string(&full.join("."));
+            }
+            _ => {}
+        }
+    }
+    if name != "dictHas"
+        && let Some(attributes) = arguments.get_mut(1).and_then(argument_mut)
+        && let Some(names) = tuple_of_names(attributes)
+    {
+        *attributes = string(&names.join(functions::ATTRIBUTE_SEPARATOR));
+    }
+    let key = if name == "dictHas" { 1 } else { 2 };
+    let constant = arguments.iter().skip(key).filter_map(argument).all(is_constant);
+    rename(function, &if constant { format!("{name}{CONSTANT_SUFFIX}") } else { name });
+    Ok(())
+}
+
+/// Attributes given as `('a', 'b')` or `tuple('a', 'b')`, each marked by the separator before it.
+fn tuple_of_names(expr: &Expr) -> Option<Vec<String>> {
+    let items = match expr {
+        Expr::Tuple(items) => items.clone(),
+        Expr::Function(function) if name_of(function) == Some("tuple") => plain_arguments(function)?,
+        _ => return None,
+    };
+    let names: Option<Vec<String>> = items.iter().map(|item| text(item).map(str::to_owned)).collect();
+    // A tuple of one name still gives a tuple: the leading separator says so.
+    names.map(|names| std::iter::once(String::new()).chain(names).collect())
+}
+
+/// Whether an expression refers to no column.
+fn is_constant(expr: &Expr) -> bool {
+    struct Columns;
+    impl Visitor for Columns {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::CompoundFieldAccess { .. } => {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    expr.visit(&mut Columns).is_continue()
+}
