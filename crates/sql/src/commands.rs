@@ -81,7 +81,9 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
         }
         Command::Set { settings } => {
             let state = session.context.state_ref();
-            apply(&settings, state.write().config_mut())?;
+            let applied = apply(&settings, state.write().config_mut());
+            session.planning.changed();
+            applied?;
         }
         Command::Query => return Err(Error::logical_error("A query is not a command")),
     }

@@ -11,6 +11,7 @@ mod functions;
 pub mod limits;
 mod output;
 mod plan;
+mod planning;
 mod query;
 mod reword;
 mod rewrite;

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use datafusion::execution::SessionState;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::{RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter};
@@ -20,6 +19,7 @@ use granary_dict::tokenize;
 use crate::error::{Error, Result};
 use crate::limits::PARTITION_BATCHES_AHEAD;
 use crate::output::Output;
+use crate::planning::task_context;
 use crate::rewrite::{Extras, rewrite};
 use crate::session::{Session, apply};
 use crate::statement::{Tail, mend, take_named_expressions};
@@ -41,9 +41,9 @@ pub async fn run(session: &Session, text: &str) -> Result<Output> {
         // The plan holds the file now; the name is not needed any more.
         session.context.deregister_table(datafusion::common::TableReference::bare(file.table.as_str()))?;
     }
-    let (plan, state) = planned?;
+    let (plan, context) = planned?;
     let schema = plan.schema();
-    let stream = stream(&plan, &state.task_ctx())?;
+    let stream = stream(&plan, &context)?;
     Ok(Output { schema, format, stream, plan: Some(plan) })
 }
 
@@ -73,8 +73,9 @@ async fn plan(
     session: &Session,
     statement: Statement,
     extras: &Extras,
-) -> Result<(Arc<dyn ExecutionPlan>, SessionState)> {
-    let mut state = session.context.state();
+) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+    let mut loan = session.planning.lend(&session.context);
+    let state = &mut loan.state;
     apply(&extras.settings, state.config_mut())?;
     state.config_mut().options_mut().catalog.default_schema = session.catalogue.current();
     let plan = state.statement_to_plan(PlannedStatement::Statement(Box::new(statement))).await?;
@@ -85,7 +86,11 @@ async fn plan(
         .verify_plan(&plan)
         .map_err(|error| Error::not_implemented(error.strip_backtrace()))?;
     let plan = state.create_physical_plan(&plan).await?;
-    Ok((plan, state))
+    let context = task_context(state);
+    if extras.settings.is_empty() {
+        session.planning.take_back(loan);
+    }
+    Ok((plan, context))
 }
 
 /// All partitions one after the other. Later ones run ahead on other threads, so that the rows keep the order

@@ -18,6 +18,7 @@ use crate::functions::{self, ClickHouseTypes};
 use crate::limits::BATCH_ROWS;
 use crate::output::Output;
 use crate::plan::{OuterJoinDefaults, PlanSettings};
+use crate::planning::Planning;
 use crate::statement::{self, Command, Statement};
 use crate::tables::files::{self, InputFormat};
 use crate::tables::given::Given;
@@ -48,6 +49,7 @@ pub struct Options {
 pub struct Session {
     pub(crate) context: SessionContext,
     pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) planning: Planning,
     given: Arc<Given>,
     /// Last, so that it is removed after the dictionaries in it are closed.
     temporary: Option<Arc<TempDir>>,
@@ -71,7 +73,8 @@ impl Session {
         let catalogue = Arc::new(Catalogue::open(folder, environment)?);
         let given = Arc::new(Given::default());
         let context = context(&catalogue, &given)?;
-        Ok(Session { context, catalogue, given, temporary: temporary.map(Arc::new) })
+        let planning = Planning::default();
+        Ok(Session { context, catalogue, planning, given, temporary: temporary.map(Arc::new) })
     }
 
     /// Another session over the same dictionaries, with settings and a current database of its own.
@@ -79,7 +82,8 @@ impl Session {
         let catalogue = Arc::new(self.catalogue.another());
         let given = Arc::new(Given::default());
         let context = context(&catalogue, &given)?;
-        Ok(Session { context, catalogue, given, temporary: self.temporary.clone() })
+        let planning = Planning::default();
+        Ok(Session { context, catalogue, planning, given, temporary: self.temporary.clone() })
     }
 
     /// USE.
