@@ -63,7 +63,10 @@ fn it_answers_as_clickhouse_does() {
 #[test]
 fn databases_are_of_a_request_and_dictionaries_of_all() {
     let (_folder, served) = with_users();
+    let by_get = served.get("/?query=CREATE+DATABASE+other");
+    assert_eq!(by_get.header("x-clickhouse-exception-code"), "164", "{}", by_get.text());
     served.sql("CREATE DATABASE other");
+    assert_eq!(served.get("/?query=SHOW+DATABASES").text(), "default\nother\n");
     served.sql("USE other");
     assert_eq!(served.sql("SELECT dictGet('users', ('name', 'city'), 7)"), "('n7','Riga')\n");
     let there = served.post("/?database=other", b"SELECT dictGet('default.users', 'name', 8)");

@@ -46,6 +46,7 @@ pub fn run(options: Options, ready: impl FnOnce(SocketAddr)) -> Result<(), Serve
     let session = Arc::new(Session::open(options.session)?);
     let served = runtime.block_on(serve(Arc::clone(&session), options.http, ready));
     runtime.shutdown_timeout(Duration::from_secs(limits::STOP_SECONDS));
+    session.close(Duration::from_secs(limits::STOP_SECONDS));
     served
 }
 

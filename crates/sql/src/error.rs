@@ -64,6 +64,7 @@ constructors! {
     cannot_write = 75 "CANNOT_WRITE_TO_FILE_DESCRIPTOR";
     broken_pipe = 1003 "BROKEN_PIPE";
     unknown_setting = 115 "UNKNOWN_SETTING";
+    readonly = 164 "READONLY";
     illegal_division = 153 "ILLEGAL_DIVISION";
     database_not_empty = 219 "DATABASE_NOT_EMPTY";
     cannot_extract_structure = 636 "CANNOT_EXTRACT_TABLE_STRUCTURE";

@@ -129,6 +129,17 @@ impl Session {
         }
     }
 
+    /// As `execute`, but refuses what changes dictionaries or databases.
+    ///
+    /// # Errors
+    /// READONLY, and those of `execute`.
+    pub async fn execute_read_only(&self, statement: &Statement) -> Result<Output> {
+        if !statement::parse(statement)?.0.only_reads() {
+            return Err(Error::readonly("Cannot execute query in readonly mode"));
+        }
+        self.execute(statement).await
+    }
+
     /// Makes a file a table. Without a format the file's name tells it.
     pub async fn add_file(&self, table: &str, path: &Path, format: Option<InputFormat>) -> Result<()> {
         let format = match format {

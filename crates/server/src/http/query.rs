@@ -19,6 +19,14 @@ const DATABASE: HeaderName = HeaderName::from_static("x-clickhouse-database");
 const TIME_ZONE: HeaderName = HeaderName::from_static("x-clickhouse-timezone");
 const DISPLAY_NAME: HeaderName = HeaderName::from_static("x-clickhouse-server-display-name");
 
+/// What a request may do.
+#[derive(Clone, Copy)]
+enum Access {
+    /// GET: browsers and caches send it without being asked, so it changes nothing.
+    ReadOnly,
+    Full,
+}
+
 type Parameters = Query<HashMap<String, String>>;
 
 /// GET: the query is in the URL; without one this is ClickHouse's greeting.
@@ -28,7 +36,7 @@ pub async fn run_get(
     headers: HeaderMap,
 ) -> Result<Response, Exception> {
     if parameters.contains_key("query") {
-        run(session, parameters, headers, String::new()).await
+        run(session, parameters, headers, String::new(), Access::ReadOnly).await
     } else {
         Ok("Ok.\n".into_response())
     }
@@ -41,7 +49,7 @@ pub async fn run_post(
     headers: HeaderMap,
     body: String,
 ) -> Result<Response, Exception> {
-    run(session, parameters, headers, body).await
+    run(session, parameters, headers, body, Access::Full).await
 }
 
 async fn run(
@@ -49,6 +57,7 @@ async fn run(
     parameters: HashMap<String, String>,
     headers: HeaderMap,
     body: String,
+    access: Access,
 ) -> Result<Response, Exception> {
     let text = match parameters.get("query") {
         Some(query) if body.is_empty() => query.clone(),
@@ -73,7 +82,10 @@ async fn run(
         };
         return Err(Error::syntax_error(message).into());
     };
-    let mut output = session.execute(statement).await?;
+    let mut output = match access {
+        Access::ReadOnly => session.execute_read_only(statement).await?,
+        Access::Full => session.execute(statement).await?,
+    };
     let chosen = output.format.unwrap_or(default_format);
     let body = answer::written(move |out| {
         // The session owns what the query reads from.

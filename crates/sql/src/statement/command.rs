@@ -54,6 +54,29 @@ pub enum Command {
     Query,
 }
 
+impl Command {
+    /// Whether it leaves dictionaries and databases as they are.
+    pub fn only_reads(&self) -> bool {
+        match self {
+            Self::ExistsDictionary { .. }
+            | Self::Describe { .. }
+            | Self::ShowDictionaries { .. }
+            | Self::ShowDatabases
+            | Self::ShowCreate { .. }
+            | Self::Use { .. }
+            | Self::Set { .. }
+            | Self::Query => true,
+            Self::CreateDictionary
+            | Self::DropDictionary { .. }
+            | Self::DropTable { .. }
+            | Self::ReloadDictionary { .. }
+            | Self::ReloadDictionaries
+            | Self::CreateDatabase { .. }
+            | Self::DropDatabase { .. } => false,
+        }
+    }
+}
+
 /// Recognises a statement; also the name behind its FORMAT, unless it is a query, which has its own.
 pub fn parse(statement: &Statement) -> Result<(Command, Option<String>)> {
     let mut words = Words::new(&statement.tokens);
