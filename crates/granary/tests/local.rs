@@ -233,7 +233,7 @@ fn a_folder_has_one_process() {
 fn stopped_by(signal: &str, mut child: Child) -> (String, Option<i32>) {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let ready = lines.next().unwrap().unwrap();
-    let sent = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+    let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {}", child.id())]).status().unwrap();
     assert!(sent.success());
     (ready, child.wait().unwrap().code())
 }
