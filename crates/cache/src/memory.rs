@@ -42,6 +42,13 @@ pub(crate) struct Stored<'a> {
     pub expires_at: u32,
 }
 
+impl<'a> From<EntryRecord<'a>> for Stored<'a> {
+    #[inline]
+    fn from(entry: EntryRecord<'a>) -> Self {
+        Self { value: entry.value(), expires_at: entry.expires_at }
+    }
+}
+
 /// Budget of one shard's RAM tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
@@ -166,7 +173,7 @@ impl Memory {
         let bytes = Self::bytes(&self.chunks, self.first_chunk, candidate);
         let entry = record_of(bytes);
         if hash_at(bytes) == key.hash().to_bits() && same_bytes(entry.key, key.bytes()) {
-            return Some(Stored { value: entry.value(), expires_at: entry.expires_at });
+            return Some(entry.into());
         }
         self.get_elsewhere(key)
     }
@@ -174,7 +181,7 @@ impl Memory {
     #[cold]
     fn get_elsewhere(&self, key: Key<'_>) -> Option<Stored<'_>> {
         let entry = record_of(Self::bytes(&self.chunks, self.first_chunk, self.locate(key)?));
-        Some(Stored { value: entry.value(), expires_at: entry.expires_at })
+        Some(entry.into())
     }
 
     pub fn remove(&mut self, key: Key<'_>) -> bool {

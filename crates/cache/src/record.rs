@@ -120,18 +120,24 @@ impl Record<'_> {
 /// lowest of the flags, and the top bits of the lengths.
 const SHORT: u64 = u64::from_le_bytes([!KIND_NEGATIVE, 0, 0, 0, 0, 0x80, 0x80, 0]);
 
+/// Bytes of such an entry's header.
+const SHORT_SIZE: usize = 7;
+
+/// The first bytes of such an entry; `None`: of something else.
+#[inline(always)]
+fn short_head(bytes: &[u8]) -> Option<&[u8; 8]> {
+    bytes.first_chunk().filter(|head| u64::from_le_bytes(**head) & SHORT == 0)
+}
+
 /// Parses the record that begins `bytes`; `None`: the bytes are no record.
 #[inline(always)]
 pub(crate) fn parse(bytes: &[u8]) -> Option<Record<'_>> {
-    let Some(head) = bytes.first_chunk::<8>().filter(|head| u64::from_le_bytes(**head) & SHORT == 0) else {
-        return parse_any(bytes);
-    };
-    let (key_at, key_len) = (7, usize::from(head[5]));
-    let value_at = key_at + key_len;
+    let Some(head) = short_head(bytes) else { return parse_any(bytes) };
+    let value_at = SHORT_SIZE + usize::from(head[5]);
     Some(Record::Entry(EntryRecord {
         negative: head[0] == KIND_NEGATIVE,
         expires_at: u32::from_le_bytes([head[1], head[2], head[3], head[4]]),
-        key: bytes.get(key_at..value_at)?,
+        key: bytes.get(SHORT_SIZE..value_at)?,
         value_at,
         value_len: usize::from(head[6]),
         bytes,
@@ -215,9 +221,9 @@ pub(crate) fn keys_of(payload: &[u8], count: u16) -> impl Iterator<Item = (usize
 /// The key and the length of an entry whose lengths take a byte each.
 #[inline]
 fn short_key(record: &[u8]) -> Option<(&[u8], usize)> {
-    let head = record.first_chunk::<8>().filter(|head| u64::from_le_bytes(**head) & SHORT == 0)?;
-    let value_at = 7 + usize::from(head[5]);
-    Some((record.get(7..value_at)?, value_at + usize::from(head[6])))
+    let head = short_head(record)?;
+    let value_at = SHORT_SIZE + usize::from(head[5]);
+    Some((record.get(SHORT_SIZE..value_at)?, value_at + usize::from(head[6])))
 }
 
 /// The newest entry of `key` in a block: the last one, for a key may be written twice into it.

@@ -4,8 +4,9 @@ use crate::config::{Layout, SourceConfig, Storage};
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::types::DataType;
-use arrow::datatypes::Field;
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// One dictionary, whole: what CREATE DICTIONARY or a `<dictionary>` element says.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,6 +139,13 @@ impl Structure {
     /// One field for each attribute, with ClickHouse's type name in the metadata.
     pub fn attribute_fields(&self) -> Vec<Field> {
         self.attributes.iter().map(|a| a.data_type.to_field(&a.name)).collect()
+    }
+
+    /// The fields of both: key columns, then attributes.
+    pub fn schema(&self) -> SchemaRef {
+        let mut fields = self.key_fields();
+        fields.extend(self.attribute_fields());
+        Arc::new(Schema::new(fields))
     }
 
     /// Names and types of the key columns.

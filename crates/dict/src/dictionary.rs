@@ -137,7 +137,7 @@ impl Dictionary {
         self.get(&[], keys).map(|answer| answer.found)
     }
 
-    /// Key columns, then attributes, of what is resident, found and fresh. DIRECT: everything the source has.
+    /// What is resident, found and fresh, in the structure's schema. DIRECT: everything the source has.
     pub fn resident(&self) -> Result<Vec<RecordBatch>, DictError> {
         match &self.loader.store {
             Some(store) => resident::scan(store, &self.loader, &self.definition.structure),

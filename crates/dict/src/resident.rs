@@ -7,17 +7,10 @@ use crate::lookup::{Loader, Pool, Turn};
 use crate::row::{Column, Decoder};
 use crate::store::Store;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
-
-/// Key columns, then attributes.
-pub(crate) fn schema(structure: &Structure) -> SchemaRef {
-    let mut fields = structure.key_fields();
-    fields.extend(structure.attribute_fields());
-    Arc::new(Schema::new(fields))
-}
 
 /// Found and fresh entries, in no order.
 pub(crate) fn scan(
@@ -26,7 +19,7 @@ pub(crate) fn scan(
     structure: &Structure,
 ) -> Result<Vec<RecordBatch>, DictError> {
     let now = loader.clock.now();
-    let schema = schema(structure);
+    let schema = structure.schema();
     let all: Vec<usize> = (0..structure.attributes.len()).collect();
     let types = loader.key_format.data_types();
     let start = || {
@@ -103,7 +96,7 @@ pub(crate) fn load_all(
     let batches = answers
         .recv_timeout(Duration::from_millis(timeout_ms))
         .map_err(|_| unavailable(&format!("{timeout_ms} ms timeout exceeded")))??;
-    let schema = schema(&definition.structure);
+    let schema = definition.structure.schema();
     batches
         .iter()
         .map(|answered| loader.with_defaults(answered).and_then(|columns| batch(&schema, columns)))

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use granary_sql::format::{self, Format};
+use granary_sql::format::Format;
 use granary_sql::{Executables, Options, Session};
 use tokio::runtime::Runtime;
 
@@ -47,19 +47,14 @@ impl Client {
         let mut text = Vec::new();
         for statement in self.session.split(sql)? {
             text.clear();
-            self.runtime.block_on(async {
-                let mut output = self.session.execute(&statement).await?;
-                let mut progress = rows.map(|rows| Progress::start_with_total(output.progress(), rows));
-                let mut writer =
-                    format::open(output.format.unwrap_or(format), output.schema.clone(), &mut text)?;
-                while let Some(batch) = output.next().await {
-                    writer.write(&batch?)?;
-                }
-                if let Some(progress) = &mut progress {
-                    progress.stop();
-                }
-                writer.finish(output.progress().read())
-            })?;
+            let mut output = self.runtime.block_on(self.session.execute(&statement))?;
+            let mut progress = rows.map(|rows| Progress::start_with_total(output.progress(), rows));
+            let chosen = output.format.unwrap_or(format);
+            let written = output.write(self.runtime.handle(), chosen, &mut text);
+            if let Some(progress) = &mut progress {
+                progress.stop();
+            }
+            written?;
         }
         let seconds = started.elapsed().as_secs_f64();
         Ok(Reply { text: String::from_utf8_lossy(&text).into_owned(), seconds })

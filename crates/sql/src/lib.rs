@@ -24,6 +24,6 @@ pub use datafusion::arrow;
 pub use error::{Error, Result};
 pub use functions::{int_hash_32, int_hash_64};
 pub use output::{Output, Progress};
-pub use session::{Executables, Options, Session};
+pub use session::{Access, Executables, Options, Session};
 pub use statement::Statement;
 pub use tables::files::InputFormat;

@@ -1,5 +1,6 @@
 //! What a statement answers.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
@@ -10,9 +11,10 @@ use datafusion::physical_plan::metrics::MetricValue;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
+use tokio::runtime::Handle;
 
 use crate::error::Result;
-use crate::format::{Format, Statistics};
+use crate::format::{self, Format, Statistics};
 
 /// The answer of a statement: batches that come as they are asked for.
 pub struct Output {
@@ -53,6 +55,15 @@ impl Output {
     /// The next batch, or `None` at the end.
     pub async fn next(&mut self) -> Option<Result<RecordBatch>> {
         self.stream.next().await.map(|batch| Ok(batch?))
+    }
+
+    /// Writes all batches, from a thread that may wait: `out` may block, and is called outside the runtime.
+    pub fn write(&mut self, runtime: &Handle, format: Format, out: &mut (dyn Write + Send)) -> Result<()> {
+        let mut writer = format::open(format, Arc::clone(&self.schema), out)?;
+        while let Some(batch) = runtime.block_on(self.next()) {
+            writer.write(&batch?)?;
+        }
+        writer.finish(self.progress().read())
     }
 
     /// Looks at how far a running query is.

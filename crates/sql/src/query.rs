@@ -39,7 +39,7 @@ pub async fn run(session: &Session, text: &str) -> Result<Output> {
     let planned = plan(session, statement, &extras).await;
     for file in &extras.files {
         // The plan holds the file now; the name is not needed any more.
-        session.context.deregister_table(datafusion::common::TableReference::bare(file.table.as_str()))?;
+        session.remove_file(&file.table)?;
     }
     let (plan, context) = planned?;
     let schema = plan.schema();

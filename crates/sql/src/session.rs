@@ -34,6 +34,15 @@ pub enum Executables {
     Allowed,
 }
 
+/// What a statement may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It leaves dictionaries and databases as they are.
+    ReadOnly,
+    /// Anything.
+    Full,
+}
+
 /// How a session is opened.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -71,19 +80,18 @@ impl Session {
             ..Environment::new(&folder)
         };
         let catalogue = Arc::new(Catalogue::open(folder, environment)?);
+        Self::over(catalogue, temporary.map(Arc::new))
+    }
+
+    fn over(catalogue: Arc<Catalogue>, temporary: Option<Arc<TempDir>>) -> Result<Session> {
         let given = Arc::new(Given::default());
         let context = context(&catalogue, &given)?;
-        let planning = Planning::default();
-        Ok(Session { context, catalogue, planning, given, temporary: temporary.map(Arc::new) })
+        Ok(Session { context, catalogue, planning: Planning::default(), given, temporary })
     }
 
     /// Another session over the same dictionaries, with settings and a current database of its own.
     pub fn another(&self) -> Result<Session> {
-        let catalogue = Arc::new(self.catalogue.another());
-        let given = Arc::new(Given::default());
-        let context = context(&catalogue, &given)?;
-        let planning = Planning::default();
-        Ok(Session { context, catalogue, planning, given, temporary: self.temporary.clone() })
+        Self::over(Arc::new(self.catalogue.another()), self.temporary.clone())
     }
 
     /// USE.
@@ -116,7 +124,18 @@ impl Session {
 
     /// Runs one statement: commands at once, queries as their stream is read.
     pub async fn execute(&self, statement: &Statement) -> Result<Output> {
+        self.execute_with(statement, Access::Full).await
+    }
+
+    /// The same for somebody who may do only so much.
+    ///
+    /// # Errors
+    /// READONLY, and those of `execute`.
+    pub async fn execute_with(&self, statement: &Statement, access: Access) -> Result<Output> {
         match statement::parse(statement)? {
+            (command, _) if access == Access::ReadOnly && !command.only_reads() => {
+                Err(Error::readonly("Cannot execute query in readonly mode"))
+            }
             (Command::Query, _) => {
                 let output = query::run(self, &statement.text).await;
                 output.map_err(|error| reword::as_written(error, &statement.text))
@@ -129,17 +148,6 @@ impl Session {
         }
     }
 
-    /// As `execute`, but refuses what changes dictionaries or databases.
-    ///
-    /// # Errors
-    /// READONLY, and those of `execute`.
-    pub async fn execute_read_only(&self, statement: &Statement) -> Result<Output> {
-        if !statement::parse(statement)?.0.only_reads() {
-            return Err(Error::readonly("Cannot execute query in readonly mode"));
-        }
-        self.execute(statement).await
-    }
-
     /// Makes a file a table. Without a format the file's name tells it.
     pub async fn add_file(&self, table: &str, path: &Path, format: Option<InputFormat>) -> Result<()> {
         let format = match format {
@@ -147,6 +155,12 @@ impl Session {
             None => InputFormat::of(path)?,
         };
         self.given.add(table.to_owned(), files::open(path, format).await?)?;
+        Ok(())
+    }
+
+    /// Takes a file's table away.
+    pub(crate) fn remove_file(&self, table: &str) -> Result<()> {
+        self.given.remove(table)?;
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The bits of one bucket: lanes, compared eight at a time, then words. The first slots are taken, the
+//! The bits of one bucket: lanes, compared eight at a time, then the slots' fields. The first slots are taken, the
 //! rest are free.
 
 use super::shape::{LANE_VALUES, Shape};

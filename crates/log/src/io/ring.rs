@@ -98,12 +98,7 @@ impl Ring {
         let mut batch = Batch { ring: self, file, extents, reaped: Vec::with_capacity(READ_DEPTH) };
         let mut next = 0;
         while next < extents.len() || batch.in_flight() > 0 {
-            while next < extents.len()
-                && let Some(buffer) = batch.ring.idle.pop()
-            {
-                batch.start(buffer, Flight { extent: next, done: 0 });
-                next += 1;
-            }
+            while batch.start_next(&mut next) {}
             if let Err(error) = batch.wait() {
                 let left = batch.unfinished().chain(next..extents.len()).collect();
                 return Err(Refused { error, left });
@@ -112,11 +107,7 @@ impl Ring {
             while let Some((buffer, result)) = batch.reaped.pop() {
                 batch.finish(buffer, result, done);
                 // The device goes on while the rest of what it brought is looked at.
-                if next < extents.len()
-                    && let Some(buffer) = batch.ring.idle.pop()
-                {
-                    batch.start(buffer, Flight { extent: next, done: 0 });
-                    next += 1;
+                if batch.start_next(&mut next) {
                     begun += 1;
                     if begun % SUBMITTED_TOGETHER == 0 {
                         // What does not go now goes with the next wait, which tells why not.
@@ -157,6 +148,17 @@ struct Batch<'a> {
 impl Batch<'_> {
     fn in_flight(&self) -> usize {
         READ_DEPTH - self.ring.idle.len() - self.reaped.len()
+    }
+
+    /// Starts the read of extent `next` and moves on; `false`: there is none, or no buffer for it.
+    fn start_next(&mut self, next: &mut usize) -> bool {
+        if *next == self.extents.len() {
+            return false;
+        }
+        let Some(buffer) = self.ring.idle.pop() else { return false };
+        self.start(buffer, Flight { extent: *next, done: 0 });
+        *next += 1;
+        true
     }
 
     fn start(&mut self, buffer: usize, flight: Flight) {

@@ -1,6 +1,7 @@
 //! Answers that are written while they are sent: a writer on a thread that may wait, its chunks in a body.
 
 use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use axum::body::{Body, Bytes};
 use granary_sql::Error;
@@ -49,8 +50,11 @@ pub async fn written(
     let (chunks, received) = mpsc::channel(CHUNKS_AHEAD);
     tokio::task::spawn_blocking(move || {
         let mut writer = Writer { gathered: Vec::new(), chunks };
-        let result = write(&mut writer).and_then(|()| Ok(writer.flush()?));
-        match result {
+        // A panic is an error like any other: silence would be an empty answer, or a short one.
+        let written = catch_unwind(AssertUnwindSafe(|| write(&mut writer)));
+        let result =
+            written.unwrap_or_else(|_| Err(Error::logical_error("The query panicked; the log says where")));
+        match result.and_then(|()| Ok(writer.flush()?)) {
             // Whoever asked has gone away, or everything is sent.
             Err(error) if !error.is_broken_pipe() => {
                 let _ = writer.chunks.blocking_send(Err(error));

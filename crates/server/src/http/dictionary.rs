@@ -10,10 +10,10 @@ use axum::extract::{Path, Query, State};
 use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use granary_dict::{Dictionary, Structure};
+use granary_dict::Dictionary;
 use granary_sql::arrow::array::{ArrayRef, RecordBatch};
 use granary_sql::arrow::compute::filter;
-use granary_sql::arrow::datatypes::{Schema, SchemaRef};
+use granary_sql::arrow::datatypes::SchemaRef;
 use granary_sql::format::{self, Format, Statistics};
 use granary_sql::{Error, Session};
 
@@ -62,7 +62,7 @@ pub async fn look_up(
     let rows = form.rows;
     let body = answer::written(move |out| {
         let keys = dictionary.read_keys(form.keys, &body).map_err(Error::from)?;
-        let schema = schema(&dictionary.definition().structure);
+        let schema = dictionary.definition().structure.schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
         let count = keys.first().map_or(0, |column| column.len());
         for first in (0..count).step_by(KEYS_PER_LOOKUP) {
@@ -98,10 +98,10 @@ pub async fn all_rows(
     let dictionary = session.dictionary(&name)?;
     let rows = form.rows;
     let body = answer::written(move |out| {
-        let schema = schema(&dictionary.definition().structure);
+        let schema = dictionary.definition().structure.schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
         for batch in dictionary.resident()? {
-            writer.write(&batch.with_schema(Arc::clone(&schema))?)?;
+            writer.write(&batch)?;
         }
         writer.finish(Statistics::default())
     })
@@ -123,11 +123,4 @@ pub async fn statement(
 
 fn rows_response(format: Format, body: axum::body::Body) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static(answer::content_type(format)))], body).into_response()
-}
-
-/// Key columns, then attributes.
-fn schema(structure: &Structure) -> SchemaRef {
-    let mut fields = structure.key_fields();
-    fields.extend(structure.attribute_fields());
-    Arc::new(Schema::new(fields))
 }

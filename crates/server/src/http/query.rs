@@ -7,8 +7,8 @@ use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use granary_sql::format::{self, Format};
-use granary_sql::{Error, Session};
+use granary_sql::format::Format;
+use granary_sql::{Access, Error, Session};
 use tokio::runtime::Handle;
 
 use super::answer;
@@ -19,17 +19,10 @@ const DATABASE: HeaderName = HeaderName::from_static("x-clickhouse-database");
 const TIME_ZONE: HeaderName = HeaderName::from_static("x-clickhouse-timezone");
 const DISPLAY_NAME: HeaderName = HeaderName::from_static("x-clickhouse-server-display-name");
 
-/// What a request may do.
-#[derive(Clone, Copy)]
-enum Access {
-    /// GET: browsers and caches send it without being asked, so it changes nothing.
-    ReadOnly,
-    Full,
-}
-
 type Parameters = Query<HashMap<String, String>>;
 
-/// GET: the query is in the URL; without one this is ClickHouse's greeting.
+/// GET: the query is in the URL; without one this is ClickHouse's greeting. Browsers and caches send it without
+/// being asked, so it changes nothing.
 pub async fn run_get(
     State(session): State<Arc<Session>>,
     Query(parameters): Parameters,
@@ -82,10 +75,7 @@ async fn run(
         };
         return Err(Error::syntax_error(message).into());
     };
-    let mut output = match access {
-        Access::ReadOnly => session.execute_read_only(statement).await?,
-        Access::Full => session.execute(statement).await?,
-    };
+    let mut output = session.execute_with(statement, access).await?;
     let chosen = output.format.unwrap_or(default_format);
     let body = answer::written(move |out| {
         // The session owns what the query reads from.
@@ -93,12 +83,7 @@ async fn run(
         if !output.has_columns() {
             return Ok(());
         }
-        let runtime = Handle::current();
-        let mut writer = format::open(chosen, output.schema.clone(), out)?;
-        while let Some(batch) = runtime.block_on(output.next()) {
-            writer.write(&batch?)?;
-        }
-        writer.finish(output.progress().read())
+        output.write(&Handle::current(), chosen, out)
     })
     .await?;
     let headers = [

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use granary_dict::{Dictionary, Structure};
+use granary_dict::Dictionary;
 
 use crate::error::Error;
 
@@ -27,16 +27,9 @@ impl std::fmt::Debug for DictionaryTable {
 
 impl DictionaryTable {
     pub fn new(dictionary: Arc<Dictionary>) -> Self {
-        let schema = schema(&dictionary.definition().structure);
+        let schema = dictionary.definition().structure.schema();
         Self { dictionary, schema }
     }
-}
-
-/// Key columns, then attributes.
-pub fn schema(structure: &Structure) -> SchemaRef {
-    let mut fields = structure.key_fields();
-    fields.extend(structure.attribute_fields());
-    Arc::new(Schema::new(fields))
 }
 
 #[async_trait]
@@ -56,10 +49,7 @@ impl TableProvider for DictionaryTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut batches = Vec::new();
-        for batch in self.dictionary.resident().map_err(Error::from)? {
-            batches.push(batch.with_schema(Arc::clone(&self.schema))?);
-        }
+        let batches = self.dictionary.resident().map_err(Error::from)?;
         let exec =
             MemorySourceConfig::try_new_exec(&[batches], Arc::clone(&self.schema), projection.cloned())?;
         Ok(exec)
