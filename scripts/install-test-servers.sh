@@ -1,14 +1,24 @@
 #!/bin/sh
-# Installs the servers that the tests start for themselves: PostgreSQL, from Debian.
+# Installs the servers that the tests start for themselves, from Debian: PostgreSQL, MariaDB, Redis, ClickHouse.
+# What is there already is left alone. Debian may start a service of its own; no test uses it.
 set -eu
 
-if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
-    exit 0
-fi
+missing=
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
+# /usr/sbin is not in everybody's PATH.
+PATH="$PATH:/usr/sbin"
+command -v setpriv >/dev/null || missing="$missing util-linux"
+command -v mariadbd >/dev/null || missing="$missing mariadb-server"
+command -v redis-server >/dev/null || missing="$missing redis-server"
+command -v clickhouse-server >/dev/null || missing="$missing clickhouse-server"
+command -v python3 >/dev/null || missing="$missing python3"
+[ -n "$missing" ] || exit 0
+
 if [ "$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi
 # The package would start a cluster of its own, which no test needs.
 $sudo mkdir -p /etc/postgresql-common
 [ -e /etc/postgresql-common/createcluster.conf ] ||
     echo 'create_main_cluster = false' | $sudo tee /etc/postgresql-common/createcluster.conf >/dev/null
 $sudo apt-get update
-$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends postgresql util-linux
+# shellcheck disable=SC2086 # one word for each package
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing

@@ -26,6 +26,8 @@ pub enum Code {
     UnknownFormat = 73,
     /// `CANNOT_OPEN_FILE`
     CannotOpenFile = 76,
+    /// `RECEIVED_ERROR_FROM_REMOTE_IO_SERVER`
+    ReceivedErrorFromRemoteIoServer = 86,
     /// `UNKNOWN_SETTING`
     UnknownSetting = 115,
     /// `INCORRECT_DATA`
@@ -34,14 +36,24 @@ pub enum Code {
     UnknownElementInConfig = 137,
     /// `TIMEOUT_EXCEEDED`
     TimeoutExceeded = 159,
+    /// `NETWORK_ERROR`
+    NetworkError = 210,
+    /// `ALL_CONNECTION_TRIES_FAILED`
+    AllConnectionTriesFailed = 279,
     /// `LIMIT_EXCEEDED`
     LimitExceeded = 290,
     /// `CHILD_WAS_NOT_EXITED_NORMALLY`
     ChildWasNotExitedNormally = 302,
+    /// `INVALID_CONFIG_PARAMETER`
+    InvalidConfigParameter = 318,
     /// `PATH_ACCESS_DENIED`
     PathAccessDenied = 481,
     /// `DICTIONARY_ACCESS_DENIED`
     DictionaryAccessDenied = 482,
+    /// `TOO_MANY_REDIRECTS`
+    TooManyRedirects = 483,
+    /// `INTERNAL_REDIS_ERROR`
+    InternalRedisError = 484,
     /// `INCORRECT_DICTIONARY_DEFINITION`
     IncorrectDictionaryDefinition = 489,
     /// `CACHE_DICTIONARY_UPDATE_FAIL`
@@ -50,6 +62,8 @@ pub enum Code {
     PostgresqlConnectionFailure = 614,
     /// `SQLITE_ENGINE_ERROR`
     SqliteEngineError = 626,
+    /// `POCO_EXCEPTION`
+    PocoException = 1000,
 }
 
 impl Code {
@@ -66,18 +80,25 @@ impl Code {
             Code::SyntaxError => "SYNTAX_ERROR",
             Code::UnknownFormat => "UNKNOWN_FORMAT",
             Code::CannotOpenFile => "CANNOT_OPEN_FILE",
+            Code::ReceivedErrorFromRemoteIoServer => "RECEIVED_ERROR_FROM_REMOTE_IO_SERVER",
             Code::UnknownSetting => "UNKNOWN_SETTING",
             Code::IncorrectData => "INCORRECT_DATA",
             Code::UnknownElementInConfig => "UNKNOWN_ELEMENT_IN_CONFIG",
             Code::TimeoutExceeded => "TIMEOUT_EXCEEDED",
+            Code::NetworkError => "NETWORK_ERROR",
+            Code::AllConnectionTriesFailed => "ALL_CONNECTION_TRIES_FAILED",
             Code::LimitExceeded => "LIMIT_EXCEEDED",
             Code::ChildWasNotExitedNormally => "CHILD_WAS_NOT_EXITED_NORMALLY",
+            Code::InvalidConfigParameter => "INVALID_CONFIG_PARAMETER",
             Code::PathAccessDenied => "PATH_ACCESS_DENIED",
             Code::DictionaryAccessDenied => "DICTIONARY_ACCESS_DENIED",
+            Code::TooManyRedirects => "TOO_MANY_REDIRECTS",
+            Code::InternalRedisError => "INTERNAL_REDIS_ERROR",
             Code::IncorrectDictionaryDefinition => "INCORRECT_DICTIONARY_DEFINITION",
             Code::CacheDictionaryUpdateFail => "CACHE_DICTIONARY_UPDATE_FAIL",
             Code::PostgresqlConnectionFailure => "POSTGRESQL_CONNECTION_FAILURE",
             Code::SqliteEngineError => "SQLITE_ENGINE_ERROR",
+            Code::PocoException => "POCO_EXCEPTION",
         }
     }
 }

@@ -22,8 +22,10 @@ mod types;
 mod xml;
 
 pub use config::{
-    ChunkHeader, ExecutableConfig, Execution, Expired, Format, KeyEcho, KeyForm, Layout, PostgresConfig,
-    Select, SourceConfig, SqliteConfig, SsdSettings, Storage, UpdateSettings,
+    ChunkHeader, ClickhouseConfig, Credentials, ExecutableConfig, ExecutablePoolConfig, Execution, Expired,
+    FileConfig, Format, Header, HttpConfig, KeyEcho, KeyForm, Layout, MysqlConfig, PostgresConfig,
+    RedisConfig, RedisStorage, Select, Server, SourceConfig, SqliteConfig, SsdSettings, Storage,
+    UpdateSettings,
 };
 pub use ddl::{CreateDictionary, parse_create};
 pub use definition::{

@@ -10,6 +10,12 @@ pub const NESTING_MAX: usize = 16;
 pub const LIFETIME_SECONDS_MAX: u64 = 10 * 366 * 86_400;
 /// Keys in one request to a source; bigger batches are cut.
 pub const KEYS_PER_REQUEST_MAX: usize = 1 << 16;
+/// Keys written into one SQL statement; MySQL's optimizer gives up on ranges somewhere above.
+pub const KEYS_PER_STATEMENT_MAX: usize = 1 << 14;
+/// Bytes of keys in one SQL statement, after which no key is added: ClickHouse takes 256 KiB in all.
+pub const STATEMENT_KEYS_BYTES: usize = 192 << 10;
+/// Keys of one MGET or HMGET, as in ClickHouse.
+pub const REDIS_KEYS_MAX: usize = 8192;
 /// Keys in one lookup; the callers' batches are a few thousand to a few million.
 pub const KEYS_PER_LOOKUP_MAX: usize = 1 << 30;
 /// Rows of one batch of `Dictionary::resident`.
@@ -20,6 +26,12 @@ pub const BACKOFF_SECONDS_MAX: u64 = 600;
 pub const STDERR_TAIL_BYTES: usize = 4096;
 /// Bytes of one row that a child process writes, before it is refused.
 pub const ROW_BYTES_MAX: usize = 64 << 20;
+/// Bytes of one answer of a source that is read whole, before it is refused.
+pub const ANSWER_BYTES_MAX: u64 = 2 << 30;
+/// Bytes of a file that is read for each request.
+pub const SOURCE_FILE_BYTES_MAX: u64 = 256 << 20;
+/// Processes of one EXECUTABLE_POOL.
+pub const PROCESSES_MAX: u64 = 1 << 16;
 /// Smallest and largest BLOCK_SIZE, in bytes.
 pub const BLOCK_BYTES_MIN: u64 = 512;
 /// See `BLOCK_BYTES_MIN`.
@@ -37,4 +49,5 @@ pub const QUEUE_MAX: u64 = 10_000_000;
 
 const _: () = assert!(STDERR_TAIL_BYTES < ROW_BYTES_MAX);
 const _: () = assert!(KEYS_PER_REQUEST_MAX < KEYS_PER_LOOKUP_MAX);
+const _: () = assert!(KEYS_PER_STATEMENT_MAX <= KEYS_PER_REQUEST_MAX);
 const _: () = assert!(LIFETIME_SECONDS_MAX < (u32::MAX / 2) as u64);

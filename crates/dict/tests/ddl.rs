@@ -33,7 +33,7 @@ fn the_seed_s_statement() {
     assert_eq!((ssd.block_size, ssd.file_size, ssd.write_buffer_size), (4096, 1 << 30, 16384));
     assert_eq!((ssd.max_stored_keys, ssd.total_bytes()), (Some(1_048_576), 1 << 30));
     let SourceConfig::Postgres(postgres) = &definition.source else { panic!("PostgreSQL") };
-    assert_eq!((postgres.port, postgres.password.as_str()), (5432, "it's"));
+    assert_eq!((postgres.server.port, postgres.server.password.as_str()), (5432, "it's"));
     assert!(!format!("{definition:?}").contains("it's"), "debug output shows no password");
 }
 
@@ -103,6 +103,14 @@ fn expressions_are_kept_as_written() {
 }
 
 #[test]
+fn a_dictionary_may_be_called_if() {
+    let definition = parse(
+        "CREATE DICTIONARY `if` (id UInt64) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) LAYOUT(DIRECT)",
+    );
+    assert_eq!(parse(&definition.to_sql()), definition);
+}
+
+#[test]
 fn defaults_of_ssd_cache() {
     let sql = "CREATE DICTIONARY IF NOT EXISTS d (id UInt64) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) \
                LAYOUT(SSD_CACHE(PATH 'p')) LIFETIME(MIN 0 MAX 0)";
@@ -160,9 +168,9 @@ fn refusals_name_the_clause_and_what_is_allowed() {
         ("SSD_CACHE(PATH 'p')", "CACHE(SIZE_IN_CELLS 0)", 36, &["SIZE_IN_CELLS", "from 1"]),
         (
             "SQLITE(PATH 'x' TABLE 't')",
-            "MYSQL(HOST 'h')",
+            "MONGODB(HOST 'h')",
             137,
-            &["SOURCE", "MYSQL", "SQLITE, POSTGRESQL, EXECUTABLE"],
+            &["SOURCE", "MONGODB", "SQLITE, POSTGRESQL, MYSQL", "EXECUTABLE"],
         ),
         ("TABLE 't'", "", 36, &["SOURCE(SQLITE)", "TABLE or QUERY"]),
         ("TABLE 't'", "TABLE 't' QUERY 'q'", 36, &["cannot be given together"]),
@@ -303,7 +311,7 @@ proptest! {
         attribute.default = default;
         definition.structure.attributes.push(attribute);
         if let SourceConfig::Postgres(postgres) = &mut definition.source {
-            postgres.password = password;
+            postgres.server.password = password;
         }
         if let Storage::Ssd(ssd) = &mut definition.layout.storage {
             ssd.path = path;

@@ -6,8 +6,9 @@ mod source;
 
 pub use layout::{Expired, KeyForm, Layout, SsdSettings, Storage, UpdateSettings};
 pub use source::{
-    ChunkHeader, ExecutableConfig, Execution, Format, KeyEcho, PostgresConfig, Select, SourceConfig,
-    SqliteConfig,
+    ChunkHeader, ClickhouseConfig, Credentials, ExecutableConfig, ExecutablePoolConfig, Execution,
+    FileConfig, Format, Header, HttpConfig, KeyEcho, MysqlConfig, PostgresConfig, RedisConfig, RedisStorage,
+    Select, Server, SourceConfig, SqliteConfig,
 };
 
 pub(crate) use node::{Node, Value};

@@ -32,6 +32,17 @@ impl Node {
     }
 }
 
+/// Which parameters an element has.
+pub(crate) struct Parameters {
+    /// Those that say something here.
+    pub allowed: &'static [&'static str],
+    /// ClickHouse's that change nothing here, or nothing of a cache: accepted and dropped, so that its
+    /// definitions can be taken as they are.
+    pub idle: &'static [&'static str],
+    /// ClickHouse's that would change what is read, and what to do instead.
+    pub refused: &'static [(&'static str, &'static str)],
+}
+
 /// Settings being taken out one by one; what is left over is unknown.
 pub(crate) struct Settings<'a> {
     clause: &'static str,
@@ -49,7 +60,39 @@ impl<'a> Settings<'a> {
         nodes: &'a [Node],
         allowed: &'static [&'static str],
     ) -> Result<Self, DictError> {
+        Settings::checked(clause, owner, nodes, allowed, &[])
+    }
+
+    /// # Errors
+    /// As `new`, and `NOT_IMPLEMENTED` for a parameter that is refused.
+    pub fn of(
+        clause: &'static str,
+        owner: &'a str,
+        nodes: &'a [Node],
+        parameters: &'static Parameters,
+    ) -> Result<Self, DictError> {
+        for (name, instead) in parameters.refused {
+            if nodes.iter().any(|node| node.name == *name) {
+                return Err(DictError::new(
+                    Code::NotImplemented,
+                    format!("{clause}({owner}): {name} {instead}"),
+                ));
+            }
+        }
+        Settings::checked(clause, owner, nodes, parameters.allowed, parameters.idle)
+    }
+
+    fn checked(
+        clause: &'static str,
+        owner: &'a str,
+        nodes: &'a [Node],
+        allowed: &'static [&'static str],
+        idle: &[&str],
+    ) -> Result<Self, DictError> {
         for (at, node) in nodes.iter().enumerate() {
+            if idle.contains(&node.name.as_str()) {
+                continue;
+            }
             if !allowed.contains(&node.name.as_str()) {
                 return Err(DictError::new(
                     Code::UnknownSetting,
@@ -79,6 +122,13 @@ impl<'a> Settings<'a> {
         }
     }
 
+    /// The settings inside a setting.
+    pub fn group(&self, name: &str) -> Result<Option<&'a [Node]>, DictError> {
+        debug_assert!(self.allowed.contains(&name));
+        let node = self.nodes.iter().find(|node| node.name == name);
+        node.map(|node| node.settings(&format!("{}({})", self.clause, self.owner))).transpose()
+    }
+
     pub fn required(&self, name: &str) -> Result<&'a str, DictError> {
         match self.text(name)? {
             Some(text) if !text.is_empty() => Ok(text),
@@ -98,6 +148,12 @@ impl<'a> Settings<'a> {
                 }
             }
         }
+    }
+
+    /// PORT.
+    pub fn port(&self, default: u16) -> Result<u16, DictError> {
+        let port = self.number("PORT", 1, u16::MAX.into())?;
+        Ok(port.and_then(|port| port.try_into().ok()).unwrap_or(default))
     }
 
     /// 0 or 1, false or true.

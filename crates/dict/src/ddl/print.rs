@@ -1,6 +1,6 @@
 //! A definition as SHOW CREATE DICTIONARY prints it.
 
-use crate::config::{Node, PostgresConfig, SourceConfig, Storage, Value};
+use crate::config::{Node, Storage, Value};
 use crate::definition::{Attribute, Definition, Hierarchy, Injectivity, Key, Literal, ObjectId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -39,14 +39,7 @@ impl Definition {
     /// Stands for all that decides what a stored row means: columns, their order, types and defaults, and
     /// where rows come from (not as whom). Entries of a file with another one are not ours.
     pub(crate) fn fingerprint(&self) -> u64 {
-        let source = match &self.source {
-            SourceConfig::Postgres(postgres) => SourceConfig::Postgres(PostgresConfig {
-                user: String::new(),
-                password: String::new(),
-                ..postgres.clone()
-            }),
-            other => other.clone(),
-        };
+        let source = self.source.anonymous();
         let meaning = format!("{}\n{}\n{}", self.layout.name(), self.columns(), node(&source.to_node(None)));
         xxh3_64_with_seed(meaning.as_bytes(), ROW_FORMAT_VERSION)
     }
@@ -143,8 +136,10 @@ fn quote(text: &str) -> String {
     format!("'{}'", escape(text, '\''))
 }
 
+/// A name, in quotes unless it is a plain word; IF would be read as IF NOT EXISTS.
 fn identifier(name: &str) -> String {
-    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    let plain = !name.eq_ignore_ascii_case("if")
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
         && name.bytes().next().is_some_and(|b| !b.is_ascii_digit());
     if plain { name.to_string() } else { format!("`{}`", escape(name, '`')) }
 }

@@ -10,6 +10,7 @@ use crate::error::{Code, DictError};
 use crate::limits;
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -38,11 +39,17 @@ impl CommandLine {
     /// # Errors
     /// `DICTIONARY_ACCESS_DENIED` unless the environment allows programs; EXECUTE_DIRECT starts only what lies
     /// in `<data_dir>/user_scripts`.
-    pub fn new(config: &ExecutableConfig, environment: &Environment) -> Result<CommandLine, DictError> {
+    pub fn new(
+        config: &ExecutableConfig,
+        kind: &str,
+        environment: &Environment,
+    ) -> Result<CommandLine, DictError> {
         if !environment.allow_executable {
             return Err(DictError::new(
                 Code::DictionaryAccessDenied,
-                "Dictionaries with the executable dictionary source are not allowed here; the configuration must allow them",
+                format!(
+                    "Dictionaries with the {kind} dictionary source are not allowed here; the configuration must allow them"
+                ),
             ));
         }
         if config.execution == Execution::Shell {
@@ -54,11 +61,11 @@ impl CommandLine {
             user_files: Some(environment.data_dir.join("user_scripts")),
             ..environment.clone()
         };
-        let program = scripts.resolve(&script).map_err(|e| e.within("SOURCE(EXECUTABLE): EXECUTE_DIRECT"))?;
+        let program = scripts.resolve(&script).map_err(|e| e.within("SOURCE: EXECUTE_DIRECT"))?;
         Ok(CommandLine::Direct { program, arguments: words.collect() })
     }
 
-    fn command(&self) -> Command {
+    pub fn command(&self) -> Command {
         match self {
             CommandLine::Shell(line) => {
                 let mut command = Command::new("sh");
@@ -69,6 +76,18 @@ impl CommandLine {
                 let mut command = Command::new(program);
                 command.args(arguments);
                 command
+            }
+        }
+    }
+}
+
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CommandLine::Shell(line) => f.write_str(line),
+            CommandLine::Direct { program, arguments } => {
+                write!(f, "{}", program.display())?;
+                arguments.iter().try_for_each(|argument| write!(f, " {argument}"))
             }
         }
     }
@@ -219,14 +238,14 @@ fn tail(mut from: impl Read) -> Vec<u8> {
     kept
 }
 
-fn ended(status: ExitStatus) -> String {
+pub(super) fn ended(status: ExitStatus) -> String {
     match status.code() {
         Some(code) => format!("exited with status {code}"),
         None => format!("ended by {status}"),
     }
 }
 
-fn said(errors: &[u8]) -> String {
+pub(super) fn said(errors: &[u8]) -> String {
     match String::from_utf8_lossy(errors).trim() {
         "" => String::new(),
         text => format!(": {text}"),

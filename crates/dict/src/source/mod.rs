@@ -1,15 +1,25 @@
 //! Where rows come from: blocking clients behind one small trait that speaks Arrow.
 
+mod clickhouse;
 mod executable;
+mod executable_pool;
+mod file;
 mod format;
+mod http;
+mod literals;
+mod mysql;
 mod postgres;
+mod process;
+mod redis;
 mod rows;
 mod sql;
 mod sqlite;
 mod text;
+mod web;
 
 pub use text::{Field, FieldSink, TextFormat};
 
+use self::executable::CommandLine;
 use crate::config::{Format, SourceConfig};
 use crate::definition::{Definition, Structure};
 use crate::environment::Environment;
@@ -63,11 +73,35 @@ pub(crate) fn factory(
         SourceConfig::Postgres(config) => {
             Ok(Arc::new(move || Ok(Box::new(postgres::Postgres::connect(&config, &structure, patience)?))))
         }
+        SourceConfig::Mysql(config) => {
+            Ok(Arc::new(move || Ok(Box::new(mysql::Mysql::connect(&config, &structure, patience)?))))
+        }
+        SourceConfig::Clickhouse(config) => Ok(Arc::new(move || {
+            Ok(Box::new(clickhouse::Clickhouse::connect(&config, &structure, patience)?))
+        })),
+        SourceConfig::Http(config) => {
+            Ok(Arc::new(move || Ok(Box::new(http::Http::new(&config, &structure, patience)?))))
+        }
         SourceConfig::Executable(config) => {
-            let command = executable::CommandLine::new(&config, environment)?;
+            let command = CommandLine::new(&config, "executable", environment)?;
             Ok(Arc::new(move || {
                 Ok(Box::new(executable::Executable::new(&config, &command, &structure, patience)))
             }))
+        }
+        SourceConfig::Redis(config) => {
+            Ok(Arc::new(move || Ok(Box::new(redis::Redis::connect(&config, &structure, patience)?))))
+        }
+        SourceConfig::ExecutablePool(config) => {
+            let command = CommandLine::new(&config.program, "executable pool", environment)?;
+            let processes = Arc::new(executable_pool::Processes::new(&config, command));
+            Ok(Arc::new(move || {
+                let pool = executable_pool::ExecutablePool::new;
+                Ok(Box::new(pool(processes.clone(), &config, &structure, patience)))
+            }))
+        }
+        SourceConfig::File(config) => {
+            let path = environment.resolve(&config.path)?;
+            Ok(Arc::new(move || Ok(Box::new(file::File::new(&path, &config, &structure)))))
         }
     }
 }

@@ -3,8 +3,9 @@
 //! Values travel as PostgreSQL's own text in both directions (`::text`), which is what ClickHouse's COPY does
 //! too: one path for all types, and the server does the converting.
 
+use super::Source;
 use super::rows::Rows;
-use super::{Source, sql};
+use super::sql::{self, Dialect};
 use crate::config::PostgresConfig;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
@@ -33,14 +34,15 @@ impl Postgres {
         patience: Duration,
     ) -> Result<Postgres, DictError> {
         let mut options = Config::new();
-        options.host(&config.host).port(config.port).user(&config.user).dbname(&config.database);
+        let server = &config.server;
+        options.host(&server.host).port(server.port).user(&server.user).dbname(&server.database);
         options.connect_timeout(CONNECT_TIMEOUT).application_name("granary").keepalives(true);
-        if !config.password.is_empty() {
-            options.password(&config.password);
+        if !server.password.is_empty() {
+            options.password(&server.password);
         }
         let mut client = options.connect(NoTls).map_err(|e| {
             let text =
-                format!("Cannot connect to PostgreSQL at {}:{}: {}", config.host, config.port, said(&e));
+                format!("Cannot connect to PostgreSQL at {}:{}: {}", server.host, server.port, said(&e));
             DictError::new(Code::PostgresqlConnectionFailure, text)
         })?;
         client
@@ -50,9 +52,10 @@ impl Postgres {
                 patience.as_millis().clamp(1, i32::MAX as u128)
             ))
             .map_err(error)?;
-        let columns = sql::columns(structure);
-        let select =
-            |list: &str, condition| sql::statement(&config.select, config.schema.as_deref(), list, condition);
+        let columns = sql::columns(Dialect::Standard, structure);
+        let select = |list: &str, condition| {
+            sql::statement(Dialect::Standard, &config.select, config.schema.as_deref(), list, condition)
+        };
         let plain: Vec<String> = columns.iter().map(|c| c.expression.clone()).collect();
         // The server's own types decide how keys are bound and how columns are shown.
         let described = client.prepare(&select(&plain.join(", "), None)).map_err(error)?;
@@ -124,7 +127,7 @@ impl Source for Postgres {
 /// `"id" = ANY($1)`, or `("a", "b") IN (SELECT .. FROM unnest($1, $2))`; keys come as arrays of text.
 fn condition(structure: &Structure, types: &[Type]) -> String {
     let keys = structure.key_columns();
-    let names: Vec<String> = keys.iter().map(|key| sql::quote(&key.name)).collect();
+    let names: Vec<String> = keys.iter().map(|key| Dialect::Standard.name(&key.name)).collect();
     let array = |i: usize| format!("${}::text[]::{}[]", i + 1, type_name(&types[i]));
     if let ([name], false) = (&names[..], keys[0].data_type.is_nullable()) {
         return format!("{name} = ANY({})", array(0));
@@ -145,7 +148,7 @@ fn condition(structure: &Structure, types: &[Type]) -> String {
 }
 
 fn type_name(data_type: &Type) -> String {
-    format!("{}.{}", sql::quote(data_type.schema()), sql::quote(data_type.name()))
+    format!("{}.{}", Dialect::Standard.name(data_type.schema()), Dialect::Standard.name(data_type.name()))
 }
 
 /// A column's text in ClickHouse's form; moments as Unix seconds, which no time zone changes (a `timestamp`

@@ -43,10 +43,15 @@ impl Rows {
         Rows { names, types, columns, skipped: Vec::new(), ended: 0 }
     }
 
+    /// Empty columns of these names and types.
+    pub fn of_columns(columns: &[(String, DataType)]) -> Rows {
+        Rows::of(columns.iter().cloned())
+    }
+
     /// Empty columns of which only some are filled.
     pub fn of_some(columns: &[(String, DataType)], wanted: &[usize]) -> Rows {
         let skipped = (0..columns.len()).map(|column| !wanted.contains(&column)).collect();
-        Rows { skipped, ..Rows::of(columns.iter().cloned()) }
+        Rows { skipped, ..Rows::of_columns(columns) }
     }
 
     /// Whether a column is filled.
@@ -79,11 +84,27 @@ impl Rows {
     pub fn push_parsed(&mut self, column: usize, text: Option<&str>) -> Result<(), DictError> {
         match text {
             None => self.columns[column].push_null(),
-            Some(text) => self.columns[column]
-                .push_parsed(text)
-                .map_err(|e| e.within(format_args!("Column {} of the source", self.names[column])))?,
+            Some(text) => {
+                self.columns[column].push_parsed(text).map_err(|e| self.within(column, e))?;
+            }
         }
         Ok(())
+    }
+
+    /// Adds a value that came as the bytes of its text.
+    pub fn push_bytes(&mut self, column: usize, bytes: &[u8]) -> Result<(), DictError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| self.not_utf8(column))?;
+        self.push_parsed(column, Some(text))
+    }
+
+    /// The error of a column whose bytes are no text.
+    pub fn not_utf8(&self, column: usize) -> DictError {
+        DictError::parse_text(format!("Column {} of the source is not valid UTF-8", self.names[column]))
+    }
+
+    /// An error, with the column it came up in.
+    pub fn within(&self, column: usize, error: DictError) -> DictError {
+        error.within(format_args!("Column {} of the source", self.names[column]))
     }
 
     /// Counts a row of a text as read.

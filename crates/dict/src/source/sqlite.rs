@@ -1,7 +1,8 @@
 //! SQLITE(PATH, TABLE | QUERY [, WHERE]): a database file, opened read-only.
 
+use super::Source;
 use super::rows::Rows;
-use super::{Source, sql};
+use super::sql::{self, Dialect};
 use crate::config::SqliteConfig;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
@@ -40,16 +41,18 @@ impl Sqlite {
         }
         rusqlite::vtab::array::load_module(&connection).map_err(failed)?;
         let keys = structure.key_columns();
-        let columns = sql::columns(structure);
-        let list: Vec<String> =
-            columns.iter().map(|c| format!("{} AS {}", c.expression, sql::quote(&c.name))).collect();
+        let columns = sql::columns(Dialect::Standard, structure);
+        let list: Vec<String> = columns
+            .iter()
+            .map(|c| format!("{} AS {}", c.expression, Dialect::Standard.name(&c.name)))
+            .collect();
         let list = list.join(", ");
         let (condition, insert) = match &keys[..] {
             [key] if !key.data_type.is_nullable() => {
-                (format!("{} IN (SELECT value FROM rarray(?1))", sql::quote(&key.name)), None)
+                (format!("{} IN (SELECT value FROM rarray(?1))", Dialect::Standard.name(&key.name)), None)
             }
             _ => {
-                let names: Vec<String> = keys.iter().map(|key| sql::quote(&key.name)).collect();
+                let names: Vec<String> = keys.iter().map(|key| Dialect::Standard.name(&key.name)).collect();
                 let own: Vec<String> = (0..keys.len()).map(|i| format!("k{i}")).collect();
                 let own_list = own.join(", ");
                 connection
@@ -68,8 +71,8 @@ impl Sqlite {
             }
         };
         Ok(Sqlite {
-            select_keys: sql::statement(&config.select, None, &list, Some(&condition)),
-            select_all: sql::statement(&config.select, None, &list, None),
+            select_keys: sql::statement(Dialect::Standard, &config.select, None, &list, Some(&condition)),
+            select_all: sql::statement(Dialect::Standard, &config.select, None, &list, None),
             structure: structure.clone(),
             connection,
             insert,
@@ -161,15 +164,7 @@ fn push(rows: &mut Rows, column: usize, value: ValueRef<'_>) -> Result<(), DictE
             }
             _ => rows.push_parsed(column, Some(&value.to_string())),
         },
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            let text = std::str::from_utf8(bytes).map_err(|_| {
-                DictError::parse_text(format!(
-                    "Column {} of the source is not valid UTF-8",
-                    rows.name(column)
-                ))
-            })?;
-            rows.push_parsed(column, Some(text))
-        }
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => rows.push_bytes(column, bytes),
     }
 }
 

@@ -83,6 +83,16 @@ pub(super) fn whole_rows(format: TextFormat, bytes: &[u8]) -> usize {
     }
 }
 
+/// Where the last whole row ends of a stream in which every row has its line end.
+pub(super) fn whole_rows_of(format: Format, rows: &Rows, bytes: &[u8]) -> usize {
+    match format {
+        Format::TabSeparated => tab_separated::whole_rows(bytes),
+        Format::Csv => csv::whole_rows(bytes),
+        Format::JsonEachRow => bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1),
+        Format::RowBinary => row_binary::whole_rows(bytes, rows),
+    }
+}
+
 impl KeyCells<'_> {
     /// The text of a value, unescaped; `None`: NULL.
     fn text(&self, row: usize) -> Option<String> {
@@ -95,15 +105,6 @@ impl KeyCells<'_> {
         }
         Some(text)
     }
-}
-
-/// Bytes of a field as text.
-fn utf8<'a>(bytes: &'a [u8], rows: &Rows, column: usize) -> Result<&'a str, DictError> {
-    std::str::from_utf8(bytes).map_err(|_| not_utf8(rows, column))
-}
-
-fn not_utf8(rows: &Rows, column: usize) -> DictError {
-    DictError::parse_text(format!("Column {} of the source is not valid UTF-8", rows.name(column)))
 }
 
 impl FieldSink for Rows {
@@ -121,8 +122,7 @@ impl FieldSink for Rows {
             Field::Plain(b"") | Field::Exact(b"") if !is_text => return self.push_parsed(column, None),
             Field::Plain(bytes) | Field::Exact(bytes) => bytes,
         };
-        let text = utf8(bytes, self, column)?;
-        self.push_parsed(column, Some(text))
+        self.push_bytes(column, bytes)
     }
 
     fn end_row(&mut self, columns: usize) -> Result<(), DictError> {

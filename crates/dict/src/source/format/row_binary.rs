@@ -1,7 +1,7 @@
 //! RowBinary: values one behind the other, little-endian, strings behind a varint length, Nullable behind a
 //! byte that is 1 for NULL. Some types are narrower there than in a row here, so they are cut or padded.
 
-use super::{KeyCells, Rows, not_utf8};
+use super::{KeyCells, Rows};
 use crate::error::DictError;
 use crate::row::{Raw, is_utf8, put_varint, text_span};
 use crate::types::{DataType, Fixed, Shape};
@@ -68,7 +68,7 @@ pub(super) fn read(bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
                 let (start, end) = text_span(bytes, at).ok_or_else(ends)?;
                 let text = &bytes[start..end];
                 if !is_utf8(text) {
-                    return Err(not_utf8(rows, column));
+                    return Err(rows.not_utf8(column));
                 }
                 rows.column(column).push_text(text);
                 at = end;
@@ -92,4 +92,33 @@ pub(super) fn read(bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
         }
     }
     Ok(())
+}
+
+/// Where the last whole row of `bytes` ends.
+pub(super) fn whole_rows(bytes: &[u8], rows: &Rows) -> usize {
+    let mut end = 0;
+    while let Some(next) = (0..rows.width()).try_fold(end, |at, column| value_end(bytes, at, rows, column)) {
+        // A row of no columns has no end of its own.
+        if next == end {
+            break;
+        }
+        end = next;
+    }
+    end
+}
+
+/// The place behind a value; `None`: it is cut off.
+fn value_end(bytes: &[u8], mut at: usize, rows: &Rows, column: usize) -> Option<usize> {
+    let data_type = rows.data_type(column);
+    if data_type.is_nullable() {
+        at += 1;
+        // What is no flag is an error, which reading it reports.
+        if *bytes.get(at - 1)? != 0 {
+            return Some(at);
+        }
+    }
+    match data_type.shape() {
+        Shape::Text => text_span(bytes, at).map(|(_, end)| end),
+        Shape::Fixed(_) | Shape::Bit => Some(at + width(data_type)).filter(|&end| end <= bytes.len()),
+    }
 }

@@ -1,0 +1,63 @@
+//! CLICKHOUSE(..).
+
+use super::server::Defaults;
+use super::{Kind, Select, Server};
+use crate::config::node::{Node, Parameters, Settings};
+use crate::definition::Structure;
+use crate::error::{Code, DictError};
+
+/// CLICKHOUSE(HOST '..' PORT n USER '..' PASSWORD '..' DB '..' TABLE '..' | QUERY '..' [WHERE '..']), over HTTP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClickhouseConfig {
+    /// The server; port 8123, user and database `default` if not given.
+    pub server: Server,
+    /// What rows are selected from.
+    pub select: Select,
+}
+
+const PARAMETERS: Parameters = Parameters {
+    allowed: &["HOST", "PORT", "USER", "PASSWORD", "DB", "TABLE", "QUERY", "WHERE", "SECURE"],
+    idle: &["INVALIDATE_QUERY", "UPDATE_FIELD", "UPDATE_LAG"],
+    refused: &[super::NO_COLLECTIONS, ("QUOTA_KEY", "is not sent; give the USER a quota")],
+};
+const DEFAULTS: Defaults = Defaults { port: 8123, user: "default", database: "default" };
+/// Ports of ClickHouse's own protocol, the second one encrypted.
+const NATIVE_PORTS: [u16; 2] = [9000, 9440];
+
+impl ClickhouseConfig {
+    pub(super) fn take(nodes: &[Node]) -> Result<ClickhouseConfig, DictError> {
+        let settings = Settings::of("SOURCE", "CLICKHOUSE", nodes, &PARAMETERS)?;
+        let server = Server::take(&settings, &DEFAULTS)?;
+        if settings.flag("SECURE")? {
+            let text =
+                "SOURCE(CLICKHOUSE): SECURE 1 means https, which sources do not speak yet; use SECURE 0";
+            return Err(DictError::new(Code::NotImplemented, text));
+        }
+        if NATIVE_PORTS.contains(&server.port) {
+            let text = "is ClickHouse's native protocol; Granary speaks HTTP with ClickHouse: use PORT 8123";
+            return Err(settings.error(&format!("PORT {}", server.port), text));
+        }
+        Ok(ClickhouseConfig { server, select: Select::take(&settings)? })
+    }
+}
+
+impl Kind for ClickhouseConfig {
+    fn name(&self) -> &'static str {
+        "CLICKHOUSE"
+    }
+
+    fn nodes(&self, hidden: Option<&str>) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        self.server.put(&mut nodes, hidden);
+        self.select.put(&mut nodes);
+        nodes
+    }
+
+    fn describe(&self) -> String {
+        format!("ClickHouse: {}.{}", self.server.database, self.select.describe_with_filter())
+    }
+
+    fn validate(&self, _structure: &Structure) -> Result<(), DictError> {
+        self.select.validate("CLICKHOUSE")
+    }
+}

@@ -1,0 +1,46 @@
+//! FILE(..).
+
+use super::format::Format;
+use super::{Kind, no_expressions};
+use crate::config::node::{Node, Parameters, Settings};
+use crate::definition::Structure;
+use crate::error::DictError;
+
+/// FILE(PATH '..' FORMAT f): a file of rows, small enough to be read for each request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileConfig {
+    /// PATH, as written; `Environment::resolve` says where it leads.
+    pub path: String,
+    /// FORMAT.
+    pub format: Format,
+}
+
+const PARAMETERS: Parameters = Parameters { allowed: &["PATH", "FORMAT"], idle: &[], refused: &[] };
+
+impl FileConfig {
+    pub(super) fn take(nodes: &[Node]) -> Result<FileConfig, DictError> {
+        let settings = Settings::of("SOURCE", "FILE", nodes, &PARAMETERS)?;
+        Ok(FileConfig {
+            path: settings.required("PATH")?.to_string(),
+            format: Format::parse("FILE", settings.required("FORMAT")?)?,
+        })
+    }
+}
+
+impl Kind for FileConfig {
+    fn name(&self) -> &'static str {
+        "FILE"
+    }
+
+    fn nodes(&self, _hidden: Option<&str>) -> Vec<Node> {
+        vec![Node::text("PATH", &self.path), Node::text("FORMAT", self.format.name())]
+    }
+
+    fn describe(&self) -> String {
+        format!("File: {}, {}", self.path, self.format.name())
+    }
+
+    fn validate(&self, structure: &Structure) -> Result<(), DictError> {
+        no_expressions("file", structure)
+    }
+}

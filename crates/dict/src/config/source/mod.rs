@@ -1,0 +1,159 @@
+//! SOURCE(..): where rows come from.
+
+mod clickhouse;
+mod executable;
+mod executable_pool;
+mod file;
+mod format;
+mod http;
+mod mysql;
+mod postgres;
+mod redis;
+mod select;
+mod server;
+mod sqlite;
+
+pub use clickhouse::ClickhouseConfig;
+pub use executable::{ExecutableConfig, Execution};
+pub use executable_pool::ExecutablePoolConfig;
+pub use file::FileConfig;
+pub use format::{ChunkHeader, Format, KeyEcho};
+pub use http::{Credentials, Header, HttpConfig};
+pub use mysql::MysqlConfig;
+pub use postgres::PostgresConfig;
+pub use redis::{RedisConfig, RedisStorage};
+pub use select::Select;
+pub use server::Server;
+pub use sqlite::SqliteConfig;
+
+use super::node::{Node, Value};
+use crate::definition::Structure;
+use crate::error::{Code, DictError};
+
+/// A source and its settings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SourceConfig {
+    /// A database file.
+    Sqlite(SqliteConfig),
+    /// A PostgreSQL server.
+    Postgres(PostgresConfig),
+    /// A MySQL or MariaDB server.
+    Mysql(MysqlConfig),
+    /// A ClickHouse server.
+    Clickhouse(ClickhouseConfig),
+    /// A server that speaks HTTP.
+    Http(HttpConfig),
+    /// A Redis server.
+    Redis(RedisConfig),
+    /// A program.
+    Executable(ExecutableConfig),
+    /// Programs that stay.
+    ExecutablePool(ExecutablePoolConfig),
+    /// A file of rows.
+    File(FileConfig),
+}
+
+const ALLOWED: &str = "SQLITE, POSTGRESQL, MYSQL, CLICKHOUSE, HTTP, REDIS, EXECUTABLE, EXECUTABLE_POOL, FILE";
+
+/// ClickHouse's parameters that several sources have and none here reads.
+const NO_REPLICAS: (&str, &str) =
+    ("REPLICA", "is not read here: one server is asked; give its HOST and PORT");
+const NO_COLLECTIONS: (&str, &str) =
+    ("NAME", "is not read here: there are no named collections; give the parameters themselves");
+
+/// What each source knows of its own settings.
+trait Kind {
+    /// As DDL names it.
+    fn name(&self) -> &'static str;
+
+    /// The settings as DDL writes them; `hidden` stands in place of secrets if given.
+    fn nodes(&self, hidden: Option<&str>) -> Vec<Node>;
+
+    /// What `system.dictionaries` shows as the source; no secrets.
+    fn describe(&self) -> String;
+
+    /// Checks the source against the columns it has to give.
+    fn validate(&self, structure: &Structure) -> Result<(), DictError>;
+}
+
+impl SourceConfig {
+    /// Reads the one element inside SOURCE(..) or `<source>`.
+    pub(crate) fn from_node(node: &Node) -> Result<SourceConfig, DictError> {
+        let nodes = node.settings("SOURCE")?;
+        match node.name.as_str() {
+            "SQLITE" => SqliteConfig::take(nodes).map(SourceConfig::Sqlite),
+            "POSTGRESQL" => PostgresConfig::take(nodes).map(SourceConfig::Postgres),
+            "MYSQL" => MysqlConfig::take(nodes).map(SourceConfig::Mysql),
+            "CLICKHOUSE" => ClickhouseConfig::take(nodes).map(SourceConfig::Clickhouse),
+            "HTTP" => HttpConfig::take(nodes).map(SourceConfig::Http),
+            "EXECUTABLE" => ExecutableConfig::take(nodes).map(SourceConfig::Executable),
+            "REDIS" => RedisConfig::take(nodes).map(SourceConfig::Redis),
+            "EXECUTABLE_POOL" => ExecutablePoolConfig::take(nodes).map(SourceConfig::ExecutablePool),
+            "FILE" => FileConfig::take(nodes).map(SourceConfig::File),
+            other => Err(DictError::new(
+                Code::UnknownElementInConfig,
+                format!("SOURCE: unknown dictionary source type {other}; allowed are {ALLOWED}"),
+            )),
+        }
+    }
+
+    fn kind(&self) -> &dyn Kind {
+        match self {
+            SourceConfig::Sqlite(config) => config,
+            SourceConfig::Postgres(config) => config,
+            SourceConfig::Mysql(config) => config,
+            SourceConfig::Clickhouse(config) => config,
+            SourceConfig::Http(config) => config,
+            SourceConfig::Redis(config) => config,
+            SourceConfig::Executable(config) => config,
+            SourceConfig::ExecutablePool(config) => config,
+            SourceConfig::File(config) => config,
+        }
+    }
+
+    /// The settings as DDL writes them; `hidden` stands in place of secrets if given.
+    pub(crate) fn to_node(&self, hidden: Option<&str>) -> Node {
+        Node { name: self.kind().name().to_string(), value: Value::Group(self.kind().nodes(hidden)) }
+    }
+
+    /// What `system.dictionaries` shows as the source; no secrets.
+    pub fn describe(&self) -> String {
+        self.kind().describe()
+    }
+
+    /// Checks the source against the columns it has to give.
+    pub fn validate(&self, structure: &Structure) -> Result<(), DictError> {
+        self.kind().validate(structure)
+    }
+
+    /// The same source, asked as nobody: what rows it has does not depend on who asks.
+    pub(crate) fn anonymous(&self) -> SourceConfig {
+        let mut anonymous = self.clone();
+        match &mut anonymous {
+            SourceConfig::Postgres(config) => config.server = config.server.anonymous(),
+            SourceConfig::Mysql(config) => config.server = config.server.anonymous(),
+            SourceConfig::Clickhouse(config) => config.server = config.server.anonymous(),
+            SourceConfig::Http(config) => *config = config.anonymous(),
+            SourceConfig::Redis(config) => *config = config.anonymous(),
+            SourceConfig::Sqlite(_)
+            | SourceConfig::Executable(_)
+            | SourceConfig::ExecutablePool(_)
+            | SourceConfig::File(_) => {}
+        }
+        anonymous
+    }
+}
+
+/// Sources that are not asked in SQL compute nothing.
+fn no_expressions(source: &str, structure: &Structure) -> Result<(), DictError> {
+    match structure.attributes.iter().find(|attribute| attribute.expression.is_some()) {
+        None => Ok(()),
+        Some(attribute) => Err(DictError::new(
+            Code::UnsupportedMethod,
+            format!(
+                "Dictionary source of type `{source}` does not support attribute expressions (attribute {})",
+                attribute.name
+            ),
+        )),
+    }
+}

@@ -1,0 +1,141 @@
+//! CLICKHOUSE(HOST, PORT, USER, PASSWORD, DB, TABLE | QUERY [, WHERE]): SELECTs over ClickHouse's HTTP interface,
+//! answered in RowBinary. Whoever may only read can be the USER: no setting is changed.
+
+use super::Source;
+use super::format::read_rows;
+use super::literals::conditions;
+use super::rows::Rows;
+use super::sql::{self, Dialect};
+use super::web::{self, Client};
+use crate::config::{ClickhouseConfig, Credentials, Format};
+use crate::definition::Structure;
+use crate::error::{Code, DictError};
+use crate::types::DataType;
+use arrow::array::{ArrayRef, RecordBatch};
+use std::time::{Duration, Instant};
+
+/// One connection.
+pub(super) struct Clickhouse {
+    client: Client,
+    config: ClickhouseConfig,
+    structure: Structure,
+    /// What is selected, and as what it comes.
+    list: String,
+    columns: Vec<(String, DataType)>,
+    patience: Duration,
+}
+
+impl Clickhouse {
+    pub fn connect(
+        config: &ClickhouseConfig,
+        structure: &Structure,
+        patience: Duration,
+    ) -> Result<Clickhouse, DictError> {
+        let server = &config.server;
+        let credentials = Credentials { user: server.user.clone(), password: server.password.clone() };
+        // The status says whether all went well only if it is sent after the last row.
+        let url = format!(
+            "http://{}:{}/?wait_end_of_query=1&database={}",
+            server.host,
+            server.port,
+            percent_encoded(&server.database)
+        );
+        let client = Client::new(url, std::iter::once(web::basic(&credentials)), patience)
+            .map_err(|e| e.within("SOURCE(CLICKHOUSE): USER, PASSWORD"))?;
+        let asked = sql::columns(Dialect::Clickhouse, structure);
+        let plain: Vec<String> = asked.iter().map(|column| column.expression.clone()).collect();
+        let select = |list: &str| statement(config, list, None);
+        let described = client.post(
+            format!("{} LIMIT 0 FORMAT TabSeparatedWithNamesAndTypes", select(&plain.join(", "))).as_bytes(),
+        )?;
+        let described = String::from_utf8_lossy(&described).into_owned();
+        let theirs: Vec<&str> = described.lines().nth(1).unwrap_or_default().split('\t').collect();
+        let ours = structure.key_columns().into_iter().map(|key| key.data_type);
+        let ours = ours.chain(structure.attributes.iter().map(|attribute| attribute.data_type.clone()));
+        if theirs.len() != asked.len() {
+            let text = format!("ClickHouse described {} columns, not {}", theirs.len(), asked.len());
+            return Err(DictError::new(Code::IncorrectData, text));
+        }
+        let columns: Vec<(String, DataType)> = asked
+            .iter()
+            .zip(ours.zip(theirs))
+            .map(|(c, (ours, theirs))| (c.name.clone(), sent(&ours, theirs)))
+            .collect();
+        // No aliases: in ClickHouse they would be seen by the condition, which no index could answer then.
+        let list: Vec<String> = plain
+            .iter()
+            .zip(&columns)
+            .map(|(expression, (_, data_type))| format!("CAST({expression} AS {})", their_name(data_type)))
+            .collect();
+        Ok(Clickhouse {
+            client,
+            config: config.clone(),
+            structure: structure.clone(),
+            list: list.join(", "),
+            columns,
+            patience,
+        })
+    }
+
+    fn select(&self, condition: Option<&str>) -> Result<RecordBatch, DictError> {
+        let statement = statement(&self.config, &self.list, condition);
+        let answer = self.client.post(format!("{statement} FORMAT RowBinary").as_bytes())?;
+        let mut rows = Rows::of_columns(&self.columns);
+        read_rows(Format::RowBinary, &answer, &mut rows)?;
+        rows.finish(&[])
+    }
+}
+
+impl Source for Clickhouse {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        let deadline = Instant::now() + self.patience;
+        let mut batches = Vec::new();
+        for condition in conditions(Dialect::Clickhouse, &self.structure, keys)? {
+            if Instant::now() > deadline {
+                let text =
+                    format!("ClickHouse: no answer to all keys within {} ms", self.patience.as_millis());
+                return Err(DictError::new(Code::TimeoutExceeded, text));
+            }
+            batches.push(self.select(Some(&condition))?);
+        }
+        Ok(batches)
+    }
+
+    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
+        Ok(vec![self.select(None)?])
+    }
+}
+
+fn statement(config: &ClickhouseConfig, list: &str, condition: Option<&str>) -> String {
+    let database = Some(config.server.database.as_str()).filter(|name| !name.is_empty());
+    sql::statement(Dialect::Clickhouse, &config.select, database, list, condition)
+}
+
+/// The type that a column comes in. Only what can be NULL there is asked for as Nullable, for a cast from String
+/// to that makes NULL of what it cannot read.
+fn sent(ours: &DataType, theirs: &str) -> DataType {
+    match theirs.contains("Nullable(") {
+        true => DataType::Nullable(Box::new(ours.inner().clone())),
+        false => ours.inner().clone(),
+    }
+}
+
+/// The name of a type that the server is asked for. Older ones have no Bool, which is the same byte as UInt8.
+fn their_name(data_type: &DataType) -> String {
+    let name = data_type.to_string();
+    if *data_type.inner() == DataType::Bool { name.replace("Bool", "UInt8") } else { name }
+}
+
+fn percent_encoded(text: &str) -> String {
+    text.bytes()
+        .map(
+            |byte| {
+                if byte.is_ascii_alphanumeric() {
+                    char::from(byte).to_string()
+                } else {
+                    format!("%{byte:02X}")
+                }
+            },
+        )
+        .collect()
+}

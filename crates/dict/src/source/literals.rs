@@ -1,0 +1,199 @@
+//! Conditions on keys for the servers that take keys as text inside the statement.
+
+use super::sql::Dialect;
+use crate::definition::Structure;
+use crate::error::DictError;
+use crate::limits;
+use crate::row::{Cells, Raw};
+use crate::types::{DataType, datetime_to_text, print_fixed};
+use arrow::array::{Array, ArrayRef};
+
+/// Conditions that together hold these keys, each short enough for one statement: of one key column an IN, of
+/// several what the server has an index for: tuples in ClickHouse, `(a = 1 AND b = 'x') OR ..` in MySQL.
+pub(super) fn conditions(
+    dialect: Dialect,
+    structure: &Structure,
+    keys: &[ArrayRef],
+) -> Result<Vec<String>, DictError> {
+    let columns = structure
+        .key_columns()
+        .into_iter()
+        .zip(keys)
+        .map(|(column, array)| {
+            let cells = Cells::new(&column.data_type, array)?;
+            Ok(KeyColumn { name: dialect.name(&column.name), data_type: column.data_type, cells })
+        })
+        .collect::<Result<Vec<_>, DictError>>()?;
+    let mut conditions = Vec::new();
+    let mut condition = Condition::default();
+    for row in 0..keys[0].len() {
+        condition.add(dialect, &columns, row);
+        if condition.is_full() {
+            conditions.push(std::mem::take(&mut condition).text(&columns));
+        }
+    }
+    if condition.keys > 0 {
+        conditions.push(condition.text(&columns));
+    }
+    Ok(conditions)
+}
+
+/// A key column, its name in quotes.
+struct KeyColumn {
+    name: String,
+    data_type: DataType,
+    cells: Cells,
+}
+
+/// A condition being written.
+#[derive(Default)]
+struct Condition {
+    keys: usize,
+    /// What stands in the IN, with commas.
+    listed: String,
+    /// What cannot: with ORs.
+    chained: String,
+}
+
+impl Condition {
+    fn add(&mut self, dialect: Dialect, columns: &[KeyColumn], row: usize) {
+        // NULL is in no list.
+        let values: Option<Vec<String>> = columns.iter().map(|column| column.literal(dialect, row)).collect();
+        match (values.as_deref(), dialect) {
+            (Some([value]), _) => append(&mut self.listed, ", ", value),
+            (Some(values), Dialect::Clickhouse) => {
+                append(&mut self.listed, ", ", &format!("({})", values.join(", ")));
+            }
+            _ => {
+                let equal: Vec<String> = columns.iter().map(|column| column.equality(dialect, row)).collect();
+                append(&mut self.chained, " OR ", &format!("({})", equal.join(" AND ")));
+            }
+        }
+        self.keys += 1;
+    }
+
+    fn is_full(&self) -> bool {
+        self.keys >= limits::KEYS_PER_STATEMENT_MAX
+            || self.listed.len() + self.chained.len() >= limits::STATEMENT_KEYS_BYTES
+    }
+
+    fn text(self, columns: &[KeyColumn]) -> String {
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        let names = if let [name] = names[..] { name.to_string() } else { format!("({})", names.join(", ")) };
+        match (self.listed.as_str(), self.chained.as_str()) {
+            ("", chained) => format!("({chained})"),
+            (listed, "") => format!("{names} IN ({listed})"),
+            (listed, chained) => format!("({names} IN ({listed}) OR {chained})"),
+        }
+    }
+}
+
+impl KeyColumn {
+    fn equality(&self, dialect: Dialect, row: usize) -> String {
+        match self.literal(dialect, row) {
+            Some(value) => format!("{} = {value}", self.name),
+            None => format!("{} IS NULL", self.name),
+        }
+    }
+
+    /// A value as the server reads it; `None`: NULL.
+    fn literal(&self, dialect: Dialect, row: usize) -> Option<String> {
+        let mut text = String::new();
+        match (self.data_type.inner(), self.cells.get(row)) {
+            (_, Raw::Null) => return None,
+            (_, Raw::Bit(bit)) => text.push(if bit { '1' } else { '0' }),
+            (_, Raw::Text(bytes)) => return Some(dialect.string(&String::from_utf8_lossy(bytes))),
+            (DataType::DateTime { .. }, Raw::Fixed(raw)) => {
+                let seconds = raw.first_chunk().map_or(0, |raw| i64::from_le_bytes(*raw));
+                return Some(match dialect {
+                    // Whatever the time zone of the column.
+                    Dialect::Clickhouse => seconds.to_string(),
+                    // The session's time zone is UTC.
+                    _ => dialect.string(&datetime_to_text(seconds)),
+                });
+            }
+            (data_type, Raw::Fixed(raw)) => print_fixed(data_type, raw, &mut text),
+        }
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b"-.e".contains(&byte));
+        Some(if is_number && self.is_bare(dialect) { text } else { dialect.string(&text) })
+    }
+
+    /// Whether a value is written without quotes. ClickHouse takes no Decimal for a number with a point.
+    fn is_bare(&self, dialect: Dialect) -> bool {
+        match self.data_type.inner() {
+            DataType::Date | DataType::Date32 | DataType::Uuid => false,
+            DataType::Decimal { .. } => dialect != Dialect::Clickhouse,
+            _ => true,
+        }
+    }
+}
+
+fn append(list: &mut String, separator: &str, item: &str) {
+    if !list.is_empty() {
+        list.push_str(separator);
+    }
+    list.push_str(item);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse_create;
+    use arrow::array::{Date32Array, Int64Array, StringArray, UInt64Array};
+    use std::sync::Arc;
+
+    fn structure(columns: &str, key: &str) -> Structure {
+        let sql = format!(
+            "CREATE DICTIONARY d ({columns}) PRIMARY KEY {key} SOURCE(SQLITE(PATH 'x' TABLE 't')) \
+             LAYOUT(COMPLEX_KEY_DIRECT())"
+        );
+        parse_create(&sql).unwrap().definition.structure
+    }
+
+    #[test]
+    fn lists_one_column_and_chains_several() {
+        let one = structure("`a``b` Nullable(Int64)", "`a``b`");
+        let keys: ArrayRef = Arc::new(Int64Array::from(vec![Some(-1), None, Some(i64::MAX)]));
+        assert_eq!(
+            conditions(Dialect::Mysql, &one, &[keys]).unwrap(),
+            ["(`a``b` IN (-1, 9223372036854775807) OR (`a``b` IS NULL))"]
+        );
+        let keys: ArrayRef = Arc::new(Int64Array::from(vec![Some(1)]));
+        assert_eq!(conditions(Dialect::Mysql, &one, &[keys]).unwrap(), ["`a``b` IN (1)"]);
+        let two = structure("d Date, s Nullable(String)", "d, s");
+        let keys: [ArrayRef; 2] = [
+            Arc::new(Date32Array::from(vec![0, 19_782])),
+            Arc::new(StringArray::from(vec![Some("it's \\ \0 \"é"), None])),
+        ];
+        assert_eq!(
+            conditions(Dialect::Mysql, &two, &keys).unwrap(),
+            [
+                "((`d` = '1970-01-01' AND `s` = 'it\\'s \\\\ \\0 \"é') OR (`d` = '2024-02-29' AND `s` IS NULL))"
+            ]
+        );
+    }
+
+    #[test]
+    fn clickhouse_takes_tuples_and_moments_as_numbers() {
+        let two = structure("t DateTime('Europe/Moscow'), d Nullable(Decimal(9, 2))", "t, d");
+        let decimals = arrow::array::Decimal128Array::from(vec![Some(150), None]);
+        let keys: [ArrayRef; 2] = [
+            Arc::new(arrow::array::TimestampSecondArray::from(vec![5, 6]).with_timezone("Europe/Moscow")),
+            Arc::new(decimals.with_precision_and_scale(9, 2).unwrap()),
+        ];
+        assert_eq!(
+            conditions(Dialect::Clickhouse, &two, &keys).unwrap(),
+            ["((`t`, `d`) IN ((5, '1.5')) OR (`t` = 6 AND `d` IS NULL))"]
+        );
+    }
+
+    #[test]
+    fn cuts_many_keys_into_statements() {
+        let one = structure("a UInt64", "a");
+        let keys: ArrayRef = Arc::new(UInt64Array::from_iter_values((0..60_000).map(|i| u64::MAX - i)));
+        let conditions = conditions(Dialect::Mysql, &one, &[keys]).unwrap();
+        assert!(conditions.iter().all(|text| text.len() < limits::STATEMENT_KEYS_BYTES + 100));
+        let keys: usize = conditions.iter().map(|text| text.matches("1844674407370").count()).sum();
+        assert_eq!(keys, 60_000);
+    }
+}

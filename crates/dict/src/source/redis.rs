@@ -1,0 +1,203 @@
+//! REDIS(HOST, PORT, STORAGE_TYPE ..): a string for each key, or a field of a hash for each pair of keys.
+
+use super::Source;
+use super::rows::Rows;
+use crate::config::{RedisConfig, RedisStorage};
+use crate::definition::Structure;
+use crate::error::{Code, DictError};
+use crate::limits;
+use crate::row::{Cells, Raw};
+use crate::types::{DataType, print_fixed, text_to_fixed};
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use redis::{Client, Connection, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo, RedisError};
+use std::collections::{BTreeMap, HashSet};
+use std::time::{Duration, Instant};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One connection.
+pub(super) struct Redis {
+    connection: Connection,
+    storage: RedisStorage,
+    structure: Structure,
+    patience: Duration,
+    /// Of the request that runs.
+    deadline: Instant,
+}
+
+impl Redis {
+    pub fn connect(
+        config: &RedisConfig,
+        structure: &Structure,
+        patience: Duration,
+    ) -> Result<Redis, DictError> {
+        let mut session =
+            RedisConnectionInfo::default().set_db(config.database.into()).set_skip_set_lib_name();
+        if !config.password.is_empty() {
+            session = session.set_password(&config.password);
+        }
+        let connect = || {
+            let server = (config.host.as_str(), config.port).into_connection_info()?;
+            let client = Client::open(server.set_redis_settings(session))?;
+            let connection = client.get_connection_with_timeout(CONNECT_TIMEOUT)?;
+            connection.set_read_timeout(Some(patience))?;
+            connection.set_write_timeout(Some(patience))?;
+            Ok(connection)
+        };
+        let connection = connect().map_err(|e: RedisError| {
+            let text = format!("Cannot connect to Redis at {}:{}: {e}", config.host, config.port);
+            DictError::new(Code::InternalRedisError, text)
+        })?;
+        let structure = structure.clone();
+        Ok(Redis { connection, storage: config.storage, structure, patience, deadline: Instant::now() })
+    }
+
+    fn ask<T: FromRedisValue>(&mut self, pipeline: &redis::Pipeline) -> Result<Vec<T>, DictError> {
+        if Instant::now() > self.deadline {
+            return Err(self.overdue());
+        }
+        pipeline.query(&mut self.connection).map_err(|e| match e.is_timeout() {
+            true => self.overdue(),
+            false => DictError::new(Code::InternalRedisError, format!("Redis: {e}")),
+        })
+    }
+
+    fn overdue(&self) -> DictError {
+        let text = format!("Redis: no whole answer within {} ms", self.patience.as_millis());
+        DictError::new(Code::TimeoutExceeded, text)
+    }
+
+    fn start(&mut self) -> Rows {
+        self.deadline = Instant::now() + self.patience;
+        Rows::new(&self.structure)
+    }
+
+    /// One MGET for at most so many keys.
+    fn simple(&mut self, keys: &[String], rows: &mut Rows) -> Result<(), DictError> {
+        for keys in keys.chunks(limits::REDIS_KEYS_MAX) {
+            let mut pipeline = redis::pipe();
+            pipeline.cmd("MGET").arg(keys);
+            let values: Vec<Vec<Option<Vec<u8>>>> = self.ask(&pipeline)?;
+            for (key, value) in keys.iter().zip(values.iter().flatten()) {
+                push(rows, &[key], value.as_deref())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One HMGET for each first key, so many keys in a pipeline.
+    fn hashes(&mut self, first: &[String], second: &[String], rows: &mut Rows) -> Result<(), DictError> {
+        let chunks = first.chunks(limits::REDIS_KEYS_MAX).zip(second.chunks(limits::REDIS_KEYS_MAX));
+        for (first, second) in chunks {
+            let mut fields: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+            for (key, field) in first.iter().zip(second) {
+                fields.entry(key).or_default().push(field);
+            }
+            let mut pipeline = redis::pipe();
+            for (key, fields) in &fields {
+                pipeline.cmd("HMGET").arg(key).arg(fields);
+            }
+            let values: Vec<Vec<Option<Vec<u8>>>> = self.ask(&pipeline)?;
+            for ((key, fields), values) in fields.iter().zip(&values) {
+                for (field, value) in fields.iter().zip(values) {
+                    push(rows, &[key, field], value.as_deref())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of all keys that have a string or a hash. SCAN may give a name twice.
+    fn scan(&mut self) -> Result<HashSet<String>, DictError> {
+        let kind = match self.storage {
+            RedisStorage::Simple => "string",
+            RedisStorage::HashMap => "hash",
+        };
+        let column = self.structure.key_columns().swap_remove(0).data_type;
+        let (mut names, mut cursor) = (HashSet::new(), 0u64);
+        loop {
+            let mut pipeline = redis::pipe();
+            pipeline.cmd("SCAN").arg(cursor).arg("COUNT").arg(limits::REDIS_KEYS_MAX).arg("TYPE").arg(kind);
+            let (next, found) = self.ask::<(u64, Vec<Vec<u8>>)>(&pipeline)?.pop().unwrap_or_default();
+            names.extend(found.into_iter().filter_map(|name| key_of(&column, name)));
+            cursor = next;
+            if cursor == 0 {
+                return Ok(names);
+            }
+        }
+    }
+}
+
+impl Source for Redis {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        let mut rows = self.start();
+        let columns = self.structure.key_columns();
+        let texts = columns
+            .iter()
+            .zip(keys)
+            .map(|(column, array)| texts(&column.data_type, array))
+            .collect::<Result<Vec<_>, DictError>>()?;
+        match &texts[..] {
+            [first, second] => self.hashes(first, second, &mut rows)?,
+            _ => self.simple(&texts[0], &mut rows)?,
+        }
+        Ok(vec![rows.finish(&[])?])
+    }
+
+    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
+        let mut rows = self.start();
+        let names: Vec<String> = self.scan()?.into_iter().collect();
+        if self.storage == RedisStorage::Simple {
+            self.simple(&names, &mut rows)?;
+            return Ok(vec![rows.finish(&[])?]);
+        }
+        let column = self.structure.key_columns().swap_remove(1).data_type;
+        for name in names {
+            let mut pipeline = redis::pipe();
+            pipeline.cmd("HGETALL").arg(&name);
+            let fields: Vec<Vec<(Vec<u8>, Vec<u8>)>> = self.ask(&pipeline)?;
+            for (field, value) in fields.into_iter().flatten() {
+                if let Some(field) = key_of(&column, field) {
+                    push(&mut rows, &[&name, &field], Some(&value))?;
+                }
+            }
+        }
+        Ok(vec![rows.finish(&[])?])
+    }
+}
+
+/// A row, unless there is no value.
+fn push(rows: &mut Rows, keys: &[&str], value: Option<&[u8]>) -> Result<(), DictError> {
+    let Some(value) = value else { return Ok(()) };
+    for (column, key) in keys.iter().enumerate() {
+        rows.push_parsed(column, Some(key))?;
+    }
+    rows.push_bytes(keys.len(), value)
+}
+
+/// Keys as Redis has them: digits or the text itself.
+fn texts(data_type: &DataType, array: &ArrayRef) -> Result<Vec<String>, DictError> {
+    let cells = Cells::new(data_type, array)?;
+    let text = |row| match cells.get(row) {
+        Raw::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Raw::Fixed(raw) => {
+            let mut text = String::new();
+            print_fixed(data_type, raw, &mut text);
+            text
+        }
+        // A key is an integer or a string here, and never NULL.
+        Raw::Null | Raw::Bit(_) => String::new(),
+    };
+    Ok((0..array.len()).map(text).collect())
+}
+
+/// A name that is a key of this type, written as we would ask for it; what else lies in the database is none of
+/// this dictionary's.
+fn key_of(data_type: &DataType, name: Vec<u8>) -> Option<String> {
+    let name = String::from_utf8(name).ok()?;
+    if *data_type == DataType::String {
+        return Some(name);
+    }
+    text_to_fixed(data_type, &name).ok()?;
+    name.parse::<i128>().is_ok_and(|number| number.to_string() == name).then_some(name)
+}

@@ -1,0 +1,59 @@
+//! A ClickHouse server of its own for each test file, from Debian's package.
+
+use crate::process::{Process, free_port};
+use std::process::Command;
+
+pub struct Server {
+    pub port: u16,
+    process: Process,
+    folder: tempfile::TempDir,
+}
+
+/// Two users: one may do everything, one only read, and change no setting.
+const USERS: &str = "<yandex><profiles><default/><readonly><readonly>1</readonly></readonly></profiles>
+<users><default><password></password><networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota></default>
+<reader><password>it's secret</password><networks><ip>::/0</ip></networks><profile>readonly</profile><quota>default</quota></reader></users>
+<quotas><default/></quotas></yandex>";
+
+impl Server {
+    pub fn start() -> Server {
+        let folder = tempfile::tempdir().unwrap();
+        let (port, path) = (free_port(), folder.path().display());
+        let config = format!(
+            "<yandex><logger><level>warning</level><log>{path}/log</log><errorlog>{path}/errors</errorlog></logger>
+             <http_port>{port}</http_port><listen_host>127.0.0.1</listen_host><path>{path}/data/</path>
+             <tmp_path>{path}/tmp/</tmp_path><users_config>users.xml</users_config><default_profile>default</default_profile>
+             <default_database>default</default_database><mark_cache_size>1000000</mark_cache_size>
+             <timezone>Asia/Tokyo</timezone></yandex>"
+        );
+        std::fs::write(folder.path().join("config.xml"), config).unwrap();
+        std::fs::write(folder.path().join("users.xml"), USERS).unwrap();
+        Server { port, process: run(&folder, port), folder }
+    }
+
+    /// Runs one statement.
+    pub fn execute(&self, sql: &str) -> String {
+        let mut answer = ureq::post(format!("http://127.0.0.1:{}/", self.port))
+            .send(sql)
+            .unwrap_or_else(|e| panic!("{e}\n{sql}"));
+        answer.body_mut().read_to_string().unwrap()
+    }
+
+    /// Stops the server at once; connections break.
+    pub fn stop(&mut self) {
+        self.process.kill();
+    }
+
+    /// Starts it again, on the same port.
+    pub fn start_again(&mut self) {
+        self.process = run(&self.folder, self.port);
+    }
+}
+
+fn run(folder: &tempfile::TempDir, port: u16) -> Process {
+    let mut command = Command::new("clickhouse-server");
+    command
+        .current_dir(folder.path())
+        .arg(format!("--config-file={}", folder.path().join("config.xml").display()));
+    Process::start(&mut command, || ureq::get(format!("http://127.0.0.1:{port}/ping")).call().is_ok())
+}

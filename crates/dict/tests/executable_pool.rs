@@ -1,0 +1,180 @@
+//! Dictionaries over programs that stay.
+
+mod common;
+
+use arrow::array::{ArrayRef, Int32Array};
+use common::*;
+use granary_dict::{DictError, Dictionary, Environment};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn try_open(
+    folder: &Path,
+    columns: &str,
+    key: &str,
+    source: &str,
+    layout: &str,
+) -> Result<Dictionary, DictError> {
+    let lifetime = if layout.contains("DIRECT") { "" } else { "LIFETIME(1000)" };
+    let sql = format!(
+        "CREATE DICTIONARY e ({columns}) PRIMARY KEY {key} SOURCE(EXECUTABLE_POOL({source})) LAYOUT({layout}) {lifetime}"
+    );
+    let environment = Environment { allow_executable: true, ..Environment::new(folder) };
+    Dictionary::open(definition(&sql), &environment)
+}
+
+fn open(source: &str, layout: &str) -> Dictionary {
+    try_open(Path::new("/"), "id UInt64, v UInt64", "id", source, layout).unwrap()
+}
+
+/// A Python program: what it does with each line, after `start`.
+fn program(folder: &Path, name: &str, code: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, format!("import sys, os, time, struct, json\n{code}\n")).unwrap();
+    format!("exec python3 -u {}", path.display())
+}
+
+fn lines(row: &str) -> String {
+    format!("for line in sys.stdin:\n    key = line.rstrip(chr(10))\n    {row}\n    sys.stdout.flush()")
+}
+
+#[test]
+fn one_process_answers_request_after_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = "while True:\n    d = sys.stdin.buffer.read(8)\n    if not d: break\n    \
+                  sys.stdout.buffer.write(d + struct.pack('<Q', os.getpid())); sys.stdout.flush()";
+    for (format, code) in [
+        ("TabSeparated", lines("print(key, os.getpid(), sep=chr(9))")),
+        ("CSV", lines("print(key, os.getpid(), sep=',')")),
+        ("JSONEachRow", lines("print(json.dumps({'v': os.getpid(), 'id': json.loads(key)['id']}))")),
+        ("RowBinary", binary.to_string()),
+    ] {
+        let command = program(folder.path(), format, &code);
+        let dictionary = open(&format!("COMMAND '{command}' FORMAT {format}"), "DIRECT()");
+        let pids = |keys: &[u64]| values(&dictionary.get(&[0], &u64s(keys.to_vec())).unwrap().columns[0]);
+        let first = pids(&[7, 1, 30]);
+        assert!(first[0] > 0 && first[0] == first[1] && first[1] == first[2], "{format}: {first:?}");
+        assert_eq!(pids(&[5]), [first[0]], "{format}: the same process");
+        let pid = first[0];
+        drop(dictionary);
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{format}: it ends with the dictionary");
+    }
+}
+
+#[test]
+fn big_batches_do_not_lock_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = program(folder.path(), "p", &lines("print(key, int(key) * 10, sep=chr(9))"));
+    let dictionary = open(&format!("COMMAND '{command}' FORMAT TSV"), "DIRECT()");
+    let answer = dictionary.get(&[0], &u64s(0..100_000)).unwrap();
+    assert_eq!(values(&answer.columns[0])[99_999], 999_990);
+}
+
+#[test]
+fn implicit_keys_and_chunk_headers() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = "while True:\n    count = sys.stdin.readline()\n    if not count: break\n    \
+                keys = [sys.stdin.readline() for _ in range(int(count))]\n    \
+                print('\\n'.join(f'{count.strip()}\\t{len(key)}' for key in keys), flush=True)";
+    let command = program(folder.path(), "p", code);
+    let source = format!("COMMAND '{command}' FORMAT TabSeparated IMPLICIT_KEY 1 SEND_CHUNK_HEADER 1");
+    let columns = "a Int32, b String, v UInt64, w UInt64";
+    let dictionary = try_open(folder.path(), columns, "(a, b)", &source, "COMPLEX_KEY_DIRECT()").unwrap();
+    let keys: Vec<ArrayRef> = vec![Arc::new(Int32Array::from(vec![-1, 2])), strings(&["x\ty", "z"])];
+    let answer = dictionary.get(&[0, 1], &keys).unwrap();
+    assert_eq!((values(&answer.columns[0]), values(&answer.columns[1])), (vec![2, 2], vec![8, 4]));
+    let keys: Vec<ArrayRef> = vec![Arc::new(Int32Array::from(vec![3])), strings(&["z"])];
+    assert_eq!(values(&dictionary.get(&[0], &keys).unwrap().columns[0]), [1]);
+}
+
+#[test]
+fn a_process_that_keeps_silent_is_killed_with_what_it_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let pids = folder.path().join("pids");
+    let command =
+        format!("sleep 1000 & echo $! > {0}; echo $$ >> {0}; head -n 1; sleep 1000", pids.display());
+    let source = format!("COMMAND '{command}' FORMAT TSV COMMAND_READ_TIMEOUT 200");
+    let dictionary = try_open(folder.path(), "id UInt64", "id", &source, "CACHE(SIZE_IN_CELLS 8)").unwrap();
+    let started = Instant::now();
+    let error = dictionary.has(&u64s([1, 2])).unwrap_err();
+    assert!(error.message().contains("Pipe read timeout exceeded 200 milliseconds"), "{error}");
+    assert!(
+        error.message().contains("TIMEOUT_EXCEEDED") && started.elapsed() < Duration::from_secs(5),
+        "{error}"
+    );
+    assert_eq!(dictionary.status().element_count, 0, "the first row is not kept");
+    for pid in std::fs::read_to_string(&pids).unwrap().lines() {
+        let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        // Killed: gone, or a zombie that its new parent has not buried.
+        while !state().is_empty() && !state().contains(") Z ") {
+            assert!(Instant::now() < deadline, "{pid} lives on");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+#[test]
+fn a_process_that_ends_or_says_too_much_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let fails = |code: &str, keys: &[u64], words: &str| {
+        let command = program(folder.path(), "p", code);
+        let dictionary = open(&format!("COMMAND '{command}' FORMAT TSV"), "CACHE(SIZE_IN_CELLS 8)");
+        let error = dictionary.get(&[0], &u64s(keys.to_vec())).unwrap_err();
+        assert!(error.message().contains(words), "{error}");
+        assert_eq!(dictionary.status().element_count, 0);
+    };
+    let dies = "line = sys.stdin.readline()\nprint(line.strip() + '\\t5', flush=True)\nprint('no luck', file=sys.stderr)\nsys.exit(3)";
+    fails(dies, &[1, 2], "exited with status 3 before it had answered all keys: no luck");
+    let chatty = lines("sys.stdout.write(f'{key}\\t1\\n9\\t9\\n')");
+    fails(&chatty, &[1], "more rows than the 1 keys it was sent");
+    fails(&lines("print('x')"), &[1], "TabSeparated row 1: ");
+    // Ends between two requests, or says something later that nobody asked: the next request gets another process.
+    let once = "line = sys.stdin.readline()\nprint(line.strip(), os.getpid(), sep='\\t', flush=True)\n";
+    for then in ["", "time.sleep(0.1)\nprint('9\\t9', flush=True)\ntime.sleep(1000)"] {
+        let command = program(folder.path(), "q", &format!("{once}{then}"));
+        let dictionary = open(&format!("COMMAND '{command}' FORMAT TSV POOL_SIZE 1"), "DIRECT()");
+        let pid = |key| values(&dictionary.get(&[0], &u64s([key])).unwrap().columns[0])[0];
+        let first = pid(1);
+        std::thread::sleep(Duration::from_millis(600));
+        assert_ne!(pid(2), first);
+    }
+}
+
+#[test]
+fn requests_wait_for_a_process_of_the_pool() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = program(folder.path(), "p", &lines("time.sleep(0.3); print(key, os.getpid(), sep=chr(9))"));
+    let run = |size: u32, patience: u32| {
+        let source =
+            format!("COMMAND '{command}' FORMAT TSV POOL_SIZE {size} MAX_COMMAND_EXECUTION_TIME {patience}");
+        let dictionary = open(&source, "CACHE(SIZE_IN_CELLS 100 MAX_THREADS_FOR_UPDATES 6)");
+        std::thread::scope(|scope| {
+            let ask = |key| values(&dictionary.get(&[0], &u64s([key]))?.columns[0]).pop().map_or(Ok(0), Ok);
+            let asked: Vec<_> =
+                (1..=6).map(|key| scope.spawn(move || -> Result<u64, DictError> { ask(key) })).collect();
+            asked.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        })
+    };
+    let mut pids: Vec<u64> = run(2, 10).into_iter().map(|pid| pid.unwrap()).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    assert!(pids.len() <= 2, "{pids:?}");
+    let errors: Vec<String> = run(1, 1).into_iter().filter_map(|r| r.err()).map(|e| e.to_string()).collect();
+    assert!(!errors.is_empty(), "six requests of 0.3 s each, one process, a second");
+    assert!(errors.iter().all(|e| e.contains("Could not get process from pool")), "{errors:?}");
+}
+
+#[test]
+fn programs_need_permission_and_cannot_be_read_whole() {
+    let source = "COMMAND 'cat' FORMAT TSV";
+    let dictionary = open(source, "DIRECT()");
+    assert_eq!(dictionary.resident().err().unwrap().code(), 1);
+    let sql = format!(
+        "CREATE DICTIONARY e (id UInt64) PRIMARY KEY id SOURCE(EXECUTABLE_POOL({source})) LAYOUT(DIRECT)"
+    );
+    let refused = Dictionary::open(definition(&sql), &Environment::new("/")).err().unwrap();
+    assert_eq!(refused.code(), 482);
+    assert!(refused.message().contains("executable pool dictionary source"), "{refused}");
+}

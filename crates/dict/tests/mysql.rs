@@ -1,0 +1,219 @@
+//! Dictionaries over a real MariaDB.
+
+mod common;
+#[path = "common/process.rs"]
+mod process;
+#[path = "common/mariadb.rs"]
+mod server;
+
+use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array};
+use arrow::datatypes::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, TimestampSecondType, UInt8Type,
+};
+use common::*;
+use granary_dict::{Dictionary, Environment, parse_create};
+use server::Server;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+fn sql(server: &Server, columns: &str, key: &str, source: &str, layout: &str) -> String {
+    let lifetime = if layout.contains("DIRECT") { "" } else { "LIFETIME(1000)" };
+    format!(
+        "CREATE DICTIONARY m ({columns}) PRIMARY KEY {key} \
+         SOURCE(MYSQL(HOST '127.0.0.1' PORT {} USER 'granary' PASSWORD 'it''s secret' DB 'app' {source})) \
+         LAYOUT({layout}) {lifetime}",
+        server.port
+    )
+}
+
+fn open(server: &Server, columns: &str, key: &str, source: &str, layout: &str) -> Dictionary {
+    let sql = sql(server, columns, key, source, layout);
+    Dictionary::open(definition(&sql), &Environment::new(std::env::temp_dir())).unwrap()
+}
+
+#[test]
+fn mysql() {
+    let mut server = Server::start();
+    for sql in [
+        "CREATE TABLE app.users (id bigint unsigned PRIMARY KEY, name varchar(50), score float, exact double, born date, \
+             seen timestamp(3) NULL, local datetime, balance decimal(12, 3), ok tinyint(1), flags bit(12), \
+             `Odd ``\"name` varchar(20), took time)",
+        "INSERT INTO app.users SELECT seq, concat('user ', seq), seq / 3e0, seq / 3e0, date '2000-01-01' + interval seq % 1000 day, \
+             timestamp '2024-02-29 12:00:00.5' + interval seq second, timestamp '2024-02-29 12:00:00' + interval seq second, \
+             seq * 1.125, seq % 2 = 0, seq % 4096, 'odd', sec_to_time(seq) FROM app.seq_1_to_100000",
+        "INSERT INTO app.users (id) VALUES (18446744073709551615)",
+        "CREATE TABLE app.pairs (a bigint, b varchar(20), v int, PRIMARY KEY (a, b))",
+        "INSERT INTO app.pairs VALUES (1, 'it''s', 10), (1, 'b', 11), (2, 'b\\\\', 12), (3, '\"é', 13)",
+        "CREATE TABLE app.holes (a int, v int)",
+        "INSERT INTO app.holes VALUES (NULL, 5), (3, 6)",
+        "SET STATEMENT sql_mode = '' FOR CREATE TABLE app.odd (id int PRIMARY KEY, day date, moment datetime, raw blob)",
+        "SET STATEMENT sql_mode = '' FOR INSERT INTO app.odd VALUES (1, '0000-00-00', '0000-00-00 00:00:00', 'text'), \
+             (2, '2024-02-29', '1960-01-01 00:00:00', x'ff00'), (3, NULL, NULL, NULL)",
+    ] {
+        server.execute(sql);
+    }
+    every_type(&server);
+    zero_dates_and_bad_bytes(&server);
+    many_keys(&server);
+    composite(&server);
+    conditions_and_queries(&server);
+    wrong_settings(&server);
+    a_statement_that_takes_too_long_is_ended(&server);
+    an_error_in_the_middle_leaves_nothing(&server);
+    outage(&mut server);
+}
+
+fn every_type(server: &Server) {
+    let columns = "id UInt64, name String DEFAULT 'nobody', score Float32, exact Float64, born Date, \
+         seen DateTime('America/New_York'), local DateTime, balance Nullable(Decimal(12, 3)), ok Bool, flags UInt16, \
+         `Odd ``\"name` String, upper String EXPRESSION upper(name), took String, text String EXPRESSION seen, \
+         day String EXPRESSION born";
+    let dictionary = open(server, columns, "id", "TABLE 'users'", "CACHE(SIZE_IN_CELLS 1000)");
+    let all: Vec<usize> = (0..dictionary.definition().structure.attributes.len()).collect();
+    let answer = dictionary.get(&all, &u64s([4, 5, u64::MAX, 7_777_777])).unwrap();
+    assert_eq!(found(&answer.found), [true, true, true, false]);
+    let column = |i: usize| &answer.columns[i];
+    assert_eq!(texts(column(0)), ["user 4", "user 5", "nobody", "nobody"]);
+    assert_eq!(column(1).as_primitive::<Float32Type>().values()[..3], [4.0 / 3.0, 5.0 / 3.0, 0.0]);
+    assert_eq!(column(2).as_primitive::<Float64Type>().values()[..3], [4.0 / 3.0, 5.0 / 3.0, 0.0]);
+    assert_eq!(column(3).as_primitive::<Date32Type>().value(0), 10_957 + 4);
+    // The server's zone is three hours before UTC; a timestamp is a moment, a datetime none.
+    assert_eq!(column(4).as_primitive::<TimestampSecondType>().value(0), 1_709_208_000 - 3 * 3600 + 4);
+    assert_eq!(column(5).as_primitive::<TimestampSecondType>().value(0), 1_709_208_000 + 4);
+    let balance: Vec<Option<i128>> = column(6).as_primitive::<Decimal128Type>().iter().collect();
+    assert_eq!(balance, [Some(4500), Some(5625), None, None]);
+    assert!(column(7).as_boolean().value(0) && !column(7).as_boolean().value(1));
+    assert_eq!(column(8).as_primitive::<arrow::datatypes::UInt16Type>().values()[..2], [4, 5]);
+    assert_eq!(texts(column(9))[0], "odd");
+    assert_eq!(texts(column(10))[..2], ["USER 4", "USER 5"]);
+    assert_eq!(texts(column(11))[0], "00:00:04");
+    assert_eq!(texts(column(12))[0], "2024-02-29 09:00:04.500000");
+    assert_eq!(texts(column(13))[0], "2000-01-05");
+}
+
+fn zero_dates_and_bad_bytes(server: &Server) {
+    let columns = "id UInt64, day Date DEFAULT '1999-12-31', moment DateTime DEFAULT '2001-01-01 00:00:00'";
+    let dictionary = open(server, columns, "id", "TABLE 'odd'", "DIRECT()");
+    let answer = dictionary.get(&[0, 1], &u64s([1, 3])).unwrap();
+    assert_eq!(answer.columns[0].as_primitive::<Date32Type>().values(), &[10_956, 10_956]);
+    let moments = answer.columns[1].as_primitive::<TimestampSecondType>();
+    assert_eq!(moments.values(), &[978_307_200, 978_307_200]);
+    let error = dictionary.get(&[0], &u64s([2])).unwrap_err();
+    assert!(error.message().contains("Column moment of the source: Cannot parse '1960-01-01"), "{error}");
+    let dictionary = open(server, "id UInt64, raw String", "id", "TABLE 'odd'", "DIRECT()");
+    assert_eq!(texts(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]), ["text"]);
+    let error = dictionary.get(&[0], &u64s([1, 2])).unwrap_err();
+    assert!(error.message().contains("Column raw of the source is not valid UTF-8"), "{error}");
+}
+
+fn many_keys(server: &Server) {
+    let dictionary =
+        open(server, "id UInt64, name String", "id", "TABLE 'users'", "CACHE(SIZE_IN_CELLS 1000000)");
+    let keys: Vec<u64> = (0..150_000).collect();
+    let answer = dictionary.get(&[0], &u64s(keys)).unwrap();
+    assert_eq!(answer.found.true_count(), 100_000);
+    let names = texts(&answer.columns[0]);
+    assert!((1..=100_000).all(|i| names[i] == format!("user {i}")));
+    let status = dictionary.status();
+    assert_eq!((status.source_requests, status.source_rows), (3, 100_000));
+    assert_eq!(status.source, "MySQL: app.users");
+    let direct = open(server, "id UInt64, name String", "id", "TABLE 'users'", "DIRECT()");
+    assert_eq!(direct.resident().unwrap()[0].num_rows(), 100_001);
+}
+
+fn composite(server: &Server) {
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 1000)";
+    let pairs = open(server, "a Int64, b String, v Int32 DEFAULT -1", "(a, b)", "TABLE 'pairs'", layout);
+    let a: ArrayRef = Arc::new(Int64Array::from(vec![1, 1, 2, 2, 1, 3, -1]));
+    let b = strings(&["it's", "b", "b\\", "x", "nul\0", "\"é", "') OR 1=1 -- "]);
+    let answer = pairs.get(&[0], &[a, b]).unwrap();
+    assert_eq!(answer.columns[0].as_primitive::<Int32Type>().values(), &[10, 11, 12, -1, -1, 13, -1]);
+    assert_eq!(pairs.status().source_rows, 4);
+    // Thousands of pairs: several statements.
+    let a: ArrayRef = Arc::new(Int64Array::from_iter_values((0..20_000).map(|i| i % 7)));
+    let b: Vec<String> =
+        (0..20_000).map(|i| if i == 19_993 { "it's".to_string() } else { format!("k{i}") }).collect();
+    let b: Vec<&str> = b.iter().map(String::as_str).collect();
+    let answer = pairs.get(&[0], &[a, strings(&b)]).unwrap();
+    assert_eq!((19_993 % 7, answer.found.true_count()), (1, 1));
+    let nullable = open(server, "a Nullable(Int32), v UInt64", "a", "TABLE 'holes'", layout);
+    let a: ArrayRef = Arc::new(Int32Array::from(vec![None, Some(3), Some(4)]));
+    assert_eq!(values(&nullable.get(&[0], &[a]).unwrap().columns[0]), [5, 6, 0]);
+}
+
+fn conditions_and_queries(server: &Server) {
+    for source in [
+        "TABLE 'users' WHERE 'id > 10 OR id = 3'",
+        "QUERY 'SELECT id, exact FROM users WHERE {condition} AND (id > 10 OR id = 3)'",
+        "QUERY 'SELECT id, exact FROM users WHERE id > 10 OR id = 3'",
+    ] {
+        let dictionary = open(server, "id UInt64, exact Float64", "id", source, "DIRECT()");
+        let answer = dictionary.get(&[0], &u64s([2, 3, 11])).unwrap();
+        assert_eq!(found(&answer.found), [false, true, true], "{source}");
+        assert_eq!(dictionary.status().source_rows, 2, "{source}");
+    }
+}
+
+fn wrong_settings(server: &Server) {
+    let dictionary = open(server, "id UInt64, nosuch String", "id", "TABLE 'users'", "DIRECT()");
+    let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
+    assert!(error.code() == 1000 && error.message().contains("Unknown column 'nosuch'"), "{error}");
+    let sql = dictionary.definition().to_sql_with_secrets().replace("it\\'s secret", "wrong-word");
+    let definition = parse_create(&sql).unwrap().definition;
+    let dictionary = Dictionary::open(definition, &Environment::new(std::env::temp_dir())).unwrap();
+    let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
+    assert!(error.code() == 279 && error.message().contains("Access denied for user"), "{error}");
+    assert!(!error.message().contains("wrong-word"), "{error}");
+}
+
+fn a_statement_that_takes_too_long_is_ended(server: &Server) {
+    let source = "QUERY 'SELECT id, exact + sleep(20) AS exact FROM users WHERE {condition}'";
+    let layout = "CACHE(SIZE_IN_CELLS 8 QUERY_WAIT_TIMEOUT_MILLISECONDS 200)";
+    let dictionary = open(server, "id UInt64, exact Float64", "id", source, layout);
+    assert_eq!(dictionary.get(&[0], &u64s([1])).unwrap_err().code(), 159);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while dictionary.status().error_count == 0 || !server.running().is_empty() {
+        assert!(Instant::now() < deadline, "still running: {:?}", server.running());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let status = dictionary.status();
+    assert!(status.last_exception.contains("TIMEOUT_EXCEEDED"), "{}", status.last_exception);
+    assert_eq!(status.element_count, 0);
+}
+
+/// The first rows of a failing answer are not kept, and none of its keys as absent.
+fn an_error_in_the_middle_leaves_nothing(server: &Server) {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let source = "QUERY 'SELECT id, if(id = 90000 AND now() < (SELECT max(moment) FROM until), \"no number\", id) AS n FROM users'";
+    server.execute("CREATE TABLE app.until (moment datetime)");
+    server.execute("INSERT INTO app.until VALUES ('2100-01-01 00:00:00')");
+    let sql = sql(server, "id UInt64, n UInt64", "id", source, "CACHE(SIZE_IN_CELLS 200000)");
+    let dictionary = Dictionary::open(definition(&sql), &environment).unwrap();
+    let keys = || u64s(89_000..91_000);
+    let error = dictionary.get(&[0], &keys()).unwrap_err();
+    assert!(error.message().contains("no number"), "{error}");
+    assert_eq!(dictionary.status().element_count, 0);
+    server.execute("DELETE FROM app.until");
+    clock.fetch_add(20, Ordering::SeqCst);
+    assert_eq!(dictionary.get(&[0], &keys()).unwrap().found.true_count(), 2000);
+}
+
+fn outage(server: &mut Server) {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let layout = "CACHE(SIZE_IN_CELLS 1000 ALLOW_READ_EXPIRED_KEYS 1 STRICT_MAX_LIFETIME_SECONDS 1000000)";
+    let sql = sql(server, "id UInt64, ok UInt8, name String", "id", "TABLE 'users'", layout);
+    let dictionary = Dictionary::open(definition(&sql), &environment).unwrap();
+    let answer = dictionary.get(&[0, 1], &u64s([2])).unwrap();
+    assert_eq!(answer.columns[0].as_primitive::<UInt8Type>().values(), &[1]);
+    server.stop();
+    clock.fetch_add(2000, Ordering::SeqCst);
+    assert_eq!(texts(&dictionary.get(&[1], &u64s([2])).unwrap().columns[0]), ["user 2"]);
+    assert_eq!(dictionary.get(&[1], &u64s([2, 3])).unwrap_err().code(), 510);
+    server.start_again();
+    clock.fetch_add(2000, Ordering::SeqCst);
+    let answer = dictionary.get(&[1], &u64s([2, 3])).unwrap();
+    assert_eq!((texts(&answer.columns[0]), answer.found.len()), (vec!["user 2".into(), "user 3".into()], 2));
+}

@@ -1,0 +1,149 @@
+//! Dictionaries over a real Redis.
+
+mod common;
+#[path = "common/process.rs"]
+mod process;
+#[path = "common/redis.rs"]
+mod server;
+
+use arrow::array::{ArrayRef, AsArray, Int32Array};
+use arrow::datatypes::Date32Type;
+use common::*;
+use granary_dict::{Dictionary, Environment};
+use server::Server;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+fn sql(server: &Server, columns: &str, key: &str, source: &str, layout: &str) -> String {
+    let lifetime = if layout.contains("DIRECT") { "" } else { "LIFETIME(1000)" };
+    format!(
+        "CREATE DICTIONARY r ({columns}) PRIMARY KEY {key} \
+         SOURCE(REDIS(HOST '127.0.0.1' PORT {} PASSWORD 'secret' {source})) LAYOUT({layout}) {lifetime}",
+        server.port
+    )
+}
+
+fn open(server: &Server, columns: &str, key: &str, source: &str, layout: &str) -> Dictionary {
+    let sql = sql(server, columns, key, source, layout);
+    Dictionary::open(definition(&sql), &Environment::new("/")).unwrap()
+}
+
+#[test]
+fn redis() {
+    let mut server = Server::start();
+    server.execute(
+        0,
+        &["SET 1 one", "SET 2 two", "SET 18446744073709551615 last", "SET name text", "SET 007 agent"],
+    );
+    server.execute(0, &["HSET 5 a hash", "SADD 6 member"]);
+    server.execute(3, &["SET x 2024-02-29", "SET é\ty 1970-01-02", "SET bad 2024-02-30", "SET raw \u{1}"]);
+    server.execute(4, &["HSET -1 a 10 b 11", "HSET 2 a 20", "SET 3 30"]);
+    strings_by_number(&server);
+    dates_by_string(&server);
+    many_keys(&server);
+    hashes(&server);
+    errors(&server);
+    outage(&mut server);
+}
+
+fn strings_by_number(server: &Server) {
+    let columns = "id UInt64, name String DEFAULT 'nobody'";
+    let dictionary = open(server, columns, "id", "", "CACHE(SIZE_IN_CELLS 1000)");
+    // 5 is a hash and 6 a set: they have no string.
+    let answer = dictionary.get(&[0], &u64s([2, 1, u64::MAX, 7, 5, 6])).unwrap();
+    assert_eq!(texts(&answer.columns[0]), ["two", "one", "last", "nobody", "nobody", "nobody"]);
+    assert_eq!(found(&answer.found), [true, true, true, false, false, false]);
+    assert_eq!(dictionary.status().source, format!("Redis: 127.0.0.1:{}", server.port));
+    // What is no number, or not written as one, is not a key of this dictionary.
+    let direct = open(server, columns, "id", "", "DIRECT()");
+    let rows = direct.resident().unwrap().remove(0);
+    let mut ids = values(rows.column(0));
+    ids.sort_unstable();
+    assert_eq!(ids, [1, 2, u64::MAX]);
+}
+
+fn dates_by_string(server: &Server) {
+    let dictionary = open(server, "k String, day Date", "k", "DB_INDEX 3", "COMPLEX_KEY_DIRECT()");
+    let answer = dictionary.get(&[0], &[strings(&["x", "é\ty", "z"])]).unwrap();
+    assert_eq!(answer.columns[0].as_primitive::<Date32Type>().values(), &[19_782, 1, 0]);
+    let error = dictionary.get(&[0], &[strings(&["x", "bad"])]).unwrap_err();
+    assert!(error.message().contains("Column day of the source: Cannot parse '2024-02-30'"), "{error}");
+}
+
+fn many_keys(server: &Server) {
+    let mut connection = server.connection();
+    let mut pipeline = redis::pipe();
+    pipeline.cmd("SELECT").arg(5);
+    for i in 0..50_000u64 {
+        pipeline.cmd("SET").arg(i * 2).arg(format!("value {i}"));
+    }
+    pipeline.cmd("SET").arg(1).arg(&b"\xff\x00"[..]);
+    pipeline.exec(&mut connection).unwrap();
+    let dictionary = open(server, "id UInt64, v String", "id", "DB_INDEX 5", "CACHE(SIZE_IN_CELLS 200000)");
+    let answer = dictionary.get(&[0], &u64s(2..100_000)).unwrap();
+    assert_eq!(answer.found.true_count(), 49_999);
+    assert_eq!(texts(&answer.columns[0])[99_996], "value 49999");
+    let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
+    assert!(error.message().contains("Column v of the source is not valid UTF-8"), "{error}");
+    let direct = open(server, "k Int32, v String", "k", "DB_INDEX 5", "COMPLEX_KEY_DIRECT()");
+    assert!(direct.resident().is_err());
+    redis::cmd("DEL").arg(1).exec(&mut connection).unwrap();
+    assert_eq!(direct.resident().unwrap()[0].num_rows(), 50_000);
+}
+
+fn hashes(server: &Server) {
+    let source = "STORAGE_TYPE 'hash_map' DB_INDEX 4";
+    let columns = "a Int32, b String, v UInt64 DEFAULT 7";
+    let dictionary = open(server, columns, "a, b", source, "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)");
+    let a: ArrayRef = Arc::new(Int32Array::from(vec![2, -1, -1, -1, 9]));
+    let answer = dictionary.get(&[0], &[a, strings(&["a", "b", "c", "a", "a"])]).unwrap();
+    assert_eq!(values(&answer.columns[0]), [20, 11, 7, 10, 7]);
+    let direct = open(server, columns, "a, b", source, "COMPLEX_KEY_DIRECT()");
+    assert_eq!(direct.resident().unwrap()[0].num_rows(), 3);
+    // A hash is asked for where a string lies: an error, not an absent key.
+    let a: ArrayRef = Arc::new(Int32Array::from(vec![2, 3]));
+    let error = dictionary.get(&[0], &[a, strings(&["z", "a"])]).unwrap_err();
+    assert!(error.message().contains("WRONGTYPE"), "{error}");
+    assert_eq!(dictionary.status().element_count, 5);
+}
+
+fn errors(server: &Server) {
+    let sql = sql(server, "id UInt64, v String", "id", "", "DIRECT()").replace("'secret'", "'wrong-word'");
+    let error =
+        Dictionary::open(definition(&sql), &Environment::new("/")).unwrap().has(&u64s([1])).unwrap_err();
+    assert_eq!(error.code(), 484, "{error}");
+    assert!(!error.message().contains("wrong-word"), "{error}");
+    let far = open(server, "id UInt64, v String", "id", "DB_INDEX 999", "DIRECT()");
+    assert_eq!(far.has(&u64s([1])).unwrap_err().code(), 484);
+    let layout = "CACHE(SIZE_IN_CELLS 8 QUERY_WAIT_TIMEOUT_MILLISECONDS 100)";
+    let dictionary = open(server, "id UInt64, v String", "id", "", layout);
+    dictionary.has(&u64s([1])).unwrap();
+    let mut connection = server.connection();
+    redis::cmd("CLIENT").arg("PAUSE").arg(1000).exec(&mut connection).unwrap();
+    assert_eq!(dictionary.has(&u64s([2])).unwrap_err().code(), 159);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_millis(900);
+    while dictionary.status().error_count == 0 {
+        assert!(std::time::Instant::now() < deadline, "it waits on");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(dictionary.status().last_exception.contains("no whole answer within 200 ms"));
+    redis::cmd("CLIENT").arg("UNPAUSE").exec(&mut connection).unwrap();
+}
+
+fn outage(server: &mut Server) {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let layout = "CACHE(SIZE_IN_CELLS 1000 ALLOW_READ_EXPIRED_KEYS 1 STRICT_MAX_LIFETIME_SECONDS 1000000)";
+    let sql = sql(server, "id UInt64, name String", "id", "", layout);
+    let dictionary = Dictionary::open(definition(&sql), &environment).unwrap();
+    let names = |keys: &[u64]| dictionary.get(&[0], &u64s(keys.to_vec())).map(|a| texts(&a.columns[0]));
+    assert_eq!(names(&[2]).unwrap(), ["two"]);
+    server.stop();
+    clock.fetch_add(2000, Ordering::SeqCst);
+    assert_eq!(names(&[2]).unwrap(), ["two"]);
+    assert_eq!(names(&[2, 1]).unwrap_err().code(), 510);
+    server.start_again();
+    server.execute(0, &["SET 1 uno"]);
+    clock.fetch_add(2000, Ordering::SeqCst);
+    assert_eq!(names(&[2, 1]).unwrap(), ["", "uno"]);
+}
