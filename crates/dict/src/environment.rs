@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Environment {
     /// Where the server keeps its own; relative paths start in `user_files` below it.
     pub data_dir: PathBuf,
-    /// Whether SOURCE(EXECUTABLE(..)) may run programs.
+    /// Whether SOURCE(EXECUTABLE(..)) and SOURCE(EXECUTABLE_POOL(..)) may run programs.
     pub allow_executable: bool,
     /// Files named in DDL must lie below this folder; `None`: not confined.
     pub user_files: Option<PathBuf>,

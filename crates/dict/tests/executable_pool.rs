@@ -104,14 +104,27 @@ fn a_process_that_keeps_silent_is_killed_with_what_it_started() {
         "{error}"
     );
     assert_eq!(dictionary.status().element_count, 0, "the first row is not kept");
-    for pid in std::fs::read_to_string(&pids).unwrap().lines() {
-        let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let deadline = Instant::now() + Duration::from_secs(5);
-        // Killed: gone, or a zombie that its new parent has not buried.
-        while !state().is_empty() && !state().contains(") Z ") {
-            assert!(Instant::now() < deadline, "{pid} lives on");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+    std::fs::read_to_string(&pids).unwrap().lines().for_each(await_death);
+}
+
+#[test]
+fn what_a_program_leaves_behind_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    let command = format!("sleep 1000 >/dev/null 2>&1 & echo $! > {}; exit 4", pid.display());
+    let dictionary = open(&format!("COMMAND '{command}' FORMAT TSV"), "DIRECT()");
+    let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
+    assert!(error.message().contains("exited with status 4"), "{error}");
+    await_death(std::fs::read_to_string(&pid).unwrap().trim());
+}
+
+/// Killed: gone, or a zombie that its new parent has not buried.
+fn await_death(pid: &str) {
+    let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !state().is_empty() && !state().contains(") Z ") {
+        assert!(Instant::now() < deadline, "{pid} lives on");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -134,7 +147,10 @@ fn a_process_that_ends_or_says_too_much_is_replaced() {
     let once = "line = sys.stdin.readline()\nprint(line.strip(), os.getpid(), sep='\\t', flush=True)\n";
     for then in ["", "time.sleep(0.1)\nprint('9\\t9', flush=True)\ntime.sleep(1000)"] {
         let command = program(folder.path(), "q", &format!("{once}{then}"));
-        let dictionary = open(&format!("COMMAND '{command}' FORMAT TSV POOL_SIZE 1"), "DIRECT()");
+        let dictionary = open(
+            &format!("COMMAND '{command}' FORMAT TSV POOL_SIZE 1 COMMAND_TERMINATION_TIMEOUT 1"),
+            "DIRECT()",
+        );
         let pid = |key| values(&dictionary.get(&[0], &u64s([key])).unwrap().columns[0])[0];
         let first = pid(1);
         std::thread::sleep(Duration::from_millis(600));

@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8123", env = "GRANARY_HTTP")]
     http: SocketAddr,
 
-    /// Allow dictionaries to run programs: SOURCE(EXECUTABLE(...))
+    /// Allow dictionaries to run programs: SOURCE(EXECUTABLE(...)), SOURCE(EXECUTABLE_POOL(...))
     #[arg(long, env = "GRANARY_ALLOW_EXECUTABLE")]
     allow_executable: bool,
 }

@@ -204,4 +204,28 @@ mod tests {
             assert_eq!(fingerprint(&sql.replace(from, to)), own, "{to}");
         }
     }
+
+    #[test]
+    fn who_asks_does_not_matter() {
+        let of = |source: &str| {
+            fingerprint(&format!(
+                "CREATE DICTIONARY d (id UInt64, a UInt8) PRIMARY KEY id SOURCE({source}) LAYOUT(DIRECT())"
+            ))
+        };
+        for (source, from, to, is_same) in [
+            ("MYSQL(USER 'u' PASSWORD 'p' TABLE 't')", "PASSWORD 'p'", "", true),
+            ("MYSQL(USER 'u' PASSWORD 'p' TABLE 't')", "'u'", "'v'", true),
+            ("MYSQL(USER 'u' PASSWORD 'p' TABLE 't')", "'t'", "'s'", false),
+            ("CLICKHOUSE(USER 'u' TABLE 't')", "'u'", "'v'", true),
+            ("CLICKHOUSE(USER 'u' TABLE 't')", "USER 'u'", "DB 'u'", false),
+            ("REDIS(PASSWORD 'p')", "'p'", "'q'", true),
+            ("REDIS(PASSWORD 'p')", "PASSWORD 'p'", "DB_INDEX 1", false),
+            ("HTTP(URL 'http://h' FORMAT CSV HEADERS(HEADER(NAME 'n' VALUE 'v')))", "'v'", "'w'", true),
+            ("HTTP(URL 'http://h' FORMAT CSV CREDENTIALS(USER 'u'))", "CREDENTIALS(USER 'u')", "", true),
+            ("HTTP(URL 'http://h' FORMAT CSV)", "http://h", "http://i", false),
+        ] {
+            assert!(source.contains(from));
+            assert_eq!(of(source) == of(&source.replace(from, to)), is_same, "{source}: {to}");
+        }
+    }
 }

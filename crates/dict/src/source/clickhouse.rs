@@ -33,10 +33,14 @@ impl Clickhouse {
     ) -> Result<Clickhouse, DictError> {
         let server = &config.server;
         let credentials = Credentials { user: server.user.clone(), password: server.password.clone() };
+        // An address of IPv6 goes in brackets.
+        let host = match server.host.contains(':') && !server.host.starts_with('[') {
+            true => format!("[{}]", server.host),
+            false => server.host.clone(),
+        };
         // The status says whether all went well only if it is sent after the last row.
         let url = format!(
-            "http://{}:{}/?wait_end_of_query=1&database={}",
-            server.host,
+            "http://{host}:{}/?wait_end_of_query=1&database={}",
             server.port,
             percent_encoded(&server.database)
         );

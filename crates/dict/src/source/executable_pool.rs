@@ -55,7 +55,7 @@ impl Processes {
         let deadline = Instant::now() + self.patience;
         let mut state = self.lock();
         loop {
-            if let Some(mut process) = state.idle.pop() {
+            if let Some(process) = state.idle.pop() {
                 // What a process says unasked would be taken for the answer to the next keys.
                 if process.is_ready() {
                     return Ok(Borrowed { processes: self, process: Some(process) });

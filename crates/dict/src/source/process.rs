@@ -6,11 +6,11 @@ use crate::limits;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 const BUFFER_BYTES: usize = 64 << 10;
@@ -19,7 +19,8 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// A running program. Dropped, it is killed with all that it started.
 pub(super) struct Process {
-    child: Child,
+    /// `None`: buried.
+    child: Option<Child>,
     /// `None`: it was told that nothing more comes.
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
@@ -65,8 +66,8 @@ impl Process {
             let flags = fcntl_getfl(pipe).map_err(|e| cannot(e.into()))?;
             fcntl_setfl(pipe, flags | OFlags::NONBLOCK).map_err(|e| cannot(e.into()))?;
         }
-        let (stdin, stderr, command) = (Some(stdin), Some(stderr), command.clone());
-        Ok(Process { child, stdin, stdout, stderr, errors: Vec::new(), command })
+        let (child, stdin, stderr) = (Some(child), Some(stdin), Some(stderr));
+        Ok(Process { child, stdin, stdout, stderr, errors: Vec::new(), command: command.clone() })
     }
 
     /// Writes `input` and hands over what comes, until that is whole and all was written.
@@ -152,17 +153,34 @@ impl Process {
 
     /// Why a program that should have stayed did not.
     fn has_ended(&mut self, buffer: &mut [u8]) -> DictError {
-        let status = self.end(LOOK * 50);
+        self.end(LOOK * 50);
+        let how = match self.is_running() {
+            true => "closed its output".to_string(),
+            false => self.bury().map_or("has ended".to_string(), ended),
+        };
         self.read_errors(buffer);
-        let how = status.map_or("closed its output".to_string(), ended);
         let text =
             format!("Command '{}' {how} before it had answered all keys{}", self.command, said(&self.errors));
         DictError::new(Code::ChildWasNotExitedNormally, text)
     }
 
     /// Whether it waits for keys: has said nothing unasked and has not ended.
-    pub fn is_ready(&mut self) -> bool {
-        matches!(self.wait_for_output(), Ok(0)) && matches!(self.child.try_wait(), Ok(None))
+    pub fn is_ready(&self) -> bool {
+        matches!(self.wait_for_output(), Ok(0)) && self.is_running()
+    }
+
+    /// Looks without burying it: its number is its group's, and nobody else's as long as it is not buried.
+    fn is_running(&self) -> bool {
+        let Some(pid) = self.child.as_ref().map(Pid::from_child) else { return false };
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        matches!(waitid(WaitId::Pid(pid), options), Ok(None))
+    }
+
+    /// Kills what is left of it and of what it started.
+    fn bury(&mut self) -> Option<ExitStatus> {
+        let mut child = self.child.take()?;
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+        child.wait().ok()
     }
 
     fn wait_for_output(&self) -> Result<usize, Errno> {
@@ -174,29 +192,19 @@ impl Process {
         self.stdin = None;
     }
 
-    /// Waits for its end, at most so long; `None`: it has not ended.
-    pub fn end(&mut self, patience: Duration) -> Option<std::process::ExitStatus> {
+    /// Waits for its end, at most so long.
+    pub fn end(&mut self, patience: Duration) {
         self.close();
         let deadline = Instant::now() + patience;
-        loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(LOOK),
-                Ok(None) | Err(_) => return None,
-            }
+        while self.is_running() && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
         }
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Once its end was noticed, its number may be another's.
-        if let (Ok(None), Ok(group)) = (self.child.try_wait(), i32::try_from(self.child.id())) {
-            if let Some(group) = Pid::from_raw(group) {
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            let _ = self.child.wait();
-        }
+        self.bury();
     }
 }
 

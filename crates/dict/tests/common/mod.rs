@@ -44,6 +44,20 @@ pub fn manual_environment(folder: &Path) -> (Environment, Arc<AtomicU64>) {
     (environment, seconds)
 }
 
+/// Asks until a source that was down answers, half an hour and more between two tries. A request that was under
+/// way in the outage may still fail first.
+pub fn comes_back<T>(clock: &AtomicU64, ask: impl Fn() -> Result<T, DictError>) -> T {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    loop {
+        clock.fetch_add(2000, Ordering::SeqCst);
+        match ask() {
+            Ok(answer) => return answer,
+            Err(e) => assert!(std::time::Instant::now() < deadline, "still down: {e}"),
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 /// A source that has every key but those divisible by 10, with `value = key * 10 + version`; it counts what
 /// it is asked, and fails or waits when told.
 #[derive(Default)]

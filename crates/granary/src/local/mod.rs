@@ -91,7 +91,7 @@ pub struct Arguments {
     #[arg(long)]
     time: bool,
 
-    /// Allow dictionaries to run programs: SOURCE(EXECUTABLE(...))
+    /// Allow dictionaries to run programs: SOURCE(EXECUTABLE(...)), SOURCE(EXECUTABLE_POOL(...))
     #[arg(long)]
     allow_executable: bool,
 }
