@@ -115,7 +115,8 @@ fn errors(server: &Server) {
     assert!(!error.message().contains("wrong-word"), "{error}");
     let far = open(server, "id UInt64, v String", "id", "DB_INDEX 999", "DIRECT()");
     assert_eq!(far.has(&u64s([1])).unwrap_err().code(), 484);
-    let layout = "CACHE(SIZE_IN_CELLS 8 QUERY_WAIT_TIMEOUT_MILLISECONDS 100)";
+    // One thread: the second request uses the connection of the first.
+    let layout = "CACHE(SIZE_IN_CELLS 8 QUERY_WAIT_TIMEOUT_MILLISECONDS 100 MAX_THREADS_FOR_UPDATES 1)";
     let dictionary = open(server, "id UInt64, v String", "id", "", layout);
     dictionary.has(&u64s([1])).unwrap();
     let mut connection = server.connection();

@@ -48,7 +48,7 @@ impl Mysql {
             .db_name(named(&server.database))
             // HOST and PORT are meant as they are written, even if the server also has a socket file here.
             .prefer_socket(false)
-            .tcp_connect_timeout(Some(CONNECT_TIMEOUT))
+            .tcp_connect_timeout(Some(CONNECT_TIMEOUT.min(patience)))
             .read_timeout(Some(patience + GRACE))
             .write_timeout(Some(patience + GRACE))
             // Statements hold their keys: none comes twice.

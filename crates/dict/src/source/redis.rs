@@ -39,7 +39,7 @@ impl Redis {
         let connect = || {
             let server = (config.host.as_str(), config.port).into_connection_info()?;
             let client = Client::open(server.set_redis_settings(session))?;
-            let connection = client.get_connection_with_timeout(CONNECT_TIMEOUT)?;
+            let connection = client.get_connection_with_timeout(CONNECT_TIMEOUT.min(patience))?;
             connection.set_read_timeout(Some(patience))?;
             connection.set_write_timeout(Some(patience))?;
             Ok(connection)
