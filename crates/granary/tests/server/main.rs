@@ -1,0 +1,6 @@
+//! `granary server`, asked over HTTP as curl, ClickHouse and its clients ask.
+
+mod access;
+mod dictionary;
+mod requests;
+mod served;
