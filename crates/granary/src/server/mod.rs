@@ -1,5 +1,8 @@
 //! `granary server`.
 
+mod memcached;
+mod size;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,6 +10,7 @@ use std::process::ExitCode;
 use clap::Args;
 use granary_server::Options;
 use granary_sql::Executables;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Shown at the end of `granary server --help`.
 pub const EXAMPLES: &str = "\
@@ -28,7 +32,11 @@ Examples:
   Let a ClickHouse read from it: this prints the CREATE DICTIONARY statement to run there:
     curl http://127.0.0.1:8123/dictionary/users/ddl
 
-SIGTERM and Ctrl-C stop it: what is under way is answered, and the dictionaries are warm at the next start.";
+  Serve memcached's protocol as well, with 64 MiB of RAM and 1 GiB of SSD for its items:
+    granary server --path data --memcached 127.0.0.1:11211 --memcached-memory 64MiB --memcached-flash 1GiB
+    printf 'set greeting 0 0 5\\r\\nhello\\r\\nget greeting\\r\\nquit\\r\\n' | nc 127.0.0.1 11211
+
+SIGTERM and Ctrl-C stop it: what is under way is answered, and the dictionaries and items are warm at the next start.";
 
 /// Arguments of `granary server`.
 #[derive(Args)]
@@ -44,10 +52,25 @@ pub struct Arguments {
     /// Allow dictionaries to run programs: SOURCE(EXECUTABLE(...))
     #[arg(long, env = "GRANARY_ALLOW_EXECUTABLE")]
     allow_executable: bool,
+
+    #[command(flatten)]
+    memcached: memcached::Arguments,
 }
 
 /// Serves until it is told to stop.
 pub fn run(arguments: Arguments) -> ExitCode {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(LevelFilter::WARN).init();
+    match serve(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
+    let memcached = arguments.memcached.start(&arguments.path)?;
     let user_files = arguments.path.join("user_files");
     let options = Options {
         session: granary_sql::Options {
@@ -57,11 +80,14 @@ pub fn run(arguments: Arguments) -> ExitCode {
         },
         http: arguments.http,
     };
-    match granary_server::run(options, |address| eprintln!("Granary listens on http://{address}")) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
+    let ready = |http| {
+        let mut text = format!("Granary listens on http://{http}\n");
+        if let Some(memcached) = &memcached {
+            text += &format!("Granary serves memcached on {}\n", memcached.address());
         }
-    }
+        // At once: whoever waits for the first line may not wait for more.
+        eprint!("{text}");
+    };
+    granary_server::run(options, ready)?;
+    Ok(memcached.map_or(Ok(()), granary_memcached::Server::stop)?)
 }
