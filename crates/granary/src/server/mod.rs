@@ -10,7 +10,6 @@ use std::process::ExitCode;
 use clap::Args;
 use granary_server::Options;
 use granary_sql::Executables;
-use tracing_subscriber::filter::LevelFilter;
 
 /// Shown at the end of `granary server --help`.
 pub const EXAMPLES: &str = "\
@@ -59,7 +58,6 @@ pub struct Arguments {
 
 /// Serves until it is told to stop.
 pub fn run(arguments: Arguments) -> ExitCode {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(LevelFilter::WARN).init();
     match serve(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

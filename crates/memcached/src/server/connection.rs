@@ -46,7 +46,7 @@ impl Connection {
     pub fn new(stream: TcpStream, session: Session, now: u32) -> Self {
         // Neither is vital: a reply may come later, a dead client stay longer.
         let _ = stream.set_nodelay(true);
-        let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
+        let _ = socket2::SockRef::from(&stream).set_keepalive(true);
         let readiness = Readiness::Ready;
         Self { stream, session: Some(session), readiness, is_listed: false, active_at: now }
     }
