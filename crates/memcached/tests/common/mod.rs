@@ -75,10 +75,20 @@ impl Client {
     /// Sends, and gives everything that is answered before the answer to one more request sent last. After
     /// a connection that was closed comes a new one.
     pub fn say(&mut self, request: &[u8]) -> Vec<u8> {
+        self.ask(request);
+        self.hear(request)
+    }
+
+    /// The first half of [`say`](Self::say).
+    pub fn ask(&mut self, request: &[u8]) {
         let mut sent = request.to_vec();
         sent.extend_from_slice(b"mg no-such-key Othe-end\r\n");
         // The peer may have closed its end already.
         let _ = self.stream.write_all(&sent);
+    }
+
+    /// The second half of [`say`](Self::say).
+    pub fn hear(&mut self, request: &[u8]) -> Vec<u8> {
         let mut heard = Vec::new();
         let mut buffer = [0; 65536];
         while !heard.ends_with(END) {
@@ -102,14 +112,5 @@ impl Client {
     pub fn lines(&mut self, request: &str) -> String {
         let request = request.replace('\n', "\r\n") + "\r\n";
         String::from_utf8(self.say(request.as_bytes())).unwrap().replace("\r\n", "\n")
-    }
-
-    /// Sends without waiting for anything.
-    pub fn send(&mut self, request: &[u8]) {
-        self.stream.write_all(request).unwrap();
-    }
-
-    pub fn stream(&mut self) -> &mut TcpStream {
-        &mut self.stream
     }
 }
