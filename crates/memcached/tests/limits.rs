@@ -98,7 +98,7 @@ fn connections_are_counted_and_given_back() {
     assert_eq!(until_closed(&mut turned_away, b""), "ERROR Too many open connections\r\n");
     clients.clear();
     let deadline = Instant::now() + Duration::from_secs(10);
-    while until_closed(&mut TcpStream::connect(server.address()).unwrap(), b"quit\r\n") != "" {
+    while !until_closed(&mut TcpStream::connect(server.address()).unwrap(), b"quit\r\n").is_empty() {
         assert!(Instant::now() < deadline, "closed connections still count");
     }
 }

@@ -1,5 +1,6 @@
 //! Requests of clients carried out, without sockets.
 
+mod changing;
 mod reading;
 mod session;
 mod stats;

@@ -6,7 +6,7 @@ use super::session::{Input, Output, Session};
 use crate::commands::{self, Shown};
 use crate::item::{Header, Item};
 use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH};
-use crate::protocol::{Meta, Request, Step, Taken, keys_from, reply};
+use crate::protocol::{Meta, Numbered, Request, Step, Taken, keys_from, reply};
 use crate::store::{Looked, Why};
 use granary_cache::Key;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use std::ops::Range;
 enum Part<'a> {
     Key {
         key: &'a [u8],
-        with_cas: bool,
+        numbered: Numbered,
     },
     /// `END`.
     End,
@@ -74,12 +74,12 @@ fn gather<'a>(session: usize, input: &'a Input, pieces: &mut Vec<Piece<'a>>) -> 
             _ => return done,
         };
         match request {
-            Request::Get { keys, with_cas } => {
+            Request::Get { keys, numbered } => {
                 for (resume, key) in keys_from(keys, done.resume) {
                     if pieces.len() >= KEYS_PER_BATCH {
                         return Answered { len: at, resume };
                     }
-                    pieces.push(Piece { session, at, resume, part: Part::Key { key, with_cas } });
+                    pieces.push(Piece { session, at, resume, part: Part::Key { key, numbered } });
                 }
                 pieces.push(Piece { session, at, resume: keys.len(), part: Part::End });
             }
@@ -177,8 +177,8 @@ impl Engine {
             Found::Miss(_) => None,
         };
         match (&piece.part, item) {
-            (Part::Key { key, with_cas }, Some(item)) => {
-                let cas = with_cas.then_some(item.header.cas);
+            (Part::Key { key, numbered }, Some(item)) => {
+                let cas = (*numbered == Numbered::Yes).then_some(item.header.cas);
                 reply::value(out, key, item.header.flags, cas, item.data);
             }
             (Part::Key { .. } | Part::End, _) => {}

@@ -15,7 +15,9 @@ mod words;
 pub use decoder::{Access, Decoder, Ending, Step, Taken};
 pub(crate) use meta::{LONG_OPAQUE, opaque_fits};
 pub use number::unsigned;
-pub use request::{Direction, Exptime, Group, KeyForm, Meta, MetaFlags, Mode, Put, Reply, Request};
+pub use request::{
+    Direction, Exptime, Group, KeyForm, Meta, MetaFlags, Mode, Numbered, Older, Put, Reply, Request,
+};
 pub use words::split_from as keys_from;
 
 /// The version of memcached whose replies these are, with our own.

@@ -136,6 +136,24 @@ pub struct Meta<'a> {
     pub flags: MetaFlags<'a>,
 }
 
+/// Whether a reply has the numbers of items: `gets` and `gats`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbered {
+    /// It has.
+    Yes,
+    /// It has not.
+    No,
+}
+
+/// What becomes of an item when its successor is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Older {
+    /// It goes, so that nobody takes it for the new one.
+    Goes,
+    /// It stays.
+    Stays,
+}
+
 /// Which statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
@@ -162,15 +180,15 @@ pub enum Request<'a> {
     Get {
         /// The keys as they were written.
         keys: &'a [u8],
-        /// `gets`: the reply has the numbers of the items.
-        with_cas: bool,
+        /// `gets`.
+        numbered: Numbered,
     },
     /// `gat`, `gats`: as `get`, and the items get a new end.
     Gat {
         /// The keys as they were written.
         keys: &'a [u8],
-        /// As for `get`.
-        with_cas: bool,
+        /// `gats`.
+        numbered: Numbered,
         /// Their end.
         exptime: Exptime,
     },
@@ -217,8 +235,8 @@ pub enum Request<'a> {
     TooLarge {
         /// Its key.
         key: Cow<'a, [u8]>,
-        /// Whether an older item must go, so that nobody takes it for the new one.
-        drop_older: bool,
+        /// What becomes of the item that is there.
+        older: Older,
         /// Whether a reply is wanted.
         reply: Reply,
     },

@@ -2,7 +2,7 @@
 
 use super::decoder::{Ending, Line};
 use super::number::{signed_32, unsigned, unsigned_32};
-use super::request::{Direction, Exptime, Group, Mode, Put, Reply, Request};
+use super::request::{Direction, Exptime, Group, Mode, Numbered, Older, Put, Reply, Request};
 use super::words::{Words, split};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES, KEY_BYTES_MAX};
 use std::borrow::Cow;
@@ -43,10 +43,10 @@ pub(super) fn line<'a>(words: &Words<'a>, item_bytes_max: usize) -> Line<'a> {
     let all = words.as_slice();
     let known = all.len();
     match (all[0], known) {
-        (b"get" | b"bget", 2..) => get(words.after(0), false),
-        (b"gets", 2..) => get(words.after(0), true),
-        (b"gat", 2..) => gat(words, false),
-        (b"gats", 2..) => gat(words, true),
+        (b"get" | b"bget", 2..) => get(words.after(0), Numbered::No),
+        (b"gets", 2..) => get(words.after(0), Numbered::Yes),
+        (b"gat", 2..) => gat(words, Numbered::No),
+        (b"gats", 2..) => gat(words, Numbered::Yes),
         (b"set", 5 | 6) => put(Mode::Set, all, item_bytes_max),
         (b"add", 5 | 6) => put(Mode::Add, all, item_bytes_max),
         (b"replace", 5 | 6) => put(Mode::Replace, all, item_bytes_max),
@@ -85,26 +85,26 @@ fn begins_like_a_command(word: &[u8]) -> bool {
 }
 
 /// Nobody is told which of the keys is too long, nor given the values of the others.
-pub(super) fn get(keys: &[u8], with_cas: bool) -> Line<'_> {
+pub(super) fn get(keys: &[u8], numbered: Numbered) -> Line<'_> {
     let keys = keys.split(|byte| *byte == 0).next().unwrap_or(keys);
     let mut longest = None;
     split(keys).for_each(|key| longest = longest.max(Some(key.len())));
     match longest {
         None => error(),
         Some(KEY_TOO_LONG..) => say(BAD_LINE),
-        Some(_) => Line::Whole(Request::Get { keys, with_cas }),
+        Some(_) => Line::Whole(Request::Get { keys, numbered }),
     }
 }
 
 const KEY_TOO_LONG: usize = KEY_BYTES_MAX + 1;
 
-fn gat<'a>(words: &Words<'a>, with_cas: bool) -> Line<'a> {
+fn gat<'a>(words: &Words<'a>, numbered: Numbered) -> Line<'a> {
     let Some(exptime) = signed_32(words.as_slice()[1]) else { return say(BAD_EXPTIME) };
     let keys = words.after(1);
     if split(keys).any(|key| key.len() > KEY_BYTES_MAX) {
         return say(BAD_LINE);
     }
-    Line::Whole(Request::Gat { keys, with_cas, exptime: Exptime(exptime) })
+    Line::Whole(Request::Gat { keys, numbered, exptime: Exptime(exptime) })
 }
 
 fn put<'a>(mode: Mode, words: &[&'a [u8]], item_bytes_max: usize) -> Line<'a> {
@@ -119,7 +119,8 @@ fn put<'a>(mode: Mode, words: &[&'a [u8]], item_bytes_max: usize) -> Line<'a> {
     }
     let key = Cow::Borrowed(key);
     if !fits(key.len(), flags, len, item_bytes_max) {
-        return Line::Refused(Request::TooLarge { key, drop_older: mode == Mode::Set, reply }, len + 2);
+        let older = if mode == Mode::Set { Older::Goes } else { Older::Stays };
+        return Line::Refused(Request::TooLarge { key, older, reply }, len + 2);
     }
     let put = Put { mode, key, flags, exptime: Exptime(exptime), cas, data: &[], reply };
     Line::Item(Request::Put(put), len)
