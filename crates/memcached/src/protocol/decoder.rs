@@ -170,3 +170,79 @@ fn with_data<'a>(request: Request<'a>, data: &'a [u8]) -> Request<'a> {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Exptime, Mode, Put, Reply};
+
+    fn decoder() -> Decoder {
+        Decoder::new(1 << 20, Access::Granted)
+    }
+
+    #[test]
+    fn a_request_is_whole_or_says_what_it_wants() {
+        let input = b"set k 5 60 3 noreply\r\nabc\r\nget k\r\n";
+        let put = Put {
+            mode: Mode::Set,
+            key: b"k"[..].into(),
+            flags: 5,
+            exptime: Exptime(60),
+            cas: 0,
+            data: b"abc",
+            reply: Reply::Quiet,
+        };
+        for len in 1..22 {
+            assert_eq!(decoder().next(&input[..len]), Step::Incomplete(len + 1));
+        }
+        for len in 22..27 {
+            assert_eq!(decoder().next(&input[..len]), Step::Incomplete(27));
+        }
+        assert_eq!(decoder().next(input), Step::Request(Request::Put(put), Taken { len: 27, swallow: 0 }));
+    }
+
+    #[test]
+    fn data_of_what_was_refused_is_swallowed() {
+        let mut decoder = Decoder::new(1024, Access::Granted);
+        let Step::Request(Request::TooLarge { .. }, taken) = decoder.next(b"set k 0 0 5000\r\nxx") else {
+            panic!("an item of 5000 bytes is too large");
+        };
+        assert_eq!(taken, Taken { len: 16, swallow: 5002 });
+        decoder.advance(taken);
+        assert_eq!(decoder.next(b""), Step::Incomplete(1));
+        assert_eq!(decoder.next(b"xx"), Step::Swallow(Taken { len: 2, swallow: 5000 }));
+        decoder.advance(Taken { len: 5000, swallow: 2 });
+        assert_eq!(decoder.next(b"\r\nmn\r\n"), Step::Swallow(Taken { len: 2, swallow: 0 }));
+    }
+
+    #[test]
+    fn what_ends_a_connection() {
+        let long = [b'x'; LINE_BYTES_MAX + 1];
+        let keys = b"get ".iter().chain(&[b'k'; GET_LINE_BYTES_MAX]).copied().collect::<Vec<u8>>();
+        for (input, ending) in [
+            (&b"\x80\x00"[..], Ending::Binary),
+            (b"quit\r\nget a\r\n", Ending::Quit),
+            (b"POST / HTTP/1.1\r\n", Ending::Http),
+            (&long, Ending::LongLine),
+            (&keys, Ending::LongLine),
+        ] {
+            assert_eq!(decoder().next(input), Step::End(ending));
+        }
+        assert_eq!(decoder().next(&keys[..5000]), Step::Incomplete(5001));
+        // Only at the beginning does this byte mean the binary protocol.
+        let mut decoder = decoder();
+        decoder.advance(Taken { len: 4, swallow: 0 });
+        assert_eq!(decoder.next(b"\x80\x00"), Step::Incomplete(3));
+    }
+
+    #[test]
+    fn who_must_log_in_can_do_nothing_else() {
+        let mut decoder = Decoder::new(1 << 20, Access::LoginFirst);
+        let refused = Request::Say("CLIENT_ERROR unauthenticated");
+        assert_eq!(decoder.next(b"get a\r\n"), Step::Request(refused, Taken { len: 7, swallow: 0 }));
+        let login = Step::Request(Request::Login(b"ann x"), Taken { len: 20, swallow: 0 });
+        assert_eq!(decoder.next(b"set a 0 0 5\r\nann x\r\nget a\r\n"), login);
+        decoder.grant();
+        assert!(matches!(decoder.next(b"get a\r\n"), Step::Request(Request::Get { .. }, _)));
+    }
+}
