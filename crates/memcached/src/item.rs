@@ -195,6 +195,21 @@ mod tests {
         }
     }
 
+    /// As docs/format.md says it; a change of it wants another fingerprint.
+    #[test]
+    fn bytes_as_they_were_in_version_1() {
+        let mut header = Header::new(0x0102, 0x5E00_0000, 0, Deadline::NEVER);
+        let mut bytes = Vec::new();
+        header.encode(&mut bytes);
+        assert_eq!(bytes, [0, 0, 0, 0, 0x5E, 2, 1, 0, 0, 0, 0, 0, 0]);
+        (header.flags, header.cas, header.key_form) = (7, 9, KeyForm::Binary);
+        (header.freshness, header.token) = (Freshness::Stale, Token::Sent);
+        bytes.clear();
+        header.encode(&mut bytes);
+        let numbers = [9, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0];
+        assert_eq!(bytes, [&[31, 0, 0, 0, 0x5E][..], &numbers].concat());
+    }
+
     #[test]
     fn deadlines() {
         let now = 2_000_000_000;
