@@ -77,7 +77,7 @@ impl Engine {
     /// plain `set`s go together, whoever's they are; each client's requests keep their order.
     pub fn turn(&mut self, sessions: &mut [Session], now: u32) {
         self.shared.store.tick(now);
-        loop {
+        while sessions.iter().any(Session::may_step) {
             let mut progress = self.read_many(sessions, now);
             progress |= self.set_many(sessions, now);
             for session in &mut *sessions {

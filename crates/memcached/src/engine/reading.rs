@@ -95,6 +95,9 @@ fn gather<'a>(session: usize, input: &'a Input, pieces: &mut Vec<Piece<'a>>) -> 
 impl Engine {
     /// Answers the reads that sessions begin with; whether any was answered.
     pub(super) fn read_many(&mut self, sessions: &mut [Session], now: u32) -> bool {
+        if !sessions.iter().any(|session| may_be_read(session.input.rest())) {
+            return false;
+        }
         let may: Vec<bool> = sessions.iter().map(Session::may_step).collect();
         let mut parts: Vec<(&Input, &mut Output)> =
             sessions.iter_mut().map(|session| (&session.input, &mut session.output)).collect();

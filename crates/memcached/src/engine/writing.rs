@@ -16,8 +16,7 @@ fn gather<'a>(
     bytes: &mut usize,
 ) -> usize {
     let mut len = 0;
-    while input.rest()[len..].starts_with(b"set ") && puts.len() < KEYS_PER_BATCH && *bytes < BATCH_BYTES_MAX
-    {
+    while begins_with_set(&input.rest()[len..]) && puts.len() < KEYS_PER_BATCH && *bytes < BATCH_BYTES_MAX {
         match input.next_after(len) {
             Step::Request(Request::Put(put), taken)
                 if put.mode == Mode::Set && !Deadline::of(put.exptime, now).is_past(now) =>
@@ -32,9 +31,16 @@ fn gather<'a>(
     len
 }
 
+fn begins_with_set(rest: &[u8]) -> bool {
+    rest.starts_with(b"set ")
+}
+
 impl Engine {
     /// Stores the items that sessions begin with; whether there were any.
     pub(super) fn set_many(&mut self, sessions: &mut [Session], now: u32) -> bool {
+        if !sessions.iter().any(|session| begins_with_set(session.input.rest())) {
+            return false;
+        }
         let may: Vec<bool> = sessions.iter().map(Session::may_step).collect();
         let mut parts: Vec<(&Input, &mut Output)> =
             sessions.iter_mut().map(|session| (&session.input, &mut session.output)).collect();
