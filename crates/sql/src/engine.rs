@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use datafusion::execution::context::SessionContext;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::GreedyMemoryPool;
-use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use granary_dict::Environment;
 use tempfile::TempDir;
@@ -83,8 +84,11 @@ impl Engine {
 }
 
 fn state(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionState> {
+    // What does not fit the memory that a query may use is an error, as in ClickHouse, and never written to disk.
+    let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
     let state = SessionStateBuilder::new()
         .with_config(configuration())
+        .with_runtime_env(RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?)
         .with_default_features()
         .with_type_planner(Arc::new(ClickHouseTypes))
         .with_analyzer_rule(Arc::new(OuterJoinDefaults))

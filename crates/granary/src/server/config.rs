@@ -9,6 +9,7 @@ use granary_sql::{Access, Rights, Settings};
 use serde::Deserialize;
 
 use super::logging::LogFormat;
+use super::memcached;
 
 /// What the file may say; everything may be left out.
 #[derive(Debug, Default, Deserialize)]
@@ -23,6 +24,7 @@ pub struct Config {
     pub connections: Option<usize>,
     pub log: Option<String>,
     pub log_format: Option<LogFormat>,
+    pub memcached: Option<memcached::Arguments>,
     users: Option<BTreeMap<String, ConfiguredUser>>,
     #[serde(default)]
     settings: BTreeMap<String, toml::Value>,

@@ -2,6 +2,8 @@
 
 mod config;
 mod logging;
+mod memcached;
+mod size;
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -39,11 +41,15 @@ Examples:
     curl http://127.0.0.1:8123/metrics
     curl http://127.0.0.1:8123/ --data-binary \"SELECT * FROM system.dictionaries FORMAT Vertical\"
 
+  Serve memcached's protocol as well, with 64 MiB of RAM and 1 GiB of SSD for its items:
+    granary server --path data --memcached 127.0.0.1:11211 --memcached-memory 64MiB --memcached-flash 1GiB
+    printf 'set greeting 0 0 5\\r\\nhello\\r\\nget greeting\\r\\nquit\\r\\n' | nc 127.0.0.1 11211
+
   Listen for others, who give a password:
     granary hash-password            (reads it, and prints what the configuration wants)
     granary server --config granary.toml
 
-SIGTERM and Ctrl-C stop it: what is under way is answered, and the dictionaries are warm at the next start.";
+SIGTERM and Ctrl-C stop it: what is under way is answered, and the dictionaries and items are warm at the next start.";
 
 /// Arguments of `granary server`. What is not said here is as the configuration says.
 #[derive(Args)]
@@ -91,27 +97,14 @@ pub struct Arguments {
     /// How log lines are written [default: text]
     #[arg(long, value_name = "FORMAT", env = "GRANARY_LOG_FORMAT")]
     log_format: Option<LogFormat>,
+
+    #[command(flatten)]
+    memcached: memcached::Arguments,
 }
 
 /// Serves until it is told to stop.
 pub fn run(arguments: Arguments) -> ExitCode {
-    let serve = || -> Result<(), Box<dyn Error>> {
-        let config = match &arguments.config {
-            Some(path) => Config::read(path)?,
-            None => Config::default(),
-        };
-        let filter = arguments.log.as_ref().or(config.log.as_ref()).map_or("info", String::as_str);
-        logging::start(filter, arguments.log_format.or(config.log_format).unwrap_or_default())?;
-        let options = options(arguments, config)?;
-        granary_server::run(options, |http, https| {
-            tracing::info!("Granary listens on http://{http}");
-            if let Some(https) = https {
-                tracing::info!("Granary listens on https://{https}");
-            }
-        })?;
-        Ok(())
-    };
-    match serve() {
+    match serve(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -120,9 +113,33 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-fn options(arguments: Arguments, config: Config) -> Result<Options, ConfigError> {
+fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
+    let mut config = match &arguments.config {
+        Some(path) => Config::read(path)?,
+        None => Config::default(),
+    };
+    let filter = arguments.log.as_ref().or(config.log.as_ref()).map_or("info", String::as_str);
+    logging::start(filter, arguments.log_format.or(config.log_format).unwrap_or_default())?;
+    let path = arguments.path.clone().or(config.path.take()).unwrap_or_else(|| "granary-data".into());
+    let of_memcached = config.memcached.take().unwrap_or_default();
+    let memcached = std::mem::take(&mut arguments.memcached).or(of_memcached);
+    let options = options(arguments, config, path.clone())?;
+    let memcached = memcached.start(&path)?;
+    granary_server::run(options, |http, https| {
+        tracing::info!("Granary listens on http://{http}");
+        if let Some(https) = https {
+            tracing::info!("Granary listens on https://{https}");
+        }
+        if let Some(memcached) = &memcached {
+            tracing::info!("Granary serves memcached on {}", memcached.address());
+        }
+    })?;
+    memcached.map_or(Ok(()), granary_memcached::Server::stop)?;
+    Ok(())
+}
+
+fn options(arguments: Arguments, config: Config, path: PathBuf) -> Result<Options, ConfigError> {
     let (users, settings) = (config.users()?, config.settings()?);
-    let path = arguments.path.or(config.path).unwrap_or_else(|| "granary-data".into());
     let executables = match arguments.allow_executable || config.allow_executable == Some(true) {
         true => Executables::Allowed,
         false => Executables::Refused,
