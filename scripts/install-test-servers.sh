@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the servers that the tests start for themselves, from Debian: PostgreSQL, MariaDB, Redis, ClickHouse.
+# Installs the servers that the tests start for themselves, from Debian: PostgreSQL, MariaDB, Redis, ClickHouse,
+# memcached; and clients.
 # What is there already is left alone. Debian may start a service of its own; no test uses it.
 set -eu
 
@@ -12,6 +13,14 @@ command -v mariadbd >/dev/null || missing="$missing mariadb-server"
 command -v redis-server >/dev/null || missing="$missing redis-server"
 command -v clickhouse-server >/dev/null || missing="$missing clickhouse-server"
 command -v python3 >/dev/null || missing="$missing python3"
+python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
+command -v chromium >/dev/null || missing="$missing chromium"
+command -v curl >/dev/null || missing="$missing curl"
+command -v openssl >/dev/null || missing="$missing openssl"
+command -v memcached >/dev/null || missing="$missing memcached"
+command -v memccapable >/dev/null || missing="$missing libmemcached-tools"
+/usr/bin/python3 -c 'import memcache, pymemcache' 2>/dev/null ||
+    missing="$missing python3-pymemcache python3-memcache"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi

@@ -1,5 +1,7 @@
 //! The dictionary: a cache in front of a source.
 
+mod renewal;
+
 use crate::config::{Format, Storage};
 use crate::definition::Definition;
 use crate::environment::Environment;
@@ -95,20 +97,13 @@ impl Dictionary {
         if let Some(wrong) = attributes.iter().find(|&&i| i >= self.definition.structure.attributes.len()) {
             return Err(DictError::bad_arguments(format!("There is no attribute {wrong}")));
         }
-        let loader = &*self.loader;
+        let (loader, started) = (&*self.loader, Instant::now());
         let encoded = loader.key_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
-            return Err(DictError::new(
-                Code::LimitExceeded,
-                format!("A lookup has at most {} keys", limits::KEYS_PER_LOOKUP_MAX),
-            ));
+            return Err(self.too_many_keys());
         }
-        let count = encoded.len() as u32;
-        let rows: Vec<u32> = match loader.key_format.impossible(keys) {
-            None => (0..count).collect(),
-            Some(nulls) => (0..count).filter(|&row| nulls.is_valid(row as usize)).collect(),
-        };
-        loader.counters.keys_requested.add(count as usize);
+        let rows = self.possible_rows(keys, encoded.len());
+        loader.counters.keys_requested.add(encoded.len());
         let mut batch = Batch::new(loader, attributes, encoded);
         match &loader.store {
             Some(store) => self.look_up(&mut batch, store, &rows, keys)?,
@@ -121,6 +116,7 @@ impl Dictionary {
             }
         }
         let (columns, found) = batch.finish()?;
+        loader.counters.lookups.add(started.elapsed());
         Ok(Answer { columns, found })
     }
 
@@ -145,27 +141,6 @@ impl Dictionary {
         }
     }
 
-    /// Forgets every entry, as SYSTEM RELOAD DICTIONARY does; requests under way are answered, but not kept. A
-    /// source that was left alone after a failure may be asked again: whoever reloads has mended it.
-    pub fn reload(&self) -> Result<(), DictError> {
-        if let Some(store) = &self.loader.store {
-            // The table is locked before the epoch everywhere. Once both have moved on, nothing old is put.
-            let mut table = lock(&self.loader.table);
-            *self.loader.epoch.write().unwrap_or_else(PoisonError::into_inner) += 1;
-            table.clear();
-            drop(table);
-            store.cache().clear().map_err(|e| {
-                DictError::new(
-                    Code::CannotOpenFile,
-                    format!("Cannot empty the cache of {}: {e}", self.loader.name),
-                )
-            })?;
-        }
-        lock(&self.loader.backoff).reset();
-        self.opened_at.store(self.loader.clock.now(), Ordering::Relaxed);
-        Ok(())
-    }
-
     /// Its figures now.
     pub fn status(&self) -> Status {
         Status::of(
@@ -182,6 +157,20 @@ impl Dictionary {
             store.remove();
         }
         self.pool.close(CLOSE_PATIENCE);
+    }
+
+    fn too_many_keys(&self) -> DictError {
+        let message = format!("A lookup has at most {} keys", limits::KEYS_PER_LOOKUP_MAX);
+        DictError::new(Code::LimitExceeded, message)
+    }
+
+    /// The rows whose keys the source may have.
+    fn possible_rows(&self, keys: &[ArrayRef], count: usize) -> Vec<u32> {
+        let rows = 0..count as u32;
+        match self.loader.key_format.impossible(keys) {
+            None => rows.collect(),
+            Some(nulls) => rows.filter(|&row| nulls.is_valid(row as usize)).collect(),
+        }
     }
 
     fn look_up(
@@ -205,7 +194,7 @@ impl Dictionary {
         for probe in 1.. {
             if batch.missing.is_empty() {
                 if !batch.stale.is_empty() {
-                    self.refresh(batch, keys);
+                    self.refresh_stale(batch, keys);
                 }
                 return Ok(());
             }
@@ -225,7 +214,7 @@ impl Dictionary {
     }
 
     /// Updates stale rows without waiting. That it cannot be done now is no concern of the lookup.
-    fn refresh(&self, batch: &Batch<'_>, keys: &[ArrayRef]) {
+    fn refresh_stale(&self, batch: &Batch<'_>, keys: &[ArrayRef]) {
         let (unique, _) = unique(&batch.keys, &batch.stale);
         if let Ok(Some(claim)) = self.claim(&batch.keys, keys, &unique, None) {
             let _ = self.start(&claim);

@@ -34,6 +34,7 @@ pub use definition::{
 pub use dictionary::{Answer, Dictionary};
 pub use environment::{Clock, Environment};
 pub use error::{Code, DictError};
+pub use lookup::{LATENCY_BUCKETS, Latency};
 pub use source::{Field, FieldSink, Source, SourceFactory, TextFormat};
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;

@@ -2,7 +2,7 @@
 
 use crate::config::{KeyForm, Storage};
 use crate::definition::{Definition, Key};
-use crate::lookup::{Loader, lock};
+use crate::lookup::{Latency, Loader, lock};
 
 /// Figures of one dictionary. Counters start at its opening.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,6 +59,8 @@ pub struct Status {
     pub entries_dropped: u64,
     /// Entries not kept at all because they are longer than a segment, or their key than a block.
     pub entries_too_large: u64,
+    /// How long lookups took.
+    pub lookups: Latency,
     /// Requests to the source.
     pub source_requests: u64,
     /// Keys asked of the source.
@@ -153,6 +155,7 @@ impl Status {
             index_evictions: cache.evicted_index,
             entries_dropped: cache.puts_dropped,
             entries_too_large: cache.puts_too_large,
+            lookups: counters.lookups.read(),
             source_requests: counters.source_requests.get(),
             source_keys: counters.source_keys.get(),
             source_rows: counters.source_rows.get(),

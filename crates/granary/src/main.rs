@@ -1,4 +1,4 @@
-//! The command line: `granary local`, `granary server`, `granary demo`, `granary study`.
+//! The command line: `granary local`, `granary server`, `granary hash-password`, `granary demo`, `granary study`.
 
 /// Queries are planned and answered in many short-lived pieces, by several threads.
 #[global_allocator]
@@ -7,6 +7,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod client;
 mod demo;
 mod failure;
+mod hash_password;
 mod local;
 mod progress;
 mod server;
@@ -32,6 +33,8 @@ enum Command {
     /// Serve dictionaries over HTTP: to a ClickHouse as their source, to people as SQL
     #[command(after_long_help = server::EXAMPLES)]
     Server(server::Arguments),
+    /// Read a password and print its hash, for the configuration of the server
+    HashPassword,
     /// See a dictionary of a million users at work: cold, warm, and opened again
     Demo(demo::Arguments),
     /// Measure Granary beside its peers on this machine, and write a page about it
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Local(arguments) => local::run(arguments),
         Command::Server(arguments) => server::run(arguments),
+        Command::HashPassword => hash_password::run(),
         Command::Demo(arguments) => failure::exit(demo::run(&arguments)),
         Command::Study(arguments) => failure::exit(study::run(&arguments)),
     }

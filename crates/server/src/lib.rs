@@ -1,17 +1,29 @@
 //! Granary's servers. HTTP: ClickHouse's interface for queries, and the dictionary-source endpoint that a
 //! real ClickHouse reads its dictionaries from.
 
+mod access;
+mod configured;
 mod http;
 pub mod limits;
+mod listener;
+mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::ListenerExt;
-use granary_sql::Session;
+use granary_sql::{Session, Settings};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use access::Users;
+pub use access::{Password, User, hash_password, is_password_hash};
+use configured::Configured;
+use http::App;
+use listener::Connections;
+pub use tls::{Tls, TlsError};
 
 /// What a server is started with.
 #[derive(Debug, Clone)]
@@ -20,6 +32,16 @@ pub struct Options {
     pub session: granary_sql::Options,
     /// Where HTTP listens; port 0 lets the system choose.
     pub http: SocketAddr,
+    /// Where HTTPS listens, and with what certificate.
+    pub https: Option<(SocketAddr, Tls)>,
+    /// Who may come in; `None`: everybody, which is for loopback only.
+    pub users: Option<Vec<User>>,
+    /// ClickHouse's XML files of dictionaries, as patterns with `*`.
+    pub dictionaries: Vec<String>,
+    /// What every session begins with.
+    pub settings: Settings,
+    /// Connections served at once.
+    pub connections: usize,
 }
 
 /// Why a server did not start, or ended.
@@ -31,20 +53,37 @@ pub enum ServerError {
     /// The address cannot be listened on.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, std::io::Error),
+    /// Others could come in, too.
+    #[error(
+        "{0} can be reached from other machines, but there are no users: anybody could read and change everything. \
+         Listen on 127.0.0.1, or give users passwords in the configuration"
+    )]
+    Unprotected(SocketAddr),
+    /// The certificate or its key.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The system gives no threads or signals.
     #[error("cannot start: {0}")]
     Start(#[from] std::io::Error),
 }
 
 /// Serves until SIGTERM or SIGINT, then ends what is under way and closes the dictionaries: they are warm
-/// at the next start. `ready` is told the address once it is listened on.
-pub fn run(options: Options, ready: impl FnOnce(SocketAddr)) -> Result<(), ServerError> {
+/// at the next start. `ready` is told the addresses of HTTP and HTTPS once they are listened on.
+pub fn run(options: Options, ready: impl FnOnce(SocketAddr, Option<SocketAddr>)) -> Result<(), ServerError> {
+    if options.users.is_none() {
+        let addresses =
+            std::iter::once(options.http).chain(options.https.as_ref().map(|(address, _)| *address));
+        if let Some(open) = addresses.into_iter().find(|address| !address.ip().is_loopback()) {
+            return Err(ServerError::Unprotected(open));
+        }
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(limits::LOOKUP_THREADS)
         .build()?;
-    let session = Arc::new(Session::open(options.session)?);
-    let served = runtime.block_on(serve(Arc::clone(&session), options.http, ready));
+    let session = Arc::new(Session::open(options.session.clone())?);
+    session.set(options.settings.clone())?;
+    let served = runtime.block_on(serve(Arc::clone(&session), options, ready));
     runtime.shutdown_timeout(Duration::from_secs(limits::STOP_SECONDS));
     session.close(Duration::from_secs(limits::STOP_SECONDS));
     served
@@ -52,35 +91,53 @@ pub fn run(options: Options, ready: impl FnOnce(SocketAddr)) -> Result<(), Serve
 
 async fn serve(
     session: Arc<Session>,
-    address: SocketAddr,
-    ready: impl FnOnce(SocketAddr),
+    options: Options,
+    ready: impl FnOnce(SocketAddr, Option<SocketAddr>),
 ) -> Result<(), ServerError> {
-    let listener = TcpListener::bind(address).await.map_err(|error| ServerError::Listen(address, error))?;
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    ready(listener.local_addr()?);
-    let (stop, stopped) = tokio::sync::watch::channel(false);
-    let mut patience = stopped.clone();
-    // A short answer must not wait for the client to acknowledge the head before it.
-    let listener = listener.tap_io(|connection| {
-        let _ = connection.set_nodelay(true);
-    });
-    let serving = axum::serve(listener, http::router(session)).with_graceful_shutdown(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        // Nobody listens any more only if serving has ended by itself.
-        let _ = stop.send(true);
-    });
-    let out_of_patience = async move {
-        if patience.wait_for(|stopped| *stopped).await.is_ok() {
-            tokio::time::sleep(Duration::from_secs(limits::STOP_SECONDS)).await;
-        } else {
-            std::future::pending::<()>().await;
-        }
+    let http = listen(options.http).await?;
+    let https = match &options.https {
+        Some((address, tls)) => Some((listen(*address).await?, tls::acceptor(tls)?)),
+        None => None,
     };
-    tokio::select! {
-        ended = std::future::IntoFuture::into_future(serving) => Ok(ended?),
-        () = out_of_patience => Ok(()),
+    let mut configured = Configured::new(Arc::clone(&session), options.dictionaries);
+    configured.read();
+    let watching = tokio::spawn(configured.watch());
+    let https_address = https.as_ref().map(|(listener, _)| listener.local_addr()).transpose()?;
+    ready(http.local_addr()?, https_address);
+
+    let app = App::new(session, Users::new(options.users));
+    let sampling = tokio::spawn(app.background());
+    let router = http::router(app);
+    let permits = Arc::new(Semaphore::new(options.connections));
+    let (stop, stopped) = watch::channel(false);
+    let mut serving = JoinSet::new();
+    let listeners = std::iter::once((http, None)).chain(https.map(|(listener, tls)| (listener, Some(tls))));
+    for (listener, tls) in listeners {
+        let connections = Connections::of(listener, tls, Arc::clone(&permits))?;
+        let mut stopped = stopped.clone();
+        let stopping = async move {
+            // An error says that nobody can stop it any more: then it is stopped.
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        serving
+            .spawn(axum::serve(connections, router.clone()).with_graceful_shutdown(stopping).into_future());
     }
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        ended = serving.join_next() => if let Some(Ok(Err(error))) = ended { return Err(error.into()) },
+    }
+    watching.abort();
+    sampling.abort();
+    // Nobody listens any more only if serving has ended by itself.
+    let _ = stop.send(true);
+    let ended = async { while serving.join_next().await.is_some() {} };
+    // Those that are not answered by then are cut off.
+    let _ = tokio::time::timeout(Duration::from_secs(limits::STOP_SECONDS), ended).await;
+    Ok(())
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
+    TcpListener::bind(address).await.map_err(|error| ServerError::Listen(address, error))
 }

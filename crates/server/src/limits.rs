@@ -1,7 +1,27 @@
 //! Every bound of the servers, in one file.
 
+use std::time::Duration;
+
 /// Bytes of a request's body. The keys of a ClickHouse block, 65 409, take half a megabyte as numbers.
 pub const BODY_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes of an answer that is held back until its end is known.
+pub const ANSWER_BYTES_HELD_MAX: usize = 256 << 20;
+
+/// Bytes that one compressed block of an answer holds.
+pub const BLOCK_BYTES: usize = 1 << 20;
+
+/// Bytes that one compressed block of a request may hold, as in ClickHouse.
+pub const BLOCK_BYTES_MAX: usize = 1 << 30;
+
+/// Seconds that a session with a name is kept after its last request, unless the request says.
+pub const SESSION_SECONDS: u64 = 60;
+
+/// The longest that it may say, as in ClickHouse.
+pub const SESSION_SECONDS_MAX: u64 = 3600;
+
+/// Sessions with a name that are kept at once.
+pub const SESSIONS_MAX: usize = 10_000;
 
 /// Bytes of an answer that are gathered before they are sent.
 pub const CHUNK_BYTES: usize = 64 << 10;
@@ -14,6 +34,23 @@ pub const KEYS_PER_LOOKUP: usize = 1 << 17;
 
 /// Threads that look keys up, run queries and wait for sources. Each has a ring and its buffers.
 pub const LOOKUP_THREADS: usize = 64;
+
+/// Seconds that a TLS handshake may take.
+pub const HANDSHAKE_SECONDS: u64 = 10;
+
+/// How long no connection is accepted after the system refused one.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Connections served at once, unless the configuration says.
+pub const CONNECTIONS: usize = 4096;
+
+/// Seconds between two looks at the files that configure dictionaries, as in ClickHouse.
+pub const CONFIGURATION_SECONDS: u64 = 5;
+
+/// Seconds between two samples of what the dashboard draws, and how many it draws: an hour.
+pub const HISTORY_SECONDS: u64 = 10;
+/// See [`HISTORY_SECONDS`].
+pub const HISTORY_SAMPLES: usize = 360;
 
 /// Seconds that requests under way have to end in when the server stops.
 pub const STOP_SECONDS: u64 = 10;

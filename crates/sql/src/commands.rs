@@ -4,25 +4,55 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt8Array};
 use datafusion::arrow::datatypes::Schema;
+use datafusion::catalog::TableProvider;
 use granary_dict::parse_create;
 
-use crate::catalogue::Entry;
+use crate::catalogue::{DEFAULT_DATABASE, Entry, LocalTable};
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::query;
-use crate::session::{Session, apply};
+use crate::session::Session;
 use crate::statement::{Command, Name};
+use crate::tables::local as tables;
 use crate::types::pretty_type_name;
 
 /// Runs one.
 pub async fn run(session: &Session, command: Command, text: &str) -> Result<Output> {
-    let catalogue = &session.catalogue;
-    let full = |name: Name| (name.database.unwrap_or_else(|| catalogue.current()), name.name);
+    let catalogue = session.catalogue();
+    let full = |name: Name| (name.database.unwrap_or_else(|| session.database()), name.name);
     match command {
-        Command::CreateDictionary => catalogue.create(parse_create(text)?)?,
+        Command::CreateDictionary => catalogue.create(parse_create(text)?, &session.database())?,
         Command::DropDictionary { name, missing } => {
             let (database, name) = full(name);
             catalogue.drop_dictionary(&database, &name, missing)?;
+        }
+        Command::CreateTable(table) => {
+            let (database, name) = full(table.name);
+            let schema = tables::schema(&table.columns)?;
+            let made = LocalTable::new(table.engine, text.to_owned(), schema);
+            catalogue.create_table(&database, &name, made, table.exists)?;
+        }
+        Command::Insert { into, head } => {
+            let (database, name) = full(into.name);
+            let table = catalogue.local_table(&database, &name)?;
+            let mut rows = Vec::new();
+            let mut output = query::run_behind(session, text, head).await?;
+            while let Some(batch) = output.next().await {
+                rows.push(tables::row_batch(&table.schema(), into.columns.as_deref(), &batch?)?);
+            }
+            table.insert(rows);
+        }
+        Command::Truncate { name } => {
+            let (database, name) = full(name);
+            catalogue.local_table(&database, &name)?.truncate();
+        }
+        Command::ShowTables { database, like } => {
+            let database = database.unwrap_or_else(|| session.database());
+            catalogue.check_database(&database)?;
+            let may_read = |name: &String| session.rights().may_read(&format!("{database}.{name}"));
+            let names = catalogue.entries(&database).into_iter().map(|(name, _)| name).filter(may_read);
+            let names = names.filter(|name| like.as_deref().is_none_or(|pattern| is_like(name, pattern)));
+            return Output::columns(vec![("name", texts(names))]);
         }
         Command::DropTable { name, missing } => {
             let (database, name) = full(name);
@@ -35,21 +65,28 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
         }
         Command::Describe { name } => return describe(session, name).await,
         Command::ShowDictionaries { database, like } => {
-            let database = database.unwrap_or_else(|| catalogue.current());
+            let database = database.unwrap_or_else(|| session.database());
             catalogue.check_database(&database)?;
-            let names = catalogue.entries(&database).into_iter().map(|(name, _)| name);
-            let names = names.filter(|name| like.as_deref().is_none_or(|pattern| is_like(name, pattern)));
+            let entries = catalogue.entries(&database).into_iter();
+            let dictionaries = entries.filter(|(_, entry)| !matches!(entry, Entry::Table(_)));
+            let names = dictionaries.map(|(name, _)| name);
+            let may_read = |name: &String| session.rights().may_read(&format!("{database}.{name}"));
+            let names = names
+                .filter(may_read)
+                .filter(|name| like.as_deref().is_none_or(|pattern| is_like(name, pattern)));
             return Output::columns(vec![("name", texts(names))]);
         }
         Command::ShowDatabases => return Output::columns(vec![("name", texts(catalogue.databases()))]),
         Command::ShowCreate { name } => {
             let (database, name) = full(name);
+            session.rights().check_read(session.user(), &format!("{database}.{name}"))?;
             let sql = match catalogue.entry(&database, &name) {
                 Some(Entry::Open(dictionary)) => dictionary.definition().to_sql(),
                 Some(Entry::Failed(failure)) => match failure.definition {
                     Some(definition) => definition.to_sql(),
                     None => return Err(failure.error),
                 },
+                Some(Entry::Table(table)) => table.create.clone(),
                 None => {
                     catalogue.check_database(&database)?;
                     return Err(Error::cannot_get_create_query(format!(
@@ -62,29 +99,44 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
         }
         Command::ReloadDictionary { name } => {
             let (database, name) = full(name);
+            session.rights().check_renew(session.user(), &format!("{database}.{name}"))?;
             catalogue.reload(&database, &name)?;
         }
         Command::ReloadDictionaries => {
             for database in catalogue.databases() {
-                for (name, _) in catalogue.entries(&database) {
-                    catalogue.reload(&database, &name)?;
+                for (name, entry) in catalogue.entries(&database) {
+                    if !matches!(entry, Entry::Table(_)) {
+                        catalogue.reload(&database, &name)?;
+                    }
                 }
             }
         }
-        Command::Use { database } => catalogue.set_current(&database)?,
+        Command::RefreshDictionary { name, keys } => {
+            let (database, name) = full(name);
+            let dictionary = session.dictionary_to_renew(&format!("{database}.{name}"))?;
+            dictionary
+                .refresh(&dictionary.read_keys(granary_dict::Format::TabSeparated, keys.as_bytes())?)?;
+        }
+        Command::InvalidateDictionary { name, keys } => {
+            let (database, name) = full(name);
+            let dictionary = session.dictionary_to_renew(&format!("{database}.{name}"))?;
+            match keys {
+                None => dictionary.reload()?,
+                Some(keys) => {
+                    let keys = dictionary.read_keys(granary_dict::Format::TabSeparated, keys.as_bytes())?;
+                    dictionary.invalidate(&keys)?;
+                }
+            }
+        }
+        Command::Use { database } => session.set_database(&database)?,
         Command::CreateDatabase { name, exists } => catalogue.create_database(&name, exists)?,
         Command::DropDatabase { name, missing } => {
             catalogue.drop_database(&name, missing)?;
-            if catalogue.current() == name {
-                catalogue.set_current(crate::catalogue::DEFAULT_DATABASE)?;
+            if session.database() == name {
+                session.set_database(DEFAULT_DATABASE)?;
             }
         }
-        Command::Set { settings } => {
-            let state = session.context.state_ref();
-            let applied = apply(&settings, state.write().config_mut());
-            session.planning.changed();
-            applied?;
-        }
+        Command::Set { settings } => session.set(settings)?,
         Command::Query => return Err(Error::logical_error("A query is not a command")),
     }
     Ok(Output::empty())

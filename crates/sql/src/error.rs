@@ -52,6 +52,8 @@ constructors! {
     unknown_type = 50 "UNKNOWN_TYPE";
     type_mismatch = 53 "TYPE_MISMATCH";
     table_already_exists = 57 "TABLE_ALREADY_EXISTS";
+    no_such_column = 16 "NO_SUCH_COLUMN_IN_TABLE";
+    wrong_column_count = 20 "NUMBER_OF_COLUMNS_DOESNT_MATCH";
     unknown_table = 60 "UNKNOWN_TABLE";
     syntax_error = 62 "SYNTAX_ERROR";
     argument_out_of_bound = 69 "ARGUMENT_OUT_OF_BOUND";
@@ -71,10 +73,20 @@ constructors! {
     ambiguous_identifier = 207 "AMBIGUOUS_IDENTIFIER";
     not_an_aggregate = 215 "NOT_AN_AGGREGATE";
     too_big_ast = 168 "TOO_BIG_AST";
+    timeout_exceeded = 159 "TIMEOUT_EXCEEDED";
+    memory_limit_exceeded = 241 "MEMORY_LIMIT_EXCEEDED";
     cannot_parse_uuid = 376 "CANNOT_PARSE_UUID";
     dictionary_already_exists = 387 "DICTIONARY_ALREADY_EXISTS";
     cannot_get_create_query = 390 "CANNOT_GET_CREATE_TABLE_QUERY";
+    checksum_does_not_match = 40 "CHECKSUM_DOESNT_MATCH";
+    required_password = 194 "REQUIRED_PASSWORD";
+    cannot_decompress = 271 "CANNOT_DECOMPRESS";
+    too_many_rows = 396 "TOO_MANY_ROWS_OR_BYTES";
+    unknown_query_parameter = 456 "UNKNOWN_QUERY_PARAMETER";
+    bad_query_parameter = 457 "BAD_QUERY_PARAMETER";
     cannot_unlink = 458 "CANNOT_UNLINK";
+    access_denied = 497 "ACCESS_DENIED";
+    authentication_failed = 516 "AUTHENTICATION_FAILED";
     cannot_detach_dictionary_as_table = 520 "CANNOT_DETACH_DICTIONARY_AS_TABLE";
     directory_in_use = 76 "CANNOT_OPEN_FILE";
 }
@@ -110,6 +122,7 @@ impl From<DataFusionError> for Error {
             DataFusionError::SchemaError(reason, _) => {
                 reword::schema_error(reason).unwrap_or_else(|| Error::bad_arguments(message))
             }
+            DataFusionError::ResourcesExhausted(_) => Error::memory_limit_exceeded(message),
             DataFusionError::NotImplemented(_) => Error::not_implemented(message),
             DataFusionError::Internal(_) => Error::logical_error(message),
             DataFusionError::Plan(text) => match reword::plan_error(text) {

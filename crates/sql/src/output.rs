@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
@@ -10,19 +11,47 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::MetricValue;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 use tokio::runtime::Handle;
+use tokio::time::timeout_at;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{self, Format, Statistics};
+use crate::plan::QuerySettings;
 
 /// The answer of a statement: batches that come as they are asked for.
 pub struct Output {
     pub schema: SchemaRef,
     /// The format that the statement asked for.
     pub format: Option<Format>,
-    pub(crate) stream: SendableRecordBatchStream,
-    pub(crate) plan: Option<Arc<dyn ExecutionPlan>>,
+    stream: SendableRecordBatchStream,
+    plan: Option<Arc<dyn ExecutionPlan>>,
+    limits: Limits,
+    rows: u64,
+}
+
+/// How long a query may take and how much it may answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Limits {
+    rows: Option<u64>,
+    seconds: Option<f64>,
+    deadline: Option<Instant>,
+}
+
+impl Limits {
+    /// Those of a query that begins now.
+    pub fn of(config: &SessionConfig) -> Limits {
+        let Some(settings) = config.options().extensions.get::<QuerySettings>() else {
+            return Limits::default();
+        };
+        let seconds = Some(settings.max_execution_time).filter(|seconds| *seconds > 0.0);
+        // A deadline too far away to be told is none.
+        let deadline = seconds
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .and_then(|patience| Instant::now().checked_add(patience));
+        Limits { rows: Some(settings.max_result_rows).filter(|rows| *rows > 0), seconds, deadline }
+    }
 }
 
 impl Output {
@@ -34,7 +63,17 @@ impl Output {
     pub(crate) fn of(schema: SchemaRef, batches: Vec<RecordBatch>) -> Output {
         let stream = futures::stream::iter(batches.into_iter().map(Ok));
         let stream = Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), stream));
-        Output { schema, format: None, stream, plan: None }
+        Output { schema, format: None, stream, plan: None, limits: Limits::default(), rows: 0 }
+    }
+
+    /// The answer of a query.
+    pub(crate) fn running(
+        format: Option<Format>,
+        stream: SendableRecordBatchStream,
+        plan: Arc<dyn ExecutionPlan>,
+        limits: Limits,
+    ) -> Output {
+        Output { schema: plan.schema(), format, stream, plan: Some(plan), limits, rows: 0 }
     }
 
     /// One batch with these columns.
@@ -53,8 +92,39 @@ impl Output {
     }
 
     /// The next batch, or `None` at the end.
+    ///
+    /// # Errors
+    /// TIMEOUT_EXCEEDED and TOO_MANY_ROWS_OR_BYTES beyond the settings' limits; what the query meets.
     pub async fn next(&mut self) -> Option<Result<RecordBatch>> {
-        self.stream.next().await.map(|batch| Ok(batch?))
+        let next = match self.limits.deadline {
+            None => self.stream.next().await,
+            Some(deadline) => match timeout_at(deadline.into(), self.stream.next()).await {
+                Ok(next) => next,
+                Err(_) => return Some(Err(self.out_of_time())),
+            },
+        };
+        let batch = match next? {
+            Ok(batch) => batch,
+            Err(error) => return Some(Err(error.into())),
+        };
+        self.rows += batch.num_rows() as u64;
+        match self.limits.rows {
+            Some(most) if self.rows > most => Some(Err(Error::too_many_rows(format!(
+                "Limit for result exceeded, max rows: {most}, current rows: {}",
+                self.rows
+            )))),
+            _ => Some(Ok(batch)),
+        }
+    }
+
+    fn out_of_time(&self) -> Error {
+        let seconds = self.limits.seconds.unwrap_or_default();
+        Error::timeout_exceeded(format!("Timeout exceeded: the query took longer than {seconds} seconds"))
+    }
+
+    /// Rows answered so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
     }
 
     /// Writes all batches, from a thread that may wait: `out` may block, and is called outside the runtime.

@@ -16,24 +16,33 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use futures::StreamExt;
 use granary_dict::tokenize;
 
+use crate::catalogue::SYSTEM_DATABASE;
+use crate::engine::task_context;
 use crate::error::{Error, Result};
 use crate::limits::PARTITION_BATCHES_AHEAD;
-use crate::output::Output;
-use crate::planning::task_context;
-use crate::rewrite::{Extras, rewrite};
-use crate::session::{Session, apply};
-use crate::statement::{Tail, mend, take_named_expressions};
+use crate::output::{Limits, Output};
+use crate::rewrite::{Asker, Extras, rewrite};
+use crate::session::Session;
+use crate::settings::apply;
+use crate::statement::{Parameters, Tail, fill, mend, separate_values, take_named_expressions};
 
 /// Runs a query.
 pub async fn run(session: &Session, text: &str) -> Result<Output> {
-    let (mut statement, named, tail) = parse(text)?;
-    let mut extras = rewrite(&mut statement, named)?;
+    run_behind(session, text, 0).await
+}
+
+/// Runs the query that stands behind the first tokens of a text.
+pub async fn run_behind(session: &Session, text: &str, head: usize) -> Result<Output> {
+    let (mut statement, named, tail) = parse(text, head, &session.parameters())?;
+    let asker = Asker { database: &session.database(), user: session.user() };
+    let mut extras = rewrite(&mut statement, named, asker)?;
+    extras.named.iter().try_for_each(|name| check_read(session, name))?;
     extras.format = tail.format.or(extras.format);
     extras.settings.extend(tail.settings);
     let format = extras.format.as_deref().map(str::parse).transpose()?;
     for file in &extras.files {
         let input = file.format.as_deref().map(str::parse).transpose()?;
-        let path = session.catalogue.query_file(&file.path)?;
+        let path = session.catalogue().query_file(&file.path)?;
         session.add_file(&file.table, &path, input).await?;
     }
     let planned = plan(session, statement, &extras).await;
@@ -42,16 +51,42 @@ pub async fn run(session: &Session, text: &str) -> Result<Output> {
         session.remove_file(&file.table)?;
     }
     let (plan, context) = planned?;
-    let schema = plan.schema();
     let stream = stream(&plan, &context)?;
-    Ok(Output { schema, format, stream, plan: Some(plan) })
+    Ok(Output::running(format, stream, plan, Limits::of(context.session_config())))
+}
+
+/// Whether the session's user may read a table or dictionary.
+fn check_read(session: &Session, full_name: &str) -> Result<()> {
+    if session.rights().dictionaries.is_none() {
+        return Ok(());
+    }
+    match full_name.split_once('.') {
+        // These tell of all dictionaries at once.
+        Some((SYSTEM_DATABASE, "dictionaries" | "tables" | "columns" | "metrics" | "events")) => {
+            Err(Error::access_denied(format!(
+                "{}: Not enough privileges. To read {full_name} one must be allowed to read every dictionary",
+                session.user()
+            )))
+        }
+        Some((database, name)) if session.catalogue().entry(database, name).is_some() => {
+            session.rights().check_read(session.user(), full_name)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The statement, the expressions that its WITH names, and what stands behind it.
-fn parse(text: &str) -> Result<(Statement, HashMap<String, Expr>, Tail)> {
+fn parse(
+    text: &str,
+    head: usize,
+    parameters: &Parameters,
+) -> Result<(Statement, HashMap<String, Expr>, Tail)> {
     let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {error}"));
     let mut tokens = tokenize(text).map_err(|error| wrong(&error))?;
+    fill(&mut tokens, parameters)?;
     let tail = mend(&mut tokens);
+    tokens.drain(..head.min(tokens.len()));
+    separate_values(&mut tokens);
     let named = take_named_expressions(&mut tokens);
     let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(tokens);
     let statement = parser.parse_statement().map_err(|error| wrong(&error))?;
@@ -74,10 +109,8 @@ async fn plan(
     statement: Statement,
     extras: &Extras,
 ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
-    let mut loan = session.planning.lend(&session.context);
-    let state = &mut loan.state;
+    let mut state = session.state()?;
     apply(&extras.settings, state.config_mut())?;
-    state.config_mut().options_mut().catalog.default_schema = session.catalogue.current();
     let plan = state.statement_to_plan(PlannedStatement::Statement(Box::new(statement))).await?;
     SQLOptions::new()
         .with_allow_ddl(false)
@@ -86,10 +119,8 @@ async fn plan(
         .verify_plan(&plan)
         .map_err(|error| Error::not_implemented(error.strip_backtrace()))?;
     let plan = state.create_physical_plan(&plan).await?;
-    let context = task_context(state);
-    if extras.settings.is_empty() {
-        session.planning.take_back(loan);
-    }
+    let context = task_context(&state);
+    session.take_back(state);
     Ok((plan, context))
 }
 

@@ -1,30 +1,29 @@
-//! A session: the catalogue, DataFusion's context, and what runs statements.
+//! A session: a current database, settings, and what runs statements.
 
 use std::io::Read;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::context::SessionContext;
-use datafusion::prelude::SessionConfig;
-use granary_dict::{Dictionary, Environment, parse_xml};
-use tempfile::TempDir;
+use datafusion::execution::SessionState;
+use granary_dict::{Dictionary, parse_xml};
 
-use crate::catalogue::{Catalogue, DEFAULT_DATABASE, Databases};
+use crate::catalogue::{Catalogue, DEFAULT_DATABASE, Entry};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::functions::{self, ClickHouseTypes};
-use crate::limits::BATCH_ROWS;
 use crate::output::Output;
-use crate::plan::{OuterJoinDefaults, PlanSettings};
-use crate::planning::Planning;
-use crate::statement::{self, Command, Statement};
+use crate::rights::Rights;
+use crate::settings::{Settings, apply, configuration};
+use crate::statement::{self, Command, Effect, Parameters, Statement};
 use crate::tables::files::{self, InputFormat};
-use crate::tables::given::Given;
-use crate::tables::numbers::NumbersFunction;
 use crate::tables::piped::Piped;
 use crate::{commands, query, reword};
+
+/// Whose session it is where there are no users.
+const DEFAULT_USER: &str = "default";
+
+/// How SET tells a query parameter from a setting.
+const PARAMETER: &str = "param_";
 
 /// Whether dictionaries may run programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,15 +31,6 @@ pub enum Executables {
     #[default]
     Refused,
     Allowed,
-}
-
-/// What a statement may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// It leaves dictionaries and databases as they are.
-    ReadOnly,
-    /// Anything.
-    Full,
 }
 
 /// How a session is opened.
@@ -54,67 +44,142 @@ pub struct Options {
     pub user_files: Option<PathBuf>,
 }
 
-/// Runs statements. Dictionaries under its path are open for as long as it lives.
+/// Runs statements. Dictionaries under its path are open for as long as it, or [another](Self::another) over the
+/// same ones, lives.
 pub struct Session {
-    pub(crate) context: SessionContext,
-    pub(crate) catalogue: Arc<Catalogue>,
-    pub(crate) planning: Planning,
-    given: Arc<Given>,
-    /// Last, so that it is removed after the dictionaries in it are closed.
-    temporary: Option<Arc<TempDir>>,
+    engine: Arc<Engine>,
+    /// The database of names without one (USE).
+    database: RwLock<String>,
+    /// What SET said.
+    settings: RwLock<Settings>,
+    /// What SET said of names that begin with `param_`.
+    parameters: RwLock<Parameters>,
+    user: String,
+    rights: Rights,
 }
 
 impl Session {
     /// Opens the catalogue and readies DataFusion.
     pub fn open(options: Options) -> Result<Session> {
-        let (folder, temporary) = match options.path {
-            Some(path) => (path, None),
-            None => {
-                let folder = TempDir::with_prefix("granary-")?;
-                (folder.path().to_owned(), Some(folder))
-            }
-        };
-        let environment = Environment {
-            allow_executable: options.executables == Executables::Allowed,
-            user_files: options.user_files,
-            ..Environment::new(&folder)
-        };
-        let catalogue = Arc::new(Catalogue::open(folder, environment)?);
-        Self::over(catalogue, temporary.map(Arc::new))
+        Ok(Self::over(Arc::new(Engine::open(options)?), DEFAULT_USER.to_owned(), Rights::default()))
     }
 
-    fn over(catalogue: Arc<Catalogue>, temporary: Option<Arc<TempDir>>) -> Result<Session> {
-        let given = Arc::new(Given::default());
-        let context = context(&catalogue, &given)?;
-        Ok(Session { context, catalogue, planning: Planning::default(), given, temporary })
+    fn over(engine: Arc<Engine>, user: String, rights: Rights) -> Session {
+        Session {
+            engine,
+            database: RwLock::new(DEFAULT_DATABASE.to_owned()),
+            settings: RwLock::default(),
+            parameters: RwLock::default(),
+            user,
+            rights,
+        }
     }
 
-    /// Another session over the same dictionaries, with settings and a current database of its own.
-    pub fn another(&self) -> Result<Session> {
-        Self::over(Arc::new(self.catalogue.another()), self.temporary.clone())
+    /// Somebody's session over the same dictionaries. It begins with this one's settings, in the default database.
+    pub fn another(&self, user: String, rights: Rights) -> Session {
+        let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Session { settings: RwLock::new(settings), ..Self::over(Arc::clone(&self.engine), user, rights) }
+    }
+
+    /// Whose session it is.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// What its user may do.
+    pub fn rights(&self) -> &Rights {
+        &self.rights
+    }
+
+    pub(crate) fn catalogue(&self) -> &Catalogue {
+        &self.engine.catalogue
+    }
+
+    /// The database of names without one.
+    pub fn database(&self) -> String {
+        self.database.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// USE.
+    ///
+    /// # Errors
+    /// UNKNOWN_DATABASE.
     pub fn set_database(&self, database: &str) -> Result<()> {
-        self.catalogue.set_current(database)
+        self.catalogue().check_database(database)?;
+        *self.database.write().unwrap_or_else(PoisonError::into_inner) = database.to_owned();
+        Ok(())
+    }
+
+    /// SET. What begins with `param_` is a query parameter: `{x:UInt64}` in a query is the value of `param_x`.
+    ///
+    /// # Errors
+    /// UNKNOWN_SETTING, and BAD_ARGUMENTS for a value that a setting cannot have.
+    pub fn set(&self, settings: Settings) -> Result<()> {
+        let (parameters, settings): (Settings, Settings) =
+            settings.into_iter().partition(|(name, _)| name.starts_with(PARAMETER));
+        apply(&settings, &mut configuration())?;
+        let parameters =
+            parameters.into_iter().map(|(name, value)| (name[PARAMETER.len()..].to_owned(), value));
+        self.parameters.write().unwrap_or_else(PoisonError::into_inner).extend(parameters);
+        self.settings.write().unwrap_or_else(PoisonError::into_inner).extend(settings);
+        Ok(())
+    }
+
+    /// What one query of this session is planned with.
+    pub(crate) fn state(&self) -> Result<SessionState> {
+        let mut state = self.engine.lend();
+        let config = state.config_mut();
+        config.options_mut().catalog.default_schema = self.database();
+        apply(&self.settings.read().unwrap_or_else(PoisonError::into_inner), config)?;
+        Ok(state)
+    }
+
+    /// The end of what [`state`](Self::state) gave.
+    pub(crate) fn take_back(&self, state: SessionState) {
+        self.engine.take_back(state);
+    }
+
+    pub(crate) fn parameters(&self) -> Parameters {
+        self.parameters.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The dictionary `name`, or `database.name`.
     ///
     /// # Errors
-    /// BAD_ARGUMENTS if there is none, and why it could not be opened.
+    /// BAD_ARGUMENTS if there is none, ACCESS_DENIED, and why it could not be opened.
     pub fn dictionary(&self, name: &str) -> Result<Arc<Dictionary>> {
-        self.catalogue.dictionary(name)
+        let full = if name.contains('.') { name.to_owned() } else { format!("{}.{name}", self.database()) };
+        self.rights.check_read(&self.user, &full)?;
+        self.catalogue().dictionary(&full)
+    }
+
+    /// The same, to forget entries of it or to ask for them anew.
+    ///
+    /// # Errors
+    /// Those of `dictionary`, and READONLY.
+    pub fn dictionary_to_renew(&self, name: &str) -> Result<Arc<Dictionary>> {
+        let dictionary = self.dictionary(name)?;
+        self.rights.check_renew(&self.user, &dictionary.definition().full_name())?;
+        Ok(dictionary)
+    }
+
+    /// All dictionaries as `database.name`; `None`: it could not be opened.
+    pub fn dictionaries(&self) -> Vec<(String, Option<Arc<Dictionary>>)> {
+        let catalogue = self.catalogue();
+        let of_database = |database: String| {
+            catalogue.entries(&database).into_iter().filter_map(move |(name, entry)| match entry {
+                Entry::Open(dictionary) => Some((format!("{database}.{name}"), Some(dictionary))),
+                Entry::Failed(_) => Some((format!("{database}.{name}"), None)),
+                Entry::Table(_) => None,
+            })
+        };
+        catalogue.databases().into_iter().flat_map(of_database).collect()
     }
 
     /// Ends the session while somebody still holds it: dictionaries are closed as soon as no statement uses them,
     /// if that is within `patience`, and a temporary folder is removed.
     pub fn close(&self, patience: Duration) {
-        self.catalogue.close(patience);
-        if let Some(folder) = &self.temporary {
-            // Nobody can act on a failure here.
-            let _ = std::fs::remove_dir_all(folder.path());
-        }
+        self.engine.close(patience);
     }
 
     /// Cuts a text into statements.
@@ -123,27 +188,24 @@ impl Session {
     }
 
     /// Runs one statement: commands at once, queries as their stream is read.
-    pub async fn execute(&self, statement: &Statement) -> Result<Output> {
-        self.execute_with(statement, Access::Full).await
-    }
-
-    /// The same for somebody who may do only so much.
     ///
     /// # Errors
-    /// READONLY, and those of `execute`.
-    pub async fn execute_with(&self, statement: &Statement, access: Access) -> Result<Output> {
+    /// What is wrong with it, as ClickHouse says it; READONLY or ACCESS_DENIED if the user may not do that.
+    pub async fn execute(&self, statement: &Statement) -> Result<Output> {
         match statement::parse(statement)? {
-            (command, _) if access == Access::ReadOnly && !command.only_reads() => {
-                Err(Error::readonly("Cannot execute query in readonly mode"))
-            }
             (Command::Query, _) => {
                 let output = query::run(self, &statement.text).await;
                 output.map_err(|error| reword::as_written(error, &statement.text))
             }
             (command, format) => {
-                let output = commands::run(self, command, &statement.text).await?;
-                let format = format.map(|name| name.parse()).transpose()?;
-                Ok(Output { format: format.or(output.format), ..output })
+                if command.effect() == Effect::Change {
+                    self.rights.check_change(&self.user)?;
+                }
+                let mut output = commands::run(self, command, &statement.text).await?;
+                if let Some(format) = format {
+                    output.format = Some(format.parse()?);
+                }
+                Ok(output)
             }
         }
     }
@@ -154,13 +216,13 @@ impl Session {
             Some(format) => format,
             None => InputFormat::of(path)?,
         };
-        self.given.add(table.to_owned(), files::open(path, format).await?)?;
+        self.engine.given.add(table.to_owned(), files::open(path, format).await?)?;
         Ok(())
     }
 
     /// Takes a file's table away.
     pub(crate) fn remove_file(&self, table: &str) -> Result<()> {
-        self.given.remove(table)?;
+        self.engine.given.remove(table)?;
         Ok(())
     }
 
@@ -171,71 +233,13 @@ impl Session {
             let xml = std::fs::read_to_string(path)
                 .map_err(|error| Error::cannot_open_file(format!("Cannot read: {error}")))?;
             let definitions = parse_xml(&xml)?;
-            definitions.into_iter().try_for_each(|definition| self.catalogue.configure(definition))
+            definitions.into_iter().try_for_each(|definition| self.catalogue().configure(definition))
         };
         add().map_err(|error: Error| error.at(path))
     }
 
     /// Makes what is piped in a table. It is read when a query first names it.
     pub fn add_piped(&self, table: &str, input: impl Read + Send + 'static, format: InputFormat) {
-        self.given.set_piped(table, Piped::new(Box::new(input), format));
+        self.engine.given.set_piped(table, Piped::new(Box::new(input), format));
     }
-}
-
-/// How queries are planned, and files looked at.
-pub(crate) fn configuration() -> SessionConfig {
-    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let mut config = SessionConfig::new()
-        .with_batch_size(BATCH_ROWS)
-        .with_target_partitions(threads)
-        .with_default_catalog_and_schema("granary", DEFAULT_DATABASE)
-        .with_create_default_catalog_and_schema(false)
-        .with_information_schema(false);
-    let options = config.options_mut();
-    // ClickHouse's names are case-sensitive, its strings are bytes behind an offset, its NULLs come last.
-    options.sql_parser.enable_ident_normalization = false;
-    options.sql_parser.map_string_types_to_utf8view = false;
-    options.sql_parser.default_null_ordering = "nulls_last".to_owned();
-    // It would call dictGet once for each element that is taken out of its tuple.
-    options.optimizer.enable_leaf_expression_pushdown = false;
-    options.execution.parquet.schema_force_view_types = false;
-    options.extensions.insert(PlanSettings::default());
-    config
-}
-
-fn context(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionContext> {
-    let state = SessionStateBuilder::new()
-        .with_config(configuration())
-        .with_default_features()
-        .with_type_planner(Arc::new(ClickHouseTypes))
-        .with_analyzer_rule(Arc::new(OuterJoinDefaults))
-        .build();
-    let context = SessionContext::new_with_state(state);
-    context.register_catalog("granary", Arc::new(Databases::new(Arc::clone(catalogue), Arc::clone(given))));
-    context.register_udtf("numbers", Arc::new(NumbersFunction));
-    functions::register(&context, catalogue)?;
-    Ok(context)
-}
-
-/// Applies SETTINGS or SET to a configuration.
-pub(crate) fn apply(settings: &[(String, String)], config: &mut SessionConfig) -> Result<()> {
-    for (name, value) in settings {
-        let count = || match value.parse::<usize>() {
-            Ok(count) if count > 0 => Ok(count),
-            _ => Err(Error::bad_arguments(format!("Setting {name} must be a positive number, not {value}"))),
-        };
-        let options = config.options_mut();
-        let set = match name.as_str() {
-            "max_threads" => options.set("datafusion.execution.target_partitions", &count()?.to_string()),
-            "join_use_nulls" => options.set("granary.join_use_nulls", &(value != "0").to_string()),
-            "max_block_size" => options.set("datafusion.execution.batch_size", &count()?.to_string()),
-            _ => {
-                return Err(Error::unknown_setting(format!(
-                    "Unknown setting '{name}'; known are join_use_nulls, max_block_size and max_threads"
-                )));
-            }
-        };
-        set?;
-    }
-    Ok(())
 }

@@ -1,5 +1,6 @@
 //! What is counted, as ClickHouse counts it: rows of lookups, duplicates too.
 
+use super::Stopwatch;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Sums since the dictionary was opened.
@@ -13,6 +14,7 @@ pub(crate) struct Counters {
     pub keys_found_at_source: Counter,
     pub keys_joined: Counter,
     pub rows_bad: Counter,
+    pub lookups: Stopwatch,
     pub source_requests: Counter,
     pub source_keys: Counter,
     pub source_rows: Counter,

@@ -4,6 +4,7 @@ mod backoff;
 mod batch;
 mod counters;
 mod flight;
+mod latency;
 mod load;
 mod pool;
 
@@ -11,5 +12,7 @@ pub(crate) use backoff::Backoff;
 pub(crate) use batch::{Batch, Freshness};
 pub(crate) use counters::Counters;
 pub(crate) use flight::{Claim, Flight, lock, unique};
+pub(crate) use latency::Stopwatch;
+pub use latency::{LATENCY_BUCKETS, Latency};
 pub(crate) use load::Loader;
 pub(crate) use pool::{Pool, Refused, Turn};

@@ -10,8 +10,9 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 
+use super::blocks::Compressor;
 use super::exception::Exception;
-use crate::limits::{CHUNK_BYTES, CHUNKS_AHEAD};
+use crate::limits::{ANSWER_BYTES_HELD_MAX, CHUNK_BYTES, CHUNKS_AHEAD};
 
 type Chunk = Result<Bytes, Error>;
 
@@ -42,16 +43,40 @@ impl Write for Writer {
     }
 }
 
+/// Whether the body is in ClickHouse's compressed blocks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    None,
+    Blocks,
+}
+
+/// When the body is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// While it is written.
+    AsWritten,
+    /// When its end is known: then an error is the whole answer, whenever it came.
+    Whole,
+}
+
 /// Runs `write` on a thread that may wait, and gives the body that it writes. An error before the first
 /// chunk is the whole answer; a later one ends the body with its text, as in ClickHouse.
 pub async fn written(
-    write: impl FnOnce(&mut Writer) -> Result<(), Error> + Send + 'static,
+    compression: Compression,
+    delivery: Delivery,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error> + Send + 'static,
 ) -> Result<Body, Exception> {
     let (chunks, received) = mpsc::channel(CHUNKS_AHEAD);
     tokio::task::spawn_blocking(move || {
         let mut writer = Writer { gathered: Vec::new(), chunks };
         // A panic is an error like any other: silence would be an empty answer, or a short one.
-        let written = catch_unwind(AssertUnwindSafe(|| write(&mut writer)));
+        let written = catch_unwind(AssertUnwindSafe(|| match compression {
+            Compression::None => write(&mut writer),
+            Compression::Blocks => {
+                let mut compressor = Compressor::new(&mut writer);
+                write(&mut compressor).and_then(|()| Ok(compressor.flush()?))
+            }
+        }));
         let result =
             written.unwrap_or_else(|_| Err(Error::logical_error("The query panicked; the log says where")));
         match result.and_then(|()| Ok(writer.flush()?)) {
@@ -63,6 +88,19 @@ pub async fn written(
         }
     });
     let mut received = ReceiverStream::new(received);
+    if delivery == Delivery::Whole {
+        let mut body = Vec::new();
+        while let Some(chunk) = received.next().await {
+            body.extend_from_slice(&chunk?);
+            if body.len() > ANSWER_BYTES_HELD_MAX {
+                let message = format!(
+                    "With wait_end_of_query an answer may have {ANSWER_BYTES_HELD_MAX} bytes; this one has more"
+                );
+                return Err(Error::too_many_rows(message).into());
+            }
+        }
+        return Ok(Body::from(body));
+    }
     match received.next().await {
         None => Ok(Body::empty()),
         Some(Err(error)) => Err(Exception(error)),
@@ -88,8 +126,10 @@ pub fn content_type(format: Format) -> &'static str {
         Format::Pretty | Format::PrettyCompact | Format::Vertical | Format::Null => {
             "text/plain; charset=UTF-8"
         }
-        Format::RowBinary | Format::RowBinaryWithNamesAndTypes | Format::Parquet | Format::ArrowStream => {
-            "application/octet-stream"
-        }
+        Format::RowBinary
+        | Format::RowBinaryWithNamesAndTypes
+        | Format::Native
+        | Format::Parquet
+        | Format::ArrowStream => "application/octet-stream",
     }
 }

@@ -6,18 +6,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use granary_dict::Dictionary;
+use granary_sql::Error;
 use granary_sql::arrow::array::{ArrayRef, RecordBatch};
 use granary_sql::arrow::compute::filter;
 use granary_sql::arrow::datatypes::SchemaRef;
 use granary_sql::format::{self, Format, Statistics};
-use granary_sql::{Error, Session};
 
-use super::answer;
+use super::answer::{self, Compression, Delivery};
+use super::caller::Caller;
 use super::exception::Exception;
 use crate::limits::KEYS_PER_LOOKUP;
 
@@ -52,15 +53,15 @@ impl Form {
 
 /// POST: the rows of the keys in the body.
 pub async fn look_up(
-    State(session): State<Arc<Session>>,
+    caller: Caller,
     Path(name): Path<String>,
     Query(parameters): Parameters,
     body: Bytes,
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
-    let dictionary = session.dictionary(&name)?;
+    let dictionary = caller.session().dictionary(&name)?;
     let rows = form.rows;
-    let body = answer::written(move |out| {
+    let body = answer::written(Compression::None, Delivery::AsWritten, move |out| {
         let keys = dictionary.read_keys(form.keys, &body).map_err(Error::from)?;
         let schema = dictionary.definition().structure.schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
@@ -88,16 +89,51 @@ fn found_rows(
     Ok(RecordBatch::try_new(Arc::clone(schema), columns.collect::<Result<_, _>>()?)?)
 }
 
+/// POST: the rows of the keys in the body are asked of the source, whatever is known of them.
+pub async fn refresh(
+    caller: Caller,
+    Path(name): Path<String>,
+    Query(parameters): Parameters,
+    body: Bytes,
+) -> Result<Response, Exception> {
+    let form = Form::of(&parameters)?;
+    let dictionary = caller.session().dictionary_to_renew(&name)?;
+    renew(move || Ok(dictionary.refresh(&dictionary.read_keys(form.keys, &body)?).map(drop)?)).await
+}
+
+/// POST: what is known of the keys in the body is forgotten; without a body, everything.
+pub async fn invalidate(
+    caller: Caller,
+    Path(name): Path<String>,
+    Query(parameters): Parameters,
+    body: Bytes,
+) -> Result<Response, Exception> {
+    let form = Form::of(&parameters)?;
+    let dictionary = caller.session().dictionary_to_renew(&name)?;
+    renew(move || match body.is_empty() {
+        true => Ok(dictionary.reload()?),
+        false => Ok(dictionary.invalidate(&dictionary.read_keys(form.keys, &body)?)?),
+    })
+    .await
+}
+
+/// Waits for the source or the device on a thread that may.
+async fn renew(work: impl FnOnce() -> Result<(), Error> + Send + 'static) -> Result<Response, Exception> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|panic| Err(Error::logical_error(panic.to_string())))?;
+    Ok("Ok.\n".into_response())
+}
+
 /// GET: every row that is resident, or for a DIRECT dictionary every row of its source.
 pub async fn all_rows(
-    State(session): State<Arc<Session>>,
+    caller: Caller,
     Path(name): Path<String>,
     Query(parameters): Parameters,
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
-    let dictionary = session.dictionary(&name)?;
+    let dictionary = caller.session().dictionary(&name)?;
     let rows = form.rows;
-    let body = answer::written(move |out| {
+    let body = answer::written(Compression::None, Delivery::AsWritten, move |out| {
         let schema = dictionary.definition().structure.schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
         for batch in dictionary.resident()? {
@@ -111,11 +147,11 @@ pub async fn all_rows(
 
 /// GET: the statement that makes a ClickHouse ask us.
 pub async fn statement(
-    State(session): State<Arc<Session>>,
+    caller: Caller,
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Exception> {
-    let dictionary = session.dictionary(&name)?;
+    let dictionary = caller.session().dictionary(&name)?;
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8123");
     let url = format!("http://{host}/dictionary/{name}");
     Ok(dictionary.definition().to_sql_over_http(&url).into_response())

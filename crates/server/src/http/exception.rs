@@ -1,5 +1,6 @@
 //! Errors as ClickHouse's HTTP interface words them.
 
+use axum::http::header::WWW_AUTHENTICATE;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
@@ -18,7 +19,13 @@ impl<E: Into<granary_sql::Error>> From<E> for Exception {
 impl IntoResponse for Exception {
     fn into_response(self) -> Response {
         let code = HeaderValue::from(self.0.code);
-        (status(self.0.code), [(EXCEPTION_CODE, code)], format!("{}\n", self.0)).into_response()
+        let mut response =
+            (status(self.0.code), [(EXCEPTION_CODE, code)], format!("{}\n", self.0)).into_response();
+        if response.status() == StatusCode::UNAUTHORIZED {
+            let basic = HeaderValue::from_static("Basic realm=\"Granary\"");
+            response.headers_mut().insert(WWW_AUTHENTICATE, basic);
+        }
+        response
     }
 }
 
@@ -28,11 +35,10 @@ fn status(code: i32) -> StatusCode {
         // REQUIRED_PASSWORD
         194 => StatusCode::UNAUTHORIZED,
         // UNKNOWN_USER, WRONG_PASSWORD, AUTHENTICATION_FAILED
-        192 | 193 | 516 => StatusCode::FORBIDDEN,
+        192 | 193 | 497 | 516 => StatusCode::FORBIDDEN,
         // CANNOT_PARSE_*, BAD_ARGUMENTS, ILLEGAL_*, SYNTAX_ERROR, *TYPE*, INCORRECT_DATA and the like
-        6 | 26 | 27 | 36 | 38 | 41 | 42 | 43 | 44 | 53 | 62 | 69 | 70 | 72 | 117 | 130 | 131 | 321 | 386 => {
-            StatusCode::BAD_REQUEST
-        }
+        6 | 26 | 27 | 36 | 38 | 41 | 42 | 43 | 44 | 53 | 62 | 69 | 70 | 72 | 117 | 130 | 131 | 321 | 386
+        | 456 | 457 => StatusCode::BAD_REQUEST,
         // UNKNOWN_*
         46 | 47 | 50 | 60 | 73 | 81 | 115 => StatusCode::NOT_FOUND,
         // TIMEOUT_EXCEEDED

@@ -1,31 +1,73 @@
 //! HTTP: which path is whose.
 
 mod answer;
+mod blocks;
+mod caller;
+mod dashboard;
 mod dictionary;
 mod exception;
+mod metrics;
 mod query;
+mod sessions;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::get;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
 use granary_sql::Session;
 use tower_http::compression::CompressionLayer;
 use tower_http::decompression::RequestDecompressionLayer;
 
+use crate::access::Users;
 use crate::limits::BODY_BYTES_MAX;
+use dashboard::History;
+use metrics::Metrics;
+use sessions::Sessions;
+
+/// What all requests share.
+pub struct App {
+    /// Whoever may do anything; a caller's own session is another over the same dictionaries.
+    pub session: Arc<Session>,
+    pub users: Users,
+    sessions: Sessions,
+    metrics: Metrics,
+    history: Arc<History>,
+}
+
+impl App {
+    pub fn new(session: Arc<Session>, users: Users) -> Self {
+        let metrics = Metrics::new(Arc::clone(&session));
+        let history = Arc::default();
+        Self { session, users, sessions: Sessions::default(), metrics, history }
+    }
+}
+
+impl App {
+    /// What goes on beside requests, for ever.
+    pub fn background(&self) -> impl Future<Output = ()> + Send + 'static {
+        Arc::clone(&self.history).watch(Arc::clone(&self.session))
+    }
+}
 
 /// Every path of the server.
-pub fn router(session: Arc<Session>) -> Router {
+pub fn router(app: App) -> Router {
+    let app = Arc::new(app);
     Router::new()
         .route("/", get(query::run_get).post(query::run_post))
         .route("/ping", get(|| async { "Ok.\n" }))
         .route("/replicas_status", get(|| async { "Ok.\n" }))
+        .route("/dashboard", get(dashboard::page))
+        .route("/dashboard/history", get(dashboard::history))
+        .route("/metrics", get(metrics::text))
         .route("/dictionary/{name}", get(dictionary::all_rows).post(dictionary::look_up))
+        .route("/dictionary/{name}/refresh", post(dictionary::refresh))
+        .route("/dictionary/{name}/invalidate", post(dictionary::invalidate))
         .route("/dictionary/{name}/ddl", get(dictionary::statement))
+        .route_layer(from_fn_with_state(Arc::clone(&app), metrics::measure))
         .layer(CompressionLayer::new())
         .layer(RequestDecompressionLayer::new())
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(session)
+        .with_state(app)
 }

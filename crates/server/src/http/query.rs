@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
-use axum::extract::{Query, State};
+use axum::body::Bytes;
+use axum::extract::Query;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -11,47 +13,89 @@ use granary_sql::format::Format;
 use granary_sql::{Access, Error, Session};
 use tokio::runtime::Handle;
 
-use super::answer;
+use super::answer::{self, Compression, Delivery};
+use super::blocks;
+use super::caller::Caller;
+use super::dashboard;
 use super::exception::Exception;
+use crate::limits::BODY_BYTES_MAX;
 
 const FORMAT: HeaderName = HeaderName::from_static("x-clickhouse-format");
 const DATABASE: HeaderName = HeaderName::from_static("x-clickhouse-database");
 const TIME_ZONE: HeaderName = HeaderName::from_static("x-clickhouse-timezone");
 const DISPLAY_NAME: HeaderName = HeaderName::from_static("x-clickhouse-server-display-name");
+const QUERY_ID: HeaderName = HeaderName::from_static("x-clickhouse-query-id");
+const SUMMARY: HeaderName = HeaderName::from_static("x-clickhouse-summary");
 
-type Parameters = Query<HashMap<String, String>>;
+/// What in the URL is of the request and not a setting.
+const OF_THE_REQUEST: &[&str] = &[
+    "buffer_size",
+    "client_protocol_version",
+    "close_session",
+    "compress",
+    "database",
+    "decompress",
+    "default_format",
+    "enable_http_compression",
+    "password",
+    "query",
+    "query_id",
+    "quota_key",
+    "role",
+    "session_check",
+    "session_id",
+    "session_timeout",
+    "stacktrace",
+    "user",
+    "wait_end_of_query",
+];
 
-/// GET: the query is in the URL; without one this is ClickHouse's greeting. Browsers and caches send it without
-/// being asked, so it changes nothing.
+type Parameters = HashMap<String, String>;
+
+/// GET: the query is in the URL; without one this is the page to look at, or ClickHouse's greeting. Browsers and
+/// caches send it without being asked, so it changes nothing.
 pub async fn run_get(
-    State(session): State<Arc<Session>>,
-    Query(parameters): Parameters,
+    mut caller: Caller,
+    Query(parameters): Query<Parameters>,
     headers: HeaderMap,
 ) -> Result<Response, Exception> {
-    if parameters.contains_key("query") {
-        run(session, parameters, headers, String::new(), Access::ReadOnly).await
-    } else {
-        Ok("Ok.\n".into_response())
+    if !parameters.contains_key("query") {
+        return Ok(match dashboard::is_wanted(&headers) {
+            true => dashboard::page(caller).await,
+            false => "Ok.\n".into_response(),
+        });
     }
+    caller.rights.access = Access::ReadOnly;
+    run(caller, parameters, headers, String::new()).await
 }
 
 /// POST: what the URL has of the query comes before the body.
 pub async fn run_post(
-    State(session): State<Arc<Session>>,
-    Query(parameters): Parameters,
+    caller: Caller,
+    Query(parameters): Query<Parameters>,
     headers: HeaderMap,
-    body: String,
+    body: Bytes,
 ) -> Result<Response, Exception> {
-    run(session, parameters, headers, body, Access::Full).await
+    let body = if is_on(&parameters, "decompress") {
+        blocks::decompress(&body, BODY_BYTES_MAX)?
+    } else {
+        body.into()
+    };
+    let body = String::from_utf8(body).map_err(|_| Error::cannot_parse_text("The query is not UTF-8"))?;
+    run(caller, parameters, headers, body).await
+}
+
+fn is_on(parameters: &Parameters, name: &str) -> bool {
+    parameters.get(name).is_some_and(|value| value != "0")
 }
 
 async fn run(
-    session: Arc<Session>,
-    parameters: HashMap<String, String>,
+    caller: Caller,
+    parameters: Parameters,
     headers: HeaderMap,
     body: String,
-    access: Access,
 ) -> Result<Response, Exception> {
+    let started = Instant::now();
     let text = match parameters.get("query") {
         Some(query) if body.is_empty() => query.clone(),
         Some(query) => format!("{query}\n{body}"),
@@ -62,11 +106,7 @@ async fn run(
         Some(name) => name.parse()?,
         None => Format::TabSeparated,
     };
-    let database = parameters.get("database").map(String::as_str).or(header(DATABASE));
-    let session = session.another()?;
-    if let Some(database) = database {
-        session.set_database(database)?;
-    }
+    let session = prepared(&caller, &parameters, header(DATABASE))?;
     let statements = session.split(&text)?;
     let [statement] = statements.as_slice() else {
         let message = match statements.len() {
@@ -75,9 +115,13 @@ async fn run(
         };
         return Err(Error::syntax_error(message).into());
     };
-    let mut output = session.execute_with(statement, access).await?;
+    let mut output = session.execute(statement).await?;
     let chosen = output.format.unwrap_or(default_format);
-    let body = answer::written(move |out| {
+    let progress = output.progress();
+    let compression = if is_on(&parameters, "compress") { Compression::Blocks } else { Compression::None };
+    let delivery =
+        if is_on(&parameters, "wait_end_of_query") { Delivery::Whole } else { Delivery::AsWritten };
+    let body = answer::written(compression, delivery, move |out| {
         // The session owns what the query reads from.
         let _session = session;
         if !output.has_columns() {
@@ -86,11 +130,47 @@ async fn run(
         output.write(&Handle::current(), chosen, out)
     })
     .await?;
+    let read = progress.read();
+    let elapsed = started.elapsed().as_nanos();
+    let summary = format!(
+        "{{\"read_rows\":\"{}\",\"read_bytes\":\"{}\",\"written_rows\":\"0\",\"written_bytes\":\"0\",\
+         \"total_rows_to_read\":\"0\",\"elapsed_ns\":\"{elapsed}\"}}",
+        read.rows_read, read.bytes_read
+    );
+    let query_id = parameters.get("query_id").cloned().unwrap_or_else(new_query_id);
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(answer::content_type(chosen))),
         (FORMAT, HeaderValue::from_static(chosen.name())),
         (TIME_ZONE, HeaderValue::from_static("UTC")),
         (DISPLAY_NAME, HeaderValue::from_static("granary")),
+        (QUERY_ID, header_value(&query_id)?),
+        (SUMMARY, header_value(&summary)?),
     ];
     Ok((headers, body).into_response())
+}
+
+/// The session that the request names or begins, with the database and the settings that it says.
+fn prepared(
+    caller: &Caller,
+    parameters: &Parameters,
+    database: Option<&str>,
+) -> Result<Arc<Session>, Exception> {
+    let session = caller.app.sessions.find(caller, parameters)?;
+    if let Some(database) = parameters.get("database").map(String::as_str).or(database) {
+        session.set_database(database)?;
+    }
+    let settings = parameters.iter().filter(|(name, _)| !OF_THE_REQUEST.contains(&name.as_str()));
+    session.set(settings.map(|(name, value)| (name.clone(), value.clone())).collect())?;
+    Ok(session)
+}
+
+/// A random UUID.
+fn new_query_id() -> String {
+    let random = fastrand::u128(..) & !(0xf << 76) & !(0b11 << 62) | 4 << 76 | 0b10 << 62;
+    let digits = format!("{random:032x}");
+    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+}
+
+fn header_value(text: &str) -> Result<HeaderValue, Error> {
+    HeaderValue::from_str(text).map_err(|_| Error::bad_arguments("query_id cannot be sent back in a header"))
 }

@@ -1,6 +1,7 @@
-//! The dictionaries of a session: opened at its start, found by name, kept in a folder.
+//! The dictionaries that all sessions see: opened at the start, found by name, kept in a folder.
 
 mod dictionary_table;
+mod local_table;
 mod provider;
 mod store;
 mod system;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Storage};
 
 use crate::error::{Error, Result};
+pub use local_table::LocalTable;
 pub use provider::Databases;
 use store::Store;
 
@@ -31,6 +33,8 @@ pub enum Entry {
     Open(Arc<Dictionary>),
     /// It is in the catalogue but could not be opened; the others do not suffer from it.
     Failed(Failure),
+    /// It is no dictionary but a table in RAM.
+    Table(Arc<LocalTable>),
 }
 
 /// A dictionary that could not be opened.
@@ -50,15 +54,8 @@ pub enum Missing {
 
 type Dictionaries = BTreeMap<String, Entry>;
 
-/// All databases and their dictionaries, as one session sees them.
+/// All databases and their dictionaries.
 pub struct Catalogue {
-    shared: Arc<Shared>,
-    /// The database of names without one (USE).
-    current: RwLock<String>,
-}
-
-/// What all sessions see.
-struct Shared {
     environment: Environment,
     store: Store,
     databases: RwLock<BTreeMap<String, Dictionaries>>,
@@ -66,7 +63,7 @@ struct Shared {
 
 impl std::fmt::Debug for Catalogue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Catalogue").field("folder", &self.shared.environment.data_dir).finish_non_exhaustive()
+        f.debug_struct("Catalogue").field("folder", &self.environment.data_dir).finish_non_exhaustive()
     }
 }
 
@@ -84,34 +81,15 @@ impl Catalogue {
             };
             dictionaries.insert(dictionary, entry);
         }
-        let shared = Arc::new(Shared { environment, store, databases: RwLock::new(databases) });
-        Ok(Catalogue { shared, current: RwLock::new(DEFAULT_DATABASE.to_owned()) })
-    }
-
-    /// The same dictionaries for another session, which begins in the default database.
-    pub fn another(&self) -> Catalogue {
-        let current = RwLock::new(DEFAULT_DATABASE.to_owned());
-        Catalogue { shared: Arc::clone(&self.shared), current }
+        Ok(Catalogue { environment, store, databases: RwLock::new(databases) })
     }
 
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Dictionaries>> {
-        self.shared.databases.read().unwrap_or_else(PoisonError::into_inner)
+        self.databases.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Dictionaries>> {
-        self.shared.databases.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The database of names without one.
-    pub fn current(&self) -> String {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// USE.
-    pub fn set_current(&self, database: &str) -> Result<()> {
-        self.check_database(database)?;
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = database.to_owned();
-        Ok(())
+        self.databases.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether there is such a database; an error says that there is not.
@@ -142,31 +120,28 @@ impl Catalogue {
         self.read().get(database)?.get(name).cloned()
     }
 
-    /// Finds a dictionary as the functions name it: `db.name`, or `name` in the current database.
+    /// Finds a dictionary by its full name, `db.name`.
     pub fn dictionary(&self, name: &str) -> Result<Arc<Dictionary>> {
-        let (database, name) = self.split(name);
-        match self.entry(&database, &name) {
+        let entry = name.split_once('.').and_then(|(database, name)| self.entry(database, name));
+        match entry {
             Some(Entry::Open(dictionary)) => Ok(dictionary),
             Some(Entry::Failed(failure)) => Err(failure.error),
-            None => Err(Error::bad_arguments(format!("Dictionary (`{database}.{name}`) not found"))),
+            Some(Entry::Table(_)) | None => {
+                Err(Error::bad_arguments(format!("Dictionary (`{name}`) not found")))
+            }
         }
     }
 
-    /// `db.name` in two.
-    pub fn split(&self, name: &str) -> (String, String) {
-        match name.split_once('.') {
-            Some((database, name)) => (database.to_owned(), name.to_owned()),
-            None => (self.current(), name.to_owned()),
-        }
-    }
-
-    /// CREATE DICTIONARY.
-    pub fn create(&self, statement: CreateDictionary) -> Result<()> {
+    /// CREATE DICTIONARY, in `database` unless it says another.
+    pub fn create(&self, statement: CreateDictionary, database: &str) -> Result<()> {
         let mut definition = statement.definition;
-        let database = definition.database.get_or_insert_with(|| self.current()).clone();
+        let database = definition.database.get_or_insert_with(|| database.to_owned()).clone();
         let name = definition.name.clone();
         let mut databases = self.write();
         let Some(dictionaries) = databases.get(&database) else { return Err(unknown_database(&database)) };
+        if let Some(Entry::Table(_)) = dictionaries.get(&name) {
+            return Err(Error::table_already_exists(format!("Table {database}.{name} already exists")));
+        }
         if dictionaries.contains_key(&name) && !statement.or_replace {
             if statement.if_not_exists {
                 return Ok(());
@@ -185,14 +160,14 @@ impl Catalogue {
             old.remove();
         }
         let sql = definition.to_sql_with_secrets();
-        let dictionary = match Dictionary::open(definition, &self.shared.environment) {
+        let dictionary = match Dictionary::open(definition, &self.environment) {
             Ok(dictionary) => dictionary,
             Err(error) => {
-                self.shared.store.remove(&database, &name)?;
+                self.store.remove(&database, &name)?;
                 return Err(error.into());
             }
         };
-        self.shared.store.put(&database, &name, &sql)?;
+        self.store.put(&database, &name, &sql)?;
         dictionaries.insert(name, Entry::Open(Arc::new(dictionary)));
         Ok(())
     }
@@ -200,18 +175,18 @@ impl Catalogue {
     /// Makes a dictionary what a configuration says, in a database that is made for it if need be. One that is
     /// that already is not touched.
     pub fn configure(&self, mut definition: Definition) -> Result<()> {
-        let database = definition.database.get_or_insert_with(|| self.current()).clone();
+        let database = definition.database.get_or_insert_with(|| DEFAULT_DATABASE.to_owned()).clone();
         let same = |known: &Definition| known.to_sql_with_secrets() == definition.to_sql_with_secrets();
         let unchanged = match self.entry(&database, &definition.name) {
             Some(Entry::Open(dictionary)) => same(dictionary.definition()),
             Some(Entry::Failed(failure)) => failure.definition.as_deref().is_some_and(same),
-            None => false,
+            Some(Entry::Table(_)) | None => false,
         };
         if unchanged {
             return Ok(());
         }
         self.create_database(&database, Missing::IsFine)?;
-        self.create(CreateDictionary { or_replace: true, if_not_exists: false, definition })
+        self.create(CreateDictionary { or_replace: true, if_not_exists: false, definition }, &database)
     }
 
     /// Refuses a PATH that another dictionary writes to: each would overwrite the other's entries.
@@ -228,6 +203,7 @@ impl Catalogue {
                 let taken = match entry {
                     Entry::Open(dictionary) => self.data_file(dictionary.definition()),
                     Entry::Failed(failure) => failure.definition.as_ref().and_then(|d| self.data_file(d)),
+                    Entry::Table(_) => None,
                 };
                 if taken.as_ref() == Some(&path)
                     && (other_database.as_str(), other.as_str()) != (database, name)
@@ -247,15 +223,15 @@ impl Catalogue {
     /// # Errors
     /// PATH_ACCESS_DENIED if files are confined to a folder and it is not in there.
     pub fn query_file(&self, path: &Path) -> Result<PathBuf> {
-        if self.shared.environment.user_files.is_none() {
+        if self.environment.user_files.is_none() {
             return Ok(path.to_owned());
         }
-        Ok(self.shared.environment.resolve(&path.to_string_lossy())?)
+        Ok(self.environment.resolve(&path.to_string_lossy())?)
     }
 
     fn data_file(&self, definition: &Definition) -> Option<PathBuf> {
         match &definition.layout.storage {
-            Storage::Ssd(ssd) => self.shared.environment.resolve(&ssd.path).ok(),
+            Storage::Ssd(ssd) => self.environment.resolve(&ssd.path).ok(),
             _ => None,
         }
     }
@@ -263,7 +239,13 @@ impl Catalogue {
     /// DROP DICTIONARY.
     pub fn drop_dictionary(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
         let mut databases = self.write();
-        let known = databases.get(database).is_some_and(|dictionaries| dictionaries.contains_key(name));
+        let known = match databases.get(database).and_then(|entries| entries.get(name)) {
+            Some(Entry::Table(_)) => {
+                let message = format!("{database}.{name} is a table, not a dictionary; use DROP TABLE");
+                return Err(Error::bad_arguments(message));
+            }
+            other => other.is_some(),
+        };
         match (known, missing) {
             (false, Missing::IsFine) => return Ok(()),
             (false, Missing::IsError) => {
@@ -273,7 +255,7 @@ impl Catalogue {
             }
             (true, _) => {}
         }
-        self.shared.store.remove(database, name)?;
+        self.store.remove(database, name)?;
         if let Some(Entry::Open(dictionary)) = databases.get_mut(database).and_then(|all| all.remove(name)) {
             dictionary.remove();
         }
@@ -293,12 +275,49 @@ impl Catalogue {
         }
     }
 
-    /// DROP TABLE: there are no tables to be dropped, only dictionaries that must not go by mistake.
+    /// CREATE TABLE.
+    pub fn create_table(&self, database: &str, name: &str, table: LocalTable, exists: Missing) -> Result<()> {
+        let mut databases = self.write();
+        let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
+        match (entries.contains_key(name), exists) {
+            (true, Missing::IsFine) => Ok(()),
+            (true, Missing::IsError) => {
+                Err(Error::table_already_exists(format!("Table {database}.{name} already exists")))
+            }
+            (false, _) => {
+                entries.insert(name.to_owned(), Entry::Table(Arc::new(table)));
+                Ok(())
+            }
+        }
+    }
+
+    /// The table in RAM of this name.
+    pub fn local_table(&self, database: &str, name: &str) -> Result<Arc<LocalTable>> {
+        match self.entry(database, name) {
+            Some(Entry::Table(table)) => Ok(table),
+            Some(_) => Err(Error::not_implemented(format!(
+                "{database}.{name} is a dictionary: its rows come from its source"
+            ))),
+            None => {
+                self.check_database(database)?;
+                Err(Error::unknown_table(format!("Table {database}.{name} does not exist")))
+            }
+        }
+    }
+
+    /// DROP TABLE; a dictionary must not go by mistake.
     pub fn drop_table(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
-        if self.entry(database, name).is_some() {
-            return Err(Error::cannot_detach_dictionary_as_table(format!(
-                "Cannot drop/detach dictionary {database}.{name} as table, use DROP DICTIONARY query instead"
-            )));
+        match self.entry(database, name) {
+            Some(Entry::Table(_)) => {
+                self.write().get_mut(database).and_then(|entries| entries.remove(name));
+                return Ok(());
+            }
+            Some(_) => {
+                return Err(Error::cannot_detach_dictionary_as_table(format!(
+                    "Cannot drop/detach dictionary {database}.{name} as table, use DROP DICTIONARY query instead"
+                )));
+            }
+            None => {}
         }
         match missing {
             Missing::IsFine => Ok(()),
@@ -314,14 +333,16 @@ impl Catalogue {
         match self.entry(database, name) {
             Some(Entry::Open(dictionary)) => Ok(dictionary.reload()?),
             Some(Entry::Failed(Failure { definition: Some(definition), .. })) => {
-                let entry = open_entry(&definition, &self.shared.environment);
+                let entry = open_entry(&definition, &self.environment);
                 let error =
                     if let Entry::Failed(failure) = &entry { Some(failure.error.clone()) } else { None };
                 self.write().entry(database.to_owned()).or_default().insert(name.to_owned(), entry);
                 error.map_or(Ok(()), Err)
             }
             Some(Entry::Failed(failure)) => Err(failure.error),
-            None => Err(Error::bad_arguments(format!("Dictionary (`{database}.{name}`) not found"))),
+            Some(Entry::Table(_)) | None => {
+                Err(Error::bad_arguments(format!("Dictionary (`{database}.{name}`) not found")))
+            }
         }
     }
 
@@ -336,15 +357,18 @@ impl Catalogue {
                 }
             };
         }
-        self.shared.store.create_database(name)?;
+        self.store.create_database(name)?;
         databases.insert(name.to_owned(), Dictionaries::new());
         Ok(())
     }
 
     /// DROP DATABASE, with the dictionaries in it.
     pub fn drop_database(&self, name: &str, missing: Missing) -> Result<()> {
-        let Some(dictionaries) = self.read().get(name).map(|all| all.keys().cloned().collect::<Vec<_>>())
-        else {
+        let of = |entries: &Dictionaries| {
+            let dictionaries = entries.iter().filter(|(_, entry)| !matches!(entry, Entry::Table(_)));
+            dictionaries.map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        };
+        let Some(dictionaries) = self.read().get(name).map(of) else {
             return match missing {
                 Missing::IsFine => Ok(()),
                 Missing::IsError => Err(unknown_database(name)),
@@ -353,7 +377,7 @@ impl Catalogue {
         for dictionary in dictionaries {
             self.drop_dictionary(name, &dictionary, Missing::IsFine)?;
         }
-        self.shared.store.remove_database(name)?;
+        self.store.remove_database(name)?;
         self.write().remove(name);
         Ok(())
     }

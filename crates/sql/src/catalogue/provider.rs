@@ -67,6 +67,7 @@ impl SchemaProvider for Database {
         match self.catalogue.entry(&self.name, name) {
             Some(Entry::Open(dictionary)) => Ok(Some(Arc::new(DictionaryTable::new(dictionary)))),
             Some(Entry::Failed(failure)) => Err(failure.error.into()),
+            Some(Entry::Table(table)) => Ok(Some(table)),
             None => self.given.table(name).await,
         }
     }

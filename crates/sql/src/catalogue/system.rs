@@ -1,4 +1,4 @@
-//! `system.dictionaries`, `system.databases`, `system.one`, `system.numbers`.
+//! `system.dictionaries`, `system.databases`, `system.tables`, `system.settings`, `system.one`, `system.numbers`.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use datafusion::common::Result;
 use granary_dict::{Definition, Status};
 
 use super::{Catalogue, Entry};
+use crate::settings::{KNOWN, Setting};
 use crate::tables::numbers::Numbers;
 
 /// A table of the system database, made when it is asked for.
@@ -18,6 +19,8 @@ pub fn table(catalogue: &Catalogue, name: &str) -> Result<Option<Arc<dyn TablePr
         "numbers" => return Ok(Some(Arc::new(Numbers { first: 0, rows: u64::MAX }))),
         "databases" => databases(catalogue)?,
         "dictionaries" => dictionaries(catalogue)?,
+        "settings" => settings()?,
+        "tables" => tables(catalogue)?,
         _ => return Ok(None),
     };
     Ok(Some(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?)))
@@ -36,6 +39,48 @@ fn one() -> Result<RecordBatch> {
 
 fn databases(catalogue: &Catalogue) -> Result<RecordBatch> {
     batch(vec![("name", texts(catalogue.databases()))])
+}
+
+/// Tables in RAM, and dictionaries, which can be read as tables, too.
+fn tables(catalogue: &Catalogue) -> Result<RecordBatch> {
+    let mut rows = Vec::new();
+    for database in catalogue.databases() {
+        for (name, entry) in catalogue.entries(&database) {
+            let (engine, total) = match &entry {
+                Entry::Table(table) => (table.engine.clone(), Some(table.rows() as u64)),
+                Entry::Open(_) | Entry::Failed(_) => ("Dictionary".to_owned(), None),
+            };
+            rows.push((database.clone(), name, engine, total));
+        }
+    }
+    let fields = [("database", false), ("name", false), ("engine", false), ("total_rows", true)];
+    let fields: Vec<Field> = fields
+        .into_iter()
+        .map(|(name, nullable)| {
+            Field::new(name, if nullable { DataType::UInt64 } else { DataType::Utf8 }, nullable)
+        })
+        .collect();
+    let columns: Vec<ArrayRef> = vec![
+        texts(rows.iter().map(|row| row.0.clone())),
+        texts(rows.iter().map(|row| row.1.clone())),
+        texts(rows.iter().map(|row| row.2.clone())),
+        Arc::new(UInt64Array::from_iter(rows.iter().map(|row| row.3))),
+    ];
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+fn settings() -> Result<RecordBatch> {
+    let text = |f: fn(&Setting) -> &str| texts(KNOWN.iter().map(|setting| f(setting).to_owned()));
+    let zeros = || -> ArrayRef { Arc::new(UInt8Array::from(vec![0; KNOWN.len()])) };
+    batch(vec![
+        ("name", text(|setting| setting.name)),
+        ("value", text(|setting| setting.default)),
+        ("changed", zeros()),
+        ("description", text(|setting| setting.description)),
+        ("readonly", zeros()),
+        ("type", text(|setting| setting.type_name)),
+        ("default", text(|setting| setting.default)),
+    ])
 }
 
 fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {
@@ -75,6 +120,7 @@ fn rows(catalogue: &Catalogue) -> Vec<Row> {
                     let status = Status { last_exception, error_count: 1, ..Status::default() };
                     ("FAILED", failure.definition.map(|definition| *definition), status)
                 }
+                Entry::Table(_) => continue,
             };
             rows.push(Row { database: database.clone(), name, state, definition, status });
         }
@@ -144,6 +190,9 @@ fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
         ("flash_blocks_corrupt", count(&|s| s.flash_blocks_corrupt)),
         ("flash_bytes_read", count(&|s| s.flash_bytes_read)),
         ("flash_bytes_written", count(&|s| s.flash_bytes_written)),
+        ("lookups", count(&|s| s.lookups.counts.iter().sum())),
+        ("lookup_us_p50", count(&|s| s.lookups.quantile_us(0.5))),
+        ("lookup_us_p99", count(&|s| s.lookups.quantile_us(0.99))),
         ("source_requests", count(&|s| s.source_requests)),
         ("source_keys", count(&|s| s.source_keys)),
         ("source_rows", count(&|s| s.source_rows)),

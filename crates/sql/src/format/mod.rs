@@ -1,11 +1,13 @@
 //! ClickHouse's output formats: batches in, bytes out. One small file each.
 
 mod arrow_stream;
+mod binary;
 mod column;
 mod csv;
 mod escape;
 mod json;
 mod json_each_row;
+mod native;
 mod null;
 mod parquet;
 mod pretty;
@@ -39,6 +41,7 @@ pub enum Format {
     Vertical,
     RowBinary,
     RowBinaryWithNamesAndTypes,
+    Native,
     Parquet,
     ArrowStream,
     Null,
@@ -64,6 +67,7 @@ const NAMES: &[(&str, Format)] = &[
     ("Vertical", Format::Vertical),
     ("RowBinary", Format::RowBinary),
     ("RowBinaryWithNamesAndTypes", Format::RowBinaryWithNamesAndTypes),
+    ("Native", Format::Native),
     ("Parquet", Format::Parquet),
     ("ArrowStream", Format::ArrowStream),
     ("Null", Format::Null),
@@ -143,6 +147,7 @@ pub fn open<'a>(
         Format::RowBinaryWithNamesAndTypes => {
             Box::new(row_binary::RowBinary::with_names_and_types(&schema, out)?)
         }
+        Format::Native => Box::new(native::Native::new(&schema, out)),
         Format::Parquet => Box::new(parquet::Parquet::open(&schema, out)?),
         Format::ArrowStream => Box::new(arrow_stream::ArrowStream::open(&schema, out)?),
         Format::Null => Box::new(null::Null),

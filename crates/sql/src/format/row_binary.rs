@@ -1,13 +1,13 @@
-//! `RowBinary`: fixed-width values little-endian, strings behind a varint length, a byte before what may be NULL.
+//! `RowBinary`: values row by row, a byte before what may be NULL.
 
 use std::io::Write;
 
-use datafusion::arrow::array::{Array, RecordBatch};
-use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::Schema;
 
-use super::column::{Cells, Column};
+use super::binary::{Layout, bytes, varint};
 use super::{BatchWriter, Statistics, columns, names};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::types::type_name;
 
 /// Rows as bytes.
@@ -48,105 +48,4 @@ impl BatchWriter for RowBinary<'_> {
     fn finish(&mut self, _: Statistics) -> Result<()> {
         Ok(())
     }
-}
-
-/// Where the bytes of NULL go: only the schema knows, not the batch.
-struct Layout {
-    nullable: bool,
-    items: Vec<Layout>,
-}
-
-impl Layout {
-    fn of(field: &Field) -> Layout {
-        let (composite, items) = match field.data_type() {
-            DataType::Struct(fields) => (true, fields.iter().map(|field| Layout::of(field)).collect()),
-            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-                (true, vec![Layout::of(item)])
-            }
-            _ => (false, Vec::new()),
-        };
-        Layout { nullable: field.is_nullable() && !composite, items }
-    }
-
-    fn write(&self, column: &Column, row: usize, out: &mut Vec<u8>) -> Result<()> {
-        if self.nullable {
-            let null = column.is_null(row);
-            out.push(u8::from(null));
-            if null {
-                return Ok(());
-            }
-        }
-        match &column.cells {
-            Cells::Null => {}
-            Cells::UInt8(a) => out.push(a.value(row)),
-            Cells::UInt16(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
-            Cells::UInt32(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
-            Cells::UInt64(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
-            Cells::Int8(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
-            Cells::Int16(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
-            Cells::Int32(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
-            Cells::Int64(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
-            Cells::Float32(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
-            Cells::Float64(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
-            Cells::Decimal(a) => {
-                // ClickHouse's widths: Decimal32 to 9 digits, Decimal64 to 18, Decimal128 above.
-                let width = match a.data_type() {
-                    DataType::Decimal128(..=9, _) => 4,
-                    DataType::Decimal128(..=18, _) => 8,
-                    _ => 16,
-                };
-                out.extend_from_slice(&a.value(row).to_le_bytes()[..width]);
-            }
-            Cells::Truth(a) | Cells::Bool(a) => out.push(u8::from(a.value(row))),
-            Cells::Text(a) => bytes(a.value(row).as_bytes(), out),
-            Cells::Bytes(a) => bytes(a.value(row), out),
-            Cells::Uuid(a) => {
-                // Two 64-bit halves, each little-endian.
-                let text_order = a.value(row);
-                out.extend(text_order[..8].iter().rev());
-                out.extend(text_order[8..].iter().rev());
-            }
-            Cells::Date(a) => {
-                let days = u16::try_from(a.value(row)).map_err(|_| out_of_range("Date"))?;
-                out.extend_from_slice(&days.to_le_bytes());
-            }
-            Cells::DateTime { seconds, .. } => {
-                let seconds = u32::try_from(seconds.value(row)).map_err(|_| out_of_range("DateTime"))?;
-                out.extend_from_slice(&seconds.to_le_bytes());
-            }
-            Cells::DateTime64 { nanos, digits, .. } => {
-                let ticks = nanos.value(row).div_euclid(10_i64.pow(9 - digits));
-                out.extend_from_slice(&ticks.to_le_bytes());
-            }
-            Cells::Array { offsets, items } => {
-                varint((offsets[row + 1] - offsets[row]) as u64, out);
-                for item in offsets[row]..offsets[row + 1] {
-                    self.items[0].write(items, item, out)?;
-                }
-            }
-            Cells::Tuple { items, .. } => {
-                for (layout, item) in self.items.iter().zip(items) {
-                    layout.write(item, row, out)?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn out_of_range(name: &str) -> Error {
-    Error::bad_arguments(format!("A value does not fit ClickHouse's {name}"))
-}
-
-fn bytes(value: &[u8], out: &mut Vec<u8>) {
-    varint(value.len() as u64, out);
-    out.extend_from_slice(value);
-}
-
-fn varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }

@@ -4,4 +4,4 @@ mod outer_join;
 mod settings;
 
 pub use outer_join::OuterJoinDefaults;
-pub use settings::PlanSettings;
+pub use settings::QuerySettings;

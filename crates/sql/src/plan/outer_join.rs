@@ -12,7 +12,7 @@ use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::PlanSettings;
+use super::QuerySettings;
 
 /// Puts the defaults above each outer join that a query has. It runs before DataFusion makes joins of its own (of
 /// subqueries), which need their NULLs.
@@ -21,7 +21,7 @@ pub struct OuterJoinDefaults;
 
 impl AnalyzerRule for OuterJoinDefaults {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        if config.extensions.get::<PlanSettings>().is_some_and(|settings| settings.join_use_nulls) {
+        if config.extensions.get::<QuerySettings>().is_some_and(|settings| settings.join_use_nulls) {
             return Ok(plan);
         }
         plan.transform_up_with_subqueries(with_defaults).data()

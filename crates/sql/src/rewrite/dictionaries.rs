@@ -7,26 +7,30 @@ use datafusion::sql::sqlparser::ast::{Expr, Function, Visit, Visitor};
 use super::syntax::{
     CONSTANT_SUFFIX, argument, argument_mut, arguments_mut, name_of, plain_arguments, rename, string, text,
 };
-use crate::error::Result;
 use crate::functions;
 
-/// Brings a dictionary call into the one form that the functions know: the dictionary and the attributes as
-/// string literals (several attributes in one, apart by [`functions::ATTRIBUTE_SEPARATOR`]), and a name of
-/// its own for a call with constant arguments.
-pub fn rewrite(function: &mut Function) -> Result<()> {
-    let Some(name) = name_of(function).map(str::to_owned) else { return Ok(()) };
+/// Brings a dictionary call into the one form that the functions know: the dictionary's full name and the
+/// attributes as string literals (several attributes in one, apart by [`functions::ATTRIBUTE_SEPARATOR`]), and a
+/// name of its own for a call with constant arguments. Gives the dictionary's full name, if the call says it.
+pub fn rewrite(function: &mut Function, database: &str) -> Option<String> {
+    let name = name_of(function)?.to_owned();
     if name.ends_with(CONSTANT_SUFFIX) {
-        return Ok(());
+        return None;
     }
-    let Some(arguments) = arguments_mut(function) else { return Ok(()) };
+    let arguments = arguments_mut(function)?;
+    let mut called = None;
     if let Some(dictionary) = arguments.first_mut().and_then(argument_mut) {
-        match dictionary {
-            Expr::Identifier(ident) => *dictionary = string(&ident.value),
+        let name = match &*dictionary {
+            Expr::Identifier(ident) => Some(ident.value.clone()),
             Expr::CompoundIdentifier(parts) => {
-                let full: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
-                *dictionary = string(&full.join("."));
+                Some(parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join("."))
             }
-            _ => {}
+            expr => text(expr).map(str::to_owned),
+        };
+        if let Some(name) = name {
+            let full = if name.contains('.') { name } else { format!("{database}.{name}") };
+            *dictionary = string(&full);
+            called = Some(full);
         }
     }
     if name != "dictHas"
@@ -38,7 +42,7 @@ pub fn rewrite(function: &mut Function) -> Result<()> {
     let key = if name == "dictHas" { 1 } else { 2 };
     let constant = arguments.iter().skip(key).filter_map(argument).all(is_constant);
     rename(function, &if constant { format!("{name}{CONSTANT_SUFFIX}") } else { name });
-    Ok(())
+    called
 }
 
 /// Attributes given as `('a', 'b')` or `tuple('a', 'b')`, each marked by the separator before it.

@@ -3,18 +3,23 @@
 use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Ident, UnaryOperator, Value};
 
 use super::syntax::{call, name_of, taken};
-use super::{calls, conditions, dictionaries, literals, tuples};
+use super::{Asker, calls, conditions, dictionaries, literals, session, tuples};
 use crate::error::Result;
 use crate::functions;
 
-/// Before the parts of an expression are rewritten: what must be seen as it was written.
-pub fn before(expr: &mut Expr) -> Result<()> {
+/// Before the parts of an expression are rewritten: what must be seen as it was written. `named` gathers the
+/// dictionaries.
+pub fn before(expr: &mut Expr, asker: Asker<'_>, named: &mut Vec<String>) -> Result<()> {
     match expr {
         Expr::Function(function) if name_of(function).is_some_and(functions::is_dictionary_function) => {
-            dictionaries::rewrite(function)
+            named.extend(dictionaries::rewrite(function, asker.database));
+            Ok(())
         }
-        Expr::Function(_) => {
-            tuples::quote_place(expr);
+        Expr::Function(function) => {
+            match session::constant(function, asker) {
+                Some(constant) => *expr = constant,
+                None => tuples::quote_place(expr),
+            }
             Ok(())
         }
         Expr::Value(value) => {

@@ -13,6 +13,7 @@ mod literals;
 mod names;
 mod projections;
 mod relations;
+mod session;
 mod syntax;
 mod tuples;
 
@@ -28,6 +29,7 @@ use crate::error::{Error, Result};
 
 pub use calls::clickhouse_name;
 pub use relations::FileTable;
+pub use session::Asker;
 pub(crate) use syntax::CONSTANT_SUFFIX;
 
 /// What a statement says besides its query.
@@ -39,13 +41,19 @@ pub struct Extras {
     pub settings: Vec<(String, String)>,
     /// Files read by the query, to be registered under these names before planning.
     pub files: Vec<FileTable>,
+    /// Tables and dictionaries that it names, as `database.name`.
+    pub named: Vec<String>,
 }
 
 /// Rewrites a statement in place. The expressions that its WITH names are aliases everywhere in it.
-pub fn rewrite(statement: &mut Statement, mut named: HashMap<String, Expr>) -> Result<Extras> {
+pub fn rewrite(
+    statement: &mut Statement,
+    mut named: HashMap<String, Expr>,
+    asker: Asker<'_>,
+) -> Result<Extras> {
     tuples::make_calls(statement);
     named.values_mut().for_each(tuples::make_calls);
-    let mut rewriter = Rewriter { extras: Extras::default(), named };
+    let mut rewriter = Rewriter { extras: Extras::default(), named, asker };
     if let Some(query) = outer_query(statement) {
         projections::name_outermost(query);
     }
@@ -63,9 +71,10 @@ fn outer_query(statement: &mut Statement) -> Option<&mut Query> {
     }
 }
 
-struct Rewriter {
+struct Rewriter<'a> {
     extras: Extras,
     named: HashMap<String, Expr>,
+    asker: Asker<'a>,
 }
 
 fn flow(result: Result<()>) -> ControlFlow<Error> {
@@ -75,7 +84,7 @@ fn flow(result: Result<()>) -> ControlFlow<Error> {
     }
 }
 
-impl VisitorMut for Rewriter {
+impl VisitorMut for Rewriter<'_> {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
@@ -135,11 +144,15 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        flow(relations::rewrite(factor, &mut self.extras.files))
+        if let Err(error) = relations::rewrite(factor, &mut self.extras.files) {
+            return ControlFlow::Break(error);
+        }
+        self.extras.named.extend(relations::full_name(factor, self.asker.database));
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
-        flow(expressions::before(expr))
+        flow(expressions::before(expr, self.asker, &mut self.extras.named))
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {

@@ -53,6 +53,18 @@ pub fn rewrite(factor: &mut TableFactor, files: &mut Vec<FileTable>) -> Result<(
     Ok(())
 }
 
+/// `database.name` of a plain table.
+pub fn full_name(factor: &TableFactor, database: &str) -> Option<String> {
+    let TableFactor::Table { name, args: None, .. } = factor else { return None };
+    let parts: Option<Vec<&str>> =
+        name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.as_str())).collect();
+    match parts?.as_slice() {
+        [name] => Some(format!("{database}.{name}")),
+        [.., database, name] => Some(format!("{database}.{name}")),
+        [] => None,
+    }
+}
+
 fn add(files: &mut Vec<FileTable>, path: &str, format: Option<String>) -> ObjectName {
     // Queries of one session may run at once: no two files share a name.
     static FILES: AtomicU64 = AtomicU64::new(1);

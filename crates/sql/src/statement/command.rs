@@ -1,6 +1,8 @@
 //! The statements that DataFusion does not know.
 
+use super::keys;
 use super::split::Statement;
+use super::table::{self, CreateTable, InsertInto};
 use super::words::{Name, Words};
 use crate::catalogue::Missing;
 use crate::error::Result;
@@ -13,6 +15,19 @@ pub enum Command {
     DropDictionary {
         name: Name,
         missing: Missing,
+    },
+    CreateTable(CreateTable),
+    Insert {
+        into: InsertInto,
+        /// Tokens before the query that gives the rows.
+        head: usize,
+    },
+    Truncate {
+        name: Name,
+    },
+    ShowTables {
+        database: Option<String>,
+        like: Option<String>,
     },
     DropTable {
         name: Name,
@@ -36,6 +51,16 @@ pub enum Command {
         name: Name,
     },
     ReloadDictionaries,
+    /// Keys as rows of TabSeparated.
+    RefreshDictionary {
+        name: Name,
+        keys: String,
+    },
+    InvalidateDictionary {
+        name: Name,
+        /// `None`: all of them.
+        keys: Option<String>,
+    },
     Use {
         database: String,
     },
@@ -54,25 +79,42 @@ pub enum Command {
     Query,
 }
 
+/// What a statement does to dictionaries and databases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// They stay as they are.
+    None,
+    /// Entries of the dictionary that it names are forgotten or asked for anew.
+    Renewal,
+    /// They come or go.
+    Change,
+}
+
 impl Command {
-    /// Whether it leaves dictionaries and databases as they are.
-    pub fn only_reads(&self) -> bool {
+    /// What it does to dictionaries and databases.
+    pub fn effect(&self) -> Effect {
         match self {
             Self::ExistsDictionary { .. }
             | Self::Describe { .. }
             | Self::ShowDictionaries { .. }
             | Self::ShowDatabases
+            | Self::ShowTables { .. }
             | Self::ShowCreate { .. }
             | Self::Use { .. }
             | Self::Set { .. }
-            | Self::Query => true,
+            | Self::Query => Effect::None,
+            Self::ReloadDictionary { .. }
+            | Self::RefreshDictionary { .. }
+            | Self::InvalidateDictionary { .. } => Effect::Renewal,
             Self::CreateDictionary
+            | Self::CreateTable(_)
+            | Self::Insert { .. }
+            | Self::Truncate { .. }
             | Self::DropDictionary { .. }
             | Self::DropTable { .. }
-            | Self::ReloadDictionary { .. }
             | Self::ReloadDictionaries
             | Self::CreateDatabase { .. }
-            | Self::DropDatabase { .. } => false,
+            | Self::DropDatabase { .. } => Effect::Change,
         }
     }
 }
@@ -82,7 +124,7 @@ pub fn parse(statement: &Statement) -> Result<(Command, Option<String>)> {
     let mut words = Words::new(&statement.tokens);
     let command = recognise(&mut words)?;
     let format = match command {
-        Command::Query | Command::CreateDictionary => None,
+        Command::Query | Command::CreateDictionary | Command::Insert { .. } => None,
         _ => words.format_and_end()?,
     };
     Ok((command, format))
@@ -100,6 +142,17 @@ fn recognise(words: &mut Words) -> Result<Command> {
     Ok(if words.take(&["DROP", "DICTIONARY"]) {
         let missing = if_exists(words);
         Command::DropDictionary { name: words.name()?, missing }
+    } else if words.take(&["CREATE", "TABLE"]) || words.take(&["CREATE", "TEMPORARY", "TABLE"]) {
+        Command::CreateTable(table::create(words)?)
+    } else if words.take(&["INSERT", "INTO"]) {
+        let all = words.left();
+        let into = table::insert(words)?;
+        // INSERT and INTO, and what was read since.
+        Command::Insert { into, head: 2 + all - words.left() }
+    } else if words.take(&["TRUNCATE"]) {
+        words.take(&["TABLE"]);
+        if_exists(words);
+        Command::Truncate { name: words.name()? }
     } else if words.take(&["DROP", "TABLE"]) {
         let missing = if_exists(words);
         Command::DropTable { name: words.name()?, missing }
@@ -109,12 +162,11 @@ fn recognise(words: &mut Words) -> Result<Command> {
         words.take(&["TABLE"]);
         Command::Describe { name: words.name()? }
     } else if words.take(&["SHOW", "DICTIONARIES"]) {
-        let database = match words.take(&["FROM"]) || words.take(&["IN"]) {
-            true => Some(words.identifier()?),
-            false => None,
-        };
-        let like = if words.take(&["LIKE"]) { Some(words.string()?) } else { None };
+        let (database, like) = from_and_like(words)?;
         Command::ShowDictionaries { database, like }
+    } else if words.take(&["SHOW", "TABLES"]) {
+        let (database, like) = from_and_like(words)?;
+        Command::ShowTables { database, like }
     } else if words.take(&["SHOW", "DATABASES"]) {
         Command::ShowDatabases
     } else if words.take(&["SHOW", "CREATE"]) {
@@ -124,6 +176,14 @@ fn recognise(words: &mut Words) -> Result<Command> {
         Command::ReloadDictionaries
     } else if words.take(&["SYSTEM", "RELOAD", "DICTIONARY"]) {
         Command::ReloadDictionary { name: words.name()? }
+    } else if words.take(&["SYSTEM", "REFRESH", "DICTIONARY"]) {
+        let name = words.name()?;
+        words.expect("KEYS")?;
+        Command::RefreshDictionary { name, keys: keys::read(words)? }
+    } else if words.take(&["SYSTEM", "INVALIDATE", "DICTIONARY"]) {
+        let name = words.name()?;
+        let keys = if words.take(&["KEYS"]) { Some(keys::read(words)?) } else { None };
+        Command::InvalidateDictionary { name, keys }
     } else if words.take(&["USE"]) {
         Command::Use { database: words.identifier()? }
     } else if words.take(&["CREATE", "DATABASE"]) {
@@ -141,6 +201,15 @@ fn recognise(words: &mut Words) -> Result<Command> {
     } else {
         Command::Query
     })
+}
+
+fn from_and_like(words: &mut Words) -> Result<(Option<String>, Option<String>)> {
+    let database = match words.take(&["FROM"]) || words.take(&["IN"]) {
+        true => Some(words.identifier()?),
+        false => None,
+    };
+    let like = if words.take(&["LIKE"]) { Some(words.string()?) } else { None };
+    Ok((database, like))
 }
 
 fn if_exists(words: &mut Words) -> Missing {

@@ -29,6 +29,7 @@ pub fn mend(tokens: &mut Vec<TokenWithSpan>) -> Tail {
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
     quote_table(tokens);
     quote_roundings(tokens);
+    open_lists(tokens);
     tuples::separate_places(tokens);
     tuples::close(tokens);
     let plain: Vec<Token> = tokens.iter().map(|token| token.token.clone()).collect();
@@ -62,6 +63,51 @@ fn quote_table(tokens: &mut [TokenWithSpan]) {
             word.quote_style = Some('`');
             word.keyword = Keyword::NoKeyword;
         }
+    }
+}
+
+/// `IN [1, 2]` is `IN (1, 2)`.
+fn open_lists(tokens: &mut [TokenWithSpan]) {
+    for at in 1..tokens.len() {
+        if tokens[at].token != Token::LBracket || !is_word(&tokens[at - 1].token, "IN") {
+            continue;
+        }
+        let mut depth = 0usize;
+        for end in at..tokens.len() {
+            match tokens[end].token {
+                Token::LBracket => depth += 1,
+                Token::RBracket => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                tokens[at].token = Token::LParen;
+                tokens[end].token = Token::RParen;
+                break;
+            }
+        }
+    }
+}
+
+/// Rows of VALUES may follow each other without a comma.
+pub fn separate_values(tokens: &mut Vec<TokenWithSpan>) {
+    if !tokens.first().is_some_and(|token| is_word(&token.token, "VALUES")) {
+        return;
+    }
+    let mut depth = 0usize;
+    let mut at = 1;
+    while at < tokens.len() {
+        match tokens[at].token {
+            Token::LParen if depth == 0 && tokens[at - 1].token == Token::RParen => {
+                let span = tokens[at].span;
+                tokens.insert(at, TokenWithSpan { token: Token::Comma, span });
+                at += 1;
+                depth += 1;
+            }
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at += 1;
     }
 }
 
@@ -159,6 +205,12 @@ mod tests {
         ] {
             assert_eq!(mended(sql), (sql.to_owned(), Tail::default()));
         }
+    }
+
+    #[test]
+    fn an_array_behind_in_is_a_list() {
+        assert_eq!(mended("SELECT x IN [ 1 , [ 2 ] ] [ 1 ]").0, "SELECT x IN ( 1 , [ 2 ] ) [ 1 ]");
+        assert_eq!(mended("SELECT x IN [ 1").0, "SELECT x IN [ 1");
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! Text into statements, and the statements that are not queries.
 
 mod command;
+mod keys;
 mod mend;
+mod parameters;
 mod split;
+mod table;
 mod tuples;
 mod with;
 mod words;
 
-pub use command::{Command, parse};
-pub use mend::{Tail, mend};
+pub use command::{Command, Effect, parse};
+pub use mend::{Tail, mend, separate_values};
+pub use parameters::{Parameters, fill};
 pub use split::{Statement, split};
 pub use with::take_named_expressions;
 pub use words::Name;

@@ -89,13 +89,40 @@ impl<'a> Words<'a> {
 
     /// Takes a comma if it comes next.
     pub fn comma(&mut self) -> bool {
+        self.token(&Token::Comma)
+    }
+
+    /// Takes a token if it comes next.
+    pub fn token(&mut self, token: &Token) -> bool {
         match self.tokens.split_first() {
-            Some((Token::Comma, rest)) => {
+            Some((next, rest)) if next == token => {
                 self.tokens = rest;
                 true
             }
             _ => false,
         }
+    }
+
+    /// What comes next.
+    pub fn peek(&self) -> Option<&'a Token> {
+        self.tokens.first()
+    }
+
+    /// How many tokens are left.
+    pub fn left(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Takes whatever comes next.
+    pub fn any(&mut self) -> Option<&'a Token> {
+        let (next, rest) = self.tokens.split_first()?;
+        self.tokens = rest;
+        Some(next)
+    }
+
+    /// A word that must come next.
+    pub fn expect(&mut self, word: &str) -> Result<()> {
+        if self.take(&[word]) { Ok(()) } else { Err(self.unexpected(word)) }
     }
 
     /// FORMAT X, if that is what is left, and then nothing more.
@@ -107,7 +134,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    fn unexpected(&self, wanted: &str) -> Error {
+    pub fn unexpected(&self, wanted: &str) -> Error {
         match self.tokens.first() {
             Some(token) => Error::syntax_error(format!("Syntax error: expected {wanted}, found {token}")),
             None => Error::syntax_error(format!(

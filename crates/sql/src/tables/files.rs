@@ -11,7 +11,7 @@ use granary_dict::TextFormat;
 
 use super::text::{Compression, Header, TextTable};
 use crate::error::{Error, Result};
-use crate::session::configuration;
+use crate::settings::configuration;
 
 /// The formats that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

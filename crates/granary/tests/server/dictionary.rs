@@ -1,13 +1,10 @@
-//! `granary server`, asked over HTTP as curl and ClickHouse ask.
+//! Dictionaries over HTTP: by SQL, and as ClickHouse's source.
 
-#[path = "common/served.rs"]
-mod served;
-
-use served::Served;
+use crate::served::Served;
 use std::path::Path;
 
 /// An SQLite table of users 1 to 100, id, name and city, where the server may read it.
-fn users(path: &Path) {
+pub fn users(path: &Path) {
     let folder = path.join("user_files");
     std::fs::create_dir_all(&folder).unwrap();
     let database = rusqlite::Connection::open(folder.join("users.db")).unwrap();
@@ -183,4 +180,36 @@ fn what_is_not_allowed_is_refused() {
     let program = "CREATE DICTIONARY p (id UInt64, v String) PRIMARY KEY id \
         SOURCE(EXECUTABLE(COMMAND 'cat' FORMAT 'TabSeparated')) LIFETIME(9) LAYOUT(CACHE(SIZE_IN_CELLS 10))";
     assert_ne!(served.post("/", program.as_bytes()).status, 200);
+}
+
+#[test]
+fn entries_are_renewed_on_demand() {
+    let (folder, served) = with_users();
+    let name = |key: u64| served.sql(&format!("SELECT dictGet('users', 'name', {key})"));
+    assert_eq!(
+        (name(1), name(2), name(3), name(500)),
+        ("n1\n".into(), "n2\n".into(), "n3\n".into(), "\n".into())
+    );
+    let database = rusqlite::Connection::open(folder.path().join("user_files/users.db")).unwrap();
+    database
+        .execute_batch("UPDATE users SET name = 'new' || id; INSERT INTO users VALUES (500, 'n500', '')")
+        .unwrap();
+    assert_eq!((name(1), name(500)), ("n1\n".into(), "\n".into()), "cached");
+    served.sql("SYSTEM REFRESH DICTIONARY users KEYS (1, 500)");
+    served.sql("SYSTEM INVALIDATE DICTIONARY users KEYS (2)");
+    assert_eq!(
+        (name(1), name(2), name(3), name(500)),
+        ("new1\n".into(), "new2\n".into(), "n3\n".into(), "n500\n".into())
+    );
+    database.execute_batch("UPDATE users SET name = 'newer' || id").unwrap();
+    let post =
+        |path: &str, body: &[u8]| served.post(&format!("/dictionary/users/{path}?format=CSV"), body).status;
+    assert_eq!((post("refresh", b"1\n"), post("invalidate", b"2\n")), (200, 200));
+    assert_eq!((name(1), name(2), name(3)), ("newer1\n".into(), "newer2\n".into(), "n3\n".into()));
+    assert_eq!(post("invalidate", b""), 200);
+    assert_eq!(name(3), "newer3\n");
+    assert_eq!(post("refresh", b"x\n"), 400);
+    database.execute_batch("DROP TABLE users").unwrap();
+    assert_eq!(served.post("/", b"SYSTEM REFRESH DICTIONARY users KEYS (3)").status, 500);
+    assert_eq!(name(3), "newer3\n", "a refresh that fails takes nothing away");
 }

@@ -3,12 +3,15 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
 
 /// Stopped as a person stops it, with SIGTERM, when it is dropped.
 pub struct Served {
     child: Child,
     /// `http://127.0.0.1:PORT`.
     pub url: String,
+    log: Mutex<Receiver<String>>,
 }
 
 /// What was answered.
@@ -21,22 +24,54 @@ pub struct Answer {
 impl Served {
     pub fn start(path: &Path, arguments: &[&str]) -> Served {
         let mut child = Command::new(env!("CARGO_BIN_EXE_granary"))
-            .args(["server", "--http", "127.0.0.1:0", "--path"])
+            .args(["server", "--http", "127.0.0.1:0", "--log", "info", "--path"])
             .arg(path)
             .args(arguments)
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("Granary listens on ").expect(&line).to_owned();
-        Served { child, url }
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (send, log) = channel();
+        // Whoever does not read the log stops the server at last.
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                eprintln!("{line}");
+                let _ = send.send(line);
+            }
+        });
+        let mut served = Served { child, url: String::new(), log: Mutex::new(log) };
+        served.url = served.address();
+        served
+    }
+
+    /// Where it says that it listens next.
+    fn address(&self) -> String {
+        loop {
+            let line = self.log.lock().unwrap().recv().expect("the server has ended");
+            if let Some((_, url)) = line.split_once("Granary listens on ") {
+                return url.trim().to_owned();
+            }
+        }
+    }
+
+    /// `https://localhost:PORT`.
+    pub fn https(&self) -> String {
+        self.address().replace("127.0.0.1", "localhost")
     }
 
     /// GET of a path.
     pub fn get(&self, path: &str) -> Answer {
         answer(agent().get(format!("{}{path}", self.url)).call())
+    }
+
+    /// GET with headers.
+    pub fn get_as(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = agent().get(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        answer(request.call())
     }
 
     /// POST of a body to a path.

@@ -1,0 +1,79 @@
+//! Freshness on demand: entries are forgotten or asked for anew before their lifetime is over.
+
+use super::{Dictionary, direct_claim};
+use crate::error::{Code, DictError};
+use crate::limits;
+use crate::lookup::{Batch, lock, unique};
+use arrow::array::ArrayRef;
+use granary_cache::Key;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+impl Dictionary {
+    /// Forgets every entry, as SYSTEM RELOAD DICTIONARY does; requests under way are answered, but not kept. A
+    /// source that was left alone after a failure may be asked again: whoever reloads has mended it.
+    pub fn reload(&self) -> Result<(), DictError> {
+        if let Some(store) = &self.loader.store {
+            self.forget_requests();
+            store.cache().clear().map_err(|e| {
+                DictError::new(
+                    Code::CannotOpenFile,
+                    format!("Cannot empty the cache of {}: {e}", self.loader.name),
+                )
+            })?;
+        }
+        lock(&self.loader.backoff).reset();
+        self.opened_at.store(self.loader.clock.now(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Forgets what is known of these keys (as for [`get`](Self::get)): whoever looks them up next asks the source.
+    /// That holds across a kill, too.
+    pub fn invalidate(&self, keys: &[ArrayRef]) -> Result<(), DictError> {
+        let encoded = self.loader.key_format.encode(keys)?;
+        if let Some(store) = &self.loader.store {
+            self.forget_requests();
+            let keys: Vec<Key<'_>> = (0..encoded.len()).map(|row| Key::new(encoded.get(row))).collect();
+            store.cache().delete_many(&keys);
+        }
+        Ok(())
+    }
+
+    /// Asks the source for these keys now, whatever is known of them, and returns how many of them it has. What
+    /// was known stays if the source fails.
+    ///
+    /// # Errors
+    /// Those of [`get`](Self::get).
+    pub fn refresh(&self, keys: &[ArrayRef]) -> Result<usize, DictError> {
+        let encoded = self.loader.key_format.encode(keys)?;
+        if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
+            return Err(self.too_many_keys());
+        }
+        let rows = self.possible_rows(keys, encoded.len());
+        let mut batch = Batch::new(&self.loader, &[], encoded);
+        let (unique, places) = unique(&batch.keys, &rows);
+        let claim = match &self.loader.store {
+            Some(_) => {
+                // Joining a request that began earlier would bring what was true then.
+                self.forget_requests();
+                self.claim(&batch.keys, keys, &unique, None)?
+            }
+            None => {
+                let chosen: Vec<u32> = unique.iter().map(|&(row, _)| row).collect();
+                Some(direct_claim(self.launch(keys, &chosen)?))
+            }
+        };
+        if let Some(claim) = claim {
+            self.fetch(&mut batch, claim, &rows, &places)?;
+        }
+        Ok(batch.finish()?.1.true_count())
+    }
+
+    /// What is under way is answered, but neither kept nor joined: it may be older than the moment this is called.
+    fn forget_requests(&self) {
+        // The table is locked before the epoch everywhere. Once both have moved on, nothing old is put.
+        let mut table = lock(&self.loader.table);
+        *self.loader.epoch.write().unwrap_or_else(PoisonError::into_inner) += 1;
+        table.clear();
+    }
+}

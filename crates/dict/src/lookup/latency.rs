@@ -1,0 +1,81 @@
+//! How long lookups take: counted in buckets, each twice as wide as the one before.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Buckets: up to 1 us, 2 us, 4 us and so on to 34 s, and all that is longer.
+pub const LATENCY_BUCKETS: usize = 27;
+
+/// Times of lookups since the dictionary was opened, a batch of keys counted once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// Bucket `i` counts those that took at most 2^i microseconds and did not fit the one before; the last, the rest.
+    pub counts: [u64; LATENCY_BUCKETS],
+    /// All of it together.
+    pub total: Duration,
+}
+
+impl Latency {
+    /// Microseconds that a bucket ends at; the last has no end.
+    pub fn bucket_us_max(bucket: usize) -> Option<u64> {
+        (bucket + 1 < LATENCY_BUCKETS).then(|| 1 << bucket)
+    }
+
+    /// An upper bound of the time that a part of the lookups took, in microseconds: 0.5 is the median.
+    pub fn quantile_us(&self, part: f64) -> u64 {
+        let wanted = (self.counts.iter().sum::<u64>() as f64 * part).ceil() as u64;
+        let mut seen = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= wanted && seen > 0 {
+                return 1 << bucket;
+            }
+        }
+        0
+    }
+}
+
+/// The buckets while they are counted.
+#[derive(Default)]
+pub(crate) struct Stopwatch {
+    counts: [AtomicU64; LATENCY_BUCKETS],
+    total_ns: AtomicU64,
+}
+
+impl Stopwatch {
+    pub fn add(&self, time: Duration) {
+        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        // Microseconds are cut off: what took 1.5 us is longer than 1.
+        let bucket = (u64::BITS - us.leading_zeros()) as usize;
+        self.counts[bucket.min(LATENCY_BUCKETS - 1)].fetch_add(1, Ordering::Relaxed);
+        self.total_ns.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub fn read(&self) -> Latency {
+        Latency {
+            counts: std::array::from_fn(|bucket| self.counts[bucket].load(Ordering::Relaxed)),
+            total: Duration::from_nanos(self.total_ns.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_bounds() {
+        let stopwatch = Stopwatch::default();
+        assert_eq!(stopwatch.read().quantile_us(0.5), 0);
+        for us in [0, 3, 3, 3, 3, 3, 3, 3, 3, 1000] {
+            stopwatch.add(Duration::from_micros(us) + Duration::from_nanos(500));
+        }
+        stopwatch.add(Duration::from_secs(1000));
+        let latency = stopwatch.read();
+        assert_eq!((latency.quantile_us(0.0), latency.quantile_us(0.5)), (1, 4));
+        assert_eq!(latency.quantile_us(0.9), 1024);
+        assert_eq!(latency.quantile_us(1.0), 1 << (LATENCY_BUCKETS - 1));
+        assert_eq!(Latency::bucket_us_max(2), Some(4));
+        assert_eq!(Latency::bucket_us_max(LATENCY_BUCKETS - 1), None);
+    }
+}

@@ -1,0 +1,26 @@
+//! `granary hash-password`.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+/// Reads a password from standard input and prints its hash, for `password_hash` in the configuration.
+pub fn run() -> ExitCode {
+    if io::stdin().is_terminal() {
+        eprintln!("Password (it is shown while you type):");
+    }
+    let mut line = String::new();
+    if let Err(error) = io::stdin().read_line(&mut line) {
+        eprintln!("cannot read the password: {error}");
+        return ExitCode::FAILURE;
+    }
+    match granary_server::hash_password(line.trim_end_matches(['\r', '\n'])) {
+        Ok(hash) => {
+            println!("{hash}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("cannot hash the password: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The configuration file of `granary server`, in TOML.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use granary_server::{Password, User};
+use granary_sql::{Access, Rights, Settings};
+use serde::Deserialize;
+
+use super::logging::LogFormat;
+use super::memcached;
+
+/// What the file may say; everything may be left out.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub path: Option<PathBuf>,
+    pub http: Option<SocketAddr>,
+    pub https: Option<SocketAddr>,
+    pub tls: Option<Tls>,
+    pub dictionaries: Option<Vec<String>>,
+    pub allow_executable: Option<bool>,
+    pub connections: Option<usize>,
+    pub log: Option<String>,
+    pub log_format: Option<LogFormat>,
+    pub memcached: Option<memcached::Arguments>,
+    users: Option<BTreeMap<String, ConfiguredUser>>,
+    #[serde(default)]
+    settings: BTreeMap<String, toml::Value>,
+}
+
+/// PEM files.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfiguredUser {
+    password: Option<String>,
+    password_hash: Option<String>,
+    #[serde(default)]
+    readonly: bool,
+    dictionaries: Option<Vec<String>>,
+}
+
+/// What is wrong with a configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("{0}: cannot read: {1}")]
+    Read(PathBuf, std::io::Error),
+    #[error("{0}: {1}")]
+    Parse(PathBuf, Box<toml::de::Error>),
+    #[error(
+        "user {0}: give password_hash (`granary hash-password` makes one), or password, or password = \"\" for none"
+    )]
+    Password(String),
+    #[error("user {0}: password_hash is no Argon2 hash; `granary hash-password` makes one")]
+    Hash(String),
+    #[error("passwords cannot be hashed: the system has no random numbers")]
+    Random,
+    #[error("setting {0}: give a number, a string, or true or false")]
+    Setting(String),
+    #[error("https needs a certificate: say certificate and key under [tls]")]
+    Tls,
+}
+
+impl Config {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Config, ConfigError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| ConfigError::Read(path.to_owned(), error))?;
+        toml::from_str(&text).map_err(|error| ConfigError::Parse(path.to_owned(), Box::new(error)))
+    }
+
+    /// The users; `None`: there is no such section.
+    pub fn users(&self) -> Result<Option<Vec<User>>, ConfigError> {
+        let Some(users) = &self.users else { return Ok(None) };
+        let users = users.iter().map(|(name, user)| {
+            let access = if user.readonly { Access::ReadOnly } else { Access::Full };
+            let rights = Rights { access, dictionaries: user.dictionaries.clone() };
+            Ok(User { name: name.clone(), password: password(name, user)?, rights })
+        });
+        users.collect::<Result<_, _>>().map(Some)
+    }
+
+    /// What every session begins with.
+    pub fn settings(&self) -> Result<Settings, ConfigError> {
+        let text = |(name, value): (&String, &toml::Value)| {
+            let value = match value {
+                toml::Value::String(text) => text.clone(),
+                toml::Value::Integer(number) => number.to_string(),
+                toml::Value::Float(number) => number.to_string(),
+                toml::Value::Boolean(truth) => u8::from(*truth).to_string(),
+                _ => return Err(ConfigError::Setting(name.clone())),
+            };
+            Ok((name.clone(), value))
+        };
+        self.settings.iter().map(text).collect()
+    }
+}
+
+fn password(name: &str, user: &ConfiguredUser) -> Result<Password, ConfigError> {
+    match (&user.password, &user.password_hash) {
+        (None, Some(hash)) if granary_server::is_password_hash(hash) => Ok(Password::Hashed(hash.clone())),
+        (None, Some(_)) => Err(ConfigError::Hash(name.to_owned())),
+        (Some(empty), None) if empty.is_empty() => Ok(Password::None),
+        (Some(plain), None) => {
+            granary_server::hash_password(plain).map(Password::Hashed).map_err(|_| ConfigError::Random)
+        }
+        _ => Err(ConfigError::Password(name.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Config::read(file.path()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_packaged_configuration_is_one() {
+        let config = read(include_str!("../../../../packaging/granary.toml")).unwrap();
+        assert_eq!(config.path.as_deref(), Some(Path::new("/var/lib/granary")));
+        assert!(config.users().unwrap().is_none());
+    }
+
+    #[test]
+    fn users_and_settings_are_read() {
+        let config = read(
+            "[users.ann]\npassword = 'x'\nreadonly = true\ndictionaries = ['geo.*']\n\
+             [users.guest]\npassword = ''\n[settings]\nmax_execution_time = 1.5\njoin_use_nulls = true",
+        )
+        .unwrap();
+        let users = config.users().unwrap().unwrap();
+        assert!(matches!(&users[0].password, Password::Hashed(hash) if hash.starts_with("$argon2id$")));
+        assert_eq!(
+            (users[0].rights.access, users[0].rights.may_read("default.d")),
+            (Access::ReadOnly, false)
+        );
+        assert!(matches!(users[1].password, Password::None));
+        let settings = config.settings().unwrap();
+        assert_eq!(
+            settings,
+            [("join_use_nulls".into(), "1".into()), ("max_execution_time".into(), "1.5".into())]
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(read("pth = 'x'").unwrap_err().contains("pth"));
+        let users = |text: &str| read(text).unwrap().users().unwrap_err().to_string();
+        assert!(users("[users.ann]\nreadonly = true").contains("user ann: give password_hash"));
+        assert!(users("[users.ann]\npassword_hash = 'abc'").contains("no Argon2 hash"));
+        assert!(read("[settings]\na = []").unwrap().settings().is_err());
+    }
+}

@@ -1,0 +1,92 @@
+//! The memcached server of `granary server`.
+
+use super::size::{self, Size};
+use clap::Args;
+use granary_memcached::{Options, Server, ServerError, StoreOptions, limits};
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// RAM for items, unless it is said.
+const MEMORY: Size = Size(64 << 20);
+/// SSD for items.
+const FLASH: Size = Size(1 << 30);
+/// The greatest item, memcached's own.
+const ITEM_MAX: Size = Size(1 << 20);
+
+/// Arguments that begin with `--memcached`, and the section `[memcached]` of the configuration.
+#[derive(Debug, Default, Args, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Memcached")]
+pub struct Arguments {
+    /// Serve memcached's protocol here, too, over a cache of its own
+    #[arg(long = "memcached", value_name = "ADDR", env = "GRANARY_MEMCACHED")]
+    address: Option<SocketAddr>,
+
+    /// RAM for items, everything counted [default: 64MiB]
+    #[arg(long = "memcached-memory", value_name = "SIZE", value_parser = size::parse, env = "GRANARY_MEMCACHED_MEMORY")]
+    memory: Option<Size>,
+
+    /// Space for items on SSD, in DIR/memcached, reserved at once; 0: RAM only, and empty after a restart [default: 1GiB]
+    #[arg(long = "memcached-flash", value_name = "SIZE", value_parser = size::parse, env = "GRANARY_MEMCACHED_FLASH")]
+    flash: Option<Size>,
+
+    /// Greatest item, key and value and some 60 bytes; memcached's -I [default: 1MiB]
+    #[arg(
+        long = "memcached-max-item-size", value_name = "SIZE", value_parser = size::parse,
+        env = "GRANARY_MEMCACHED_MAX_ITEM_SIZE"
+    )]
+    max_item_size: Option<Size>,
+
+    /// Most connections at a time; memcached's -c [default: 1024]
+    #[arg(long = "memcached-connections", value_name = "N", env = "GRANARY_MEMCACHED_CONNECTIONS")]
+    connections: Option<usize>,
+
+    /// Threads that serve; memcached's -t [default: one for each core]
+    #[arg(long = "memcached-threads", value_name = "N", env = "GRANARY_MEMCACHED_THREADS")]
+    threads: Option<usize>,
+
+    /// Close connections that are idle for so many seconds; 0: never [default: 0]
+    #[arg(long = "memcached-idle-timeout", value_name = "SECONDS", env = "GRANARY_MEMCACHED_IDLE_TIMEOUT")]
+    idle_timeout: Option<u64>,
+
+    /// Let in only whom this file has, in lines of user:password; memcached's -Y
+    #[arg(long = "memcached-auth-file", value_name = "FILE", env = "GRANARY_MEMCACHED_AUTH_FILE")]
+    auth_file: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// These, and where they say nothing, others.
+    pub fn or(self, others: Arguments) -> Arguments {
+        Arguments {
+            address: self.address.or(others.address),
+            memory: self.memory.or(others.memory),
+            flash: self.flash.or(others.flash),
+            max_item_size: self.max_item_size.or(others.max_item_size),
+            connections: self.connections.or(others.connections),
+            threads: self.threads.or(others.threads),
+            idle_timeout: self.idle_timeout.or(others.idle_timeout),
+            auth_file: self.auth_file.or(others.auth_file),
+        }
+    }
+
+    /// Starts the server, if it is asked for. What it keeps lies in `folder`.
+    pub fn start(self, folder: &Path) -> Result<Option<Server>, ServerError> {
+        let Some(address) = self.address else { return Ok(None) };
+        let store = StoreOptions {
+            path: folder.join("memcached"),
+            memory_bytes: self.memory.unwrap_or(MEMORY).0,
+            flash_bytes: self.flash.unwrap_or(FLASH).0,
+            item_bytes_max: usize::try_from(self.max_item_size.unwrap_or(ITEM_MAX).0).unwrap_or(usize::MAX),
+        };
+        let options = Options {
+            address,
+            store,
+            threads: self.threads,
+            connections_max: self.connections.unwrap_or(limits::CONNECTIONS_DEFAULT),
+            idle_seconds: self.idle_timeout.unwrap_or(0),
+            users: self.auth_file,
+        };
+        Server::start(&options).map(Some)
+    }
+}

@@ -1,0 +1,173 @@
+//! `granary server`.
+
+mod config;
+mod logging;
+mod memcached;
+mod size;
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use granary_server::{Options, Tls, limits};
+use granary_sql::Executables;
+
+use config::{Config, ConfigError};
+use logging::LogFormat;
+
+/// Shown at the end of `granary server --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  Serve the dictionaries kept in ./data:
+    granary server --path data
+
+  Make one, over an SQLite table, cached on SSD:
+    curl http://127.0.0.1:8123/ --data-binary \"
+      CREATE DICTIONARY users (id UInt64, name String, city String DEFAULT 'unknown')
+      PRIMARY KEY id
+      SOURCE(SQLITE(PATH '/srv/users.db' TABLE 'users'))
+      LIFETIME(MIN 300 MAX 600)
+      LAYOUT(SSD_CACHE(PATH 'users' FILE_SIZE 1073741824 WRITE_BUFFER_SIZE 1048576))\"
+
+  Ask it:
+    curl http://127.0.0.1:8123/ --data-binary \"SELECT dictGet('users', ('name', 'city'), 42)\"
+
+  Let a ClickHouse read from it: this prints the CREATE DICTIONARY statement to run there:
+    curl http://127.0.0.1:8123/dictionary/users/ddl
+
+  See what it does:
+    curl http://127.0.0.1:8123/metrics
+    curl http://127.0.0.1:8123/ --data-binary \"SELECT * FROM system.dictionaries FORMAT Vertical\"
+
+  Serve memcached's protocol as well, with 64 MiB of RAM and 1 GiB of SSD for its items:
+    granary server --path data --memcached 127.0.0.1:11211 --memcached-memory 64MiB --memcached-flash 1GiB
+    printf 'set greeting 0 0 5\\r\\nhello\\r\\nget greeting\\r\\nquit\\r\\n' | nc 127.0.0.1 11211
+
+  Listen for others, who give a password:
+    granary hash-password            (reads it, and prints what the configuration wants)
+    granary server --config granary.toml
+
+SIGTERM and Ctrl-C stop it: what is under way is answered, and the dictionaries and items are warm at the next start.";
+
+/// Arguments of `granary server`. What is not said here is as the configuration says.
+#[derive(Args)]
+pub struct Arguments {
+    /// Configuration file, in TOML; flags and variables come before what it says
+    #[arg(long, value_name = "FILE", env = "GRANARY_CONFIG")]
+    config: Option<PathBuf>,
+
+    /// Folder for dictionaries: they are there, and warm, at the next start [default: granary-data]
+    #[arg(long, value_name = "DIR", env = "GRANARY_PATH")]
+    path: Option<PathBuf>,
+
+    /// Where to listen for HTTP; port 0 lets the system choose [default: 127.0.0.1:8123]
+    #[arg(long, value_name = "ADDR", env = "GRANARY_HTTP")]
+    http: Option<SocketAddr>,
+
+    /// Where to listen for HTTPS, too; needs --tls-certificate and --tls-key
+    #[arg(long, value_name = "ADDR", env = "GRANARY_HTTPS")]
+    https: Option<SocketAddr>,
+
+    /// PEM file of the certificate, and of those that vouch for it
+    #[arg(long, value_name = "FILE", env = "GRANARY_TLS_CERTIFICATE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+
+    /// PEM file of the certificate's key
+    #[arg(long, value_name = "FILE", env = "GRANARY_TLS_KEY", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+
+    /// ClickHouse's XML files of dictionaries, as a pattern with *; read again when they change
+    #[arg(long, value_name = "PATTERN", env = "GRANARY_DICTIONARIES")]
+    dictionaries: Vec<String>,
+
+    /// Allow dictionaries to run programs: SOURCE(EXECUTABLE(...)), SOURCE(EXECUTABLE_POOL(...))
+    #[arg(long, env = "GRANARY_ALLOW_EXECUTABLE")]
+    allow_executable: bool,
+
+    /// Connections served at once [default: 4096]
+    #[arg(long, value_name = "N", env = "GRANARY_CONNECTIONS")]
+    connections: Option<usize>,
+
+    /// Log lines to write, such as info or warn,granary_log=debug [default: info]
+    #[arg(long, value_name = "FILTER", env = "GRANARY_LOG")]
+    log: Option<String>,
+
+    /// How log lines are written [default: text]
+    #[arg(long, value_name = "FORMAT", env = "GRANARY_LOG_FORMAT")]
+    log_format: Option<LogFormat>,
+
+    #[command(flatten)]
+    memcached: memcached::Arguments,
+}
+
+/// Serves until it is told to stop.
+pub fn run(arguments: Arguments) -> ExitCode {
+    match serve(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
+    let mut config = match &arguments.config {
+        Some(path) => Config::read(path)?,
+        None => Config::default(),
+    };
+    let filter = arguments.log.as_ref().or(config.log.as_ref()).map_or("info", String::as_str);
+    logging::start(filter, arguments.log_format.or(config.log_format).unwrap_or_default())?;
+    let path = arguments.path.clone().or(config.path.take()).unwrap_or_else(|| "granary-data".into());
+    let of_memcached = config.memcached.take().unwrap_or_default();
+    let memcached = std::mem::take(&mut arguments.memcached).or(of_memcached);
+    let options = options(arguments, config, path.clone())?;
+    let memcached = memcached.start(&path)?;
+    granary_server::run(options, |http, https| {
+        tracing::info!("Granary listens on http://{http}");
+        if let Some(https) = https {
+            tracing::info!("Granary listens on https://{https}");
+        }
+        if let Some(memcached) = &memcached {
+            tracing::info!("Granary serves memcached on {}", memcached.address());
+        }
+    })?;
+    memcached.map_or(Ok(()), granary_memcached::Server::stop)?;
+    Ok(())
+}
+
+fn options(arguments: Arguments, config: Config, path: PathBuf) -> Result<Options, ConfigError> {
+    let (users, settings) = (config.users()?, config.settings()?);
+    let executables = match arguments.allow_executable || config.allow_executable == Some(true) {
+        true => Executables::Allowed,
+        false => Executables::Refused,
+    };
+    let tls = match (arguments.tls_certificate, arguments.tls_key) {
+        (Some(certificate), Some(key)) => Some(Tls { certificate, key }),
+        _ => config.tls.map(|tls| Tls { certificate: tls.certificate, key: tls.key }),
+    };
+    let https = match (arguments.https.or(config.https), tls) {
+        (Some(address), Some(tls)) => Some((address, tls)),
+        (Some(_), None) => return Err(ConfigError::Tls),
+        (None, _) => None,
+    };
+    let dictionaries = match arguments.dictionaries.is_empty() {
+        true => config.dictionaries.unwrap_or_default(),
+        false => arguments.dictionaries,
+    };
+    Ok(Options {
+        session: granary_sql::Options {
+            user_files: Some(path.join("user_files")),
+            path: Some(path),
+            executables,
+        },
+        http: arguments.http.or(config.http).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8123))),
+        https,
+        users,
+        dictionaries,
+        settings,
+        connections: arguments.connections.or(config.connections).unwrap_or(limits::CONNECTIONS),
+    })
+}

@@ -1,0 +1,49 @@
+//! Sizes as people write them: `64MiB`, `1g`, `4096`.
+
+use serde::Deserialize;
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Size(pub u64);
+
+impl TryFrom<String> for Size {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        parse(&text)
+    }
+}
+
+/// Reads one. Units are binary, with or without `iB`, in either case.
+pub fn parse(text: &str) -> Result<Size, String> {
+    let digits = text.chars().take_while(char::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        "t" | "tib" => 40,
+        _ => return Err("a size is a number of bytes, or one with a unit: KiB, MiB, GiB, TiB".into()),
+    };
+    let number: u64 = number.parse().map_err(|_| "a size begins with a number, as in 64MiB".to_owned())?;
+    number.checked_mul(1 << shift).map(Size).ok_or_else(|| "that is more than there is".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Size, parse};
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in
+            [("0", 0), ("4096", 4096), ("2k", 2048), ("64MiB", 64 << 20), ("1G", 1 << 30), ("3tib", 3 << 40)]
+        {
+            assert_eq!(parse(text), Ok(Size(bytes)), "{text}");
+        }
+        for text in ["", "MiB", "1MB", "1.5GiB", "-1", "99999999999TiB"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `granary server --memcached`: the whole program, stopped and killed.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+struct Process {
+    child: Child,
+    http: SocketAddr,
+    memcached: SocketAddr,
+}
+
+/// An address that nobody listens on, a moment ago.
+fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+impl Process {
+    fn start(folder: &Path) -> Process {
+        let (http, memcached) = (free(), free());
+        let child = Command::new(env!("CARGO_BIN_EXE_granary"))
+            .args(["server", "--memcached-memory", "16MiB", "--memcached-flash", "64MiB", "--path"])
+            .arg(folder)
+            .args(["--http", &http.to_string(), "--memcached", &memcached.to_string()])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect(http).is_err() || TcpStream::connect(memcached).is_err() {
+            assert!(Instant::now() < deadline, "the server does not answer");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Process { child, http, memcached }
+    }
+
+    /// What is answered until the server closes the connection.
+    fn say(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(self.memcached).unwrap();
+        stream.write_all(format!("{request}\r\nquit\r\n").as_bytes()).unwrap();
+        let mut heard = String::new();
+        stream.read_to_string(&mut heard).unwrap();
+        heard
+    }
+
+    fn ping(&self) -> String {
+        let agent = ureq::Agent::new_with_defaults();
+        agent.get(format!("http://{}/ping", self.http)).call().unwrap().body_mut().read_to_string().unwrap()
+    }
+
+    fn terminate(mut self) -> Option<i32> {
+        let kill = format!("kill -TERM {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn memcached_and_http_in_one_program_warm_after_a_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path());
+    assert_eq!(process.ping(), "Ok.\n");
+    assert_eq!(
+        process.say("set a 5 0 2\r\nhi\r\nset b 0 0 1\r\nb\r\ndelete b"),
+        "STORED\r\nSTORED\r\nDELETED\r\n"
+    );
+    assert_eq!(process.terminate(), Some(0));
+    let process = Process::start(folder.path());
+    assert_eq!(process.say("gets a b"), "VALUE a 5 2 1\r\nhi\r\nEND\r\n");
+    assert_eq!(process.say("set a 0 0 3\r\nnew\r\ndelete a"), "STORED\r\nDELETED\r\n");
+    process.kill();
+    let process = Process::start(folder.path());
+    assert_eq!(process.say("get a b"), "END\r\n");
+    assert_eq!(process.ping(), "Ok.\n");
+    assert_eq!(process.terminate(), Some(0));
+}
+
+#[test]
+fn sizes_that_do_not_fit_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_granary"))
+            .args(["server", "--http", "127.0.0.1:0", "--memcached", "127.0.0.1:0", "--path"])
+            .arg(folder.path())
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(run(&["--memcached-flash", "1MiB"]).contains("bytes of flash are too few"));
+    assert!(run(&["--memcached-flash", "1MB"]).contains("KiB, MiB, GiB"));
+    assert!(run(&["--memcached-max-item-size", "1GiB"]).contains("item size limit"));
+    assert!(run(&["--memcached-auth-file", "/nonexistent"]).contains("/nonexistent"));
+}

@@ -1,0 +1,220 @@
+//! Users, rights, TLS and the configuration.
+
+use crate::served::Served;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn users(folder: &Path) {
+    let database = rusqlite::Connection::open(folder.join("user_files/t.db")).unwrap();
+    database.execute_batch("CREATE TABLE t (id INTEGER, v TEXT); INSERT INTO t VALUES (1, 'one')").unwrap();
+}
+
+const CONFIG: &str = "
+[users.root]
+password = 'secret'
+[users.reader]
+password = 'letmein'
+readonly = true
+dictionaries = ['default.a*']
+[users.guest]
+password = ''
+dictionaries = []
+[settings]
+max_result_rows = 1000
+";
+
+fn create(name: &str) -> String {
+    format!(
+        "CREATE DICTIONARY {name} (id UInt64, v String DEFAULT '?') PRIMARY KEY id \
+         SOURCE(SQLITE(PATH 't.db' TABLE 't')) LIFETIME(1000) LAYOUT(CACHE(SIZE_IN_CELLS 1000))"
+    )
+}
+
+fn configured() -> (tempfile::TempDir, Served) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("user_files")).unwrap();
+    users(folder.path());
+    let config = folder.path().join("granary.toml");
+    std::fs::write(&config, CONFIG).unwrap();
+    let served = Served::start(folder.path(), &["--config", config.to_str().unwrap()]);
+    (folder, served)
+}
+
+#[test]
+fn users_come_in_with_their_passwords() {
+    let (_folder, served) = configured();
+    let ask = |path: &str, headers: &[(&str, &str)]| {
+        let answer = served.get_as(&format!("/?query=SELECT+currentUser(){path}"), headers);
+        (answer.status, answer.header("x-clickhouse-exception-code").to_owned(), answer.text())
+    };
+    let root = (200, String::new(), "root\n".to_owned());
+    assert_eq!(ask("&user=root&password=secret", &[]), root);
+    assert_eq!(ask("", &[("x-clickhouse-user", "root"), ("x-clickhouse-key", "secret")]), root);
+    assert_eq!(ask("", &[("authorization", "Basic cm9vdDpzZWNyZXQ=")]), root);
+    assert_eq!(ask("&user=guest", &[]).2, "guest\n");
+    for (path, headers) in [
+        ("", &[][..]),
+        ("&user=root", &[]),
+        ("&user=root&password=Secret", &[]),
+        ("&user=nobody&password=secret", &[]),
+        ("", &[("authorization", "Bearer secret")]),
+    ] {
+        let (status, code, text) = ask(path, headers);
+        assert!((status, code.as_str()) == (403, "516") || (status, code.as_str()) == (401, "194"), "{text}");
+    }
+    assert_eq!(served.get("/ping").text(), "Ok.\n");
+    assert_ne!(served.get("/metrics").status, 200);
+}
+
+#[test]
+fn rights_end_where_the_configuration_says() {
+    let (_folder, served) = configured();
+    let ask = |user: &str, sql: &str| {
+        let answer = served.post(&format!("/?user={user}"), sql.as_bytes());
+        let code = answer.header("x-clickhouse-exception-code").to_owned();
+        if answer.status == 200 { answer.text() } else { code }
+    };
+    let root = |sql: &str| ask("root&password=secret", sql);
+    let reader = |sql: &str| ask("reader&password=letmein", sql);
+    assert_eq!((root(&create("a1")), root(&create("b1"))), (String::new(), String::new()));
+    for (sql, of_reader, of_guest) in [
+        ("SELECT dictGet('a1', 'v', 1)", "one\n", "497"),
+        ("SELECT dictGet('b1', 'v', 1)", "497", "497"),
+        ("SELECT * FROM (SELECT dictHas('default.b1', 1))", "497", "497"),
+        ("SELECT count() FROM a1", "1\n", "497"),
+        ("SELECT count() FROM b1", "497", "497"),
+        ("SELECT count() FROM dictionary('b1')", "497", "497"),
+        ("SELECT count() FROM system.dictionaries", "497", "497"),
+        ("SHOW DICTIONARIES", "a1\n", ""),
+        ("SHOW CREATE DICTIONARY b1", "497", "497"),
+        ("DESCRIBE b1", "497", "497"),
+        ("SYSTEM RELOAD DICTIONARY a1", "164", "497"),
+        ("SYSTEM INVALIDATE DICTIONARY a1 KEYS (1)", "164", "497"),
+        ("DROP DICTIONARY a1", "164", "497"),
+        ("CREATE DATABASE x", "164", "497"),
+        ("SELECT 1", "1\n", "1\n"),
+    ] {
+        assert_eq!((reader(sql).as_str(), ask("guest", sql).as_str()), (of_reader, of_guest), "{sql}");
+    }
+    let by_path = |user: &str| served.post(&format!("/dictionary/b1?format=CSV&user={user}"), b"1\n").status;
+    assert_eq!((by_path("root&password=secret"), by_path("reader&password=letmein")), (200, 403));
+    assert_eq!(root("SELECT number FROM numbers(2000)"), "396", "a setting of the configuration");
+}
+
+#[test]
+fn tls_is_spoken_where_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = certificate(folder.path());
+    let arguments =
+        ["--https", "127.0.0.1:0", "--tls-certificate", certificate.as_str(), "--tls-key", key.as_str()];
+    let served = Served::start(folder.path(), &arguments);
+    let https = served.https();
+    let curl = |certificate: &str| -> Output {
+        let url = format!("{https}/?query=SELECT%201");
+        Command::new("curl").args(["-sS", "--cacert", certificate, &url]).output().unwrap()
+    };
+    assert_eq!(String::from_utf8_lossy(&curl(&certificate).stdout), "1\n");
+    assert!(!curl("/etc/hostname").status.success(), "the certificate is checked");
+    assert_eq!(served.sql("SELECT 1"), "1\n", "HTTP goes on");
+}
+
+/// A certificate for localhost, and its key, as files.
+fn certificate(folder: &Path) -> (String, String) {
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (certificate, key) = (file("certificate.pem"), file("key.pem"));
+    let subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "1",
+        ])
+        .args(subject)
+        .args(["-keyout", &key, "-out", &certificate])
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    (certificate, key)
+}
+
+/// What a server says that does not start.
+fn refusal(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_granary"))
+        .args(["server", "--path"])
+        .arg(folder.join("data"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn what_would_be_unsafe_or_wrong_does_not_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("granary.toml");
+    let text = config.to_str().unwrap();
+    assert!(refusal(folder.path(), &["--http", "0.0.0.0:0"]).contains("there are no users"));
+    std::fs::write(&config, "htp = '127.0.0.1:0'").unwrap();
+    assert!(refusal(folder.path(), &["--config", text]).contains("htp"));
+    std::fs::write(&config, "[users.ann]").unwrap();
+    assert!(refusal(folder.path(), &["--config", text]).contains("password_hash"));
+    std::fs::write(&config, "[settings]\nno_such = 1").unwrap();
+    assert!(refusal(folder.path(), &["--config", text]).contains("no_such"));
+    assert!(refusal(folder.path(), &["--https", "127.0.0.1:0"]).contains("certificate"));
+    let missing = ["--https", "127.0.0.1:0", "--tls-certificate", "/none.pem", "--tls-key", "/none.pem"];
+    assert!(
+        refusal(folder.path(), &[&["--http", "127.0.0.1:0"][..], &missing].concat()).contains("/none.pem")
+    );
+    assert!(refusal(folder.path(), &["--config", "/none.toml"]).contains("/none.toml"));
+}
+
+#[test]
+fn a_hashed_password_is_as_good_as_a_plain_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let hash = Command::new("sh")
+        .args(["-c", "printf 'pass word\\n' | \"$0\" hash-password", env!("CARGO_BIN_EXE_granary")])
+        .output()
+        .unwrap();
+    let hash = String::from_utf8(hash.stdout).unwrap();
+    let config = folder.path().join("granary.toml");
+    std::fs::write(&config, format!("[users.ann]\npassword_hash = '{}'", hash.trim())).unwrap();
+    let served = Served::start(folder.path(), &["--config", config.to_str().unwrap()]);
+    assert_eq!(served.get("/?query=SELECT+1&user=ann&password=pass%20word").text(), "1\n");
+    assert_ne!(served.get("/?query=SELECT+1&user=ann&password=pass").status, 200);
+}
+
+#[test]
+fn dictionary_files_are_read_and_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("user_files")).unwrap();
+    users(folder.path());
+    let xml = |default: &str| {
+        format!(
+            "<clickhouse><dictionary><name>x</name><structure><id><name>id</name></id><attribute><name>v</name>\
+             <type>String</type><null_value>{default}</null_value></attribute></structure>\
+             <source><sqlite><path>t.db</path><table>t</table></sqlite></source>\
+             <layout><cache><size_in_cells>100</size_in_cells></cache></layout>\
+             <lifetime>100</lifetime></dictionary></clickhouse>"
+        )
+    };
+    let file = folder.path().join("x_dictionary.xml");
+    std::fs::write(&file, xml("a")).unwrap();
+    let pattern = folder.path().join("*_dictionary.xml");
+    let served = Served::start(folder.path(), &["--dictionaries", pattern.to_str().unwrap()]);
+    assert_eq!(served.sql("SELECT dictGet('x', 'v', 1), dictGet('x', 'v', 2)"), "one\ta\n");
+    std::fs::write(&file, xml("something else")).unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while served.sql("SELECT dictGet('x', 'v', 2)") != "something else\n" {
+        assert!(std::time::Instant::now() < deadline, "the file is not read again");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+}

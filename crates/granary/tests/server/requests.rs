@@ -1,0 +1,116 @@
+//! What a request may say besides its query, and what an answer says besides its rows.
+
+use crate::served::Served;
+
+fn served() -> (tempfile::TempDir, Served) {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &[]);
+    (folder, served)
+}
+
+#[test]
+fn parameters_stand_for_values() {
+    let (_folder, served) = served();
+    let ask = |url: &str, sql: &str| served.post(url, sql.as_bytes());
+    let sql = "SELECT {n:UInt64} + 1, {s:String}, {none:Nullable(String)}";
+    assert_eq!(ask("/?param_n=41&param_s=it's&param_none=%5CN", sql).text(), "42\tit\\'s\t\\N\n");
+    let sql = "SELECT number FROM numbers(10) WHERE number IN {some:Array(UInt64)}";
+    assert_eq!(ask("/?param_some=[3,5]", sql).text(), "3\n5\n");
+    let unset = ask("/", "SELECT {n:UInt64}");
+    assert_eq!((unset.status, unset.header("x-clickhouse-exception-code")), (400, "456"));
+    let bad = ask("/?param_n=abc", "SELECT {n:UInt64}");
+    assert_eq!(bad.status, 400, "{}", bad.text());
+}
+
+#[test]
+fn settings_come_in_the_url() {
+    let (_folder, served) = served();
+    let ask = |url: &str, sql: &str| served.post(url, sql.as_bytes());
+    assert_eq!(ask("/?max_threads=1&send_progress_in_http_headers=1", "SELECT 1").text(), "1\n");
+    let unknown = ask("/?no_such_setting=1", "SELECT 1");
+    assert_eq!((unknown.status, unknown.header("x-clickhouse-exception-code")), (404, "115"));
+    let wrong = ask("/?max_threads=many", "SELECT 1");
+    assert_eq!((wrong.status, wrong.header("x-clickhouse-exception-code")), (400, "36"));
+    let long = "SELECT sum(number * number % 7) FROM numbers(100000000000)";
+    let late = ask("/?max_execution_time=0.2", long);
+    assert_eq!(late.header("x-clickhouse-exception-code"), "159", "{}", late.text());
+    let late = ask("/", &format!("{long} SETTINGS max_execution_time = 0.2"));
+    assert_eq!(late.header("x-clickhouse-exception-code"), "159", "{}", late.text());
+    let many = ask("/?max_result_rows=10&wait_end_of_query=1", "SELECT number FROM numbers(11)");
+    assert_eq!(many.header("x-clickhouse-exception-code"), "396", "{}", many.text());
+    assert_eq!(ask("/?max_result_rows=10", "SELECT count() FROM numbers(11)").text(), "11\n");
+    let big = "SELECT number, count() FROM numbers(10000000) GROUP BY number FORMAT Null";
+    let big = ask("/?max_memory_usage=10000000&wait_end_of_query=1", big);
+    assert_eq!(big.header("x-clickhouse-exception-code"), "241", "{}", big.text());
+    let settings = "SELECT name FROM system.settings WHERE name = 'max_threads'";
+    assert_eq!(ask("/", settings).text(), "max_threads\n");
+}
+
+#[test]
+fn sessions_remember_and_requests_do_not() {
+    let (_folder, served) = served();
+    let ask = |url: &str, sql: &str| served.post(url, sql.as_bytes());
+    ask("/", "CREATE DATABASE other");
+    assert_eq!(ask("/?session_id=a", "USE other").status, 200);
+    assert_eq!(ask("/?session_id=a", "SELECT currentDatabase()").text(), "other\n");
+    assert_eq!(ask("/?session_id=b", "SELECT currentDatabase()").text(), "default\n");
+    assert_eq!(ask("/", "SELECT currentDatabase()").text(), "default\n");
+    assert_eq!(ask("/?session_id=a", "SET param_x = 7").status, 200);
+    assert_eq!(ask("/?session_id=a", "SELECT {x:UInt8}").text(), "7\n");
+    assert_eq!(ask("/?session_id=a&session_timeout=99999", "SELECT 1").status, 400);
+}
+
+#[test]
+fn answers_say_what_they_cost() {
+    let (_folder, served) = served();
+    let answer = served.post("/?query_id=mine&wait_end_of_query=1", b"SELECT count() FROM numbers(1000)");
+    assert_eq!(answer.header("x-clickhouse-query-id"), "mine");
+    let summary: serde_json::Value = serde_json::from_str(answer.header("x-clickhouse-summary")).unwrap();
+    assert_eq!((&summary["read_rows"], &summary["written_rows"]), (&"1000".into(), &"0".into()));
+    let other = served.post("/", b"SELECT 1");
+    assert_eq!(other.header("x-clickhouse-query-id").len(), 36);
+    assert_eq!(served.sql("SELECT version(), timezone(), currentUser()"), "26.9.2.1\tUTC\tdefault\n");
+}
+
+#[test]
+fn native_is_written_in_blocks_of_columns() {
+    let (_folder, served) = served();
+    let answer =
+        served.post("/", b"SELECT toUInt8(number + 1) AS n, 'ab' AS s FROM numbers(2) FORMAT Native");
+    let expected = [&b"\x02\x02\x01n\x05UInt8\x01\x02"[..], b"\x01s\x06String\x02ab\x02ab"].concat();
+    assert_eq!(answer.body, expected);
+}
+
+#[test]
+fn figures_are_there_for_prometheus() {
+    let (_folder, served) = served();
+    served.sql(
+        "CREATE DICTIONARY d (id UInt64, v String) PRIMARY KEY id \
+        SOURCE(SQLITE(PATH 'none.db' TABLE 't')) LIFETIME(100) LAYOUT(SSD_CACHE(PATH 'd' FILE_SIZE 1048576))",
+    );
+    assert_eq!(served.post("/", b"SELECT dictGet('d', 'v', 1)").status, 500);
+    let metrics = served.get("/metrics");
+    assert!(metrics.header("content-type").starts_with("application/openmetrics-text"));
+    let text = metrics.text();
+    for line in [
+        "granary_dictionary_up{dictionary=\"default.d\"} 1",
+        "granary_dictionary_keys_requested_total{dictionary=\"default.d\"} 1",
+        "granary_dictionary_source_errors_total{dictionary=\"default.d\"} 1",
+        "granary_dictionary_elements{dictionary=\"default.d\"} 0",
+        "# EOF",
+    ] {
+        assert!(text.lines().any(|found| found.starts_with(line)), "{line} is not in {text}");
+    }
+    let requests = "granary_http_request_duration_seconds_count{method=\"POST\",path=\"/\",status=\"200\"} 1";
+    assert!(text.contains(requests), "{text}");
+}
+
+#[test]
+fn browsers_see_the_dashboard() {
+    let (_folder, served) = served();
+    let page = served.get_as("/", &[("accept", "text/html,*/*")]);
+    assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
+    assert!(page.text().contains("<title>Granary</title>"));
+    let history: serde_json::Value = serde_json::from_str(&served.get("/dashboard/history").text()).unwrap();
+    assert!(history.is_object());
+}

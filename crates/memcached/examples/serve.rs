@@ -1,0 +1,23 @@
+//! A memcached server by itself: `serve ADDRESS FOLDER MEMORY_MIB FLASH_MIB [THREADS]`. Ends with its input.
+
+use granary_memcached::{Options, Server, StoreOptions};
+use std::io::Read;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [address, folder, memory, flash, rest @ ..] = &arguments[..] else {
+        return Err("serve ADDRESS FOLDER MEMORY_MIB FLASH_MIB [THREADS]".into());
+    };
+    let store = StoreOptions {
+        path: folder.into(),
+        memory_bytes: memory.parse::<u64>()? << 20,
+        flash_bytes: flash.parse::<u64>()? << 20,
+        item_bytes_max: granary_memcached::limits::ITEM_BYTES_DEFAULT,
+    };
+    let mut options = Options::new(address.parse()?, store);
+    options.threads = rest.first().map(|threads| threads.parse()).transpose()?;
+    let server = Server::start(&options)?;
+    println!("listens on {}", server.address());
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(server.stop()?)
+}

@@ -1,0 +1,38 @@
+//! `incr` and `decr`.
+
+use crate::item::Item;
+use crate::protocol::{Direction, unsigned};
+use crate::store::{Change, Hand};
+
+/// What clients are told of it.
+pub const NON_NUMERIC: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
+
+/// What is there is not a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NonNumeric;
+
+/// Counts an item up or down; gives the number as text is written from it.
+///
+/// As in memcached a number that gets shorter keeps its length, with blanks behind, and the item stays the
+/// same; one that gets longer makes a new item.
+pub fn count(
+    item: Item<'_>,
+    direction: Direction,
+    delta: u64,
+    hand: &mut Hand<'_>,
+) -> Result<(Change, u64), NonNumeric> {
+    let value = unsigned(item.data).ok_or(NonNumeric)?;
+    let value = match direction {
+        Direction::Up => value.wrapping_add(delta),
+        Direction::Down => value.saturating_sub(delta),
+    };
+    hand.data.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+    if hand.data.len() > item.data.len() {
+        let header = hand.header(item.header.flags, item.header.deadline);
+        return Ok((Change::Write(header), value));
+    }
+    hand.data.resize(item.data.len(), b' ');
+    let mut header = item.header;
+    hand.renumber(&mut header);
+    Ok((Change::Amend(header), value))
+}

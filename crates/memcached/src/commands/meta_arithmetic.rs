@@ -1,0 +1,108 @@
+//! `ma`.
+
+use super::arithmetic::{NON_NUMERIC, count};
+use crate::item::{Deadline, Header};
+use crate::limits::OPAQUE_BYTES_MAX;
+use crate::protocol::{Direction, LONG_OPAQUE, Meta, reply};
+use crate::store::{Change, Hand, Looked};
+
+/// Counts an item up or down, or makes one, and writes the reply. Gives whether there was one.
+pub fn meta_arithmetic(
+    meta: &Meta<'_>,
+    direction: Direction,
+    looked: Looked<'_>,
+    hand: &mut Hand<'_>,
+    out: &mut Vec<u8>,
+) -> (Change, bool) {
+    let flags = &meta.flags;
+    let (change, value, is_found) = match looked {
+        Looked::Hit(item) if flags.cas.is_some_and(|cas| cas != 0 && cas != item.header.cas) => {
+            return (refuse(meta, b"EX", out), true);
+        }
+        Looked::Hit(item) => match count(item, direction, flags.delta.unwrap_or(1), hand) {
+            Ok((change, value)) => (change, value, true),
+            Err(_) => {
+                reply::line(out, NON_NUMERIC);
+                return (Change::Leave, true);
+            }
+        },
+        Looked::Miss(_) if flags.vivify.is_some() => {
+            hand.data.extend_from_slice(itoa::Buffer::new().format(flags.initial).as_bytes());
+            (Change::Write(hand.header(0, Deadline::NEVER)), flags.initial, false)
+        }
+        Looked::Miss(_) => return (refuse(meta, b"NF", out), false),
+    };
+    let (header, amend): (Header, fn(Header) -> Change) = match change {
+        Change::Amend(header) => (header, Change::Amend),
+        Change::Write(header) => (header, Change::Write),
+        other => return (other, is_found),
+    };
+    let header = answer(meta, header, value, is_found, hand.now, out);
+    (amend(header), is_found)
+}
+
+/// Writes the reply; flags take effect in the order they come in.
+fn answer(
+    meta: &Meta<'_>,
+    mut header: Header,
+    value: u64,
+    is_found: bool,
+    now: u32,
+    out: &mut Vec<u8>,
+) -> Header {
+    let (begin, flags) = (out.len(), &meta.flags);
+    header.cas = flags.explicit_cas.unwrap_or(header.cas);
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(value);
+    if flags.value {
+        out.extend_from_slice(b"VA ");
+        reply::number(out, digits.len() as u64);
+    } else {
+        out.extend_from_slice(b"HD");
+    }
+    for flag in flags.iter() {
+        match flag.letter {
+            b'c' => super::number(out, b'c', header.cas),
+            b't' => super::left(out, header.deadline.left(now)),
+            b'T' => header.deadline = flags.exptime.map_or(header.deadline, |t| Deadline::of(t, now)),
+            b'N' if !is_found => {
+                header.deadline = flags.vivify.map_or(header.deadline, |t| Deadline::of(t, now));
+            }
+            b'O' if flag.token.len() >= OPAQUE_BYTES_MAX => {
+                out.truncate(begin);
+                reply::line(out, LONG_OPAQUE);
+                return header;
+            }
+            b'O' => super::opaque(out, flag.token),
+            b'k' => super::key(out, &meta.key, flags.key_form),
+            _ => {}
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    if flags.value {
+        reply::line(out, digits);
+    }
+    if flags.quiet && is_found {
+        out.truncate(begin);
+    }
+    header
+}
+
+fn refuse(meta: &Meta<'_>, status: &[u8], out: &mut Vec<u8>) -> Change {
+    let begin = out.len();
+    out.extend_from_slice(status);
+    for flag in meta.flags.iter() {
+        match flag.letter {
+            b'O' if flag.token.len() >= OPAQUE_BYTES_MAX => {
+                out.truncate(begin);
+                reply::line(out, LONG_OPAQUE);
+                return Change::Leave;
+            }
+            b'O' => super::opaque(out, flag.token),
+            b'k' => super::key(out, &meta.key, meta.flags.key_form),
+            _ => {}
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    Change::Leave
+}

@@ -1,0 +1,43 @@
+//! `md`.
+
+use crate::item::{Deadline, Freshness, Token};
+use crate::protocol::Meta;
+use crate::store::{Change, Hand, Looked};
+
+/// Deletes an item or marks it as stale, and writes the reply. Gives whether there was one to delete.
+pub fn meta_delete(
+    meta: &Meta<'_>,
+    looked: Looked<'_>,
+    hand: &mut Hand<'_>,
+    out: &mut Vec<u8>,
+) -> (Change, bool) {
+    let flags = &meta.flags;
+    let (status, change) = match looked {
+        Looked::Miss(_) => (b"NF", Change::Leave),
+        Looked::Hit(item) if flags.cas.is_some_and(|cas| cas != item.header.cas) => (b"EX", Change::Leave),
+        Looked::Hit(item) if flags.invalidate => {
+            let mut header = item.header;
+            if let Some(exptime) = flags.exptime {
+                header.deadline = Deadline::of(exptime, hand.now);
+            }
+            (header.freshness, header.token) = (Freshness::Stale, Token::Free);
+            hand.renumber(&mut header);
+            header.cas = flags.explicit_cas.unwrap_or(header.cas);
+            (b"HD", Change::Mark(header))
+        }
+        Looked::Hit(_) => (b"HD", Change::Remove),
+    };
+    if status == b"HD" && flags.quiet {
+        return (change, true);
+    }
+    out.extend_from_slice(status);
+    for flag in flags.iter() {
+        match flag.letter {
+            b'O' => super::opaque(out, flag.token),
+            b'k' => super::key(out, &meta.key, flags.key_form),
+            _ => {}
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    (change, change != Change::Leave)
+}

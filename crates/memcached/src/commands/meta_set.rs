@@ -1,0 +1,38 @@
+//! `ms`.
+
+use super::put::{Terms, Verdict, put};
+use crate::protocol::{MetaFlags, Put, Reply};
+use crate::store::{Change, Hand, Looked};
+
+/// Stores an item, and writes the reply.
+pub fn meta_set(
+    item: &Put<'_>,
+    flags: &MetaFlags<'_>,
+    item_bytes_max: usize,
+    looked: Looked<'_>,
+    hand: &mut Hand<'_>,
+    out: &mut Vec<u8>,
+) -> (Change, Verdict) {
+    let MetaFlags { key_form, invalidate, explicit_cas, .. } = *flags;
+    let terms = Terms { key_form, invalidate, explicit_cas, item_bytes_max };
+    let (change, (stored, cas)) = put(item, &terms, looked, hand);
+    if stored == Verdict::Stored && item.reply == Reply::Quiet {
+        return (change, stored);
+    }
+    out.extend_from_slice(match stored {
+        Verdict::Stored => b"HD",
+        Verdict::Exists => b"EX",
+        Verdict::NotFound => b"NF",
+        Verdict::Refused => b"NS",
+    });
+    for flag in flags.iter() {
+        match flag.letter {
+            b'O' => super::opaque(out, flag.token),
+            b'k' => super::key(out, &item.key, key_form),
+            b'c' => super::number(out, b'c', cas),
+            _ => {}
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    (change, stored)
+}

@@ -1,0 +1,112 @@
+//! `set` and its kin.
+
+use crate::item::{Deadline, Freshness, Header, Item};
+use crate::protocol::{KeyForm, Mode, Put};
+use crate::store::{Change, Hand, Looked, Store};
+
+/// What became of an item to store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is stored.
+    Stored,
+    /// Its mode forbids.
+    Refused,
+    /// Another number is there.
+    Exists,
+    /// Nothing is there to compare with.
+    NotFound,
+}
+
+/// What the meta command adds to an item to store, and the limit on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// How the key was written.
+    pub key_form: KeyForm,
+    /// Flag `I`: an older number is no obstacle, but the item is stale then.
+    pub invalidate: bool,
+    /// Flag `E`.
+    pub explicit_cas: Option<u64>,
+    /// Greatest size of an item.
+    pub item_bytes_max: usize,
+}
+
+/// How the number asked for compares with the one that is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    NotAsked,
+    Same,
+    Older,
+    Other,
+}
+
+fn compare(put: &Put<'_>, terms: &Terms, item: &Item<'_>) -> Compared {
+    match put.cas {
+        0 => Compared::NotAsked,
+        cas if cas == item.header.cas => Compared::Same,
+        cas if terms.invalidate && put.mode == Mode::Cas && cas < item.header.cas => Compared::Older,
+        _ => Compared::Other,
+    }
+}
+
+/// Stores an item, or not. Gives the number of what was stored, too.
+pub fn put(
+    put: &Put<'_>,
+    terms: &Terms,
+    looked: Looked<'_>,
+    hand: &mut Hand<'_>,
+) -> (Change, (Verdict, u64)) {
+    let item = match looked {
+        Looked::Hit(item) => item,
+        Looked::Miss(_) => {
+            return match put.mode {
+                Mode::Set | Mode::Add => fresh(put, terms, hand),
+                Mode::Cas => refuse(Verdict::NotFound),
+                Mode::Replace | Mode::Append | Mode::Prepend => refuse(Verdict::Refused),
+            };
+        }
+    };
+    match (put.mode, compare(put, terms, &item)) {
+        (Mode::Set | Mode::Replace, _) | (Mode::Cas, Compared::Same) => fresh(put, terms, hand),
+        (Mode::Cas, Compared::Older) => stale(put, terms, &item.header, hand),
+        (Mode::Add, _) => refuse(Verdict::Refused),
+        (Mode::Append | Mode::Prepend, Compared::NotAsked | Compared::Same) => join(put, terms, item, hand),
+        _ => refuse(Verdict::Exists),
+    }
+}
+
+fn refuse(stored: Verdict) -> (Change, (Verdict, u64)) {
+    (Change::Leave, (stored, 0))
+}
+
+fn write(mut header: Header, terms: &Terms) -> (Change, (Verdict, u64)) {
+    header.cas = terms.explicit_cas.unwrap_or(header.cas);
+    (Change::Write(header), (Verdict::Stored, header.cas))
+}
+
+fn fresh(put: &Put<'_>, terms: &Terms, hand: &mut Hand<'_>) -> (Change, (Verdict, u64)) {
+    hand.data.extend_from_slice(put.data);
+    let mut header = hand.header(put.flags, Deadline::of(put.exptime, hand.now));
+    header.key_form = terms.key_form;
+    write(header, terms)
+}
+
+/// A late answer: better than what is there, but made from what was there before.
+fn stale(put: &Put<'_>, terms: &Terms, there: &Header, hand: &mut Hand<'_>) -> (Change, (Verdict, u64)) {
+    hand.data.extend_from_slice(put.data);
+    let mut header = hand.header(put.flags, there.deadline);
+    (header.freshness, header.token, header.key_form) = (Freshness::Stale, there.token, terms.key_form);
+    write(header, terms)
+}
+
+fn join(put: &Put<'_>, terms: &Terms, item: Item<'_>, hand: &mut Hand<'_>) -> (Change, (Verdict, u64)) {
+    let Header { flags, deadline, .. } = item.header;
+    let len = item.data.len() + put.data.len();
+    if Store::item_bytes(&put.key, flags, len) > terms.item_bytes_max {
+        return refuse(Verdict::Refused);
+    }
+    let (first, second) =
+        if put.mode == Mode::Append { (item.data, put.data) } else { (put.data, item.data) };
+    hand.data.extend_from_slice(first);
+    hand.data.extend_from_slice(second);
+    write(hand.header(flags, deadline), terms)
+}

@@ -1,0 +1,109 @@
+//! What was done: each thread counts for itself, and whoever is asked adds up.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A counter that one thread adds to and all read.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds; only its thread calls this.
+    pub fn add(&self, n: u64) {
+        if n > 0 {
+            self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+        }
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// The counters of one thread.
+        #[derive(Debug, Default)]
+        pub struct Counters { $($(#[$doc])* pub $name: Counter,)* }
+
+        /// Sums of counters.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Totals { $($(#[$doc])* pub $name: u64,)* }
+
+        impl Totals {
+            /// Adds the counters of a thread.
+            pub fn add(&mut self, counters: &Counters) {
+                $(self.$name += counters.$name.get();)*
+            }
+        }
+
+        impl Counters {
+            /// `stats reset`. What their thread adds at the same moment may survive it.
+            pub fn reset(&self) {
+                $(self.$name.reset();)*
+            }
+        }
+    };
+}
+
+counters! {
+    /// Connections accepted.
+    connections,
+    /// Keys asked for.
+    cmd_get,
+    /// Items to store.
+    cmd_set,
+    /// Flushes.
+    cmd_flush,
+    /// Items touched, or asked to be.
+    cmd_touch,
+    /// `me` and `mn`.
+    cmd_meta,
+    /// Keys found.
+    get_hits,
+    /// Keys not found, expired and flushed ones among them.
+    get_misses,
+    /// Keys found expired.
+    get_expired,
+    /// Keys found flushed.
+    get_flushed,
+    /// Items to delete that were not there.
+    delete_misses,
+    /// Items deleted.
+    delete_hits,
+    /// Items to count up that were not there.
+    incr_misses,
+    /// Items counted up.
+    incr_hits,
+    /// Items to count down that were not there.
+    decr_misses,
+    /// Items counted down.
+    decr_hits,
+    /// `cas` of an item that was not there.
+    cas_misses,
+    /// `cas` that stored.
+    cas_hits,
+    /// `cas` with another number than the item's.
+    cas_badval,
+    /// Items touched.
+    touch_hits,
+    /// Items to touch that were not there.
+    touch_misses,
+    /// Items refused for their size.
+    store_too_large,
+    /// Logins.
+    auth_cmds,
+    /// Logins refused.
+    auth_errors,
+    /// Connections closed for doing nothing.
+    idle_kicks,
+    /// Bytes read from clients.
+    bytes_read,
+    /// Bytes written to clients.
+    bytes_written,
+    /// Items stored.
+    total_items,
+}

@@ -1,0 +1,174 @@
+//! What one request does to one key, and how it is counted.
+
+use super::Engine;
+use crate::commands::{self, Shown, Terms, Verdict};
+use crate::counters::Counters;
+use crate::item::{Deadline, Item};
+use crate::protocol::{Direction, Exptime, KeyForm, Meta, MetaFlags, Mode, Numbered, Put, Reply, reply};
+use crate::store::{Change, Looked};
+use granary_cache::Key;
+
+impl Engine {
+    pub(super) fn put(&mut self, put: &Put<'_>, now: u32) -> Verdict {
+        let Engine { shared, lane, .. } = self;
+        let store = &shared.store;
+        let terms = Terms {
+            key_form: KeyForm::Text,
+            invalidate: false,
+            explicit_cas: None,
+            item_bytes_max: store.item_bytes_max(),
+        };
+        let (stored, _) = store
+            .change(lane, Key::new(&put.key), now, |looked, hand| commands::put(put, &terms, looked, hand));
+        count_put(self.counters(), put.mode, stored);
+        stored
+    }
+
+    pub(super) fn meta_set(&mut self, put: &Put<'_>, flags: &MetaFlags<'_>, now: u32, out: &mut Vec<u8>) {
+        let Engine { shared, lane, .. } = self;
+        let (store, limit) = (&shared.store, shared.store.item_bytes_max());
+        let stored = store.change(lane, Key::new(&put.key), now, |looked, hand| {
+            commands::meta_set(put, flags, limit, looked, hand, out)
+        });
+        count_put(self.counters(), put.mode, stored);
+    }
+
+    pub(super) fn delete(&mut self, key: &[u8], now: u32) -> bool {
+        let Engine { shared, lane, .. } = self;
+        shared
+            .store
+            .change(lane, Key::new(key), now, |looked, _| (Change::Remove, matches!(looked, Looked::Hit(_))))
+    }
+
+    pub(super) fn arithmetic(
+        &mut self,
+        key: &[u8],
+        direction: Direction,
+        delta: u64,
+        reply: Reply,
+        now: u32,
+        out: &mut Vec<u8>,
+    ) {
+        let Engine { shared, lane, .. } = self;
+        let counted = shared.store.change(lane, Key::new(key), now, |looked, hand| {
+            let Looked::Hit(item) = looked else { return (Change::Leave, None) };
+            match commands::count(item, direction, delta, hand) {
+                Ok((change, value)) => (change, Some(Ok(value))),
+                Err(error) => (Change::Leave, Some(Err(error))),
+            }
+        });
+        match counted {
+            None => reply::answer(out, reply, "NOT_FOUND"),
+            Some(Ok(value)) => reply::answer(out, reply, itoa::Buffer::new().format(value)),
+            Some(Err(_)) => reply::answer(out, reply, commands::NON_NUMERIC),
+        }
+        if !matches!(counted, Some(Err(_))) {
+            count_arithmetic(self.counters(), direction, counted.is_some());
+        }
+    }
+
+    /// Gives an item a new end, and shows it to `show`.
+    pub(super) fn touch<R>(
+        &mut self,
+        key: Key<'_>,
+        exptime: Exptime,
+        now: u32,
+        show: impl FnOnce(Item<'_>) -> R,
+    ) -> Option<R> {
+        let Engine { shared, lane, .. } = self;
+        let shown = shared.store.change(lane, key, now, |looked, _| {
+            let Looked::Hit(item) = looked else { return (Change::Leave, None) };
+            let mut header = item.header;
+            header.deadline = Deadline::of(exptime, now);
+            let change = if header == item.header { Change::Leave } else { Change::Mark(header) };
+            (change, Some(show(item)))
+        });
+        let counters = self.counters();
+        counters.cmd_touch.add(1);
+        match shown {
+            Some(_) => {
+                counters.touch_hits.add(1);
+                self.shared.store.note_read(key, now);
+            }
+            None => counters.touch_misses.add(1),
+        }
+        shown
+    }
+
+    pub(super) fn get_and_touch(
+        &mut self,
+        key: &[u8],
+        numbered: Numbered,
+        exptime: Exptime,
+        now: u32,
+        out: &mut Vec<u8>,
+    ) {
+        let found = self.touch(Key::new(key), exptime, now, |item| {
+            let cas = (numbered == Numbered::Yes).then_some(item.header.cas);
+            reply::value(out, key, item.header.flags, cas, item.data);
+        });
+        let counters = self.counters();
+        counters.cmd_get.add(1);
+        counters.get_hits.add(u64::from(found.is_some()));
+        counters.get_misses.add(u64::from(found.is_none()));
+    }
+
+    pub(super) fn meta_get(&mut self, meta: &Meta<'_>, now: u32, out: &mut Vec<u8>) {
+        let key = Key::new(&meta.key);
+        let Engine { shared, lane, .. } = self;
+        let last_read = shared.store.last_read(key);
+        let (found, why) = shared.store.change(lane, key, now, |looked, hand| {
+            let (change, found) = commands::meta_get(meta, looked, last_read, hand, out);
+            let why = match looked {
+                Looked::Miss(why) => Some(why),
+                Looked::Hit(_) => None,
+            };
+            (change, (found, why))
+        });
+        let counters = self.counters();
+        counters.cmd_get.add(1);
+        if meta.flags.exptime.is_some() {
+            counters.cmd_touch.add(1);
+            counters.touch_hits.add(u64::from(found));
+        }
+        match why {
+            Some(why) if !found => self.count_miss(why),
+            _ => counters.get_hits.add(1),
+        }
+        if found && !meta.flags.unnoticed {
+            self.shared.store.note_read(key, now);
+        }
+    }
+
+    pub(super) fn debug(&mut self, key: &[u8], now: u32, out: &mut Vec<u8>) {
+        let Engine { shared, lane, .. } = self;
+        let hashed = Key::new(key);
+        let last_read = shared.store.last_read(hashed);
+        shared.store.get_many(lane, &[hashed], now, |_, looked| match looked {
+            Looked::Hit(item) => commands::debug(key, item, Shown { last_read, now }, out),
+            Looked::Miss(_) => reply::line(out, "EN"),
+        });
+        self.counters().cmd_meta.add(1);
+    }
+}
+
+fn count_put(counters: &Counters, mode: Mode, stored: Verdict) {
+    counters.cmd_set.add(1);
+    counters.total_items.add(u64::from(stored == Verdict::Stored));
+    if mode == Mode::Cas {
+        match stored {
+            Verdict::Stored => counters.cas_hits.add(1),
+            Verdict::Exists => counters.cas_badval.add(1),
+            Verdict::NotFound | Verdict::Refused => counters.cas_misses.add(1),
+        }
+    }
+}
+
+pub(super) fn count_arithmetic(counters: &Counters, direction: Direction, found: bool) {
+    match (direction, found) {
+        (Direction::Up, true) => counters.incr_hits.add(1),
+        (Direction::Up, false) => counters.incr_misses.add(1),
+        (Direction::Down, true) => counters.decr_hits.add(1),
+        (Direction::Down, false) => counters.decr_misses.add(1),
+    }
+}

@@ -1,0 +1,101 @@
+//! Requests of clients carried out, without sockets.
+
+mod changing;
+mod reading;
+mod session;
+mod stats;
+mod stepping;
+mod writing;
+
+pub use session::Session;
+pub use stats::Settings;
+
+use crate::counters::Counters;
+use crate::protocol::Access;
+use crate::store::{Lane, Store, Why};
+use crate::users::Users;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Instant;
+
+/// What all threads share.
+pub struct Shared {
+    /// The items.
+    pub store: Store,
+    /// `None`: everybody may do everything.
+    pub users: Option<Users>,
+    /// Those of each thread.
+    pub counters: Vec<Counters>,
+    /// Connections now.
+    pub connections: AtomicUsize,
+    /// What `stats settings` shows.
+    pub settings: Settings,
+    /// When the server started.
+    pub started: Instant,
+}
+
+impl Shared {
+    /// Over a store, for so many threads.
+    pub fn new(store: Store, users: Option<Users>, settings: Settings) -> Self {
+        let counters = (0..settings.threads).map(|_| Counters::default()).collect();
+        Self { store, users, counters, connections: AtomicUsize::new(0), settings, started: Instant::now() }
+    }
+
+    /// The conversation of a new client.
+    pub fn session(&self) -> Session {
+        let access = if self.users.is_some() { Access::LoginFirst } else { Access::Granted };
+        Session::new(self.store.item_bytes_max(), access)
+    }
+}
+
+/// One thread's hands.
+pub struct Engine {
+    shared: Arc<Shared>,
+    thread: usize,
+    lane: Lane,
+    /// Values on their way from the cache to replies.
+    values: Vec<u8>,
+}
+
+impl Engine {
+    /// For a thread, numbered from 0.
+    pub fn new(shared: Arc<Shared>, thread: usize) -> Self {
+        Self { shared, thread, lane: Lane::default(), values: Vec::new() }
+    }
+
+    /// What is shared.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The counters of this thread.
+    pub fn counters(&self) -> &Counters {
+        &self.shared.counters[self.thread]
+    }
+
+    /// Carries out what these clients sent, as far as it has arrived and they take the replies. Reads and
+    /// plain `set`s go together, whoever's they are; each client's requests keep their order.
+    pub fn turn(&mut self, sessions: &mut [Session], now: u32) {
+        self.shared.store.tick(now);
+        while sessions.iter().any(Session::may_step) {
+            let mut progress = self.read_many(sessions, now);
+            progress |= self.set_many(sessions, now);
+            for session in &mut *sessions {
+                progress |= self.step(session, now);
+            }
+            if !progress {
+                return;
+            }
+        }
+    }
+
+    fn count_miss(&self, why: Why) {
+        let counters = self.counters();
+        counters.get_misses.add(1);
+        match why {
+            Why::Unknown => {}
+            Why::Expired => counters.get_expired.add(1),
+            Why::Flushed => counters.get_flushed.add(1),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! One client's conversation, without its socket: bytes come in, replies wait to go out.
+
+use crate::limits::{BUFFER_BYTES_KEPT, OUTPUT_BYTES_MAX};
+use crate::protocol::{Access, Decoder, Ending, Step, Taken};
+
+/// What a client sent and what was not looked at yet.
+#[derive(Debug)]
+pub(super) struct Input {
+    bytes: Vec<u8>,
+    begin: usize,
+    decoder: Decoder,
+    /// Bytes of keys of the request that comes next which were answered already.
+    pub resume: usize,
+}
+
+impl Input {
+    /// What the input goes on with.
+    pub fn rest(&self) -> &[u8] {
+        &self.bytes[self.begin..]
+    }
+
+    /// The next step.
+    pub fn next(&self) -> Step<'_> {
+        self.decoder.next(self.rest())
+    }
+
+    /// The step that begins `skip` bytes further on, after steps that were requests without more.
+    pub fn next_after(&self, skip: usize) -> Step<'_> {
+        self.decoder.next(&self.rest()[skip..])
+    }
+
+    /// Goes on behind a step.
+    pub fn advance(&mut self, taken: Taken) {
+        self.begin += taken.len;
+        self.resume = 0;
+        self.decoder.advance(taken);
+    }
+
+    /// Lets the client in.
+    pub fn grant(&mut self) {
+        self.decoder.grant();
+    }
+}
+
+/// Replies that the client has not taken yet.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    pub bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Output {
+    /// Whether there is room for more.
+    pub fn has_room(&self) -> bool {
+        self.bytes.len() - self.sent < OUTPUT_BYTES_MAX
+    }
+}
+
+/// One client's conversation.
+#[derive(Debug)]
+pub struct Session {
+    pub(super) input: Input,
+    pub(super) output: Output,
+    pub(super) ending: Option<Ending>,
+    /// Bytes that the input must have before it is worth looking at.
+    pub(super) wanted: usize,
+}
+
+impl Session {
+    /// For a client that has just connected.
+    pub fn new(item_bytes_max: usize, access: Access) -> Self {
+        let decoder = Decoder::new(item_bytes_max, access);
+        let input = Input { bytes: Vec::new(), begin: 0, decoder, resume: 0 };
+        Self { input, output: Output::default(), ending: None, wanted: 0 }
+    }
+
+    /// Takes what the client sent.
+    pub fn receive(&mut self, bytes: &[u8]) {
+        let input = &mut self.input;
+        if input.begin > 0 {
+            input.bytes.drain(..input.begin);
+            input.begin = 0;
+        }
+        if input.bytes.capacity() < self.wanted {
+            input.bytes.reserve_exact(self.wanted - input.bytes.len());
+        }
+        input.bytes.extend_from_slice(bytes);
+    }
+
+    /// Goes on behind what was answered.
+    pub(super) fn advance(&mut self, taken: Taken) {
+        self.input.advance(taken);
+        self.wanted = 0;
+    }
+
+    /// Whether more input is of use: not while replies wait, nor after the end.
+    pub fn wants_input(&self) -> bool {
+        self.ending.is_none() && self.output.has_room()
+    }
+
+    /// Whether there may be requests to answer.
+    pub fn may_step(&self) -> bool {
+        self.wants_input() && self.input.rest().len() >= self.wanted.max(1)
+    }
+
+    /// Replies to send.
+    pub fn replies(&self) -> &[u8] {
+        &self.output.bytes[self.output.sent..]
+    }
+
+    /// So many bytes of the replies were sent.
+    pub fn sent(&mut self, len: usize) {
+        self.output.sent += len;
+        if self.output.sent == self.output.bytes.len() {
+            self.output.bytes.clear();
+            self.output.sent = 0;
+        }
+    }
+
+    /// Gives back what empty buffers take beyond the usual.
+    pub fn tidy(&mut self) {
+        let Self { input, output, .. } = self;
+        if output.bytes.is_empty() && output.bytes.capacity() > BUFFER_BYTES_KEPT {
+            output.bytes = Vec::new();
+        }
+        if input.begin == input.bytes.len() {
+            input.bytes.clear();
+            input.begin = 0;
+            if input.bytes.capacity() > BUFFER_BYTES_KEPT {
+                input.bytes = Vec::new();
+            }
+        }
+    }
+
+    /// Why the conversation ends, if it does.
+    pub fn ending(&self) -> Option<Ending> {
+        self.ending
+    }
+}

@@ -1,0 +1,181 @@
+//! `stats`. Names are memcached's where the thing is the same; what has no counterpart here is left out.
+
+use super::Engine;
+use crate::counters::Totals;
+use crate::protocol::{Group, VERSION, reply};
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What a server was started with, as `stats settings` shows it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// RAM for items, in bytes.
+    pub memory_bytes: u64,
+    /// Flash for items, in bytes.
+    pub flash_bytes: u64,
+    /// Most connections.
+    pub connections_max: usize,
+    /// Where it listens.
+    pub port: u16,
+    /// Threads that serve.
+    pub threads: usize,
+    /// Greatest item, in bytes.
+    pub item_bytes_max: usize,
+    /// Seconds after which an idle connection is closed; 0: never.
+    pub idle_seconds: u64,
+}
+
+impl Engine {
+    pub(super) fn stats(&self, group: Group, out: &mut Vec<u8>) {
+        match group {
+            Group::General => self.general(out),
+            Group::Settings => self.settings(out),
+            Group::Items => self.items(out),
+            Group::Slabs => self.slabs(out),
+            Group::Sizes => reply::stat(out, "sizes_status", "disabled"),
+            Group::Granary => self.granary(out),
+            Group::Empty => {}
+        }
+        reply::line(out, "END");
+    }
+
+    fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.shared.counters.iter().for_each(|counters| totals.add(counters));
+        totals
+    }
+
+    fn general(&self, out: &mut Vec<u8>) {
+        let (shared, cache, totals) = (&self.shared, self.shared.store.cache_stats(), self.totals());
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        reply::stat(out, "pid", std::process::id());
+        reply::stat(out, "uptime", shared.started.elapsed().as_secs());
+        reply::stat(out, "time", since_epoch.as_secs());
+        reply::stat(out, "version", VERSION);
+        reply::stat(out, "pointer_size", usize::BITS);
+        for (name, value) in [
+            ("max_connections", shared.settings.connections_max as u64),
+            ("curr_connections", shared.connections.load(Ordering::Relaxed) as u64),
+            ("total_connections", totals.connections),
+            ("cmd_get", totals.cmd_get),
+            ("cmd_set", totals.cmd_set),
+            ("cmd_flush", totals.cmd_flush),
+            ("cmd_touch", totals.cmd_touch),
+            ("cmd_meta", totals.cmd_meta),
+            ("get_hits", totals.get_hits),
+            ("get_misses", totals.get_misses),
+            ("get_expired", totals.get_expired),
+            ("get_flushed", totals.get_flushed),
+            ("delete_misses", totals.delete_misses),
+            ("delete_hits", totals.delete_hits),
+            ("incr_misses", totals.incr_misses),
+            ("incr_hits", totals.incr_hits),
+            ("decr_misses", totals.decr_misses),
+            ("decr_hits", totals.decr_hits),
+            ("cas_misses", totals.cas_misses),
+            ("cas_hits", totals.cas_hits),
+            ("cas_badval", totals.cas_badval),
+            ("touch_hits", totals.touch_hits),
+            ("touch_misses", totals.touch_misses),
+            ("store_too_large", totals.store_too_large),
+            ("store_no_memory", cache.puts_dropped),
+            ("auth_cmds", totals.auth_cmds),
+            ("auth_errors", totals.auth_errors),
+            ("idle_kicks", totals.idle_kicks),
+            ("bytes_read", totals.bytes_read),
+            ("bytes_written", totals.bytes_written),
+            ("limit_maxbytes", shared.settings.memory_bytes),
+            ("accepting_conns", 1),
+            ("threads", shared.settings.threads as u64),
+            ("hash_bytes", cache.index_bytes),
+            ("bytes", cache.memory_bytes),
+            ("curr_items", cache.entries),
+            ("total_items", totals.total_items),
+            ("evictions", cache.evicted_index),
+        ] {
+            reply::stat(out, name, value);
+        }
+    }
+
+    fn settings(&self, out: &mut Vec<u8>) {
+        let settings = &self.shared.settings;
+        reply::stat(out, "maxbytes", settings.memory_bytes);
+        reply::stat(out, "maxconns", settings.connections_max);
+        reply::stat(out, "tcpport", settings.port);
+        reply::stat(out, "udpport", 0);
+        reply::stat(out, "evictions", "on");
+        reply::stat(out, "shutdown_command", "no");
+        reply::stat(out, "num_threads", settings.threads);
+        reply::stat(out, "detail_enabled", "no");
+        reply::stat(out, "cas_enabled", "yes");
+        reply::stat(out, "binding_protocol", "ascii");
+        reply::stat(out, "auth_enabled_sasl", "no");
+        reply::stat(out, "auth_enabled_ascii", if self.shared.users.is_some() { "yes" } else { "no" });
+        reply::stat(out, "item_size_max", settings.item_bytes_max);
+        reply::stat(out, "maxconns_fast", "yes");
+        reply::stat(out, "flush_enabled", "yes");
+        reply::stat(out, "dump_enabled", "no");
+        reply::stat(out, "idle_timeout", settings.idle_seconds);
+        reply::stat(out, "track_sizes", "no");
+        reply::stat(out, "flash_bytes", settings.flash_bytes);
+    }
+
+    /// All items are of one class here.
+    fn items(&self, out: &mut Vec<u8>) {
+        let cache = self.shared.store.cache_stats();
+        if cache.entries > 0 {
+            reply::stat(out, "items:1:number", cache.entries);
+            reply::stat(out, "items:1:mem_requested", cache.memory_bytes);
+            reply::stat(out, "items:1:evicted", cache.evicted_index);
+            reply::stat(out, "items:1:outofmemory", cache.puts_dropped);
+        }
+    }
+
+    fn slabs(&self, out: &mut Vec<u8>) {
+        let (cache, totals) = (self.shared.store.cache_stats(), self.totals());
+        for (name, value) in [
+            ("1:used_chunks", cache.entries),
+            ("1:get_hits", totals.get_hits),
+            ("1:cmd_set", totals.cmd_set),
+            ("1:delete_hits", totals.delete_hits),
+            ("1:incr_hits", totals.incr_hits),
+            ("1:decr_hits", totals.decr_hits),
+            ("1:cas_hits", totals.cas_hits),
+            ("1:cas_badval", totals.cas_badval),
+            ("1:touch_hits", totals.touch_hits),
+            ("active_slabs", 1),
+            ("total_malloced", cache.bytes_allocated()),
+        ] {
+            reply::stat(out, name, value);
+        }
+    }
+
+    fn granary(&self, out: &mut Vec<u8>) {
+        let cache = self.shared.store.cache_stats();
+        for (name, value) in [
+            ("entries", cache.entries),
+            ("hits_memory", cache.hits_memory),
+            ("hits_buffer", cache.hits_buffer),
+            ("hits_flash", cache.hits_flash),
+            ("misses", cache.misses),
+            ("block_reads", cache.block_reads),
+            ("reads", cache.reads),
+            ("bytes_read", cache.bytes_read),
+            ("corrupt_blocks", cache.corrupt_blocks),
+            ("false_finds", cache.false_finds),
+            ("puts", cache.puts),
+            ("puts_dropped", cache.puts_dropped),
+            ("puts_too_large", cache.puts_too_large),
+            ("reinserted", cache.reinserted),
+            ("promoted", cache.promoted),
+            ("bytes_written", cache.bytes_written),
+            ("write_errors", cache.write_errors),
+            ("index_bytes", cache.index_bytes),
+            ("memory_entries", cache.memory_entries),
+            ("memory_bytes", cache.memory_bytes),
+            ("buffer_bytes", cache.buffer_bytes),
+        ] {
+            reply::stat(out, name, value);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! One request of one client.
+
+use super::Engine;
+use super::changing::count_arithmetic;
+use super::session::{Output, Session};
+use crate::commands::{self, Verdict};
+use crate::counters::Counters;
+use crate::protocol::{Older, Request, Step, keys_from, reply};
+use granary_cache::Key;
+
+/// Where a request leaves its session.
+enum Done {
+    Whole,
+    /// There is no room for more replies: it goes on with the key that begins here.
+    Until(usize),
+    LoggedIn,
+    /// It is one of those that are carried out together.
+    NotHere,
+}
+
+impl Engine {
+    /// Carries out the next request, unless it is a read; whether there was one.
+    pub(super) fn step(&mut self, session: &mut Session, now: u32) -> bool {
+        if !session.may_step() {
+            return false;
+        }
+        let Session { input, output, ending, wanted } = session;
+        *wanted = 0;
+        let (request, taken) = match input.next() {
+            Step::Incomplete(len) => {
+                *wanted = len;
+                return false;
+            }
+            Step::End(why) => {
+                *ending = Some(why);
+                return false;
+            }
+            Step::Swallow(taken) => {
+                input.advance(taken);
+                return true;
+            }
+            Step::Request(request, taken) => (request, taken),
+        };
+        let begin = input.resume;
+        let done = self.carry_out(request, begin, output, now);
+        match done {
+            Done::NotHere => return false,
+            Done::Until(resume) => input.resume = resume,
+            Done::Whole => input.advance(taken),
+            Done::LoggedIn => {
+                input.advance(taken);
+                input.grant();
+            }
+        }
+        true
+    }
+
+    fn carry_out(&mut self, request: Request<'_>, begin: usize, output: &mut Output, now: u32) -> Done {
+        let out = &mut output.bytes;
+        match request {
+            Request::Get { .. } => return Done::NotHere,
+            Request::Gat { keys, numbered, exptime } => {
+                for (at, key) in keys_from(keys, begin) {
+                    if !output.has_room() {
+                        return Done::Until(at);
+                    }
+                    self.get_and_touch(key, numbered, exptime, now, &mut output.bytes);
+                }
+                reply::line(&mut output.bytes, "END");
+            }
+            Request::Put(put) => {
+                let said = match self.put(&put, now) {
+                    Verdict::Stored => "STORED",
+                    Verdict::Refused => "NOT_STORED",
+                    Verdict::Exists => "EXISTS",
+                    Verdict::NotFound => "NOT_FOUND",
+                };
+                reply::answer(out, put.reply, said);
+            }
+            Request::Delete { key, reply } => {
+                let found = self.delete(key, now);
+                self.counters().delete_hits.add(u64::from(found));
+                self.counters().delete_misses.add(u64::from(!found));
+                reply::answer(out, reply, if found { "DELETED" } else { "NOT_FOUND" });
+            }
+            Request::Arithmetic { key, direction, delta, reply } => {
+                self.arithmetic(key, direction, delta, reply, now, out);
+            }
+            Request::Touch { key, exptime, reply } => {
+                let found = self.touch(Key::new(key), exptime, now, |_| ());
+                reply::answer(out, reply, if found.is_some() { "TOUCHED" } else { "NOT_FOUND" });
+            }
+            Request::MetaGet(meta) => self.meta_get(&meta, now, out),
+            Request::MetaSet(put, flags) => self.meta_set(&put, &flags, now, out),
+            Request::MetaDelete(meta) => {
+                let key = Key::new(&meta.key);
+                let Engine { shared, lane, .. } = self;
+                let found = shared
+                    .store
+                    .change(lane, key, now, |looked, hand| commands::meta_delete(&meta, looked, hand, out));
+                self.counters().delete_hits.add(u64::from(found));
+                self.counters().delete_misses.add(u64::from(!found));
+            }
+            Request::MetaArithmetic(meta, direction) => {
+                let key = Key::new(&meta.key);
+                let Engine { shared, lane, .. } = self;
+                let found = shared.store.change(lane, key, now, |looked, hand| {
+                    commands::meta_arithmetic(&meta, direction, looked, hand, out)
+                });
+                count_arithmetic(self.counters(), direction, found);
+            }
+            Request::MetaDebug(key) => self.debug(&key, now, out),
+            Request::TooLarge { key, older, reply } => {
+                self.counters().store_too_large.add(1);
+                if older == Older::Goes {
+                    self.delete(&key, now);
+                }
+                reply::answer(out, reply, "SERVER_ERROR object too large for cache");
+            }
+            Request::Flush { delay, reply } => {
+                self.counters().cmd_flush.add(1);
+                match self.shared.store.flush(delay, now) {
+                    Ok(()) => reply::answer(out, reply, "OK"),
+                    Err(error) => {
+                        tracing::error!(%error, "flush_all failed");
+                        reply::line(out, "SERVER_ERROR flush_all cannot be written down");
+                    }
+                }
+            }
+            Request::Stats(group) => self.stats(group, out),
+            Request::ResetStats => {
+                self.shared.counters.iter().for_each(Counters::reset);
+                reply::line(out, "RESET");
+            }
+            Request::Login(text) => return self.login(text, out),
+            Request::Say(line) => reply::line(out, line),
+            Request::Nothing => {}
+        }
+        Done::Whole
+    }
+
+    /// `user password`, words beyond are not looked at.
+    fn login(&self, text: &[u8], out: &mut Vec<u8>) -> Done {
+        let mut words = keys_from(text, 0).map(|(_, word)| word);
+        let (Some(user), Some(password)) = (words.next(), words.next()) else {
+            reply::line(out, "CLIENT_ERROR bad authentication token format");
+            return Done::Whole;
+        };
+        let counters = self.counters();
+        counters.auth_cmds.add(1);
+        if self.shared.users.as_ref().is_none_or(|users| users.know(user, password)) {
+            reply::line(out, "STORED");
+            return Done::LoggedIn;
+        }
+        counters.auth_errors.add(1);
+        reply::line(out, "CLIENT_ERROR authentication failure");
+        Done::Whole
+    }
+}

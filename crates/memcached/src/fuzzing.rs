@@ -1,0 +1,90 @@
+//! Conversations of any bytes: refused or answered, never a panic, never more than is bounded; and how the
+//! bytes are cut on their way makes no difference to the replies. Called by the fuzz target and, with a
+//! fixed seed, by the tests.
+
+use crate::engine::{Engine, Settings, Shared};
+use crate::limits::{GET_LINE_BYTES_MAX, OUTPUT_BYTES_MAX};
+use crate::protocol::Ending;
+use crate::store::{Options, Store};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Greatest item of these conversations: small, so that refusals happen.
+const ITEM_BYTES_MAX: usize = 4096;
+
+/// A second like any other.
+const NOW: u32 = 2_000_000_000;
+
+/// Where conversations are held.
+pub struct Stage {
+    engine: Engine,
+}
+
+impl Stage {
+    /// With an empty store in RAM; its file of numbers lies in `folder`.
+    pub fn new(folder: &Path) -> Self {
+        let options = Options {
+            path: folder.to_owned(),
+            memory_bytes: 64 << 20,
+            flash_bytes: 0,
+            item_bytes_max: ITEM_BYTES_MAX,
+        };
+        let store = Store::open(&options).expect("a store in RAM opens");
+        let settings = Settings {
+            memory_bytes: 0,
+            flash_bytes: 0,
+            connections_max: 1,
+            port: 0,
+            threads: 1,
+            item_bytes_max: ITEM_BYTES_MAX,
+            idle_seconds: 0,
+        };
+        Self { engine: Engine::new(Arc::new(Shared::new(store, None, settings)), 0) }
+    }
+
+    /// Says `data` in pieces of `piece` bytes to an empty store; gives all replies.
+    fn say(&mut self, data: &[u8], piece: usize) -> (Vec<u8>, Option<Ending>) {
+        self.engine.shared().store.forget_everything();
+        let mut session = self.engine.shared().session();
+        let mut replies = Vec::new();
+        for piece in data.chunks(piece.max(1)) {
+            if session.ending().is_some() {
+                break;
+            }
+            session.receive(piece);
+            loop {
+                let mut sessions = [session];
+                self.engine.turn(&mut sessions, NOW);
+                [session] = sessions;
+                let len = session.replies().len();
+                assert!(len <= 2 * OUTPUT_BYTES_MAX + GET_LINE_BYTES_MAX, "{len} bytes of replies wait");
+                replies.extend_from_slice(session.replies());
+                session.sent(len);
+                if !session.may_step() {
+                    break;
+                }
+            }
+            session.tidy();
+        }
+        (replies, session.ending())
+    }
+}
+
+/// A conversation, heard at once and in pieces.
+pub fn conversation(stage: &mut Stage, data: &[u8]) {
+    // What tells of the server itself, and of how lines arrive, differs.
+    if data.windows(5).any(|five| five == b"stats") || data.len() > 2000 {
+        stage.say(data, 7);
+        return;
+    }
+    let at_once = stage.say(data, data.len());
+    for piece in [1, 13] {
+        let in_pieces = stage.say(data, piece);
+        assert_eq!(text(&in_pieces.0), text(&at_once.0), "in pieces of {piece}");
+        assert_eq!(in_pieces.1, at_once.1);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string()
+}

@@ -1,0 +1,20 @@
+//! A memcached server over Granary's cache.
+//!
+//! Bottom up: `protocol` turns bytes into requests and knows nothing else; `store` keeps items on a
+//! [`granary_cache::Cache`]; `commands` are pure functions of a request and of what is there; `engine`
+//! carries requests out, those of many clients together; `server` owns sockets and threads.
+
+mod commands;
+mod counters;
+mod engine;
+#[doc(hidden)]
+pub mod fuzzing;
+mod item;
+pub mod limits;
+mod protocol;
+mod server;
+mod store;
+mod users;
+
+pub use server::{Options, Server, ServerError};
+pub use store::{OpenError, Options as StoreOptions};

@@ -1,0 +1,79 @@
+//! Every bound of the memcached server, in one place.
+
+/// Longest key, in bytes, as in memcached.
+pub const KEY_BYTES_MAX: usize = 250;
+
+/// Longest line but for `get` and `gets`, in bytes: a longer one ends the connection, as in memcached.
+pub const LINE_BYTES_MAX: usize = 2048;
+
+/// Longest line of `get` and `gets`; memcached knows no bound.
+pub const GET_LINE_BYTES_MAX: usize = 1 << 20;
+
+/// Blanks that may come before a `get` that is longer than [`LINE_BYTES_MAX`].
+pub const GET_BLANKS_MAX: usize = 100;
+
+/// Words of a line that memcached looks at, but for the keys of a `get`.
+pub const WORDS_MAX: usize = 23;
+
+/// Words of a line of a meta command, the command and its key among them.
+pub const META_WORDS_MAX: usize = 19;
+
+/// Longest opaque token, its `O` included.
+pub const OPAQUE_BYTES_MAX: usize = 32;
+
+/// Exptimes up to this are seconds from now; greater ones are Unix time.
+pub const RELATIVE_EXPTIME_MAX: i32 = 60 * 60 * 24 * 30;
+
+/// What memcached adds to key and value before it compares an item with its size limit: the header, and
+/// the value's line end. A value that memcached takes is taken here, and the other way round.
+pub const ITEM_OVERHEAD_BYTES: usize = 48 + 8 + 1 + 2;
+/// Client flags other than 0 cost memcached this more.
+pub const ITEM_FLAGS_BYTES: usize = 4;
+
+/// Item size limit unless told otherwise, as in memcached.
+pub const ITEM_BYTES_DEFAULT: usize = 1 << 20;
+/// Least item size limit, as in memcached.
+pub const ITEM_BYTES_MIN: usize = 1024;
+/// Greatest item size limit: a connection buffers a whole item, and a segment holds a few.
+pub const ITEM_BYTES_MAX: usize = 64 << 20;
+
+/// Shortest segment of the cache: the longest item, and others beside it.
+pub const SEGMENT_BYTES_MIN: u64 = 4 << 20;
+/// Fewest segments of a cache.
+pub const SEGMENTS_MIN: u64 = 4;
+
+/// Connections unless told otherwise, as in memcached.
+pub const CONNECTIONS_DEFAULT: usize = 1024;
+
+/// Bytes that one turn reads from a connection, so that others have theirs.
+pub const READ_BYTES: usize = 64 << 10;
+
+/// Bytes of replies that wait for a slow client before its requests wait, too.
+pub const OUTPUT_BYTES_MAX: usize = 1 << 20;
+
+/// Buffers of a connection that are longer than this are given back when they are empty.
+pub const BUFFER_BYTES_KEPT: usize = 16 << 10;
+
+/// Keys that one look into the cache takes, from all connections of a thread.
+pub const KEYS_PER_BATCH: usize = 512;
+
+/// Bytes of values that one look into the cache gathers; keys beyond are looked up again.
+pub const BATCH_BYTES_MAX: usize = 4 << 20;
+
+/// Locks that order the changes of one key; flushing takes them all.
+pub const STRIPES: usize = 1024;
+
+/// Keys of which the time of the last read is remembered, for the flags `h` and `l`: 8 bytes each.
+pub const READS_REMEMBERED: usize = 1 << 17;
+
+/// Numbers (cas) that are reserved at once: the file that says so is written once for as many changes.
+pub const NUMBERS_RESERVED: u64 = 1 << 20;
+
+/// Users of an authentication file, as in memcached.
+pub const USERS_MAX: usize = 8;
+
+/// Milliseconds that clients have to take their last replies when the server stops.
+pub const STOP_MILLISECONDS: u64 = 2000;
+
+const _: () = assert!(STRIPES.is_power_of_two() && READS_REMEMBERED.is_power_of_two());
+const _: () = assert!(LINE_BYTES_MAX < GET_LINE_BYTES_MAX && READ_BYTES < GET_LINE_BYTES_MAX);

@@ -1,0 +1,44 @@
+//! Replies: what is written back to clients.
+
+use super::request::Reply;
+
+/// A line.
+pub fn line(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// A line for a client that may not want it.
+pub fn answer(out: &mut Vec<u8>, reply: Reply, text: &str) {
+    if reply == Reply::Wanted {
+        line(out, text);
+    }
+}
+
+/// A number.
+pub fn number(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// An item, as `get` has it; with its number for `gets`.
+pub fn value(out: &mut Vec<u8>, key: &[u8], flags: u32, cas: Option<u64>, data: &[u8]) {
+    out.reserve(key.len() + data.len() + 64);
+    out.extend_from_slice(b"VALUE ");
+    out.extend_from_slice(key);
+    out.push(b' ');
+    number(out, u64::from(flags));
+    out.push(b' ');
+    number(out, data.len() as u64);
+    if let Some(cas) = cas {
+        out.push(b' ');
+        number(out, cas);
+    }
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(data);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// One statistic.
+pub fn stat(out: &mut Vec<u8>, name: &str, value: impl std::fmt::Display) {
+    line(out, &format!("STAT {name} {value}"));
+}

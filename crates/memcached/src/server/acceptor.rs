@@ -1,0 +1,87 @@
+//! Accepting connections and dealing them out, one to each thread in turn.
+
+use super::worker::Inbox;
+use crate::engine::Shared;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const LISTENER: Token = Token(0);
+const WAKER: Token = Token(1);
+
+/// How long to wait when the process has no file descriptors left.
+const PAUSE: Duration = Duration::from_millis(50);
+
+pub(super) struct Acceptor {
+    poll: Poll,
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    inboxes: Vec<(Arc<Inbox>, Arc<Waker>)>,
+    next: usize,
+    stop: Arc<AtomicBool>,
+}
+
+impl Acceptor {
+    pub fn new(
+        mut listener: TcpListener,
+        shared: Arc<Shared>,
+        inboxes: Vec<(Arc<Inbox>, Arc<Waker>)>,
+        stop: Arc<AtomicBool>,
+    ) -> io::Result<(Self, Arc<Waker>)> {
+        let poll = Poll::new()?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        Ok((Self { poll, listener, shared, inboxes, next: 0, stop }, waker))
+    }
+
+    pub fn run(mut self) {
+        let mut events = Events::with_capacity(16);
+        while !self.stop.load(Ordering::Acquire) {
+            if let Err(error) = self.poll.poll(&mut events, None)
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                tracing::error!(%error, "no more connections are accepted");
+                return;
+            }
+            self.accept();
+        }
+    }
+
+    fn accept(&mut self) {
+        while !self.stop.load(Ordering::Acquire) {
+            match self.listener.accept() {
+                Ok((stream, _)) => self.deal(stream),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if is_of_the_client(&error) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "a connection was not accepted");
+                    std::thread::sleep(PAUSE);
+                }
+            }
+        }
+    }
+
+    fn deal(&mut self, mut stream: TcpStream) {
+        let connections = &self.shared.connections;
+        if connections.load(Ordering::Relaxed) >= self.shared.settings.connections_max {
+            // As memcached says it; whether it arrives is the client's luck.
+            let _ = stream.write(b"ERROR Too many open connections\r\n");
+            return;
+        }
+        connections.fetch_add(1, Ordering::Relaxed);
+        let (inbox, waker) = &self.inboxes[self.next];
+        self.next = (self.next + 1) % self.inboxes.len();
+        inbox.put(stream);
+        if let Err(error) = waker.wake() {
+            tracing::error!(%error, "a thread cannot be woken");
+        }
+    }
+}
+
+/// The client went away before it was accepted, or a signal came.
+fn is_of_the_client(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
+}

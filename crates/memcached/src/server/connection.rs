@@ -1,0 +1,134 @@
+//! One client's socket.
+
+use crate::engine::Session;
+use crate::limits::READ_BYTES;
+use mio::net::TcpStream;
+use std::io::{self, Read, Write};
+
+/// What is known of a socket between events: epoll tells of changes only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Readiness {
+    /// There may be more to read; a read that does not fill the buffer is the last.
+    Ready,
+    /// The client has closed its side: there is more to read until a read says so.
+    Closing,
+    /// The last read found nothing: an event will come.
+    Waiting,
+    /// The client sends no more.
+    Ended,
+    /// It is broken: nothing can be read or written.
+    Broken,
+}
+
+/// What becomes of a connection after a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// There is more to do at once.
+    Again,
+    /// An event will come.
+    Wait,
+    /// It is over.
+    Close,
+}
+
+pub(super) struct Connection {
+    pub stream: TcpStream,
+    /// Out for a turn: `None`.
+    pub session: Option<Session>,
+    readiness: Readiness,
+    /// It is on the list of connections to look at.
+    pub is_listed: bool,
+    /// Second of the last bytes that came.
+    pub active_at: u32,
+}
+
+impl Connection {
+    pub fn new(stream: TcpStream, session: Session, now: u32) -> Self {
+        // Neither is vital: a reply may come later, a dead client stay longer.
+        let _ = stream.set_nodelay(true);
+        let _ = socket2::SockRef::from(&stream).set_keepalive(true);
+        let readiness = Readiness::Ready;
+        Self { stream, session: Some(session), readiness, is_listed: false, active_at: now }
+    }
+
+    /// An event came; it says whether the client has closed its side.
+    pub fn wake(&mut self, is_closed: bool) {
+        match self.readiness {
+            Readiness::Ready | Readiness::Waiting if is_closed => self.readiness = Readiness::Closing,
+            Readiness::Waiting => self.readiness = Readiness::Ready,
+            _ => {}
+        }
+    }
+
+    fn is_readable(&self) -> bool {
+        matches!(self.readiness, Readiness::Ready | Readiness::Closing)
+    }
+
+    /// Reads what is there, but no more than one turn's part. Gives its length.
+    pub fn read(&mut self, buffer: &mut [u8], now: u32) -> usize {
+        let mut total = 0;
+        while self.is_readable() && total < READ_BYTES {
+            let session = self.session.as_mut().expect("no turn is under way");
+            if !session.wants_input() {
+                break;
+            }
+            match self.stream.read(buffer) {
+                Ok(0) => self.readiness = Readiness::Ended,
+                Ok(len) => {
+                    session.receive(&buffer[..len]);
+                    (total, self.active_at) = (total + len, now);
+                    if len < buffer.len() && self.readiness == Readiness::Ready {
+                        self.readiness = Readiness::Waiting;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.readiness = Readiness::Waiting
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => self.readiness = Readiness::Broken,
+            }
+        }
+        total
+    }
+
+    /// Sends what waits, as far as the client takes it. Gives its length.
+    pub fn write(&mut self) -> usize {
+        let session = self.session.as_mut().expect("no turn is under way");
+        let mut total = 0;
+        while !session.replies().is_empty() && self.readiness != Readiness::Broken {
+            match self.stream.write(session.replies()) {
+                Ok(0) => self.readiness = Readiness::Broken,
+                Ok(len) => {
+                    session.sent(len);
+                    total += len;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => self.readiness = Readiness::Broken,
+            }
+        }
+        if session.replies().is_empty() {
+            session.tidy();
+        }
+        total
+    }
+
+    /// What becomes of it now.
+    pub fn fate(&self) -> Fate {
+        let session = self.session.as_ref().expect("no turn is under way");
+        if self.readiness == Readiness::Broken {
+            return Fate::Close;
+        }
+        if !session.replies().is_empty() {
+            // Sent all at once or not: then there was no room, and an event will come.
+            return Fate::Wait;
+        }
+        match self.readiness {
+            _ if session.ending().is_some() => Fate::Close,
+            _ if session.may_step() => Fate::Again,
+            Readiness::Ready | Readiness::Closing => Fate::Again,
+            Readiness::Ended => Fate::Close,
+            Readiness::Waiting | Readiness::Broken => Fate::Wait,
+        }
+    }
+}

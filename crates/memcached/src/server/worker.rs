@@ -1,0 +1,215 @@
+//! One serving thread.
+
+use super::connection::{Connection, Fate};
+use crate::engine::{Engine, Session};
+use crate::limits::{READ_BYTES, STOP_MILLISECONDS};
+use crate::protocol::Ending;
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token, Waker};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const WAKER: Token = Token(usize::MAX);
+
+/// New connections for a thread.
+#[derive(Default)]
+pub(super) struct Inbox(Mutex<Vec<TcpStream>>);
+
+impl Inbox {
+    pub fn put(&self, stream: TcpStream) {
+        self.0.lock().expect("no panic under the lock").push(stream);
+    }
+
+    fn take(&self) -> Vec<TcpStream> {
+        std::mem::take(&mut *self.0.lock().expect("no panic under the lock"))
+    }
+}
+
+/// What a thread will wait on, and what wakes it.
+pub(super) fn poll() -> io::Result<(Poll, Arc<Waker>)> {
+    let poll = Poll::new()?;
+    let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+    Ok((poll, waker))
+}
+
+pub(super) struct Worker {
+    poll: Poll,
+    engine: Engine,
+    inbox: Arc<Inbox>,
+    stop: Arc<AtomicBool>,
+    /// By token.
+    connections: Vec<Option<Connection>>,
+    free: Vec<usize>,
+    /// Those to look at in this turn.
+    listed: Vec<usize>,
+    buffer: Vec<u8>,
+    swept_at: u32,
+}
+
+impl Worker {
+    pub fn new(poll: Poll, engine: Engine, inbox: Arc<Inbox>, stop: Arc<AtomicBool>) -> Self {
+        Self {
+            poll,
+            engine,
+            inbox,
+            stop,
+            connections: Vec::new(),
+            free: Vec::new(),
+            listed: Vec::new(),
+            buffer: vec![0; READ_BYTES],
+            swept_at: 0,
+        }
+    }
+
+    pub fn run(mut self) {
+        let mut events = Events::with_capacity(1024);
+        while !self.stop.load(Ordering::Acquire) {
+            if let Err(error) = self.poll.poll(&mut events, self.patience())
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                tracing::error!(%error, "a serving thread ends");
+                return;
+            }
+            let now = unix_time();
+            for event in &events {
+                if let Some(Some(connection)) = self.connections.get_mut(event.token().0) {
+                    connection.wake(event.is_read_closed() || event.is_error());
+                    self.list(event.token().0);
+                }
+            }
+            for stream in self.inbox.take() {
+                self.admit(stream, now);
+            }
+            self.turn(now);
+            self.sweep(now);
+        }
+        self.finish(&mut events);
+    }
+
+    /// How long to wait for events.
+    fn patience(&self) -> Option<Duration> {
+        match self.listed.is_empty() {
+            false => Some(Duration::ZERO),
+            true if self.engine.shared().settings.idle_seconds > 0 => Some(Duration::from_secs(1)),
+            true => None,
+        }
+    }
+
+    /// To look at in the next turn.
+    fn list(&mut self, slot: usize) {
+        if let Some(Some(connection)) = self.connections.get_mut(slot)
+            && !std::mem::replace(&mut connection.is_listed, true)
+        {
+            self.listed.push(slot);
+        }
+    }
+
+    fn admit(&mut self, mut stream: TcpStream, now: u32) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        });
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self.poll.registry().register(&mut stream, Token(slot), interest) {
+            tracing::warn!(%error, "a connection cannot be watched");
+            self.free.push(slot);
+            self.engine.shared().connections.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        self.engine.counters().connections.add(1);
+        self.connections[slot] = Some(Connection::new(stream, self.engine.shared().session(), now));
+        self.list(slot);
+    }
+
+    /// Reads from the connections listed, carries out what they ask for, and sends replies.
+    fn turn(&mut self, now: u32) {
+        let listed = std::mem::take(&mut self.listed);
+        let Self { connections, engine, buffer, .. } = self;
+        let mut sessions: Vec<Session> = Vec::with_capacity(listed.len());
+        let mut read = 0;
+        for slot in &listed {
+            let connection = listed_connection(connections, *slot);
+            read += connection.read(buffer, now);
+            sessions.extend(connection.session.take());
+        }
+        engine.turn(&mut sessions, now);
+        let mut written = 0;
+        let mut fates = Vec::with_capacity(listed.len());
+        for (slot, session) in listed.iter().zip(sessions) {
+            let connection = listed_connection(connections, *slot);
+            connection.session = Some(session);
+            connection.is_listed = false;
+            written += connection.write();
+            fates.push(connection.fate());
+        }
+        engine.counters().bytes_read.add(read as u64);
+        engine.counters().bytes_written.add(written as u64);
+        for (slot, fate) in listed.into_iter().zip(fates) {
+            match fate {
+                Fate::Wait => {}
+                Fate::Again => self.list(slot),
+                Fate::Close => self.close(slot),
+            }
+        }
+    }
+
+    fn close(&mut self, slot: usize) {
+        let Some(mut connection) = self.connections[slot].take() else { return };
+        if connection.session.as_ref().is_some_and(|session| session.ending() == Some(Ending::Binary)) {
+            tracing::warn!("a client speaks memcached's binary protocol, which is not served: it is let go");
+        }
+        // It is closed in a moment, which ends the watch, too.
+        let _ = self.poll.registry().deregister(&mut connection.stream);
+        self.free.push(slot);
+        self.engine.shared().connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Closes connections that did nothing for long, where that is asked for.
+    fn sweep(&mut self, now: u32) {
+        let idle_seconds = self.engine.shared().settings.idle_seconds;
+        if idle_seconds == 0 || now == self.swept_at {
+            return;
+        }
+        self.swept_at = now;
+        for slot in 0..self.connections.len() {
+            let Some(connection) = &self.connections[slot] else { continue };
+            if u64::from(now.saturating_sub(connection.active_at)) > idle_seconds && !connection.is_listed {
+                self.engine.counters().idle_kicks.add(1);
+                self.close(slot);
+            }
+        }
+    }
+
+    /// Sends the replies that wait, for a while, and reads no more.
+    fn finish(mut self, events: &mut Events) {
+        let deadline = Instant::now() + Duration::from_millis(STOP_MILLISECONDS);
+        loop {
+            for slot in 0..self.connections.len() {
+                let Some(connection) = &mut self.connections[slot] else { continue };
+                connection.write();
+                let waits = connection.session.as_ref().is_some_and(|session| !session.replies().is_empty());
+                if !waits || connection.fate() == Fate::Close {
+                    self.close(slot);
+                }
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if self.free.len() == self.connections.len() || left.is_zero() {
+                return;
+            }
+            if self.poll.poll(events, Some(left)).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn listed_connection(connections: &mut [Option<Connection>], slot: usize) -> &mut Connection {
+    connections[slot].as_mut().expect("what is listed is there")
+}
+
+fn unix_time() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}

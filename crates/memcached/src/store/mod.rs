@@ -1,0 +1,299 @@
+//! Items on a cache: reads of many keys without a lock, changes of a key one after the other.
+//!
+//! The seam to the cache is small: it is asked (`get_many`), told (`put_many`, `delete_many`) and closed.
+//! Which items go to flash is the cache's business.
+
+mod lane;
+mod numbers;
+mod options;
+mod reads;
+mod stripes;
+
+pub use lane::Lane;
+pub use options::{OpenError, Options};
+
+use crate::item::{Deadline, Header, Item};
+use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES};
+use crate::protocol::Exptime;
+use granary_cache::{Cache, Entry, Key, Outcome};
+use numbers::{Found, Numbers};
+use reads::Reads;
+use std::io;
+use stripes::Stripes;
+
+/// What the lookup of a key yields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looked<'a> {
+    /// The item.
+    Hit(Item<'a>),
+    /// There is none.
+    Miss(Why),
+}
+
+/// Why there is no item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It is not known.
+    Unknown,
+    /// It came to its end.
+    Expired,
+    /// It was flushed.
+    Flushed,
+}
+
+/// What becomes of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    Leave,
+    /// It goes.
+    Remove,
+    /// It gets this header over the data it has.
+    Mark(Header),
+    /// It stays the item that was read, with this header and the data in hand.
+    Amend(Header),
+    /// It becomes a new item of this header and the data in hand.
+    Write(Header),
+}
+
+/// What a change is made with.
+pub struct Hand<'a> {
+    /// The second it is.
+    pub now: u32,
+    /// New data goes here.
+    pub data: &'a mut Vec<u8>,
+    number: &'a mut dyn FnMut() -> u64,
+}
+
+impl<'a> Hand<'a> {
+    /// With numbers of `number`, each greater than the one before.
+    pub fn new(now: u32, data: &'a mut Vec<u8>, number: &'a mut dyn FnMut() -> u64) -> Self {
+        Self { now, data, number }
+    }
+
+    /// The header of a new item.
+    pub fn header(&mut self, flags: u32, deadline: Deadline) -> Header {
+        Header::new((self.number)(), self.now, flags, deadline)
+    }
+
+    /// Gives an item that changes another number.
+    pub fn renumber(&mut self, header: &mut Header) {
+        header.birth = (self.number)();
+        header.cas = header.birth;
+    }
+}
+
+/// A new item for [`Store::set_many`]; its end must not be past.
+#[derive(Clone, Copy, Debug)]
+pub struct NewItem<'a> {
+    /// Its key.
+    pub key: &'a [u8],
+    /// The client's own bits.
+    pub flags: u32,
+    /// Its end.
+    pub deadline: Deadline,
+    /// Its value.
+    pub data: &'a [u8],
+}
+
+/// The items. Shared by threads, each of which has a [`Lane`] of its own.
+pub struct Store {
+    cache: Cache,
+    numbers: Numbers,
+    stripes: Stripes,
+    reads: Reads,
+    item_bytes_max: usize,
+}
+
+impl Store {
+    /// Opens the store, with what it held when it was closed or killed.
+    pub fn open(options: &Options) -> Result<Store, OpenError> {
+        let refused = |source| OpenError::Folder { path: options.path.clone(), source };
+        std::fs::create_dir_all(&options.path).map_err(refused)?;
+        let cache = Cache::open(options.cache()?)?;
+        let (numbers, found) = Numbers::open(options.numbers_path()).map_err(refused)?;
+        if found == Found::Nothing {
+            // What is there may have been flushed, and its numbers would be given again.
+            cache.clear().map_err(refused)?;
+        }
+        let (stripes, reads) = (Stripes::new(), Reads::new());
+        Ok(Store { cache, numbers, stripes, reads, item_bytes_max: options.item_bytes_max })
+    }
+
+    /// Closes it: it is warm at the next start.
+    pub fn close(self) -> io::Result<()> {
+        let Store { cache, numbers, .. } = self;
+        drop(cache);
+        numbers.close()
+    }
+
+    /// Stops as a kill would. For tests.
+    pub fn abandon(self) {
+        self.cache.abandon();
+    }
+
+    /// Starts over: no items, and numbers from 1 on. For tests.
+    pub fn forget_everything(&self) {
+        self.cache.clear().expect("a store in RAM is cleared");
+        self.numbers.restart();
+    }
+
+    /// Greatest size of an item, as memcached counts it.
+    pub fn item_bytes_max(&self) -> usize {
+        self.item_bytes_max
+    }
+
+    /// What the cache did and takes.
+    pub fn cache_stats(&self) -> granary_cache::Stats {
+        self.cache.stats()
+    }
+
+    /// Looks keys up. `sink(i, looked)` is called once for each, in any order.
+    pub fn get_many(
+        &self,
+        lane: &mut Lane,
+        keys: &[Key<'_>],
+        now: u32,
+        mut sink: impl FnMut(usize, Looked<'_>),
+    ) {
+        let flushed_below = self.numbers.flushed_below();
+        self.cache.get_many(&mut lane.io, keys, now, |i, outcome| sink(i, look(outcome, flushed_below)));
+    }
+
+    /// Remembers that a key was read.
+    pub fn note_read(&self, key: Key<'_>, now: u32) {
+        self.reads.note(key, now);
+    }
+
+    /// When a key was last read, as far as that is remembered.
+    pub fn last_read(&self, key: Key<'_>) -> Option<u32> {
+        self.reads.last(key)
+    }
+
+    /// Stores items, the later of two with the same key last.
+    pub fn set_many(&self, lane: &mut Lane, items: &[NewItem<'_>], now: u32) {
+        let keys: Vec<Key<'_>> = items.iter().map(|item| Key::new(item.key)).collect();
+        let _held = self.stripes.lock_many(keys.iter().map(|key| key.hash()));
+        let Lane { value, .. } = lane;
+        value.clear();
+        let mut ends = Vec::with_capacity(items.len());
+        for item in items {
+            Header::new(self.numbers.give(), now, item.flags, item.deadline).encode(value);
+            value.extend_from_slice(item.data);
+            ends.push(value.len());
+        }
+        let mut begin = 0;
+        let mut entries = Vec::with_capacity(items.len());
+        for ((item, key), end) in items.iter().zip(&keys).zip(ends) {
+            let (bytes, expires_at) = (&value[begin..end], item.deadline.last_second());
+            entries.push(Entry { key: *key, value: Some(bytes), expires_at });
+            begin = end;
+        }
+        self.cache.put_many(&entries);
+        keys.iter().for_each(|key| self.reads.forget(*key));
+    }
+
+    /// Changes a key as `decide` says, which is given what is there and may write down new data. Nobody
+    /// else changes the key meanwhile. Gives what `decide` gave.
+    pub fn change<R>(
+        &self,
+        lane: &mut Lane,
+        key: Key<'_>,
+        now: u32,
+        decide: impl FnOnce(Looked<'_>, &mut Hand<'_>) -> (Change, R),
+    ) -> R {
+        let _held = self.stripes.lock(key.hash());
+        let Lane { io, old, new, value } = lane;
+        let flushed_below = self.numbers.flushed_below();
+        let mut last_second = 0;
+        let mut gone = None;
+        self.cache.get_many(io, &[key], now, |_, outcome| match (look(outcome, flushed_below), outcome) {
+            (Looked::Hit(_), Outcome::Hit { value, expires_at }) => {
+                old.clear();
+                old.extend_from_slice(value);
+                last_second = expires_at;
+            }
+            (Looked::Miss(why), _) => gone = Some(why),
+            (Looked::Hit(_), _) => unreachable!("a hit is a hit"),
+        });
+        let looked = match (gone, Item::decode(old, last_second)) {
+            (None, Some(item)) => Looked::Hit(item),
+            (why, _) => Looked::Miss(why.unwrap_or(Why::Unknown)),
+        };
+        new.clear();
+        let mut number = || self.numbers.give();
+        let mut hand = Hand::new(now, new, &mut number);
+        let (change, result) = decide(looked, &mut hand);
+        let (header, data) = match (change, looked) {
+            (Change::Leave, _) | (Change::Remove | Change::Mark(_), Looked::Miss(_)) => return result,
+            (Change::Remove, Looked::Hit(_)) => {
+                self.cache.delete_many(&[key]);
+                return result;
+            }
+            (Change::Mark(header), Looked::Hit(item)) => (header, item.data),
+            (Change::Amend(header) | Change::Write(header), _) => (header, &new[..]),
+        };
+        if header.deadline.is_past(now) {
+            // It would never be seen; an older one must not be seen either.
+            self.cache.delete_many(&[key]);
+        } else {
+            value.clear();
+            header.encode(value);
+            value.extend_from_slice(data);
+            let expires_at = header.deadline.last_second();
+            self.cache.put_many(&[Entry { key, value: Some(value), expires_at }]);
+        }
+        if matches!(change, Change::Write(_)) {
+            self.reads.forget(key);
+        }
+        result
+    }
+
+    /// Flushes all items: now, or at a later second. On the device when it returns.
+    pub fn flush(&self, delay: Exptime, now: u32) -> io::Result<()> {
+        let deadline = Deadline::of(Exptime(delay.0.max(0)), now);
+        match deadline.left(now) {
+            None | Some(0) => self.flush_now(),
+            Some(seconds) => self.numbers.flush_later(now.saturating_add(seconds)),
+        }
+    }
+
+    /// No change is under way: one that has read what is flushed must not write it back after.
+    fn flush_now(&self) -> io::Result<()> {
+        let _held = self.stripes.lock_all();
+        self.numbers.flush()
+    }
+
+    /// Does what was planned for a second that has come. To be called with each new `now`, first.
+    pub fn tick(&self, now: u32) {
+        let is_due = || (1..=now).contains(&self.numbers.flush_at());
+        if !is_due() {
+            return;
+        }
+        let _held = self.stripes.lock_all();
+        if is_due()
+            && let Err(error) = self.numbers.flush()
+        {
+            tracing::error!(%error, "the planned flush waits: its file cannot be written");
+        }
+    }
+
+    /// Bytes of an item as memcached counts them.
+    pub fn item_bytes(key: &[u8], flags: u32, data: usize) -> usize {
+        let flags = if flags == 0 { 0 } else { ITEM_FLAGS_BYTES };
+        ITEM_OVERHEAD_BYTES + key.len() + flags + data
+    }
+}
+
+fn look(outcome: Outcome<'_>, flushed_below: u64) -> Looked<'_> {
+    let (value, expires_at) = match outcome {
+        Outcome::Hit { value, expires_at } => (value, expires_at),
+        Outcome::Expired { .. } => return Looked::Miss(Why::Expired),
+        Outcome::Negative { .. } | Outcome::Miss => return Looked::Miss(Why::Unknown),
+    };
+    match Item::decode(value, expires_at) {
+        Some(item) if item.header.birth < flushed_below => Looked::Miss(Why::Flushed),
+        Some(item) => Looked::Hit(item),
+        None => Looked::Miss(Why::Unknown),
+    }
+}

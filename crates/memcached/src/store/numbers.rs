@@ -1,0 +1,210 @@
+//! The numbers that items get (`cas`), and from which on they count (`flush_all`), kept in a file of text:
+//!
+//! ```text
+//! granary memcached 1
+//! next 1048577
+//! flushed_below 4711
+//! flush_at 0
+//! ```
+//! `next` is greater than every number ever given; `flush_at` is the second of a `flush_all` with a delay.
+//! The file is replaced as a whole, and on the device before anybody acts on it.
+
+use crate::limits::NUMBERS_RESERVED;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const TITLE: &str = "granary memcached 1";
+
+/// What the file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kept {
+    next: u64,
+    flushed_below: u64,
+    flush_at: u32,
+}
+
+impl Kept {
+    const NEW: Kept = Kept { next: 1, flushed_below: 0, flush_at: 0 };
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        if lines.next() != Some(TITLE) {
+            return None;
+        }
+        let mut field = |name: &str| lines.next()?.strip_prefix(name)?.trim_start().parse::<u64>().ok();
+        let kept = Kept {
+            next: field("next ")?,
+            flushed_below: field("flushed_below ")?,
+            flush_at: u32::try_from(field("flush_at ")?).ok()?,
+        };
+        (kept.next > 0).then_some(kept)
+    }
+
+    fn write(&self, path: &Path) -> io::Result<()> {
+        let unfinished = path.with_extension("new");
+        let mut file = File::create(&unfinished)?;
+        let Kept { next, flushed_below, flush_at } = self;
+        writeln!(file, "{TITLE}\nnext {next}\nflushed_below {flushed_below}\nflush_at {flush_at}")?;
+        file.sync_all()?;
+        std::fs::rename(&unfinished, path)?;
+        File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
+/// Whether the file could be read. What is in the cache means nothing without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Whole,
+    Nothing,
+}
+
+/// The numbers. Shared by all threads.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    path: PathBuf,
+    next: AtomicU64,
+    /// Numbers below this may be given without writing the file.
+    reserved: AtomicU64,
+    flushed_below: AtomicU64,
+    /// 0: no flush is planned.
+    flush_at: AtomicU32,
+    /// Held by whoever writes the file.
+    kept: Mutex<Kept>,
+}
+
+impl Numbers {
+    /// Reads the file, or begins a new one.
+    pub fn open(path: PathBuf) -> io::Result<(Self, Found)> {
+        let kept = match std::fs::read_to_string(&path) {
+            Ok(text) => Kept::parse(&text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => None,
+            Err(error) => return Err(error),
+        };
+        let found = if kept.is_some() { Found::Whole } else { Found::Nothing };
+        let kept = kept.unwrap_or(Kept::NEW);
+        let numbers = Numbers {
+            path,
+            next: AtomicU64::new(kept.next),
+            reserved: AtomicU64::new(kept.next),
+            flushed_below: AtomicU64::new(kept.flushed_below),
+            flush_at: AtomicU32::new(kept.flush_at),
+            kept: Mutex::new(kept),
+        };
+        Ok((numbers, found))
+    }
+
+    /// A number that was never given before.
+    pub fn give(&self) -> u64 {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        if number >= self.reserved.load(Ordering::Acquire) {
+            self.reserve(number);
+        }
+        number
+    }
+
+    #[cold]
+    fn reserve(&self, number: u64) {
+        let mut kept = self.kept.lock().expect("no panic under the lock");
+        if number < kept.next {
+            return;
+        }
+        kept.next = number + NUMBERS_RESERVED;
+        if let Err(error) = kept.write(&self.path) {
+            // Items go on being stored; after a crash their numbers might be given again.
+            tracing::error!(%error, path = %self.path.display(), "cannot be written");
+        }
+        self.reserved.store(kept.next, Ordering::Release);
+    }
+
+    /// Items whose number is lower are flushed.
+    pub fn flushed_below(&self) -> u64 {
+        self.flushed_below.load(Ordering::Acquire)
+    }
+
+    /// The second of the flush that is planned; 0: none is.
+    pub fn flush_at(&self) -> u32 {
+        self.flush_at.load(Ordering::Acquire)
+    }
+
+    /// Flushes everything that has a number by now; a flush that was planned is no longer.
+    /// Whoever calls holds off all changes.
+    pub fn flush(&self) -> io::Result<()> {
+        let below = self.give();
+        self.change(|kept| (kept.flushed_below, kept.flush_at) = (below, 0))
+    }
+
+    /// Plans a flush for the second `at`, instead of one that was planned before.
+    pub fn flush_later(&self, at: u32) -> io::Result<()> {
+        self.change(|kept| kept.flush_at = at)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Kept)) -> io::Result<()> {
+        let mut kept = self.kept.lock().expect("no panic under the lock");
+        let mut changed = *kept;
+        change(&mut changed);
+        changed.write(&self.path)?;
+        *kept = changed;
+        self.flushed_below.store(changed.flushed_below, Ordering::Release);
+        self.flush_at.store(changed.flush_at, Ordering::Release);
+        Ok(())
+    }
+
+    /// From 1 on, without the file. For tests, to which all their conversations are the first.
+    pub fn restart(&self) {
+        self.next.store(1, Ordering::Relaxed);
+        self.flushed_below.store(0, Ordering::Release);
+        self.flush_at.store(0, Ordering::Release);
+    }
+
+    /// Leaves the file with the number that is really next. For a clean stop.
+    pub fn close(&self) -> io::Result<()> {
+        self.change(|kept| kept.next = self.next.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_grow_through_stops_and_kills() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("numbers");
+        let open = || Numbers::open(path.clone()).unwrap();
+        let (numbers, found) = open();
+        assert_eq!(found, Found::Nothing);
+        assert_eq!([numbers.give(), numbers.give()], [1, 2]);
+        numbers.close().unwrap();
+        let (numbers, found) = open();
+        assert_eq!((found, numbers.give()), (Found::Whole, 3));
+        // Killed.
+        let (numbers, _) = open();
+        assert_eq!(numbers.give(), 3 + NUMBERS_RESERVED);
+        numbers.flush().unwrap();
+        numbers.flush_later(99).unwrap();
+        let (numbers, _) = open();
+        assert_eq!((numbers.flushed_below(), numbers.flush_at()), (4 + NUMBERS_RESERVED, 99));
+        numbers.flush().unwrap();
+        let (numbers, _) = open();
+        assert!(numbers.flushed_below() > 4 + NUMBERS_RESERVED && numbers.flush_at() == 0);
+        assert!(numbers.give() > numbers.flushed_below());
+    }
+
+    #[test]
+    fn a_torn_file_is_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("numbers");
+        for text in [
+            "",
+            "granary memcached 1\nnext 5\n",
+            "granary memcached 2\nnext 5\nflushed_below 1\nflush_at 0\n",
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(Numbers::open(path.clone()).unwrap().1, Found::Nothing, "{text:?}");
+        }
+    }
+}

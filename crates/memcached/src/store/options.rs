@@ -1,0 +1,85 @@
+//! Where items lie and how many there may be.
+
+use crate::limits::{ITEM_BYTES_MAX, ITEM_BYTES_MIN, SEGMENT_BYTES_MIN, SEGMENTS_MIN};
+use granary_cache::{FlashOptions, Reinsertion};
+use std::path::PathBuf;
+
+/// Stands for the bytes of an item, `item.rs`: after a change of them a store starts empty.
+const FINGERPRINT: u64 = 0x6D65_6D63_0000_0001;
+
+/// A store.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder that everything lies in; it is made if need be.
+    pub path: PathBuf,
+    /// RAM for items, in bytes, everything counted.
+    pub memory_bytes: u64,
+    /// Flash for items, in bytes, rounded down to whole segments; 0: all items are in RAM, and gone after
+    /// a restart.
+    pub flash_bytes: u64,
+    /// Greatest item, as memcached counts it: header, key and value.
+    pub item_bytes_max: usize,
+}
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The sizes do not fit together.
+    #[error("{0}")]
+    Sizes(String),
+    /// A file could not be read or written.
+    #[error("{path}: {source}")]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+    /// The cache could not be opened.
+    #[error(transparent)]
+    Cache(#[from] granary_cache::OpenError),
+}
+
+impl Options {
+    pub(super) fn numbers_path(&self) -> PathBuf {
+        self.path.join("numbers")
+    }
+
+    /// A segment holds the longest item, and is a power of two.
+    fn segment_bytes(&self) -> u64 {
+        (2 * self.item_bytes_max as u64).next_power_of_two().max(SEGMENT_BYTES_MIN)
+    }
+
+    pub(super) fn cache(&self) -> Result<granary_cache::Options, OpenError> {
+        if !(ITEM_BYTES_MIN..=ITEM_BYTES_MAX).contains(&self.item_bytes_max) {
+            return Err(OpenError::Sizes(format!(
+                "an item size limit of {} bytes is not between {ITEM_BYTES_MIN} and {ITEM_BYTES_MAX}",
+                self.item_bytes_max
+            )));
+        }
+        Ok(granary_cache::Options {
+            flash: self.flash()?,
+            memory_bytes: self.memory_bytes,
+            memory_entries: None,
+        })
+    }
+
+    fn flash(&self) -> Result<Option<FlashOptions>, OpenError> {
+        if self.flash_bytes == 0 {
+            return Ok(None);
+        }
+        let segment = self.segment_bytes();
+        let least = segment * SEGMENTS_MIN;
+        if self.flash_bytes < least {
+            return Err(OpenError::Sizes(format!(
+                "{} bytes of flash are too few: items up to {} bytes need {least}",
+                self.flash_bytes, self.item_bytes_max
+            )));
+        }
+        let mut flash = FlashOptions::new(self.path.join("items"), self.flash_bytes / segment * segment);
+        flash.write_buffer_size = segment;
+        flash.fingerprint = FINGERPRINT;
+        flash.reinsertion = Reinsertion::Read;
+        Ok(Some(flash))
+    }
+}

@@ -1,0 +1,116 @@
+//! Granary's memcached server beside a real one.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use granary_memcached::{Options, Server, StoreOptions};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Small sizes, with flash.
+pub fn options(folder: &Path) -> Options {
+    let store = StoreOptions {
+        path: folder.join("memcached"),
+        memory_bytes: 64 << 20,
+        flash_bytes: 256 << 20,
+        item_bytes_max: 1 << 20,
+    };
+    Options::new("127.0.0.1:0".parse().unwrap(), store)
+}
+
+pub fn start(folder: &Path) -> Server {
+    Server::start(&options(folder)).unwrap()
+}
+
+/// A real memcached on a free port; it ends when this is dropped.
+pub struct Memcached {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+impl Memcached {
+    pub fn start(arguments: &[&str]) -> Memcached {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let child = Command::new("memcached")
+            .args(["-l", "127.0.0.1", "-U", "0", "-u", "root", "-p", &address.port().to_string()])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("memcached is installed: scripts/install-test-servers.sh");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while TcpStream::connect(address).is_err() {
+            assert!(Instant::now() < deadline, "memcached does not answer");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Memcached { child, address }
+    }
+}
+
+impl Drop for Memcached {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const END: &[u8] = b"EN Othe-end\r\n";
+
+/// A client that says what it is told and hears what is answered.
+pub struct Client {
+    address: SocketAddr,
+    stream: TcpStream,
+}
+
+impl Client {
+    pub fn new(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Client { address, stream }
+    }
+
+    /// Sends, and gives everything that is answered before the answer to one more request sent last. After
+    /// a connection that was closed comes a new one.
+    pub fn say(&mut self, request: &[u8]) -> Vec<u8> {
+        self.ask(request);
+        self.hear(request)
+    }
+
+    /// The first half of [`say`](Self::say).
+    pub fn ask(&mut self, request: &[u8]) {
+        let mut sent = request.to_vec();
+        sent.extend_from_slice(b"mg no-such-key Othe-end\r\n");
+        // The peer may have closed its end already.
+        let _ = self.stream.write_all(&sent);
+    }
+
+    /// The second half of [`say`](Self::say).
+    pub fn hear(&mut self, request: &[u8]) -> Vec<u8> {
+        let mut heard = Vec::new();
+        let mut buffer = [0; 65536];
+        while !heard.ends_with(END) {
+            match self.stream.read(&mut buffer) {
+                Ok(len) if len > 0 => heard.extend_from_slice(&buffer[..len]),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    panic!("no end of the answer to {}: {}", request.escape_ascii(), heard.escape_ascii())
+                }
+                _ => {
+                    *self = Client::new(self.address);
+                    heard.extend_from_slice(b"<closed>");
+                    return heard;
+                }
+            }
+        }
+        heard.truncate(heard.len() - END.len());
+        heard
+    }
+
+    /// As [`say`](Self::say), in text, lines ended for the caller.
+    pub fn lines(&mut self, request: &str) -> String {
+        let request = request.replace('\n', "\r\n") + "\r\n";
+        String::from_utf8(self.say(request.as_bytes())).unwrap().replace("\r\n", "\n")
+    }
+}

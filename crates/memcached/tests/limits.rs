@@ -1,0 +1,228 @@
+//! What is bounded, and what clients are refused.
+
+mod common;
+
+use common::{Client, Memcached, options, start};
+use granary_memcached::Server;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// Sends everything, and gives what comes back until the connection ends.
+fn until_closed(stream: &mut TcpStream, request: &[u8]) -> String {
+    let _ = stream.write_all(request);
+    let mut heard = Vec::new();
+    let _ = stream.read_to_end(&mut heard);
+    String::from_utf8_lossy(&heard).into_owned()
+}
+
+#[test]
+fn items_up_to_the_limit_as_in_memcached() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, memcached) = (start(folder.path()), Memcached::start(&["-m", "256"]));
+    let mut clients = [Client::new(memcached.address), Client::new(server.address())];
+    // 1 MiB less what memcached adds: 48 + 8 + 1 + 2, the key, and 4 for flags.
+    for (flags, len) in
+        [(0, 1_048_514), (0, 1_048_515), (0, 1_048_516), (9, 1_048_511), (9, 1_048_512), (0, 5 << 20)]
+    {
+        for command in ["set", "add", "replace", "append"] {
+            let mut request = format!("delete kk\r\n{command} kk {flags} 0 {len}\r\n").into_bytes();
+            request.resize(request.len() + len, b'x');
+            request.extend_from_slice(b"\r\nget kk\r\n");
+            let [theirs, ours] = clients.each_mut().map(|client| client.say(&request));
+            assert!(theirs == ours, "{command} of {len} bytes");
+        }
+    }
+    // Too long a value takes the older one away, but for `add` and its kin.
+    for command in ["set", "append", "ms"] {
+        let line = if command == "ms" { "ms kk 2000000".into() } else { format!("{command} kk 0 0 2000000") };
+        let mut request = format!("set kk 0 0 1\r\nx\r\n{line}\r\n").into_bytes();
+        request.resize(request.len() + 2_000_000, b'x');
+        request.extend_from_slice(b"\r\nget kk\r\n");
+        let [theirs, ours] = clients.each_mut().map(|client| client.say(&request));
+        assert!(theirs == ours, "{command}: {}", ours.escape_ascii());
+    }
+    // Appending beyond the limit.
+    let mut request = b"set kk 0 0 1048000\r\n".to_vec();
+    request.resize(request.len() + 1_048_000, b'x');
+    request.extend_from_slice(b"\r\nappend kk 0 0 514\r\n");
+    request.resize(request.len() + 514, b'y');
+    request.extend_from_slice(b"\r\nappend kk 0 0 1\r\nz\r\nmg kk s\r\n");
+    let [theirs, ours] = clients.each_mut().map(|client| client.say(&request));
+    assert_eq!(ours.escape_ascii().to_string(), theirs.escape_ascii().to_string());
+}
+
+#[test]
+fn other_limits_are_configured() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(folder.path());
+    options.store.item_bytes_max = 8 << 20;
+    let server = Server::start(&options).unwrap();
+    let value = "v".repeat(8_000_000);
+    let mut client = Client::new(server.address());
+    assert_eq!(client.lines(&format!("set big 0 0 8000000\n{value}")), "STORED\n");
+    assert!(client.lines("get big") == format!("VALUE big 0 8000000\n{value}\nEND\n"));
+    let too_large = format!("set big 0 0 8500000\n{value}{}", "v".repeat(500_000));
+    assert_eq!(client.lines(&too_large), "SERVER_ERROR object too large for cache\n");
+    drop(client);
+    server.stop().unwrap();
+    options.store.item_bytes_max = 100;
+    assert!(Server::start(&options).is_err());
+    options.store.item_bytes_max = 1 << 20;
+    options.store.flash_bytes = 1 << 20;
+    let error = Server::start(&options).err().unwrap().to_string();
+    assert!(error.contains("too few"), "{error}");
+}
+
+#[test]
+fn binary_clients_and_browsers_are_let_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path());
+    let connect = || TcpStream::connect(server.address()).unwrap();
+    assert_eq!(until_closed(&mut connect(), b"\x80\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"), "");
+    assert_eq!(until_closed(&mut connect(), b"POST / HTTP/1.1\r\nset a 0 0 1\r\nx\r\n"), "");
+    assert_eq!(until_closed(&mut connect(), &[b'x'; 5000]), "");
+    assert_eq!(until_closed(&mut connect(), b"version\r\nquit\r\nversion\r\n").matches("VERSION").count(), 1);
+    assert_eq!(Client::new(server.address()).lines("get a"), "END\n");
+}
+
+#[test]
+fn connections_are_counted_and_given_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(folder.path());
+    options.connections_max = 3;
+    let server = Server::start(&options).unwrap();
+    let mut clients: Vec<Client> = (0..3).map(|_| Client::new(server.address())).collect();
+    clients.iter_mut().for_each(|client| assert_eq!(client.lines("get a"), "END\n"));
+    let mut turned_away = TcpStream::connect(server.address()).unwrap();
+    assert_eq!(until_closed(&mut turned_away, b""), "ERROR Too many open connections\r\n");
+    clients.clear();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !until_closed(&mut TcpStream::connect(server.address()).unwrap(), b"quit\r\n").is_empty() {
+        assert!(Instant::now() < deadline, "closed connections still count");
+    }
+}
+
+#[test]
+fn a_client_that_takes_no_replies_is_not_read_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path());
+    let mut client = Client::new(server.address());
+    let value = "v".repeat(100_000);
+    assert_eq!(client.lines(&format!("set a 0 0 100000\n{value}")), "STORED\n");
+    // One that asks for gigabytes and takes nothing.
+    let mut slow = TcpStream::connect(server.address()).unwrap();
+    slow.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+    let gets = "get a a a a a a a a a a\r\n".repeat(1000);
+    let mut sent = 0;
+    while let Ok(len) = slow.write(gets.as_bytes()) {
+        sent += len;
+        assert!(sent < 64 << 20, "all of {sent} bytes were taken");
+    }
+    // Others are served meanwhile, and it is itself, in order, once it listens.
+    for _ in 0..100 {
+        assert_eq!(client.lines("get nosuch"), "END\n");
+    }
+    let reply = format!("VALUE a 0 100000\r\n{value}\r\n").repeat(10) + "END\r\n";
+    let mut heard = vec![0; reply.len()];
+    for _ in 0..50 {
+        slow.read_exact(&mut heard).unwrap();
+        assert!(heard == reply.as_bytes());
+    }
+    drop(slow);
+    assert_eq!(client.lines("get nosuch"), "END\n");
+    server.stop().unwrap();
+}
+
+#[test]
+fn idle_connections_are_closed_where_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(folder.path());
+    options.idle_seconds = 1;
+    let server = Server::start(&options).unwrap();
+    let mut idle = TcpStream::connect(server.address()).unwrap();
+    idle.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(idle.read(&mut [0; 8]).unwrap(), 0);
+    assert!(Client::new(server.address()).lines("stats").contains("STAT idle_kicks 1\n"));
+}
+
+#[test]
+fn users_say_who_they_are_as_in_memcached() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("users");
+    std::fs::write(&file, "ann:secret\nbob:other\n").unwrap();
+    let mut options = options(folder.path());
+    options.users = Some(file.clone());
+    let server = Server::start(&options).unwrap();
+    let memcached = Memcached::start(&["-Y", file.to_str().unwrap()]);
+    for conversation in [
+        "get a",
+        "set x 0 0 10\nann secret\nget a",
+        "set x 0 0 9\nbob other\nset a 0 0 1\na\nget a",
+        // What comes behind a refusal at once is answered in its place by memcached.
+        "set x 0 0 9\nann other",
+        "set x 0 0 3\nann",
+        "set x 0 0",
+        "version",
+        "mn",
+    ] {
+        let request = conversation.replace('\n', "\r\n") + "\r\n";
+        let [theirs, ours] = [memcached.address, server.address()].map(|address| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+            let mut heard = Vec::new();
+            let _ = stream.read_to_end(&mut heard);
+            heard.escape_ascii().to_string()
+        });
+        assert_eq!(ours, theirs, "{conversation}");
+    }
+    std::fs::write(&file, "nobody").unwrap();
+    drop(server);
+    assert!(Server::start(&options).is_err());
+}
+
+#[test]
+fn statistics_have_memcacheds_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, memcached) = (start(folder.path()), Memcached::start(&[]));
+    let names = |client: &mut Client, group: &str| -> Vec<String> {
+        let lines = client.lines(&format!("set a 0 0 1\nx\nget a b\n{group}"));
+        let lines = lines.lines().filter_map(|line| line.strip_prefix("STAT "));
+        lines.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+    };
+    let (mut ours, mut theirs) = (Client::new(server.address()), Client::new(memcached.address));
+    for group in ["stats", "stats settings", "stats items", "stats slabs", "stats sizes"] {
+        let known = names(&mut theirs, group);
+        let names = names(&mut ours, group);
+        assert!(!names.is_empty());
+        for name in names.iter().filter(|name| !["flash_bytes", "idle_kicks"].contains(&name.as_str())) {
+            assert!(known.contains(name), "{group}: {name}");
+        }
+    }
+    // Our client ends each request with another read, which misses.
+    let general = ours.lines("stats");
+    for line in ["cmd_get 15", "get_hits 5", "get_misses 10", "cmd_set 5", "curr_items 1", "total_items 5"] {
+        assert!(general.contains(&format!("STAT {line}\n")), "{line}: {general}");
+    }
+    assert!(ours.lines("stats granary").contains("STAT hits_memory"));
+    let after = ours.lines("stats reset\nstats");
+    assert!(after.starts_with("RESET\n") && after.contains("STAT get_hits 0\n"), "{after}");
+}
+
+#[test]
+fn a_client_may_choose_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path());
+    let mut client = Client::new(server.address());
+    assert_eq!(client.lines("ms a 1 E1000 c\nx\nmg a c v"), "HD c1000\nVA 1 c1000\nx\n");
+    assert_eq!(
+        client.lines("ms a 1 C1000 E2000 c\ny\nma n N0 E7 c\nms b 1 c\nb"),
+        "HD c2000\nHD c7\nHD c4\n"
+    );
+    // Flushing goes by numbers of its own.
+    assert_eq!(
+        client.lines("flush_all\nget a n b\nms a 1 E1 c\nz\nmg a c v"),
+        "OK\nEND\nHD c1\nVA 1 c1\nz\n"
+    );
+}

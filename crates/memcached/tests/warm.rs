@@ -1,0 +1,178 @@
+//! Stops and kills: what was stored is there again, what was deleted, overwritten, flushed or has come to its
+//! end is not.
+
+mod common;
+#[path = "../../log/tests/common/random.rs"]
+mod random;
+
+use common::{Client, options};
+use granary_memcached::Server;
+use random::Random;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The environment variable that makes the test `child` a server for the folder it names.
+const CHILD: &str = "GRANARY_MEMCACHED_CHILD";
+
+/// Serves until it is killed. Does nothing when it runs as a test.
+#[test]
+fn child() {
+    let Some(folder) = std::env::var_os(CHILD) else { return };
+    let server = Server::start(&options(Path::new(&folder))).unwrap();
+    println!("\nlistens on {}", server.address());
+    loop {
+        std::thread::park();
+    }
+}
+
+/// A server in a process of its own.
+struct Process {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Process {
+    fn start(folder: &Path) -> Process {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child", "--nocapture"])
+            .env(CHILD, folder)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = lines.map_while(Result::ok).find(|line| line.starts_with("listens on ")).unwrap();
+        let address = line.trim_start_matches("listens on ").parse().unwrap();
+        Process { child, address }
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// What a client knows of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Known {
+    /// This version was acknowledged.
+    Stored(u64),
+    Deleted,
+}
+
+/// Kills in the middle of changes. An item may be lost; an older version, or a deleted one, may not come back.
+#[test]
+fn nothing_old_comes_back_after_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let kills = std::env::var("GRANARY_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
+    let mut random = Random(std::env::var("GRANARY_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1));
+    let mut known: HashMap<u64, Known> = HashMap::new();
+    let (mut version, mut highest, mut warm, mut checked) = (0, 0, 0, 0);
+    for _ in 0..kills {
+        let process = Process::start(folder.path());
+        let mut client = Client::new(process.address);
+        for (key, known) in &known {
+            let heard = client.lines(&format!("gets {key}"));
+            checked += 1;
+            let Some(heard) = heard.strip_prefix(&format!("VALUE {key} 0 ")) else { continue };
+            let mut lines = heard.lines();
+            let number: u64 = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+            let value: u64 = lines.next().unwrap().trim_start_matches('v').parse().unwrap();
+            assert_eq!(Known::Stored(value), *known, "key {key}");
+            highest = highest.max(number);
+            warm += 1;
+        }
+        // Several write buffers of 4 MiB: what is in the last is lost with the process.
+        for _ in 0..2000 + random.below(4000) {
+            let key = random.below(3000);
+            version += 1;
+            let value = format!("v{version:03000}");
+            let (request, then) = match random.below(4) {
+                0 => (format!("delete {key}"), Known::Deleted),
+                1 => (format!("ms {key} {} c\n{value}", value.len()), Known::Stored(version)),
+                _ => (format!("set {key} 0 0 {}\n{value}", value.len()), Known::Stored(version)),
+            };
+            let heard = client.lines(&request);
+            if let Some(number) = heard.strip_prefix("HD c") {
+                let number: u64 = number.trim().parse().unwrap();
+                assert!(number > highest, "the number {number} was given before");
+                highest = number;
+            }
+            known.insert(key, then);
+        }
+        if random.below(3) == 0 {
+            assert_eq!(client.lines("flush_all"), "OK\n");
+            known.values_mut().for_each(|known| *known = Known::Deleted);
+        }
+        process.kill();
+    }
+    assert!(warm > 0, "not one of {checked} items was there after a kill");
+    println!("{kills} kills, {checked} items checked, {warm} of them there");
+}
+
+#[test]
+fn all_is_there_after_a_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = common::start(folder.path());
+    let mut client = Client::new(server.address());
+    let mut request = String::new();
+    for i in 0..5000 {
+        let value = "x".repeat(i % 900);
+        request += &format!("set k{i} {i} 0 {} noreply\n{value}\n", value.len());
+    }
+    let long = "y".repeat(900_000);
+    request += &format!("set long 0 0 900000\n{long}\nset marked 0 1000 1\nm\nmd marked I\ngets k7");
+    let said = client.lines(&request);
+    assert!(said.starts_with("STORED\nSTORED\nHD\nVALUE k7 7 7 8\n"), "{said}");
+    server.stop().unwrap();
+    let server = common::start(folder.path());
+    let mut client = Client::new(server.address());
+    let again = client.lines("gets k7\nmg marked v\nms new 1 c\n1");
+    assert_eq!(again, format!("VALUE k7 7 7 8\n{}\nEND\nVA 1 X W\nm\nHD c5004\n", "x".repeat(7)));
+    for i in 0..5000 {
+        let expected = format!("VALUE k{i} {i} {}\n{}\nEND\n", i % 900, "x".repeat(i % 900));
+        assert_eq!(client.lines(&format!("get k{i}")), expected);
+    }
+    assert!(client.lines("get long") == format!("VALUE long 0 900000\n{long}\nEND\n"));
+    server.stop().unwrap();
+}
+
+#[test]
+fn a_flush_holds_after_stops_kills_and_while_nobody_serves() {
+    let folder = tempfile::tempdir().unwrap();
+    let items = "set a 0 0 1\na\nset b 0 2 1\nb";
+    let server = common::start(folder.path());
+    let mut client = Client::new(server.address());
+    assert_eq!(client.lines(&format!("{items}\nflush_all\nset c 0 0 1\nc")), "STORED\nSTORED\nOK\nSTORED\n");
+    server.stop().unwrap();
+    let server = common::start(folder.path());
+    let mut client = Client::new(server.address());
+    assert_eq!(client.lines("get a b c"), "VALUE c 0 1\nc\nEND\n");
+    // Planned for a time when the server is down.
+    assert_eq!(client.lines(&format!("{items}\nflush_all 2\nget a c")).matches("VALUE").count(), 2);
+    server.abandon();
+    std::thread::sleep(Duration::from_millis(3100));
+    let server = common::start(folder.path());
+    let mut client = Client::new(server.address());
+    assert_eq!(client.lines("get a b c\nset a 0 0 1\n2\nget a"), "END\nSTORED\nVALUE a 0 1\n2\nEND\n");
+    // And for one when it is up.
+    assert_eq!(client.lines("flush_all 2\nget a"), "OK\nVALUE a 0 1\n2\nEND\n");
+    std::thread::sleep(Duration::from_millis(3100));
+    assert_eq!(client.lines("get a\nadd a 0 0 1\n3\nget a"), "END\nSTORED\nVALUE a 0 1\n3\nEND\n");
+    server.stop().unwrap();
+}
+
+#[test]
+fn without_its_numbers_a_store_is_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = common::start(folder.path());
+    assert_eq!(Client::new(server.address()).lines("set a 0 0 1\na"), "STORED\n");
+    server.stop().unwrap();
+    std::fs::remove_file(folder.path().join("memcached/numbers")).unwrap();
+    let server = common::start(folder.path());
+    assert_eq!(Client::new(server.address()).lines("get a"), "END\n");
+    server.stop().unwrap();
+}

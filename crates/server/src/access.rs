@@ -1,0 +1,137 @@
+//! Users: who may come in, and with what rights.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::{PoisonError, RwLock};
+
+use argon2::Argon2;
+use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use granary_sql::{Error, Rights};
+use sha2::{Digest, Sha256};
+
+/// The user of whoever does not say who he is, as in ClickHouse.
+pub const DEFAULT_USER: &str = "default";
+
+/// How a user proves who he is.
+#[derive(Debug, Clone)]
+pub enum Password {
+    /// Not at all.
+    None,
+    /// By a password with this hash, `$argon2id$...`.
+    Hashed(String),
+}
+
+/// A user of the configuration.
+#[derive(Debug, Clone)]
+pub struct User {
+    /// As it is sent with requests.
+    pub name: String,
+    /// How it is proved.
+    pub password: Password,
+    /// What may be done then.
+    pub rights: Rights,
+}
+
+/// Everybody who may come in.
+#[derive(Debug)]
+pub struct Users {
+    known: HashMap<String, User>,
+    /// Digests of passwords that were right before: Argon2 takes long on purpose, and requests are many.
+    verified: RwLock<HashMap<String, [u8; 32]>>,
+}
+
+/// A hash for the configuration.
+///
+/// # Errors
+/// The system has no random numbers.
+pub fn hash_password(password: &str) -> io::Result<String> {
+    let mut random = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    let salt = SaltString::encode_b64(&random);
+    let hash =
+        salt.and_then(|salt| Ok(Argon2::default().hash_password(password.as_bytes(), &salt)?.to_string()));
+    hash.map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// Whether a text is a hash that passwords can be compared with.
+pub fn is_password_hash(text: &str) -> bool {
+    PasswordHash::new(text).is_ok_and(|hash| hash.algorithm.as_str().starts_with("argon2"))
+}
+
+impl Users {
+    /// These users; `None`: everybody is `default`, and may do anything.
+    pub fn new(users: Option<Vec<User>>) -> Self {
+        let everybody =
+            User { name: DEFAULT_USER.to_owned(), password: Password::None, rights: Rights::default() };
+        let known = users.unwrap_or_else(|| vec![everybody]);
+        let known = known.into_iter().map(|user| (user.name.clone(), user)).collect();
+        Self { known, verified: RwLock::default() }
+    }
+
+    /// Whether the password can be said to be right, or wrong, without working long.
+    pub fn is_quick(&self, name: &str, password: &str) -> bool {
+        match self.known.get(name).map(|user| &user.password) {
+            Some(Password::Hashed(_)) => self.was_right(name, password),
+            Some(Password::None) | None => true,
+        }
+    }
+
+    /// The rights of a user with this password.
+    ///
+    /// # Errors
+    /// AUTHENTICATION_FAILED, which does not tell whether there is such a user.
+    pub fn authenticate(&self, name: &str, password: &str) -> Result<Rights, Error> {
+        let failed = || {
+            Error::authentication_failed(format!(
+                "{name}: Authentication failed: password is incorrect, or there is no user with such name"
+            ))
+        };
+        let user = self.known.get(name).ok_or_else(failed)?;
+        match &user.password {
+            Password::None => {}
+            Password::Hashed(hash) => {
+                if !self.was_right(name, password) {
+                    let hash = PasswordHash::new(hash).map_err(|_| failed())?;
+                    Argon2::default().verify_password(password.as_bytes(), &hash).map_err(|_| failed())?;
+                    let mut verified = self.verified.write().unwrap_or_else(PoisonError::into_inner);
+                    verified.insert(name.to_owned(), digest(password));
+                }
+            }
+        }
+        Ok(user.rights.clone())
+    }
+
+    fn was_right(&self, name: &str, password: &str) -> bool {
+        let verified = self.verified.read().unwrap_or_else(PoisonError::into_inner);
+        verified.get(name).is_some_and(|known| *known == digest(password))
+    }
+}
+
+fn digest(password: &str) -> [u8; 32] {
+    Sha256::digest(password.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_right_password_comes_in() {
+        let hash = hash_password("secret").unwrap();
+        assert!(is_password_hash(&hash) && !is_password_hash("secret"));
+        let user = |name: &str, password| User { name: name.into(), password, rights: Rights::default() };
+        let users =
+            Users::new(Some(vec![user("ann", Password::Hashed(hash)), user("guest", Password::None)]));
+        assert!(!users.is_quick("ann", "secret"));
+        for _ in 0..2 {
+            assert!(users.authenticate("ann", "secret").is_ok());
+            assert!(users.is_quick("ann", "secret") && !users.is_quick("ann", "Secret"));
+            assert_eq!(users.authenticate("ann", "Secret").unwrap_err().code, 516);
+            assert_eq!(users.authenticate("ann", "").unwrap_err().code, 516);
+        }
+        assert!(users.authenticate("guest", "").is_ok());
+        assert_eq!(users.authenticate(DEFAULT_USER, "").unwrap_err().code, 516);
+        assert!(Users::new(None).authenticate(DEFAULT_USER, "").is_ok());
+    }
+}

@@ -1,0 +1,75 @@
+//! Dictionaries from ClickHouse's XML files, read at the start and again whenever a file changes.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use granary_sql::Session;
+
+use crate::limits::CONFIGURATION_SECONDS;
+
+/// What tells that a file has changed.
+type Seen = (SystemTime, u64);
+
+/// The files, as they were when they were last read.
+pub struct Configured {
+    session: Arc<Session>,
+    patterns: Vec<String>,
+    seen: HashMap<PathBuf, Seen>,
+}
+
+impl Configured {
+    pub fn new(session: Arc<Session>, patterns: Vec<String>) -> Self {
+        Self { session, patterns, seen: HashMap::new() }
+    }
+
+    /// Reads what is new or has changed. What is wrong is said in the log and does not stop the rest; a file that
+    /// has gone leaves its dictionaries as they are.
+    pub fn read(&mut self) {
+        for pattern in &self.patterns {
+            let paths = match glob::glob(pattern) {
+                Ok(paths) => paths.flatten(),
+                Err(error) => {
+                    tracing::error!(%pattern, %error, "the pattern of dictionary files is wrong");
+                    continue;
+                }
+            };
+            for path in paths {
+                let Some(now) = look(&path) else { continue };
+                if self.seen.insert(path.clone(), now) == Some(now) {
+                    continue;
+                }
+                match self.session.add_dictionaries(&path) {
+                    Ok(()) => tracing::info!(path = %path.display(), "dictionaries are as the file says"),
+                    Err(error) => tracing::error!(%error, "dictionaries of a file are not available"),
+                }
+            }
+        }
+    }
+
+    /// Looks again and again, for ever.
+    pub async fn watch(mut self) {
+        if self.patterns.is_empty() {
+            return;
+        }
+        loop {
+            tokio::time::sleep(Duration::from_secs(CONFIGURATION_SECONDS)).await;
+            // Dictionaries are opened and closed: that may wait for the device.
+            let Ok(back) = tokio::task::spawn_blocking(move || {
+                self.read();
+                self
+            })
+            .await
+            else {
+                return;
+            };
+            self = back;
+        }
+    }
+}
+
+fn look(path: &Path) -> Option<Seen> {
+    let metadata = path.metadata().ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}

@@ -1,0 +1,123 @@
+//! What all sessions share: the dictionaries, and what queries are planned with.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use datafusion::execution::context::SessionContext;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use granary_dict::Environment;
+use tempfile::TempDir;
+
+use crate::catalogue::{Catalogue, Databases};
+use crate::error::Result;
+use crate::functions::{self, ClickHouseTypes};
+use crate::limits::SPARE_STATES;
+use crate::plan::{OuterJoinDefaults, QuerySettings};
+use crate::session::{Executables, Options};
+use crate::settings::configuration;
+use crate::tables::given::Given;
+use crate::tables::numbers::NumbersFunction;
+
+/// Dictionaries are open for as long as it lives.
+pub struct Engine {
+    pub catalogue: Arc<Catalogue>,
+    pub given: Arc<Given>,
+    /// What every query begins with. DataFusion's state names hundreds of functions, and copying their names
+    /// takes as long as planning a short query, so copies go from one query to the next.
+    template: SessionState,
+    spare: Mutex<Vec<SessionState>>,
+    /// Last, so that it is removed after the dictionaries in it are closed.
+    temporary: Option<TempDir>,
+}
+
+impl Engine {
+    /// Opens the catalogue and readies DataFusion.
+    pub fn open(options: Options) -> Result<Engine> {
+        let (folder, temporary) = match options.path {
+            Some(path) => (path, None),
+            None => {
+                let folder = TempDir::with_prefix("granary-")?;
+                (folder.path().to_owned(), Some(folder))
+            }
+        };
+        let environment = Environment {
+            allow_executable: options.executables == Executables::Allowed,
+            user_files: options.user_files,
+            ..Environment::new(&folder)
+        };
+        let catalogue = Arc::new(Catalogue::open(folder, environment)?);
+        let given = Arc::new(Given::default());
+        let template = state(&catalogue, &given)?;
+        Ok(Engine { catalogue, given, template, spare: Mutex::default(), temporary })
+    }
+
+    /// A state for one query, whose clock starts now.
+    pub fn lend(&self) -> SessionState {
+        let kept = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut state = kept.unwrap_or_else(|| self.template.clone());
+        state.mark_start_execution();
+        state
+    }
+
+    /// Takes a state back. What a query changes of it is its configuration.
+    pub fn take_back(&self, mut state: SessionState) {
+        state.config_mut().clone_from(self.template.config());
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() < SPARE_STATES {
+            spare.push(state);
+        }
+    }
+
+    /// Closes dictionaries as soon as no statement uses them, if that is within `patience`; a temporary folder is
+    /// removed.
+    pub fn close(&self, patience: Duration) {
+        self.catalogue.close(patience);
+        if let Some(folder) = &self.temporary {
+            // Nobody can act on a failure here.
+            let _ = std::fs::remove_dir_all(folder.path());
+        }
+    }
+}
+
+fn state(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionState> {
+    // What does not fit the memory that a query may use is an error, as in ClickHouse, and never written to disk.
+    let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
+    let state = SessionStateBuilder::new()
+        .with_config(configuration())
+        .with_runtime_env(RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?)
+        .with_default_features()
+        .with_type_planner(Arc::new(ClickHouseTypes))
+        .with_analyzer_rule(Arc::new(OuterJoinDefaults))
+        .build();
+    let context = SessionContext::new_with_state(state);
+    context.register_catalog("granary", Arc::new(Databases::new(Arc::clone(catalogue), Arc::clone(given))));
+    context.register_udtf("numbers", Arc::new(NumbersFunction));
+    functions::register(&context, catalogue)?;
+    Ok(context.state())
+}
+
+/// What a plan runs with. Its functions are in the plan, so the context names none.
+pub fn task_context(state: &SessionState) -> Arc<TaskContext> {
+    let settings = state.config_options().extensions.get::<QuerySettings>();
+    let runtime = match settings.map_or(0, |settings| settings.max_memory_usage) {
+        0 => Arc::clone(state.runtime_env()),
+        bytes => {
+            let pool = GreedyMemoryPool::new(usize::try_from(bytes).unwrap_or(usize::MAX));
+            Arc::new(RuntimeEnv { memory_pool: Arc::new(pool), ..state.runtime_env().as_ref().clone() })
+        }
+    };
+    Arc::new(TaskContext::new(
+        None,
+        state.session_id().to_owned(),
+        state.config().clone(),
+        HashMap::new(),
+        HashMap::new(),
+        HashMap::new(),
+        HashMap::new(),
+        runtime,
+    ))
+}

@@ -1,0 +1,143 @@
+//! Values as ClickHouse's binary formats write them: fixed-width ones little-endian, strings behind a varint length.
+
+use std::ops::Range;
+
+use datafusion::arrow::array::Array;
+use datafusion::arrow::datatypes::{DataType, Field};
+
+use super::column::{Cells, Column};
+use crate::error::{Error, Result};
+
+/// Where the bytes of NULL go: only the schema knows, not the batch.
+pub struct Layout {
+    nullable: bool,
+    items: Vec<Layout>,
+}
+
+impl Layout {
+    pub fn of(field: &Field) -> Layout {
+        let (composite, items) = match field.data_type() {
+            DataType::Struct(fields) => (true, fields.iter().map(|field| Layout::of(field)).collect()),
+            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+                (true, vec![Layout::of(item)])
+            }
+            _ => (false, Vec::new()),
+        };
+        Layout { nullable: field.is_nullable() && !composite, items }
+    }
+
+    /// One value, with the byte before it that says whether it is NULL.
+    pub fn write(&self, column: &Column, row: usize, out: &mut Vec<u8>) -> Result<()> {
+        if self.nullable {
+            let null = column.is_null(row);
+            out.push(u8::from(null));
+            if null {
+                return Ok(());
+            }
+        }
+        self.write_value(column, row, out)
+    }
+
+    /// Some rows of a column, part by part: which are NULL, where arrays end, then the values.
+    pub fn write_column(&self, column: &Column, rows: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+        if self.nullable {
+            out.extend(rows.clone().map(|row| u8::from(column.is_null(row))));
+        }
+        match &column.cells {
+            Cells::Null => out.resize(out.len() + rows.len(), 0),
+            Cells::Array { offsets, items } => {
+                let first = offsets[rows.start];
+                for row in rows.clone() {
+                    out.extend_from_slice(&((offsets[row + 1] - first) as u64).to_le_bytes());
+                }
+                let end = offsets[rows.end];
+                self.items[0].write_column(items, first as usize..end as usize, out)?;
+            }
+            Cells::Tuple { items, .. } => {
+                for (layout, item) in self.items.iter().zip(items) {
+                    layout.write_column(item, rows.clone(), out)?;
+                }
+            }
+            // What lies under a NULL may be anything, but it has the type's width.
+            _ => rows.into_iter().try_for_each(|row| self.write_value(column, row, out))?,
+        }
+        Ok(())
+    }
+
+    fn write_value(&self, column: &Column, row: usize, out: &mut Vec<u8>) -> Result<()> {
+        match &column.cells {
+            Cells::Null => {}
+            Cells::UInt8(a) => out.push(a.value(row)),
+            Cells::UInt16(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
+            Cells::UInt32(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
+            Cells::UInt64(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
+            Cells::Int8(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
+            Cells::Int16(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
+            Cells::Int32(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
+            Cells::Int64(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
+            Cells::Float32(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
+            Cells::Float64(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
+            Cells::Decimal(a) => {
+                // ClickHouse's widths: Decimal32 to 9 digits, Decimal64 to 18, Decimal128 above.
+                let width = match a.data_type() {
+                    DataType::Decimal128(..=9, _) => 4,
+                    DataType::Decimal128(..=18, _) => 8,
+                    _ => 16,
+                };
+                out.extend_from_slice(&a.value(row).to_le_bytes()[..width]);
+            }
+            Cells::Truth(a) | Cells::Bool(a) => out.push(u8::from(a.value(row))),
+            Cells::Text(a) => bytes(a.value(row).as_bytes(), out),
+            Cells::Bytes(a) => bytes(a.value(row), out),
+            Cells::Uuid(a) => {
+                // Two 64-bit halves, each little-endian.
+                let text_order = a.value(row);
+                out.extend(text_order[..8].iter().rev());
+                out.extend(text_order[8..].iter().rev());
+            }
+            Cells::Date(a) => {
+                let days = u16::try_from(a.value(row)).map_err(|_| out_of_range("Date"))?;
+                out.extend_from_slice(&days.to_le_bytes());
+            }
+            Cells::DateTime { seconds, .. } => {
+                let seconds = u32::try_from(seconds.value(row)).map_err(|_| out_of_range("DateTime"))?;
+                out.extend_from_slice(&seconds.to_le_bytes());
+            }
+            Cells::DateTime64 { nanos, digits, .. } => {
+                let ticks = nanos.value(row).div_euclid(10_i64.pow(9 - digits));
+                out.extend_from_slice(&ticks.to_le_bytes());
+            }
+            Cells::Array { offsets, items } => {
+                varint((offsets[row + 1] - offsets[row]) as u64, out);
+                for item in offsets[row]..offsets[row + 1] {
+                    self.items[0].write(items, item, out)?;
+                }
+            }
+            Cells::Tuple { items, .. } => {
+                for (layout, item) in self.items.iter().zip(items) {
+                    layout.write(item, row, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn out_of_range(name: &str) -> Error {
+    Error::bad_arguments(format!("A value does not fit ClickHouse's {name}"))
+}
+
+/// A string behind its length.
+pub fn bytes(value: &[u8], out: &mut Vec<u8>) {
+    varint(value.len() as u64, out);
+    out.extend_from_slice(value);
+}
+
+/// A number in groups of seven bits, the lowest first.
+pub fn varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}

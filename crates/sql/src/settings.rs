@@ -1,0 +1,175 @@
+//! ClickHouse's settings, and what of DataFusion's configuration is fixed.
+
+use std::num::NonZeroUsize;
+
+use datafusion::prelude::SessionConfig;
+
+use crate::catalogue::DEFAULT_DATABASE;
+use crate::error::{Error, Result};
+use crate::limits::BATCH_ROWS;
+use crate::plan::QuerySettings;
+
+/// Names and values, as text.
+pub type Settings = Vec<(String, String)>;
+
+/// A setting that is known.
+pub struct Setting {
+    pub name: &'static str,
+    /// ClickHouse's name of its type.
+    pub type_name: &'static str,
+    /// As text; of settings that depend on the machine, the one meant by 0.
+    pub default: &'static str,
+    pub description: &'static str,
+    effect: Effect,
+}
+
+/// What a setting does here.
+enum Effect {
+    /// It is an option of DataFusion's.
+    Option(&'static str),
+    /// It changes nothing: clients send it, and what it stands for is so anyway or does not exist here.
+    None,
+}
+
+const fn setting(
+    name: &'static str,
+    type_name: &'static str,
+    default: &'static str,
+    effect: Effect,
+    description: &'static str,
+) -> Setting {
+    Setting { name, type_name, default, description, effect }
+}
+
+/// Every setting that is accepted.
+pub const KNOWN: &[Setting] = &[
+    setting(
+        "max_threads",
+        "MaxThreads",
+        "0",
+        Effect::Option("datafusion.execution.target_partitions"),
+        "Threads of one query; 0: one for each core.",
+    ),
+    setting(
+        "max_block_size",
+        "NonZeroUInt64",
+        "65536",
+        Effect::Option("datafusion.execution.batch_size"),
+        "Rows that are worked on at once.",
+    ),
+    setting(
+        "join_use_nulls",
+        "Bool",
+        "0",
+        Effect::Option("granary.join_use_nulls"),
+        "Rows without a partner in an outer join have NULLs, not defaults.",
+    ),
+    setting(
+        "max_execution_time",
+        "Seconds",
+        "0",
+        Effect::Option("granary.max_execution_time"),
+        "Seconds that a query may take; 0: as long as it wants.",
+    ),
+    setting(
+        "max_result_rows",
+        "UInt64",
+        "0",
+        Effect::Option("granary.max_result_rows"),
+        "Rows that a query may answer; 0: any number.",
+    ),
+    setting(
+        "max_memory_usage",
+        "UInt64",
+        "0",
+        Effect::Option("granary.max_memory_usage"),
+        "Bytes that sorting, grouping and joining may hold in one query; 0: any number.",
+    ),
+    nothing("add_http_cors_header", "Bool", "0"),
+    nothing("cancel_http_readonly_queries_on_client_close", "Bool", "1"),
+    nothing("connect_timeout", "Seconds", "10"),
+    nothing("date_time_output_format", "DateTimeOutputFormat", "simple"),
+    nothing("extremes", "Bool", "0"),
+    nothing("http_headers_progress_interval_ms", "UInt64", "100"),
+    nothing("http_receive_timeout", "Seconds", "30"),
+    nothing("http_response_buffer_size", "UInt64", "0"),
+    nothing("http_send_timeout", "Seconds", "30"),
+    nothing("http_wait_end_of_query", "Bool", "0"),
+    nothing("http_write_exception_in_output_format", "Bool", "0"),
+    nothing("http_zlib_compression_level", "Int64", "3"),
+    nothing("log_comment", "String", ""),
+    nothing("log_queries", "Bool", "1"),
+    nothing("network_compression_method", "String", "LZ4"),
+    nothing("output_format_native_write_json_as_string", "Bool", "0"),
+    nothing("priority", "UInt64", "0"),
+    nothing("receive_timeout", "Seconds", "300"),
+    nothing("send_progress_in_http_headers", "Bool", "0"),
+    nothing("send_timeout", "Seconds", "300"),
+    nothing("session_timezone", "Timezone", ""),
+    nothing("use_uncompressed_cache", "Bool", "0"),
+];
+
+const fn nothing(name: &'static str, type_name: &'static str, default: &'static str) -> Setting {
+    setting(name, type_name, default, Effect::None, "Accepted; changes nothing.")
+}
+
+/// How queries are planned, and files looked at.
+pub fn configuration() -> SessionConfig {
+    let mut config = SessionConfig::new()
+        .with_batch_size(BATCH_ROWS)
+        .with_target_partitions(cores())
+        .with_default_catalog_and_schema("granary", DEFAULT_DATABASE)
+        .with_create_default_catalog_and_schema(false)
+        .with_information_schema(false);
+    let options = config.options_mut();
+    // ClickHouse's names are case-sensitive, its strings are bytes behind an offset, its NULLs come last.
+    options.sql_parser.enable_ident_normalization = false;
+    options.sql_parser.map_string_types_to_utf8view = false;
+    options.sql_parser.default_null_ordering = "nulls_last".to_owned();
+    // It would call dictGet once for each element that is taken out of its tuple.
+    options.optimizer.enable_leaf_expression_pushdown = false;
+    options.execution.parquet.schema_force_view_types = false;
+    options.extensions.insert(QuerySettings::default());
+    config
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// Applies SETTINGS or SET to a configuration.
+///
+/// # Errors
+/// UNKNOWN_SETTING, and BAD_ARGUMENTS for a value that a setting cannot have.
+pub fn apply(settings: &[(String, String)], config: &mut SessionConfig) -> Result<()> {
+    for (name, value) in settings {
+        let Some(known) = KNOWN.iter().find(|known| known.name == name) else {
+            let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+            let names = names.join(", ");
+            return Err(Error::unknown_setting(format!("Unknown setting '{name}'; known are {names}")));
+        };
+        let Effect::Option(option) = known.effect else { continue };
+        let value = option_value(known, value)?;
+        config.options_mut().set(option, &value)?;
+    }
+    Ok(())
+}
+
+/// A value as DataFusion writes it.
+fn option_value(setting: &Setting, value: &str) -> Result<String> {
+    let parsed = match setting.type_name {
+        "Bool" => match value {
+            "0" | "false" => Some("false".to_owned()),
+            "1" | "true" => Some("true".to_owned()),
+            _ => None,
+        },
+        "MaxThreads" => value.parse().ok().map(|n: usize| if n == 0 { cores() } else { n }.to_string()),
+        "NonZeroUInt64" => value.parse().ok().filter(|n: &u64| *n > 0).map(|n| n.to_string()),
+        "Seconds" => value.parse().ok().filter(|s: &f64| s.is_finite() && *s >= 0.0).map(|s| s.to_string()),
+        _ => value.parse().ok().map(|n: u64| n.to_string()),
+    };
+    parsed.ok_or_else(|| {
+        let (name, type_name) = (setting.name, setting.type_name);
+        Error::bad_arguments(format!("Setting {name} is a {type_name}: it cannot be {value}"))
+    })
+}

@@ -1,0 +1,59 @@
+//! Rows for tables in RAM: of the table's types, whatever was inserted.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, Scalar, new_null_array};
+use datafusion::arrow::compute::{is_not_null, kernels::zip::zip};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::common::ScalarValue;
+use granary_dict::DataType;
+
+use crate::error::{Error, Result};
+use crate::functions::exact;
+use crate::types::CLICKHOUSE_TYPE;
+
+/// The schema of columns of ClickHouse's types.
+///
+/// # Errors
+/// UNKNOWN_TYPE.
+pub fn schema(columns: &[(String, String)]) -> Result<SchemaRef> {
+    let field = |(name, text): &(String, String)| -> Result<Field> {
+        let data_type = DataType::parse(text)?;
+        let metadata = [(CLICKHOUSE_TYPE.to_owned(), data_type.to_string())].into();
+        Ok(Field::new(name, data_type.to_arrow(), data_type.is_nullable()).with_metadata(metadata))
+    };
+    Ok(Arc::new(Schema::new(columns.iter().map(field).collect::<Result<Vec<_>>>()?)))
+}
+
+/// Rows of the table: each column converted, defaults where none was given, and for NULL where there is no NULL.
+///
+/// # Errors
+/// Another number of columns than was named, and values that a column's type does not have.
+pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBatch) -> Result<RecordBatch> {
+    let names: Vec<&str> = match columns {
+        Some(columns) => columns.iter().map(String::as_str).collect(),
+        None => schema.fields().iter().map(|field| field.name().as_str()).collect(),
+    };
+    if names.len() != rows.num_columns() {
+        let (wanted, given) = (names.len(), rows.num_columns());
+        return Err(Error::wrong_column_count(format!("Expected {wanted} columns, got {given}")));
+    }
+    if let Some(unknown) = names.iter().find(|name| schema.index_of(name).is_err()) {
+        return Err(Error::no_such_column(format!("No such column {unknown} in the table")));
+    }
+    let source = rows.schema();
+    let column = |field: &Arc<Field>| -> Result<ArrayRef> {
+        let to = field.data_type();
+        let given = match names.iter().position(|name| name == field.name()) {
+            Some(place) => exact(source.field(place), rows.column(place), to)?,
+            None => new_null_array(to, rows.num_rows()),
+        };
+        if field.is_nullable() || given.logical_null_count() == 0 {
+            return Ok(given);
+        }
+        let default = Scalar::new(ScalarValue::new_default(to)?.to_array()?);
+        Ok(zip(&is_not_null(&given)?, &given, &default)?)
+    };
+    let columns = schema.fields().iter().map(column).collect::<Result<_>>()?;
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
