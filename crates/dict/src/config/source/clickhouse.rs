@@ -6,10 +6,11 @@ use crate::config::node::{Node, Parameters, Settings};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 
-/// CLICKHOUSE(HOST '..' PORT n USER '..' PASSWORD '..' DB '..' TABLE '..' | QUERY '..' [WHERE '..']), over HTTP.
+/// CLICKHOUSE(HOST '..' PORT n USER '..' PASSWORD '..' DB '..' TABLE '..' | QUERY '..' [WHERE '..']), over HTTP;
+/// without HOST and PORT, and with PORT 9000 of this machine, the tables beside the dictionary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClickhouseConfig {
-    /// The server; port 8123, user and database `default` if not given.
+    /// The server; user and database `default` if not given, port 8123 if a host of its own is.
     pub server: Server,
     /// What rows are selected from.
     pub select: Select,
@@ -21,23 +22,37 @@ const PARAMETERS: Parameters = Parameters {
     refused: &[super::NO_COLLECTIONS, ("QUOTA_KEY", "is not sent; give the USER a quota")],
 };
 const DEFAULTS: Defaults = Defaults { port: 8123, user: "default", database: "default" };
+/// Where ClickHouse's own tables are for its dictionaries, and Granary's for its own.
+const OWN_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+const OWN_PORT: u16 = 9000;
 /// Ports of ClickHouse's own protocol, the second one encrypted.
 const NATIVE_PORTS: [u16; 2] = [9000, 9440];
 
 impl ClickhouseConfig {
     pub(super) fn take(nodes: &[Node]) -> Result<ClickhouseConfig, DictError> {
         let settings = Settings::of("SOURCE", "CLICKHOUSE", nodes, &PARAMETERS)?;
-        let server = Server::take(&settings, &DEFAULTS)?;
+        let mut server = Server::take(&settings, &DEFAULTS)?;
+        if settings.text("PORT")?.is_none() && OWN_HOSTS.contains(&server.host.as_str()) {
+            server.port = OWN_PORT;
+        }
         if settings.flag("SECURE")? {
             let text =
                 "SOURCE(CLICKHOUSE): SECURE 1 means https, which sources do not speak yet; use SECURE 0";
             return Err(DictError::new(Code::NotImplemented, text));
         }
-        if NATIVE_PORTS.contains(&server.port) {
+        let config = ClickhouseConfig { server, select: Select::take(&settings)? };
+        let server = &config.server;
+        if NATIVE_PORTS.contains(&server.port) && !config.is_own() {
             let text = "is ClickHouse's native protocol; Granary speaks HTTP with ClickHouse: use PORT 8123";
             return Err(settings.error(&format!("PORT {}", server.port), text));
         }
-        Ok(ClickhouseConfig { server, select: Select::take(&settings)? })
+        Ok(config)
+    }
+
+    /// Whether it names the tables of the very server that the dictionary is in: ClickHouse's port on this
+    /// machine, at which Granary does not listen.
+    pub fn is_own(&self) -> bool {
+        self.server.port == OWN_PORT && OWN_HOSTS.contains(&self.server.host.as_str())
     }
 }
 

@@ -1,0 +1,74 @@
+//! The tables of this very process as a source of its dictionaries: SOURCE(CLICKHOUSE(TABLE 't')).
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use granary_dict::{Code, DictError, OwnTables};
+use tokio::runtime::Runtime;
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::format::Format;
+use crate::session::Session;
+
+/// What answers once the engine is there: dictionaries are opened while it is made.
+#[derive(Clone, Default)]
+pub struct Later(Arc<OnceLock<Weak<Engine>>>);
+
+impl Later {
+    /// The engine is there.
+    pub fn set(&self, engine: &Arc<Engine>) {
+        // It is set once, by whoever made it.
+        let _ = self.0.set(Arc::downgrade(engine));
+    }
+
+    /// For the dictionaries' environment.
+    pub fn tables(&self) -> OwnTables {
+        let later = self.clone();
+        OwnTables(Arc::new(move |sql| {
+            let engine = later.0.get().and_then(Weak::upgrade);
+            let answer = match engine {
+                Some(engine) => answer(engine, sql),
+                None => Err(Error::logical_error("The tables are being closed")),
+            };
+            answer.map_err(|error| DictError::new(Code::IncorrectData, error.to_string()))
+        }))
+    }
+}
+
+/// Threads for queries of dictionaries, whose own threads have no runtime. It ends without waiting: where it is
+/// dropped, nobody may wait.
+#[derive(Default)]
+pub struct OwnRuntime(OnceLock<Runtime>);
+
+impl OwnRuntime {
+    fn get(&self) -> Result<&Runtime> {
+        if self.0.get().is_none() {
+            let made = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
+            if let Err(second) = self.0.set(made) {
+                second.shutdown_background();
+            }
+        }
+        self.0.get().ok_or_else(|| Error::logical_error("There is no runtime"))
+    }
+}
+
+impl Drop for OwnRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn answer(engine: Arc<Engine>, sql: &str) -> Result<Vec<u8>> {
+    let session = Session::of_engine(Arc::clone(&engine));
+    let statements = session.split(sql)?;
+    let [statement] = statements.as_slice() else {
+        return Err(Error::syntax_error("A dictionary's source is one query"));
+    };
+    let runtime = engine.own_runtime.get()?;
+    let mut output = runtime.block_on(session.execute(statement))?;
+    let (mut bytes, format) = (Vec::new(), output.format.unwrap_or(Format::RowBinary));
+    output.write(runtime.handle(), format, &mut bytes)?;
+    Ok(bytes)
+}
