@@ -24,9 +24,12 @@ pub struct Environment {
     pub own_tables: Option<OwnTables>,
 }
 
-/// Answers a SELECT over the tables beside the dictionaries, in the FORMAT that it names.
+/// Answers a SELECT in the FORMAT that it names.
+pub type AnswerQuery = dyn Fn(&str) -> Result<Vec<u8>, DictError> + Send + Sync;
+
+/// The tables beside the dictionaries.
 #[derive(Clone)]
-pub struct OwnTables(pub Arc<dyn Fn(&str) -> Result<Vec<u8>, DictError> + Send + Sync>);
+pub struct OwnTables(pub Arc<AnswerQuery>);
 
 impl fmt::Debug for OwnTables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -32,7 +32,7 @@ enum Command {
     Local(local::Arguments),
     /// Serve dictionaries over HTTP: to a ClickHouse as their source, to people as SQL
     #[command(after_long_help = server::EXAMPLES)]
-    Server(server::Arguments),
+    Server(Box<server::Arguments>),
     /// Read a password and print its hash, for the configuration of the server
     HashPassword,
     /// See a dictionary of a million users at work: cold, warm, and opened again
@@ -44,7 +44,7 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Local(arguments) => local::run(arguments),
-        Command::Server(arguments) => server::run(arguments),
+        Command::Server(arguments) => server::run(*arguments),
         Command::HashPassword => hash_password::run(),
         Command::Demo(arguments) => failure::exit(demo::run(&arguments)),
         Command::Study(arguments) => failure::exit(study::run(&arguments)),

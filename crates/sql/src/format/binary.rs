@@ -51,7 +51,7 @@ impl Layout {
                     out.extend_from_slice(&((offsets[row + 1] - first) as u64).to_le_bytes());
                 }
                 let end = offsets[rows.end];
-                self.items[0].write_column(items, first as usize..end as usize, out)?;
+                self.items[0].write_column(items, first..end, out)?;
             }
             Cells::Tuple { items, .. } => {
                 for (layout, item) in self.items.iter().zip(items) {

@@ -60,7 +60,7 @@ fn value_tokens(name: &str, data_type: &str, value: &str) -> Result<Vec<Token>> 
         Ok(tokens)
     };
     if value == "\\N" {
-        return Ok(plain_tokens("NULL").ok_or_else(bad)?);
+        return plain_tokens("NULL").ok_or_else(bad);
     }
     if data_type == "Identifier" {
         let quoted = Word { value: unescaped(value), quote_style: Some('`'), keyword: Keyword::NoKeyword };
