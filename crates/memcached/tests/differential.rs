@@ -184,7 +184,7 @@ fn differ(request: &str, theirs: &[u8], ours: &[u8]) -> String {
 fn the_same_answers_to_random_requests() {
     let operations = setting("GRANARY_MEMCACHED_OPERATIONS", 200_000);
     let folder = tempfile::tempdir().unwrap();
-    let memcached = Memcached::start(&["-m", "4096"]);
+    let memcached = Memcached::start(&["-m", "4096", "-o", "no_lru_crawler,no_lru_maintainer"]);
     let mut options = options(folder.path());
     // Neither forgets anything for want of room.
     options.store.flash_bytes = (64 << 20) + operations * 2048;

@@ -42,9 +42,7 @@ impl App {
         let history = Arc::default();
         Self { session, users, sessions: Sessions::default(), metrics, history }
     }
-}
 
-impl App {
     /// What goes on beside requests, for ever.
     pub fn background(&self) -> impl Future<Output = ()> + Send + 'static {
         Arc::clone(&self.history).watch(Arc::clone(&self.session))
