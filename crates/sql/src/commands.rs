@@ -47,12 +47,7 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
             catalogue.local_table(&database, &name)?.truncate();
         }
         Command::ShowTables { database, like } => {
-            let database = database.unwrap_or_else(|| session.database());
-            catalogue.check_database(&database)?;
-            let may_read = |name: &String| session.rights().may_read(&format!("{database}.{name}"));
-            let names = catalogue.entries(&database).into_iter().map(|(name, _)| name).filter(may_read);
-            let names = names.filter(|name| like.as_deref().is_none_or(|pattern| is_like(name, pattern)));
-            return Output::columns(vec![("name", texts(names))]);
+            return names(session, database, like, |_| true);
         }
         Command::DropTable { name, missing } => {
             let (database, name) = full(name);
@@ -65,16 +60,7 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
         }
         Command::Describe { name } => return describe(session, name).await,
         Command::ShowDictionaries { database, like } => {
-            let database = database.unwrap_or_else(|| session.database());
-            catalogue.check_database(&database)?;
-            let entries = catalogue.entries(&database).into_iter();
-            let dictionaries = entries.filter(|(_, entry)| !matches!(entry, Entry::Table(_)));
-            let names = dictionaries.map(|(name, _)| name);
-            let may_read = |name: &String| session.rights().may_read(&format!("{database}.{name}"));
-            let names = names
-                .filter(may_read)
-                .filter(|name| like.as_deref().is_none_or(|pattern| is_like(name, pattern)));
-            return Output::columns(vec![("name", texts(names))]);
+            return names(session, database, like, |entry| !matches!(entry, Entry::Table(_)));
         }
         Command::ShowDatabases => return Output::columns(vec![("name", texts(catalogue.databases()))]),
         Command::ShowCreate { name } => {
@@ -140,6 +126,24 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
         Command::Query => return Err(Error::logical_error("A query is not a command")),
     }
     Ok(Output::empty())
+}
+
+/// The names in a database that the user may read and a pattern matches.
+fn names(
+    session: &Session,
+    database: Option<String>,
+    like: Option<String>,
+    shown: impl Fn(&Entry) -> bool,
+) -> Result<Output> {
+    let database = database.unwrap_or_else(|| session.database());
+    session.catalogue().check_database(&database)?;
+    let entries = session.catalogue().entries(&database).into_iter();
+    let names = entries
+        .filter(|(_, entry)| shown(entry))
+        .map(|(name, _)| name)
+        .filter(|name| session.rights().may_read(&format!("{database}.{name}")))
+        .filter(|name| like.as_deref().is_none_or(|pattern| is_like(name, pattern)));
+    Output::columns(vec![("name", texts(names))])
 }
 
 fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {

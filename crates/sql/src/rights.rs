@@ -43,6 +43,10 @@ impl Rights {
     /// READONLY or ACCESS_DENIED if the entries of a dictionary may not be renewed.
     pub fn check_renew(&self, user: &str, full_name: &str) -> Result<()> {
         self.check_read(user, full_name)?;
+        self.check_full_access()
+    }
+
+    fn check_full_access(&self) -> Result<()> {
         match self.access {
             Access::ReadOnly => Err(Error::readonly("Cannot execute query in readonly mode")),
             Access::Full => Ok(()),
@@ -52,9 +56,7 @@ impl Rights {
     /// # Errors
     /// READONLY or ACCESS_DENIED if nothing may be changed.
     pub fn check_change(&self, user: &str) -> Result<()> {
-        if self.access == Access::ReadOnly {
-            return Err(Error::readonly("Cannot execute query in readonly mode"));
-        }
+        self.check_full_access()?;
         if self.dictionaries.is_some() {
             return Err(Error::access_denied(format!(
                 "{user}: Not enough privileges. Whoever may read only some dictionaries may not change any"

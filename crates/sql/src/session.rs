@@ -122,7 +122,10 @@ impl Session {
     pub fn set(&self, settings: Settings) -> Result<()> {
         let (parameters, settings): (Settings, Settings) =
             settings.into_iter().partition(|(name, _)| name.starts_with(PARAMETER));
-        apply(&settings, &mut configuration())?;
+        // Most requests set nothing, and a configuration to try settings on takes long to make.
+        if !settings.is_empty() {
+            apply(&settings, &mut configuration())?;
+        }
         let parameters =
             parameters.into_iter().map(|(name, value)| (name[PARAMETER.len()..].to_owned(), value));
         self.parameters.write().unwrap_or_else(PoisonError::into_inner).extend(parameters);

@@ -12,6 +12,7 @@ use granary_sql::{Error, Rights, Session};
 
 use super::App;
 use super::exception::Exception;
+use super::waiting::may_wait;
 use crate::access::DEFAULT_USER;
 
 /// Somebody who may come in.
@@ -37,9 +38,7 @@ impl FromRequestParts<Arc<App>> for Caller {
             app.users.authenticate(&user, &password)
         } else {
             let (app, user) = (Arc::clone(app), user.clone());
-            tokio::task::spawn_blocking(move || app.users.authenticate(&user, &password))
-                .await
-                .unwrap_or_else(|panic| Err(Error::logical_error(panic.to_string())))
+            may_wait(move || app.users.authenticate(&user, &password)).await
         }?;
         Ok(Self { app: Arc::clone(app), user, rights })
     }

@@ -20,6 +20,7 @@ use granary_sql::format::{self, Format, Statistics};
 use super::answer::{self, Compression, Delivery};
 use super::caller::Caller;
 use super::exception::Exception;
+use super::waiting::may_wait;
 use crate::limits::KEYS_PER_LOOKUP;
 
 type Parameters = Query<HashMap<String, String>>;
@@ -98,7 +99,8 @@ pub async fn refresh(
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
     let dictionary = caller.session().dictionary_to_renew(&name)?;
-    renew(move || Ok(dictionary.refresh(&dictionary.read_keys(form.keys, &body)?).map(drop)?)).await
+    may_wait(move || Ok(dictionary.refresh(&dictionary.read_keys(form.keys, &body)?)?)).await?;
+    Ok("Ok.\n".into_response())
 }
 
 /// POST: what is known of the keys in the body is forgotten; without a body, everything.
@@ -110,17 +112,11 @@ pub async fn invalidate(
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
     let dictionary = caller.session().dictionary_to_renew(&name)?;
-    renew(move || match body.is_empty() {
+    may_wait(move || match body.is_empty() {
         true => Ok(dictionary.reload()?),
         false => Ok(dictionary.invalidate(&dictionary.read_keys(form.keys, &body)?)?),
     })
-    .await
-}
-
-/// Waits for the source or the device on a thread that may.
-async fn renew(work: impl FnOnce() -> Result<(), Error> + Send + 'static) -> Result<Response, Exception> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|panic| Err(Error::logical_error(panic.to_string())))?;
+    .await?;
     Ok("Ok.\n".into_response())
 }
 

@@ -149,13 +149,8 @@ impl Collector for Dictionaries {
             .into_iter()
             .map(|(name, dictionary)| (name, dictionary.map(|dictionary| dictionary.status())))
             .collect();
-        let up = ConstGauge::new(0i64);
-        let mut family = encoder.encode_descriptor(
-            "dictionary_up",
-            "1: open; 0: could not be opened",
-            None,
-            up.metric_type(),
-        )?;
+        let help = "1: open; 0: could not be opened";
+        let mut family = encoder.encode_descriptor("dictionary_up", help, None, MetricType::Gauge)?;
         for (name, status) in &statuses {
             let up = ConstGauge::new(i64::from(status.is_some()));
             up.encode(family.encode_family(&[("dictionary", name.as_str())])?)?;
@@ -176,8 +171,8 @@ impl Collector for Dictionaries {
         for (figure, kind, help, value) in FIGURES {
             let name = format!("dictionary_{figure}");
             let metric_type = match kind {
-                Counter => ConstCounter::new(0f64).metric_type(),
-                Gauge => ConstGauge::new(0f64).metric_type(),
+                Counter => MetricType::Counter,
+                Gauge => MetricType::Gauge,
             };
             let mut family = encoder.encode_descriptor(&name, help, None, metric_type)?;
             for (dictionary, status) in &statuses {

@@ -9,6 +9,7 @@ mod exception;
 mod metrics;
 mod query;
 mod sessions;
+mod waiting;
 
 use std::sync::Arc;
 

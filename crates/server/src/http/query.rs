@@ -18,6 +18,7 @@ use super::blocks;
 use super::caller::Caller;
 use super::dashboard;
 use super::exception::Exception;
+use super::waiting::may_wait;
 use crate::limits::BODY_BYTES_MAX;
 
 const FORMAT: HeaderName = HeaderName::from_static("x-clickhouse-format");
@@ -115,7 +116,9 @@ async fn run(
         };
         return Err(Error::syntax_error(message).into());
     };
-    let mut output = session.execute(statement).await?;
+    // Commands wait for sources and the device, and so does the planning of some queries.
+    let (running, statement) = (Arc::clone(&session), statement.clone());
+    let mut output = may_wait(move || Handle::current().block_on(running.execute(&statement))).await?;
     let chosen = output.format.unwrap_or(default_format);
     let progress = output.progress();
     let compression = if is_on(&parameters, "compress") { Compression::Blocks } else { Compression::None };

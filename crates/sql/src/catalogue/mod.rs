@@ -298,11 +298,14 @@ impl Catalogue {
             Some(_) => Err(Error::not_implemented(format!(
                 "{database}.{name} is a dictionary: its rows come from its source"
             ))),
-            None => {
-                self.check_database(database)?;
-                Err(Error::unknown_table(format!("Table {database}.{name} does not exist")))
-            }
+            None => Err(self.unknown_table(database, name)),
         }
+    }
+
+    /// What is wrong where there is no such table: it, or its database.
+    fn unknown_table(&self, database: &str, name: &str) -> Error {
+        let table = || Error::unknown_table(format!("Table {database}.{name} does not exist"));
+        self.check_database(database).err().unwrap_or_else(table)
     }
 
     /// DROP TABLE; a dictionary must not go by mistake.
@@ -321,10 +324,7 @@ impl Catalogue {
         }
         match missing {
             Missing::IsFine => Ok(()),
-            Missing::IsError => {
-                self.check_database(database)?;
-                Err(Error::unknown_table(format!("Table {database}.{name} does not exist")))
-            }
+            Missing::IsError => Err(self.unknown_table(database, name)),
         }
     }
 

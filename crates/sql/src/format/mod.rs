@@ -4,7 +4,7 @@ mod arrow_stream;
 mod binary;
 mod column;
 mod csv;
-mod escape;
+pub(crate) mod escape;
 mod json;
 mod json_each_row;
 mod native;

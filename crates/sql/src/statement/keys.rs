@@ -4,6 +4,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::words::{Words, is_word};
 use crate::error::Result;
+use crate::format::escape;
 
 /// Reads a list in parentheses: keys of one column, or tuples.
 pub fn read(words: &mut Words<'_>) -> Result<String> {
@@ -45,25 +46,14 @@ fn cell(words: &mut Words<'_>) -> Result<String> {
     let before = words.unexpected("a key");
     match words.any() {
         Some(Token::Number(digits, _)) => Ok(format!("{sign}{digits}")),
-        Some(Token::SingleQuotedString(text)) if sign.is_empty() => Ok(escaped(text)),
+        Some(Token::SingleQuotedString(text)) if sign.is_empty() => {
+            let mut escaped = Vec::with_capacity(text.len());
+            escape::tab(text.as_bytes(), &mut escaped);
+            Ok(String::from_utf8_lossy(&escaped).into_owned())
+        }
         Some(token) if sign.is_empty() && is_word(token, "NULL") => Ok("\\N".to_owned()),
         _ => Err(before),
     }
-}
-
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' => escaped += "\\\\",
-            '\t' => escaped += "\\t",
-            '\n' => escaped += "\\n",
-            '\r' => escaped += "\\r",
-            '\0' => escaped += "\\0",
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -13,7 +13,22 @@ use crate::limits::{HISTORY_SAMPLES, HISTORY_SECONDS};
 /// Counters of one dictionary at one moment.
 struct Sample {
     unix_seconds: u64,
-    status: Status,
+    keys_requested: u64,
+    keys_hit: u64,
+    source_keys: u64,
+    flash_bytes_written: u64,
+}
+
+impl Sample {
+    fn of(status: &Status, unix_seconds: u64) -> Self {
+        Self {
+            unix_seconds,
+            keys_requested: status.keys_requested,
+            keys_hit: status.keys_hit,
+            source_keys: status.source_keys,
+            flash_bytes_written: status.flash_bytes_written,
+        }
+    }
 }
 
 /// Samples by dictionary, the oldest first.
@@ -35,7 +50,7 @@ impl History {
             if samples.len() == HISTORY_SAMPLES {
                 samples.pop_front();
             }
-            samples.push_back(Sample { unix_seconds, status: dictionary.status() });
+            samples.push_back(Sample::of(&dictionary.status(), unix_seconds));
         }
     }
 
@@ -52,11 +67,9 @@ impl History {
     pub fn read(&self, may_see: impl Fn(&str) -> bool) -> Value {
         let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |samples: &VecDeque<Sample>| {
-            let column = |value: fn(&Status) -> u64| -> Vec<u64> {
-                samples.iter().map(|sample| value(&sample.status)).collect()
-            };
+            let column = |value: fn(&Sample) -> u64| -> Vec<u64> { samples.iter().map(value).collect() };
             json!({
-                "time": samples.iter().map(|sample| sample.unix_seconds).collect::<Vec<_>>(),
+                "time": column(|s| s.unix_seconds),
                 "keys_requested": column(|s| s.keys_requested),
                 "keys_hit": column(|s| s.keys_hit),
                 "source_keys": column(|s| s.source_keys),
