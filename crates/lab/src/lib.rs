@@ -5,6 +5,7 @@ mod measure;
 mod peers;
 mod plot;
 mod report;
+pub mod trace;
 mod workload;
 
 pub use engine::{EngineRun, Reopening, block_reads, reopening, write_until_killed};

@@ -1,0 +1,36 @@
+//! Files packed with gzip or xz, told by their first bytes.
+
+use super::TraceError;
+use flate2::bufread::MultiGzDecoder;
+use lzma_rust2::XzReader;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const XZ: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// RAM that unpacking may take, KiB: `xz -9` wants 64 MiB. A file may ask for 4 GiB.
+const XZ_MEMORY_KIB: u32 = 256 << 10;
+const BUFFER: usize = 64 << 10;
+
+/// The bytes of a file, unpacked.
+pub(super) type Bytes = BufReader<Box<dyn Read + Send>>;
+
+/// Opens a file and unpacks it on the way, if need be.
+pub(super) fn open(path: &Path) -> Result<Bytes, TraceError> {
+    let error = TraceError::read(path);
+    let mut file = BufReader::with_capacity(BUFFER, File::open(path).map_err(&error)?);
+    let head = file.fill_buf().map_err(&error)?;
+    let bytes: Box<dyn Read + Send> = if head.starts_with(&GZIP) {
+        Box::new(MultiGzDecoder::new(file))
+    } else if head.starts_with(&XZ) {
+        Box::new(XzReader::new_mem_limit(file, true, XZ_MEMORY_KIB))
+    } else if head.starts_with(&ZSTD) {
+        return Err(TraceError::file(path, "packed with zstd, which is not read here: unpack it (zstd -d)"));
+    } else {
+        Box::new(file)
+    };
+    Ok(BufReader::with_capacity(BUFFER, bytes))
+}
