@@ -5,6 +5,7 @@ mod measure;
 mod peers;
 mod plot;
 mod report;
+pub mod model;
 pub mod trace;
 mod workload;
 

@@ -1,0 +1,149 @@
+//! The least recently used object leaves first. A cache of its own, and the DRAM in front of flash.
+
+use super::{Clock, Model, Object, Place};
+
+/// Objects in the order of their last use, in DRAM.
+pub struct Lru {
+    capacity: u64,
+    used: u64,
+    /// Bytes of each key's object; 0 is absent.
+    bytes: Vec<u32>,
+    /// Neighbours towards the newer and the older; the last element is the ring's own, between the oldest
+    /// and the newest.
+    newer: Vec<u32>,
+    older: Vec<u32>,
+    objects: u64,
+}
+
+impl Lru {
+    /// For keys `0..keys`.
+    pub fn new(capacity: u64, keys: u32) -> Self {
+        let ring: Vec<u32> = (0..=keys).collect();
+        Self { capacity, used: 0, bytes: vec![0; keys as usize], newer: ring.clone(), older: ring, objects: 0 }
+    }
+
+    fn ring(&self) -> u32 {
+        self.bytes.len() as u32
+    }
+
+    fn link(&mut self, key: u32) {
+        let ring = self.ring();
+        let newest = self.older[ring as usize];
+        self.older[key as usize] = newest;
+        self.newer[key as usize] = ring;
+        self.newer[newest as usize] = key;
+        self.older[ring as usize] = key;
+    }
+
+    fn unlink(&mut self, key: u32) {
+        let (newer, older) = (self.newer[key as usize], self.older[key as usize]);
+        self.older[newer as usize] = older;
+        self.newer[older as usize] = newer;
+    }
+
+    /// Whether an object is here.
+    pub(super) fn contains(&self, key: u32) -> bool {
+        self.bytes[key as usize] > 0
+    }
+
+    /// Makes it the newest.
+    pub(super) fn touch(&mut self, key: u32) {
+        self.unlink(key);
+        self.link(key);
+    }
+
+    /// Takes it out, and says how large it was.
+    pub(super) fn take(&mut self, key: u32) -> Option<u32> {
+        let bytes = std::mem::take(&mut self.bytes[key as usize]);
+        if bytes == 0 {
+            return None;
+        }
+        self.unlink(key);
+        self.used -= u64::from(bytes);
+        self.objects -= 1;
+        Some(bytes)
+    }
+
+    /// Puts it in as the newest, and gives those that leave to `left` (itself, if it is too large).
+    pub(super) fn put(&mut self, key: u32, bytes: u32, mut left: impl FnMut(u32, u32)) {
+        self.take(key);
+        if u64::from(bytes) > self.capacity {
+            return left(key, bytes);
+        }
+        while self.used + u64::from(bytes) > self.capacity {
+            let oldest = self.newer[self.ring() as usize];
+            let bytes = self.take(oldest).expect("there is one as long as bytes are used");
+            left(oldest, bytes);
+        }
+        self.bytes[key as usize] = bytes;
+        self.used += u64::from(bytes);
+        self.objects += 1;
+        self.link(key);
+    }
+
+    /// Bytes that objects take.
+    pub(super) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Objects that are here.
+    pub(super) fn objects(&self) -> u64 {
+        self.objects
+    }
+
+    pub(super) fn check(&self) {
+        let mut key = self.newer[self.ring() as usize];
+        let (mut objects, mut used) = (0, 0);
+        while key != self.ring() {
+            assert!(self.bytes[key as usize] > 0, "what is linked is there");
+            objects += 1;
+            used += u64::from(self.bytes[key as usize]);
+            assert_eq!(self.older[self.newer[key as usize] as usize], key);
+            key = self.newer[key as usize];
+        }
+        assert_eq!((objects, used), (self.objects, self.used));
+        assert_eq!(self.bytes.iter().filter(|bytes| **bytes > 0).count() as u64, objects);
+        assert!(used <= self.capacity);
+    }
+}
+
+/// DRAM of a plain cache's index: a hash chain and two links, as memcached has them.
+pub(super) const DRAM_INDEX_BYTES: u64 = 24;
+
+impl Model for Lru {
+    fn place(&self, key: u32) -> Place {
+        if self.contains(key) { Place::Dram } else { Place::Absent }
+    }
+
+    fn read(&mut self, object: &Object, _: Clock) -> Place {
+        let place = self.place(object.key);
+        if place == Place::Dram {
+            self.touch(object.key);
+        }
+        place
+    }
+
+    fn store(&mut self, object: &Object, _: Clock) {
+        self.put(object.key, object.bytes, |_, _| ());
+    }
+
+    fn remove(&mut self, key: u32) {
+        self.take(key);
+    }
+
+    fn flash_bytes_written(&self) -> u64 {
+        0
+    }
+
+    fn dram_bytes(&self) -> u64 {
+        self.used
+    }
+
+    fn index_bytes(&self) -> u64 {
+        self.objects * DRAM_INDEX_BYTES
+    }
+
+    fn validate(&self) {
+        self.check();
+    }
+}

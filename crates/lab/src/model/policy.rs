@@ -1,0 +1,183 @@
+//! Models by name.
+
+use super::{
+    Belady, Budget, Fifo, Filter, Hybrid, HybridOptions, Lru, Model, Offer, Ripq, S3Fifo, Victim,
+};
+use granary_cache::Key;
+use granary_cache::admission::{Admission, Admitter, Candidate, Flashield, Verdict};
+use std::fmt;
+use std::str::FromStr;
+
+/// What is compared.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Policy {
+    /// LRU in the DRAM alone: what there would be without flash.
+    LruDram,
+    /// LRU, with DRAM as large as DRAM and flash together: what flash stands in for.
+    Lru,
+    /// S3-FIFO in the DRAM alone.
+    S3FifoDram,
+    /// S3-FIFO in DRAM as large as both.
+    S3Fifo,
+    /// Everything to flash, first in, first out.
+    Fifo,
+    /// Whatever leaves DRAM to flash.
+    Victim,
+    /// RIPQ with eight insertion points.
+    Ripq,
+    /// Granary's cache, with its own admission policy.
+    Hybrid(Admission),
+    /// The future is known.
+    Belady,
+}
+
+impl Policy {
+    /// What there is to choose from, and what it is.
+    pub const NAMES: [(&str, &str); 12] = [
+        ("flashield", "Granary: what is expected to be read again goes to flash; flashield:3 wants three reads"),
+        ("reject-first", "Granary: what leaves DRAM for the second time goes to flash"),
+        ("probability", "Granary: what leaves DRAM goes to flash with this probability; probability:0.3"),
+        ("all", "Granary: whatever leaves DRAM goes to flash"),
+        ("ripq", "RIPQ: eight insertion points, everything to flash"),
+        ("victim", "victim cache: whatever leaves DRAM goes to flash, again each time"),
+        ("fifo", "log-structured cache: everything to flash at once, the recently used in DRAM beside it"),
+        ("lru", "LRU, DRAM only, as large as DRAM and flash together"),
+        ("s3-fifo", "S3-FIFO, DRAM only, as large as both"),
+        ("lru-dram", "LRU in the DRAM alone"),
+        ("s3-fifo-dram", "S3-FIFO in the DRAM alone"),
+        ("belady", "the future is known, DRAM only, as large as both: about the most that can be found"),
+    ];
+
+    /// The cache, empty.
+    pub fn model(&self, budget: &Budget, keys: u32) -> Box<dyn Model> {
+        let both = budget.dram_bytes + budget.flash_bytes;
+        match self {
+            Self::LruDram => Box::new(Lru::new(budget.dram_bytes, keys)),
+            Self::Lru => Box::new(Lru::new(both, keys)),
+            Self::S3FifoDram => Box::new(S3Fifo::new(budget.dram_bytes, keys)),
+            Self::S3Fifo => Box::new(S3Fifo::new(both, keys)),
+            Self::Fifo => Box::new(Fifo::new(budget, keys)),
+            Self::Victim => Box::new(Victim::new(budget, keys)),
+            Self::Ripq => Box::new(Ripq::new(budget, keys)),
+            Self::Belady => Box::new(Belady::new(both, keys)),
+            Self::Hybrid(admission) => {
+                let filter = Served(Admitter::new(admission, budget.flash_bytes, None, SEED));
+                Box::new(Hybrid::new(budget, keys, HybridOptions::default(), filter))
+            }
+        }
+    }
+
+    /// Whether it looks at the future.
+    pub fn looks_ahead(&self) -> bool {
+        *self == Self::Belady
+    }
+}
+
+/// Replays repeat.
+const SEED: u64 = 1;
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::LruDram => "lru-dram",
+            Self::Lru => "lru",
+            Self::S3FifoDram => "s3-fifo-dram",
+            Self::S3Fifo => "s3-fifo",
+            Self::Fifo => "fifo",
+            Self::Victim => "victim",
+            Self::Ripq => "ripq",
+            Self::Belady => "belady",
+            Self::Hybrid(Admission::All) => "all",
+            Self::Hybrid(Admission::None) => "none",
+            Self::Hybrid(Admission::RejectFirst) => "reject-first",
+            Self::Hybrid(Admission::Probability(p)) => return write!(f, "probability:{p}"),
+            Self::Hybrid(Admission::Flashield(Flashield { reads: 1, .. })) => "flashield",
+            Self::Hybrid(Admission::Flashield(flashield)) => {
+                return write!(f, "flashield:{}", flashield.reads);
+            }
+        };
+        f.write_str(name)
+    }
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, number) = text.split_once(':').map_or((text, None), |(name, n)| (name, Some(n)));
+        let wrong = |what: &str| format!("{text:?}: {what}");
+        let policy = match (name, number) {
+            ("flashield", reads) => {
+                let reads = reads.map_or(Ok(1), str::parse).map_err(|_| wrong("1 to 15 reads are wanted"))?;
+                Self::Hybrid(Admission::Flashield(Flashield { reads, ..Flashield::default() }))
+            }
+            ("probability", p) => {
+                let p: f64 = p.map_or(Ok(0.5), str::parse).map_err(|_| wrong("a number is wanted"))?;
+                if !(0.0..=1.0).contains(&p) {
+                    return Err(wrong("a probability is 0 to 1"));
+                }
+                Self::Hybrid(Admission::Probability(p))
+            }
+            (_, Some(_)) => return Err(wrong("takes no number")),
+            ("lru-dram", _) => Self::LruDram,
+            ("lru", _) => Self::Lru,
+            ("s3-fifo-dram", _) => Self::S3FifoDram,
+            ("s3-fifo", _) => Self::S3Fifo,
+            ("fifo", _) => Self::Fifo,
+            ("victim", _) => Self::Victim,
+            ("ripq", _) => Self::Ripq,
+            ("belady", _) => Self::Belady,
+            ("all", _) => Self::Hybrid(Admission::All),
+            ("none", _) => Self::Hybrid(Admission::None),
+            ("reject-first", _) => Self::Hybrid(Admission::RejectFirst),
+            _ => return Err(format!("one of {} is wanted", Self::NAMES.map(|(name, _)| name).join(", "))),
+        };
+        Ok(policy)
+    }
+}
+
+/// The policy code that serves, behind the model.
+struct Served(Admitter);
+
+impl Filter for Served {
+    fn on_read(&mut self, key: u32, found: bool) {
+        self.0.on_read(Key::new(&key.to_le_bytes()), found);
+    }
+
+    fn on_put(&mut self, key: u32, bytes: u32) {
+        self.0.on_put(Key::new(&key.to_le_bytes()), u64::from(bytes));
+    }
+
+    fn admits(&mut self, offer: &Offer, seconds: u32) -> bool {
+        let key = offer.key.to_le_bytes();
+        let candidate = Candidate {
+            key: Key::new(&key),
+            bytes: u64::from(offer.bytes),
+            reads: offer.reads,
+            updates: offer.updates,
+        };
+        self.0.decide(&candidate, f64::from(seconds)) == Verdict::Flash
+    }
+
+    fn bytes_allocated(&self) -> u64 {
+        self.0.bytes_allocated() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for (name, _) in Policy::NAMES {
+            let policy: Policy = name.parse().unwrap();
+            assert_eq!(policy.to_string().parse::<Policy>().unwrap(), policy);
+            assert!(policy.to_string().starts_with(name));
+        }
+        assert_eq!("flashield:3".parse::<Policy>().unwrap().to_string(), "flashield:3");
+        for wrong in ["flashield:x", "lru:1", "probability:2", "", "best"] {
+            assert!(wrong.parse::<Policy>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Flash written and freed in segments, the oldest first.
+
+use std::collections::VecDeque;
+
+/// Where an object was put: the number of its segment and which of the segment's objects it is.
+pub(super) type Spot = (u32, u32);
+
+const NOWHERE: Spot = (u32::MAX, 0);
+
+#[derive(Default)]
+struct Segment {
+    /// Bytes that it takes, those of objects that have gone among them.
+    bytes: u64,
+    objects: Vec<(u32, u32)>,
+}
+
+/// A log of segments: those on flash, and one in DRAM that fills.
+pub(super) struct Segments {
+    capacity: u64,
+    segment_bytes: u64,
+    written: VecDeque<Segment>,
+    /// Number of the oldest in `written`; the open one has the number after the newest.
+    first: u32,
+    open: Segment,
+    bytes_on_flash: u64,
+    spots: Vec<Spot>,
+    objects: u64,
+    live_bytes: u64,
+    bytes_written: u64,
+}
+
+impl Segments {
+    pub(super) fn new(capacity: u64, segment_bytes: u64, keys: u32) -> Self {
+        Self {
+            capacity,
+            segment_bytes,
+            written: VecDeque::new(),
+            first: 0,
+            open: Segment::default(),
+            bytes_on_flash: 0,
+            spots: vec![NOWHERE; keys as usize],
+            objects: 0,
+            live_bytes: 0,
+            bytes_written: 0,
+        }
+    }
+
+    pub(super) fn contains(&self, key: u32) -> bool {
+        self.spots[key as usize] != NOWHERE
+    }
+
+    fn open_number(&self) -> u32 {
+        self.first + self.written.len() as u32
+    }
+
+    /// Whether it waits in DRAM to be written.
+    pub(super) fn in_open(&self, key: u32) -> bool {
+        self.spots[key as usize].0 == self.open_number() && self.contains(key)
+    }
+
+    /// Appends an object, in place of what may be there, and gives the objects of segments that are freed
+    /// for that to `freed`, as (key, bytes). One that is larger than all of flash is not taken.
+    pub(super) fn append(&mut self, key: u32, bytes: u32, mut freed: impl FnMut(u32, u32)) -> bool {
+        self.remove(key);
+        if u64::from(bytes) > self.capacity {
+            return false;
+        }
+        if self.open.bytes + u64::from(bytes) > self.segment_bytes && !self.open.objects.is_empty() {
+            self.write_open(&mut freed);
+        }
+        self.spots[key as usize] = (self.open_number(), self.open.objects.len() as u32);
+        self.open.objects.push((key, bytes));
+        self.open.bytes += u64::from(bytes);
+        self.live_bytes += u64::from(bytes);
+        self.objects += 1;
+        true
+    }
+
+    fn write_open(&mut self, freed: &mut impl FnMut(u32, u32)) {
+        while self.bytes_on_flash + self.open.bytes > self.capacity {
+            let segment = self.written.pop_front().expect("no segment is larger than flash");
+            self.bytes_on_flash -= segment.bytes;
+            for (at, (key, bytes)) in segment.objects.into_iter().enumerate() {
+                if self.spots[key as usize] == (self.first, at as u32) {
+                    self.forget(key, bytes);
+                    freed(key, bytes);
+                }
+            }
+            self.first += 1;
+        }
+        let segment = std::mem::take(&mut self.open);
+        self.bytes_written += segment.bytes;
+        self.bytes_on_flash += segment.bytes;
+        self.written.push_back(segment);
+    }
+
+    fn forget(&mut self, key: u32, bytes: u32) {
+        self.spots[key as usize] = NOWHERE;
+        self.objects -= 1;
+        self.live_bytes -= u64::from(bytes);
+    }
+
+    /// Nothing is written: what is on flash is there until its segment is freed, but nobody finds it.
+    pub(super) fn remove(&mut self, key: u32) {
+        let (number, at) = self.spots[key as usize];
+        if !self.contains(key) {
+            return;
+        }
+        let segment = self.written.get((number - self.first) as usize).unwrap_or(&self.open);
+        let (_, bytes) = segment.objects[at as usize];
+        self.forget(key, bytes);
+    }
+
+    /// The object at a place on flash, if it can be found, as (key, bytes), and the next place. Places go
+    /// round: from the newest segment on flash to the oldest, which [`Spot`] `(0, 0)` begins with.
+    pub(super) fn walk(&self, (number, at): Spot) -> (Option<(u32, u32)>, Spot) {
+        let segment = number.checked_sub(self.first).and_then(|age| self.written.get(age as usize));
+        let Some(segment) = segment else { return (None, (self.first, 0)) };
+        let Some(object) = segment.objects.get(at as usize) else { return (None, (number + 1, 0)) };
+        let live = self.spots[object.0 as usize] == (number, at);
+        (live.then_some(*object), (number, at + 1))
+    }
+
+    /// Segments on flash.
+    pub(super) fn on_flash(&self) -> usize {
+        self.written.len()
+    }
+
+    /// Objects that can be found.
+    pub(super) fn objects(&self) -> u64 {
+        self.objects
+    }
+
+    pub(super) fn open_bytes(&self) -> u64 {
+        self.open.bytes
+    }
+
+    pub(super) fn bytes_written(&self) -> u64 {
+        self.bytes_written
+    }
+
+    pub(super) fn check(&self) {
+        let on_flash: u64 = self.written.iter().map(|segment| segment.bytes).sum();
+        assert_eq!(on_flash, self.bytes_on_flash);
+        assert!(on_flash <= self.capacity);
+        let (mut objects, mut live) = (0, 0);
+        for (number, segment) in (self.first..).zip(self.written.iter().chain([&self.open])) {
+            assert_eq!(segment.bytes, segment.objects.iter().map(|(_, bytes)| u64::from(*bytes)).sum::<u64>());
+            for (at, (key, bytes)) in segment.objects.iter().enumerate() {
+                if self.spots[*key as usize] == (number, at as u32) {
+                    (objects, live) = (objects + 1, live + u64::from(*bytes));
+                }
+            }
+        }
+        assert_eq!((objects, live), (self.objects, self.live_bytes));
+        let found = self.spots.iter().filter(|spot| **spot != NOWHERE).count() as u64;
+        assert_eq!(found, objects, "each spot is a spot of some segment");
+    }
+}
