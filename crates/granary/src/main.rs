@@ -1,4 +1,5 @@
-//! The command line: `granary local`, `granary server`, `granary hash-password`, `granary demo`, `granary study`.
+//! The command line: `granary local`, `granary server`, `granary hash-password`, `granary demo`, `granary replay`,
+//! `granary study`.
 
 /// Queries are planned and answered in many short-lived pieces, by several threads.
 #[global_allocator]
@@ -10,6 +11,7 @@ mod failure;
 mod hash_password;
 mod local;
 mod progress;
+mod replay;
 mod server;
 mod study;
 
@@ -37,6 +39,9 @@ enum Command {
     HashPassword,
     /// See a dictionary of a million users at work: cold, warm, and opened again
     Demo(demo::Arguments),
+    /// Replay a trace through cache policies: hits, and writes to flash
+    #[command(after_long_help = replay::help())]
+    Replay(replay::Arguments),
     /// Measure Granary beside its peers on this machine, and write a page about it
     Study(study::Arguments),
 }
@@ -47,6 +52,7 @@ fn main() -> ExitCode {
         Command::Server(arguments) => server::run(*arguments),
         Command::HashPassword => hash_password::run(),
         Command::Demo(arguments) => failure::exit(demo::run(&arguments)),
+        Command::Replay(arguments) => failure::exit(replay::run(&arguments)),
         Command::Study(arguments) => failure::exit(study::run(&arguments)),
     }
 }

@@ -2,10 +2,10 @@
 
 mod engine;
 mod measure;
+pub mod model;
 mod peers;
 mod plot;
 mod report;
-pub mod model;
 pub mod trace;
 mod workload;
 

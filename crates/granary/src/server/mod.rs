@@ -3,7 +3,7 @@
 mod config;
 mod logging;
 mod memcached;
-mod size;
+pub mod size;
 
 use std::error::Error;
 use std::net::SocketAddr;

@@ -1,6 +1,7 @@
 //! `granary study`: measurements that anybody can repeat, written down as a page.
 
 mod dictionary;
+mod flashield;
 mod machine;
 
 use clap::{Args, Subcommand};
@@ -18,6 +19,8 @@ pub struct Arguments {
 enum Study {
     /// Cache dictionaries against a real ClickHouse and the device itself
     Dictionary(dictionary::Arguments),
+    /// Admission to flash: what policies write and find, on traces and drawn streams
+    Flashield(flashield::Arguments),
     /// Writes to a cache until it is killed (a part of `dictionary`)
     #[command(hide = true)]
     WriteUntilKilled(dictionary::WriteUntilKilled),
@@ -27,6 +30,7 @@ enum Study {
 pub fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.study {
         Study::Dictionary(arguments) => dictionary::run(arguments),
+        Study::Flashield(arguments) => flashield::run(arguments),
         Study::WriteUntilKilled(arguments) => arguments.run(),
     }
 }

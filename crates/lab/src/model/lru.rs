@@ -19,7 +19,14 @@ impl Lru {
     /// For keys `0..keys`.
     pub fn new(capacity: u64, keys: u32) -> Self {
         let ring: Vec<u32> = (0..=keys).collect();
-        Self { capacity, used: 0, bytes: vec![0; keys as usize], newer: ring.clone(), older: ring, objects: 0 }
+        Self {
+            capacity,
+            used: 0,
+            bytes: vec![0; keys as usize],
+            newer: ring.clone(),
+            older: ring,
+            objects: 0,
+        }
     }
 
     fn ring(&self) -> u32 {

@@ -1,8 +1,6 @@
 //! Models by name.
 
-use super::{
-    Belady, Budget, Fifo, Filter, Hybrid, HybridOptions, Lru, Model, Offer, Ripq, S3Fifo, Victim,
-};
+use super::{Belady, Budget, Fifo, Filter, Hybrid, HybridOptions, Lru, Model, Offer, Ripq, S3Fifo, Victim};
 use granary_cache::Key;
 use granary_cache::admission::{Admission, Admitter, Candidate, Flashield, Verdict};
 use std::fmt;
@@ -34,7 +32,10 @@ pub enum Policy {
 impl Policy {
     /// What there is to choose from, and what it is.
     pub const NAMES: [(&str, &str); 12] = [
-        ("flashield", "Granary: what is expected to be read again goes to flash; flashield:3 wants three reads"),
+        (
+            "flashield",
+            "Granary: what is expected to be read again goes to flash; flashield:3 wants three reads",
+        ),
         ("reject-first", "Granary: what leaves DRAM for the second time goes to flash"),
         ("probability", "Granary: what leaves DRAM goes to flash with this probability; probability:0.3"),
         ("all", "Granary: whatever leaves DRAM goes to flash"),

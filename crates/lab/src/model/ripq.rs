@@ -182,11 +182,15 @@ impl Ripq {
     /// itself, which is why this is done after a request and not in the middle of it.
     fn free(&mut self) {
         while self.bytes_on_flash > self.capacity {
-            let section = self.sections.iter().rposition(|section| !section.is_empty()).expect("there are blocks");
+            let section =
+                self.sections.iter().rposition(|section| !section.is_empty()).expect("there are blocks");
             let number = self.sections[section].pop_back().expect("not empty");
             let block = &mut self.blocks[number as usize];
             if block.kind == Kind::Virtual {
-                assert_eq!(block.named_bytes, 0, "bytes are freed before the names that were given them later");
+                assert_eq!(
+                    block.named_bytes, 0,
+                    "bytes are freed before the names that were given them later"
+                );
                 self.unused.push(number);
                 continue;
             }

@@ -145,7 +145,10 @@ impl Segments {
         assert!(on_flash <= self.capacity);
         let (mut objects, mut live) = (0, 0);
         for (number, segment) in (self.first..).zip(self.written.iter().chain([&self.open])) {
-            assert_eq!(segment.bytes, segment.objects.iter().map(|(_, bytes)| u64::from(*bytes)).sum::<u64>());
+            assert_eq!(
+                segment.bytes,
+                segment.objects.iter().map(|(_, bytes)| u64::from(*bytes)).sum::<u64>()
+            );
             for (at, (key, bytes)) in segment.objects.iter().enumerate() {
                 if self.spots[*key as usize] == (number, at as u32) {
                     (objects, live) = (objects + 1, live + u64::from(*bytes));

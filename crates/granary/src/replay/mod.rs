@@ -1,0 +1,103 @@
+//! `granary replay`: what policies make of a trace, at memory speed and without a device.
+
+mod input;
+mod table;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use granary_lab::model::{Policy, Workload, replay};
+use indicatif::HumanCount;
+
+use crate::failure::{Result, at};
+use crate::progress::bar;
+pub use input::{Input, sizes};
+pub use table::{bytes, percent};
+
+/// Arguments of `granary replay`.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    input: Input,
+
+    #[command(flatten)]
+    space: input::Space,
+
+    /// What to compare, separated by commas; see below
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "flashield,reject-first,ripq,victim,fifo,lru,lru-dram,belady"
+    )]
+    policy: Vec<Policy>,
+
+    /// Write the table to this file, too, as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+/// Shown under `--help`.
+pub fn help() -> String {
+    let names = Policy::NAMES.map(|(name, what)| format!("  {name:<13} {what}\n")).concat();
+    format!(
+        "\
+Policies:
+{names}
+A replay is look-aside, as clients of memcached do it: a read that misses is followed by the client's store of
+that object. `CLWA` is bytes written to flash for each byte that clients store in this way; `written/read` is
+bytes written to flash for each byte that clients ask for. No device is needed, and none is touched.
+
+Examples:
+  granary replay cluster52.csv --dram 64MiB --flash 448MiB
+  granary replay io.csv.gz --part 20 --ratio 15 --policy flashield,flashield:3,ripq
+  granary replay twitter_clusters_2020Mar.md --cluster 52 --requests 2000000
+  granary replay cachelib/cdn --csv cdn.csv"
+    )
+}
+
+/// Replays a trace through each policy, and prints a line for each.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let workload = arguments.input.load()?;
+    if workload.reads() == 0 {
+        return Err(crate::failure::Failure::Argument("the trace has no reads".into()));
+    }
+    let budget = arguments.space.budget(&workload);
+    println!("{}\n", describe(&workload));
+    println!(
+        "DRAM {}, flash {} in segments of {}",
+        bytes(budget.dram_bytes),
+        bytes(budget.flash_bytes),
+        bytes(budget.segment_bytes)
+    );
+    let foresight = arguments.policy.iter().any(Policy::looks_ahead);
+    let next_reads = if foresight { workload.next_reads() } else { Vec::new() };
+    let mut table = table::Table::new();
+    for policy in &arguments.policy {
+        let bar = bar(workload.steps.len() as u64);
+        bar.set_message(policy.to_string());
+        let mut model = policy.model(&budget, workload.keys);
+        let tally = replay(&mut *model, &workload, &next_reads, |done| bar.set_position(done as u64));
+        bar.finish_and_clear();
+        table.add(&policy.to_string(), &tally);
+    }
+    println!("{}", table.report().text());
+    if let Some(path) = &arguments.csv {
+        std::fs::write(path, table.csv()).map_err(at(path))?;
+    }
+    Ok(())
+}
+
+/// A workload in a line.
+pub fn describe(workload: &Workload) -> String {
+    format!(
+        "{} ({}): {} requests, {} of them reads, for {} keys; {} of objects, {} at most at a time",
+        workload.name,
+        workload.label,
+        HumanCount(workload.steps.len() as u64),
+        HumanCount(workload.reads()),
+        HumanCount(u64::from(workload.keys)),
+        bytes(workload.unique_bytes()),
+        bytes(workload.working_set_bytes()),
+    )
+}

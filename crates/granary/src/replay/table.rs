@@ -1,0 +1,89 @@
+//! What came of a replay, as it is shown.
+
+use granary_lab::Report;
+use granary_lab::model::Tally;
+use indicatif::BinaryBytes;
+
+/// A line for each policy.
+pub struct Table {
+    report: Report,
+    csv: Report,
+}
+
+impl Table {
+    pub fn new() -> Self {
+        Self {
+            report: Report::new(&[
+                "policy",
+                "hit ratio",
+                "byte hit ratio",
+                "CLWA",
+                "written/read",
+                "flash reads/hit",
+                "DRAM: objects",
+                "DRAM: index",
+            ]),
+            csv: Report::new(&[
+                "policy",
+                "reads",
+                "hits",
+                "flash_hits",
+                "read_bytes",
+                "hit_bytes",
+                "stored_bytes",
+                "flash_bytes_written",
+                "dram_bytes",
+                "index_bytes",
+                "hit_ratio",
+                "byte_hit_ratio",
+                "clwa",
+            ]),
+        }
+    }
+
+    pub fn add(&mut self, policy: &str, tally: &Tally) {
+        self.report.row([
+            policy.to_owned(),
+            percent(tally.hit_ratio()),
+            percent(tally.byte_hit_ratio()),
+            format!("{:.2}", tally.clwa()),
+            format!("{:.3}", tally.written_per_read()),
+            format!("{:.2}", tally.flash_reads_per_hit()),
+            bytes(tally.dram_bytes),
+            bytes(tally.index_bytes),
+        ]);
+        let numbers = [
+            tally.reads,
+            tally.hits,
+            tally.flash_hits,
+            tally.read_bytes,
+            tally.hit_bytes,
+            tally.stored_bytes,
+            tally.flash_bytes_written,
+            tally.dram_bytes,
+            tally.index_bytes,
+        ];
+        let ratios = [tally.hit_ratio(), tally.byte_hit_ratio(), tally.clwa()];
+        let numbers = numbers.iter().map(u64::to_string).chain(ratios.iter().map(f64::to_string));
+        self.csv.row(std::iter::once(policy.to_owned()).chain(numbers));
+    }
+
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Every count, unrounded.
+    pub fn csv(&self) -> String {
+        self.csv.csv()
+    }
+}
+
+/// `0.1234` as `12.34 %`.
+pub fn percent(ratio: f64) -> String {
+    format!("{:.2} %", ratio * 100.0)
+}
+
+/// `1536` as `1.50 KiB`.
+pub fn bytes(n: u64) -> String {
+    BinaryBytes(n).to_string()
+}
