@@ -1,15 +1,18 @@
 //! The cache itself: shards over one log.
 
 use crate::hints::Hints;
+use crate::hybrid::Hybrid;
 use crate::index::{Capacity, Table};
 use crate::key::KeyHash;
-use crate::limits::SHARDS;
+use crate::limits::{SHARDS, VALUE_BYTES_MAX};
 use crate::memory::{Budget, Memory};
 use crate::options::Options;
 use crate::policy::Reinsertion;
 use crate::put::Putting;
+use crate::record::HEADER_SIZE_MAX;
 use crate::stats::{Counters, Stats};
 use granary_log::device::Device;
+use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
 use granary_log::sync::sync::{Arc, Mutex, MutexGuard};
 use granary_log::sync::thread::{self, JoinHandle};
 use granary_log::{Log, OpenError};
@@ -28,6 +31,31 @@ pub(crate) struct Flash {
     /// Held by whoever appends. Lock order: this, the log's writer, shard, segment.
     pub putting: Mutex<Putting>,
     pub reinsertion: Reinsertion,
+    /// Of a cache that is DRAM first.
+    pub hybrid: Option<Hybrid>,
+    /// Whoever holds `putting` waits for the flusher: the flusher must not wait for `putting`.
+    pub awaits_flusher: AtomicBool,
+}
+
+impl Flash {
+    /// Whether a record of this length, with a key of that, can be on flash.
+    pub fn fits(&self, key_len: usize, len: usize) -> bool {
+        key_len + HEADER_SIZE_MAX <= self.log.geometry().payload_size()
+            && len <= self.log.record_bytes_max().min(VALUE_BYTES_MAX)
+    }
+
+    /// For the flusher: the right to put, or `None` if its holder waits for the flusher.
+    pub fn putting_unless_awaited(&self) -> Option<MutexGuard<'_, Putting>> {
+        loop {
+            if let Ok(putting) = self.putting.try_lock() {
+                return Some(putting);
+            }
+            if self.awaits_flusher.load(Ordering::Acquire) {
+                return None;
+            }
+            thread::yield_now();
+        }
+    }
 }
 
 pub(crate) struct Shared {
@@ -38,6 +66,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The parts of a cache that is DRAM first.
+    pub fn hybrid(&self) -> Option<(&Flash, &Hybrid)> {
+        let flash = self.flash.as_ref()?;
+        Some((flash, flash.hybrid.as_ref()?))
+    }
+
+    fn is_hybrid(&self) -> bool {
+        self.hybrid().is_some()
+    }
+
     pub fn shard(&self, hash: KeyHash) -> MutexGuard<'_, Shard> {
         self.lock(hash.shard())
     }
@@ -51,6 +89,7 @@ impl Shared {
 pub struct Cache {
     pub(crate) shared: Arc<Shared>,
     flusher: Option<JoinHandle<()>>,
+    cleaner: Option<JoinHandle<()>>,
 }
 
 impl Cache {
@@ -71,7 +110,7 @@ impl Cache {
     fn in_memory(options: &Options) -> Cache {
         let capacity = Capacity::new(0, 0, Some(0));
         let shared = Self::shared(options, capacity, None);
-        Cache { shared: Arc::new(shared), flusher: None }
+        Cache { shared: Arc::new(shared), flusher: None, cleaner: None }
     }
 
     fn shared(options: &Options, capacity: Capacity, flash: Option<Flash>) -> Shared {
@@ -92,7 +131,14 @@ impl Cache {
         let flash = options.flash.as_ref().expect("called for a cache on flash");
         let geometry = *log.geometry();
         let capacity = flash.capacity(&geometry);
-        let flash = Flash { log, putting: Mutex::default(), reinsertion: flash.reinsertion };
+        let hybrid = Hybrid::new(&flash.admission, geometry.file_bytes(), flash.bytes_per_day);
+        let flash = Flash {
+            log,
+            putting: Mutex::default(),
+            reinsertion: flash.reinsertion,
+            hybrid,
+            awaits_flusher: AtomicBool::new(false),
+        };
         let shared = Arc::new(Self::shared(options, capacity, Some(flash)));
         shared.recover(&recovered);
         let served = Arc::clone(&shared);
@@ -106,7 +152,16 @@ impl Cache {
             // What was lost is void for good: its older versions must not come back at a later start.
             shared.delete_words(flash, recovered.lost.into_values().flatten().collect());
         }
-        Cache { shared, flusher: Some(flusher.expect("a thread starts")) }
+        let cleaner = shared.is_hybrid().then(|| {
+            let cleaned = Arc::clone(&shared);
+            let work = move || {
+                if let Some((flash, hybrid)) = cleaned.hybrid() {
+                    cleaned.clean(flash, hybrid);
+                }
+            };
+            thread::Builder::new().name("granary-clean".into()).spawn(work).expect("a thread starts")
+        });
+        Cache { shared, flusher: Some(flusher.expect("a thread starts")), cleaner }
     }
 
     /// Seals what was put so far and waits until it is on the device.
@@ -132,8 +187,10 @@ impl Cache {
         let mut index_bytes = 0;
         for shard in 0..SHARDS {
             let shard = self.shared.lock(shard);
-            stats.entries +=
-                if self.shared.flash.is_some() { shard.table.len() } else { shard.memory.len() } as u64;
+            stats.entries += match self.shared.flash.is_some() {
+                true => shard.table.len() + shard.memory.only(),
+                false => shard.memory.len(),
+            } as u64;
             stats.index_slots += shard.table.slots() as u64;
             stats.memory_entries += shard.memory.len() as u64;
             stats.memory_bytes += shard.memory.bytes_allocated() as u64;
@@ -143,6 +200,10 @@ impl Cache {
         stats.index_bytes = index_bytes as u64;
         if let Some(flash) = &self.shared.flash {
             let log = flash.log.stats();
+            if let Some(hybrid) = &flash.hybrid {
+                let admitter = hybrid.admitter.lock().expect("no panic under the lock");
+                stats.policy_bytes = admitter.bytes_allocated() as u64;
+            }
             stats.buffer_bytes = log.buffer_bytes;
             stats.bytes_written = log.bytes_written;
             stats.write_errors = log.write_errors;
@@ -152,6 +213,7 @@ impl Cache {
 
     /// Stops as a kill would: write buffers are lost, nothing is marked as clean. For tests.
     pub fn abandon(mut self) {
+        self.end_cleaner();
         if let Some(flash) = &self.shared.flash {
             flash.log.abandon();
         }
@@ -167,6 +229,16 @@ impl Cache {
         }
     }
 
+    fn end_cleaner(&mut self) {
+        if let Some((_, hybrid)) = self.shared.hybrid() {
+            hybrid.order_end();
+        }
+        if let Some(cleaner) = self.cleaner.take() {
+            // As for the flusher.
+            let _ = cleaner.join();
+        }
+    }
+
     fn join(&mut self) {
         if let Some(flusher) = self.flusher.take() {
             // A panic of the flusher was printed by its thread; there is nothing to add.
@@ -179,6 +251,10 @@ impl Drop for Cache {
     fn drop(&mut self) {
         if self.flusher.is_none() {
             return;
+        }
+        self.end_cleaner();
+        if let Some((flash, hybrid)) = self.shared.hybrid() {
+            self.shared.save_memory(flash, hybrid);
         }
         if let Some(flash) = &self.shared.flash
             && let Err(error) = self.shared.stop(flash)

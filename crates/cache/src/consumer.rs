@@ -11,26 +11,35 @@ use std::ops::Range;
 
 impl Consumer for Shared {
     fn reclaim(&self, segment: &Summary) {
-        if let Some(flash) = &self.flash
-            && flash.reinsertion != Reinsertion::None
-        {
-            self.reinsert(flash, segment);
+        if let Some(flash) = &self.flash {
+            if flash.hybrid.is_some() {
+                self.take_back(flash, segment);
+            } else if flash.reinsertion != Reinsertion::None {
+                self.reinsert(flash, segment);
+            }
         }
         self.forget(segment);
     }
 
     fn reclaim_unread(&self, blocks: Range<u64>) {
+        self.note_unindexed();
         for shard in 0..SHARDS {
             self.lock(shard).table.remove_places(&blocks);
         }
     }
 
     fn lost(&self, segment: &Summary) {
+        self.note_unindexed();
         self.forget(segment);
     }
 }
 
 impl Shared {
+    /// See [`Flash::note_unindexed`].
+    pub fn note_unindexed(&self) {
+        self.flash.iter().for_each(Flash::note_unindexed);
+    }
+
     /// Takes the entries of a segment out of the index, unless newer versions are there by now.
     fn forget(&self, segment: &Summary) {
         for (place, word) in segment.iter() {
@@ -72,8 +81,7 @@ impl Shared {
             return 0;
         }
         let Some(header) = block::check(&bytes, flash.log.instance(), place) else { return 0 };
-        // A writer that waits for us (to give everything up) must not be waited for.
-        let Ok(mut putting) = flash.putting.try_lock() else { return 0 };
+        let Some(mut putting) = flash.putting_unless_awaited() else { return 0 };
         let mut writer = flash.log.writer();
         if !putting.retry(&mut writer) {
             return 0;

@@ -5,11 +5,12 @@ mod io;
 
 pub use io::Io;
 
+use crate::admission::lot;
 use crate::batch::Asked;
 use crate::cache::{Cache, Flash, Shard, Shared};
 use crate::key::Key;
 use crate::limits::{LOCKED_LOOKUPS, LOOKUP_ROUNDS_MAX, SHARDS, SIDE_BY_SIDE};
-use crate::memory::At;
+use crate::memory::{At, Kept};
 use crate::stats::add;
 use granary_log::Placed;
 use io::Scratch;
@@ -83,7 +84,9 @@ impl Cache {
         assert!(u32::try_from(keys.len()).is_ok(), "a batch has fewer than 2^32 keys");
         let mut scratch = std::mem::take(&mut io.scratch);
         let counts = Counts::default();
-        let mut lookup = Lookup { shared: &self.shared, keys, now, sink, counts };
+        let hybrid = self.shared.hybrid().map(|(_, hybrid)| hybrid);
+        let watched_below = hybrid.map_or(0, |hybrid| hybrid.begin_lookup(now));
+        let mut lookup = Lookup { shared: &self.shared, keys, now, sink, counts, watched_below };
         lookup.run(io, &mut scratch);
         lookup.count();
         io.scratch = scratch;
@@ -97,6 +100,8 @@ struct Lookup<'a, S> {
     now: u32,
     sink: S,
     counts: Counts,
+    /// The admission policy wants to know of keys that drew less.
+    watched_below: u64,
 }
 
 impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
@@ -217,12 +222,27 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             self.counts.negative += 1;
             Outcome::Negative { expires_at }
         };
+        self.tell(i, !matches!(outcome, Outcome::Expired { .. }));
         (self.sink)(i as usize, outcome);
     }
 
     fn miss(&mut self, i: u32) {
         self.counts.misses += 1;
+        self.tell(i, false);
         (self.sink)(i as usize, Outcome::Miss);
+    }
+
+    /// Tells the admission policy of a read, unless that is busy: it learns from samples anyway.
+    #[inline]
+    fn tell(&self, i: u32, found: bool) {
+        let key = self.keys[i as usize];
+        if self.watched_below > 0
+            && lot(key.hash()) < self.watched_below
+            && let Some((_, hybrid)) = self.shared.hybrid()
+            && let Ok(mut admitter) = hybrid.admitter.try_lock()
+        {
+            admitter.on_read(key, found);
+        }
     }
 
     fn count(&self) {
@@ -244,17 +264,20 @@ impl Shared {
         let mut shard = self.shard(key.hash());
         let bits = key.hash().below_shard(shard.table.hash_bits());
         let same_segment = flash.log.sequence_of(at.block) == at.sequence;
-        if same_segment && shard.table.contains(bits, at.block).is_some() {
-            shard.memory.insert(key, value, expires_at);
+        if same_segment
+            && self.has_room_for_copies(flash, &shard.memory)
+            && shard.table.contains(bits, at.block).is_some()
+        {
+            shard.memory.insert(key, value, expires_at, Kept::Copy);
             add(&self.counters.promoted, 1);
         }
     }
 
-    /// A block that is not what it should be holds nothing any more.
-    fn forget_place(&self, key: Key<'_>, place: u64) {
+    /// A block that is not what it should be holds nothing any more; whether it was to hold this.
+    fn forget_place(&self, key: Key<'_>, place: u64) -> bool {
         let mut shard = self.shard(key.hash());
         let bits = key.hash().below_shard(shard.table.hash_bits());
-        shard.table.remove(bits, place);
+        shard.table.remove(bits, place)
     }
 }
 

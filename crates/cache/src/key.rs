@@ -62,6 +62,12 @@ impl<'a> Key<'a> {
         Self { hash: KeyHash::of(bytes), bytes }
     }
 
+    /// A key with the hash that it has.
+    pub(crate) fn hashed(hash: KeyHash, bytes: &'a [u8]) -> Self {
+        debug_assert!(hash == KeyHash::of(bytes));
+        Self { hash, bytes }
+    }
+
     /// The key itself.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {

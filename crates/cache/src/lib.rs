@@ -5,13 +5,16 @@
 //! many at a time), deliver (check, find by full key, hand to the sink). It knows no protocol, no
 //! SQL and no async runtime.
 
+pub mod admission;
 mod batch;
 mod cache;
+mod cleaner;
 mod consumer;
 #[doc(hidden)]
 pub mod fuzzing;
 mod get;
 mod hints;
+mod hybrid;
 mod index;
 mod key;
 pub mod limits;
@@ -24,6 +27,7 @@ mod recover;
 mod scan;
 mod search;
 mod stats;
+mod taking_back;
 
 pub use cache::Cache;
 pub use get::{Io, Outcome};

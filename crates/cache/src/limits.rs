@@ -56,5 +56,39 @@ pub const MEMORY_CHUNK_BYTES_MAX: usize = 64 << 10;
 /// Longest value, in bytes; a segment may bound it further.
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
 
+/// DRAM first: an entry that takes more than one part in so many of its shard's RAM goes to flash at once.
+pub const HYBRID_MEMORY_PARTS: u64 = 8;
+
+/// DRAM first: one part in so many of a shard's RAM is kept free by the cleaner.
+pub const SPARE_MEMORY_PARTS: u64 = 16;
+
+/// DRAM first: at most this share of the entries on flash is taken for hot (Flashield's HDT).
+pub const HOT_PERCENT_MAX: usize = 70;
+
+/// What an entry costs on flash beside its record: its word in the summary, its part of block headers
+/// and of unused space.
+pub const RECORD_COST_BYTES: usize = 10;
+
+/// Bytes of a segment that are read at once for what is taken back from it.
+pub const TAKE_BACK_READ_BYTES_MAX: usize = 1 << 20;
+
+/// How often the device is waited for while what is in one shard's RAM is saved.
+pub const SAVE_TRIES_MAX: usize = 1024;
+
+/// A write budget that is not used is saved for so long, in seconds.
+pub const BUDGET_BURST_SECONDS: f64 = 60.0;
+
+/// The filter of keys that were here lately has a bit in each of two generations for so many bytes of flash.
+pub const RETURNING_FLASH_BYTES_PER_BIT: u64 = 128;
+
+/// Bits of that filter, at least.
+pub const RETURNING_BITS_MIN: u64 = 1 << 16;
+
+/// Objects of an application that are watched to learn from.
+pub const SAMPLES_MAX: usize = 8192;
+
+/// Examples that a machine wants before it is asked.
+pub const EXAMPLES_MIN: u32 = 256;
+
 const _: () = assert!(HASH_BITS + 1 == 48, "a word of the log has 48 bits");
 const _: () = assert!(SHARDS.is_power_of_two());

@@ -1,6 +1,7 @@
 //! The RAM tier: entries in chunks, used as a ring; what was read since it came in goes round once
 //! more (CLOCK over a FIFO). Knows no lock.
 
+use crate::admission::COUNT_MAX;
 use crate::key::{Key, KeyHash};
 use crate::limits::{HASH_BITS, MEMORY_CHUNK_BYTES_MAX, MEMORY_CHUNK_BYTES_MIN, SHARDS};
 use crate::record::{self, EntryRecord, HeaderBytes, Record, same_bytes};
@@ -8,11 +9,19 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 use std::collections::VecDeque;
 
-/// An entry begins with the key's hash, then a byte of flags; the record follows as it would be on flash.
+/// An entry begins with the key's hash, then a byte of flags and one of counts; the record follows as it
+/// would be on flash.
 const FLAGS_AT: usize = 6;
+const COUNTS_AT: usize = 7;
 const RECORD_AT: usize = 8;
 const READ: u8 = 1;
 const DEAD: u8 = 2;
+/// It is nowhere else.
+const ONLY: u8 = 4;
+
+/// Counts are reads in the lower half of the byte, updates in the upper.
+const UPDATE: u8 = 16;
+const _: () = assert!(COUNT_MAX == UPDATE - 1);
 
 /// Where an entry begins: the chunk's number (from the first ever, its low 16 bits) and the offset in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,6 +58,41 @@ impl<'a> From<EntryRecord<'a>> for Stored<'a> {
     }
 }
 
+/// Where an entry of the tier is, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// On flash, or it need not be.
+    Copy,
+    /// Nowhere.
+    Only,
+}
+
+/// An entry that is nowhere else and has to leave.
+pub(crate) struct Leaving<'a> {
+    pub hash: KeyHash,
+    pub entry: EntryRecord<'a>,
+    /// How often it was read and written over since it came, each up to `COUNT_MAX`.
+    pub reads: u8,
+    pub updates: u8,
+}
+
+/// Whether what has to leave may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// It goes.
+    Go,
+    /// It stays, and so does what comes after it.
+    Stay,
+}
+
+/// Which entries are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    All,
+    /// Those that are nowhere else.
+    Only,
+}
+
 /// Budget of one shard's RAM tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
@@ -74,6 +118,7 @@ impl Budget {
 /// 1. `table` has exactly the entries of the chunks that are not dead.
 /// 2. The clock hand (`hand`) lies in the first chunk, at the start of an entry or at its end.
 /// 3. `chunk_bytes` is the sum of the chunks' capacities.
+/// 4. `only` is the number of entries that are nowhere else.
 pub(crate) struct Memory {
     budget: Budget,
     table: HashTable<At>,
@@ -81,6 +126,7 @@ pub(crate) struct Memory {
     first_chunk: u16,
     hand: usize,
     chunk_bytes: usize,
+    only: usize,
     spare: Option<Vec<u8>>,
 }
 
@@ -116,12 +162,18 @@ impl Memory {
             first_chunk: 0,
             hand: 0,
             chunk_bytes: 0,
+            only: 0,
             spare: None,
         }
     }
 
     pub fn len(&self) -> usize {
         self.table.len()
+    }
+
+    /// Entries that are nowhere else.
+    pub fn only(&self) -> usize {
+        self.only
     }
 
     pub fn bytes_allocated(&self) -> usize {
@@ -165,6 +217,9 @@ impl Memory {
         if bytes[FLAGS_AT] & READ == 0 {
             bytes[FLAGS_AT] |= READ;
         }
+        if bytes[COUNTS_AT] % UPDATE < COUNT_MAX {
+            bytes[COUNTS_AT] += 1;
+        }
     }
 
     /// Looks a key up, where its [`candidate`](Self::candidate) is or else anywhere.
@@ -184,12 +239,24 @@ impl Memory {
         Some(entry.into())
     }
 
-    pub fn remove(&mut self, key: Key<'_>) -> bool {
+    /// Removes a key; gives its counts.
+    pub fn remove(&mut self, key: Key<'_>) -> Option<u8> {
         if self.table.is_empty() {
-            return false;
+            return None;
         }
-        let Some(at) = self.locate(key) else { return false };
+        let at = self.locate(key)?;
+        let counts = Self::bytes(&self.chunks, self.first_chunk, at)[COUNTS_AT];
         self.drop_entry(key.hash().to_bits(), at);
+        Some(counts)
+    }
+
+    /// What the tier has of this hash is nowhere else from now on; whether it has any.
+    pub fn orphan(&mut self, hash: KeyHash) -> bool {
+        let is_its = |at: &At| hash_at(Self::bytes(&self.chunks, self.first_chunk, *at)) == hash.to_bits();
+        let Some(at) = self.table.find(spread(hash.to_bits()), is_its).copied() else { return false };
+        let flags = &mut self.chunks[at.index(self.first_chunk)][at.offset() + FLAGS_AT];
+        self.only += usize::from(*flags & ONLY == 0);
+        *flags |= ONLY;
         true
     }
 
@@ -197,22 +264,42 @@ impl Memory {
         if let Ok(entry) = self.table.find_entry(spread(hash), |other| *other == at) {
             entry.remove();
         }
-        self.chunks[at.index(self.first_chunk)][at.offset() + FLAGS_AT] |= DEAD;
+        let flags = &mut self.chunks[at.index(self.first_chunk)][at.offset() + FLAGS_AT];
+        self.only -= usize::from(*flags & ONLY != 0);
+        *flags |= DEAD;
     }
 
-    /// Puts an entry in, in place of an older one, and lets others go as the budget wants.
-    /// An entry that does not fit the budget by itself is not kept.
-    pub fn insert(&mut self, key: Key<'_>, value: Option<&[u8]>, expires_at: u32) {
-        self.remove(key);
+    /// Puts an entry in, in place of an older one. An entry that does not fit the budget by itself is not
+    /// kept. For a copy others go as the budget wants; where this may be the only one, the caller sees
+    /// to the budget, with [`shrink`](Self::shrink).
+    pub fn insert(&mut self, key: Key<'_>, value: Option<&[u8]>, expires_at: u32, kept: Kept) {
+        let counts = self.remove(key);
         let record = HeaderBytes::entry(key.bytes(), value, expires_at);
         let parts = [record.as_slice(), key.bytes(), value.unwrap_or(&[])];
         let len: usize = RECORD_AT + parts.iter().map(|part| part.len()).sum::<usize>();
         if len as u64 > self.budget.bytes || u32::try_from(len).is_err() {
             return;
         }
-        self.append(key.hash(), &parts);
+        let (flags, counts) = match (kept, counts) {
+            (Kept::Copy, _) => (0, 0),
+            (Kept::Only, None) => (ONLY, 0),
+            (Kept::Only, Some(counts)) if counts / UPDATE < COUNT_MAX => (ONLY, counts + UPDATE),
+            (Kept::Only, Some(counts)) => (ONLY, counts),
+        };
+        self.append(key.hash(), flags, counts, &parts);
         // What was just put in is last in the ring: it goes only if it alone exceeds the budget.
-        while self.over_budget() && self.step() {}
+        let keep_only = |_: Leaving<'_>| Leave::Stay;
+        while kept == Kept::Copy && self.over_budget() && self.step(&mut { keep_only }) {}
+    }
+
+    /// Lets entries go until no more than so many bytes are allocated, or one may not leave.
+    pub fn shrink(&mut self, bytes: u64, mut leave: impl FnMut(Leaving<'_>) -> Leave) {
+        while self.bytes_allocated() as u64 > bytes && self.step(&mut leave) {}
+    }
+
+    /// Most bytes that it may have allocated.
+    pub fn budget_bytes(&self) -> u64 {
+        self.budget.bytes
     }
 
     fn over_budget(&self) -> bool {
@@ -221,7 +308,7 @@ impl Memory {
             || self.chunks.len() >= CHUNKS_MAX
     }
 
-    fn append(&mut self, hash: KeyHash, parts: &[&[u8]]) {
+    fn append(&mut self, hash: KeyHash, flags: u8, counts: u8, parts: &[&[u8]]) {
         let len = RECORD_AT + parts.iter().map(|p| p.len()).sum::<usize>();
         let full =
             |chunk: &Vec<u8>| chunk.capacity() - chunk.len() < len || chunk.len() >= MEMORY_CHUNK_BYTES_MAX;
@@ -235,7 +322,10 @@ impl Memory {
         let number = self.first_chunk.wrapping_add((self.chunks.len() - 1) as u16);
         let chunk = self.chunks.back_mut().expect("there is one now");
         let at = At::new(number, chunk.len());
-        chunk.extend_from_slice(&hash.to_bits().to_le_bytes());
+        let mut head = hash.to_bits().to_le_bytes();
+        (head[FLAGS_AT], head[COUNTS_AT]) = (flags, counts);
+        self.only += usize::from(flags & ONLY != 0);
+        chunk.extend_from_slice(&head);
         for part in parts {
             chunk.extend_from_slice(part);
         }
@@ -247,8 +337,8 @@ impl Memory {
         };
     }
 
-    /// Moves the hand past one entry; `false`: there is none left.
-    fn step(&mut self) -> bool {
+    /// Moves the hand past one entry; `false`: there is none left, or it may not leave.
+    fn step(&mut self, leave: &mut impl FnMut(Leaving<'_>) -> Leave) -> bool {
         let Some(chunk) = self.chunks.front() else { return false };
         if self.hand == chunk.len() {
             let mut chunk = self.chunks.pop_front().expect("just seen");
@@ -264,35 +354,48 @@ impl Memory {
         let at = At::new(self.first_chunk, self.hand);
         let entry = &chunk[self.hand..];
         let (hash, len, flags) = (hash_at(entry), entry_len(entry), entry[FLAGS_AT]);
-        self.hand += len;
         if flags & DEAD != 0 {
+            self.hand += len;
             return true;
         }
+        let counts = entry[COUNTS_AT];
         let again = flags & READ != 0 && self.chunks.len() > 1;
+        if !again && flags & ONLY != 0 {
+            let (reads, updates) = (counts % UPDATE, counts / UPDATE);
+            let hash = KeyHash::from_bits(hash);
+            if leave(Leaving { hash, entry: record_of(entry), reads, updates }) == Leave::Stay {
+                return false;
+            }
+        }
         let copy = again.then(|| entry[RECORD_AT..len].to_vec());
+        self.hand += len;
         self.drop_entry(hash, at);
         if let Some(copy) = &copy {
-            self.append(KeyHash::from_bits(hash), &[copy]);
+            self.append(KeyHash::from_bits(hash), flags & ONLY, counts, &[copy]);
         }
         true
     }
 
-    /// Visits every entry.
-    pub fn for_each(&self, mut visit: impl FnMut(EntryRecord<'_>)) {
+    /// Visits entries.
+    pub fn for_each(&self, which: Which, mut visit: impl FnMut(EntryRecord<'_>)) {
         for at in &self.table {
-            visit(record_of(Self::bytes(&self.chunks, self.first_chunk, *at)));
+            let entry = Self::bytes(&self.chunks, self.first_chunk, *at);
+            if which == Which::All || entry[FLAGS_AT] & ONLY != 0 {
+                visit(record_of(entry));
+            }
         }
     }
 
     /// Derives everything anew and compares.
     pub fn validate(&self) {
-        let mut live = 0;
+        let (mut live, mut only) = (0, 0);
         for (i, chunk) in self.chunks.iter().enumerate() {
             let mut at = if i == 0 { self.hand } else { 0 };
             while at < chunk.len() {
                 let entry = &chunk[at..];
                 if entry[FLAGS_AT] & DEAD == 0 {
                     live += 1;
+                    only += usize::from(entry[FLAGS_AT] & ONLY != 0);
                     let place = At::new(self.first_chunk.wrapping_add(i as u16), at);
                     let found = self.table.find(spread(hash_at(entry)), |other| *other == place);
                     assert!(found.is_some(), "invariant 1");
@@ -302,6 +405,7 @@ impl Memory {
             assert_eq!(at, chunk.len(), "invariant 2");
         }
         assert_eq!(live, self.table.len(), "invariant 1");
+        assert_eq!(only, self.only, "invariant 4");
         assert_eq!(self.chunk_bytes, self.chunks.iter().map(Vec::capacity).sum::<usize>(), "invariant 3");
     }
 }
@@ -342,7 +446,7 @@ mod tests {
                     1..4 => {
                         let value =
                             (random >> 40 & 7 != 0).then(|| vec![step as u8; (random >> 44 & 255) as usize]);
-                        memory.insert(key, value.as_deref(), step);
+                        memory.insert(key, value.as_deref(), step, Kept::Copy);
                         map.insert(number, (value, step));
                     }
                     _ => {
@@ -379,10 +483,10 @@ mod tests {
         let mut memory = Memory::new(Budget { bytes: 64 << 10, entries: u64::MAX });
         let hot: Vec<Vec<u8>> = (0..50).map(|i| format!("hot{i}").into_bytes()).collect();
         for key in &hot {
-            memory.insert(Key::new(key), Some(&[1; 100]), 0);
+            memory.insert(Key::new(key), Some(&[1; 100]), 0, Kept::Copy);
         }
         for i in 0..5_000 {
-            memory.insert(Key::new(format!("cold{i}").as_bytes()), Some(&[2; 100]), 0);
+            memory.insert(Key::new(format!("cold{i}").as_bytes()), Some(&[2; 100]), 0, Kept::Copy);
             get(&mut memory, &hot[i % 50]);
         }
         let kept = hot.iter().filter(|key| get(&mut memory, key).is_some()).count();

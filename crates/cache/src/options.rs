@@ -1,5 +1,6 @@
 //! Where a cache lies and how big it may be.
 
+use crate::admission::Admission;
 use crate::index::Capacity;
 use crate::limits::{HASH_BITS, SHARDS};
 use crate::policy::Reinsertion;
@@ -25,8 +26,13 @@ pub struct FlashOptions {
     pub max_stored_keys: Option<u64>,
     /// Stands for what the values mean: opened with another number, the cache starts empty.
     pub fingerprint: u64,
-    /// What becomes of entries whose segment is reused.
+    /// What becomes of entries whose segment is reused. With another admission than
+    /// [`Admission::All`]: those found lately go back to RAM, whatever this says.
     pub reinsertion: Reinsertion,
+    /// Which entries go to flash. Changed from [`Admission::All`] to another or back, the cache starts empty.
+    pub admission: Admission,
+    /// What may be admitted to flash in a day, in bytes; not with [`Admission::All`].
+    pub bytes_per_day: Option<u64>,
 }
 
 impl FlashOptions {
@@ -41,6 +47,8 @@ impl FlashOptions {
             max_stored_keys: None,
             fingerprint: 0,
             reinsertion: Reinsertion::None,
+            admission: Admission::All,
+            bytes_per_day: None,
         }
     }
 
@@ -50,11 +58,13 @@ impl FlashOptions {
         let hash_bits = self.capacity(&geometry).hash_bits;
         // The index knows the shard and `hash_bits` bits of a hash; a word has one bit below the hash.
         let word_rule = WordRule { ignored_bits: 1 + HASH_BITS - SHARDS.ilog2() - hash_bits };
+        // What is DRAM first recovers by another rule (see recover.rs).
+        let rule = u64::from(self.admission != Admission::All);
         Ok(granary_log::Options {
             path: data_path,
             state_path: self.state_path.clone().unwrap_or_else(|| self.path.clone()),
             geometry,
-            fingerprint: self.fingerprint.rotate_left(8) ^ u64::from(hash_bits),
+            fingerprint: self.fingerprint.rotate_left(8) ^ u64::from(hash_bits) ^ rule << 7,
             words_of: crate::record::words_of,
             word_rule,
         })

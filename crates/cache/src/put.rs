@@ -2,11 +2,15 @@
 
 use crate::batch::ByShard;
 use crate::cache::{Cache, Flash, Shard, Shared};
+use crate::hints::Hints;
+use crate::index::Table;
 use crate::key::{Key, WordKind, parse_word};
-use crate::limits::{PENDING_DELETIONS_MAX, PUT_CHUNK, SHARDS, VALUE_BYTES_MAX};
+use crate::limits::{PENDING_DELETIONS_MAX, PUT_CHUNK, SHARDS};
+use crate::memory::Kept;
 use crate::policy::{Promotion, placement};
 use crate::record::{self, HEADER_SIZE_MAX, HeaderBytes};
 use crate::stats::add;
+use granary_log::sync::sync::atomic::Ordering;
 use granary_log::{Location, Placed, Writer};
 use std::io;
 
@@ -42,14 +46,13 @@ impl Cache {
         let Some(flash) = &self.shared.flash else {
             for entry in entries {
                 let mut shard = self.shared.shard(entry.key.hash());
-                shard.memory.insert(entry.key, entry.value, entry.expires_at);
+                shard.memory.insert(entry.key, entry.value, entry.expires_at, Kept::Copy);
             }
             return;
         };
-        let mut coming = [0; SHARDS];
-        entries.iter().for_each(|entry| coming[entry.key.hash().shard()] += 1);
-        for chunk in entries.chunks(PUT_CHUNK) {
-            self.shared.put_chunk(flash, chunk, &mut coming);
+        match &flash.hybrid {
+            Some(hybrid) => self.shared.keep_many(flash, hybrid, entries),
+            None => self.shared.put_through(flash, entries),
         }
     }
 
@@ -61,26 +64,38 @@ impl Cache {
             }
             return;
         };
-        for chunk in keys.chunks(PUT_CHUNK) {
-            self.shared.delete_chunk(flash, chunk);
+        match &flash.hybrid {
+            Some(hybrid) => self.shared.delete_kept(flash, hybrid, keys),
+            None => {
+                for chunk in keys.chunks(PUT_CHUNK) {
+                    self.shared.delete_chunk(flash, chunk, |_, _| {});
+                }
+            }
         }
     }
 }
 
 impl Shared {
+    /// Appends entries to the log, and copies them to RAM.
+    pub fn put_through(&self, flash: &Flash, entries: &[Entry<'_>]) {
+        let mut coming = [0; SHARDS];
+        entries.iter().for_each(|entry| coming[entry.key.hash().shard()] += 1);
+        for chunk in entries.chunks(PUT_CHUNK) {
+            self.put_chunk(flash, chunk, &mut coming);
+        }
+    }
+
     /// `coming`: entries of each shard, these and what follows them in the batch.
     fn put_chunk(&self, flash: &Flash, entries: &[Entry<'_>], coming: &mut [usize; SHARDS]) {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
         // Deletions that wait come first: no later record may be found without them.
         let room = putting.retry(&mut writer);
-        let payload = flash.log.geometry().payload_size();
-        let longest = flash.log.record_bytes_max().min(VALUE_BYTES_MAX);
         let mut placed: Vec<Option<Placed>> = vec![None; entries.len()];
         for (entry, placed) in entries.iter().zip(&mut placed) {
             let key = entry.key.bytes();
             let len = HEADER_SIZE_MAX + key.len() + entry.value.map_or(0, <[u8]>::len);
-            if key.len() + HEADER_SIZE_MAX > payload || len > longest {
+            if !flash.fits(key.len(), len) {
                 add(&self.counters.puts_too_large, 1);
                 continue;
             }
@@ -107,31 +122,56 @@ impl Shared {
 
     /// Lets readers find an entry at its place; without one, lets them find no older version.
     fn show(&self, flash: &Flash, shard: &mut Shard, entry: Entry<'_>, placed: Option<Placed>) {
-        // A chunk longer than a very small file overwrites its own beginning.
-        let Some(Placed { block, .. }) = placed.filter(|placed| flash.log.keeps(*placed)) else {
-            return forget(flash, shard, entry.key);
-        };
         let Shard { table, memory, hints } = shard;
-        let bits = entry.key.hash().below_shard(table.hash_bits());
-        let same = |place| !is_other_key(flash, hints, entry.key, place);
-        let blocks = flash.log.geometry().blocks();
-        let age = |place: u64| (block + blocks - place) % blocks;
-        let inserted = table.insert(bits, block, same, age);
-        add(&self.counters.evicted_index, u64::from(inserted.evicted.is_some()));
+        let indexed = placed.is_some_and(|placed| self.index(flash, table, hints, entry.key, placed));
+        if !indexed {
+            return forget(flash, shard, entry.key);
+        }
         match placement(self.memory_bytes) {
-            Promotion::Promote => memory.insert(entry.key, entry.value, entry.expires_at),
-            Promotion::Leave => _ = memory.remove(entry.key),
+            Promotion::Promote if self.has_room_for_copies(flash, memory) => {
+                memory.insert(entry.key, entry.value, entry.expires_at, Kept::Copy)
+            }
+            _ => _ = memory.remove(entry.key),
         }
     }
 
-    fn delete_chunk(&self, flash: &Flash, keys: &[Key<'_>]) {
+    /// Points a key at its place, and no longer at older ones; `false`: that is to be overwritten already.
+    pub fn index(
+        &self,
+        flash: &Flash,
+        table: &mut Table,
+        hints: &Hints,
+        key: Key<'_>,
+        placed: Placed,
+    ) -> bool {
+        // A chunk longer than a very small file overwrites its own beginning.
+        if !flash.log.keeps(placed) {
+            flash.note_unindexed();
+            return false;
+        }
+        let bits = key.hash().below_shard(table.hash_bits());
+        let same = |place| !is_other_key(flash, hints, key, place);
+        let blocks = flash.log.geometry().blocks();
+        let age = |place: u64| (placed.block + blocks - place) % blocks;
+        if table.insert(bits, placed.block, same, age).evicted.is_some() {
+            add(&self.counters.evicted_index, 1);
+            flash.note_unindexed();
+        }
+        true
+    }
+
+    /// Deletes keys; `then` is called with each, by its number, while nobody else can change it.
+    pub fn delete_chunk(&self, flash: &Flash, keys: &[Key<'_>], mut then: impl FnMut(&mut Shard, usize)) {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
         putting.retry(&mut writer);
         self.journal(&mut writer, &mut putting, keys.iter().map(|key| (*key, None)));
         for (shard, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut locked = self.lock(shard);
-            asked.iter().for_each(|asked| forget(flash, &mut locked, keys[asked.key as usize]));
+            for asked in asked {
+                forget(flash, &mut locked, keys[asked.key as usize]);
+                then(&mut locked, asked.key as usize);
+            }
         }
         putting.retry(&mut writer);
         self.bound_pending(flash, putting, writer);
@@ -200,13 +240,17 @@ impl Shared {
             shard.hints.clear();
         }
         putting.pending.clear();
-        writer.clear()
+        flash.awaits_flusher.store(true, Ordering::Release);
+        let cleared = writer.clear();
+        flash.awaits_flusher.store(false, Ordering::Release);
+        cleared
     }
 
     /// A clean stop: all that was put or deleted is on the device. Deletions that find no room stay
     /// in the journal, and the stop counts as a kill.
     pub fn stop(&self, flash: &Flash) -> io::Result<()> {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
+        flash.awaits_flusher.store(true, Ordering::Release);
         for _ in 0..flash.log.geometry().segments().min(1024) {
             if putting.retry(&mut flash.log.writer()) {
                 return flash.log.stop();
@@ -255,8 +299,8 @@ fn forget(flash: &Flash, Shard { table, memory, hints }: &mut Shard, key: Key<'_
     table.remove_where(bits, |place| !is_other_key(flash, hints, key, place));
 }
 
-/// Whether the block at `place` is known not to hold `key`. The holder of the writer's lock asks.
-fn is_other_key(flash: &Flash, hints: &crate::hints::Hints, key: Key<'_>, place: u64) -> bool {
+/// Whether the block at `place` is known not to hold `key`. The holder of the shard's lock asks.
+pub(crate) fn is_other_key(flash: &Flash, hints: &Hints, key: Key<'_>, place: u64) -> bool {
     match flash.log.locate(place) {
         Location::Memory(segment) => {
             let segment = segment.read();

@@ -102,6 +102,10 @@ impl<'a> EntryRecord<'a> {
         &self.bytes[..self.len().min(self.bytes.len())]
     }
 
+    pub fn is_expired(&self, now: u32) -> bool {
+        self.expires_at != 0 && now > self.expires_at
+    }
+
     pub fn is_whole(&self) -> bool {
         self.len() <= self.bytes.len()
     }

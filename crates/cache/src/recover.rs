@@ -1,6 +1,6 @@
 //! Filling the index from the summaries that the log found.
 
-use crate::cache::Shared;
+use crate::cache::{Flash, Shared};
 use crate::key::{KeyHash, WordKind, parse_word};
 use crate::limits::SHARDS;
 use granary_log::{Geometry, Recovered, Summary};
@@ -36,11 +36,20 @@ impl<'a> Summaries<'a> {
     }
 }
 
+/// Whether there are segments that could not be read, and might the next time.
+fn misses_some(flash: &Flash, recovered: &Recovered) -> bool {
+    let written = flash.log.head().min(flash.log.geometry().segments());
+    (recovered.segments.len() as u64) < written
+}
+
 impl Shared {
     /// Replays what the log found, oldest first: later entries replace earlier ones, deletions and
     /// lost changes remove them.
     pub fn recover(&self, recovered: &Recovered) {
         let Some(flash) = &self.flash else { return };
+        if misses_some(flash, recovered) {
+            flash.note_unindexed();
+        }
         let summaries = &Summaries::new(*flash.log.geometry(), &recovered.segments);
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(SHARDS);
         let per_thread = SHARDS.div_ceil(threads);
@@ -59,6 +68,10 @@ impl Shared {
         summaries: &Summaries<'_>,
     ) {
         let blocks = summaries.geometry.blocks();
+        // DRAM first: the index itself said what was on flash, and it knows some bits of a hash only.
+        // What it took for another version of a key then is taken for one now, or else a version that it
+        // had lost sight of would come back.
+        let all = self.hybrid().is_some();
         let mut tables: Vec<_> = shards.clone().map(|shard| self.lock(shard)).collect();
         let mut entries = vec![0; shards.len()];
         for word in recovered.segments.iter().flat_map(|segment| &segment.words) {
@@ -72,6 +85,7 @@ impl Shared {
             shard.table.resize_for(*entries);
         }
         let mut lost = recovered.lost.iter().peekable();
+        let mut evicted = false;
         for segment in recovered.segments.iter().map(Some).chain([None]) {
             let until = segment.map_or(u64::MAX, |segment| segment.sequence);
             while let Some((_, words)) = lost.next_if(|(sequence, _)| **sequence < until) {
@@ -79,7 +93,7 @@ impl Shared {
                     let hash = parse_word(*word).0;
                     let table = &mut tables[hash.shard() - shards.start].table;
                     let bits = hash.below_shard(table.hash_bits());
-                    table.remove_where(bits, |place| summaries.holds(place, hash));
+                    table.remove_where(bits, |place| all || summaries.holds(place, hash));
                 }
             }
             for (place, word) in segment.iter().flat_map(|segment| segment.iter()) {
@@ -89,16 +103,20 @@ impl Shared {
                 }
                 let table = &mut tables[hash.shard() - shards.start].table;
                 let bits = hash.below_shard(table.hash_bits());
-                let same = |place| summaries.holds(place, hash);
+                let same = |place| all || summaries.holds(place, hash);
                 match kind {
                     WordKind::Entry => {
-                        table.insert(bits, place, same, |other| (place + blocks - other) % blocks);
+                        let age = |other| (place + blocks - other) % blocks;
+                        evicted |= table.insert(bits, place, same, age).evicted.is_some();
                     }
                     WordKind::Deletion => {
                         table.remove_where(bits, same);
                     }
                 }
             }
+        }
+        if evicted {
+            self.note_unindexed();
         }
         for (shard, entries) in tables.iter_mut().zip(&entries) {
             // Keys that were written several times were counted several times.

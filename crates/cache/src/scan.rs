@@ -4,27 +4,23 @@ use crate::cache::{Cache, Flash, Shared};
 use crate::get::Io;
 use crate::key::KeyHash;
 use crate::limits::SHARDS;
+use crate::memory::Which;
 use crate::record::{EntryRecord, Record, Records};
 use granary_log::{Extent, Location, block};
 
 impl Cache {
     /// Visits every entry, expired and negative ones too: key, value (`None`: negative), expiry.
     /// What is put or removed meanwhile may or may not be seen. No entry over several blocks is
-    /// read twice; the order is that of the device.
+    /// read twice; the order is that of the device, after what is in RAM only.
     pub fn scan(&self, io: &mut Io, mut visit: impl FnMut(&[u8], Option<&[u8]>, u32)) {
-        match &self.shared.flash {
-            None => {
-                for shard in 0..SHARDS {
-                    self.shared
-                        .lock(shard)
-                        .memory
-                        .for_each(|entry| visit(entry.key, entry.value(), entry.expires_at));
-                }
-            }
-            Some(flash) => {
-                for slot in 0..flash.log.geometry().segments() {
-                    self.shared.scan_slot(flash, io, slot, &mut visit);
-                }
+        for shard in 0..SHARDS {
+            let shard = self.shared.lock(shard);
+            let which = if self.shared.flash.is_some() { Which::Only } else { Which::All };
+            shard.memory.for_each(which, |entry| visit(entry.key, entry.value(), entry.expires_at));
+        }
+        if let Some(flash) = &self.shared.flash {
+            for slot in 0..flash.log.geometry().segments() {
+                self.shared.scan_slot(flash, io, slot, &mut visit);
             }
         }
     }

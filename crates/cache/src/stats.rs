@@ -22,6 +22,8 @@ macro_rules! counters {
             pub index_bytes: u64,
             /// Bytes of RAM of the RAM tier now.
             pub memory_bytes: u64,
+            /// Bytes of RAM of the admission policy now.
+            pub policy_bytes: u64,
             /// Bytes of RAM of write buffers now.
             pub buffer_bytes: u64,
             /// Bytes written to flash.
@@ -73,6 +75,14 @@ counters! {
     evicted_index,
     /// Entries copied to the RAM tier.
     promoted,
+    /// DRAM first: entries that went from RAM to flash.
+    admitted,
+    /// DRAM first: entries that left RAM because the policy did not want them on flash.
+    rejected,
+    /// DRAM first: entries that left RAM before the cleaner came to them.
+    left_unseen,
+    /// DRAM first: entries that came back to RAM when their segment was reused.
+    taken_back,
 }
 
 impl Stats {
@@ -88,7 +98,7 @@ impl Stats {
 
     /// All RAM of the cache, in bytes.
     pub fn bytes_allocated(&self) -> u64 {
-        self.index_bytes + self.memory_bytes + self.buffer_bytes
+        self.index_bytes + self.memory_bytes + self.policy_bytes + self.buffer_bytes
     }
 }
 

@@ -1,6 +1,7 @@
 //! The cache under interleavings chosen by a model checker: readers, writers and the flusher, each
 //! lock and wait a place to switch. `cargo test -p granary-cache --features shuttle --test interleavings`
 
+use granary_cache::admission::Admission;
 use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion};
 use granary_log::device::MemoryDevice;
 use shuttle::sync::Arc;
@@ -8,10 +9,20 @@ use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 
 fn open(folder: &std::path::Path, memory_bytes: u64) -> Cache {
+    open_with(folder, memory_bytes, Admission::All)
+}
+
+/// A shard of 4 KiB of RAM, of which half a dozen entries take a good part.
+fn open_dram_first(folder: &std::path::Path) -> Cache {
+    open_with(folder, 256 << 10, Admission::Probability(0.8))
+}
+
+fn open_with(folder: &std::path::Path, memory_bytes: u64, admission: Admission) -> Cache {
     let mut flash = FlashOptions::new(folder.join("c"), 8 << 10);
     flash.block_size = 512;
     flash.write_buffer_size = 1024;
     flash.reinsertion = Reinsertion::Read;
+    flash.admission = admission;
     let options = Options { flash: Some(flash), memory_bytes, memory_entries: None };
     Cache::open_on(Box::new(MemoryDevice::new(8 << 10)), options).unwrap()
 }
@@ -44,11 +55,11 @@ fn random(test: impl Fn() + Send + Sync + 'static) {
 }
 
 /// One writer raises the version of each key; once a put has returned, no reader may see less.
-fn readers_never_go_back(memory_bytes: u64) {
+fn readers_never_go_back(fillers: u64, open: impl Fn(&std::path::Path) -> Cache + Send + Sync + 'static) {
     const KEYS: u64 = 3;
     random(move || {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Arc::new(open(folder.path(), memory_bytes));
+        let cache = Arc::new(open(folder.path()));
         let written: Arc<[AtomicU64; KEYS as usize]> = Arc::default();
         let readers: Vec<_> = (0..2)
             .map(|_| {
@@ -74,8 +85,10 @@ fn readers_never_go_back(memory_bytes: u64) {
                 put(&cache, key, version);
                 written[key as usize].store(version, Ordering::SeqCst);
                 // Others push the ring round, so that segments are reused under the readers.
-                put(&cache, filler, 1);
-                filler += 1;
+                for _ in 0..fillers {
+                    put(&cache, filler, 1);
+                    filler += 1;
+                }
             }
         }
         for reader in readers {
@@ -87,19 +100,33 @@ fn readers_never_go_back(memory_bytes: u64) {
 
 #[test]
 fn readers_never_go_back_on_flash() {
-    readers_never_go_back(0);
+    readers_never_go_back(1, |folder| open(folder, 0));
 }
 
 #[test]
 fn readers_never_go_back_with_a_ram_tier() {
-    readers_never_go_back(1 << 20);
+    readers_never_go_back(1, |folder| open(folder, 1 << 20));
 }
 
 #[test]
-fn what_is_deleted_stays_deleted() {
-    random(|| {
+fn readers_never_go_back_with_dram_first() {
+    readers_never_go_back(60, open_dram_first);
+}
+
+#[test]
+fn what_is_deleted_stays_deleted_with_dram_first() {
+    what_is_deleted_stays_deleted(open_dram_first);
+}
+
+#[test]
+fn what_is_deleted_stays_deleted_with_a_ram_tier() {
+    what_is_deleted_stays_deleted(|folder| open(folder, 1 << 20));
+}
+
+fn what_is_deleted_stays_deleted(open: impl Fn(&std::path::Path) -> Cache + Send + Sync + 'static) {
+    random(move || {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Arc::new(open(folder.path(), 1 << 20));
+        let cache = Arc::new(open(folder.path()));
         put(&cache, 1, 1);
         let other = {
             let cache = Arc::clone(&cache);

@@ -4,6 +4,7 @@
 #[path = "../../log/tests/common/random.rs"]
 mod random;
 
+use granary_cache::admission::{Admission, Flashield};
 use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
 use random::Random;
@@ -23,6 +24,16 @@ struct Shape {
     keys: u64,
     value_max: u64,
     reinsertion: Reinsertion,
+    admission: fn() -> Admission,
+}
+
+/// Every second object.
+fn half() -> Admission {
+    Admission::Probability(0.5)
+}
+
+fn flashield() -> Admission {
+    Admission::Flashield(Flashield::default())
 }
 
 const NOW: u32 = 1_000;
@@ -33,6 +44,7 @@ fn options(folder: &std::path::Path, shape: Shape) -> Options {
     flash.write_buffer_size = shape.write_buffer_size;
     flash.max_stored_keys = shape.max_stored_keys;
     flash.reinsertion = shape.reinsertion;
+    flash.admission = (shape.admission)();
     Options { flash: Some(flash), memory_bytes: shape.memory_bytes, memory_entries: None }
 }
 
@@ -121,7 +133,7 @@ fn some_keys(random: &mut Random, keys: u64) -> Vec<u64> {
     (0..1 + random.below(200)).map(|_| random.below(keys)).collect()
 }
 
-const SHAPES: [Shape; 5] = [
+const SHAPES: [Shape; 8] = [
     // Everything fits: many segments without summary.
     Shape {
         file_size: 4 << 20,
@@ -132,6 +144,7 @@ const SHAPES: [Shape; 5] = [
         keys: 3_000,
         value_max: 4_000,
         reinsertion: Reinsertion::None,
+        admission: || Admission::All,
     },
     // Segments with summary, entries over several blocks, RAM tier.
     Shape {
@@ -143,6 +156,7 @@ const SHAPES: [Shape; 5] = [
         keys: 5_000,
         value_max: 30_000,
         reinsertion: Reinsertion::None,
+        admission: || Admission::All,
     },
     // Small blocks, the file is reused all the time, hot entries go round.
     Shape {
@@ -154,6 +168,7 @@ const SHAPES: [Shape; 5] = [
         keys: 2_000,
         value_max: 3_000,
         reinsertion: Reinsertion::Read,
+        admission: || Admission::All,
     },
     // A bound on keys below what fits.
     Shape {
@@ -165,6 +180,7 @@ const SHAPES: [Shape; 5] = [
         keys: 4_000,
         value_max: 900,
         reinsertion: Reinsertion::Read,
+        admission: || Admission::All,
     },
     // One segment in all.
     Shape {
@@ -176,6 +192,43 @@ const SHAPES: [Shape; 5] = [
         keys: 500,
         value_max: 3_000,
         reinsertion: Reinsertion::None,
+        admission: || Admission::All,
+    },
+    // DRAM first: most fits RAM, segments with summary, entries over several blocks.
+    Shape {
+        file_size: 2 << 20,
+        write_buffer_size: 128 << 10,
+        block_size: 4096,
+        max_stored_keys: None,
+        memory_bytes: 1 << 20,
+        keys: 9_000,
+        value_max: 30_000,
+        reinsertion: Reinsertion::None,
+        admission: half,
+    },
+    // DRAM first: hardly any RAM, small blocks, the file is reused all the time.
+    Shape {
+        file_size: 64 << 10,
+        write_buffer_size: 8192,
+        block_size: 512,
+        max_stored_keys: None,
+        memory_bytes: 128 << 10,
+        keys: 4_000,
+        value_max: 900,
+        reinsertion: Reinsertion::Read,
+        admission: flashield,
+    },
+    // DRAM first with a bound on keys.
+    Shape {
+        file_size: 1 << 20,
+        write_buffer_size: 16 << 10,
+        block_size: 1024,
+        max_stored_keys: Some(1_000),
+        memory_bytes: 128 << 10,
+        keys: 4_000,
+        value_max: 900,
+        reinsertion: Reinsertion::None,
+        admission: half,
     },
 ];
 
@@ -218,7 +271,7 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
         operations_done += 30;
         if random.below(50) == 0 {
             cache.validate();
-            if let Some(most) = shape.max_stored_keys {
+            if let (Some(most), Admission::All) = (shape.max_stored_keys, (shape.admission)()) {
                 assert!(cache.stats().entries <= most.div_ceil(64) * 64);
             }
         }
@@ -263,12 +316,27 @@ fn one_segment() {
     run(5, SHAPES[4], Engine::Ring);
 }
 
+#[test]
+fn dram_first() {
+    run(6, SHAPES[5], Engine::Ring);
+}
+
+#[test]
+fn dram_first_with_hardly_any() {
+    run(7, SHAPES[6], Engine::Pool);
+}
+
+#[test]
+fn dram_first_with_a_bound_on_keys() {
+    run(8, SHAPES[7], Engine::Plain);
+}
+
 /// Torn, lost and misdirected writes, flipped bits, refused reads and writes, crashes at write N.
 #[test]
 fn a_faulty_device_costs_misses_only() {
     let seeds = std::env::var("GRANARY_MODEL_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(24);
     for seed in 0..seeds {
-        let shape = SHAPES[1 + seed as usize % 3];
+        let shape = [SHAPES[1], SHAPES[2], SHAPES[3], SHAPES[5], SHAPES[6], SHAPES[7]][seed as usize % 6];
         let folder = tempfile::tempdir().unwrap();
         let mut random = Random(seed);
         let mut model = Model::new();

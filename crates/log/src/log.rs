@@ -151,6 +151,11 @@ impl Log {
         self.read_ring().head
     }
 
+    /// Newest sequence number that was written, as all before it were.
+    pub fn durable(&self) -> u64 {
+        self.read_ring().durable()
+    }
+
     pub(crate) fn read_ring(&self) -> RwLockReadGuard<'_, Ring> {
         self.ring.read().expect("no panic under the lock")
     }

@@ -1,4 +1,5 @@
-//! A memcached server by itself: `serve ADDRESS FOLDER MEMORY_MIB FLASH_MIB [THREADS]`. Ends with its input.
+//! A memcached server by itself: `serve ADDRESS FOLDER MEMORY_MIB FLASH_MIB [THREADS [ADMISSION]]`. Ends with
+//! its input.
 
 use granary_memcached::{Options, Server, StoreOptions};
 use std::io::Read;
@@ -6,14 +7,12 @@ use std::io::Read;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [address, folder, memory, flash, rest @ ..] = &arguments[..] else {
-        return Err("serve ADDRESS FOLDER MEMORY_MIB FLASH_MIB [THREADS]".into());
+        return Err("serve ADDRESS FOLDER MEMORY_MIB FLASH_MIB [THREADS [ADMISSION]]".into());
     };
-    let store = StoreOptions {
-        path: folder.into(),
-        memory_bytes: memory.parse::<u64>()? << 20,
-        flash_bytes: flash.parse::<u64>()? << 20,
-        item_bytes_max: granary_memcached::limits::ITEM_BYTES_DEFAULT,
-    };
+    let mut store = StoreOptions::new(folder, memory.parse::<u64>()? << 20, flash.parse::<u64>()? << 20);
+    if let Some(admission) = rest.get(1) {
+        store.admission = admission.parse()?;
+    }
     let mut options = Options::new(address.parse()?, store);
     options.threads = rest.first().map(|threads| threads.parse()).transpose()?;
     let server = Server::start(&options)?;

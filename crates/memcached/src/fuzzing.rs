@@ -23,16 +23,13 @@ pub struct Stage {
 impl Stage {
     /// With an empty store in RAM; its file of numbers lies in `folder`.
     pub fn new(folder: &Path) -> Self {
-        let options = Options {
-            path: folder.to_owned(),
-            memory_bytes: 64 << 20,
-            flash_bytes: 0,
-            item_bytes_max: ITEM_BYTES_MAX,
-        };
+        let mut options = Options::new(folder, 64 << 20, 0);
+        options.item_bytes_max = ITEM_BYTES_MAX;
         let store = Store::open(&options).expect("a store in RAM opens");
         let settings = Settings {
             memory_bytes: 0,
             flash_bytes: 0,
+            admission: String::new(),
             connections_max: 1,
             port: 0,
             threads: 1,

@@ -16,5 +16,6 @@ mod server;
 mod store;
 mod users;
 
+pub use granary_cache::admission::Admission;
 pub use server::{Options, Server, ServerError};
 pub use store::{OpenError, Options as StoreOptions};

@@ -9,7 +9,7 @@ mod common;
 #[path = "../../log/tests/common/random.rs"]
 mod random;
 
-use common::{Client, Memcached, options};
+use common::{Client, Memcached, with_policy};
 use granary_memcached::Server;
 use random::Random;
 use std::collections::HashMap;
@@ -182,10 +182,20 @@ fn differ(request: &str, theirs: &[u8], ours: &[u8]) -> String {
 
 #[test]
 fn the_same_answers_to_random_requests() {
+    the_same_answers("all");
+}
+
+/// All items go through RAM to flash.
+#[test]
+fn the_same_answers_with_ram_first() {
+    the_same_answers("probability:1");
+}
+
+fn the_same_answers(admission: &str) {
     let operations = setting("GRANARY_MEMCACHED_OPERATIONS", 200_000);
     let folder = tempfile::tempdir().unwrap();
     let memcached = Memcached::start(&["-m", "4096", "-o", "no_lru_crawler,no_lru_maintainer"]);
-    let mut options = options(folder.path());
+    let mut options = with_policy(folder.path(), admission);
     // Neither forgets anything for want of room.
     options.store.flash_bytes = (64 << 20) + operations * 2048;
     let mut server = Server::start(&options).unwrap();

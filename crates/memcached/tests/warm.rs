@@ -5,7 +5,7 @@ mod common;
 #[path = "../../log/tests/common/random.rs"]
 mod random;
 
-use common::{Client, options};
+use common::{Client, with_policy};
 use granary_memcached::Server;
 use random::Random;
 use std::collections::HashMap;
@@ -17,12 +17,15 @@ use std::time::Duration;
 
 /// The environment variable that makes the test `child` a server for the folder it names.
 const CHILD: &str = "GRANARY_MEMCACHED_CHILD";
+/// And the one that has its policy.
+const POLICY: &str = "GRANARY_MEMCACHED_CHILD_POLICY";
 
 /// Serves until it is killed. Does nothing when it runs as a test.
 #[test]
 fn child() {
     let Some(folder) = std::env::var_os(CHILD) else { return };
-    let server = Server::start(&options(Path::new(&folder))).unwrap();
+    let policy = std::env::var(POLICY).unwrap();
+    let server = Server::start(&with_policy(Path::new(&folder), &policy)).unwrap();
     println!("\nlistens on {}", server.address());
     loop {
         std::thread::park();
@@ -36,10 +39,11 @@ struct Process {
 }
 
 impl Process {
-    fn start(folder: &Path) -> Process {
+    fn start(folder: &Path, policy: &str) -> Process {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child", "--nocapture"])
             .env(CHILD, folder)
+            .env(POLICY, policy)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -66,13 +70,22 @@ enum Known {
 /// Kills in the middle of changes. An item may be lost; an older version, or a deleted one, may not come back.
 #[test]
 fn nothing_old_comes_back_after_a_kill() {
+    nothing_old_comes_back("all");
+}
+
+#[test]
+fn nothing_old_comes_back_after_a_kill_with_ram_first() {
+    nothing_old_comes_back("probability:0.7");
+}
+
+fn nothing_old_comes_back(policy: &str) {
     let folder = tempfile::tempdir().unwrap();
     let kills = std::env::var("GRANARY_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
     let mut random = Random(std::env::var("GRANARY_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1));
     let mut known: HashMap<u64, Known> = HashMap::new();
     let (mut version, mut highest, mut warm, mut checked) = (0, 0, 0, 0);
     for _ in 0..kills {
-        let process = Process::start(folder.path());
+        let process = Process::start(folder.path(), policy);
         let mut client = Client::new(process.address);
         for (key, known) in &known {
             let heard = client.lines(&format!("gets {key}"));
@@ -115,8 +128,16 @@ fn nothing_old_comes_back_after_a_kill() {
 
 #[test]
 fn all_is_there_after_a_stop() {
+    for policy in ["all", "flashield", "reject-first"] {
+        all_is_there(policy);
+    }
+}
+
+fn all_is_there(policy: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let server = common::start(folder.path());
+    let mut options = with_policy(folder.path(), policy);
+    options.store.memory_bytes = 16 << 20;
+    let server = Server::start(&options).unwrap();
     let mut client = Client::new(server.address());
     let mut request = String::new();
     for i in 0..5000 {
@@ -128,7 +149,7 @@ fn all_is_there_after_a_stop() {
     let said = client.lines(&request);
     assert!(said.starts_with("STORED\nSTORED\nHD\nVALUE k7 7 7 8\n"), "{said}");
     server.stop().unwrap();
-    let server = common::start(folder.path());
+    let server = Server::start(&options).unwrap();
     let mut client = Client::new(server.address());
     let again = client.lines("gets k7\nmg marked v\nms new 1 c\n1");
     assert_eq!(again, format!("VALUE k7 7 7 8\n{}\nEND\nVA 1 X W\nm\nHD c5004\n", "x".repeat(7)));

@@ -139,7 +139,12 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                         let block = Checked { payload, count: header.count, sequence };
                         self.deliver_block(flash, block, same, scratch, &mut long);
                     }
-                    _ => self.bad_block(flash, same, sequence, scratch),
+                    // Another block, or one that recovery wiped out, is there for good.
+                    Some(_) => self.bad_block(flash, same, sequence, Bad::Overwritten, scratch),
+                    None if block.is_some_and(|block| block.iter().all(|byte| *byte == 0)) => {
+                        self.bad_block(flash, same, sequence, Bad::Overwritten, scratch);
+                    }
+                    None => self.bad_block(flash, same, sequence, Bad::Unread, scratch),
                 }
             }
         });
@@ -187,12 +192,15 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     }
 
     /// Not the block that the index spoke of: it was overwritten since, or it is damaged.
-    fn bad_block(&mut self, flash: &Flash, wants: &[Want], sequence: u64, scratch: &mut Scratch) {
+    fn bad_block(&mut self, flash: &Flash, wants: &[Want], sequence: u64, bad: Bad, scratch: &mut Scratch) {
         let damaged = flash.log.sequence_of(wants[0].place) == sequence;
         add(&self.shared.counters.corrupt_blocks, u64::from(damaged));
         for want in wants {
-            if damaged {
-                self.shared.forget_place(self.keys[want.key as usize], want.place);
+            if damaged
+                && self.shared.forget_place(self.keys[want.key as usize], want.place)
+                && bad == Bad::Unread
+            {
+                flash.note_unindexed();
             }
             scratch.tried.push(Tried { key: want.key, place: want.place, sequence: 0 });
         }
@@ -201,7 +209,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     fn deliver_long(&mut self, flash: &Flash, io: &mut Io, want: Want, sequence: u64, scratch: &mut Scratch) {
         let mut record = std::mem::take(&mut scratch.record);
         if io.read_record(flash, want.place, sequence, &mut record).is_none() {
-            self.bad_block(flash, &[want], sequence, scratch);
+            self.bad_block(flash, &[want], sequence, Bad::Unread, scratch);
         } else if !std::mem::replace(&mut scratch.resolved[want.key as usize], true) {
             let blocks = super::blocks_spanned(flash, record.len()) as u64;
             add(&self.shared.counters.block_reads, blocks);
@@ -224,6 +232,15 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             _ => self.miss(key),
         }
     }
+}
+
+/// What is wrong with a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bad {
+    /// What was there is gone.
+    Overwritten,
+    /// It could not be read, and may be the next time.
+    Unread,
 }
 
 /// A block from the device that is what it should be.

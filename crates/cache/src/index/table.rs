@@ -10,11 +10,15 @@ use crate::limits::{BUCKET_BYTES, FULL_PERCENT, GROWTH_DIVISOR, SAME_HASH_MAX};
 /// 1. `len` is the number of slots that are not zero.
 /// 2. Every slot lies in the home bucket of its hash or, with its "other" bit set, in the other one.
 /// 3. Every place is below the number of places.
+/// 4. `hot` is the number of slots marked as found.
 pub(crate) struct Table {
     capacity: Capacity,
     shape: Shape,
     bytes: Vec<u8>,
     len: usize,
+    hot: usize,
+    /// The bucket that is cooled next.
+    hand: usize,
     /// Entries that are said to come next: when the table has to grow, it grows for them at once.
     coming: usize,
 }
@@ -41,7 +45,7 @@ impl Table {
 
     fn with_buckets(capacity: Capacity, buckets: usize) -> Self {
         let shape = Shape::new(&capacity, buckets);
-        Self { capacity, shape, bytes: vec![0; shape.bytes()], len: 0, coming: 0 }
+        Self { capacity, shape, bytes: vec![0; shape.bytes()], len: 0, hot: 0, hand: 0, coming: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -88,6 +92,8 @@ impl Table {
     }
 
     fn take(&mut self, bucket: usize, slot: usize) {
+        let (_, recent) = self.shape.place(self.line(bucket), slot);
+        self.hot -= usize::from(recent);
         let (shape, line) = self.line_mut(bucket);
         shape.remove(line, slot);
         self.len -= 1;
@@ -97,6 +103,7 @@ impl Table {
         let (shape, line) = self.line_mut(bucket);
         shape.set(line, slot, entry);
         self.len += 1;
+        self.hot += usize::from(entry.recent);
     }
 
     #[inline]
@@ -140,6 +147,31 @@ impl Table {
             let (shape, line) = self.line_mut(bucket);
             shape.set_place(line, slot, place, true);
         }
+        self.hot += marked;
+    }
+
+    /// Forgets that entries were found, bucket after bucket, until no more than `most` are marked: a
+    /// clock over all entries, whose hand moves only as far as it must.
+    pub fn cool(&mut self, most: usize) {
+        while self.hot > most {
+            let bucket = self.hand % self.shape.buckets;
+            self.hand = bucket + 1;
+            for slot in 0..self.taken(bucket) {
+                let (place, recent) = self.shape.place(self.line(bucket), slot);
+                if recent {
+                    let (shape, line) = self.line_mut(bucket);
+                    shape.set_place(line, slot, place, false);
+                    self.hot -= 1;
+                }
+            }
+        }
+    }
+
+    /// Whether an entry that looks like the hash's is at a place of which `is` says so.
+    pub fn any(&self, hash: u64, mut is: impl FnMut(u64) -> bool) -> bool {
+        let mut any = false;
+        self.matches(hash, |_, _, place, _| any = any || is(place));
+        any
     }
 
     /// Whether an entry of this hash is at `place`; if so, whether it was found lately.
@@ -191,12 +223,13 @@ impl Table {
     /// Moves an entry that is being appended again; `false`: it is no longer at `from`.
     pub fn relocate(&mut self, hash: u64, from: u64, to: u64) -> bool {
         let mut found = None;
-        self.matches(hash, |bucket, slot, place, _| {
+        self.matches(hash, |bucket, slot, place, recent| {
             if place == from {
-                found = Some((bucket, slot));
+                found = Some((bucket, slot, recent));
             }
         });
-        let Some((bucket, slot)) = found else { return false };
+        let Some((bucket, slot, recent)) = found else { return false };
+        self.hot -= usize::from(recent);
         let (shape, line) = self.line_mut(bucket);
         shape.set_place(line, slot, to, false);
         true
@@ -270,6 +303,7 @@ impl Table {
             if target != bucket && !self.shape.is_full(self.line(target)) {
                 self.fill(target, self.taken(target), Slot { other: !moved.other, ..moved });
                 self.len -= 1;
+                self.hot -= usize::from(moved.recent);
                 return Some(Made { slot, target });
             }
         }
@@ -321,7 +355,7 @@ impl Table {
             let mut all = true;
             self.for_each(|hash, slot| all = all && resized.deal(hash, slot, &mut taken));
             if all {
-                resized.coming = self.coming;
+                (resized.coming, resized.hand) = (self.coming, self.hand);
                 *self = resized;
                 return;
             }
@@ -349,13 +383,15 @@ impl Table {
 
     /// Derives everything anew and compares.
     pub fn validate(&self) {
-        let mut len = 0;
+        let (mut len, mut hot) = (0, 0);
         self.for_each(|hash, slot| {
             len += 1;
+            hot += usize::from(slot.recent);
             assert!(hash < 1 << self.capacity.hash_bits, "invariant 2: hash {hash:#x}");
             assert!(slot.place < self.capacity.places, "invariant 3: place {}", slot.place);
             assert!(self.contains(hash, slot.place).is_some(), "invariant 2: hash {hash:#x}");
         });
         assert_eq!(len, self.len, "invariant 1");
+        assert_eq!(hot, self.hot, "invariant 4");
     }
 }

@@ -2,8 +2,9 @@
 
 use super::size::{self, Size};
 use clap::Args;
-use granary_memcached::{Options, Server, ServerError, StoreOptions, limits};
-use serde::Deserialize;
+use granary_memcached::{Admission, Options, Server, ServerError, StoreOptions, limits};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +39,29 @@ pub struct Arguments {
     )]
     max_item_size: Option<Size>,
 
+    /// Which items go to SSD when they leave RAM: flashield[:READS], reject-first, probability:P, none; or all,
+    /// each as soon as it is stored [default: flashield]
+    #[arg(long = "memcached-admission", value_name = "POLICY", env = "GRANARY_MEMCACHED_ADMISSION")]
+    #[serde(default, deserialize_with = "admission")]
+    admission: Option<Admission>,
+
+    /// Write no more than so much to SSD in a day
+    #[arg(
+        long = "memcached-write-budget", value_name = "SIZE", value_parser = size::parse,
+        env = "GRANARY_MEMCACHED_WRITE_BUDGET"
+    )]
+    write_budget: Option<Size>,
+
+    /// Learn apart which keys with this prefix flashield wants on SSD; repeatable
+    #[arg(
+        long = "memcached-application",
+        value_name = "PREFIX",
+        env = "GRANARY_MEMCACHED_APPLICATIONS",
+        value_delimiter = ','
+    )]
+    #[serde(default)]
+    applications: Vec<String>,
+
     /// Most connections at a time; memcached's -c [default: 1024]
     #[arg(long = "memcached-connections", value_name = "N", env = "GRANARY_MEMCACHED_CONNECTIONS")]
     connections: Option<usize>,
@@ -55,6 +79,10 @@ pub struct Arguments {
     auth_file: Option<PathBuf>,
 }
 
+fn admission<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Admission>, D::Error> {
+    String::deserialize(value)?.parse().map(Some).map_err(D::Error::custom)
+}
+
 impl Arguments {
     /// These, and where they say nothing, others.
     pub fn or(self, others: Arguments) -> Arguments {
@@ -63,6 +91,9 @@ impl Arguments {
             memory: self.memory.or(others.memory),
             flash: self.flash.or(others.flash),
             max_item_size: self.max_item_size.or(others.max_item_size),
+            admission: self.admission.or(others.admission),
+            write_budget: self.write_budget.or(others.write_budget),
+            applications: if self.applications.is_empty() { others.applications } else { self.applications },
             connections: self.connections.or(others.connections),
             threads: self.threads.or(others.threads),
             idle_timeout: self.idle_timeout.or(others.idle_timeout),
@@ -73,12 +104,16 @@ impl Arguments {
     /// Starts the server, if it is asked for. What it keeps lies in `folder`.
     pub fn start(self, folder: &Path) -> Result<Option<Server>, ServerError> {
         let Some(address) = self.address else { return Ok(None) };
-        let store = StoreOptions {
-            path: folder.join("memcached"),
-            memory_bytes: self.memory.unwrap_or(MEMORY).0,
-            flash_bytes: self.flash.unwrap_or(FLASH).0,
-            item_bytes_max: usize::try_from(self.max_item_size.unwrap_or(ITEM_MAX).0).unwrap_or(usize::MAX),
-        };
+        let memory_bytes = self.memory.unwrap_or(MEMORY).0;
+        let mut store =
+            StoreOptions::new(folder.join("memcached"), memory_bytes, self.flash.unwrap_or(FLASH).0);
+        store.item_bytes_max =
+            usize::try_from(self.max_item_size.unwrap_or(ITEM_MAX).0).unwrap_or(usize::MAX);
+        store.admission = self.admission.unwrap_or(store.admission);
+        if let Admission::Flashield(flashield) = &mut store.admission {
+            flashield.prefixes = self.applications.into_iter().map(String::into_bytes).collect();
+        }
+        store.bytes_per_day = self.write_budget.map(|size| size.0);
         let options = Options {
             address,
             store,

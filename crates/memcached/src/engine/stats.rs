@@ -13,6 +13,8 @@ pub struct Settings {
     pub memory_bytes: u64,
     /// Flash for items, in bytes.
     pub flash_bytes: u64,
+    /// The policy by name.
+    pub admission: String,
     /// Most connections.
     pub connections_max: usize,
     /// Where it listens.
@@ -91,7 +93,7 @@ impl Engine {
             ("bytes", cache.memory_bytes),
             ("curr_items", cache.entries),
             ("total_items", totals.total_items),
-            ("evictions", cache.evicted_index),
+            ("evictions", cache.evicted_index + cache.rejected + cache.left_unseen),
         ] {
             reply::stat(out, name, value);
         }
@@ -118,6 +120,7 @@ impl Engine {
         reply::stat(out, "idle_timeout", settings.idle_seconds);
         reply::stat(out, "track_sizes", "no");
         reply::stat(out, "flash_bytes", settings.flash_bytes);
+        reply::stat(out, "admission", &settings.admission);
     }
 
     /// All items are of one class here.
@@ -168,11 +171,16 @@ impl Engine {
             ("puts_too_large", cache.puts_too_large),
             ("reinserted", cache.reinserted),
             ("promoted", cache.promoted),
+            ("admitted", cache.admitted),
+            ("rejected", cache.rejected),
+            ("left_unseen", cache.left_unseen),
+            ("taken_back", cache.taken_back),
             ("bytes_written", cache.bytes_written),
             ("write_errors", cache.write_errors),
             ("index_bytes", cache.index_bytes),
             ("memory_entries", cache.memory_entries),
             ("memory_bytes", cache.memory_bytes),
+            ("policy_bytes", cache.policy_bytes),
             ("buffer_bytes", cache.buffer_bytes),
         ] {
             reply::stat(out, name, value);

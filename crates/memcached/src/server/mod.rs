@@ -91,6 +91,7 @@ impl Server {
         let settings = Settings {
             memory_bytes: options.store.memory_bytes,
             flash_bytes: options.store.flash_bytes,
+            admission: options.store.admission.to_string(),
             connections_max: options.connections_max,
             port: address.port(),
             threads: threads.max(1),

@@ -1,6 +1,7 @@
 //! Where items lie and how many there may be.
 
-use crate::limits::{ITEM_BYTES_MAX, ITEM_BYTES_MIN, SEGMENT_BYTES_MIN, SEGMENTS_MIN};
+use crate::limits::{ITEM_BYTES_DEFAULT, ITEM_BYTES_MAX, ITEM_BYTES_MIN, SEGMENT_BYTES_MIN, SEGMENTS_MIN};
+use granary_cache::admission::{Admission, Flashield};
 use granary_cache::{FlashOptions, Reinsertion};
 use std::path::PathBuf;
 
@@ -19,6 +20,10 @@ pub struct Options {
     pub flash_bytes: u64,
     /// Greatest item, as memcached counts it: header, key and value.
     pub item_bytes_max: usize,
+    /// Which items go to flash.
+    pub admission: Admission,
+    /// What may be written to flash in a day, in bytes.
+    pub bytes_per_day: Option<u64>,
 }
 
 /// Why a store could not be opened.
@@ -41,6 +46,18 @@ pub enum OpenError {
 }
 
 impl Options {
+    /// memcached's greatest item; RAM is the filter in front of flash.
+    pub fn new(path: impl Into<PathBuf>, memory_bytes: u64, flash_bytes: u64) -> Self {
+        Self {
+            path: path.into(),
+            memory_bytes,
+            flash_bytes,
+            item_bytes_max: ITEM_BYTES_DEFAULT,
+            admission: Admission::Flashield(Flashield::default()),
+            bytes_per_day: None,
+        }
+    }
+
     pub(super) fn numbers_path(&self) -> PathBuf {
         self.path.join("numbers")
     }
@@ -65,6 +82,11 @@ impl Options {
     }
 
     fn flash(&self) -> Result<Option<FlashOptions>, OpenError> {
+        if self.admission == Admission::All && self.bytes_per_day.is_some() {
+            return Err(OpenError::Sizes(
+                "a write budget is for items that RAM filters: choose another admission than all".to_owned(),
+            ));
+        }
         if self.flash_bytes == 0 {
             return Ok(None);
         }
@@ -80,6 +102,8 @@ impl Options {
         flash.write_buffer_size = segment;
         flash.fingerprint = FINGERPRINT;
         flash.reinsertion = Reinsertion::Read;
+        flash.admission = self.admission.clone();
+        flash.bytes_per_day = self.bytes_per_day;
         Ok(Some(flash))
     }
 }

@@ -11,13 +11,16 @@ use std::time::{Duration, Instant};
 
 /// Small sizes, with flash.
 pub fn options(folder: &Path) -> Options {
-    let store = StoreOptions {
-        path: folder.join("memcached"),
-        memory_bytes: 64 << 20,
-        flash_bytes: 256 << 20,
-        item_bytes_max: 1 << 20,
-    };
+    let store = StoreOptions::new(folder.join("memcached"), 64 << 20, 256 << 20);
     Options::new("127.0.0.1:0".parse().unwrap(), store)
+}
+
+/// As little RAM as makes items leave it all the time.
+pub fn with_policy(folder: &Path, admission: &str) -> Options {
+    let mut options = options(folder);
+    options.store.memory_bytes = 4 << 20;
+    options.store.admission = admission.parse().unwrap();
+    options
 }
 
 pub fn start(folder: &Path) -> Server {

@@ -1,0 +1,113 @@
+//! Flashiness: will the object be read again before it is updated?
+
+use super::samples::{Counts, Samples};
+use super::svm::{Features, Svm};
+use super::{COUNT_MAX, Candidate, Verdict};
+use crate::key::Key;
+use crate::limits::EXAMPLES_MIN;
+use fastrand::Rng;
+
+/// How much is asked of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flashield {
+    /// Reads to expect while it is on flash: more means fewer writes and fewer hits.
+    pub reads: u8,
+    /// Applications, each with a machine of its own, by what their keys begin with; the first that fits
+    /// counts. All other keys are one more application.
+    pub prefixes: Vec<Vec<u8>>,
+}
+
+impl Default for Flashield {
+    fn default() -> Self {
+        Self { reads: 1, prefixes: Vec::new() }
+    }
+}
+
+#[derive(Default)]
+struct Application {
+    samples: Samples,
+    svm: Svm,
+}
+
+/// The applications.
+pub(super) struct Learners {
+    options: Flashield,
+    /// As many as prefixes, and one.
+    applications: Vec<Application>,
+    flash_bytes: u64,
+    /// Lately put, lately admitted: bytes.
+    put: f64,
+    admitted: f64,
+    random: Rng,
+}
+
+/// Of what is put at least so much is taken to be admitted: bounds how long an example is waited for.
+const ADMITTED_MIN: f64 = 0.05;
+
+impl Learners {
+    pub fn new(options: &Flashield, flash_bytes: u64, seed: u64) -> Self {
+        let applications = (0..=options.prefixes.len()).map(|_| Application::default()).collect();
+        let random = Rng::with_seed(seed);
+        Self { options: options.clone(), applications, flash_bytes, put: 0.0, admitted: 0.0, random }
+    }
+
+    fn application(&self, key: Key<'_>) -> usize {
+        let prefixes = &self.options.prefixes;
+        prefixes.iter().position(|prefix| key.bytes().starts_with(prefix)).unwrap_or(prefixes.len())
+    }
+
+    pub fn watched_below(&self) -> u64 {
+        self.applications.iter().map(|application| application.samples.below()).max().unwrap_or(0)
+    }
+
+    pub fn on_read(&mut self, key: Key<'_>, found: bool) {
+        let application = self.application(key);
+        self.applications[application].samples.on_read(key.hash(), found, &mut self.random);
+    }
+
+    pub fn on_put(&mut self, key: Key<'_>, bytes: u64) {
+        self.put += bytes as f64;
+        if self.put > self.flash_bytes as f64 {
+            (self.put, self.admitted) = (self.put / 2.0, self.admitted / 2.0);
+        }
+        let (lifetime, wanted) = (self.lifetime(), self.options.reads);
+        let application = self.application(key);
+        let Application { samples, svm } = &mut self.applications[application];
+        let cut_short = samples.on_put(key.hash(), bytes);
+        let ended = std::iter::from_fn(|| samples.next(lifetime));
+        for example in cut_short.into_iter().chain(ended) {
+            svm.learn(&features(example.counts), example.reads_after >= wanted);
+        }
+    }
+
+    /// How long an object stays on flash, in bytes put.
+    fn lifetime(&self) -> u64 {
+        let admitted = if self.put > 0.0 { self.admitted / self.put } else { 1.0 };
+        (self.flash_bytes as f64 / admitted.clamp(ADMITTED_MIN, 1.0)) as u64
+    }
+
+    pub fn decide(&mut self, candidate: &Candidate<'_>) -> Verdict {
+        let Candidate { key, bytes, reads, updates } = *candidate;
+        let svm = &self.applications[self.application(key)].svm;
+        // What was never read scores nothing; until enough is learnt, a read is as good as a promise.
+        let flashy = reads > 0
+            && match svm.examples() < EXAMPLES_MIN {
+                true => reads >= self.options.reads.min(COUNT_MAX),
+                false => svm.score(&features(Counts { reads, updates })) > 0.0,
+            };
+        if !flashy {
+            return Verdict::Drop;
+        }
+        self.admitted += bytes as f64;
+        Verdict::Flash
+    }
+
+    pub fn bytes_allocated(&self) -> usize {
+        self.applications.iter().map(|a| size_of::<Application>() + a.samples.bytes_allocated()).sum()
+    }
+}
+
+fn features(counts: Counts) -> Features {
+    let size = |count: u8| f32::from(count).ln_1p();
+    [size(counts.reads), size(counts.updates), 1.0]
+}

@@ -1,0 +1,147 @@
+//! Which objects that leave DRAM are written to flash. Decides and does nothing: the cache asks, and so
+//! does whoever replays a trace.
+//!
+//! Flash wears out by writes, and most objects of a cache are never read again: what is not written
+//! costs nothing. After "Flashield: a Hybrid Key-value Cache that Controls Flash Write Amplification"
+//! (Eisenman et al., NSDI 2019).
+
+mod budget;
+mod flashield;
+mod name;
+mod returning;
+mod samples;
+mod svm;
+
+pub use flashield::Flashield;
+pub use name::UnknownAdmission;
+pub(crate) use samples::lot;
+
+use crate::key::Key;
+use budget::Budget;
+use fastrand::Rng;
+use flashield::Learners;
+use returning::Returning;
+
+/// How objects come to flash.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Admission {
+    /// Each is written when it is put.
+    #[default]
+    All,
+    /// None is.
+    None,
+    /// Those that leave DRAM, with this probability (0 to 1).
+    Probability(f64),
+    /// Those that leave DRAM for the second time within memory.
+    RejectFirst,
+    /// Those that leave DRAM and are expected to be read again before they are updated.
+    Flashield(Flashield),
+}
+
+/// An object that leaves DRAM.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// Its key.
+    pub key: Key<'a>,
+    /// What it takes on flash.
+    pub bytes: u64,
+    /// How often it was read in DRAM, up to [`COUNT_MAX`].
+    pub reads: u8,
+    /// How often it was written over in DRAM, up to [`COUNT_MAX`].
+    pub updates: u8,
+}
+
+/// Reads and updates of an object are counted up to here.
+pub const COUNT_MAX: u8 = 15;
+
+/// What becomes of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is written to flash.
+    Flash,
+    /// It leaves the cache.
+    Drop,
+}
+
+enum Rule {
+    Always(Verdict),
+    Probability(f64),
+    RejectFirst(Returning),
+    Flashield(Box<Learners>),
+}
+
+/// A policy at work: what it remembers of the objects it saw.
+pub struct Admitter {
+    rule: Rule,
+    budget: Option<Budget>,
+    random: Rng,
+}
+
+impl Admitter {
+    /// For `flash_bytes` of flash. `bytes_per_day`: what may be written, on top of what the policy says.
+    pub fn new(admission: &Admission, flash_bytes: u64, bytes_per_day: Option<u64>, seed: u64) -> Self {
+        let rule = match admission {
+            Admission::All => Rule::Always(Verdict::Flash),
+            Admission::None => Rule::Always(Verdict::Drop),
+            Admission::Probability(p) => Rule::Probability(p.clamp(0.0, 1.0)),
+            Admission::RejectFirst => Rule::RejectFirst(Returning::new(flash_bytes)),
+            Admission::Flashield(options) => {
+                Rule::Flashield(Box::new(Learners::new(options, flash_bytes, seed)))
+            }
+        };
+        Self { rule, budget: bytes_per_day.map(Budget::new), random: Rng::with_seed(seed) }
+    }
+
+    /// Reads of keys with a [`lot`] below this are to be told, others need not: few are, so that readers
+    /// seldom come here.
+    pub fn watched_below(&self) -> u64 {
+        if let Rule::Flashield(learners) = &self.rule { learners.watched_below() } else { 0 }
+    }
+
+    /// Whether anything is ever written.
+    pub fn writes(&self) -> bool {
+        !matches!(self.rule, Rule::Always(Verdict::Drop))
+    }
+
+    /// A key was asked for, and found or not.
+    pub fn on_read(&mut self, key: Key<'_>, found: bool) {
+        if let Rule::Flashield(learners) = &mut self.rule {
+            learners.on_read(key, found);
+        }
+    }
+
+    /// An object was put, new or over an older one.
+    pub fn on_put(&mut self, key: Key<'_>, bytes: u64) {
+        if let Rule::Flashield(learners) = &mut self.rule {
+            learners.on_put(key, bytes);
+        }
+    }
+
+    /// Decides, at `now` (seconds of any clock). What is admitted counts as written.
+    pub fn decide(&mut self, candidate: &Candidate<'_>, now: f64) -> Verdict {
+        let verdict = match &mut self.rule {
+            Rule::Always(verdict) => *verdict,
+            Rule::Probability(p) if self.random.f64() < *p => Verdict::Flash,
+            Rule::Probability(_) => Verdict::Drop,
+            Rule::RejectFirst(returning) => match returning.seen_before(candidate.key) {
+                true => Verdict::Flash,
+                false => Verdict::Drop,
+            },
+            Rule::Flashield(learners) => learners.decide(candidate),
+        };
+        let affordable = |budget: &mut Budget| verdict == Verdict::Drop || budget.spend(candidate.bytes, now);
+        if self.budget.as_mut().is_none_or(affordable) { verdict } else { Verdict::Drop }
+    }
+
+    /// Bytes of RAM that it takes.
+    pub fn bytes_allocated(&self) -> usize {
+        match &self.rule {
+            Rule::Always(_) | Rule::Probability(_) => 0,
+            Rule::RejectFirst(returning) => returning.bytes_allocated(),
+            Rule::Flashield(learners) => learners.bytes_allocated(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

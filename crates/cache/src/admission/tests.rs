@@ -1,0 +1,124 @@
+use super::*;
+
+fn candidate(key: &[u8], reads: u8, updates: u8) -> Candidate<'_> {
+    Candidate { key: Key::new(key), bytes: 1000, reads, updates }
+}
+
+fn name(prefix: &str, n: u32) -> Vec<u8> {
+    format!("{prefix}{n}").into_bytes()
+}
+
+#[test]
+fn the_plain_policies_do_what_their_names_say() {
+    let admitted = |admission: &Admission, times: usize| {
+        let mut admitter = Admitter::new(admission, 1 << 20, None, 1);
+        (0..4000)
+            .map(name_of_plain)
+            .map(|key| {
+                (0..times).filter(|_| admitter.decide(&candidate(&key, 0, 0), 0.0) == Verdict::Flash).count()
+            })
+            .sum::<usize>()
+    };
+    assert_eq!(admitted(&Admission::All, 1), 4000);
+    assert_eq!(admitted(&Admission::None, 1), 0);
+    let half = admitted(&Admission::Probability(0.5), 1);
+    assert!((1850..2150).contains(&half), "{half}");
+    let first = admitted(&Admission::RejectFirst, 1);
+    assert!(first < 100, "{first} of 4000 new keys are taken for old ones");
+    let second = admitted(&Admission::RejectFirst, 2);
+    assert!(second >= 4000, "{second}: who comes again is let in");
+}
+
+fn name_of_plain(n: u32) -> Vec<u8> {
+    name("k", n)
+}
+
+#[test]
+fn reject_first_forgets_in_time() {
+    let mut admitter = Admitter::new(&Admission::RejectFirst, 1 << 20, None, 1);
+    let key = b"once and much later";
+    assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Verdict::Drop);
+    for n in 0..100_000 {
+        admitter.decide(&candidate(&name("k", n), 0, 0), 0.0);
+    }
+    assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Verdict::Drop);
+    assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Verdict::Flash);
+}
+
+#[test]
+fn a_budget_is_held_within_five_percent() {
+    let per_day = 86_400 * 10_000;
+    let mut admitter = Admitter::new(&Admission::All, 1 << 30, Some(per_day), 1);
+    // Two hours of 25 000 bytes a second, one hour of nothing, two of 25 000: a budget of 10 000.
+    let mut written = 0;
+    for second in (0..7200).chain(10_800..18_000) {
+        for n in 0..25 {
+            if admitter.decide(&candidate(&name("k", n), 0, 0), f64::from(second)) == Verdict::Flash {
+                written += 1000;
+            }
+        }
+    }
+    let busy = f64::from(7200 * 2 * 10_000);
+    assert!((0.95..1.05).contains(&(f64::from(written) / busy)), "{written} of {busy}");
+}
+
+/// Objects "good" are read again and again, "bad" ones once, "changing" ones are read and then updated.
+fn learnt(options: Flashield) -> Admitter {
+    let mut admitter = Admitter::new(&Admission::Flashield(options), 64 << 10, None, 1);
+    let read = |admitter: &mut Admitter, key: &[u8]| {
+        admitter.on_read(Key::new(key), true);
+    };
+    for n in 0..20_000 {
+        let (good, bad, changing) = (name("good", n % 300), name("bad", n), name("changing", n % 300));
+        if n < 300 {
+            admitter.on_put(Key::new(&good), 500);
+        }
+        admitter.on_put(Key::new(&bad), 500);
+        admitter.on_put(Key::new(&changing), 500);
+        read(&mut admitter, &good);
+        if n >= 300 {
+            read(&mut admitter, &good);
+        }
+        read(&mut admitter, &bad);
+        read(&mut admitter, &changing);
+    }
+    admitter
+}
+
+#[test]
+fn flashield_learns_who_is_read_again() {
+    let mut admitter = learnt(Flashield::default());
+    assert_eq!(admitter.decide(&candidate(b"never read", 0, 0), 0.0), Verdict::Drop);
+    assert_eq!(admitter.decide(&candidate(b"read once", 1, 0), 0.0), Verdict::Drop, "as the bad ones");
+    assert_eq!(admitter.decide(&candidate(b"read a lot", 12, 0), 0.0), Verdict::Flash);
+    assert_eq!(admitter.decide(&candidate(b"read and updated", 4, 4), 0.0), Verdict::Drop);
+    assert!(admitter.bytes_allocated() < 2 << 20, "{}", admitter.bytes_allocated());
+}
+
+#[test]
+fn applications_are_learnt_apart() {
+    let prefixes = vec![b"good".to_vec(), b"bad".to_vec()];
+    let mut admitter = learnt(Flashield { reads: 1, prefixes });
+    assert_eq!(admitter.decide(&candidate(b"good one", 1, 0), 0.0), Verdict::Flash);
+    assert_eq!(admitter.decide(&candidate(b"bad one", 1, 0), 0.0), Verdict::Drop);
+}
+
+#[test]
+fn before_it_has_learnt_a_read_is_enough() {
+    let mut admitter = Admitter::new(&Admission::Flashield(Flashield::default()), 1 << 20, None, 1);
+    assert_eq!(admitter.decide(&candidate(b"read", 1, 0), 0.0), Verdict::Flash);
+    assert_eq!(admitter.decide(&candidate(b"not read", 0, 0), 0.0), Verdict::Drop);
+}
+
+#[test]
+fn policies_have_names() {
+    for name in ["all", "none", "probability:0.25", "reject-first", "flashield:1", "flashield:3"] {
+        assert_eq!(name.parse::<Admission>().unwrap().to_string(), name);
+    }
+    assert_eq!("flashield".parse(), Ok(Admission::Flashield(Flashield::default())));
+    for name in
+        ["", "lru", "all:1", "probability", "probability:2", "probability:x", "flashield:0", "flashield:16"]
+    {
+        assert!(name.parse::<Admission>().unwrap_err().to_string().contains("reject-first"), "{name}");
+    }
+}

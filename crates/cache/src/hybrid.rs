@@ -1,0 +1,225 @@
+//! DRAM first: what is put stays in RAM until it has to leave, and only then, and only if the policy
+//! says so, goes to flash.
+//!
+//! What is put here writes nothing, unless an older version is on flash: that gets a deletion, so that a
+//! kill does not bring it back while the newer one was in RAM only. Whether there is one, the index says;
+//! what it cannot say is written down in [`Hybrid::unindexed_until`].
+
+use crate::admission::{Admission, Admitter};
+use crate::batch::ByShard;
+use crate::cache::{Flash, Shard, Shared};
+use crate::cleaner::Room;
+use crate::key::Key;
+use crate::limits::{HYBRID_MEMORY_PARTS, PUT_CHUNK, SHARDS};
+use crate::memory::{Kept, Leave, Memory};
+use crate::put::{Entry, is_other_key};
+use crate::stats::add;
+use granary_log::sync::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use granary_log::sync::sync::{Condvar, Mutex};
+use std::time::Instant;
+
+/// What a cache needs to be DRAM first.
+pub(crate) struct Hybrid {
+    /// Lock order: after the shard's.
+    pub admitter: Mutex<Admitter>,
+    /// Of its [`Admitter::watched_below`], to be read without the lock.
+    pub watched_below: AtomicU64,
+    /// Until the log has written this segment, there may be entries on flash that a recovery would find
+    /// and the index does not know: blocks that could not be read may be readable the next time.
+    pub unindexed_until: AtomicU64,
+    /// The newest time that was told with a lookup.
+    pub now: AtomicU32,
+    pub orders: Mutex<Orders>,
+    pub ordered: Condvar,
+    /// The policy's clock begins here.
+    pub opened: Instant,
+}
+
+/// What the cleaner is told.
+#[derive(Default)]
+pub(crate) struct Orders {
+    pub wanted: bool,
+    pub stop: bool,
+}
+
+impl Hybrid {
+    /// `None`: everything that is put is written.
+    pub fn new(admission: &Admission, flash_bytes: u64, bytes_per_day: Option<u64>) -> Option<Self> {
+        let admitter = Admitter::new(admission, flash_bytes, bytes_per_day, fastrand::u64(..));
+        (*admission != Admission::All).then(|| Self {
+            watched_below: AtomicU64::new(admitter.watched_below()),
+            admitter: Mutex::new(admitter),
+            unindexed_until: AtomicU64::new(0),
+            now: AtomicU32::new(0),
+            orders: Mutex::default(),
+            ordered: Condvar::new(),
+            opened: Instant::now(),
+        })
+    }
+
+    /// Whether the entry is too large a part of a shard's RAM to wait there.
+    fn is_large(entry: &Entry<'_>, memory_bytes: u64) -> bool {
+        let bytes = entry.key.bytes().len() + entry.value.map_or(0, <[u8]>::len);
+        bytes as u64 * HYBRID_MEMORY_PARTS > memory_bytes / SHARDS as u64
+    }
+
+    /// Notes what time it is; gives `watched_below`.
+    pub fn begin_lookup(&self, now: u32) -> u64 {
+        if self.now.load(Ordering::Relaxed) < now {
+            self.now.fetch_max(now, Ordering::Relaxed);
+        }
+        self.watched_below.load(Ordering::Relaxed)
+    }
+
+    /// The cleaner has no more work.
+    pub fn order_end(&self) {
+        self.orders.lock().expect("no panic under the lock").stop = true;
+        self.ordered.notify_one();
+    }
+
+    /// The cleaner has work.
+    pub fn order_cleaning(&self) {
+        let mut orders = self.orders.lock().expect("no panic under the lock");
+        if !orders.wanted {
+            orders.wanted = true;
+            self.ordered.notify_one();
+        }
+    }
+}
+
+impl Flash {
+    /// From now on there may be entries on flash that the index does not know.
+    pub fn note_unindexed(&self) {
+        if let Some(hybrid) = &self.hybrid {
+            let until = self.log.head() + self.log.geometry().segments();
+            hybrid.unindexed_until.fetch_max(until, Ordering::AcqRel);
+        }
+    }
+
+    fn has_unindexed(&self, hybrid: &Hybrid) -> bool {
+        let until = hybrid.unindexed_until.load(Ordering::Acquire);
+        until > 0 && self.log.durable() < until
+    }
+}
+
+impl Shared {
+    /// Keeps entries in RAM, those that fit it.
+    pub fn keep_many(&self, flash: &Flash, hybrid: &Hybrid, entries: &[Entry<'_>]) {
+        let mut first = 0;
+        while first < entries.len() {
+            let large = Hybrid::is_large(&entries[first], self.memory_bytes);
+            let same = |entry: &&Entry<'_>| Hybrid::is_large(entry, self.memory_bytes) == large;
+            let run = &entries[first..first + entries[first..].iter().take_while(same).count()];
+            first += run.len();
+            if large {
+                self.put_through(flash, run);
+            } else {
+                self.keep(flash, hybrid, run);
+            }
+        }
+        let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
+        for Entry { key, value, .. } in entries {
+            admitter.on_put(*key, (key.bytes().len() + value.map_or(0, <[u8]>::len)) as u64);
+        }
+        hybrid.watched_below.store(admitter.watched_below(), Ordering::Relaxed);
+    }
+
+    fn keep(&self, flash: &Flash, hybrid: &Hybrid, entries: &[Entry<'_>]) {
+        let unindexed = flash.has_unindexed(hybrid);
+        let mut over = Vec::new();
+        let mut crowded = Vec::new();
+        for (i, asked) in ByShard::of_batch(entries.iter().map(|entry| entry.key.hash())).shards() {
+            let mut shard = self.lock(i);
+            // All keys of a shard under one lock: of two entries with one key the later one stays.
+            for asked in asked {
+                let entry = entries[asked.key as usize];
+                if unindexed || is_on_flash(flash, &shard, entry.key) {
+                    over.push(entry);
+                } else {
+                    keep_one(&mut shard, entry);
+                }
+            }
+            if Room::of(flash, &shard.memory) != Room::Enough {
+                crowded.push(i);
+            }
+        }
+        for chunk in over.chunks(PUT_CHUNK) {
+            let keys: Vec<Key<'_>> = chunk.iter().map(|entry| entry.key).collect();
+            self.delete_chunk(flash, &keys, |shard, i| keep_one(shard, chunk[i]));
+            crowded.extend(keys.iter().map(|key| key.hash().shard()));
+        }
+        for shard in crowded {
+            self.make_room(flash, hybrid, shard);
+        }
+    }
+
+    /// Whether copies of what is on flash may enter RAM. DRAM first, they must not wait for what is in RAM
+    /// only to leave: only the cleaner can tell whether it may.
+    pub fn has_room_for_copies(&self, flash: &Flash, memory: &Memory) -> bool {
+        let Some(hybrid) = &flash.hybrid else { return true };
+        let room = Room::of(flash, memory);
+        if room != Room::Enough {
+            hybrid.order_cleaning();
+        }
+        room >= Room::Less
+    }
+
+    /// Has the cleaner come, or does its work where it is too far behind.
+    fn make_room(&self, flash: &Flash, hybrid: &Hybrid, shard: usize) {
+        let found = Room::of(flash, &self.lock(shard).memory);
+        if found != Room::Enough {
+            hybrid.order_cleaning();
+        }
+        if found <= Room::Little {
+            self.clean_shard(flash, hybrid, shard);
+            let mut locked = self.lock(shard);
+            if Room::of(flash, &locked.memory) == Room::TooLittle {
+                // The device is behind, too: entries leave that nobody asked the policy about.
+                let budget = locked.memory.budget_bytes();
+                let mut unseen = 0;
+                locked.memory.shrink(budget, |_| {
+                    unseen += 1;
+                    Leave::Go
+                });
+                add(&self.counters.left_unseen, unseen);
+            }
+        }
+    }
+
+    /// Removes keys; what is in RAM only leaves no trace.
+    pub fn delete_kept(&self, flash: &Flash, hybrid: &Hybrid, keys: &[Key<'_>]) {
+        let unindexed = flash.has_unindexed(hybrid);
+        let mut over = Vec::new();
+        for (i, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
+            let mut shard = self.lock(i);
+            for asked in asked {
+                let key = keys[asked.key as usize];
+                if unindexed || is_on_flash(flash, &shard, key) {
+                    over.push(key);
+                } else {
+                    shard.memory.remove(key);
+                }
+            }
+        }
+        for chunk in over.chunks(PUT_CHUNK) {
+            self.delete_chunk(flash, chunk, |_, _| {});
+        }
+    }
+
+    /// Keeps what was on flash, and must earn that again.
+    pub fn keep_again(&self, shard: &mut Shard, entry: Entry<'_>) {
+        shard.memory.remove(entry.key);
+        keep_one(shard, entry);
+        add(&self.counters.taken_back, 1);
+    }
+}
+
+fn keep_one(shard: &mut Shard, Entry { key, value, expires_at }: Entry<'_>) {
+    shard.memory.insert(key, value, expires_at, Kept::Only);
+}
+
+/// Whether the index speaks of a version of this key, as far as is known. The holder of the shard's lock asks.
+fn is_on_flash(flash: &Flash, shard: &Shard, key: Key<'_>) -> bool {
+    let bits = key.hash().below_shard(shard.table.hash_bits());
+    shard.table.any(bits, |place| !is_other_key(flash, &shard.hints, key, place))
+}

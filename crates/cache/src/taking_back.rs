@@ -1,0 +1,133 @@
+//! DRAM first, when the log reuses a segment: what was found lately goes back to RAM, where it has to
+//! earn its place on flash again. What was not (the paper's ghosts) leaves.
+
+use crate::cache::{Flash, Shared};
+use crate::key::{Key, KeyHash, WordKind, parse_word};
+use crate::limits::TAKE_BACK_READ_BYTES_MAX;
+use crate::put::Entry;
+use crate::record::{EntryRecord, Record, Records, find_last, parse};
+use granary_log::sync::sync::atomic::Ordering;
+use granary_log::{AlignedBuffer, Summary, block};
+
+impl Shared {
+    /// To be called before the segment is forgotten.
+    pub fn take_back(&self, flash: &Flash, segment: &Summary) {
+        let live = self.live(segment);
+        // A kill may come before the segment is overwritten. What is live in it and changes from here on
+        // changes in RAM only, for the index will not know it: without these words it would come back.
+        let words: Vec<u64> = live.iter().map(|live| live.hash.word(WordKind::Deletion)).collect();
+        let Some(_putting) = flash.putting_unless_awaited() else { return };
+        let overwritten_by = segment.sequence + flash.log.geometry().segments();
+        flash.log.writer().journal(overwritten_by, &words);
+        drop(_putting);
+        let mut places = Vec::new();
+        for live in live {
+            let mut shard = self.shard(live.hash);
+            let bits = live.hash.below_shard(shard.table.hash_bits());
+            // Those that are in RAM anyway need not be read.
+            if shard.table.contains(bits, live.place).is_some()
+                && !shard.memory.orphan(live.hash)
+                && live.recent
+                && places.last() != Some(&live.place)
+            {
+                places.push(live.place);
+            }
+        }
+        self.take_back_from(flash, segment.sequence, &places);
+    }
+
+    /// What the index still knows of a segment.
+    fn live(&self, segment: &Summary) -> Vec<Live> {
+        let mut live = Vec::new();
+        for (place, word) in segment.iter() {
+            let (hash, WordKind::Entry) = parse_word(word) else { continue };
+            let shard = self.shard(hash);
+            if let Some(recent) = shard.table.contains(hash.below_shard(shard.table.hash_bits()), place) {
+                live.push(Live { hash, place, recent });
+            }
+        }
+        live
+    }
+
+    /// Takes back the entries found lately that begin in these blocks, in ascending order.
+    fn take_back_from(&self, flash: &Flash, sequence: u64, places: &[u64]) {
+        let geometry = flash.log.geometry();
+        let size = geometry.block_size();
+        let most = (TAKE_BACK_READ_BYTES_MAX / size).max(1);
+        let mut bytes = AlignedBuffer::zeroed(most * size);
+        let mut next = 0;
+        while let Some(first) = places.get(next).copied() {
+            let blocks = places[next..].iter().take_while(|place| **place < first + most as u64);
+            let count = blocks.clone().count();
+            let last = places[next + count - 1];
+            next += count;
+            let read = &mut bytes[..(last - first + 1) as usize * size];
+            if flash.log.device().read_at(geometry.offset(first), read).is_err() {
+                continue;
+            }
+            for place in blocks {
+                let at = (place - first) as usize * size;
+                let header = block::check(&read[at..at + size], flash.log.instance(), *place);
+                if let Some(header) = header.filter(|header| header.sequence == sequence) {
+                    self.take_back_block(flash, *place, header.count, &read[at..]);
+                }
+            }
+        }
+    }
+
+    /// `bytes`: the block, and some that follow it.
+    fn take_back_block(&self, flash: &Flash, place: u64, count: u16, bytes: &[u8]) {
+        let size = flash.log.geometry().block_size();
+        let payload = block::payload(&bytes[..size]);
+        for record in Records::new(payload, count) {
+            let Record::Entry(entry) = record else { continue };
+            // Of two entries of a key in one block, the last is the one that the index means.
+            if find_last(payload, count, entry.key).is_none_or(|last| !std::ptr::eq(last.key, entry.key)) {
+                continue;
+            }
+            if entry.is_whole() {
+                self.take_back_entry(flash, place, &entry);
+            } else if let Some(record) = self.long_record(flash, place, &entry)
+                && let Some(Record::Entry(entry)) = parse(&record)
+            {
+                self.take_back_entry(flash, place, &entry);
+            }
+        }
+    }
+
+    fn take_back_entry(&self, flash: &Flash, place: u64, entry: &EntryRecord<'_>) {
+        let key = Key::new(entry.key);
+        let mut shard = self.shard(key.hash());
+        let bits = key.hash().below_shard(shard.table.hash_bits());
+        let now = flash.hybrid.as_ref().map_or(0, |hybrid| hybrid.now.load(Ordering::Relaxed));
+        if shard.table.contains(bits, place) != Some(true) || entry.is_expired(now) {
+            return;
+        }
+        shard.table.remove(bits, place);
+        let value = (!entry.negative).then(|| entry.value()).flatten();
+        self.keep_again(&mut shard, Entry { key, value, expires_at: entry.expires_at });
+    }
+
+    /// A record that goes on in the blocks after its first.
+    fn long_record(&self, flash: &Flash, place: u64, entry: &EntryRecord<'_>) -> Option<Vec<u8>> {
+        let geometry = flash.log.geometry();
+        let size = geometry.block_size();
+        let blocks = entry.len().div_ceil(geometry.payload_size());
+        let mut bytes = AlignedBuffer::zeroed(blocks * size);
+        flash.log.device().read_at(geometry.offset(place), &mut bytes).ok()?;
+        let mut record = Vec::with_capacity(blocks * geometry.payload_size());
+        for (part, number) in bytes.chunks_exact(size).zip(place..) {
+            block::check(part, flash.log.instance(), number)?;
+            record.extend_from_slice(block::payload(part));
+        }
+        record.truncate(entry.len());
+        Some(record)
+    }
+}
+
+/// An entry that the index knows.
+struct Live {
+    hash: KeyHash,
+    place: u64,
+    recent: bool,
+}

@@ -1,0 +1,159 @@
+//! A cache that is DRAM first: what is written, what is not, and what a stop and a kill leave.
+
+mod common;
+
+use common::options;
+use granary_cache::admission::{Admission, Flashield};
+use granary_cache::{Cache, Engine, Entry, Io, Key, Options, Outcome, Stats};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// 64 segments of 64 KiB, and so much RAM.
+fn dram_first(folder: &Path, memory_bytes: u64, admission: Admission) -> Options {
+    let mut options = options(folder, 64, 128, memory_bytes);
+    options.flash.as_mut().expect("on flash").admission = admission;
+    options
+}
+
+/// Puts a version of a key: 400 bytes.
+fn put(cache: &Cache, key: u64, version: u64) {
+    let mut value = [0x5A; 400];
+    value[..8].copy_from_slice(&version.to_le_bytes());
+    cache.put_many(&[Entry { key: Key::new(&key.to_le_bytes()), value: Some(&value), expires_at: 0 }]);
+}
+
+fn get(cache: &Cache, key: u64) -> Option<u64> {
+    let mut version = None;
+    cache.get_many(&mut Io::with_engine(Engine::Plain), &[Key::new(&key.to_le_bytes())], 1, |_, outcome| {
+        if let Outcome::Hit { value, .. } = outcome {
+            version = value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        }
+    });
+    version
+}
+
+/// Waits for the cleaner.
+fn until(cache: &Cache, what: &str, mut is: impl FnMut(&Stats) -> bool) {
+    let start = Instant::now();
+    while !is(&cache.stats()) {
+        assert!(start.elapsed() < Duration::from_secs(20), "{what} does not come: {:?}", cache.stats());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn found(cache: &Cache, keys: std::ops::Range<u64>) -> usize {
+    keys.filter(|key| get(cache, *key) == Some(*key)).count()
+}
+
+#[test]
+fn what_fits_in_ram_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = Admission::Probability(1.0);
+    let cache = Cache::open(dram_first(folder.path(), 4 << 20, all)).unwrap();
+    for version in 0..20 {
+        (0..1000).for_each(|key| put(&cache, key, key + version));
+        (0..100).for_each(|key| cache.delete_many(&[Key::new(&u64::to_le_bytes(key))]));
+    }
+    cache.flush();
+    assert_eq!(cache.stats().bytes_written, 0, "neither updates nor deletions write");
+    assert_eq!(cache.stats().entries, 900);
+    (100..1000).for_each(|key| assert_eq!(get(&cache, key), Some(key + 19)));
+}
+
+#[test]
+fn a_stop_saves_what_is_in_ram_and_a_kill_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Cache::open(dram_first(folder.path(), 4 << 20, Admission::RejectFirst)).unwrap();
+    let cache = open();
+    (0..1000).for_each(|key| put(&cache, key, key));
+    drop(cache);
+    let cache = open();
+    assert_eq!(found(&cache, 0..1000), 1000, "warm after a stop");
+    (0..500).for_each(|key| put(&cache, key, key + 1));
+    cache.delete_many(&[Key::new(&999u64.to_le_bytes())]);
+    cache.abandon();
+    let cache = open();
+    assert_eq!(found(&cache, 0..500), 0, "what was written over in RAM does not come back");
+    assert_eq!(found(&cache, 500..999), 499, "what was on flash is there");
+    assert_eq!(get(&cache, 999), None);
+    cache.validate();
+}
+
+#[test]
+fn none_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Cache::open(dram_first(folder.path(), 1 << 20, Admission::None)).unwrap();
+    let cache = open();
+    (0..20_000).for_each(|key| put(&cache, key, key));
+    until(&cache, "cleaning", |stats| stats.rejected > 10_000);
+    assert_eq!(cache.stats().bytes_written, 0);
+    assert!(found(&cache, 19_000..20_000) > 900, "the newest are in RAM");
+    drop(cache);
+    assert_eq!(open().stats().entries, 0);
+}
+
+#[test]
+fn flash_gets_what_was_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let admission = Admission::Flashield(Flashield::default());
+    let cache = Cache::open(dram_first(folder.path(), 1 << 20, admission)).unwrap();
+    for key in 0..40_000 {
+        put(&cache, key, key);
+        if key % 10 == 0 {
+            assert_eq!(get(&cache, key), Some(key));
+        }
+    }
+    until(&cache, "cleaning", |stats| stats.admitted + stats.rejected + stats.left_unseen > 20_000);
+    let stats = cache.stats();
+    assert!(stats.admitted * 5 < stats.rejected, "{stats:?}");
+    assert_eq!(stats.left_unseen, 0, "{stats:?}");
+    let (read, unread): (Vec<u64>, Vec<u64>) = (0..10_000).partition(|key| key % 10 == 0);
+    let there = |keys: &[u64]| keys.iter().filter(|key| get(&cache, **key) == Some(**key)).count();
+    assert!(there(&read) > 800, "{} of {} that were read", there(&read), read.len());
+    assert!(there(&unread) < 500, "{} of {} that were not", there(&unread), unread.len());
+    cache.validate();
+}
+
+/// Objects that are read on flash go back to RAM when their segment is reused, and to flash again; the
+/// others go.
+#[test]
+fn what_is_hot_on_flash_outlives_the_ring() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(dram_first(folder.path(), 256 << 10, Admission::Probability(1.0))).unwrap();
+    let put_slowly = |keys: std::ops::Range<u64>| {
+        for key in keys {
+            put(&cache, key, key);
+            if key % 100 == 0 {
+                // No faster than the device.
+                cache.flush();
+            }
+        }
+    };
+    put_slowly(0..1000);
+    for round in 1..40 {
+        put_slowly(round * 10_000..round * 10_000 + 2000);
+        found(&cache, 0..100);
+    }
+    let stats = cache.stats();
+    assert!(stats.bytes_written > 4 << 20, "the ring came round: {stats:?}");
+    assert!(stats.taken_back > 100, "{stats:?}");
+    assert!(found(&cache, 0..100) > 90, "{} of 100 hot ones", found(&cache, 0..100));
+    assert!(found(&cache, 100..1000) < 100, "{} of 900 cold ones", found(&cache, 100..1000));
+    cache.validate();
+}
+
+#[test]
+fn objects_too_large_for_ram_go_to_flash_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(dram_first(folder.path(), 1 << 20, Admission::RejectFirst)).unwrap();
+    let value = vec![7; 20_000];
+    let key = Key::new(b"large");
+    cache.put_many(&[Entry { key, value: Some(&value), expires_at: 0 }]);
+    let mut seen = None;
+    cache.get_many(&mut Io::new(), &[key], 1, |_, outcome| {
+        seen = Some(matches!(outcome, Outcome::Hit { value: found, .. } if found == value));
+    });
+    assert_eq!(seen, Some(true));
+    cache.flush();
+    assert!(cache.stats().bytes_written > 20_000);
+}
