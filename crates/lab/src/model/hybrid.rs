@@ -1,15 +1,16 @@
-//! Flashield's cache: every object enters DRAM; it leaves for flash if a filter says so. CLOCK orders all
-//! objects, in DRAM and on flash.
+//! Granary's cache: every object enters DRAM, and leaves it for flash if a filter says so.
 //!
-//! DRAM is a ring. At its tail an object is offered to the filter; if that declines, it has another round for
-//! each of its two CLOCK bits' worth, and is dropped after that. Flash is segments, freed in the order of their
-//! writing. The CLOCK hand over flash turns objects that were not read lately into *ghosts*, as many as the
-//! hot data threshold demands; a ghost can be read, which makes it hot again. When a segment is freed, its
-//! ghosts leave, and what is hot goes back to DRAM, where it has to earn flash anew.
+//! DRAM is a ring. What was read since the hand passed goes round once more; what was not is offered to the
+//! filter, and dropped if that declines. Flash is segments, freed in the order of their writing. What was
+//! found on flash is hot; a second hand cools objects when too many are. When a segment is freed, what is hot
+//! goes back to DRAM and has to earn flash anew; the rest, the paper's ghosts, leaves. What is found on flash
+//! while it is hot gets a copy in DRAM.
 
 use super::lru::DRAM_INDEX_BYTES;
 use super::segments::{Segments, Spot};
 use super::{Budget, Clock, Model, NEVER, Object, Place};
+use granary_cache::admission::COUNT_MAX;
+use granary_cache::limits::HOT_PERCENT_MAX;
 use std::collections::VecDeque;
 
 /// An object that leaves DRAM.
@@ -37,35 +38,20 @@ pub trait Filter {
     fn bytes_allocated(&self) -> u64;
 }
 
-/// What the paper leaves to the operator.
+/// What is not the filter's affair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HybridOptions {
-    /// Part of flash that is hot at most; the rest are ghosts.
+    /// Part of the objects on flash that are hot at most.
     pub hot: f64,
-    /// Part of a freed segment that returns to DRAM at most.
-    pub returning: f64,
-    /// CLOCK bits of an object that was read: all of them set is near LRU, one more each time near LFU.
-    pub clock: ClockBits,
-}
-
-/// What a read does to the CLOCK bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClockBits {
-    /// Sets both.
-    Set,
-    /// Adds one.
-    Add,
+    /// Whether what is hot gets copies in DRAM.
+    pub copies: bool,
 }
 
 impl Default for HybridOptions {
     fn default() -> Self {
-        Self { hot: 0.7, returning: 1.0, clock: ClockBits::Set }
+        Self { hot: f64::from(HOT_PERCENT_MAX as u32) / 100.0, copies: true }
     }
 }
-
-/// Two bits.
-const CLOCK_MAX: u8 = 3;
-const COUNT_MAX: u8 = 15;
 
 /// DRAM for each object on flash.
 const FLASH_INDEX_BYTES: u64 = 4;
@@ -77,10 +63,14 @@ struct Entry {
     /// Which of the key's places in the ring counts.
     stamp: u32,
     place: Place,
+    /// Of an object on flash: it is in the ring, too.
+    copy: bool,
+    /// Read since the hand passed.
+    read: bool,
+    /// Found on flash since the other hand passed.
+    hot: bool,
     reads: u8,
     updates: u8,
-    clock: u8,
-    ghost: bool,
 }
 
 const ABSENT: Entry = Entry {
@@ -88,76 +78,84 @@ const ABSENT: Entry = Entry {
     expires: NEVER,
     stamp: 0,
     place: Place::Absent,
+    copy: false,
+    read: false,
+    hot: false,
     reads: 0,
     updates: 0,
-    clock: 0,
-    ghost: false,
 };
+
+impl Entry {
+    fn in_ring(&self) -> bool {
+        self.place == Place::Dram || self.copy
+    }
+}
 
 /// The cache.
 pub struct Hybrid<F> {
     filter: F,
     options: HybridOptions,
     dram_capacity: u64,
-    hot_capacity: u64,
-    segment_bytes: u64,
     entries: Vec<Entry>,
-    /// The newest at the back.
+    /// (key, stamp), the newest at the back.
     ring: VecDeque<(u32, u32)>,
     dram_used: u64,
     dram_objects: u64,
     flash: Segments,
-    hot_on_flash: u64,
+    hot: u64,
     hand: Spot,
 }
 
 impl<F: Filter> Hybrid<F> {
     /// For keys `0..keys`.
     pub fn new(budget: &Budget, keys: u32, options: HybridOptions, filter: F) -> Self {
-        let dram_capacity = budget.dram_beside(1);
-        let hot_flash = (budget.flash_bytes as f64 * options.hot) as u64;
         Self {
             filter,
             options,
-            dram_capacity,
-            hot_capacity: dram_capacity + hot_flash,
-            segment_bytes: budget.segment_bytes,
+            dram_capacity: budget.dram_beside(1),
             entries: vec![ABSENT; keys as usize],
             ring: VecDeque::new(),
             dram_used: 0,
             dram_objects: 0,
             flash: Segments::new(budget.flash_bytes, budget.segment_bytes, keys),
-            hot_on_flash: 0,
+            hot: 0,
             hand: (0, 0),
         }
     }
 
-    fn enter_dram(&mut self, key: u32) {
+    /// Puts an object at the head of the ring, where it is not.
+    fn enter_ring(&mut self, key: u32) {
         let entry = &mut self.entries[key as usize];
         entry.stamp = entry.stamp.wrapping_add(1);
-        entry.place = Place::Dram;
-        entry.ghost = false;
+        entry.read = false;
         self.ring.push_back((key, entry.stamp));
         self.dram_used += u64::from(entry.bytes);
         self.dram_objects += 1;
     }
 
-    /// Takes an object from where it is.
-    fn leave(&mut self, key: u32) {
+    fn leave_ring(&mut self, key: u32) {
         let entry = &mut self.entries[key as usize];
-        match std::mem::replace(&mut entry.place, Place::Absent) {
-            Place::Absent => {}
-            Place::Dram => {
-                self.dram_used -= u64::from(entry.bytes);
-                self.dram_objects -= 1;
-            }
-            Place::Flash => {
-                if !entry.ghost {
-                    self.hot_on_flash -= u64::from(entry.bytes);
-                }
-                self.flash.remove(key);
-            }
+        entry.stamp = entry.stamp.wrapping_add(1);
+        self.dram_used -= u64::from(entry.bytes);
+        self.dram_objects -= 1;
+    }
+
+    fn cool(&mut self, key: u32) {
+        self.hot -= u64::from(std::mem::take(&mut self.entries[key as usize].hot));
+    }
+
+    /// Takes an object from wherever it is.
+    fn leave(&mut self, key: u32) {
+        let entry = self.entries[key as usize];
+        if entry.in_ring() {
+            self.leave_ring(key);
         }
+        if entry.place == Place::Flash {
+            self.cool(key);
+            self.flash.remove(key);
+        }
+        let entry = &mut self.entries[key as usize];
+        (entry.place, entry.copy) = (Place::Absent, false);
     }
 
     /// The cleaner: objects leave the tail of the ring until DRAM holds no more than it may.
@@ -165,19 +163,28 @@ impl<F: Filter> Hybrid<F> {
         while self.dram_used > self.dram_capacity {
             let (key, stamp) = self.ring.pop_front().expect("what is used is in the ring");
             let entry = self.entries[key as usize];
-            if entry.stamp != stamp || entry.place != Place::Dram {
+            if entry.stamp != stamp || !entry.in_ring() {
                 continue;
             }
-            self.leave(key);
-            if entry.expires <= seconds {
-                continue;
+            self.leave_ring(key);
+            if entry.read {
+                self.enter_ring(key);
+            } else if entry.copy {
+                self.entries[key as usize].copy = false;
+            } else {
+                self.entries[key as usize].place = Place::Absent;
+                let offer = Offer { key, bytes: entry.bytes, reads: entry.reads, updates: entry.updates };
+                if entry.expires > seconds && self.filter.admits(&offer, seconds) {
+                    self.write(key, seconds);
+                }
             }
-            let offer = Offer { key, bytes: entry.bytes, reads: entry.reads, updates: entry.updates };
-            if self.filter.admits(&offer, seconds) {
-                self.write(key, seconds);
-            } else if entry.clock > 0 {
-                self.entries[key as usize].clock -= 1;
-                self.enter_dram(key);
+        }
+        let most = (self.flash.objects() as f64 * self.options.hot) as u64;
+        while self.hot > most {
+            let (object, next) = self.flash.walk(self.hand);
+            self.hand = next;
+            if let Some((key, _)) = object {
+                self.cool(key);
             }
         }
     }
@@ -185,47 +192,21 @@ impl<F: Filter> Hybrid<F> {
     fn write(&mut self, key: u32, seconds: u32) {
         let bytes = self.entries[key as usize].bytes;
         let mut freed = Vec::new();
-        if self.flash.append(key, bytes, |key, bytes| freed.push((key, bytes))) {
+        if self.flash.append(key, bytes, |key, _| freed.push(key)) {
             self.entries[key as usize].place = Place::Flash;
-            self.entries[key as usize].ghost = false;
-            self.hot_on_flash += u64::from(bytes);
         }
-        let mut room = (self.segment_bytes as f64 * self.options.returning) as u64;
-        for (key, bytes) in freed {
-            let entry = &mut self.entries[key as usize];
-            entry.place = Place::Absent;
-            if entry.ghost {
-                continue;
-            }
-            self.hot_on_flash -= u64::from(bytes);
-            if entry.expires > seconds && u64::from(bytes) <= room {
-                room -= u64::from(bytes);
-                entry.reads = 0;
-                entry.updates = 0;
-                self.enter_dram(key);
-            }
-        }
-    }
-
-    /// The CLOCK hand over flash: makes ghosts until no more is hot than may be.
-    fn make_ghosts(&mut self) {
-        while self.dram_used + self.hot_on_flash > self.hot_capacity && self.hot_on_flash > 0 {
-            let (object, next) = self.flash.walk(self.hand);
-            // The open segment is in DRAM yet; if only that is hot, there is nothing to choose from.
-            if self.flash.on_flash() == 0 {
-                return;
-            }
-            self.hand = next;
-            let Some((key, bytes)) = object else { continue };
-            let entry = &mut self.entries[key as usize];
-            if entry.ghost {
-                continue;
-            }
-            if entry.clock > 0 {
-                entry.clock -= 1;
-            } else {
-                entry.ghost = true;
-                self.hot_on_flash -= u64::from(bytes);
+        for key in freed {
+            let entry = self.entries[key as usize];
+            self.cool(key);
+            let place = &mut self.entries[key as usize].place;
+            *place = Place::Absent;
+            if entry.copy {
+                *place = Place::Dram;
+                self.entries[key as usize].copy = false;
+            } else if entry.hot && entry.expires > seconds {
+                *place = Place::Dram;
+                (self.entries[key as usize].reads, self.entries[key as usize].updates) = (0, 0);
+                self.enter_ring(key);
             }
         }
     }
@@ -233,31 +214,29 @@ impl<F: Filter> Hybrid<F> {
 
 impl<F: Filter> Model for Hybrid<F> {
     fn place(&self, key: u32) -> Place {
-        match self.entries[key as usize].place {
-            Place::Flash if self.flash.in_open(key) => Place::Dram,
+        let entry = &self.entries[key as usize];
+        match entry.place {
+            Place::Flash if entry.copy || self.flash.in_open(key) => Place::Dram,
             place => place,
         }
     }
 
-    fn read(&mut self, object: &Object, _: Clock) -> Place {
-        let place = self.place(object.key);
-        self.filter.on_read(object.key, place != Place::Absent);
-        if place == Place::Absent {
-            return place;
-        }
-        let entry = &mut self.entries[object.key as usize];
-        entry.clock = match self.options.clock {
-            ClockBits::Set => CLOCK_MAX,
-            ClockBits::Add => (entry.clock + 1).min(CLOCK_MAX),
-        };
-        match entry.place {
-            Place::Flash if entry.ghost => {
-                entry.ghost = false;
-                self.hot_on_flash += u64::from(entry.bytes);
-                self.make_ghosts();
+    fn read(&mut self, object: &Object, clock: Clock) -> Place {
+        let key = object.key;
+        let place = self.place(key);
+        self.filter.on_read(key, place != Place::Absent);
+        let entry = &mut self.entries[key as usize];
+        if entry.in_ring() {
+            entry.read = true;
+            entry.reads = (entry.reads + 1).min(COUNT_MAX);
+        } else if entry.place == Place::Flash {
+            let was_hot = std::mem::replace(&mut entry.hot, true);
+            self.hot += u64::from(!was_hot);
+            if was_hot && self.options.copies && u64::from(entry.bytes) <= self.dram_capacity {
+                (entry.copy, entry.reads, entry.updates) = (true, 0, 0);
+                self.enter_ring(key);
+                self.clean(clock.seconds);
             }
-            Place::Dram => entry.reads = (entry.reads + 1).min(COUNT_MAX),
-            _ => {}
         }
         place
     }
@@ -269,20 +248,15 @@ impl<F: Filter> Model for Hybrid<F> {
         if u64::from(object.bytes) > self.dram_capacity {
             return;
         }
-        let (reads, updates) = match before.place {
-            Place::Absent => (0, 0),
-            Place::Dram => (before.reads, (before.updates + 1).min(COUNT_MAX)),
-            Place::Flash => (0, 1),
-        };
         let entry = &mut self.entries[object.key as usize];
-        let bits = if before.place == Place::Absent { 0 } else { before.clock };
-        (entry.bytes, entry.expires, entry.clock) = (object.bytes, object.expires, bits);
-        (entry.reads, entry.updates) = (reads, updates);
-        self.enter_dram(object.key);
+        (entry.bytes, entry.expires, entry.place) = (object.bytes, object.expires, Place::Dram);
+        (entry.reads, entry.updates) = match before.in_ring() {
+            true => (before.reads, (before.updates + 1).min(COUNT_MAX)),
+            false => (0, 0),
+        };
+        self.enter_ring(object.key);
         self.clean(clock.seconds);
-        self.make_ghosts();
     }
-
     fn remove(&mut self, key: u32) {
         self.leave(key);
     }
@@ -303,12 +277,12 @@ impl<F: Filter> Model for Hybrid<F> {
     fn validate(&self) {
         self.flash.check();
         let of = |place: Place| self.entries.iter().filter(move |entry| entry.place == place);
-        let bytes = |entry: &Entry| u64::from(entry.bytes);
-        assert_eq!(of(Place::Dram).map(bytes).sum::<u64>(), self.dram_used);
-        assert_eq!(of(Place::Dram).count() as u64, self.dram_objects);
+        let ring = || self.entries.iter().filter(|entry| entry.in_ring());
+        assert_eq!(ring().map(|entry| u64::from(entry.bytes)).sum::<u64>(), self.dram_used);
+        assert_eq!(ring().count() as u64, self.dram_objects);
         assert_eq!(of(Place::Flash).count() as u64, self.flash.objects());
-        let hot: u64 = of(Place::Flash).filter(|entry| !entry.ghost).map(bytes).sum();
-        assert_eq!(hot, self.hot_on_flash);
+        assert_eq!(self.entries.iter().filter(|entry| entry.hot).count() as u64, self.hot);
+        assert_eq!(of(Place::Flash).filter(|entry| entry.hot).count() as u64, self.hot);
         assert!(self.dram_used <= self.dram_capacity);
         for (key, entry) in self.entries.iter().enumerate() {
             assert_eq!(entry.place == Place::Flash, self.flash.contains(key as u32));

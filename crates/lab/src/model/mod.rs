@@ -19,7 +19,7 @@ mod workload;
 
 pub use belady::Belady;
 pub use fifo::Fifo;
-pub use hybrid::{ClockBits, Filter, Hybrid, HybridOptions, Offer};
+pub use hybrid::{Filter, Hybrid, HybridOptions, Offer};
 pub use lru::Lru;
 pub use policy::Policy;
 pub use replay::{Tally, replay};

@@ -111,19 +111,17 @@ impl Segments {
         self.forget(key, bytes);
     }
 
-    /// The object at a place on flash, if it can be found, as (key, bytes), and the next place. Places go
-    /// round: from the newest segment on flash to the oldest, which [`Spot`] `(0, 0)` begins with.
+    /// The object at a place in the log, if it can be found, as (key, bytes), and the next place. Places go
+    /// round: after the newest comes the oldest.
     pub(super) fn walk(&self, (number, at): Spot) -> (Option<(u32, u32)>, Spot) {
-        let segment = number.checked_sub(self.first).and_then(|age| self.written.get(age as usize));
-        let Some(segment) = segment else { return (None, (self.first, 0)) };
+        let segment = match number.checked_sub(self.first).map(|age| age as usize) {
+            Some(age) if age < self.written.len() => &self.written[age],
+            Some(age) if age == self.written.len() => &self.open,
+            _ => return (None, (self.first, 0)),
+        };
         let Some(object) = segment.objects.get(at as usize) else { return (None, (number + 1, 0)) };
         let live = self.spots[object.0 as usize] == (number, at);
         (live.then_some(*object), (number, at + 1))
-    }
-
-    /// Segments on flash.
-    pub(super) fn on_flash(&self) -> usize {
-        self.written.len()
     }
 
     /// Objects that can be found.
