@@ -5,6 +5,7 @@ use granary_cache::admission::Admission;
 use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome};
 use granary_log::device::MemoryDevice;
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 struct Counting;
@@ -31,6 +32,9 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
+
+/// What is allocated is counted for the whole process.
+static ALONE: Mutex<()> = Mutex::new(());
 
 fn allocated() -> i64 {
     ALLOCATED.load(Ordering::Relaxed)
@@ -138,11 +142,13 @@ fn measure_dram_first(file_size: u64, block_size: u64, value_bytes: usize) {
 /// Flashield promises less than 4 bytes of index, and filters of 10 bits on top.
 #[test]
 fn four_bytes_an_object_that_is_dram_first() {
+    let _alone = ALONE.lock();
     measure_dram_first(1 << 30, 8192, 230);
 }
 
 #[test]
 fn five_bytes_an_entry() {
+    let _alone = ALONE.lock();
     measure(300_000, 1 << 30, None, 8, 12);
     measure(300_000, 1 << 30, Some(2_097_152), 100, 12);
     measure(2_000_000, 1 << 28, None, 8, 40);
