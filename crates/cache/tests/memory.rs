@@ -7,6 +7,7 @@ use granary_log::device::MemoryDevice;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 struct Counting;
 static ALLOCATED: AtomicI64 = AtomicI64::new(0);
@@ -105,6 +106,9 @@ fn measure_dram_first(file_size: u64, block_size: u64, value_bytes: usize) {
             }
         }
     }
+    // Flusher and cleaner have more in hand while they work.
+    cache.flush();
+    std::thread::sleep(Duration::from_millis(500));
     let stats = cache.stats();
     assert_eq!(stats.left_unseen, 0);
     let counted = allocated() - before;
