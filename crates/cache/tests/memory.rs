@@ -110,7 +110,7 @@ fn measure_dram_first(file_size: u64, block_size: u64, value_bytes: usize) {
     cache.flush();
     std::thread::sleep(Duration::from_millis(500));
     let stats = cache.stats();
-    assert_eq!(stats.left_unseen, 0);
+    assert!(stats.left_unseen < objects / 50, "{stats:?}");
     let counted = allocated() - before;
     let said = stats.bytes_allocated() as i64;
     assert!((counted - said).abs() < 512 << 10, "{counted} bytes were allocated, stats say {said}");
