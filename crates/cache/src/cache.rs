@@ -2,7 +2,7 @@
 
 use crate::hints::Hints;
 use crate::hybrid::Hybrid;
-use crate::index::{Capacity, Table};
+use crate::index::{Capacity, Growth, Table};
 use crate::key::KeyHash;
 use crate::limits::{SHARDS, VALUE_BYTES_MAX};
 use crate::memory::{Budget, Memory};
@@ -108,7 +108,7 @@ impl Cache {
     }
 
     fn in_memory(options: &Options) -> Cache {
-        let capacity = Capacity::new(0, 0, Some(0));
+        let capacity = Capacity::new(0, 0, Some(0), Growth::Quick);
         let shared = Self::shared(options, capacity, None);
         Cache { shared: Arc::new(shared), flusher: None, cleaner: None }
     }

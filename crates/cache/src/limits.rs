@@ -22,6 +22,13 @@ pub const BUCKET_BYTES: usize = 64;
 /// A full table grows by one bucket in this many: after that it is 10/11 as full as before.
 pub const GROWTH_DIVISOR: usize = 10;
 
+/// DRAM first, a full table grows by one bucket in this many: it is 32/33 as full as before.
+pub const TIGHT_GROWTH_DIVISOR: usize = 32;
+
+/// DRAM first: smallest mean entry, in bytes of the file, that the index expects; below, it finds more
+/// strangers. In a week of a commercial memcached service the mean object had 257 bytes (Flashield, NSDI 2019).
+pub const OBJECT_BYTES_EXPECTED_MIN: u64 = 256;
+
 /// How full a table that is made for so many entries will be: more is rarely had without growing again.
 pub const FULL_PERCENT: usize = 95;
 

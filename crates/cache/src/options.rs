@@ -1,7 +1,7 @@
 //! Where a cache lies and how big it may be.
 
 use crate::admission::Admission;
-use crate::index::Capacity;
+use crate::index::{Capacity, Growth};
 use crate::limits::{HASH_BITS, SHARDS};
 use crate::policy::Reinsertion;
 use granary_log::{Geometry, WordRule};
@@ -58,7 +58,7 @@ impl FlashOptions {
         let hash_bits = self.capacity(&geometry).hash_bits;
         // The index knows the shard and `hash_bits` bits of a hash; a word has one bit below the hash.
         let word_rule = WordRule { ignored_bits: 1 + HASH_BITS - SHARDS.ilog2() - hash_bits };
-        // What is DRAM first recovers by another rule (see recover.rs).
+        // What is DRAM first recovers by another rule (recover.rs).
         let rule = u64::from(self.admission != Admission::All);
         Ok(granary_log::Options {
             path: data_path,
@@ -74,7 +74,8 @@ impl FlashOptions {
         // No entry begins in the last block of a segment with a summary: that is a bit saved where
         // the number of blocks is a power of two.
         let places = geometry.blocks() - u64::from(geometry.has_summary());
-        Capacity::new(geometry.file_bytes(), places, self.max_stored_keys)
+        let growth = if self.admission == Admission::All { Growth::Quick } else { Growth::Tight };
+        Capacity::new(geometry.file_bytes(), places, self.max_stored_keys, growth)
     }
 
     /// The files that a cache with these options makes.

@@ -1,9 +1,13 @@
 //! RAM per entry, counted at the allocator: what `stats` says is what was allocated, and the index
 //! takes at most five bytes an entry, as docs/index.md derives.
 
-use granary_cache::{Cache, Entry, FlashOptions, Key, Options};
+use granary_cache::admission::Admission;
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome};
+use granary_log::device::MemoryDevice;
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 struct Counting;
 static ALLOCATED: AtomicI64 = AtomicI64::new(0);
@@ -29,6 +33,9 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
+
+/// What is allocated is counted for the whole process.
+static ALONE: Mutex<()> = Mutex::new(());
 
 fn allocated() -> i64 {
     ALLOCATED.load(Ordering::Relaxed)
@@ -67,8 +74,85 @@ fn measure(entries: u64, file_size: u64, max_stored_keys: Option<u64>, key_bytes
     assert!(at_90 <= 5.0, "{per_entry:.3} bytes an entry at a fill of {fill:.3}");
 }
 
+/// Objects as large as those of Flashield's paper in the mean, on as much flash as they fill, several times
+/// over: RAM for each, reads for hits and misses, and what of the flash is objects.
+fn measure_dram_first(file_size: u64, block_size: u64, value_bytes: usize) {
+    const KEY_BYTES: usize = 24;
+    let folder = tempfile::tempdir().unwrap();
+    let mut flash = FlashOptions::new(folder.path().join("c"), file_size);
+    flash.block_size = block_size;
+    flash.write_buffer_size = 4 << 20;
+    flash.admission = Admission::Probability(1.0);
+    let device = Box::new(MemoryDevice::new(file_size));
+    let before = allocated();
+    let memory_bytes = 16 << 20;
+    let options = Options { flash: Some(flash), memory_bytes, memory_entries: None };
+    let cache = Cache::open_on(device, options).unwrap();
+    let sizes =
+        |n: u64| value_bytes / 2 + (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % value_bytes;
+    let key = |n: u64| {
+        let mut key = [b'k'; KEY_BYTES];
+        key[..8].copy_from_slice(&n.to_le_bytes());
+        key
+    };
+    let value = vec![7; 2 * value_bytes];
+    let objects = file_size * 115 / 100 / (value_bytes + KEY_BYTES) as u64;
+    for n in 0..objects {
+        let (key, value) = (key(n), &value[..sizes(n)]);
+        cache.put_many(&[Entry { key: Key::new(&key), value: Some(value), expires_at: 0 }]);
+        if n % 1000 == 0 {
+            while cache.stats().buffer_bytes > 32 << 20 {
+                std::thread::yield_now();
+            }
+        }
+    }
+    // Flusher and cleaner have more in hand while they work.
+    cache.flush();
+    std::thread::sleep(Duration::from_millis(500));
+    let stats = cache.stats();
+    assert!(stats.left_unseen < objects / 50, "{stats:?}");
+    let counted = allocated() - before;
+    let said = stats.bytes_allocated() as i64;
+    assert!((counted - said).abs() < 512 << 10, "{counted} bytes were allocated, stats say {said}");
+    let on_flash = stats.entries - stats.memory_entries;
+    let per_object = (stats.index_bytes + stats.policy_bytes) as f64 / on_flash as f64;
+    let (mut found, mut bytes, mut io) = (0u64, 0, Io::with_engine(Engine::Plain));
+    for first in (0..2 * objects).step_by(997) {
+        cache.get_many(&mut io, &[Key::new(&key(first))], 1, |_, outcome| {
+            if let Outcome::Hit { value, .. } = outcome {
+                (found, bytes) = (found + 1, bytes + value.len() + KEY_BYTES);
+            }
+        });
+    }
+    let after = cache.stats();
+    let hits = after.hits_flash as f64;
+    let reads_per_hit = (after.block_reads - after.false_finds) as f64 / hits;
+    let reads_per_miss = after.false_finds as f64 / after.misses as f64;
+    // Of the file but for what is kept free ahead of the writer: records, and their words in the summaries.
+    let (record_header, word) = (8.0, 6.0);
+    let used = (bytes as f64 / found as f64 + record_header + word) * on_flash as f64;
+    let space = used / (file_size - (16 << 20)) as f64;
+    println!(
+        "{on_flash} objects of {} bytes: {per_object:.2} bytes of RAM each, {reads_per_hit:.3} reads a hit, \
+         {reads_per_miss:.3} a miss, {:.1} % of flash",
+        bytes / found as usize,
+        space * 100.0
+    );
+    assert!(per_object <= 4.0, "{per_object} bytes of RAM an object");
+    assert!(space >= 0.97, "{space} of the segments is used");
+    assert!(reads_per_hit <= 1.03 && reads_per_miss <= 0.02, "{reads_per_hit}, {reads_per_miss}");
+}
+
+/// Flashield promises less than 4 bytes of index, and filters of 10 bits on top.
+#[test]
+fn four_bytes_an_object_that_is_dram_first() {
+    let _alone = ALONE.lock();
+    measure_dram_first(1 << 30, 8192, 230);
+}
+
 #[test]
 fn five_bytes_an_entry() {
+    let _alone = ALONE.lock();
     measure(300_000, 1 << 30, None, 8, 12);
     measure(300_000, 1 << 30, Some(2_097_152), 100, 12);
     measure(2_000_000, 1 << 28, None, 8, 40);

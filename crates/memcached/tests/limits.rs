@@ -196,7 +196,9 @@ fn statistics_have_memcacheds_names() {
         let known = names(&mut theirs, group);
         let names = names(&mut ours, group);
         assert!(!names.is_empty());
-        for name in names.iter().filter(|name| !["flash_bytes", "admission", "idle_kicks"].contains(&name.as_str())) {
+        for name in
+            names.iter().filter(|name| !["flash_bytes", "admission", "idle_kicks"].contains(&name.as_str()))
+        {
             assert!(known.contains(name), "{group}: {name}");
         }
     }

@@ -173,14 +173,14 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::Capacity;
+    use crate::index::{Capacity, Growth};
 
     #[test]
     fn slots_do_not_touch_each_other() {
         for (places, hash_bits, buckets) in
             [(1 << 18, 24, 1000), (3, 12, 1), (1 << 34, 40, 7), (1 << 40, 41, 1)]
         {
-            let capacity = Capacity { places, entries: u64::MAX, hash_bits };
+            let capacity = Capacity { places, entries: u64::MAX, hash_bits, growth: Growth::Quick };
             let shape = Shape::new(&capacity, buckets);
             let mut line = [0; LINE_BYTES];
             line[BUCKET_BYTES..].fill(0xA5);

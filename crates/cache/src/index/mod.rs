@@ -6,5 +6,5 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use shape::Capacity;
+pub(crate) use shape::{Capacity, Growth};
 pub(crate) use table::Table;

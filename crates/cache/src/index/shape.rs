@@ -1,7 +1,8 @@
 //! How the bits of a table are dealt out at a given size.
 
 use crate::limits::{
-    BUCKET_BYTES, ENTRY_BYTES_EXPECTED_MIN, HASH_BITS, SHARDS, TAG_AND_PLACE_BITS, TAG_BITS_MIN,
+    BUCKET_BYTES, ENTRY_BYTES_EXPECTED_MIN, GROWTH_DIVISOR, HASH_BITS, OBJECT_BYTES_EXPECTED_MIN, SHARDS,
+    TAG_AND_PLACE_BITS, TAG_BITS_MIN, TIGHT_GROWTH_DIVISOR,
 };
 
 const BUCKET_BITS: u32 = BUCKET_BYTES as u32 * 8;
@@ -15,18 +16,43 @@ pub(crate) struct Capacity {
     pub entries: u64,
     /// Bits of the hash that a slot and its bucket keep between them.
     pub hash_bits: u32,
+    pub growth: Growth,
+}
+
+/// How a table grows that is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Growth {
+    /// By a tenth.
+    Quick,
+    /// By a thirty-second: entries come no faster than flash takes them.
+    Tight,
+}
+
+impl Growth {
+    /// One part in so many.
+    pub fn divisor(self) -> usize {
+        match self {
+            Self::Quick => GROWTH_DIVISOR,
+            Self::Tight => TIGHT_GROWTH_DIVISOR,
+        }
+    }
 }
 
 impl Capacity {
     /// For a file of `file_bytes` with `places` places and at most `entries` entries, over all shards.
-    pub fn new(file_bytes: u64, places: u64, entries: Option<u64>) -> Self {
-        let expected = (file_bytes / ENTRY_BYTES_EXPECTED_MIN).min(entries.unwrap_or(u64::MAX));
+    pub fn new(file_bytes: u64, places: u64, entries: Option<u64>, growth: Growth) -> Self {
+        let entry_bytes = match growth {
+            Growth::Quick => ENTRY_BYTES_EXPECTED_MIN,
+            Growth::Tight => OBJECT_BYTES_EXPECTED_MIN,
+        };
+        let expected = (file_bytes / entry_bytes).min(entries.unwrap_or(u64::MAX));
         let per_shard = expected.div_ceil(SHARDS as u64);
         let buckets = (per_shard / 16).max(1);
         // Where places are short, tags may be long: keys that look alike lose each other their entries.
         let tag_bits = TAG_BITS_MIN.max(TAG_AND_PLACE_BITS.saturating_sub(bits_of(places)));
         let hash_bits = (buckets.next_power_of_two().ilog2() + tag_bits).min(HASH_BITS - SHARDS.ilog2());
-        Self { places, entries: entries.map_or(u64::MAX, |n| n.div_ceil(SHARDS as u64)), hash_bits }
+        let entries = entries.map_or(u64::MAX, |n| n.div_ceil(SHARDS as u64));
+        Self { places, entries, hash_bits, growth }
     }
 }
 
@@ -105,7 +131,10 @@ mod tests {
     fn home_is_quotient_and_remainder() {
         for hash_bits in [10, 24, 41] {
             for buckets in [1, 2, 3, 7, 1000, 1021, 1024, 65_537, 1 << 22] {
-                let shape = Shape::new(&Capacity { places: 100, entries: u64::MAX, hash_bits }, buckets);
+                let shape = Shape::new(
+                    &Capacity { places: 100, entries: u64::MAX, hash_bits, growth: Growth::Quick },
+                    buckets,
+                );
                 let last = (1 << hash_bits) - 1;
                 let around = |n: u64| [n.saturating_sub(1), n, n + 1];
                 let hashes = (0..2000).map(|i| i * (last / 2000)).flat_map(around);

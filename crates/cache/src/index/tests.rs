@@ -1,6 +1,6 @@
 //! The table against a plain list, at several shapes.
 
-use super::shape::Capacity;
+use super::shape::{Capacity, Growth};
 use super::table::Table;
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ fn found(table: &mut Table, hash: u64) -> Vec<u64> {
 fn agrees_with_a_map_while_it_grows_and_shrinks() {
     for (seed, places, hash_bits) in [(1, 1 << 18, 24), (2, 1 << 28, 30), (3, 1000, 16), (4, 1 << 34, 20)] {
         let mut random = Random(seed);
-        let mut table = Table::new(Capacity { places, entries: u64::MAX, hash_bits });
+        let mut table = Table::new(Capacity { places, entries: u64::MAX, hash_bits, growth: Growth::Quick });
         let mut map: HashMap<u64, u64> = HashMap::new();
         for step in 0..40_000u64 {
             let hash = random.next() % (1 << hash_bits) % 20_000 * ((1 << hash_bits) / 20_000).max(1);
@@ -64,7 +64,8 @@ fn agrees_with_a_map_while_it_grows_and_shrinks() {
 
 #[test]
 fn keys_with_one_hash_live_side_by_side_if_known_to_differ() {
-    let mut table = Table::new(Capacity { places: 1000, entries: u64::MAX, hash_bits: 16 });
+    let mut table =
+        Table::new(Capacity { places: 1000, entries: u64::MAX, hash_bits: 16, growth: Growth::Quick });
     table.insert(77, 1, |_| false, |_| 0);
     table.insert(77, 2, |_| false, |_| 0);
     let mut places = found(&mut table, 77);
@@ -81,7 +82,8 @@ fn keys_with_one_hash_live_side_by_side_if_known_to_differ() {
 
 #[test]
 fn keys_with_one_hash_do_not_make_the_index_grow_without_end() {
-    let mut table = Table::new(Capacity { places: 1000, entries: u64::MAX, hash_bits: 16 });
+    let mut table =
+        Table::new(Capacity { places: 1000, entries: u64::MAX, hash_bits: 16, growth: Growth::Quick });
     for place in 0..500 {
         table.insert(77, place, |_| false, |other| 1_000 - other);
     }
@@ -94,7 +96,8 @@ fn keys_with_one_hash_do_not_make_the_index_grow_without_end() {
 
 #[test]
 fn a_bound_on_entries_lets_the_oldest_go() {
-    let mut table = Table::new(Capacity { places: 1 << 20, entries: 500, hash_bits: 24 });
+    let mut table =
+        Table::new(Capacity { places: 1 << 20, entries: 500, hash_bits: 24, growth: Growth::Quick });
     let mut random = Random(5);
     for place in 0..5_000 {
         table.insert(random.next() % (1 << 24), place, |_| true, |other| 1_000_000 - other);

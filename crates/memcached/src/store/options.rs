@@ -1,6 +1,9 @@
 //! Where items lie and how many there may be.
 
-use crate::limits::{ITEM_BYTES_DEFAULT, ITEM_BYTES_MAX, ITEM_BYTES_MIN, SEGMENT_BYTES_MIN, SEGMENTS_MIN};
+use crate::limits::{
+    BLOCK_BYTES, ITEM_BYTES_DEFAULT, ITEM_BYTES_MAX, ITEM_BYTES_MIN, LARGE_BLOCK_BYTES, SEGMENT_BYTES_MIN,
+    SEGMENTS_MIN, SMALL_FLASH_BYTES,
+};
 use granary_cache::admission::{Admission, Flashield};
 use granary_cache::{FlashOptions, Reinsertion};
 use std::path::PathBuf;
@@ -100,6 +103,8 @@ impl Options {
         }
         let mut flash = FlashOptions::new(self.path.join("items"), self.flash_bytes / segment * segment);
         flash.write_buffer_size = segment;
+        flash.block_size =
+            if self.flash_bytes <= SMALL_FLASH_BYTES { BLOCK_BYTES } else { LARGE_BLOCK_BYTES };
         flash.fingerprint = FINGERPRINT;
         flash.reinsertion = Reinsertion::Read;
         flash.admission = self.admission.clone();
