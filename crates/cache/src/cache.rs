@@ -131,7 +131,7 @@ impl Cache {
         let flash = options.flash.as_ref().expect("called for a cache on flash");
         let geometry = *log.geometry();
         let capacity = flash.capacity(&geometry);
-        let hybrid = Hybrid::new(&flash.admission, geometry.file_bytes(), flash.bytes_per_day);
+        let hybrid = Hybrid::new(&flash.admission, &log, flash.bytes_per_day);
         let flash = Flash {
             log,
             putting: Mutex::default(),

@@ -14,6 +14,7 @@ use crate::limits::{HYBRID_MEMORY_PARTS, PUT_CHUNK, SHARDS};
 use crate::memory::{Kept, Leave, Memory};
 use crate::put::{Entry, is_other_key};
 use crate::stats::add;
+use granary_log::Log;
 use granary_log::sync::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use granary_log::sync::sync::{Condvar, Mutex};
 use std::time::Instant;
@@ -44,8 +45,12 @@ pub(crate) struct Orders {
 
 impl Hybrid {
     /// `None`: everything that is put is written.
-    pub fn new(admission: &Admission, flash_bytes: u64, bytes_per_day: Option<u64>) -> Option<Self> {
-        let admitter = Admitter::new(admission, flash_bytes, bytes_per_day, fastrand::u64(..));
+    pub fn new(admission: &Admission, log: &Log, bytes_per_day: Option<u64>) -> Option<Self> {
+        let geometry = log.geometry();
+        let flash_bytes = geometry.file_bytes();
+        let mut admitter = Admitter::new(admission, flash_bytes, bytes_per_day, fastrand::u64(..));
+        let free_segments = geometry.segments().saturating_sub(log.durable());
+        admitter.set_free_bytes(free_segments * geometry.segment_bytes());
         (*admission != Admission::All).then(|| Self {
             watched_below: AtomicU64::new(admitter.watched_below()),
             admitter: Mutex::new(admitter),

@@ -89,7 +89,16 @@ pub const BUDGET_BURST_SECONDS: f64 = 60.0;
 pub const RETURNING_FLASH_BYTES_PER_BIT: u64 = 128;
 
 /// Bits of that filter, at least.
-pub const RETURNING_BITS_MIN: u64 = 1 << 16;
+pub const RETURNING_BITS_MIN: u64 = 1 << 12;
+
+/// That filter goes back by at least one such part of the time that an object has on flash, at most by two.
+pub const RETURNING_FLASH_PARTS: u64 = 3;
+
+/// Of the objects of which nothing speaks for flash, so many are written nevertheless.
+pub const UNPROVEN_ADMITTED: f64 = 0.05;
+
+/// The same while there is flash that was never written to.
+pub const UNPROVEN_ADMITTED_TO_FREE_FLASH: f64 = 0.5;
 
 /// Objects of an application that are watched to learn from.
 pub const SAMPLES_MAX: usize = 8192;

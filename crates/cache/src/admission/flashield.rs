@@ -1,5 +1,6 @@
 //! Flashiness: will the object be read again before it is updated?
 
+use super::lifetime::Lifetime;
 use super::samples::{Counts, Samples};
 use super::svm::{Features, Svm};
 use super::{COUNT_MAX, Candidate, Verdict};
@@ -34,21 +35,15 @@ pub(super) struct Learners {
     options: Flashield,
     /// As many as prefixes, and one.
     applications: Vec<Application>,
-    flash_bytes: u64,
-    /// Lately put, lately admitted: bytes.
-    put: f64,
-    admitted: f64,
+    lifetime: Lifetime,
     random: Rng,
 }
-
-/// Of what is put at least so much is taken to be admitted: bounds how long an example is waited for.
-const ADMITTED_MIN: f64 = 0.05;
 
 impl Learners {
     pub fn new(options: &Flashield, flash_bytes: u64, seed: u64) -> Self {
         let applications = (0..=options.prefixes.len()).map(|_| Application::default()).collect();
         let random = Rng::with_seed(seed);
-        Self { options: options.clone(), applications, flash_bytes, put: 0.0, admitted: 0.0, random }
+        Self { options: options.clone(), applications, lifetime: Lifetime::new(flash_bytes), random }
     }
 
     fn application(&self, key: Key<'_>) -> usize {
@@ -66,11 +61,8 @@ impl Learners {
     }
 
     pub fn on_put(&mut self, key: Key<'_>, bytes: u64) {
-        self.put += bytes as f64;
-        if self.put > self.flash_bytes as f64 {
-            (self.put, self.admitted) = (self.put / 2.0, self.admitted / 2.0);
-        }
-        let (lifetime, wanted) = (self.lifetime(), self.options.reads);
+        self.lifetime.on_put(bytes);
+        let (lifetime, wanted) = (self.lifetime.bytes(), self.options.reads);
         let application = self.application(key);
         let Application { samples, svm } = &mut self.applications[application];
         let cut_short = samples.on_put(key.hash(), bytes);
@@ -78,12 +70,6 @@ impl Learners {
         for example in cut_short.into_iter().chain(ended) {
             svm.learn(&features(example.counts), example.reads_after >= wanted);
         }
-    }
-
-    /// How long an object stays on flash, in bytes put.
-    fn lifetime(&self) -> u64 {
-        let admitted = if self.put > 0.0 { self.admitted / self.put } else { 1.0 };
-        (self.flash_bytes as f64 / admitted.clamp(ADMITTED_MIN, 1.0)) as u64
     }
 
     pub fn decide(&mut self, candidate: &Candidate<'_>) -> Verdict {
@@ -98,7 +84,7 @@ impl Learners {
         if !flashy {
             return Verdict::Drop;
         }
-        self.admitted += bytes as f64;
+        self.lifetime.on_admit(bytes);
         Verdict::Flash
     }
 

@@ -7,8 +7,10 @@
 
 mod budget;
 mod flashield;
+mod lifetime;
 mod name;
 mod returning;
+mod reuse;
 mod samples;
 mod svm;
 
@@ -21,6 +23,7 @@ use budget::Budget;
 use fastrand::Rng;
 use flashield::Learners;
 use returning::Returning;
+use reuse::Reuse;
 
 /// How objects come to flash.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,6 +37,8 @@ pub enum Admission {
     Probability(f64),
     /// Those that leave DRAM for the second time within memory.
     RejectFirst,
+    /// Those that leave DRAM and were read there, or leave it for the second time within memory; and a few others.
+    Reuse,
     /// Those that leave DRAM and are expected to be read again before they are updated.
     Flashield(Flashield),
 }
@@ -67,6 +72,7 @@ enum Rule {
     Always(Verdict),
     Probability(f64),
     RejectFirst(Returning),
+    Reuse(Reuse),
     Flashield(Box<Learners>),
 }
 
@@ -85,11 +91,19 @@ impl Admitter {
             Admission::None => Rule::Always(Verdict::Drop),
             Admission::Probability(p) => Rule::Probability(p.clamp(0.0, 1.0)),
             Admission::RejectFirst => Rule::RejectFirst(Returning::new(flash_bytes)),
+            Admission::Reuse => Rule::Reuse(Reuse::new(flash_bytes, seed)),
             Admission::Flashield(options) => {
                 Rule::Flashield(Box::new(Learners::new(options, flash_bytes, seed)))
             }
         };
         Self { rule, budget: bytes_per_day.map(Budget::new), random: Rng::with_seed(seed) }
+    }
+
+    /// So much of flash was not written to yet; if it is not said, all of it.
+    pub fn set_free_bytes(&mut self, free_bytes: u64) {
+        if let Rule::Reuse(reuse) = &mut self.rule {
+            reuse.set_free_bytes(free_bytes);
+        }
     }
 
     /// Reads of keys with a [`lot`] below this are to be told, others need not: few are, so that readers
@@ -112,8 +126,11 @@ impl Admitter {
 
     /// An object was put, new or over an older one.
     pub fn on_put(&mut self, key: Key<'_>, bytes: u64) {
-        if let Rule::Flashield(learners) = &mut self.rule {
-            learners.on_put(key, bytes);
+        match &mut self.rule {
+            Rule::Always(_) | Rule::Probability(_) => {}
+            Rule::RejectFirst(returning) => returning.on_put(bytes, 1.0),
+            Rule::Reuse(reuse) => reuse.on_put(bytes),
+            Rule::Flashield(learners) => learners.on_put(key, bytes),
         }
     }
 
@@ -127,6 +144,7 @@ impl Admitter {
                 true => Verdict::Flash,
                 false => Verdict::Drop,
             },
+            Rule::Reuse(reuse) => reuse.decide(candidate),
             Rule::Flashield(learners) => learners.decide(candidate),
         };
         let affordable = |budget: &mut Budget| verdict == Verdict::Drop || budget.spend(candidate.bytes, now);
@@ -138,6 +156,7 @@ impl Admitter {
         match &self.rule {
             Rule::Always(_) | Rule::Probability(_) => 0,
             Rule::RejectFirst(returning) => returning.bytes_allocated(),
+            Rule::Reuse(reuse) => reuse.bytes_allocated(),
             Rule::Flashield(learners) => learners.bytes_allocated(),
         }
     }

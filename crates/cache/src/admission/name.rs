@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// What is not the name of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0} is not a policy: there are all, none, probability:P (0 to 1), reject-first, flashield and flashield:READS (1 to 15)"
+    "{0} is not a policy: there are all, none, probability:P (0 to 1), reject-first, reuse, flashield and flashield:READS (1 to 15)"
 )]
 pub struct UnknownAdmission(String);
 
@@ -21,6 +21,7 @@ impl FromStr for Admission {
             ("all", None) => Ok(Self::All),
             ("none", None) => Ok(Self::None),
             ("reject-first", None) => Ok(Self::RejectFirst),
+            ("reuse", None) => Ok(Self::Reuse),
             ("flashield", None) => Ok(Self::Flashield(Flashield::default())),
             ("flashield", Some(reads)) => match reads.parse() {
                 Ok(reads @ 1..=super::COUNT_MAX) => {
@@ -44,6 +45,7 @@ impl fmt::Display for Admission {
             Self::None => f.write_str("none"),
             Self::Probability(probability) => write!(f, "probability:{probability}"),
             Self::RejectFirst => f.write_str("reject-first"),
+            Self::Reuse => f.write_str("reuse"),
             Self::Flashield(Flashield { reads, .. }) => write!(f, "flashield:{reads}"),
         }
     }

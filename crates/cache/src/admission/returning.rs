@@ -1,27 +1,49 @@
 //! Keys that were here lately: two generations of a Bloom filter.
 
 use crate::key::Key;
-use crate::limits::{RETURNING_BITS_MIN, RETURNING_FLASH_BYTES_PER_BIT};
+use crate::limits::{RETURNING_BITS_MIN, RETURNING_FLASH_BYTES_PER_BIT, RETURNING_FLASH_PARTS};
 
-/// Bits of a generation for each key that it takes: with two bits set by a key, one key in 23 is taken
-/// for another when the generation is full.
-const BITS_PER_KEY: u64 = 8;
+/// Bits of a generation for each key that it takes: with two bits set by a key, one key in 6 is taken for
+/// another when the generation is full. To remember more keys is worth more than to be sure of each.
+const BITS_PER_KEY: u64 = 4;
 
+/// A key is new again when so much was put since it was here that it would have left flash meanwhile, or
+/// nearly so: to remember everything for ever is to admit everything. Where objects are small the number of
+/// keys ends a generation sooner.
 pub(super) struct Returning {
     current: Vec<u64>,
     previous: Vec<u64>,
     keys: u64,
+    /// Put since the current generation began.
+    bytes: u64,
+    /// What ends a generation, once so much of it goes to flash.
+    flash_bytes: u64,
 }
 
 impl Returning {
     pub fn new(flash_bytes: u64) -> Self {
         let bits = (flash_bytes / RETURNING_FLASH_BYTES_PER_BIT).max(RETURNING_BITS_MIN);
         let words = vec![0; bits.div_ceil(64) as usize];
-        Self { current: words.clone(), previous: words, keys: 0 }
+        let flash_bytes = flash_bytes / RETURNING_FLASH_PARTS;
+        Self { current: words.clone(), previous: words, keys: 0, bytes: 0, flash_bytes }
     }
 
     fn bits(&self) -> u64 {
         self.current.len() as u64 * 64
+    }
+
+    /// Time passes: an object was put. `admitted`: the part of what is put that goes to flash.
+    pub fn on_put(&mut self, bytes: u64, admitted: f64) {
+        self.bytes += bytes;
+        if self.bytes as f64 * admitted > self.flash_bytes as f64 {
+            self.next_generation();
+        }
+    }
+
+    fn next_generation(&mut self) {
+        std::mem::swap(&mut self.current, &mut self.previous);
+        self.current.fill(0);
+        (self.keys, self.bytes) = (0, 0);
     }
 
     /// Whether the key came here before, and remembers that it did now.
@@ -37,9 +59,7 @@ impl Returning {
         places.iter().for_each(|p| self.current[p / 64] |= 1 << (p % 64));
         self.keys += 1;
         if self.keys * BITS_PER_KEY >= bits {
-            std::mem::swap(&mut self.current, &mut self.previous);
-            self.current.fill(0);
-            self.keys = 0;
+            self.next_generation();
         }
         seen
     }
