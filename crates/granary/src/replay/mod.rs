@@ -28,7 +28,7 @@ pub struct Arguments {
         long,
         value_name = "NAME,...",
         value_delimiter = ',',
-        default_value = "flashield,reject-first,ripq,victim,fifo,lru,lru-dram,belady"
+        default_value = "reuse,flashield,ripq,victim,fifo,lru,lru-dram,belady"
     )]
     policy: Vec<Policy>,
 
@@ -50,7 +50,7 @@ bytes written to flash for each byte that clients ask for. No device is needed, 
 
 Examples:
   granary replay cluster52.csv --dram 64MiB --flash 448MiB
-  granary replay io.csv.gz --part 20 --ratio 15 --policy flashield,flashield:3,ripq
+  granary replay io.csv.gz --part 20 --ratio 15 --policy reuse,flashield:3,ripq
   granary replay twitter_clusters_2020Mar.md --cluster 52 --requests 2000000
   granary replay cachelib/cdn --csv cdn.csv"
     )

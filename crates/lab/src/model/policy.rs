@@ -32,21 +32,18 @@ pub enum Policy {
 impl Policy {
     /// What there is to choose from, and what it is.
     pub const NAMES: [(&str, &str); 12] = [
-        (
-            "flashield",
-            "Granary: what is expected to be read again goes to flash; flashield:3 wants three reads",
-        ),
-        ("reject-first", "Granary: what leaves DRAM for the second time goes to flash"),
-        ("probability", "Granary: what leaves DRAM goes to flash with this probability; probability:0.3"),
-        ("all", "Granary: whatever leaves DRAM goes to flash"),
-        ("ripq", "RIPQ: eight insertion points, everything to flash"),
+        ("reuse", "Granary: what was read in DRAM, or leaves it again before long, goes to flash"),
+        ("flashield", "Granary: what is expected to be read again goes to flash; flashield:3: three times"),
+        ("reject-first", "Granary: what leaves DRAM for the second time before long goes to flash"),
+        ("probability", "Granary: what leaves DRAM goes to flash with a probability; probability:0.3"),
+        ("ripq", "RIPQ: eight insertion points, everything goes to flash"),
         ("victim", "victim cache: whatever leaves DRAM goes to flash, again each time"),
-        ("fifo", "log-structured cache: everything to flash at once, the recently used in DRAM beside it"),
+        ("fifo", "log: everything goes to flash at once, the recently used stays in DRAM, too"),
         ("lru", "LRU, DRAM only, as large as DRAM and flash together"),
         ("s3-fifo", "S3-FIFO, DRAM only, as large as both"),
         ("lru-dram", "LRU in the DRAM alone"),
         ("s3-fifo-dram", "S3-FIFO in the DRAM alone"),
-        ("belady", "the future is known, DRAM only, as large as both: about the most that can be found"),
+        ("belady", "DRAM only, as large as both, and the future is known: about the most there is to find"),
     ];
 
     /// The cache, empty.
@@ -88,14 +85,8 @@ impl fmt::Display for Policy {
             Self::Victim => "victim",
             Self::Ripq => "ripq",
             Self::Belady => "belady",
-            Self::Hybrid(Admission::All) => "all",
-            Self::Hybrid(Admission::None) => "none",
-            Self::Hybrid(Admission::RejectFirst) => "reject-first",
-            Self::Hybrid(Admission::Probability(p)) => return write!(f, "probability:{p}"),
             Self::Hybrid(Admission::Flashield(Flashield { reads: 1, .. })) => "flashield",
-            Self::Hybrid(Admission::Flashield(flashield)) => {
-                return write!(f, "flashield:{}", flashield.reads);
-            }
+            Self::Hybrid(admission) => return admission.fmt(f),
         };
         f.write_str(name)
     }
@@ -105,35 +96,24 @@ impl FromStr for Policy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, number) = text.split_once(':').map_or((text, None), |(name, n)| (name, Some(n)));
-        let wrong = |what: &str| format!("{text:?}: {what}");
-        let policy = match (name, number) {
-            ("flashield", reads) => {
-                let reads = reads.map_or(Ok(1), str::parse).map_err(|_| wrong("1 to 15 reads are wanted"))?;
-                Self::Hybrid(Admission::Flashield(Flashield { reads, ..Flashield::default() }))
-            }
-            ("probability", p) => {
-                let p: f64 = p.map_or(Ok(0.5), str::parse).map_err(|_| wrong("a number is wanted"))?;
-                if !(0.0..=1.0).contains(&p) {
-                    return Err(wrong("a probability is 0 to 1"));
+        Ok(match text {
+            "lru-dram" => Self::LruDram,
+            "lru" => Self::Lru,
+            "s3-fifo-dram" => Self::S3FifoDram,
+            "s3-fifo" => Self::S3Fifo,
+            "fifo" => Self::Fifo,
+            "victim" => Self::Victim,
+            "ripq" => Self::Ripq,
+            "belady" => Self::Belady,
+            "probability" => Self::Hybrid(Admission::Probability(0.5)),
+            _ => match text.parse() {
+                // Write-through, which the hybrid does not model.
+                Ok(Admission::All) | Err(_) => {
+                    return Err(format!("one of {} is wanted", Self::NAMES.map(|(name, _)| name).join(", ")));
                 }
-                Self::Hybrid(Admission::Probability(p))
-            }
-            (_, Some(_)) => return Err(wrong("takes no number")),
-            ("lru-dram", _) => Self::LruDram,
-            ("lru", _) => Self::Lru,
-            ("s3-fifo-dram", _) => Self::S3FifoDram,
-            ("s3-fifo", _) => Self::S3Fifo,
-            ("fifo", _) => Self::Fifo,
-            ("victim", _) => Self::Victim,
-            ("ripq", _) => Self::Ripq,
-            ("belady", _) => Self::Belady,
-            ("all", _) => Self::Hybrid(Admission::All),
-            ("none", _) => Self::Hybrid(Admission::None),
-            ("reject-first", _) => Self::Hybrid(Admission::RejectFirst),
-            _ => return Err(format!("one of {} is wanted", Self::NAMES.map(|(name, _)| name).join(", "))),
-        };
-        Ok(policy)
+                Ok(admission) => Self::Hybrid(admission),
+            },
+        })
     }
 }
 

@@ -12,6 +12,7 @@ pub fn text(runs: &Runs, quick: bool) -> String {
     let inputs: Vec<String> = runs.lines.iter().map(|line| format!("- {}", line.description)).collect();
     let (threshold_clwa, threshold_hits) = runs.thresholds();
     let (ratio_clwa, ratio_hits) = runs.ratios();
+    let (paper_ratio_clwa, paper_ratio_hits) = runs.paper_ratios();
     format!(
         "\
 <!-- Written by `granary study flashield`. Change the program, not this page. -->
@@ -20,7 +21,8 @@ pub fn text(runs: &Runs, quick: bool) -> String {
 {warning}
 Flash wears out by writes. *Flashield* (Eisenman et al., NSDI 2019) lets every object into DRAM first, learns which \
 are read again, and writes only those. This repeats its comparisons on other workloads, by models of the caches that \
-are fed with the requests; Granary's line, `flashield`, runs the policy code that serves.
+are fed with the requests. `flashield` is the paper's policy and `reuse` one of our own; [both](../admission.md) are \
+the code that serves.
 
 ```sh
 granary study flashield --traces DIR           # writes this page, flashield.csv and the plots
@@ -70,7 +72,7 @@ Of the bytes:
 
 ## What we want
 
-CLWA at most half of the victim cache's, and a hit ratio at most 0.5 points below that of a cache which writes \
+Of `reuse`: CLWA at most half of the victim cache's, and a hit ratio at most 0.5 points below that of a cache which writes \
 everything (`fifo`), in the same space:
 
 {goals}
@@ -81,12 +83,14 @@ The paper's workload is a week of a memcached service; none of these is.
 
 {claims}
 
-RIPQ's and the victim cache's CLWA are lower here: most objects of these workloads are stored once and read a few \
+*Why Flashield finds less here*: it writes nothing that was not read in DRAM, and DRAM is an eighth of the space. In \
+these workloads most objects that are read again are read after they have left DRAM. A filter that remembers what \
+left (`reuse`, `reject-first`) sees them come back. RIPQ's and the victim cache's CLWA are lower here: most objects of these workloads are stored once and read a few \
 times, those of the paper are updated and stored again and again.
 
 ## Threshold n
 
-Reads that are expected of an object on flash. CLWA:
+Flashield's: reads that are expected of an object on flash. CLWA:
 
 {threshold_clwa}
 
@@ -96,24 +100,29 @@ Hit ratio, percent:
 
 ## DRAM to flash
 
-The same space, cut otherwise. CLWA:
+The same space, cut otherwise. CLWA of `reuse`, then of `flashield`:
 
 {ratio_clwa}
 
-Hit ratio, percent:
+{paper_ratio_clwa}
+
+Hit ratio, percent, of `reuse`, then of `flashield`:
 
 {ratio_hits}
 
+{paper_ratio_hits}
+
 ## Other sizes
 
-`flashield` beside `fifo` in less and more space:
+`reuse` beside `fifo` in less and more space:
 
 {parts}
 
 ## DRAM for the index
 
 Of the DRAM that objects take, by what the literature says of each index (Granary 4 bytes an object on flash, RIPQ \
-22, Fatcache 32, as the victim cache's):
+22, Fatcache 32, as the victim cache's), with what a policy remembers. Flashield's examples take a fixed megabyte or \
+two, which is much for these small caches and little for a real one:
 
 {index}
 ",
@@ -129,6 +138,8 @@ Of the DRAM that objects take, by what the literature says of each index (Granar
         threshold_hits = threshold_hits.markdown(),
         ratio_clwa = ratio_clwa.markdown(),
         ratio_hits = ratio_hits.markdown(),
+        paper_ratio_clwa = paper_ratio_clwa.markdown(),
+        paper_ratio_hits = paper_ratio_hits.markdown(),
         parts = runs.parts().markdown(),
         index = runs.index().markdown(),
     )

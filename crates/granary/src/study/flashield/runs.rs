@@ -17,14 +17,15 @@ pub struct Scope {
 }
 
 /// Compared on every workload, at [`PART`] and [`RATIO`].
-pub const POLICIES: [&str; 12] = [
+pub const POLICIES: [&str; 13] = [
+    "reuse",
     "flashield",
     "ripq",
     "victim",
     "fifo",
-    "all",
-    "probability:0.5",
     "reject-first",
+    "probability:0.5",
+    "probability:1",
     "lru",
     "s3-fifo",
     "lru-dram",
@@ -32,8 +33,8 @@ pub const POLICIES: [&str; 12] = [
     "belady",
 ];
 
-/// The first of [`POLICIES`] are those of the paper, and what all of them are measured by.
-pub const PAPER: usize = 4;
+/// The first of [`POLICIES`]: ours, those of the paper, and what all of them are measured by.
+pub const PAPER: usize = 5;
 
 /// DRAM and flash together, of the working set.
 pub const PART: f64 = 0.15;
@@ -58,10 +59,19 @@ pub struct Line {
     /// In the order of [`POLICIES`].
     pub policies: Vec<Tally>,
     pub thresholds: Vec<Tally>,
-    /// In the order of [`RATIOS`].
+    /// In the order of [`RATIOS`], of our policy and of the paper's.
     pub ratios: Vec<Tally>,
+    pub paper_ratios: Vec<Tally>,
     /// In the order of [`PARTS`]: ours, and FIFO.
     pub parts: Vec<[Tally; 2]>,
+}
+
+impl Line {
+    /// One of [`POLICIES`].
+    pub fn of(&self, policy: &str) -> &Tally {
+        let at = POLICIES.iter().position(|name| *name == policy).expect("one of them");
+        &self.policies[at]
+    }
 }
 
 /// All of them.
@@ -71,7 +81,7 @@ pub struct Runs {
 
 impl Runs {
     pub fn all(inputs: &[Input], scope: &Scope) -> Result<Runs> {
-        let a_line = POLICIES.len() + THRESHOLDS.len() + RATIOS.len() + 2 * PARTS.len();
+        let a_line = POLICIES.len() + THRESHOLDS.len() + 2 * RATIOS.len() + 2 * PARTS.len();
         let bar = bar((inputs.len() * a_line) as u64);
         let mut lines = Vec::new();
         for input in inputs {
@@ -93,9 +103,10 @@ impl Runs {
                 description: describe(&workload),
                 policies: POLICIES.map(|policy| run(policy, PART, RATIO)).to_vec(),
                 thresholds: THRESHOLDS.map(|n| run(&format!("flashield:{n}"), PART, RATIO)).to_vec(),
-                ratios: RATIOS.map(|ratio| run("flashield", PART, ratio)).to_vec(),
+                ratios: RATIOS.map(|ratio| run(POLICIES[0], PART, ratio)).to_vec(),
+                paper_ratios: RATIOS.map(|ratio| run("flashield", PART, ratio)).to_vec(),
                 parts: PARTS
-                    .map(|part| ["flashield", "fifo"].map(|policy| run(policy, part, RATIO)))
+                    .map(|part| [POLICIES[0], "fifo"].map(|policy| run(policy, part, RATIO)))
                     .to_vec(),
             });
         }
@@ -128,7 +139,7 @@ impl Runs {
     }
 
     pub fn clwa(&self) -> Report {
-        let names: [String; 7] = std::array::from_fn(|at| POLICIES[at].to_owned());
+        let names: [String; 8] = std::array::from_fn(|at| POLICIES[at].to_owned());
         self.table(names, |line| &line.policies, |x| format!("{x:.2}"), Tally::clwa)
     }
 
@@ -143,7 +154,7 @@ impl Runs {
     }
 
     pub fn written_per_read(&self) -> Report {
-        let names: [String; 7] = std::array::from_fn(|at| POLICIES[at].to_owned());
+        let names: [String; 8] = std::array::from_fn(|at| POLICIES[at].to_owned());
         self.table(names, |line| &line.policies, |x| format!("{x:.3}"), Tally::written_per_read)
     }
 
@@ -159,8 +170,11 @@ impl Runs {
     }
 
     pub fn ratios(&self) -> (Report, Report) {
-        let names = || RATIOS.map(|ratio| format!("1:{ratio}"));
-        self.pair(names, |line| &line.ratios)
+        self.pair(|| RATIOS.map(|ratio| format!("1:{ratio}")), |line| &line.ratios)
+    }
+
+    pub fn paper_ratios(&self) -> (Report, Report) {
+        self.pair(|| RATIOS.map(|ratio| format!("1:{ratio}")), |line| &line.paper_ratios)
     }
 
     /// CLWA and hit ratio of the same runs.
@@ -216,9 +230,10 @@ impl Runs {
             POLICIES.iter().zip(&line.policies).for_each(|(policy, t)| add(policy, PART, RATIO, t));
             let thresholds = THRESHOLDS.iter().zip(&line.thresholds);
             thresholds.for_each(|(n, t)| add(&format!("flashield:{n}"), PART, RATIO, t));
-            RATIOS.iter().zip(&line.ratios).for_each(|(ratio, t)| add("flashield", PART, *ratio, t));
+            RATIOS.iter().zip(&line.ratios).for_each(|(ratio, t)| add(POLICIES[0], PART, *ratio, t));
+            RATIOS.iter().zip(&line.paper_ratios).for_each(|(ratio, t)| add("flashield", PART, *ratio, t));
             for (part, [ours, fifo]) in PARTS.iter().zip(&line.parts) {
-                add("flashield", *part, RATIO, ours);
+                add(POLICIES[0], *part, RATIO, ours);
                 add("fifo", *part, RATIO, fifo);
             }
         }
