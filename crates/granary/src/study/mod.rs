@@ -2,6 +2,8 @@
 
 mod dictionary;
 mod machine;
+mod memcached;
+mod scratch;
 
 use clap::{Args, Subcommand};
 
@@ -18,6 +20,8 @@ pub struct Arguments {
 enum Study {
     /// Cache dictionaries against a real ClickHouse and the device itself
     Dictionary(dictionary::Arguments),
+    /// The memcached server against memcached, its extstore and the device itself
+    Memcached(memcached::Arguments),
     /// Writes to a cache until it is killed (a part of `dictionary`)
     #[command(hide = true)]
     WriteUntilKilled(dictionary::WriteUntilKilled),
@@ -27,6 +31,7 @@ enum Study {
 pub fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.study {
         Study::Dictionary(arguments) => dictionary::run(arguments),
+        Study::Memcached(arguments) => memcached::run(arguments),
         Study::WriteUntilKilled(arguments) => arguments.run(),
     }
 }
