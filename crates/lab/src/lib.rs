@@ -1,6 +1,7 @@
 //! What Granary's studies share: workloads, interleaved measurements, peers, tables and plots.
 
 mod engine;
+mod load;
 mod measure;
 pub mod model;
 mod peers;
@@ -11,6 +12,7 @@ mod workload;
 
 pub use engine::{EngineRun, Reopening, block_reads, reopening, write_until_killed};
 pub use granary_cache::OpenError;
+pub use load::{Items, Load, LoadFigures};
 pub use measure::{Samples, interleave};
 pub use peers::{ClickHouse, Fio, PeerError, fio_random_reads};
 pub use plot::{PlotError, bars};

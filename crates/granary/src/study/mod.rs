@@ -3,6 +3,8 @@
 mod dictionary;
 mod flashield;
 mod machine;
+mod memcached;
+mod scratch;
 
 use clap::{Args, Subcommand};
 
@@ -21,6 +23,8 @@ enum Study {
     Dictionary(dictionary::Arguments),
     /// Admission to flash: what policies write and find, on traces and drawn streams
     Flashield(flashield::Arguments),
+    /// The memcached server against memcached, its extstore and the device itself
+    Memcached(memcached::Arguments),
     /// Writes to a cache until it is killed (a part of `dictionary`)
     #[command(hide = true)]
     WriteUntilKilled(dictionary::WriteUntilKilled),
@@ -31,6 +35,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.study {
         Study::Dictionary(arguments) => dictionary::run(arguments),
         Study::Flashield(arguments) => flashield::run(arguments),
+        Study::Memcached(arguments) => memcached::run(arguments),
         Study::WriteUntilKilled(arguments) => arguments.run(),
     }
 }

@@ -16,6 +16,7 @@ use granary_lab::{ClickHouse, bars};
 
 use crate::failure::{Result, at};
 use crate::study::machine;
+use crate::study::scratch::Scratch;
 use contender::Granary;
 use size::Size;
 
@@ -99,24 +100,4 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 /// Each part is shown as soon as it is known: the whole takes minutes.
 fn say(text: &str) {
     println!("{text}");
-}
-
-/// A folder of our own, removed at the end.
-struct Scratch {
-    path: PathBuf,
-}
-
-impl Scratch {
-    fn new(parent: &std::path::Path) -> Result<Scratch> {
-        let path = parent.join(format!("granary-study-{}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(at(&path))?;
-        Ok(Scratch { path: path.canonicalize().map_err(at(&path))? })
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed lies in a folder for temporary files.
-        let _ = std::fs::remove_dir_all(&self.path);
-    }
 }

@@ -1,0 +1,157 @@
+//! Items that are four times as large as the RAM given, so that most are on the device.
+
+use std::path::Path;
+
+use granary_lab::{Fio, Items, Load, Report, Samples, fio_random_reads, interleave};
+
+use super::memory_limit::MemoryLimit;
+use super::page::{ratio, reached};
+use super::servers::{self, Given, Server};
+use super::{Runs, Size};
+use crate::failure::{Failure, Result};
+
+/// (connections, gets that each sends at once).
+pub const LOADS: [(usize, usize); 2] = [(64, 1), (4, 16)];
+pub const VALUE_BYTES: usize = 1000;
+/// How much faster than extstore hits on the device are to be.
+const WANTED: f64 = 2.0;
+/// Of fio's reads a second, and of its 99th percentile.
+const FIO_SHARE_WANTED: f64 = 0.8;
+const FIO_P99_WANTED: f64 = 1.5;
+/// memcached drops items where its writer is too far behind.
+const FILL_BYTES_PER_SECOND: f64 = 60e6;
+/// memcached's own RAM beside that for items: threads, buffers for pages and writes. What it does not use is
+/// page cache.
+pub const BESIDE_ITEMS_BYTES: u64 = 64 << 20;
+/// What Granary reads at a time.
+const BLOCK: usize = 8192;
+
+/// Runs of a contender under one load.
+#[derive(Default)]
+pub struct OnFlash {
+    pub all: Runs,
+    /// Hits from the device, a second.
+    pub hits: Samples,
+    /// Reads from the device for each of these.
+    pub reads_per_hit: Samples,
+}
+
+/// Of each load: Granary, extstore, fio.
+pub struct Flash {
+    pub runs: Vec<([OnFlash; 2], Vec<Fio>)>,
+    pub is_limited: bool,
+}
+
+/// What a server says of its hits on the device, and of the reads that they took.
+fn on_flash(contender: usize, server: &Server) -> Result<[u64; 2]> {
+    let group = ["granary", ""][contender];
+    let statistics = server.statistics(group)?;
+    let names = [["hits_flash", "reads"], ["get_extstore", "extstore_objects_read"]][contender];
+    Ok(names.map(|name| statistics.get(name).copied().unwrap_or(0)))
+}
+
+/// Runs it.
+pub fn run(size: &Size, scratch: &Path, rivals: &Path) -> Result<Flash> {
+    let items = Items { keys: size.flash_keys, value_bytes: VALUE_BYTES };
+    let given = Given { memory_bytes: size.flash_memory_bytes, flash_bytes: size.flash_bytes, threads: 2 };
+    let limit = MemoryLimit::new(given.memory_bytes + BESIDE_ITEMS_BYTES);
+    let is_limited = limit.is_some();
+    let folder = scratch.join("flash");
+    // What leaves RAM goes to the device, as in extstore.
+    let servers =
+        [servers::granary(&folder, given, "probability:1")?, servers::memcached(scratch, given, limit)?];
+    let failed = |error| Failure::File("load".to_owned(), error);
+    for server in &servers {
+        items.fill(server.address, FILL_BYTES_PER_SECOND).map_err(failed)?;
+    }
+    let mut all = Vec::new();
+    for (connections, pipeline) in LOADS {
+        let mut runs = <[OnFlash; 2]>::default();
+        let mut fio = Vec::new();
+        let mut seed = 0;
+        interleave(size.repetitions, 3, |contender| {
+            seed += 1;
+            if contender == 2 {
+                let (file, seconds) = (folder.join("memcached/items.bin"), size.time.as_secs().max(1) as u32);
+                let bytes = size.flash_keys * VALUE_BYTES as u64 * 3 / 4;
+                let read = fio_random_reads(rivals, &file, bytes, BLOCK, connections * pipeline, seconds)?;
+                fio.push(read.clone());
+                return Ok(read.iops);
+            }
+            let load = Load { connections, pipeline, time: size.time, seed };
+            let server = &servers[contender];
+            let before = on_flash(contender, server)?;
+            let figures = items.ask(server.address, &load).map_err(failed)?;
+            let after = on_flash(contender, server)?;
+            let [hits, reads] = [0, 1].map(|i| (after[i] - before[i]) as f64);
+            let run = &mut runs[contender];
+            run.hits.push(hits / size.time.as_secs_f64());
+            run.reads_per_hit.push(reads / hits);
+            run.all.push(&figures);
+            Ok::<_, Failure>(figures.operations_per_second())
+        })?;
+        all.push((runs, fio));
+    }
+    Ok(Flash { runs: all, is_limited })
+}
+
+fn median(fio: &[Fio], figure: impl Fn(&Fio) -> f64) -> f64 {
+    let mut samples = Samples::default();
+    fio.iter().for_each(|run| samples.push(figure(run)));
+    samples.median()
+}
+
+impl Flash {
+    /// A line for each load and contender.
+    pub fn report(&self) -> Report {
+        let mut report = Report::new(&[
+            "connections x gets",
+            "",
+            "hits on the device/s",
+            "ratio",
+            "wanted",
+            "reached",
+            "all gets/s",
+            "found",
+            "reads a hit",
+            "median, us",
+            "p99, us",
+        ]);
+        for ((connections, pipeline), ([ours, theirs], fio)) in LOADS.into_iter().zip(&self.runs) {
+            let load = format!("{connections} x {pipeline}");
+            let row = |name: &str, ratio: [String; 3], runs: &OnFlash| {
+                [load.clone(), name.to_owned(), format!("{:.0}", runs.hits.median())]
+                    .into_iter()
+                    .chain(ratio)
+                    .chain([
+                        format!("{:.0}", runs.all.operations.median()),
+                        format!("{:.1} %", 100.0 * runs.all.hit_ratio.median()),
+                        format!("{:.2}", runs.reads_per_hit.median()),
+                        format!("{:.0}", runs.all.median_us.median()),
+                        format!("{:.0}", runs.all.p99_us.median()),
+                    ])
+            };
+            let none = || ["".to_owned(), "".to_owned(), "".to_owned()];
+            report.row(row("Granary", none(), ours));
+            let times = ratio(&ours.hits, &theirs.hits);
+            let verdict = [format!("{times:.2}"), format!("{WANTED:.1}"), reached(times >= WANTED)];
+            report.row(row("memcached extstore", verdict, theirs));
+            let share = ours.hits.median() / median(fio, |run| run.iops);
+            let slower = ours.all.p99_us.median() / median(fio, |run| run.latency_us_p99);
+            report.row([
+                load.clone(),
+                format!("fio, {BLOCK} bytes, depth {}", connections * pipeline),
+                format!("{:.0}", median(fio, |run| run.iops)),
+                format!("{share:.2}; p99 {slower:.1}"),
+                format!("{FIO_SHARE_WANTED}; {FIO_P99_WANTED}"),
+                format!("{}; {}", reached(share >= FIO_SHARE_WANTED), reached(slower <= FIO_P99_WANTED)),
+                String::new(),
+                String::new(),
+                "1".to_owned(),
+                format!("{:.0}", median(fio, |run| run.latency_us_mean)),
+                format!("{:.0}", median(fio, |run| run.latency_us_p99)),
+            ]);
+        }
+        report
+    }
+}

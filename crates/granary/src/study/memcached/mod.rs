@@ -1,0 +1,113 @@
+//! `granary study memcached`: items in RAM beside memcached's, items on the device beside its extstore's and
+//! beside fio.
+
+mod flash;
+mod memory;
+mod memory_limit;
+mod page;
+mod servers;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use granary_lab::{LoadFigures, Samples};
+
+use crate::failure::{Result, at};
+use crate::study::machine;
+use crate::study::scratch::Scratch;
+
+/// Arguments of `granary study memcached`.
+#[derive(Args)]
+pub struct Arguments {
+    /// Where memcached.md and memcached.csv go
+    #[arg(long, value_name = "DIR", default_value = "docs/studies")]
+    out: PathBuf,
+
+    /// Runs of each measurement, of which the median counts
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
+    repetitions: u64,
+
+    /// Small sizes, short runs: to see that it works. The figures mean nothing
+    #[arg(long)]
+    quick: bool,
+
+    /// Folder on the device to measure; a new folder in it is used and removed
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    data: PathBuf,
+
+    /// The folder with the drivers of what Granary is compared with
+    #[arg(long, value_name = "DIR", default_value = "rivals")]
+    rivals: PathBuf,
+}
+
+/// How much is measured.
+pub struct Size {
+    pub quick: bool,
+    pub repetitions: usize,
+    pub time: Duration,
+    /// Keys of the items in RAM.
+    pub memory_keys: u64,
+    /// Keys of the items that are four times as large as RAM.
+    pub flash_keys: u64,
+    pub flash_memory_bytes: u64,
+    pub flash_bytes: u64,
+}
+
+impl Size {
+    fn new(arguments: &Arguments) -> Self {
+        let quick = arguments.quick;
+        let time = Duration::from_millis(if quick { 300 } else { 4000 });
+        Self {
+            quick,
+            repetitions: if quick { 1 } else { arguments.repetitions as usize },
+            time,
+            memory_keys: if quick { 2_000 } else { 100_000 },
+            flash_keys: if quick { 70_000 } else { 300_000 },
+            flash_memory_bytes: 64 << 20,
+            flash_bytes: 1 << 30,
+        }
+    }
+}
+
+/// Runs of one contender.
+#[derive(Default)]
+pub struct Runs {
+    pub operations: Samples,
+    pub median_us: Samples,
+    pub p99_us: Samples,
+    pub hit_ratio: Samples,
+}
+
+impl Runs {
+    /// Adds a run.
+    pub fn push(&mut self, figures: &LoadFigures) {
+        self.operations.push(figures.operations_per_second());
+        self.median_us.push(figures.percentile_us(0.5));
+        self.p99_us.push(figures.percentile_us(0.99));
+        self.hit_ratio.push(figures.hit_ratio());
+    }
+}
+
+/// Runs all of it and writes the page.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let size = Size::new(arguments);
+    std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
+    let scratch = Scratch::new(&arguments.data)?;
+    let rivals = arguments.rivals.canonicalize().map_err(at(&arguments.rivals))?;
+    let mut notes = machine::describe(&scratch.path);
+    notes.push(format!("Granary: {}", env!("CARGO_PKG_VERSION")));
+    notes.push(format!("memcached: {}", servers::version()?));
+    println!("{}", notes.join("\n"));
+    let memory = memory::run(&size, &scratch.path)?;
+    println!("\n{}", memory.report().text());
+    let flash = flash::run(&size, &scratch.path, &rivals)?;
+    println!("\n{}", flash.report().text());
+    let page = page::Page { size: &size, notes: &notes, memory: &memory, flash: &flash };
+    let place = |name: &str| arguments.out.join(name);
+    let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
+    write("memcached.md", page.text())?;
+    write("memcached.csv", page.csv())?;
+    println!("Written: memcached.md and memcached.csv in {}", arguments.out.display());
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! The page that the study leaves behind.
+
+use granary_lab::Samples;
+
+use super::Size;
+use super::flash::{self, Flash};
+use super::memory::{self, Memory};
+use super::servers;
+
+/// Everything that was measured.
+pub struct Page<'a> {
+    pub size: &'a Size,
+    /// Machine, versions.
+    pub notes: &'a [String],
+    pub memory: &'a Memory,
+    pub flash: &'a Flash,
+}
+
+/// How often `theirs` is in `ours`.
+pub fn ratio(ours: &Samples, theirs: &Samples) -> f64 {
+    ours.median() / theirs.median()
+}
+
+/// Whether it was.
+pub fn reached(is: bool) -> String {
+    if is { "yes" } else { "no" }.to_owned()
+}
+
+impl Page<'_> {
+    /// docs/studies/memcached.md.
+    pub fn text(&self) -> String {
+        let Page { size, notes, memory, flash } = self;
+        let warning = match size.quick {
+            false => "",
+            true => "\n**Made with `--quick`: the sizes are too small for the figures to mean anything.**\n",
+        };
+        let notes: Vec<String> = notes.iter().map(|note| format!("- {note}")).collect();
+        let limit = match flash.is_limited {
+            true => format!(
+                "memcached runs in a control group of {} MiB, RAM for items and {} MiB for all else, so that the page \
+                 cache does not hold its file",
+                (size.flash_memory_bytes + flash::BESIDE_ITEMS_BYTES) >> 20,
+                flash::BESIDE_ITEMS_BYTES >> 20
+            ),
+            false => "memcached's file may be in the page cache: there were no control groups to limit it"
+                .to_owned(),
+        };
+        format!(
+            "\
+<!-- Written by `granary study memcached`. Change the program, not this page. -->
+
+# The memcached server: Granary, memcached and the device
+{warning}
+```sh
+scripts/install-test-servers.sh && scripts/install-rivals.sh    # memcached, fio
+granary study memcached                                         # writes this page and memcached.csv
+```
+
+{notes}
+
+One program loads all servers in the same way: one thread, so many connections, each of which sends its gets and \
+waits for all replies before the next. Keys are drawn uniformly, every value is checked. Each figure is the median \
+of {repetitions} runs of {seconds} s; the servers took turns.
+
+## Items in RAM
+{memory_keys} items of {memory_value} bytes, {connections} connections, a thread for each server. Granary runs as \
+it comes, with space on the device.
+
+{memory}
+
+## Items on the device
+{flash_keys} items of {flash_value} bytes, {given} MiB of RAM for items, two threads for each server. What leaves RAM \
+goes to the device, as in extstore (`--memcached-admission probability:1`); Granary reads with O_DIRECT; {limit}. \
+fio reads Granary's file at the same depth. `ratio` is Granary's figure divided by that line's; with fio, of the 99th \
+percentiles too: Granary's are of whole requests over a socket, RAM hits among them.
+
+memcached's options: `-m {given} -t 2 -o {extstore}`
+
+{flash}
+",
+            notes = notes.join("\n"),
+            repetitions = size.repetitions,
+            seconds = size.time.as_secs_f64(),
+            memory_keys = size.memory_keys,
+            memory_value = memory::VALUE_BYTES,
+            connections = memory::CONNECTIONS,
+            memory = memory.report().markdown(),
+            flash_keys = size.flash_keys,
+            flash_value = flash::VALUE_BYTES,
+            given = size.flash_memory_bytes >> 20,
+            extstore = servers::extstore(std::path::Path::new("FOLDER"), size.flash_bytes),
+            flash = flash.report().markdown(),
+        )
+    }
+
+    /// docs/studies/memcached.csv: both tables.
+    pub fn csv(&self) -> String {
+        format!("{}\n{}", self.memory.report().csv(), self.flash.report().csv())
+    }
+}

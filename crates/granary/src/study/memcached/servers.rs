@@ -1,0 +1,131 @@
+//! The servers that are compared, each a process of its own.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::memory_limit::MemoryLimit;
+use crate::failure::{Failure, Result};
+
+/// What a server is given.
+#[derive(Clone, Copy)]
+pub struct Given {
+    /// RAM for items.
+    pub memory_bytes: u64,
+    /// Space on the device; 0: none.
+    pub flash_bytes: u64,
+    pub threads: usize,
+}
+
+/// A server that runs; it ends when this is dropped.
+pub struct Server {
+    child: Child,
+    pub address: SocketAddr,
+    /// Goes after its process.
+    limit: Option<MemoryLimit>,
+}
+
+const MIB: u64 = 1 << 20;
+
+/// Granary's memcached server, as `granary server` runs it.
+pub fn granary(folder: &Path, given: Given, admission: &str) -> Result<Server> {
+    let address = free_address()?;
+    // This very program, even if its file was replaced meanwhile.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("server").arg("--path").arg(folder).args(["--http", "127.0.0.1:0"]);
+    command.args(["--memcached", &address.to_string(), "--memcached-admission", admission]);
+    command.args(["--memcached-memory", &given.memory_bytes.to_string()]);
+    command.args(["--memcached-flash", &given.flash_bytes.to_string()]);
+    command.args(["--memcached-threads", &given.threads.to_string()]);
+    Server::start(command, address)
+}
+
+/// A real memcached; with space on the device, its extstore in a file of `folder`. `limit`: RAM in all, the
+/// page cache among it.
+pub fn memcached(folder: &Path, given: Given, limit: Option<MemoryLimit>) -> Result<Server> {
+    let address = free_address()?;
+    let mut command = match &limit {
+        Some(limit) => limit.command("memcached"),
+        None => Command::new("memcached"),
+    };
+    command.args(["-l", "127.0.0.1", "-U", "0", "-u", "root", "-p", &address.port().to_string()]);
+    command.args(["-m", &(given.memory_bytes / MIB).to_string(), "-t", &given.threads.to_string()]);
+    if given.flash_bytes > 0 {
+        command.args(["-o", &extstore(folder, given.flash_bytes)]);
+    }
+    let mut server = Server::start(command, address)?;
+    server.limit = limit;
+    Ok(server)
+}
+
+/// Its options: small pages for a small store, and as many threads for reads as it has any use for.
+pub fn extstore(folder: &Path, flash_bytes: u64) -> String {
+    let file = folder.join("extstore");
+    format!(
+        "ext_page_size=16,ext_wbuf_size=4,ext_threads=8,ext_item_size=256,ext_item_age=1,ext_max_sleep=10000,\
+         ext_path={}:{}m",
+        file.display(),
+        flash_bytes / MIB
+    )
+}
+
+fn free_address() -> Result<SocketAddr> {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.map_err(|error| Failure::File("a free port".to_owned(), error))
+}
+
+impl Server {
+    fn start(mut command: Command, address: SocketAddr) -> Result<Server> {
+        let program = PathBuf::from(command.get_program());
+        let failed = |error| Failure::File(program.display().to_string(), error);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut server = Server { child: child.map_err(failed)?, address, limit: None };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while let Err(error) = TcpStream::connect(address) {
+            if Instant::now() > deadline || server.child.try_wait().is_ok_and(|ended| ended.is_some()) {
+                return Err(Failure::File(format!("{} does not serve", program.display()), error));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(server)
+    }
+
+    /// The numbers of `stats` and a group of them.
+    pub fn statistics(&self, group: &str) -> Result<HashMap<String, u64>> {
+        self.ask_statistics(group).map_err(|error| Failure::File("statistics".to_owned(), error))
+    }
+
+    fn ask_statistics(&self, group: &str) -> std::io::Result<HashMap<String, u64>> {
+        let mut stream = TcpStream::connect(self.address)?;
+        write!(stream, "stats {group}\r\nquit\r\n")?;
+        let mut statistics = HashMap::new();
+        for line in BufReader::new(stream).lines() {
+            if let Some((name, value)) = line?.strip_prefix("STAT ").and_then(|line| line.split_once(' '))
+                && let Ok(value) = value.parse()
+            {
+                statistics.insert(name.to_owned(), value);
+            }
+        }
+        Ok(statistics)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Its data goes with the folder: there is nothing to be gentle with.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.limit = None;
+    }
+}
+
+/// What memcached says of itself.
+pub fn version() -> Result<String> {
+    let said = Command::new("memcached").arg("-V").output();
+    let said =
+        said.map_err(|error| Failure::File("memcached (scripts/install-test-servers.sh)".to_owned(), error))?;
+    Ok(String::from_utf8_lossy(&said.stdout).trim().trim_start_matches("memcached ").to_owned())
+}

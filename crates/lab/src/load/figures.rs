@@ -1,0 +1,42 @@
+//! What came of a load.
+
+use std::time::Duration;
+
+/// Operations, hits, and how long requests took.
+#[derive(Clone, Debug, Default)]
+pub struct LoadFigures {
+    operations: u64,
+    hits: u64,
+    seconds: f64,
+    /// Microseconds of each request.
+    took: Vec<u32>,
+}
+
+impl LoadFigures {
+    pub(super) fn add(&mut self, operations: u64, hits: u64, took: Duration) {
+        self.operations += operations;
+        self.hits += hits;
+        self.took.push(u32::try_from(took.as_micros()).unwrap_or(u32::MAX));
+    }
+
+    pub(super) fn finish(&mut self, time: Duration) {
+        self.seconds = time.as_secs_f64();
+        self.took.sort_unstable();
+    }
+
+    /// Gets a second.
+    pub fn operations_per_second(&self) -> f64 {
+        self.operations as f64 / self.seconds
+    }
+
+    /// Found, of all that was asked for.
+    pub fn hit_ratio(&self) -> f64 {
+        self.hits as f64 / (self.operations as f64).max(1.0)
+    }
+
+    /// Microseconds that a part (0 to 1) of the requests took at most.
+    pub fn percentile_us(&self, part: f64) -> f64 {
+        let last = self.took.len().saturating_sub(1);
+        self.took.get((last as f64 * part) as usize).copied().map_or(f64::NAN, f64::from)
+    }
+}

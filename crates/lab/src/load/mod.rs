@@ -1,0 +1,184 @@
+//! Load on a memcached server, any: clients that ask for random keys, each as soon as it has its answers.
+
+mod client;
+mod figures;
+
+pub use figures::LoadFigures;
+
+use client::Client;
+use mio::{Events, Poll, Token};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// Keys `0..keys`, with values of `value_bytes` bytes each (20 at least).
+#[derive(Clone, Copy, Debug)]
+pub struct Items {
+    /// How many there are.
+    pub keys: u64,
+    /// Bytes of a value, which begins with its key.
+    pub value_bytes: usize,
+}
+
+/// Who asks, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Connections, served by one thread of ours.
+    pub connections: usize,
+    /// Gets that a connection sends at once.
+    pub pipeline: usize,
+    /// How long it takes.
+    pub time: Duration,
+    /// Which keys are drawn.
+    pub seed: u64,
+}
+
+/// Bytes of a key.
+const KEY_BYTES: usize = 14;
+
+impl Items {
+    fn key(key: u64) -> String {
+        let key = format!("key-{key:010}");
+        debug_assert!(key.len() == KEY_BYTES);
+        key
+    }
+
+    /// Stores all items, no more than `bytes_per_second` of values: some servers need time to write.
+    ///
+    /// # Errors
+    /// What the connection says; a reply that is not `STORED`.
+    pub fn fill(&self, server: SocketAddr, bytes_per_second: f64) -> io::Result<()> {
+        const AT_ONCE: u64 = 64;
+        let mut stream = TcpStream::connect(server)?;
+        stream.set_nodelay(true)?;
+        let begun = Instant::now();
+        for first in (0..self.keys).step_by(AT_ONCE as usize) {
+            let last = (first + AT_ONCE).min(self.keys);
+            let mut request = Vec::new();
+            for key in (first..last).map(Self::key) {
+                write!(
+                    request,
+                    "set {key} 0 0 {}\r\n{key:v<width$}\r\n",
+                    self.value_bytes,
+                    width = self.value_bytes
+                )?;
+            }
+            stream.write_all(&request)?;
+            let mut replies = vec![0; (last - first) as usize * b"STORED\r\n".len()];
+            stream.read_exact(&mut replies)?;
+            if replies.chunks(8).any(|reply| reply != b"STORED\r\n") {
+                let replies = String::from_utf8_lossy(&replies).into_owned();
+                return Err(io::Error::other(format!("a set was answered: {replies}")));
+            }
+            let due = (last as f64 * self.value_bytes as f64) / bytes_per_second;
+            let ahead = due - begun.elapsed().as_secs_f64();
+            if ahead > 0.001 {
+                std::thread::sleep(Duration::from_secs_f64(ahead));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for uniformly random keys.
+    ///
+    /// # Errors
+    /// What a connection says; a reply that is neither the item asked for nor a miss.
+    pub fn ask(&self, server: SocketAddr, load: &Load) -> io::Result<LoadFigures> {
+        let mut poll = Poll::new()?;
+        let mut random = SmallRng::seed_from_u64(load.seed);
+        let mut keys = || random.random_range(0..self.keys);
+        let mut figures = LoadFigures::default();
+        let mut clients = Vec::with_capacity(load.connections);
+        for i in 0..load.connections {
+            clients.push(Client::connect(
+                server,
+                self.value_bytes,
+                load.pipeline,
+                poll.registry(),
+                Token(i),
+            )?);
+        }
+        let begun = Instant::now();
+        for client in &mut clients {
+            client.send(&mut keys)?;
+        }
+        let mut events = Events::with_capacity(1024);
+        while begun.elapsed() < load.time {
+            poll.poll(&mut events, Some(Duration::from_secs(10)))?;
+            if events.is_empty() {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "no reply for 10 seconds"));
+            }
+            for event in &events {
+                let client = &mut clients[event.token().0];
+                if let Some(answered) = client.receive()? {
+                    figures.add(load.pipeline as u64, answered.hits, answered.took);
+                    client.send(&mut keys)?;
+                }
+            }
+        }
+        figures.finish(begun.elapsed());
+        Ok(figures)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::net::TcpListener;
+
+    /// A server that has the even keys, and for one key another's value.
+    fn serve(wrong: Option<u64>) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                std::thread::spawn(move || {
+                    let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                    for line in lines.map_while(Result::ok) {
+                        let Some(key) = line.strip_prefix("get ") else {
+                            if line.starts_with("key-") {
+                                stream.write_all(b"STORED\r\n").unwrap();
+                            }
+                            continue;
+                        };
+                        let number: u64 = key[4..].parse().unwrap();
+                        let value = Items::key(number + u64::from(wrong == Some(number)));
+                        let reply = match number % 2 {
+                            0 => format!("VALUE {key} 0 30\r\n{value:v<30}\r\nEND\r\n"),
+                            _ => "END\r\n".to_owned(),
+                        };
+                        // In two pieces.
+                        stream.write_all(&reply.as_bytes()[..3]).unwrap();
+                        stream.write_all(&reply.as_bytes()[3..]).unwrap();
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    fn load(time: u64) -> Load {
+        Load { connections: 3, pipeline: 4, time: Duration::from_millis(time), seed: 1 }
+    }
+
+    #[test]
+    fn hits_and_misses_are_told_apart() {
+        let items = Items { keys: 100, value_bytes: 30 };
+        let server = serve(None);
+        items.fill(server, 1e9).unwrap();
+        let figures = items.ask(server, &load(300)).unwrap();
+        assert!(figures.operations_per_second() > 100.0);
+        assert!((0.4..0.6).contains(&figures.hit_ratio()), "{}", figures.hit_ratio());
+        assert!(figures.percentile_us(0.5) <= figures.percentile_us(0.99));
+    }
+
+    #[test]
+    fn a_value_of_another_key_is_an_error() {
+        let error = Items { keys: 20, value_bytes: 30 }.ask(serve(Some(4)), &load(10_000)).unwrap_err();
+        assert!(error.to_string().contains("asked for key-0000000004"), "{error}");
+    }
+}
