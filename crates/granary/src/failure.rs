@@ -14,6 +14,8 @@ pub enum Failure {
     #[error(transparent)]
     Cache(#[from] granary_lab::OpenError),
     #[error(transparent)]
+    Trace(#[from] granary_lab::trace::TraceError),
+    #[error(transparent)]
     Plot(#[from] granary_lab::PlotError),
     #[error("{0}: {1}")]
     File(String, std::io::Error),

@@ -7,7 +7,7 @@ use granary_lab::model::{Budget, Workload};
 use granary_lab::trace::generate::Scale;
 use granary_lab::trace::{Format, Source, Trace};
 
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::server::size::{self, Size};
 
 /// A trace.
@@ -94,10 +94,4 @@ pub fn sizes(working_set: u64, part: f64, ratio: u64) -> Budget {
     let both = (working_set as f64 * part) as u64;
     let dram = both / (ratio + 1);
     Budget::new(dram, both - dram)
-}
-
-impl From<granary_lab::trace::TraceError> for Failure {
-    fn from(error: granary_lab::trace::TraceError) -> Self {
-        Failure::Argument(error.to_string())
-    }
 }

@@ -31,7 +31,7 @@ struct Entry {
 pub struct S3Fifo {
     capacity: u64,
     entries: Vec<Entry>,
-    /// (key, stamp, bytes), the oldest in front; entries with another stamp have gone.
+    /// (key, stamp), the oldest in front; entries with another stamp have gone.
     small: VecDeque<(u32, u32)>,
     main: VecDeque<(u32, u32)>,
     ghost: VecDeque<(u32, u32)>,
@@ -95,19 +95,19 @@ impl S3Fifo {
 
     /// Lets one object leave, or change its queue.
     fn evict(&mut self) {
-        if self.small_bytes >= self.capacity / SMALL || self.main_bytes == 0 {
-            if let Some(key) = Self::oldest(&mut self.small, &self.entries, Queue::Small) {
-                self.leave(key);
-                if self.entries[key as usize].reads > 1 {
-                    self.entries[key as usize].reads = 0;
-                    self.enter(key, Queue::Main);
-                } else {
-                    self.objects -= 1;
-                    self.enter(key, Queue::Ghost);
-                    self.bound_ghost();
-                }
-                return;
+        if (self.small_bytes >= self.capacity / SMALL || self.main_bytes == 0)
+            && let Some(key) = Self::oldest(&mut self.small, &self.entries, Queue::Small)
+        {
+            self.leave(key);
+            if self.entries[key as usize].reads > 1 {
+                self.entries[key as usize].reads = 0;
+                self.enter(key, Queue::Main);
+            } else {
+                self.objects -= 1;
+                self.enter(key, Queue::Ghost);
+                self.bound_ghost();
             }
+            return;
         }
         if let Some(key) = Self::oldest(&mut self.main, &self.entries, Queue::Main) {
             self.leave(key);

@@ -85,8 +85,12 @@ The paper's workload is a week of a memcached service; none of these is.
 
 *Why Flashield finds less here*: it writes nothing that was not read in DRAM, and DRAM is an eighth of the space. In \
 these workloads most objects that are read again are read after they have left DRAM. A filter that remembers what \
-left (`reuse`, `reject-first`) sees them come back. RIPQ's and the victim cache's CLWA are lower here: most objects of these workloads are stored once and read a few \
-times, those of the paper are updated and stored again and again.
+left (`reuse`, `reject-first`) sees them come back. Besides, a machine that is to be right as often as possible \
+declines what is read again in four cases of ten, although such an object finds more than what it would replace.
+
+*Why RIPQ and the victim cache write less here*: each store is written once, and what is found on flash is written \
+again. So CLWA grows with the finds for each store, that is with the hit ratio, and most of these workloads miss more \
+often than a cache of a web application does.
 
 ## Threshold n
 

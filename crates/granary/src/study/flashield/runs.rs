@@ -245,9 +245,14 @@ impl Runs {
         let groups = self
             .lines
             .iter()
-            .map(|line| (line.name.clone(), line.policies[..PAPER].iter().map(&figure).collect()));
+            .map(|line| (short(&line.name), line.policies[..PAPER].iter().map(&figure).collect()));
         (POLICIES[..PAPER].to_vec(), groups.collect())
     }
+}
+
+/// A name that fits under its bars.
+fn short(name: &str) -> String {
+    name.split('_').next().unwrap_or_default().chars().take(11).collect()
 }
 
 /// The middle one (the mean of the two in the middle).
