@@ -40,7 +40,8 @@ the distribution of Facebook's ETC pool by a hash of the key. *synthetic*: indep
 popularity, sizes, operations and lifetimes of a production cache; popularity does not change with time, which \
 flatters policies that count and hurts those that look at recency.
 
-A read that misses is followed by the client's store of the object. DRAM and flash together are {part:.0} % of what a \
+A read that misses is followed by the client's store of the object. An object that is asked for in another size than \
+it was stored with is another object. DRAM and flash together are {part:.0} % of what a \
 cache without bounds would hold at most, 1 part DRAM to {RATIO} parts flash; flash is written in 128 segments. Every \
 cache begins empty and everything counts. Indexes do not take from the budgets.
 
@@ -86,7 +87,8 @@ The paper's workload is a week of a memcached service; none of these is.
 *Why Flashield finds less here*: it writes nothing that was not read in DRAM, and DRAM is an eighth of the space. In \
 these workloads most objects that are read again are read after they have left DRAM. A filter that remembers what \
 left (`reuse`, `reject-first`) sees them come back. Besides, a machine that is to be right as often as possible \
-declines what is read again in four cases of ten, although such an object finds more than what it would replace.
+declines what is read again in less than half of the cases; where objects are updated often (`twitter48`) that costs \
+some points more.
 
 *Why RIPQ and the victim cache write less here*: each store is written once, and what is found on flash is written \
 again. So CLWA grows with the finds for each store, that is with the hit ratio, and most of these workloads miss more \
