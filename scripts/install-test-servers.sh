@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the servers that the tests start for themselves, from Debian: PostgreSQL, MariaDB, Redis, ClickHouse,
-# memcached; and clients.
+# memcached, twemproxy; and clients.
 # What is there already is left alone. Debian may start a service of its own; no test uses it.
 set -eu
 
@@ -21,6 +21,8 @@ command -v memcached >/dev/null || missing="$missing memcached"
 command -v memccapable >/dev/null || missing="$missing libmemcached-tools"
 /usr/bin/python3 -c 'import memcache, pymemcache' 2>/dev/null ||
     missing="$missing python3-pymemcache python3-memcache"
+command -v nutcracker >/dev/null || missing="$missing nutcracker"
+/usr/bin/python3 -c 'import pylibmc' 2>/dev/null || missing="$missing python3-pylibmc"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi

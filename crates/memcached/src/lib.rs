@@ -17,5 +17,6 @@ mod store;
 mod users;
 
 pub use granary_cache::admission::Admission;
+pub use rustls::ServerConfig;
 pub use server::{Options, Server, ServerError};
 pub use store::{OpenError, Options as StoreOptions};

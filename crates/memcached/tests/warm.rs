@@ -5,58 +5,17 @@ mod common;
 #[path = "../../log/tests/common/random.rs"]
 mod random;
 
+use common::process::{self, Process};
 use common::{Client, with_policy};
 use granary_memcached::Server;
 use random::Random;
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The environment variable that makes the test `child` a server for the folder it names.
-const CHILD: &str = "GRANARY_MEMCACHED_CHILD";
-/// And the one that has its policy.
-const POLICY: &str = "GRANARY_MEMCACHED_CHILD_POLICY";
-
-/// Serves until it is killed. Does nothing when it runs as a test.
+/// Does nothing when it runs as a test.
 #[test]
 fn child() {
-    let Some(folder) = std::env::var_os(CHILD) else { return };
-    let policy = std::env::var(POLICY).unwrap();
-    let server = Server::start(&with_policy(Path::new(&folder), &policy)).unwrap();
-    println!("\nlistens on {}", server.address());
-    loop {
-        std::thread::park();
-    }
-}
-
-/// A server in a process of its own.
-struct Process {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Process {
-    fn start(folder: &Path, policy: &str) -> Process {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child", "--nocapture"])
-            .env(CHILD, folder)
-            .env(POLICY, policy)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let line = lines.map_while(Result::ok).find(|line| line.starts_with("listens on ")).unwrap();
-        let address = line.trim_start_matches("listens on ").parse().unwrap();
-        Process { child, address }
-    }
-
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
+    process::serve();
 }
 
 /// What a client knows of a key.
@@ -85,7 +44,7 @@ fn nothing_old_comes_back(policy: &str) {
     let mut known: HashMap<u64, Known> = HashMap::new();
     let (mut version, mut highest, mut warm, mut checked) = (0, 0, 0, 0);
     for _ in 0..kills {
-        let process = Process::start(folder.path(), policy);
+        let process = Process::start(folder.path(), policy, 0);
         let mut client = Client::new(process.address);
         for (key, known) in &known {
             let heard = client.lines(&format!("gets {key}"));

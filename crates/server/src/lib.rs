@@ -23,7 +23,7 @@ pub use access::{Password, User, hash_password, is_password_hash};
 use configured::Configured;
 use http::App;
 use listener::Connections;
-pub use tls::{Tls, TlsError};
+pub use tls::{Tls, TlsError, tls_configuration};
 
 /// What a server is started with.
 #[derive(Debug, Clone)]

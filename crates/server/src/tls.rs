@@ -28,8 +28,11 @@ pub enum TlsError {
     Pair(#[from] tokio_rustls::rustls::Error),
 }
 
-/// Reads the files.
-pub fn acceptor(tls: &Tls) -> Result<TlsAcceptor, TlsError> {
+/// Reads the files, for connections that somebody else serves.
+///
+/// # Errors
+/// A file that cannot be read, or a key that is not the certificate's.
+pub fn tls_configuration(tls: &Tls) -> Result<Arc<ServerConfig>, TlsError> {
     let of = |path: &Path| {
         let path = path.to_owned();
         move |error| TlsError::File(path, error)
@@ -38,6 +41,10 @@ pub fn acceptor(tls: &Tls) -> Result<TlsAcceptor, TlsError> {
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(of(&tls.certificate))?;
     let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(of(&tls.key))?;
-    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(Arc::new(ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?))
+}
+
+/// Reads the files.
+pub fn acceptor(tls: &Tls) -> Result<TlsAcceptor, TlsError> {
+    Ok(TlsAcceptor::from(tls_configuration(tls)?))
 }

@@ -12,7 +12,7 @@ use indicatif::HumanCount;
 use crate::failure::{Result, at};
 use crate::progress::bar;
 pub use input::{Input, sizes};
-pub use table::{bytes, percent};
+use table::bytes;
 
 /// Arguments of `granary replay`.
 #[derive(Args)]

@@ -65,7 +65,9 @@ pub enum ConfigError {
     Random,
     #[error("setting {0}: give a number, a string, or true or false")]
     Setting(String),
-    #[error("https needs a certificate: say certificate and key under [tls]")]
+    #[error(
+        "TLS needs a certificate: say certificate and key under [tls], or --tls-certificate and --tls-key"
+    )]
     Tls,
 }
 

@@ -2,11 +2,12 @@
 
 use super::size::{self, Size};
 use clap::Args;
-use granary_memcached::{Admission, Options, Server, ServerError, StoreOptions, limits};
+use granary_memcached::{Admission, Options, Server, ServerConfig, ServerError, StoreOptions, limits};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// RAM for items, unless it is said.
 const MEMORY: Size = Size(64 << 20);
@@ -74,6 +75,11 @@ pub struct Arguments {
     #[arg(long = "memcached-idle-timeout", value_name = "SECONDS", env = "GRANARY_MEMCACHED_IDLE_TIMEOUT")]
     idle_timeout: Option<u64>,
 
+    /// Speak TLS, with the certificate of --tls-certificate and --tls-key; memcached's -Z
+    #[arg(long = "memcached-tls", env = "GRANARY_MEMCACHED_TLS")]
+    #[serde(default)]
+    tls: bool,
+
     /// Let in only whom this file has, in lines of user:password; memcached's -Y
     #[arg(long = "memcached-auth-file", value_name = "FILE", env = "GRANARY_MEMCACHED_AUTH_FILE")]
     auth_file: Option<PathBuf>,
@@ -97,12 +103,18 @@ impl Arguments {
             connections: self.connections.or(others.connections),
             threads: self.threads.or(others.threads),
             idle_timeout: self.idle_timeout.or(others.idle_timeout),
+            tls: self.tls || others.tls,
             auth_file: self.auth_file.or(others.auth_file),
         }
     }
 
+    /// Whether it is to speak TLS.
+    pub fn wants_tls(&self) -> bool {
+        self.address.is_some() && self.tls
+    }
+
     /// Starts the server, if it is asked for. What it keeps lies in `folder`.
-    pub fn start(self, folder: &Path) -> Result<Option<Server>, ServerError> {
+    pub fn start(self, folder: &Path, tls: Option<Arc<ServerConfig>>) -> Result<Option<Server>, ServerError> {
         let Some(address) = self.address else { return Ok(None) };
         let memory_bytes = self.memory.unwrap_or(MEMORY).0;
         let mut store =
@@ -121,6 +133,7 @@ impl Arguments {
             connections_max: self.connections.unwrap_or(limits::CONNECTIONS_DEFAULT),
             idle_seconds: self.idle_timeout.unwrap_or(0),
             users: self.auth_file,
+            tls,
         };
         Server::start(&options).map(Some)
     }

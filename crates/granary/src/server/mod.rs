@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use granary_server::{Options, Tls, limits};
+use granary_server::{Options, Tls, limits, tls_configuration};
 use granary_sql::Executables;
 
 use config::{Config, ConfigError};
@@ -123,8 +123,14 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let path = arguments.path.clone().or(config.path.take()).unwrap_or_else(|| "granary-data".into());
     let of_memcached = config.memcached.take().unwrap_or_default();
     let memcached = std::mem::take(&mut arguments.memcached).or(of_memcached);
-    let options = options(arguments, config, path.clone())?;
-    let memcached = memcached.start(&path)?;
+    let tls = certificate(&arguments, &config);
+    let memcached_tls = match (&tls, memcached.wants_tls()) {
+        (Some(tls), true) => Some(tls_configuration(tls)?),
+        (None, true) => return Err(ConfigError::Tls.into()),
+        (_, false) => None,
+    };
+    let options = options(arguments, config, path.clone(), tls)?;
+    let memcached = memcached.start(&path, memcached_tls)?;
     granary_server::run(options, |http, https| {
         tracing::info!("Granary listens on http://{http}");
         if let Some(https) = https {
@@ -138,15 +144,25 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn options(arguments: Arguments, config: Config, path: PathBuf) -> Result<Options, ConfigError> {
+fn certificate(arguments: &Arguments, config: &Config) -> Option<Tls> {
+    match (arguments.tls_certificate.clone(), arguments.tls_key.clone()) {
+        (Some(certificate), Some(key)) => Some(Tls { certificate, key }),
+        _ => {
+            config.tls.as_ref().map(|tls| Tls { certificate: tls.certificate.clone(), key: tls.key.clone() })
+        }
+    }
+}
+
+fn options(
+    arguments: Arguments,
+    config: Config,
+    path: PathBuf,
+    tls: Option<Tls>,
+) -> Result<Options, ConfigError> {
     let (users, settings) = (config.users()?, config.settings()?);
     let executables = match arguments.allow_executable || config.allow_executable == Some(true) {
         true => Executables::Allowed,
         false => Executables::Refused,
-    };
-    let tls = match (arguments.tls_certificate, arguments.tls_key) {
-        (Some(certificate), Some(key)) => Some(Tls { certificate, key }),
-        _ => config.tls.map(|tls| Tls { certificate: tls.certificate, key: tls.key }),
     };
     let https = match (arguments.https.or(config.https), tls) {
         (Some(address), Some(tls)) => Some((address, tls)),

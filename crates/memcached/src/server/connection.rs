@@ -1,9 +1,9 @@
 //! One client's socket.
 
+use super::channel::Channel;
 use crate::engine::Session;
 use crate::limits::READ_BYTES;
-use mio::net::TcpStream;
-use std::io::{self, Read, Write};
+use std::io;
 
 /// What is known of a socket between events: epoll tells of changes only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) enum Fate {
 }
 
 pub(super) struct Connection {
-    pub stream: TcpStream,
+    pub channel: Channel,
     /// Out for a turn: `None`.
     pub session: Option<Session>,
     readiness: Readiness,
@@ -43,12 +43,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub fn new(stream: TcpStream, session: Session, now: u32) -> Self {
+    pub fn new(channel: Channel, session: Session, now: u32) -> Self {
         // Neither is vital: a reply may come later, a dead client stay longer.
-        let _ = stream.set_nodelay(true);
-        let _ = socket2::SockRef::from(&stream).set_keepalive(true);
+        let _ = channel.stream.set_nodelay(true);
+        let _ = socket2::SockRef::from(&channel.stream).set_keepalive(true);
         let readiness = Readiness::Ready;
-        Self { stream, session: Some(session), readiness, is_listed: false, active_at: now }
+        Self { channel, session: Some(session), readiness, is_listed: false, active_at: now }
     }
 
     /// An event came; it says whether the client has closed its side.
@@ -72,12 +72,12 @@ impl Connection {
             if !session.wants_input() {
                 break;
             }
-            match self.stream.read(buffer) {
+            match self.channel.read(buffer) {
                 Ok(0) => self.readiness = Readiness::Ended,
                 Ok(len) => {
                     session.receive(&buffer[..len]);
                     (total, self.active_at) = (total + len, now);
-                    if len < buffer.len() && self.readiness == Readiness::Ready {
+                    if len < buffer.len() && self.channel.reads_all() && self.readiness == Readiness::Ready {
                         self.readiness = Readiness::Waiting;
                     }
                 }
@@ -96,7 +96,7 @@ impl Connection {
         let session = self.session.as_mut().expect("no turn is under way");
         let mut total = 0;
         while !session.replies().is_empty() && self.readiness != Readiness::Broken {
-            match self.stream.write(session.replies()) {
+            match self.channel.write(session.replies()) {
                 Ok(0) => self.readiness = Readiness::Broken,
                 Ok(len) => {
                     session.sent(len);
@@ -110,7 +110,17 @@ impl Connection {
         if session.replies().is_empty() {
             session.tidy();
         }
+        match self.channel.send() {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => self.readiness = Readiness::Broken,
+            _ => {}
+        }
         total
+    }
+
+    /// Whether the client has not taken all of its replies.
+    pub fn has_replies(&self) -> bool {
+        self.channel.has_unsent()
+            || self.session.as_ref().is_some_and(|session| !session.replies().is_empty())
     }
 
     /// What becomes of it now.
@@ -119,7 +129,7 @@ impl Connection {
         if self.readiness == Readiness::Broken {
             return Fate::Close;
         }
-        if !session.replies().is_empty() {
+        if self.has_replies() {
             // Sent all at once or not: then there was no room, and an event will come.
             return Fate::Wait;
         }

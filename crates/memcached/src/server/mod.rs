@@ -1,6 +1,7 @@
 //! Sockets and threads: one thread accepts, the others serve, each with its own epoll and its own ring.
 
 mod acceptor;
+mod channel;
 mod connection;
 mod worker;
 
@@ -10,6 +11,7 @@ use crate::store::{self, Store};
 use crate::users::Users;
 use acceptor::Acceptor;
 use mio::net::TcpListener;
+use rustls::ServerConfig;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -33,13 +35,15 @@ pub struct Options {
     pub idle_seconds: u64,
     /// A file of `user:password`; with it, clients must say who they are.
     pub users: Option<PathBuf>,
+    /// With it, clients must speak TLS.
+    pub tls: Option<Arc<ServerConfig>>,
 }
 
 impl Options {
     /// With memcached's defaults.
     pub fn new(address: SocketAddr, store: store::Options) -> Self {
         let connections_max = CONNECTIONS_DEFAULT;
-        Self { address, store, threads: None, connections_max, idle_seconds: 0, users: None }
+        Self { address, store, threads: None, connections_max, idle_seconds: 0, users: None, tls: None }
     }
 }
 
@@ -99,10 +103,15 @@ impl Server {
             idle_seconds: options.idle_seconds,
         };
         let shared = Arc::new(Shared::new(Store::open(&options.store)?, users, settings));
-        Self::serve(listener, address, shared)
+        Self::serve(listener, address, shared, options.tls.clone())
     }
 
-    fn serve(listener: TcpListener, address: SocketAddr, shared: Arc<Shared>) -> Result<Server, ServerError> {
+    fn serve(
+        listener: TcpListener,
+        address: SocketAddr,
+        shared: Arc<Shared>,
+        tls: Option<Arc<ServerConfig>>,
+    ) -> Result<Server, ServerError> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut server = Server {
             address,
@@ -118,7 +127,8 @@ impl Server {
             inboxes.push((Arc::clone(&inbox), Arc::clone(&waker)));
             let (shared, stop) = (Arc::clone(&shared), Arc::clone(&server.stop));
             // A ring belongs to its thread, which makes it.
-            let run = move || Worker::new(poll, Engine::new(shared, thread), inbox, stop).run();
+            let tls = tls.clone();
+            let run = move || Worker::new(poll, Engine::new(shared, thread), inbox, stop, tls).run();
             server.spawn("granary-memcached", waker, run)?;
         }
         let (acceptor, waker) = Acceptor::new(listener, shared, inboxes, Arc::clone(&server.stop))?;

@@ -1,11 +1,13 @@
 //! One serving thread.
 
+use super::channel::Channel;
 use super::connection::{Connection, Fate};
 use crate::engine::{Engine, Session};
 use crate::limits::{READ_BYTES, STOP_MILLISECONDS};
 use crate::protocol::Ending;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
+use rustls::ServerConfig;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -39,6 +41,7 @@ pub(super) struct Worker {
     engine: Engine,
     inbox: Arc<Inbox>,
     stop: Arc<AtomicBool>,
+    tls: Option<Arc<ServerConfig>>,
     /// By token.
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
@@ -49,12 +52,19 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub fn new(poll: Poll, engine: Engine, inbox: Arc<Inbox>, stop: Arc<AtomicBool>) -> Self {
+    pub fn new(
+        poll: Poll,
+        engine: Engine,
+        inbox: Arc<Inbox>,
+        stop: Arc<AtomicBool>,
+        tls: Option<Arc<ServerConfig>>,
+    ) -> Self {
         Self {
             poll,
             engine,
             inbox,
             stop,
+            tls,
             connections: Vec::new(),
             free: Vec::new(),
             listed: Vec::new(),
@@ -119,7 +129,16 @@ impl Worker {
             return;
         }
         self.engine.counters().connections.add(1);
-        self.connections[slot] = Some(Connection::new(stream, self.engine.shared().session(), now));
+        let channel = match Channel::new(stream, self.tls.as_ref()) {
+            Ok(channel) => channel,
+            Err(error) => {
+                tracing::error!(%error, "TLS cannot be spoken");
+                self.free.push(slot);
+                self.engine.shared().connections.fetch_sub(1, Ordering::Relaxed);
+                return;
+            }
+        };
+        self.connections[slot] = Some(Connection::new(channel, self.engine.shared().session(), now));
         self.list(slot);
     }
 
@@ -161,7 +180,7 @@ impl Worker {
             tracing::warn!("a client speaks memcached's binary protocol, which is not served: it is let go");
         }
         // It is closed in a moment, which ends the watch, too.
-        let _ = self.poll.registry().deregister(&mut connection.stream);
+        let _ = self.poll.registry().deregister(&mut connection.channel.stream);
         self.free.push(slot);
         self.engine.shared().connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -189,8 +208,7 @@ impl Worker {
             for slot in 0..self.connections.len() {
                 let Some(connection) = &mut self.connections[slot] else { continue };
                 connection.write();
-                let waits = connection.session.as_ref().is_some_and(|session| !session.replies().is_empty());
-                if !waits || connection.fate() == Fate::Close {
+                if !connection.has_replies() || connection.fate() == Fate::Close {
                     self.close(slot);
                 }
             }

@@ -61,11 +61,12 @@ pub fn memcached(folder: &Path, given: Given, limit: Option<MemoryLimit>) -> Res
     Ok(server)
 }
 
-/// Its options: small pages for a small store, and as many threads for reads as it has any use for.
+/// Its options: small pages for a small store, as many threads for reads as it has any use for, and room for
+/// what it keeps in RAM of each item on the device made in time.
 pub fn extstore(folder: &Path, flash_bytes: u64) -> String {
     let file = folder.join("extstore");
     format!(
-        "ext_page_size=16,ext_wbuf_size=4,ext_threads=8,ext_item_size=256,ext_item_age=1,ext_max_sleep=10000,\
+        "ext_page_size=16,ext_wbuf_size=4,ext_threads=8,ext_item_size=256,slab_automove_window=3,slab_automove_freeratio=0.2,\
          ext_path={}:{}m",
         file.display(),
         flash_bytes / MIB

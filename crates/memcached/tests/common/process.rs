@@ -1,0 +1,61 @@
+//! A server in a process of its own, to be killed. The process is the test's own program, which runs a test
+//! by the name of `child`, and that calls [`serve`].
+
+use super::with_policy;
+use granary_memcached::Server;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+const FOLDER: &str = "GRANARY_MEMCACHED_CHILD";
+const POLICY: &str = "GRANARY_MEMCACHED_CHILD_POLICY";
+const PORT: &str = "GRANARY_MEMCACHED_CHILD_PORT";
+
+/// Serves until it is killed, if the environment says so.
+pub fn serve() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let mut options = with_policy(Path::new(&folder), &std::env::var(POLICY).unwrap());
+    options.address.set_port(std::env::var(PORT).unwrap().parse().unwrap());
+    let server = Server::start(&options).unwrap();
+    println!("\nlistens on {}", server.address());
+    loop {
+        std::thread::park();
+    }
+}
+
+pub struct Process {
+    child: Child,
+    pub address: SocketAddr,
+    /// A test that runs for a minute says so, and ends if nobody can hear it.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    /// `port` 0: any.
+    pub fn start(folder: &Path, policy: &str, port: u16) -> Process {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child", "--nocapture"])
+            .env(FOLDER, folder)
+            .env(POLICY, policy)
+            .env(PORT, port.to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let lines = output.by_ref().lines().map_while(Result::ok);
+        let line = { lines }.find(|line| line.starts_with("listens on ")).unwrap();
+        let address = line.trim_start_matches("listens on ").parse().unwrap();
+        Process { child, address, _output: output }
+    }
+
+    /// With SIGKILL.
+    pub fn kill(self) {}
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
