@@ -87,7 +87,7 @@ fn nothing_old_comes_back(policy: &str) {
 
 #[test]
 fn all_is_there_after_a_stop() {
-    for policy in ["all", "flashield", "reject-first"] {
+    for policy in ["all", "flashield", "reuse"] {
         all_is_there(policy);
     }
 }

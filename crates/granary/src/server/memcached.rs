@@ -41,7 +41,7 @@ pub struct Arguments {
     max_item_size: Option<Size>,
 
     /// Which items go to SSD when they leave RAM: reuse, flashield[:READS], reject-first, probability:P, none; or all,
-    /// each as soon as it is stored [default: flashield]
+    /// each as soon as it is stored [default: reuse]
     #[arg(long = "memcached-admission", value_name = "POLICY", env = "GRANARY_MEMCACHED_ADMISSION")]
     #[serde(default, deserialize_with = "admission")]
     admission: Option<Admission>,

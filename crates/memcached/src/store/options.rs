@@ -4,7 +4,7 @@ use crate::limits::{
     BLOCK_BYTES, ITEM_BYTES_DEFAULT, ITEM_BYTES_MAX, ITEM_BYTES_MIN, LARGE_BLOCK_BYTES, SEGMENT_BYTES_MIN,
     SEGMENTS_MIN, SMALL_FLASH_BYTES,
 };
-use granary_cache::admission::{Admission, Flashield};
+use granary_cache::admission::Admission;
 use granary_cache::{FlashOptions, Reinsertion};
 use std::path::PathBuf;
 
@@ -56,7 +56,7 @@ impl Options {
             memory_bytes,
             flash_bytes,
             item_bytes_max: ITEM_BYTES_DEFAULT,
-            admission: Admission::Flashield(Flashield::default()),
+            admission: Admission::Reuse,
             bytes_per_day: None,
         }
     }
