@@ -12,7 +12,7 @@ use crate::lookup::{
 };
 use crate::resident;
 use crate::row::{KeyBatch, KeyFormat, RowFormat};
-use crate::source::{self, SourceFactory};
+use crate::source::{self, KeyReader, SourceFactory};
 use crate::status::Status;
 use crate::store::Store;
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
@@ -120,12 +120,9 @@ impl Dictionary {
         Ok(Answer { columns, found })
     }
 
-    /// Reads keys that were written as this dictionary's own source would be asked for them, for `get`.
-    ///
-    /// # Errors
-    /// 27 or 6 if the bytes are not keys in this format.
-    pub fn read_keys(&self, format: Format, bytes: &[u8]) -> Result<Vec<ArrayRef>, DictError> {
-        source::read_keys(format, &self.definition.structure, bytes)
+    /// Reads keys that are written as this dictionary's own source would be asked for them, for `get`.
+    pub fn key_reader(&self, format: Format) -> KeyReader {
+        KeyReader::new(format, &self.definition.structure)
     }
 
     /// Which keys the source has.

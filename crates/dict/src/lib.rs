@@ -35,7 +35,7 @@ pub use dictionary::{Answer, Dictionary};
 pub use environment::{AnswerQuery, Clock, Environment, OwnTables};
 pub use error::{Code, DictError};
 pub use lookup::{LATENCY_BUCKETS, Latency};
-pub use source::{Field, FieldSink, Source, SourceFactory, TextFormat};
+pub use source::{Field, FieldSink, KeyReader, Source, SourceFactory, TextFormat};
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;
 pub use types::{CLICKHOUSE_TYPE, DataType};

@@ -100,8 +100,9 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
         Command::RefreshDictionary { name, keys } => {
             let (database, name) = full(name);
             let dictionary = session.dictionary_to_renew(&format!("{database}.{name}"))?;
-            dictionary
-                .refresh(&dictionary.read_keys(granary_dict::Format::TabSeparated, keys.as_bytes())?)?;
+            dictionary.refresh(
+                &dictionary.key_reader(granary_dict::Format::TabSeparated).read_all(keys.as_bytes())?,
+            )?;
         }
         Command::InvalidateDictionary { name, keys } => {
             let (database, name) = full(name);
@@ -109,7 +110,9 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
             match keys {
                 None => dictionary.reload()?,
                 Some(keys) => {
-                    let keys = dictionary.read_keys(granary_dict::Format::TabSeparated, keys.as_bytes())?;
+                    let keys = dictionary
+                        .key_reader(granary_dict::Format::TabSeparated)
+                        .read_all(keys.as_bytes())?;
                     dictionary.invalidate(&keys)?;
                 }
             }

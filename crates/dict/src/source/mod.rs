@@ -17,11 +17,12 @@ mod sqlite;
 mod text;
 mod web;
 
+pub use format::KeyReader;
 pub use text::{Field, FieldSink, TextFormat};
 
 use self::executable::CommandLine;
-use crate::config::{Format, SourceConfig};
-use crate::definition::{Definition, Structure};
+use crate::config::SourceConfig;
+use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::DictError;
 use arrow::array::{ArrayRef, RecordBatch};
@@ -42,17 +43,6 @@ pub trait Source: Send {
 
 /// Makes a `Source` for each thread that needs one.
 pub type SourceFactory = Arc<dyn Fn() -> Result<Box<dyn Source>, DictError> + Send + Sync>;
-
-/// Keys that somebody asks of us as we ask them of a program: an array for each key column.
-pub(crate) fn read_keys(
-    format: Format,
-    structure: &Structure,
-    bytes: &[u8],
-) -> Result<Vec<ArrayRef>, DictError> {
-    let mut keys = rows::Rows::of_key(structure);
-    format::read_rows(format, bytes, &mut keys)?;
-    Ok(keys.finish(&[])?.columns().to_vec())
-}
 
 /// The factory of what SOURCE(..) says.
 ///

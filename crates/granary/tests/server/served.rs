@@ -87,6 +87,13 @@ impl Served {
         answer.text()
     }
 
+    /// The most memory that it has had so far, in bytes.
+    pub fn memory_peak(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
     /// Stops it and gives the exit status.
     pub fn stop(mut self) -> Option<i32> {
         self.terminate();

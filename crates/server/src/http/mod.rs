@@ -7,6 +7,7 @@ mod dashboard;
 mod dictionary;
 mod exception;
 mod metrics;
+mod pieces;
 mod query;
 mod sessions;
 mod waiting;

@@ -96,6 +96,9 @@ fn conversion(data_type: &DataType) -> Option<&'static str> {
         DataType::Float32 => "toFloat32",
         DataType::Float64 => "toFloat64",
         DataType::String(None) => "toString",
+        DataType::Date => "toDate",
+        DataType::Datetime(None) => "toDateTime",
+        DataType::Uuid => "toUUID",
         _ => return None,
     })
 }
