@@ -17,7 +17,7 @@ mod sqlite;
 mod text;
 mod web;
 
-pub use format::KeyReader;
+pub use format::RowReader;
 pub use text::{Field, FieldSink, TextFormat};
 
 use self::executable::CommandLine;
@@ -39,6 +39,36 @@ pub trait Source: Send {
 
     /// Every row, in the same columns.
     fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError>;
+
+    /// How far changes have come, of which those before a mark are known: UPDATE_FIELD.
+    fn tail(&mut self, _mark: Option<&str>) -> Result<Tail, DictError> {
+        Err(sql::no_updates())
+    }
+
+    /// The keys of rows that were changed since a mark.
+    fn changes(&mut self, _mark: &str) -> Result<Changes, DictError> {
+        Err(sql::no_updates())
+    }
+}
+
+/// The end of what was changed in a source; texts, as the source writes and reads them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// The greatest value of UPDATE_FIELD; `None`: there are no rows.
+    pub latest: Option<String>,
+    /// How many rows the mark includes.
+    pub count: Option<String>,
+    /// The mark from which changes are to be looked for next: the latest, less the lag.
+    pub next: Option<String>,
+}
+
+/// What was changed.
+#[derive(Clone, Debug)]
+pub enum Changes {
+    /// Rows of these keys, an array for each key column; some may be gone.
+    Keys(Vec<ArrayRef>),
+    /// More than `limits::CHANGES_MAX` rows.
+    TooMany,
 }
 
 /// Makes a `Source` for each thread that needs one.
@@ -68,7 +98,17 @@ pub(crate) fn factory(
         }
         SourceConfig::Clickhouse(config) => {
             let own = environment.own_tables.clone();
+            let itself = (definition.database.clone().unwrap_or_default(), definition.name.clone());
             Ok(Arc::new(move || {
+                let table = config.select.table.as_deref();
+                if config.is_own() && (config.server.database == itself.0) && table == Some(itself.1.as_str())
+                {
+                    let text = format!(
+                        "The source of dictionary {}.{} is the dictionary itself",
+                        itself.0, itself.1
+                    );
+                    return Err(DictError::bad_arguments(text));
+                }
                 let server = clickhouse::Server::of(&config, own.as_ref(), patience)?;
                 Ok(Box::new(clickhouse::Clickhouse::connect(server, &config, &structure, patience)?))
             }))

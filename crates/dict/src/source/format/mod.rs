@@ -4,15 +4,15 @@ mod arrow_stream;
 mod csv;
 mod fields;
 mod json;
-mod keys;
 mod native;
 mod order;
 mod reader;
 mod row_binary;
+mod row_reader;
 mod tab_separated;
 
 pub use fields::{Field, FieldSink};
-pub use keys::KeyReader;
+pub use row_reader::RowReader;
 
 use self::order::Order;
 use self::reader::{End, Reader};

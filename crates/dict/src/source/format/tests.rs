@@ -162,12 +162,12 @@ fn keys_in_pieces_are_the_keys_in_one() {
     ];
     for format in Format::names().map(|name| Format::named(name).unwrap()) {
         let bytes = write_keys(format, &columns, &keys).unwrap();
-        let whole = KeyReader::new(format, &structure).read_all(&bytes).unwrap();
+        let whole = RowReader::new(format, &structure).read_all(&bytes).unwrap();
         for (column, expected) in whole.iter().zip(&keys) {
             assert_eq!(column, expected, "{}", format.name());
         }
         for step in [1, 2, 3, 7, 64, bytes.len()] {
-            let mut reader = KeyReader::new(format, &structure);
+            let mut reader = RowReader::new(format, &structure);
             bytes.chunks(step).for_each(|piece| reader.push(piece).unwrap());
             reader.finish().unwrap();
             assert_eq!(reader.take().unwrap(), whole, "{} by {step}", format.name());
@@ -175,7 +175,7 @@ fn keys_in_pieces_are_the_keys_in_one() {
         }
         for end in 1..bytes.len() {
             // What is cut off is an error, or fewer keys.
-            let cut = KeyReader::new(format, &structure).read_all(&bytes[..end]);
+            let cut = RowReader::new(format, &structure).read_all(&bytes[..end]);
             assert!(cut.map_or(0, |keys| keys[0].len()) <= 4, "{} cut at {end}", format.name());
         }
     }
@@ -184,9 +184,9 @@ fn keys_in_pieces_are_the_keys_in_one() {
 #[test]
 fn a_row_that_never_ends_is_refused() {
     let structure = Structure { key: Key::Simple { name: "id".into() }, attributes: Vec::new() };
-    for format in Format::names().map(|name| Format::named(name).unwrap()) {
-        let (mut reader, piece) = (KeyReader::new(format, &structure), vec![b'"'; 1 << 20]);
+    for format in [Format::TabSeparated, Format::CsvWithNames, Format::JsonEachRow, Format::Native] {
+        let (mut reader, piece) = (RowReader::new(format, &structure), vec![b'"'; 1 << 20]);
         let refused = (0..200).any(|_| reader.push(&piece).is_err());
-        assert!(refused || reader.finish().is_err(), "{}", format.name());
+        assert!(refused, "{}", format.name());
     }
 }

@@ -1,14 +1,16 @@
-//! Keys that somebody asks of us as we ask them of a source, in a stream that comes in pieces.
+//! Keys that somebody asks of us as we ask them of a source, or rows of any columns, in a stream that comes in
+//! pieces.
 
 use super::{End, Reader, Rows};
 use crate::config::Format;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits::ROW_BYTES_MAX;
+use crate::types::DataType;
 use arrow::array::ArrayRef;
 
-/// Takes bytes, gives keys.
-pub struct KeyReader {
+/// Takes bytes, gives rows: keys, as a rule.
+pub struct RowReader {
     reader: Reader,
     rows: Rows,
     /// The beginning of a row.
@@ -18,15 +20,24 @@ pub struct KeyReader {
     enough: usize,
 }
 
-impl KeyReader {
-    pub(crate) fn new(format: Format, structure: &Structure) -> KeyReader {
-        KeyReader { reader: Reader::new(format), rows: Rows::of_key(structure), rest: Vec::new(), enough: 0 }
+impl RowReader {
+    pub(crate) fn new(format: Format, structure: &Structure) -> RowReader {
+        RowReader::over(format, Rows::of_key(structure))
+    }
+
+    fn over(format: Format, rows: Rows) -> RowReader {
+        RowReader { reader: Reader::new(format), rows, rest: Vec::new(), enough: 0 }
+    }
+
+    /// For rows of columns with these names and types, all of them nullable.
+    pub fn of_columns(format: Format, columns: &[(String, DataType)]) -> RowReader {
+        RowReader::over(format, Rows::of_columns(columns))
     }
 
     /// Reads the next bytes.
     ///
     /// # Errors
-    /// `CANNOT_PARSE_TEXT` and the like if the bytes are not keys in this format; `LIMIT_EXCEEDED` for a row, or a
+    /// `CANNOT_PARSE_TEXT` and the like if the bytes are not rows in this format; `LIMIT_EXCEEDED` for a row, or a
     /// block of Native or ArrowStream, of more than 64 MiB.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), DictError> {
         let read = if self.rest.is_empty() {
@@ -59,7 +70,7 @@ impl KeyReader {
         Ok(())
     }
 
-    /// How many keys are there to be taken.
+    /// How many rows are there to be taken.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -69,7 +80,7 @@ impl KeyReader {
         self.len() == 0
     }
 
-    /// The keys that came since they were taken last: an array for each key column.
+    /// The rows that came since they were taken last: an array for each column.
     ///
     /// # Errors
     /// `LIMIT_EXCEEDED` if their strings are over 2 GiB.
@@ -77,7 +88,7 @@ impl KeyReader {
         self.rows.take()
     }
 
-    /// All keys of a whole body.
+    /// All rows of a whole body.
     ///
     /// # Errors
     /// Those of [`push`](Self::push).
