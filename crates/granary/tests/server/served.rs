@@ -23,10 +23,16 @@ pub struct Answer {
 
 impl Served {
     pub fn start(path: &Path, arguments: &[&str]) -> Served {
+        Served::start_in(path, arguments, &[])
+    }
+
+    /// The same, with variables of the environment.
+    pub fn start_in(path: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Served {
         let mut child = Command::new(env!("CARGO_BIN_EXE_granary"))
             .args(["server", "--http", "127.0.0.1:0", "--log", "info", "--path"])
             .arg(path)
             .args(arguments)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
