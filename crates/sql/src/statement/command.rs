@@ -7,7 +7,7 @@ use super::split::Statement;
 use super::table::{self, CreateTable, InsertInto};
 use super::words::{Name, Words, is_word};
 use crate::catalogue::{Missing, Noun};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A statement, by who runs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -225,6 +225,10 @@ fn recognise(words: &mut Words) -> Result<Command> {
         let noun = noun(words)?;
         let exists = if words.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError };
         Command::Attach { noun, name: words.name()?, exists }
+    } else if words.take(&["ALTER"]) {
+        return Err(Error::not_implemented(
+            "ALTER is not implemented; CREATE OR REPLACE makes a dictionary anew",
+        ));
     } else if words.take(&["SYSTEM", "UNLOAD", "DICTIONARIES"]) {
         Command::UnloadDictionaries
     } else if words.take(&["SYSTEM", "UNLOAD", "DICTIONARY"]) {
