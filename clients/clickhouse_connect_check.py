@@ -1,4 +1,4 @@
-"""DDL and SELECTs by clickhouse-connect. The argument is the server's port."""
+"""DDL, SELECTs and an INSERT by clickhouse-connect. The argument is the server's port."""
 
 import datetime
 import sys
@@ -44,4 +44,9 @@ try:
 except DatabaseError as error:
     assert "UNKNOWN_IDENTIFIER" in str(error), error
 client.command("DROP DICTIONARY of_python")
+client.command("CREATE TABLE of_python (id UInt64, name String, city Nullable(String), day Date)")
+rows = [(1, "one", None, datetime.date(2024, 1, 2)), (2, "two", "Riga", datetime.date(1970, 1, 1))]
+client.insert("of_python", rows, column_names=["id", "name", "city", "day"])
+assert client.query("SELECT * FROM of_python ORDER BY id").result_rows == rows
+client.command("DROP TABLE of_python")
 print("Ok.")

@@ -5,4 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 rivals/clickhouse/setup.sh
+${CARGO:-cargo} build --release --locked --workspace
+# A granary server as the source of ClickHouse's dictionaries, in every format.
+rivals/clickhouse/.venv/bin/python rivals/clickhouse/served.py "${CARGO_TARGET_DIR:-target}/release/granary"
 exec python3 rivals/clickhouse/slt.py crates/sql/tests/slt rivals/clickhouse/tests "$@"

@@ -178,7 +178,7 @@ impl Structure {
                 return Err(DictError::definition("A column has no name"));
             }
             if !names.insert(name) {
-                return Err(DictError::definition(format!("Column {name} is declared twice")));
+                return Err(DictError::bad_arguments(format!("Column {name} is declared twice")));
             }
         }
         self.attributes.iter().try_for_each(|attribute| attribute.validate(&self.key))
@@ -228,6 +228,12 @@ impl Definition {
             Some(database) => format!("{database}.{}", self.name),
             None => self.name.clone(),
         }
+    }
+
+    /// The dictionary is in this database; a source beside it that names none means that one.
+    pub fn settle(&mut self, database: &str) {
+        self.database = Some(database.to_string());
+        self.source.settle(database);
     }
 
     /// Checks what no single clause can check. `parse_create`, `parse_xml` and `Dictionary::open` call it.

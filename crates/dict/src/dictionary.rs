@@ -1,6 +1,7 @@
 //! The dictionary: a cache in front of a source.
 
 mod renewal;
+mod updates;
 
 use crate::config::{Format, Storage};
 use crate::definition::Definition;
@@ -10,9 +11,9 @@ use crate::limits;
 use crate::lookup::{
     Backoff, Batch, Claim, Counters, Flight, Freshness, Loader, Pool, Refused, lock, unique,
 };
-use crate::resident;
+use crate::resident::{self, Times};
 use crate::row::{KeyBatch, KeyFormat, RowFormat};
-use crate::source::{self, SourceFactory};
+use crate::source::{self, RowReader, SourceFactory};
 use crate::status::Status;
 use crate::store::Store;
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
@@ -37,16 +38,24 @@ pub struct Answer {
 /// A cache dictionary. Dropping it is a clean stop: it is warm at the next open.
 pub struct Dictionary {
     definition: Definition,
+    core: Arc<Core>,
+}
+
+/// What is the same dictionary under whatever name.
+struct Core {
     pool: Pool,
     loader: Arc<Loader>,
     opened_at: AtomicU64,
+    known: Mutex<updates::Known>,
 }
 
 impl Dictionary {
     /// Opens the cache (warm, if its file is there and the dictionary is the same) and readies the source,
     /// which is not asked before a lookup needs it.
-    pub fn open(definition: Definition, environment: &Environment) -> Result<Dictionary, DictError> {
+    pub fn open(mut definition: Definition, environment: &Environment) -> Result<Dictionary, DictError> {
         definition.validate()?;
+        let database = definition.database.clone();
+        definition.source.settle(database.as_deref().unwrap_or("default"));
         let factory = source::factory(&definition, environment)?;
         Self::open_with_source(definition, environment, factory)
     }
@@ -59,6 +68,8 @@ impl Dictionary {
     ) -> Result<Dictionary, DictError> {
         definition.validate()?;
         let update = &definition.layout.update;
+        let store = Store::open(&definition, environment)?;
+        let mark = store.as_ref().and_then(Store::load_mark);
         let loader = Loader {
             name: definition.full_name(),
             key_format: KeyFormat::new(&definition.structure),
@@ -67,18 +78,26 @@ impl Dictionary {
             clock: environment.clock.clone(),
             counters: Counters::default(),
             factory,
-            store: Store::open(&definition, environment)?,
+            store,
             table: Mutex::default(),
             landed: AtomicU64::new(0),
             backoff: Mutex::new(Backoff::new(environment.backoff_base_seconds)),
+            update_failure: Mutex::default(),
             epoch: RwLock::new(0),
         };
-        Ok(Dictionary {
+        let core = Core {
             pool: Pool::new(update.max_threads_for_updates as usize, update.max_update_queue_size as usize),
             opened_at: AtomicU64::new(environment.clock.now()),
             loader: Arc::new(loader),
-            definition,
-        })
+            known: Mutex::new(updates::Known::since(mark)),
+        };
+        Ok(Dictionary { core: Arc::new(core), definition })
+    }
+
+    /// The same dictionary under another name. Both may be used; [`watch`](Self::watch) is of one name.
+    pub fn renamed(&self, database: Option<String>, name: String) -> Dictionary {
+        let definition = Definition { database, name, ..self.definition.clone() };
+        Dictionary { core: Arc::clone(&self.core), definition }
     }
 
     /// What it was opened with.
@@ -97,7 +116,7 @@ impl Dictionary {
         if let Some(wrong) = attributes.iter().find(|&&i| i >= self.definition.structure.attributes.len()) {
             return Err(DictError::bad_arguments(format!("There is no attribute {wrong}")));
         }
-        let (loader, started) = (&*self.loader, Instant::now());
+        let (loader, started) = (&*self.core.loader, Instant::now());
         let encoded = loader.key_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
             return Err(self.too_many_keys());
@@ -120,12 +139,9 @@ impl Dictionary {
         Ok(Answer { columns, found })
     }
 
-    /// Reads keys that were written as this dictionary's own source would be asked for them, for `get`.
-    ///
-    /// # Errors
-    /// 27 or 6 if the bytes are not keys in this format.
-    pub fn read_keys(&self, format: Format, bytes: &[u8]) -> Result<Vec<ArrayRef>, DictError> {
-        source::read_keys(format, &self.definition.structure, bytes)
+    /// Reads keys that are written as this dictionary's own source would be asked for them, for `get`.
+    pub fn key_reader(&self, format: Format) -> RowReader {
+        RowReader::new(format, &self.definition.structure)
     }
 
     /// Which keys the source has.
@@ -135,9 +151,14 @@ impl Dictionary {
 
     /// What is resident, found and fresh, in the structure's schema. DIRECT: everything the source has.
     pub fn resident(&self) -> Result<Vec<RecordBatch>, DictError> {
-        match &self.loader.store {
-            Some(store) => resident::scan(store, &self.loader, &self.definition.structure),
-            None => resident::load_all(&self.pool, &self.loader, &self.definition),
+        self.resident_with(Times::Hidden)
+    }
+
+    /// The same, in the structure's schema with `times`.
+    pub fn resident_with(&self, times: Times) -> Result<Vec<RecordBatch>, DictError> {
+        match &self.core.loader.store {
+            Some(store) => resident::scan(store, &self.core.loader, &self.definition.structure, times),
+            None => resident::load_all(&self.core.pool, &self.core.loader, &self.definition, times),
         }
     }
 
@@ -145,18 +166,18 @@ impl Dictionary {
     pub fn status(&self) -> Status {
         Status::of(
             &self.definition,
-            &self.loader,
-            self.pool.waiting(),
-            self.opened_at.load(Ordering::Relaxed),
+            &self.core.loader,
+            self.core.pool.waiting(),
+            self.core.opened_at.load(Ordering::Relaxed),
         )
     }
 
     /// DROP DICTIONARY: files and threads go now; lookups that are running find what they can still find.
     pub fn remove(&self) {
-        if let Some(store) = &self.loader.store {
+        if let Some(store) = &self.core.loader.store {
             store.remove();
         }
-        self.pool.close(CLOSE_PATIENCE);
+        self.core.pool.close(CLOSE_PATIENCE);
     }
 
     fn too_many_keys(&self) -> DictError {
@@ -167,7 +188,7 @@ impl Dictionary {
     /// The rows whose keys the source may have.
     fn possible_rows(&self, keys: &[ArrayRef], count: usize) -> Vec<u32> {
         let rows = 0..count as u32;
-        match self.loader.key_format.impossible(keys) {
+        match self.core.loader.key_format.impossible(keys) {
             None => rows.collect(),
             Some(nulls) => rows.filter(|&row| nulls.is_valid(row as usize)).collect(),
         }
@@ -180,7 +201,7 @@ impl Dictionary {
         rows: &[u32],
         keys: &[ArrayRef],
     ) -> Result<(), DictError> {
-        let loader = &*self.loader;
+        let loader = &*self.core.loader;
         let update = &self.definition.layout.update;
         let freshness = Freshness {
             now: loader.clock.now(),
@@ -230,7 +251,7 @@ impl Dictionary {
         unique: &[(u32, u64)],
         unless_landed: Option<u64>,
     ) -> Result<Option<Claim>, DictError> {
-        let loader = &*self.loader;
+        let loader = &*self.core.loader;
         let mut table = lock(&loader.table);
         if unless_landed.is_some_and(|landed| landed != loader.landed.load(Ordering::SeqCst)) {
             return Ok(None);
@@ -257,7 +278,7 @@ impl Dictionary {
 
     /// Makes the flights that bring `rows` of `keys`.
     fn launch(&self, keys: &[ArrayRef], rows: &[u32]) -> Result<Vec<Arc<Flight>>, DictError> {
-        let epoch = *self.loader.epoch.read().unwrap_or_else(PoisonError::into_inner);
+        let epoch = *self.core.loader.epoch.read().unwrap_or_else(PoisonError::into_inner);
         let flight = |chunk: &[u32]| {
             let rows = UInt32Array::from(chunk.to_vec());
             let arrays = keys
@@ -265,7 +286,7 @@ impl Dictionary {
                 .map(|array| arrow::compute::take(array, &rows, None))
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|e| DictError::new(Code::LimitExceeded, e.to_string()))?;
-            let encoded = self.loader.key_format.encode(&arrays)?;
+            let encoded = self.core.loader.key_format.encode(&arrays)?;
             Ok(Arc::new(Flight::new(arrays, encoded, epoch)))
         };
         rows.chunks(limits::KEYS_PER_REQUEST_MAX).map(flight).collect()
@@ -276,15 +297,15 @@ impl Dictionary {
         let patience = Duration::from_millis(self.definition.layout.update.update_queue_push_timeout_ms);
         let mut outcome = Ok(());
         for flight in &claim.flights[claim.mine.clone()] {
-            let (loader, flight) = (self.loader.clone(), flight.clone());
-            let pushed = self.pool.push(Box::new(move |turn| loader.run(&flight, turn)), patience);
+            let (loader, flight) = (self.core.loader.clone(), flight.clone());
+            let pushed = self.core.pool.push(Box::new(move |turn| loader.run(&flight, turn)), patience);
             outcome = outcome.and(pushed.map_err(|refused| self.refused(refused)));
         }
         outcome
     }
 
     fn refused(&self, refused: Refused) -> DictError {
-        let name = &self.loader.name;
+        let name = &self.core.loader.name;
         let message = match refused {
             Refused::Full(waiting) => format!(
                 "Cannot push to internal update queue in dictionary {name}. Timelimit of {} ms. exceeded. \
@@ -317,7 +338,7 @@ impl Dictionary {
                         Code::TimeoutExceeded,
                         format!(
                             "Dictionary {} source seems unavailable, because {timeout_ms} ms timeout exceeded",
-                            self.loader.name
+                            self.core.loader.name
                         ),
                     ));
                 }
@@ -328,7 +349,7 @@ impl Dictionary {
             loaded[flight as usize].row(slot)
         };
         let found = batch.fill(rows, places, claim.tickets.len(), row)?;
-        self.loader.counters.keys_found_at_source.add(found);
+        self.core.loader.counters.keys_found_at_source.add(found);
         Ok(())
     }
 
@@ -337,7 +358,7 @@ impl Dictionary {
             Storage::Direct => error,
             Storage::Ssd(_) | Storage::Memory { .. } => DictError::new(
                 Code::CacheDictionaryUpdateFail,
-                format!("Update failed for dictionary '{}': {error}", self.loader.name),
+                format!("Update failed for dictionary '{}': {error}", self.core.loader.name),
             ),
         }
     }
@@ -351,8 +372,11 @@ fn direct_claim(flights: Vec<Arc<Flight>>) -> Claim {
     Claim { tickets: flights.iter().enumerate().flat_map(tickets).collect(), mine: 0..flights.len(), flights }
 }
 
-impl Drop for Dictionary {
+impl Drop for Core {
     fn drop(&mut self) {
         self.pool.close(CLOSE_PATIENCE);
+        if let Some(store) = &self.loader.store {
+            store.close_mark();
+        }
     }
 }

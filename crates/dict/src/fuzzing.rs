@@ -1,7 +1,10 @@
 //! Any text is refused or read, never a panic, and what is read prints so that it reads the same
 //! again. Called by the fuzz targets and, with a fixed seed, by the tests.
 
-use crate::{parse_create, parse_xml};
+use crate::definition::{Key, KeyColumn, Structure};
+use crate::source::RowReader;
+use crate::types::DataType;
+use crate::{Format, parse_create, parse_xml};
 
 /// A CREATE DICTIONARY statement.
 pub fn ddl(text: &str) {
@@ -18,5 +21,34 @@ pub fn xml(text: &str) {
         let printed = definition.to_sql_with_secrets();
         let again = parse_create(&printed).expect("what is printed is read");
         assert_eq!(again.definition, definition);
+    }
+}
+
+/// Keys as somebody sends them, in the format that the first byte says: in one piece and in several, they are the same
+/// keys, or wrong both times.
+pub fn keys(bytes: &[u8]) {
+    let Some((&first, body)) = bytes.split_first() else { return };
+    let formats: Vec<Format> = Format::names().filter_map(Format::named).collect();
+    let format = formats[usize::from(first) % formats.len()];
+    let column = |name: &str, data_type| KeyColumn { name: name.into(), data_type };
+    let structure = Structure {
+        key: Key::Complex(vec![
+            column("a", DataType::UInt64),
+            column("b", DataType::String),
+            column("c", DataType::Nullable(Box::new(DataType::Int32))),
+            column("d", DataType::Date),
+        ]),
+        attributes: Vec::new(),
+    };
+    let whole = RowReader::new(format, &structure).read_all(body);
+    for step in [1, 7, 64] {
+        let mut reader = RowReader::new(format, &structure);
+        let pushed =
+            body.chunks(step).try_for_each(|piece| reader.push(piece)).and_then(|()| reader.finish());
+        match (&whole, pushed) {
+            (Ok(whole), Ok(())) => assert_eq!(*whole, reader.take().expect("it is short")),
+            (Err(_), Err(_)) => {}
+            (whole, pushed) => panic!("{}: {whole:?} at once, {pushed:?} by {step}", format.name()),
+        }
     }
 }

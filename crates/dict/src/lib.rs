@@ -11,6 +11,7 @@ mod error;
 pub mod fuzzing;
 pub mod limits;
 mod lookup;
+mod mark;
 mod resident;
 mod row;
 mod source;
@@ -22,10 +23,10 @@ mod types;
 mod xml;
 
 pub use config::{
-    ChunkHeader, ClickhouseConfig, Credentials, ExecutableConfig, ExecutablePoolConfig, Execution, Expired,
-    FileConfig, Format, Header, HttpConfig, KeyEcho, KeyForm, Layout, MysqlConfig, PostgresConfig,
-    RedisConfig, RedisStorage, Select, Server, SourceConfig, SqliteConfig, SsdSettings, Storage,
-    UpdateSettings,
+    ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig, ExecutablePoolConfig,
+    Execution, Expired, FileConfig, Format, Header, HttpConfig, KeyEcho, KeyForm, Layout, MysqlConfig,
+    PostgresConfig, RedisConfig, RedisStorage, Select, Server, SourceConfig, SqliteConfig, SsdSettings,
+    Storage, UpdateSettings, Updates,
 };
 pub use ddl::{CreateDictionary, parse_create};
 pub use definition::{
@@ -35,7 +36,8 @@ pub use dictionary::{Answer, Dictionary};
 pub use environment::{AnswerQuery, Clock, Environment, OwnTables};
 pub use error::{Code, DictError};
 pub use lookup::{LATENCY_BUCKETS, Latency};
-pub use source::{Field, FieldSink, Source, SourceFactory, TextFormat};
+pub use resident::Times;
+pub use source::{Changes, Field, FieldSink, RowReader, Source, SourceFactory, Tail, TextFormat};
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;
 pub use types::{CLICKHOUSE_TYPE, DataType};

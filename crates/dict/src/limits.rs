@@ -22,6 +22,8 @@ pub const KEYS_PER_LOOKUP_MAX: usize = 1 << 30;
 pub const RESIDENT_BATCH_ROWS: usize = 1 << 16;
 /// Longest wait between two tries of a failing source, in seconds.
 pub const BACKOFF_SECONDS_MAX: u64 = 600;
+/// Changed rows that one look at UPDATE_FIELD takes in; with more, all entries are forgotten.
+pub const CHANGES_MAX: usize = 1 << 20;
 /// Bytes of a child process's standard error kept for the error message.
 pub const STDERR_TAIL_BYTES: usize = 4096;
 /// Bytes of one row that a child process writes, before it is refused.

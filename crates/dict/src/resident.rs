@@ -3,23 +3,61 @@
 use crate::definition::{Definition, Structure};
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::lookup::{Loader, Pool, Turn};
+use crate::lookup::{Failure, Loader, Pool, errand};
 use crate::row::{Column, Decoder};
 use crate::store::Store;
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::SchemaRef;
+use crate::types::DataType;
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, TimestampSecondArray, UInt32Array};
+use arrow::datatypes::{Schema, SchemaRef};
 use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::Duration;
+
+/// The column behind the attributes that says when an entry was got from the source.
+pub(crate) const UPDATED_AT: &str = "_updated_at";
+
+/// Whether rows come with [`UPDATED_AT`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    /// The structure's columns alone.
+    Hidden,
+    /// One more: Nullable(DateTime), NULL where entries never expire, for then nobody knows.
+    Shown,
+}
+
+impl Structure {
+    /// The schema of rows that come with their times, or without. An attribute of the same name is itself.
+    pub fn schema_with(&self, times: Times) -> SchemaRef {
+        match times == Times::Shown && self.shows_times() {
+            false => self.schema(),
+            true => {
+                let mut fields = self.key_fields();
+                fields.extend(self.attribute_fields());
+                fields.push(time_type().to_field(UPDATED_AT));
+                Arc::new(Schema::new(fields))
+            }
+        }
+    }
+
+    fn shows_times(&self) -> bool {
+        self.attribute_index(UPDATED_AT).is_none()
+            && self.key_columns().iter().all(|key| key.name != UPDATED_AT)
+    }
+}
+
+fn time_type() -> DataType {
+    DataType::Nullable(Box::new(DataType::DateTime { tz: None }))
+}
 
 /// Found and fresh entries, in no order.
 pub(crate) fn scan(
     store: &Store,
     loader: &Loader,
     structure: &Structure,
+    times: Times,
 ) -> Result<Vec<RecordBatch>, DictError> {
     let now = loader.clock.now();
-    let schema = structure.schema();
+    let schema = structure.schema_with(times);
+    let shows_times = times == Times::Shown && structure.shows_times();
+    let mut updated = Column::new(&time_type());
     let all: Vec<usize> = (0..structure.attributes.len()).collect();
     let types = loader.key_format.data_types();
     let start = || {
@@ -39,10 +77,17 @@ pub(crate) fn scan(
             return;
         }
         loader.key_format.decode(key, &mut keys);
+        if shows_times {
+            match loader.updated_at(key, expires_at) {
+                Some(seconds) => updated.push_fixed(&seconds.to_le_bytes()),
+                None => updated.push_null(),
+            }
+        }
         if rows.len() == limits::RESIDENT_BATCH_ROWS && failure.is_none() {
             let full = (std::mem::take(&mut keys), std::mem::replace(&mut rows, start().1));
             keys = start().0;
-            match finish(&schema, full.0, full.1) {
+            let times = shows_times.then(|| std::mem::replace(&mut updated, Column::new(&time_type())));
+            match finish(&schema, full.0, full.1, times) {
                 Ok(batch) => batches.push(batch),
                 Err(error) => failure = Some(error),
             }
@@ -52,14 +97,20 @@ pub(crate) fn scan(
         return Err(failure);
     }
     if rows.len() > 0 || batches.is_empty() {
-        batches.push(finish(&schema, keys, rows)?);
+        batches.push(finish(&schema, keys, rows, shows_times.then_some(updated))?);
     }
     Ok(batches)
 }
 
-fn finish(schema: &SchemaRef, keys: Vec<Column>, rows: Decoder<'_>) -> Result<RecordBatch, DictError> {
+fn finish(
+    schema: &SchemaRef,
+    keys: Vec<Column>,
+    rows: Decoder<'_>,
+    times: Option<Column>,
+) -> Result<RecordBatch, DictError> {
     let mut columns: Vec<ArrayRef> = keys.into_iter().map(Column::finish).collect::<Result<_, _>>()?;
     columns.extend(rows.finish()?);
+    columns.extend(times.map(Column::finish).transpose()?);
     batch(schema, columns)
 }
 
@@ -74,31 +125,26 @@ pub(crate) fn load_all(
     pool: &Pool,
     loader: &Arc<Loader>,
     definition: &Definition,
+    times: Times,
 ) -> Result<Vec<RecordBatch>, DictError> {
-    let (answer, answers) = channel();
-    let update = &definition.layout.update;
-    let worker = loader.clone();
-    let job = move |turn: Turn<'_>| {
-        if let Turn::Run(source) = turn {
-            // Nobody waits any longer if the query timed out.
-            let _ = answer.send(worker.ask(source, |source| source.load_all()));
-        }
-    };
-    let patience = Duration::from_millis(update.update_queue_push_timeout_ms);
-    let unavailable = |what: &str| {
-        DictError::new(
-            Code::TimeoutExceeded,
-            format!("Dictionary {} source seems unavailable, because {what}", loader.name),
-        )
-    };
-    pool.push(Box::new(job), patience).map_err(|_| unavailable("its queue is full or closed"))?;
-    let timeout_ms = update.query_wait_timeout_ms;
-    let batches = answers
-        .recv_timeout(Duration::from_millis(timeout_ms))
-        .map_err(|_| unavailable(&format!("{timeout_ms} ms timeout exceeded")))??;
-    let schema = definition.structure.schema();
+    let batches =
+        errand(pool, loader, &definition.layout.update, Failure::Counts, |source| source.load_all())?;
+    loader.count_rows(&batches);
+    let schema = definition.structure.schema_with(times);
+    let shows_times = times == Times::Shown && definition.structure.shows_times();
+    // What was just answered is of now.
+    let now = TimestampSecondArray::new_scalar(loader.clock.now() as i64).into_inner();
     batches
         .iter()
-        .map(|answered| loader.with_defaults(answered).and_then(|columns| batch(&schema, columns)))
+        .map(|answered| {
+            let mut columns = loader.with_defaults(answered)?;
+            if shows_times {
+                let rows = columns.first().map_or(0, |column| column.len());
+                let same = UInt32Array::from(vec![0; rows]);
+                let times = arrow::compute::take(&now, &same, None);
+                columns.push(times.map_err(|e| DictError::new(Code::LimitExceeded, e.to_string()))?);
+            }
+            batch(&schema, columns)
+        })
         .collect()
 }

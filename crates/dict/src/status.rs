@@ -37,6 +37,8 @@ pub struct Status {
     pub keys_found_at_source: u64,
     /// Missing keys for which another lookup's request was already under way.
     pub keys_joined: u64,
+    /// Cached keys that UPDATE_FIELD said were changed, and that were asked for anew.
+    pub keys_updated: u64,
     /// Rows in the cache that could not be decoded (counted as missed).
     pub rows_bad: u64,
     /// Entries found in the RAM tier.
@@ -87,7 +89,7 @@ pub struct Status {
     pub last_successful_update_time: u64,
     /// Failures of the source since it last answered.
     pub error_count: u64,
-    /// The last failure; empty: none since the source last answered.
+    /// The last failure; empty: none since the source last answered. That of a look for changes comes last.
     pub last_exception: String,
 }
 
@@ -144,6 +146,7 @@ impl Status {
             keys_negative: counters.keys_negative.get(),
             keys_found_at_source: found_at_source,
             keys_joined: counters.keys_joined.get(),
+            keys_updated: counters.keys_updated.get(),
             rows_bad: counters.rows_bad.get(),
             hits_memory: cache.hits_memory,
             hits_buffer: cache.hits_buffer,
@@ -169,7 +172,10 @@ impl Status {
             loading_start_time: opened_at,
             last_successful_update_time: backoff.last_success(),
             error_count: backoff.failures().into(),
-            last_exception: backoff.last_failure().to_string(),
+            last_exception: match backoff.last_failure() {
+                "" => lock(&loader.update_failure).clone(),
+                failure => failure.to_string(),
+            },
         }
     }
 }

@@ -4,10 +4,12 @@ use crate::config::{SsdSettings, Storage};
 use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
+use crate::mark::{self, MarkFile};
 use granary_cache::{Cache, FlashOptions, Io, Key, OpenError, Options, Outcome};
 use std::cell::RefCell;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 thread_local! {
     /// Rings and buffers belong to the calling thread.
@@ -21,6 +23,10 @@ pub(crate) struct Store {
     entries_max: Option<u64>,
     /// What lies on disk.
     files: Vec<PathBuf>,
+    /// With UPDATE_FIELD, and entries that stay when the process ends.
+    mark: Option<MarkFile>,
+    /// Its files are gone, and must not come back.
+    removed: AtomicBool,
 }
 
 impl Store {
@@ -44,7 +50,14 @@ impl Store {
                 (options, entries_max)
             }
         };
-        let files = options.flash.as_ref().map(FlashOptions::files).unwrap_or_default();
+        let mut files = options.flash.as_ref().map(FlashOptions::files).unwrap_or_default();
+        let watches = definition.source.select().is_some_and(|select| select.updates.is_some());
+        let mark = options.flash.as_ref().filter(|_| watches).map(|flash| {
+            let mut beside = flash.state_path.as_ref().unwrap_or(&flash.path).clone().into_os_string();
+            beside.push(".mark");
+            MarkFile::new(beside.into(), flash.fingerprint)
+        });
+        files.extend(mark.iter().map(|mark| mark.path().to_path_buf()));
         let cache = Cache::open(options).map_err(|error| {
             let code = match &error {
                 OpenError::InUse { .. } | OpenError::Geometry(_) => Code::BadArguments,
@@ -52,7 +65,7 @@ impl Store {
             };
             DictError::new(code, format!("LAYOUT({}): {error}", definition.layout.name()))
         })?;
-        Ok(Some(Store { cache, entries_max, files }))
+        Ok(Some(Store { cache, entries_max, files, mark, removed: AtomicBool::new(false) }))
     }
 
     pub fn cache(&self) -> &Cache {
@@ -73,9 +86,33 @@ impl Store {
         IO.with_borrow_mut(|io| self.cache.scan(io, visit));
     }
 
+    /// How far changes of the source were known when the cache was closed.
+    pub fn load_mark(&self) -> Option<String> {
+        self.mark.as_ref()?.load()
+    }
+
+    /// Says how far they are known now.
+    pub fn save_mark(&self, mark: Option<&str>) {
+        if let Some(file) = &self.mark
+            && !self.removed.load(Ordering::SeqCst)
+        {
+            file.save(mark, mark::Cache::Open);
+        }
+    }
+
+    /// Says that what is known holds at the next start, too.
+    pub fn close_mark(&self) {
+        if let Some(file) = &self.mark
+            && let Some(mark) = file.load()
+        {
+            file.save(Some(&mark), mark::Cache::Closed);
+        }
+    }
+
     /// Takes the files away. The cache goes on without names for them, until it is dropped; another one may
     /// be made in their place meanwhile.
     pub fn remove(&self) {
+        self.removed.store(true, Ordering::SeqCst);
         for file in &self.files {
             // One that is not there is what was wanted; one that cannot go is found, and is not ours, when a
             // dictionary with another fingerprint is opened over it.

@@ -1,14 +1,17 @@
 //! ClickHouse's tokens: sqlparser's, with the strings and numbers that it reads differently read anew.
 
 use sqlparser::dialect::ClickHouseDialect;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
+use std::borrow::Cow;
+use std::iter::Peekable;
 
 /// Cuts a text into tokens, blanks and comments among them.
 ///
 /// # Errors
 /// What a person can make of a text that has no end to a string or comment, or no sense.
 pub fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>, String> {
-    let mut read = Tokenizer::new(&ClickHouseDialect {}, sql)
+    let sql = with_dashes(sql);
+    let mut read = Tokenizer::new(&ClickHouseDialect {}, &sql)
         .with_unescape(false)
         .tokenize_with_location()
         .map_err(|error| error.to_string())?
@@ -42,13 +45,69 @@ pub fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>, String> {
                     }
                     None => Token::Number(zero, false),
                 },
-                _ => Token::Number(zero, false),
+                _ => name_of(&zero, &mut here.span, &mut read).unwrap_or(Token::Number(zero, false)),
             },
+            // `01_x` is a name that begins with a number.
+            Token::Number(digits, false) => {
+                name_of(&digits, &mut here.span, &mut read).unwrap_or(Token::Number(digits, false))
+            }
             token => token,
         };
         tokens.push(here);
     }
     Ok(tokens)
+}
+
+/// The text with `# ` and `#!`, which begin comments in ClickHouse, as `--`: it keeps all places.
+fn with_dashes(sql: &str) -> Cow<'_, str> {
+    let begins = |bytes: &[u8]| matches!(bytes, [b'#', b' ' | b'!', ..]);
+    if !sql.as_bytes().windows(2).any(begins) {
+        return Cow::Borrowed(sql);
+    }
+    let mut bytes = sql.as_bytes().to_vec();
+    let mut at = 0;
+    while at < bytes.len() {
+        if begins(&bytes[at..]) {
+            bytes[at..at + 2].copy_from_slice(b"--");
+        }
+        let past = |end: &[u8], from: usize| {
+            let found =
+                bytes.get(from..).and_then(|rest| rest.windows(end.len()).position(|part| part == end));
+            found.map_or(bytes.len(), |place| from + place + end.len())
+        };
+        at = match &bytes[at..] {
+            [b'-', b'-', ..] => past(b"\n", at),
+            [b'/', b'*', ..] => past(b"*/", at + 2),
+            [quote @ (b'\'' | b'"' | b'`'), rest @ ..] => {
+                let mut escaped = false;
+                let end = rest.iter().position(|byte| {
+                    let ends = byte == quote && !escaped;
+                    escaped = *byte == b'\\' && !escaped;
+                    ends
+                });
+                end.map_or(bytes.len(), |end| at + end + 2)
+            }
+            _ => at + 1,
+        };
+    }
+    String::from_utf8(bytes).map_or(Cow::Borrowed(sql), Cow::Owned)
+}
+
+/// The name that digits and the word right behind them are.
+fn name_of(
+    digits: &str,
+    span: &mut Span,
+    rest: &mut Peekable<impl Iterator<Item = TokenWithSpan>>,
+) -> Option<Token> {
+    let next = rest.next_if(|next| {
+        let is_name = matches!(&next.token, Token::Word(word) if word.quote_style.is_none());
+        is_name && next.span.start == span.end && digits.bytes().all(|b| b.is_ascii_digit() || b == b'_')
+    })?;
+    span.end = next.span.end;
+    match next.token {
+        Token::Word(word) => Some(Token::make_word(&format!("{digits}{}", word.value), None)),
+        _ => None,
+    }
 }
 
 /// `b101`, as it is left of `0b101`.
@@ -154,5 +213,26 @@ mod tests {
     fn doubled_quotes_in_names() {
         assert_eq!(tokens("`a``b`"), [Token::make_word("a`b", Some('`'))]);
         assert_eq!(tokens("\"a\"\"b\""), [Token::make_word("a\"b", Some('"'))]);
+    }
+
+    #[test]
+    fn a_name_may_begin_with_digits() {
+        assert_eq!(tokens("01681_db"), [Token::make_word("01681_db", None)]);
+        assert_eq!(tokens("0_a"), [Token::make_word("0_a", None)]);
+        assert_eq!(tokens("1e5"), [Token::Number("1e5".into(), false)]);
+        assert_eq!(tokens("5 a").len(), 2);
+    }
+
+    #[test]
+    fn a_comment_may_begin_with_a_number_sign() {
+        let texts = |sql: &str| -> Vec<String> {
+            let tokens = tokenize(sql).unwrap().into_iter().map(|token| token.token);
+            tokens
+                .filter(|token| !matches!(token, Token::Whitespace(_)))
+                .map(|token| token.to_string())
+                .collect()
+        };
+        assert_eq!(texts("# it's\nSELECT 1 #! \"\n+ 2 -- # '\n/* # ' */"), ["SELECT", "1", "+", "2"]);
+        assert_eq!(texts("SELECT '# a''# b', `# c`"), ["SELECT", "'# a'# b'", ",", "`# c`"]);
     }
 }

@@ -54,7 +54,18 @@ fn clickhouse() {
     other_keys(&server);
     conditions_and_queries(&server);
     errors(&server);
+    updates(&server);
     outage(&mut server);
+}
+
+fn updates(server: &Server) {
+    server.execute("CREATE TABLE `app-1`.news (id UInt64, v UInt64, at DateTime) ENGINE = Memory");
+    let dictionary = open(server, NEWS.0, "id", NEWS.1, "CACHE(SIZE_IN_CELLS 1000)");
+    changes_are_taken_in(&dictionary, &|rows| {
+        server.execute("DROP TABLE `app-1`.news");
+        server.execute("CREATE TABLE `app-1`.news (id UInt64, v UInt64, at DateTime) ENGINE = Memory");
+        server.execute(&format!("INSERT INTO `app-1`.news VALUES {}", news(rows)));
+    });
 }
 
 fn every_type(server: &Server) {

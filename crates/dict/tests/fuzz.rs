@@ -28,3 +28,12 @@ fn xml() {
     each("xml", |text| assert!(!parse_xml(text).unwrap().is_empty()));
     mutations::smoke(&corpus("xml"), 20_000, |bytes| fuzzing::xml(&String::from_utf8_lossy(bytes)));
 }
+
+#[test]
+fn keys() {
+    // Arrow's decoder panics at some of what it is given; that is caught, and said only once here.
+    std::panic::set_hook(Box::new(|_| {}));
+    let checked = std::panic::catch_unwind(|| mutations::smoke(&corpus("keys"), 20_000, fuzzing::keys));
+    drop(std::panic::take_hook());
+    checked.unwrap();
+}

@@ -2,6 +2,7 @@
 
 mod common;
 
+use arrow::array::{Array, AsArray};
 use common::*;
 use granary_dict::Dictionary;
 use std::sync::Arc;
@@ -480,4 +481,30 @@ fn what_is_on_flash_is_what_was_put() {
     assert!(status.hits_flash > 50_000 && status.hits_memory == 0, "{status:?}");
     assert_eq!(status.rows_bad, 0);
     assert!(status.index_bytes < 1 << 20 && status.bytes_allocated > status.index_bytes);
+}
+
+#[test]
+fn when_an_entry_was_got_follows_from_when_it_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary =
+        fake.open(&sql("CACHE(SIZE_IN_CELLS 100000)", "LIFETIME(MIN 100 MAX 5000)"), &environment);
+    dictionary.get(&[], &u64s(1..1000)).unwrap();
+    let first = clock.fetch_add(77, SeqCst);
+    dictionary.get(&[], &u64s(1000..2000)).unwrap();
+    dictionary.refresh(&u64s([5])).unwrap();
+    for batch in dictionary.resident_with(granary_dict::Times::Shown).unwrap() {
+        let times = batch.column_by_name("_updated_at").unwrap();
+        let times = times.as_primitive::<arrow::datatypes::TimestampSecondType>();
+        for (key, time) in values(batch.column(0)).into_iter().zip(times.iter().flatten()) {
+            let expected = if key == 5 || key >= 1000 { first + 77 } else { first };
+            assert_eq!(time, expected as i64, "key {key}");
+        }
+        assert_eq!(times.null_count(), 0);
+    }
+    let forever = fake.open(&sql("CACHE(SIZE_IN_CELLS 10)", "LIFETIME(0)"), &environment);
+    forever.get(&[], &u64s([1])).unwrap();
+    let batch = &forever.resident_with(granary_dict::Times::Shown).unwrap()[0];
+    assert_eq!(batch.column_by_name("_updated_at").unwrap().null_count(), 1);
 }

@@ -61,7 +61,17 @@ fn mysql() {
     wrong_settings(&server);
     a_statement_that_takes_too_long_is_ended(&server);
     an_error_in_the_middle_leaves_nothing(&server);
+    updates(&server);
     outage(&mut server);
+}
+
+fn updates(server: &Server) {
+    server.execute("CREATE TABLE app.news (id bigint, v bigint, at datetime)");
+    let dictionary = open(server, NEWS.0, "id", NEWS.1, "CACHE(SIZE_IN_CELLS 1000)");
+    changes_are_taken_in(&dictionary, &|rows| {
+        server.execute("TRUNCATE TABLE app.news");
+        server.execute(&format!("INSERT INTO app.news VALUES {}", news(rows)));
+    });
 }
 
 fn every_type(server: &Server) {

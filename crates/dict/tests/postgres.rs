@@ -42,8 +42,17 @@ fn postgres() {
     many_keys(&server);
     composite(&server);
     conditions_and_queries(&server);
+    updates(&server);
     wrong_settings(&server);
     outage(&mut server);
+}
+
+fn updates(server: &Server) {
+    server.execute("CREATE TABLE news (id int8, v int8, at timestamptz)");
+    let dictionary = open(server, NEWS.0, "id", NEWS.1, "CACHE(SIZE_IN_CELLS 1000)");
+    changes_are_taken_in(&dictionary, &|rows| {
+        server.execute(&format!("TRUNCATE news; INSERT INTO news VALUES {}", news(rows)));
+    });
 }
 
 fn every_type(server: &Server) {

@@ -39,8 +39,8 @@ const CASES: &[Case] = &[
         ddl: "mysql(host 'h' user 'u' password 'p' db 'd' table 't' where 'x = 1 OR y' invalidate_query 'SELECT 1' \
               update_field 'at' fail_on_connection_loss 'true')",
         xml: "<mysql><host>h</host><port>3306</port><user>u</user><password>p</password><db>d</db><table>t</table>\
-              <where>x = 1 OR y</where><close_connection>1</close_connection></mysql>",
-        shown: "MYSQL(HOST 'h' PORT 3306 USER 'u' PASSWORD '[HIDDEN]' DB 'd' TABLE 't' WHERE 'x = 1 OR y')",
+              <where>x = 1 OR y</where><update_field>at</update_field><close_connection>1</close_connection></mysql>",
+        shown: "MYSQL(HOST 'h' PORT 3306 USER 'u' PASSWORD '[HIDDEN]' DB 'd' TABLE 't' WHERE 'x = 1 OR y' UPDATE_FIELD 'at')",
         described: "MySQL: d.t, where: x = 1 OR y",
     },
     Case {
@@ -118,8 +118,8 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     ("MYSQL(TABLE 't' PORT 70000)", 36, &["SOURCE(MYSQL): PORT must be a whole number from 1 to 65535"]),
     ("HTTP(FORMAT TSV)", 36, &["SOURCE(HTTP): URL is required"]),
     ("HTTP(URL 'http://h')", 36, &["SOURCE(HTTP): FORMAT is required"]),
-    ("HTTP(URL 'http://h' FORMAT Native)", 73, &["SOURCE(HTTP): unknown FORMAT Native", "RowBinary"]),
-    ("HTTP(URL 'https://h' FORMAT TSV)", 48, &["SOURCE(HTTP): URL is https", "use http"]),
+    ("HTTP(URL 'http://h' FORMAT Parquet)", 73, &["SOURCE(HTTP): unknown FORMAT Parquet", "RowBinary"]),
+    ("HTTP(URL 'ftp://h' FORMAT TSV)", 36, &["SOURCE(HTTP): URL", "https://"]),
     ("HTTP(URL 'ftp://h' FORMAT TSV)", 36, &["URL must begin with http://"]),
     ("HTTP(URL 'h/x' FORMAT TSV)", 36, &["URL must begin with http://"]),
     ("HTTP(URL 'http://u:p@h/' FORMAT TSV)", 36, &["CREDENTIALS(USER"]),
@@ -140,7 +140,6 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
         36,
         &["SOURCE(CLICKHOUSE): PORT 9000", "native protocol", "use PORT 8123"],
     ),
-    ("CLICKHOUSE(TABLE 't' SECURE 1)", 48, &["SECURE 1", "https"]),
     ("CLICKHOUSE(QUERY 'q' WHERE 'w')", 36, &["SOURCE(CLICKHOUSE): WHERE goes into QUERY itself"]),
     (
         "REDIS(STORAGE_TYPE 'list')",

@@ -133,3 +133,74 @@ fn says_what_is_wrong_with_the_source() {
         Environment { user_files: Some(folder.path().join("user_files")), ..Environment::new(folder.path()) };
     assert_eq!(Dictionary::open(definition(sql), &confined).err().unwrap().code(), 481);
 }
+
+#[test]
+fn changes_are_found_by_update_field_and_after_a_restart_too() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let connection = rusqlite::Connection::open(folder.path().join("user_files/users.db")).unwrap();
+    connection.execute_batch("CREATE TABLE news (id INTEGER, v INTEGER, at TEXT)").unwrap();
+    let write = |rows: &[News<'_>]| {
+        let sql = format!("DELETE FROM news; INSERT INTO news VALUES {}", news(rows));
+        connection.execute_batch(&sql).unwrap();
+    };
+    let dictionary = open(folder.path(), NEWS.0, "id", NEWS.1, SSD);
+    changes_are_taken_in(&dictionary, &write);
+    drop(dictionary);
+    let fourth = "2026-01-01 00:30:00";
+    write(&[
+        (1, 13, fourth),
+        (2, 21, "2026-01-01 00:20:00"),
+        (3, 31, "2026-01-01 00:00:00"),
+        (99, 991, fourth),
+    ]);
+    let dictionary = open(folder.path(), NEWS.0, "id", NEWS.1, SSD);
+    assert!(dictionary.status().element_count > 0, "it is warm");
+    // Those that were changed while it was closed, and the last ones before.
+    assert_eq!(dictionary.take_updates().unwrap(), 3);
+    let answer = dictionary.get(&[0], &u64s([1, 2, 3, 99])).unwrap();
+    assert_eq!(values(&answer.columns[0]), [13, 21, 30, 991]);
+    assert_eq!(dictionary.status().source_keys, 3);
+    // Without what it knew, it starts empty.
+    drop(dictionary);
+    std::fs::remove_file(folder.path().join("user_files/cache.mark")).unwrap();
+    let dictionary = open(folder.path(), NEWS.0, "id", NEWS.1, SSD);
+    dictionary.take_updates().unwrap();
+    assert_eq!(dictionary.status().element_count, 0);
+    dictionary.remove();
+    assert!(!folder.path().join("user_files/cache.mark").exists());
+}
+
+#[test]
+fn a_column_that_is_not_there_leaves_lookups_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let source = "TABLE 'users' UPDATE_FIELD 'nosuch'";
+    let dictionary = Arc::new(open(folder.path(), "id UInt64, name String", "id", source, SSD));
+    dictionary.watch();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !dictionary.status().last_exception.contains("UPDATE_FIELD") {
+        assert!(std::time::Instant::now() < deadline, "it says what is wrong");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let answer = dictionary.get(&[0], &u64s([5])).unwrap();
+    assert_eq!(texts(&answer.columns[0]), ["user 5"]);
+}
+
+#[test]
+fn a_number_that_grows_tells_changes_too() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let connection = rusqlite::Connection::open(folder.path().join("user_files/users.db")).unwrap();
+    connection
+        .execute_batch("CREATE TABLE versions (id INTEGER, v INTEGER, n INTEGER); INSERT INTO versions VALUES (1, 1, 100), (2, 1, 200)")
+        .unwrap();
+    let source = "TABLE 'versions' UPDATE_FIELD 'n' UPDATE_LAG 0";
+    let dictionary = open(folder.path(), "id UInt64, v UInt64", "id", source, "CACHE(SIZE_IN_CELLS 10)");
+    assert_eq!(dictionary.take_updates().unwrap(), 0);
+    dictionary.get(&[0], &u64s([1, 2])).unwrap();
+    connection.execute_batch("UPDATE versions SET v = 2, n = 201 WHERE id = 1").unwrap();
+    dictionary.take_updates().unwrap();
+    let answer = dictionary.get(&[0], &u64s([1, 2])).unwrap();
+    assert_eq!(values(&answer.columns[0]), [2, 1]);
+}

@@ -29,8 +29,15 @@ pub const CHUNK_BYTES: usize = 64 << 10;
 /// Chunks of an answer that wait for a slow client, before its query waits, too.
 pub const CHUNKS_AHEAD: usize = 4;
 
-/// Keys that one look into a dictionary takes.
-pub const KEYS_PER_LOOKUP: usize = 1 << 17;
+/// Keys that are looked up together. A block of ClickHouse's, 65 409 of them, is one request to the source.
+pub const KEYS_PER_LOOKUP: usize = 1 << 16;
+
+/// Bytes of keys that are looked up together, where keys are long.
+pub const KEY_BYTES_PER_LOOKUP: usize = 8 << 20;
+
+/// Bytes of keys that wait while those before them are looked up and answered. A client that reads no answer
+/// before it has sent all its keys needs this much patience of us; ClickHouse is one, and sends half a megabyte.
+pub const KEY_BYTES_AHEAD: u32 = 16 << 20;
 
 /// Threads that look keys up, run queries and wait for sources. Each has a ring and its buffers.
 pub const LOOKUP_THREADS: usize = 64;
@@ -56,3 +63,4 @@ pub const HISTORY_SAMPLES: usize = 360;
 pub const STOP_SECONDS: u64 = 10;
 
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_LOOKUP_MAX);
+const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_REQUEST_MAX);

@@ -1,23 +1,24 @@
 //! The statements that are not queries.
 
+mod insert;
+
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt8Array};
 use datafusion::arrow::datatypes::Schema;
-use datafusion::catalog::TableProvider;
 use granary_dict::parse_create;
 
-use crate::catalogue::{DEFAULT_DATABASE, Entry, LocalTable};
+use crate::catalogue::{DEFAULT_DATABASE, Entry};
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
-use crate::statement::{Command, Name};
-use crate::tables::local as tables;
+use crate::statement::{Command, Name, Statement};
 use crate::types::pretty_type_name;
 
 /// Runs one.
-pub async fn run(session: &Session, command: Command, text: &str) -> Result<Output> {
+pub async fn run(session: &Session, command: Command, statement: &Statement) -> Result<Output> {
+    let text = statement.text.as_str();
     let catalogue = session.catalogue();
     let full = |name: Name| (name.database.unwrap_or_else(|| session.database()), name.name);
     match command {
@@ -26,21 +27,43 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
             let (database, name) = full(name);
             catalogue.drop_dictionary(&database, &name, missing)?;
         }
-        Command::CreateTable(table) => {
-            let (database, name) = full(table.name);
-            let schema = tables::schema(&table.columns)?;
-            let made = LocalTable::new(table.engine, text.to_owned(), schema);
-            catalogue.create_table(&database, &name, made, table.exists)?;
-        }
+        Command::CreateTable(table) => insert::create_table(session, table, text).await?,
         Command::Insert { into, head } => {
             let (database, name) = full(into.name);
             let table = catalogue.local_table(&database, &name)?;
             let mut rows = Vec::new();
             let mut output = query::run_behind(session, text, head).await?;
             while let Some(batch) = output.next().await {
-                rows.push(tables::row_batch(&table.schema(), into.columns.as_deref(), &batch?)?);
+                rows.push(insert::rows_of(session, &table, into.columns.as_deref(), &batch?).await?);
             }
             table.insert(rows);
+        }
+        Command::InsertData { into, format } => {
+            let (database, name) = full(into.name);
+            let table = catalogue.local_table(&database, &name)?;
+            insert::data(session, &table, into.columns, &format, &statement.data).await?;
+        }
+        Command::Rename { noun, names } => {
+            for (from, to) in names {
+                catalogue.rename(noun, &full(from), &full(to))?;
+            }
+        }
+        Command::Exchange { noun, one, other } => catalogue.exchange(noun, &full(one), &full(other))?,
+        Command::Detach { noun, name, missing, permanently } => {
+            catalogue.detach(noun, &full(name), missing, permanently)?;
+        }
+        Command::Attach { noun, name, exists } => catalogue.attach(noun, &full(name), exists)?,
+        Command::UnloadDictionary { name } => catalogue.unload(&full(name))?,
+        Command::UnloadDictionaries => {
+            for database in catalogue.databases() {
+                for (name, entry) in catalogue.entries(&database) {
+                    let is_open = matches!(entry, Entry::Open(_));
+                    drop(entry);
+                    if is_open {
+                        catalogue.unload(&(database.clone(), name))?;
+                    }
+                }
+            }
         }
         Command::Truncate { name } => {
             let (database, name) = full(name);
@@ -68,6 +91,7 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
             session.rights().check_read(session.user(), &format!("{database}.{name}"))?;
             let sql = match catalogue.entry(&database, &name) {
                 Some(Entry::Open(dictionary)) => dictionary.definition().to_sql(),
+                Some(Entry::Unloaded(definition)) => definition.to_sql(),
                 Some(Entry::Failed(failure)) => match failure.definition {
                     Some(definition) => definition.to_sql(),
                     None => return Err(failure.error),
@@ -100,8 +124,9 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
         Command::RefreshDictionary { name, keys } => {
             let (database, name) = full(name);
             let dictionary = session.dictionary_to_renew(&format!("{database}.{name}"))?;
-            dictionary
-                .refresh(&dictionary.read_keys(granary_dict::Format::TabSeparated, keys.as_bytes())?)?;
+            dictionary.refresh(
+                &dictionary.key_reader(granary_dict::Format::TabSeparated).read_all(keys.as_bytes())?,
+            )?;
         }
         Command::InvalidateDictionary { name, keys } => {
             let (database, name) = full(name);
@@ -109,7 +134,9 @@ pub async fn run(session: &Session, command: Command, text: &str) -> Result<Outp
             match keys {
                 None => dictionary.reload()?,
                 Some(keys) => {
-                    let keys = dictionary.read_keys(granary_dict::Format::TabSeparated, keys.as_bytes())?;
+                    let keys = dictionary
+                        .key_reader(granary_dict::Format::TabSeparated)
+                        .read_all(keys.as_bytes())?;
                     dictionary.invalidate(&keys)?;
                 }
             }

@@ -36,6 +36,7 @@ macro_rules! constructors {
 }
 
 constructors! {
+    unsupported_method = 1 "UNSUPPORTED_METHOD";
     cannot_parse_text = 6 "CANNOT_PARSE_TEXT";
     not_found_column = 10 "NOT_FOUND_COLUMN_IN_BLOCK";
     attempt_to_read_after_eof = 32 "ATTEMPT_TO_READ_AFTER_EOF";
@@ -50,6 +51,7 @@ constructors! {
     not_implemented = 48 "NOT_IMPLEMENTED";
     logical_error = 49 "LOGICAL_ERROR";
     unknown_type = 50 "UNKNOWN_TYPE";
+    incorrect_query = 80 "INCORRECT_QUERY";
     type_mismatch = 53 "TYPE_MISMATCH";
     table_already_exists = 57 "TABLE_ALREADY_EXISTS";
     no_such_column = 16 "NO_SUCH_COLUMN_IN_TABLE";
@@ -75,6 +77,7 @@ constructors! {
     too_big_ast = 168 "TOO_BIG_AST";
     timeout_exceeded = 159 "TIMEOUT_EXCEEDED";
     memory_limit_exceeded = 241 "MEMORY_LIMIT_EXCEEDED";
+    parameter_out_of_bound = 12 "PARAMETER_OUT_OF_BOUND";
     cannot_parse_uuid = 376 "CANNOT_PARSE_UUID";
     dictionary_already_exists = 387 "DICTIONARY_ALREADY_EXISTS";
     cannot_get_create_query = 390 "CANNOT_GET_CREATE_TABLE_QUERY";

@@ -28,6 +28,9 @@ pub const TEXT_SPLIT_BYTES: u64 = 8 * TEXT_CHUNK_BYTES as u64;
 /// How often aliases of one SELECT list are replaced by their expressions, which may double each time.
 pub const ALIAS_EXPANSIONS_MAX: usize = 10_000;
 
+/// How far up a hierarchy is followed, as in ClickHouse.
+pub const HIERARCHY_DEPTH_MAX: usize = 1000;
+
 /// Copies of DataFusion's state that are kept for the next queries, some hundred KiB each.
 pub const SPARE_STATES: usize = 8;
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 use granary_dict::{Dictionary, parse_xml};
 
@@ -171,13 +172,13 @@ impl Session {
         Ok(dictionary)
     }
 
-    /// All dictionaries as `database.name`; `None`: it could not be opened.
+    /// All dictionaries as `database.name`; `None`: it is not open.
     pub fn dictionaries(&self) -> Vec<(String, Option<Arc<Dictionary>>)> {
         let catalogue = self.catalogue();
         let of_database = |database: String| {
             catalogue.entries(&database).into_iter().filter_map(move |(name, entry)| match entry {
                 Entry::Open(dictionary) => Some((format!("{database}.{name}"), Some(dictionary))),
-                Entry::Failed(_) => Some((format!("{database}.{name}"), None)),
+                Entry::Failed(_) | Entry::Unloaded(_) => Some((format!("{database}.{name}"), None)),
                 Entry::Table(_) => None,
             })
         };
@@ -195,6 +196,16 @@ impl Session {
         statement::split(text)
     }
 
+    /// The same, for a text that may be one INSERT with rows of any format behind it.
+    pub fn split_bytes(&self, text: &[u8]) -> Result<Vec<Statement>> {
+        if let Some(insert) = statement::insert_with_data(text)? {
+            return Ok(vec![insert]);
+        }
+        let text =
+            std::str::from_utf8(text).map_err(|_| Error::cannot_parse_text("The query is not UTF-8"))?;
+        statement::split(text)
+    }
+
     /// Runs one statement: commands at once, queries as their stream is read.
     ///
     /// # Errors
@@ -209,7 +220,7 @@ impl Session {
                 if command.effect() == Effect::Change {
                     self.rights.check_change(&self.user)?;
                 }
-                let mut output = commands::run(self, command, &statement.text).await?;
+                let mut output = commands::run(self, command, statement).await?;
                 if let Some(format) = format {
                     output.format = Some(format.parse()?);
                 }
@@ -225,6 +236,12 @@ impl Session {
             None => InputFormat::of(path)?,
         };
         self.engine.given.add(table.to_owned(), files::open(path, format).await?)?;
+        Ok(())
+    }
+
+    /// Makes a table known, by a name that no statement uses.
+    pub(crate) fn add_table(&self, name: &str, table: Arc<dyn TableProvider>) -> Result<()> {
+        self.engine.given.add(name.to_owned(), table)?;
         Ok(())
     }
 

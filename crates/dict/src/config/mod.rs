@@ -6,9 +6,10 @@ mod source;
 
 pub use layout::{Expired, KeyForm, Layout, SsdSettings, Storage, UpdateSettings};
 pub use source::{
-    ChunkHeader, ClickhouseConfig, Credentials, ExecutableConfig, ExecutablePoolConfig, Execution,
-    FileConfig, Format, Header, HttpConfig, KeyEcho, MysqlConfig, PostgresConfig, RedisConfig, RedisStorage,
-    Select, Server, SourceConfig, SqliteConfig,
+    ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig, ExecutablePoolConfig,
+    Execution, FileConfig, Format, Header, HttpConfig, KeyEcho, MysqlConfig, PostgresConfig, RedisConfig,
+    RedisStorage, Select, Server, SourceConfig, SqliteConfig, Updates,
 };
 
 pub(crate) use node::{Node, Value};
+pub(crate) use source::CURRENT_DATABASE;

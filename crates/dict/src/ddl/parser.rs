@@ -2,7 +2,8 @@
 
 use super::tokens::Tokens;
 use super::{CreateDictionary, columns};
-use crate::config::{Layout, Node, SourceConfig, Value};
+
+use crate::config::{CURRENT_DATABASE, Layout, Node, SourceConfig, Value};
 use crate::definition::{Attribute, Definition, Lifetime};
 use crate::error::DictError;
 use crate::limits;
@@ -211,12 +212,16 @@ fn group(tokens: &mut Tokens<'_>, clause: &str, depth: usize) -> Result<Vec<Node
     Ok(nodes)
 }
 
-/// `tcpPort()`, the port of ClickHouse's own protocol.
-fn own_port(tokens: &mut Tokens<'_>, clause: &str) -> Result<String, DictError> {
-    tokens.identifier(clause, "tcpPort()")?;
+/// The functions that stand for values, and what they stand for: the port of ClickHouse's own protocol, and the
+/// database that the dictionary is in, which is known later.
+const CALLS: [(&str, &str); 2] = [("tcpPort", "9000"), ("currentDatabase", CURRENT_DATABASE)];
+
+/// A call of one of them.
+fn call(tokens: &mut Tokens<'_>, clause: &str, value: &str) -> Result<String, DictError> {
+    tokens.identifier(clause, "a function")?;
     tokens.expect(&Token::LParen, clause)?;
     tokens.expect(&Token::RParen, clause)?;
-    Ok("9000".to_owned())
+    Ok(value.to_owned())
 }
 
 /// A number, a string or a word.
@@ -224,8 +229,9 @@ fn scalar(tokens: &mut Tokens<'_>, clause: &str) -> Result<String, DictError> {
     let sign = if tokens.take(&Token::Minus) { "-" } else { "" };
     let text = match tokens.peek() {
         Some(Token::Number(text, _)) => format!("{sign}{text}"),
-        Some(Token::Word(word)) if sign.is_empty() && word.value == "tcpPort" => {
-            return own_port(tokens, clause);
+        Some(Token::Word(word)) if CALLS.iter().any(|(name, _)| *name == word.value) => {
+            let value = CALLS.iter().find(|(name, _)| *name == word.value).map_or("", |(_, value)| value);
+            return call(tokens, clause, value);
         }
         Some(Token::SingleQuotedString(text)) if sign.is_empty() => text.clone(),
         Some(Token::Word(word)) if sign.is_empty() => word.value.clone(),

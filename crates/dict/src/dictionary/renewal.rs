@@ -13,25 +13,25 @@ impl Dictionary {
     /// Forgets every entry, as SYSTEM RELOAD DICTIONARY does; requests under way are answered, but not kept. A
     /// source that was left alone after a failure may be asked again: whoever reloads has mended it.
     pub fn reload(&self) -> Result<(), DictError> {
-        if let Some(store) = &self.loader.store {
+        if let Some(store) = &self.core.loader.store {
             self.forget_requests();
             store.cache().clear().map_err(|e| {
                 DictError::new(
                     Code::CannotOpenFile,
-                    format!("Cannot empty the cache of {}: {e}", self.loader.name),
+                    format!("Cannot empty the cache of {}: {e}", self.core.loader.name),
                 )
             })?;
         }
-        lock(&self.loader.backoff).reset();
-        self.opened_at.store(self.loader.clock.now(), Ordering::Relaxed);
+        lock(&self.core.loader.backoff).reset();
+        self.core.opened_at.store(self.core.loader.clock.now(), Ordering::Relaxed);
         Ok(())
     }
 
     /// Forgets what is known of these keys (as for [`get`](Self::get)): whoever looks them up next asks the source.
     /// That holds across a kill, too.
     pub fn invalidate(&self, keys: &[ArrayRef]) -> Result<(), DictError> {
-        let encoded = self.loader.key_format.encode(keys)?;
-        if let Some(store) = &self.loader.store {
+        let encoded = self.core.loader.key_format.encode(keys)?;
+        if let Some(store) = &self.core.loader.store {
             self.forget_requests();
             let keys: Vec<Key<'_>> = (0..encoded.len()).map(|row| Key::new(encoded.get(row))).collect();
             store.cache().delete_many(&keys);
@@ -45,14 +45,14 @@ impl Dictionary {
     /// # Errors
     /// Those of [`get`](Self::get).
     pub fn refresh(&self, keys: &[ArrayRef]) -> Result<usize, DictError> {
-        let encoded = self.loader.key_format.encode(keys)?;
+        let encoded = self.core.loader.key_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
             return Err(self.too_many_keys());
         }
         let rows = self.possible_rows(keys, encoded.len());
-        let mut batch = Batch::new(&self.loader, &[], encoded);
+        let mut batch = Batch::new(&self.core.loader, &[], encoded);
         let (unique, places) = unique(&batch.keys, &rows);
-        let claim = match &self.loader.store {
+        let claim = match &self.core.loader.store {
             Some(_) => {
                 // Joining a request that began earlier would bring what was true then.
                 self.forget_requests();
@@ -70,10 +70,10 @@ impl Dictionary {
     }
 
     /// What is under way is answered, but neither kept nor joined: it may be older than the moment this is called.
-    fn forget_requests(&self) {
+    pub(super) fn forget_requests(&self) {
         // The table is locked before the epoch everywhere. Once both have moved on, nothing old is put.
-        let mut table = lock(&self.loader.table);
-        *self.loader.epoch.write().unwrap_or_else(PoisonError::into_inner) += 1;
+        let mut table = lock(&self.core.loader.table);
+        *self.core.loader.epoch.write().unwrap_or_else(PoisonError::into_inner) += 1;
         table.clear();
     }
 }

@@ -13,6 +13,7 @@ pub(crate) struct Counters {
     pub keys_negative: Counter,
     pub keys_found_at_source: Counter,
     pub keys_joined: Counter,
+    pub keys_updated: Counter,
     pub rows_bad: Counter,
     pub lookups: Stopwatch,
     pub source_requests: Counter,

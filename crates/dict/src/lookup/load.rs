@@ -15,7 +15,10 @@ use hashbrown::HashTable;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+/// Sets the hash that spreads lifetimes apart from the one that the cache finds places with.
+const LIFETIME_SEED: u64 = 0x6c69_6665_7469_6d65;
 
 /// What source threads share with lookups.
 pub(crate) struct Loader {
@@ -33,6 +36,8 @@ pub(crate) struct Loader {
     /// before it missed a key may find it in the cache now.
     pub landed: AtomicU64,
     pub backoff: Mutex<Backoff>,
+    /// Why the last look for changes (UPDATE_FIELD) failed; empty: it did not.
+    pub update_failure: Mutex<String>,
     /// Counts reloads. Rows are put under the read lock (a copy in memory, no I/O), so that none that was
     /// asked for before a reload is put after it.
     pub epoch: RwLock<u64>,
@@ -43,6 +48,7 @@ impl Loader {
     pub fn run(&self, flight: &Arc<Flight>, turn: Turn<'_>) {
         let outcome = match turn {
             Turn::Run(source) => self.ask(source, |source| source.load(&flight.arrays)).and_then(|batches| {
+                self.count_rows(&batches);
                 let loaded = self.encode(&flight.keys, &batches)?;
                 self.counters.source_keys.add(flight.keys.len());
                 self.keep(flight, &loaded);
@@ -62,11 +68,26 @@ impl Loader {
     }
 
     /// One call of the source; its failure or success is remembered, its connection dropped after a failure.
-    pub fn ask(
+    pub fn ask<T>(
         &self,
         slot: &mut Option<Box<dyn Source>>,
-        call: impl FnOnce(&mut dyn Source) -> Result<Vec<RecordBatch>, DictError>,
-    ) -> Result<Vec<RecordBatch>, DictError> {
+        call: impl FnOnce(&mut dyn Source) -> Result<T, DictError>,
+    ) -> Result<T, DictError> {
+        let answer = self.ask_apart(slot, call);
+        let now = self.clock.now();
+        match &answer {
+            Ok(_) => lock(&self.backoff).succeeded(now),
+            Err(error) => lock(&self.backoff).failed(now, error.to_string()),
+        }
+        answer
+    }
+
+    /// The same, whatever comes of it: lookups go on asking.
+    pub fn ask_apart<T>(
+        &self,
+        slot: &mut Option<Box<dyn Source>>,
+        call: impl FnOnce(&mut dyn Source) -> Result<T, DictError>,
+    ) -> Result<T, DictError> {
         self.counters.source_requests.add(1);
         let asked = catch_unwind(AssertUnwindSafe(|| {
             let source = match slot {
@@ -80,19 +101,16 @@ impl Loader {
             let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
             Err(DictError::new(Code::IncorrectData, format!("The source's client failed: {what}")))
         });
-        let now = self.clock.now();
-        match &answer {
-            Ok(batches) => {
-                self.counters.source_rows.add(batches.iter().map(RecordBatch::num_rows).sum());
-                lock(&self.backoff).succeeded(now);
-            }
-            Err(error) => {
-                *slot = None;
-                self.counters.source_errors.add(1);
-                lock(&self.backoff).failed(now, error.to_string());
-            }
+        if answer.is_err() {
+            *slot = None;
+            self.counters.source_errors.add(1);
         }
         answer
+    }
+
+    /// Counts rows that the source answered.
+    pub fn count_rows(&self, batches: &[RecordBatch]) {
+        self.counters.source_rows.add(batches.iter().map(RecordBatch::num_rows).sum());
     }
 
     /// The rows of the keys asked for, by slot.
@@ -168,7 +186,7 @@ impl Loader {
             .map(|slot| Entry {
                 key: Key::new(flight.keys.get(slot)),
                 value: loaded.row(slot as u32),
-                expires_at: self.expiry(now),
+                expires_at: self.expiry(now, flight.keys.get(slot)),
             })
             .collect();
         let epoch = self.epoch.read().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -178,12 +196,25 @@ impl Loader {
     }
 
     /// Unix seconds; 0: never.
-    fn expiry(&self, now: u64) -> u32 {
+    fn expiry(&self, now: u64, key: &[u8]) -> u32 {
         if self.lifetime == Lifetime::FOREVER {
             return 0;
         }
-        let seconds = fastrand::u64(self.lifetime.min_seconds..=self.lifetime.max_seconds);
-        u32::try_from(now.saturating_add(seconds)).unwrap_or(u32::MAX).max(1)
+        let end = now.saturating_add(self.lifetime_of(key));
+        u32::try_from(end).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// When an entry that expires then was got, in Unix seconds; `None`: nobody can tell, for it never expires.
+    pub fn updated_at(&self, key: &[u8], expires_at: u32) -> Option<u64> {
+        (expires_at > 0).then(|| u64::from(expires_at).saturating_sub(self.lifetime_of(key)))
+    }
+
+    /// For how many seconds an entry of this key is fresh. Keys spread evenly over LIFETIME, so that what was got
+    /// together does not expire together; and each key has the same each time, so that the time at which an entry
+    /// was got need not be stored.
+    fn lifetime_of(&self, key: &[u8]) -> u64 {
+        let Lifetime { min_seconds, max_seconds } = self.lifetime;
+        min_seconds + xxh3_64_with_seed(key, LIFETIME_SEED) % (max_seconds - min_seconds + 1)
     }
 }
 

@@ -3,6 +3,7 @@
 mod backoff;
 mod batch;
 mod counters;
+mod errand;
 mod flight;
 mod latency;
 mod load;
@@ -11,8 +12,9 @@ mod pool;
 pub(crate) use backoff::Backoff;
 pub(crate) use batch::{Batch, Freshness};
 pub(crate) use counters::Counters;
+pub(crate) use errand::{Failure, errand};
 pub(crate) use flight::{Claim, Flight, lock, unique};
 pub(crate) use latency::Stopwatch;
 pub use latency::{LATENCY_BUCKETS, Latency};
 pub(crate) use load::Loader;
-pub(crate) use pool::{Pool, Refused, Turn};
+pub(crate) use pool::{Pool, Refused};

@@ -22,8 +22,8 @@ pub(crate) use decode::Decoder;
 pub(crate) use encode::RowFormat;
 pub(crate) use key::{KeyBatch, KeyFormat};
 
-/// Counts changes of the layout above: files of another one are not read.
-pub(crate) const ROW_FORMAT_VERSION: u64 = 1;
+/// Counts changes of the layout above, and of how lifetimes follow from keys: files of another one are not read.
+pub(crate) const ROW_FORMAT_VERSION: u64 = 2;
 
 // Rows and Arrow buffers are copied into each other, and rows on disk are little-endian.
 const _: () = assert!(cfg!(target_endian = "little"), "Granary's rows are little-endian");

@@ -1,13 +1,13 @@
 //! CLICKHOUSE(HOST, PORT, USER, PASSWORD, DB, TABLE | QUERY [, WHERE]): SELECTs over ClickHouse's HTTP interface,
 //! answered in RowBinary. Whoever may only read can be the USER: no setting is changed.
 
-use super::Source;
 use super::format::read_rows;
 use super::literals::conditions;
 use super::rows::Rows;
-use super::sql::{self, Dialect};
+use super::sql::{self, Dialect, UpdateStatements};
 use super::web::{self, Client};
-use crate::config::{ClickhouseConfig, Credentials, Format};
+use super::{Changes, Source, Tail};
+use crate::config::{ClickhouseConfig, Credentials, Encryption, Format};
 use crate::definition::Structure;
 use crate::environment::OwnTables;
 use crate::error::{Code, DictError};
@@ -39,9 +39,10 @@ impl Server {
             true => format!("[{}]", server.host),
             false => server.host.clone(),
         };
+        let scheme = if config.encryption == Encryption::Tls { "https" } else { "http" };
         // The status says whether all went well only if it is sent after the last row.
         let url = format!(
-            "http://{host}:{}/?wait_end_of_query=1&database={}",
+            "{scheme}://{host}:{}/?wait_end_of_query=1&database={}",
             server.port,
             percent_encoded(&server.database)
         );
@@ -65,6 +66,7 @@ pub(super) struct Clickhouse {
     /// What is selected, and as what it comes.
     list: String,
     columns: Vec<(String, DataType)>,
+    updates: Option<UpdateStatements>,
     patience: Duration,
 }
 
@@ -99,7 +101,10 @@ impl Clickhouse {
             .zip(&columns)
             .map(|(expression, (_, data_type))| format!("CAST({expression} AS {})", their_name(data_type)))
             .collect();
+        let keys = &list[..structure.key_columns().len()];
+        let updates = UpdateStatements::new(Dialect::Clickhouse, &config.select, database(config), keys);
         Ok(Clickhouse {
+            updates,
             server,
             config: config.clone(),
             structure: structure.clone(),
@@ -111,9 +116,14 @@ impl Clickhouse {
 
     fn select(&self, condition: Option<&str>) -> Result<RecordBatch, DictError> {
         let statement = statement(&self.config, &self.list, condition);
-        let answer = self.server.ask(&format!("{statement} FORMAT RowBinary"))?;
+        let format = match &self.server {
+            Server::Http(_) => Format::RowBinary,
+            // What can be NULL there is not what its type says: a text says it with each value.
+            Server::Own(_) => Format::TabSeparated,
+        };
+        let answer = self.server.ask(&format!("{statement} FORMAT {}", format.name()))?;
         let mut rows = Rows::of_columns(&self.columns);
-        read_rows(Format::RowBinary, &answer, &mut rows)?;
+        read_rows(format, &answer, &mut rows)?;
         rows.finish(&[])
     }
 }
@@ -136,11 +146,32 @@ impl Source for Clickhouse {
     fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
         Ok(vec![self.select(None)?])
     }
+
+    fn tail(&mut self, mark: Option<&str>) -> Result<Tail, DictError> {
+        let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        updates.ask_tail(mark, |statement, rows| self.fill(statement, rows))
+    }
+
+    fn changes(&mut self, mark: &str) -> Result<Changes, DictError> {
+        let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        updates.ask_changes(&self.structure, mark, |statement, rows| self.fill(statement, rows))
+    }
+}
+
+impl Clickhouse {
+    /// As text, in which NULL is itself whatever a column's type is said to be.
+    fn fill(&self, statement: &str, rows: &mut Rows) -> Result<(), DictError> {
+        let answer = self.server.ask(&format!("{statement} FORMAT TabSeparated"))?;
+        read_rows(Format::TabSeparated, &answer, rows)
+    }
+}
+
+fn database(config: &ClickhouseConfig) -> Option<&str> {
+    Some(config.server.database.as_str()).filter(|name| !name.is_empty())
 }
 
 fn statement(config: &ClickhouseConfig, list: &str, condition: Option<&str>) -> String {
-    let database = Some(config.server.database.as_str()).filter(|name| !name.is_empty());
-    sql::statement(Dialect::Clickhouse, &config.select, database, list, condition)
+    sql::statement(Dialect::Clickhouse, &config.select, database(config), list, condition)
 }
 
 /// The type that a column comes in. Only what can be NULL there is asked for as Nullable, for a cast from String

@@ -3,7 +3,7 @@
 
 use super::Source;
 use super::executable::CommandLine;
-use super::format::{read_rows, whole_rows_of, write_keys};
+use super::format::{read_whole_rows, write_keys};
 use super::process::{Answer, Process, Timeouts};
 use super::rows::Rows;
 use crate::config::{ChunkHeader, ExecutablePoolConfig, Format, KeyEcho};
@@ -187,8 +187,7 @@ struct Incoming {
 impl Incoming {
     fn take(&mut self, bytes: &[u8]) -> Result<Answer, DictError> {
         self.rest.extend_from_slice(bytes);
-        let whole = whole_rows_of(self.format, &self.rows, &self.rest);
-        read_rows(self.format, &self.rest[..whole], &mut self.rows)?;
+        let whole = read_whole_rows(self.format, &self.rest, &mut self.rows)?;
         self.rest.drain(..whole);
         if self.rest.len() > limits::ROW_BYTES_MAX {
             let text = format!("A row of more than {} bytes", limits::ROW_BYTES_MAX);

@@ -17,11 +17,12 @@ mod sqlite;
 mod text;
 mod web;
 
+pub use format::RowReader;
 pub use text::{Field, FieldSink, TextFormat};
 
 use self::executable::CommandLine;
-use crate::config::{Format, SourceConfig};
-use crate::definition::{Definition, Structure};
+use crate::config::SourceConfig;
+use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::DictError;
 use arrow::array::{ArrayRef, RecordBatch};
@@ -38,21 +39,40 @@ pub trait Source: Send {
 
     /// Every row, in the same columns.
     fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError>;
+
+    /// How far changes have come, of which those before a mark are known: UPDATE_FIELD.
+    fn tail(&mut self, _mark: Option<&str>) -> Result<Tail, DictError> {
+        Err(sql::no_updates())
+    }
+
+    /// The keys of rows that were changed since a mark.
+    fn changes(&mut self, _mark: &str) -> Result<Changes, DictError> {
+        Err(sql::no_updates())
+    }
+}
+
+/// The end of what was changed in a source; texts, as the source writes and reads them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// The greatest value of UPDATE_FIELD; `None`: there are no rows.
+    pub latest: Option<String>,
+    /// How many rows the mark includes.
+    pub count: Option<String>,
+    /// The mark from which changes are to be looked for next: the latest, less the lag.
+    pub next: Option<String>,
+}
+
+/// What was changed.
+#[derive(Clone, Debug)]
+pub enum Changes {
+    /// Rows of these keys, an array for each key column; some may be gone.
+    Keys(Vec<ArrayRef>),
+    /// More than `limits::CHANGES_MAX` rows.
+    TooMany,
 }
 
 /// Makes a `Source` for each thread that needs one.
 pub type SourceFactory = Arc<dyn Fn() -> Result<Box<dyn Source>, DictError> + Send + Sync>;
-
-/// Keys that somebody asks of us as we ask them of a program: an array for each key column.
-pub(crate) fn read_keys(
-    format: Format,
-    structure: &Structure,
-    bytes: &[u8],
-) -> Result<Vec<ArrayRef>, DictError> {
-    let mut keys = rows::Rows::of_key(structure);
-    format::read_rows(format, bytes, &mut keys)?;
-    Ok(keys.finish(&[])?.columns().to_vec())
-}
 
 /// The factory of what SOURCE(..) says.
 ///
@@ -78,7 +98,17 @@ pub(crate) fn factory(
         }
         SourceConfig::Clickhouse(config) => {
             let own = environment.own_tables.clone();
+            let itself = (definition.database.clone().unwrap_or_default(), definition.name.clone());
             Ok(Arc::new(move || {
+                let table = config.select.table.as_deref();
+                if config.is_own() && (config.server.database == itself.0) && table == Some(itself.1.as_str())
+                {
+                    let text = format!(
+                        "The source of dictionary {}.{} is the dictionary itself",
+                        itself.0, itself.1
+                    );
+                    return Err(DictError::bad_arguments(text));
+                }
                 let server = clickhouse::Server::of(&config, own.as_ref(), patience)?;
                 Ok(Box::new(clickhouse::Clickhouse::connect(server, &config, &structure, patience)?))
             }))

@@ -2,10 +2,10 @@
 //!
 //! Rows come in the binary protocol, whose numbers are exact where the text of a FLOAT is not.
 
-use super::Source;
 use super::literals::conditions;
 use super::rows::Rows;
-use super::sql::{self, Dialect};
+use super::sql::{self, Dialect, UpdateStatements};
+use super::{Changes, Source, Tail};
 use crate::config::MysqlConfig;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
@@ -29,6 +29,7 @@ pub(super) struct Mysql {
     structure: Structure,
     /// What is selected.
     list: String,
+    updates: Option<UpdateStatements>,
     patience: Duration,
 }
 
@@ -66,7 +67,10 @@ impl Mysql {
         let columns = sql::columns(Dialect::Mysql, structure).into_iter();
         let list: Vec<String> =
             columns.map(|c| format!("{} AS {}", c.expression, Dialect::Mysql.name(&c.name))).collect();
+        let keys = &list[..structure.key_columns().len()];
+        let updates = UpdateStatements::new(Dialect::Mysql, &config.select, database(config), keys);
         Ok(Mysql {
+            updates,
             connection,
             config: config.clone(),
             structure: structure.clone(),
@@ -76,17 +80,25 @@ impl Mysql {
     }
 
     fn select(&mut self, condition: Option<&str>, rows: &mut Rows) -> Result<(), DictError> {
-        let database = Some(self.config.server.database.as_str()).filter(|name| !name.is_empty());
+        let database = database(&self.config);
         let statement = sql::statement(Dialect::Mysql, &self.config.select, database, &self.list, condition);
-        let answer = self.connection.exec_iter(statement, ()).map_err(error)?;
-        let types: Vec<ColumnType> = answer.columns().as_ref().iter().map(|c| c.column_type()).collect();
-        for row in answer {
-            for (column, value) in row.map_err(error)?.unwrap().into_iter().enumerate() {
-                push(rows, column, types[column], value)?;
-            }
-        }
-        Ok(())
+        fill(&mut self.connection, &statement, rows)
     }
+}
+
+fn database(config: &MysqlConfig) -> Option<&str> {
+    Some(config.server.database.as_str()).filter(|name| !name.is_empty())
+}
+
+fn fill(connection: &mut Conn, statement: &str, rows: &mut Rows) -> Result<(), DictError> {
+    let answer = connection.exec_iter(statement, ()).map_err(error)?;
+    let types: Vec<ColumnType> = answer.columns().as_ref().iter().map(|c| c.column_type()).collect();
+    for row in answer {
+        for (column, value) in row.map_err(error)?.unwrap().into_iter().enumerate() {
+            push(rows, column, types[column], value)?;
+        }
+    }
+    Ok(())
 }
 
 impl Source for Mysql {
@@ -107,6 +119,17 @@ impl Source for Mysql {
         let mut rows = Rows::new(&self.structure);
         self.select(None, &mut rows)?;
         Ok(vec![rows.finish(&[])?])
+    }
+
+    fn tail(&mut self, mark: Option<&str>) -> Result<Tail, DictError> {
+        let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        updates.ask_tail(mark, |statement, rows| fill(&mut self.connection, statement, rows))
+    }
+
+    fn changes(&mut self, mark: &str) -> Result<Changes, DictError> {
+        let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        let connection = &mut self.connection;
+        updates.ask_changes(&self.structure, mark, |statement, rows| fill(connection, statement, rows))
     }
 }
 

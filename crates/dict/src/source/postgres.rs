@@ -3,9 +3,9 @@
 //! Values travel as PostgreSQL's own text in both directions (`::text`), which is what ClickHouse's COPY does
 //! too: one path for all types, and the server does the converting.
 
-use super::Source;
 use super::rows::Rows;
-use super::sql::{self, Dialect};
+use super::sql::{self, Dialect, UpdateStatements};
+use super::{Changes, Source, Tail};
 use crate::config::PostgresConfig;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
@@ -25,6 +25,7 @@ pub(super) struct Postgres {
     key_types: Vec<Type>,
     select_keys: String,
     select_all: String,
+    updates: Option<UpdateStatements>,
 }
 
 impl Postgres {
@@ -70,7 +71,14 @@ impl Postgres {
             .collect();
         let list = shown.join(", ");
         let key_types = types[..structure.key_columns().len()].to_vec();
+        let updates = UpdateStatements::new(
+            Dialect::Standard,
+            &config.select,
+            config.schema.as_deref(),
+            &shown[..key_types.len()],
+        );
         Ok(Postgres {
+            updates,
             select_keys: select(&list, Some(&condition(structure, &key_types))),
             select_all: select(&list, None),
             key_types,
@@ -84,16 +92,27 @@ impl Postgres {
         all: &str,
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<RecordBatch>, DictError> {
-        let statement = self.client.prepare(all).map_err(error)?;
         let mut rows = Rows::new(&self.structure);
-        for row in self.client.query(&statement, parameters).map_err(error)? {
-            for column in 0..rows.width() {
-                let text: Option<&str> = row.try_get(column).map_err(error)?;
-                rows.push_parsed(column, text)?;
-            }
-        }
+        fill(&mut self.client, all, parameters, &mut rows)?;
         Ok(vec![rows.finish(&[])?])
     }
+}
+
+/// The rows of a statement whose columns are all text.
+fn fill(
+    client: &mut Client,
+    statement: &str,
+    parameters: &[&(dyn ToSql + Sync)],
+    rows: &mut Rows,
+) -> Result<(), DictError> {
+    let statement = client.prepare(statement).map_err(error)?;
+    for row in client.query(&statement, parameters).map_err(error)? {
+        for column in 0..rows.width() {
+            let text: Option<&str> = row.try_get(column).map_err(error)?;
+            rows.push_parsed(column, text)?;
+        }
+    }
+    Ok(())
 }
 
 impl Source for Postgres {
@@ -121,6 +140,17 @@ impl Source for Postgres {
     fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
         let statement = self.select_all.clone();
         self.select(&statement, &[])
+    }
+
+    fn tail(&mut self, mark: Option<&str>) -> Result<Tail, DictError> {
+        let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        updates.ask_tail(mark, |statement, rows| fill(&mut self.client, statement, &[], rows))
+    }
+
+    fn changes(&mut self, mark: &str) -> Result<Changes, DictError> {
+        let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        let client = &mut self.client;
+        updates.ask_changes(&self.structure, mark, |statement, rows| fill(client, statement, &[], rows))
     }
 }
 

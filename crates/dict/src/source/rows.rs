@@ -16,7 +16,9 @@ pub(crate) struct Rows {
     columns: Vec<Column>,
     /// Which columns of a text stay empty because nobody wants them; none are if this is empty.
     skipped: Vec<bool>,
-    /// Rows of a text that were read to their ends.
+    /// How many of the columns, from the first, are of the key.
+    key_width: usize,
+    /// Rows that were read to their ends, those taken before included.
     ended: usize,
 }
 
@@ -24,12 +26,14 @@ impl Rows {
     /// Empty columns for a structure's key and attributes.
     pub fn new(structure: &Structure) -> Rows {
         let keys = structure.key_columns().into_iter().map(|key| (key.name, key.data_type));
-        Rows::of(keys.chain(attributes(structure)))
+        let key_width = keys.len();
+        Rows { key_width, ..Rows::of(keys.chain(attributes(structure))) }
     }
 
     /// Empty columns for the key alone.
     pub fn of_key(structure: &Structure) -> Rows {
-        Rows::of(structure.key_columns().into_iter().map(|key| (key.name, key.data_type)))
+        let keys = structure.key_columns().into_iter().map(|key| (key.name, key.data_type));
+        Rows { key_width: keys.len(), ..Rows::of(keys) }
     }
 
     /// Empty columns for the attributes alone.
@@ -40,7 +44,7 @@ impl Rows {
     fn of(columns: impl Iterator<Item = (String, DataType)>) -> Rows {
         let (names, types): (Vec<String>, Vec<DataType>) = columns.unzip();
         let columns = types.iter().map(|data_type| Column::new(&nullable(data_type.clone()))).collect();
-        Rows { names, types, columns, skipped: Vec::new(), ended: 0 }
+        Rows { names, types, columns, skipped: Vec::new(), key_width: 0, ended: 0 }
     }
 
     /// Empty columns of these names and types.
@@ -61,6 +65,11 @@ impl Rows {
 
     pub fn width(&self) -> usize {
         self.columns.len()
+    }
+
+    /// How many of the columns, from the first, are of the key.
+    pub fn key_width(&self) -> usize {
+        self.key_width
     }
 
     pub fn len(&self) -> usize {
@@ -107,14 +116,20 @@ impl Rows {
         error.within(format_args!("Column {} of the source", self.names[column]))
     }
 
-    /// Counts a row of a text as read.
+    /// Counts a row as read.
     pub fn end_row(&mut self) {
         self.ended += 1;
     }
 
-    /// Rows of a text that were read to their ends.
+    /// Rows that were read to their ends.
     pub fn ended(&self) -> usize {
         self.ended
+    }
+
+    /// The arrays of all columns so far; the next rows go into new ones.
+    pub fn take(&mut self) -> Result<Vec<ArrayRef>, DictError> {
+        let new = self.types.iter().map(|data_type| Column::new(&nullable(data_type.clone()))).collect();
+        std::mem::replace(&mut self.columns, new).into_iter().map(Column::finish).collect()
     }
 
     /// The arrays of some columns.

@@ -1,13 +1,21 @@
 //! What SQL sources share: the SELECT that a structure asks for.
 
-use crate::config::Select;
+use super::rows::Rows;
+use super::{Changes, Tail};
+use crate::config::{Select, Updates};
 use crate::definition::Structure;
+use crate::error::{Code, DictError};
+use crate::limits::CHANGES_MAX;
+use crate::types::DataType;
+use arrow::array::{Array, AsArray};
 
 /// How a server wants names and strings quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// PostgreSQL and SQLite: names in double quotes, doubled inside.
+    /// PostgreSQL: names in double quotes, doubled inside.
     Standard,
+    /// SQLite: the same, with functions of its own for dates.
+    Sqlite,
     /// MySQL and MariaDB: names in backticks, doubled inside; backslashes in strings.
     Mysql,
     /// ClickHouse: names in backticks; backslashes in both.
@@ -68,6 +76,112 @@ pub(super) fn statement(
     }
 }
 
+/// What tells which rows of a source were changed: UPDATE_FIELD.
+pub(super) struct UpdateStatements {
+    dialect: Dialect,
+    /// Without its WHERE: a row that is changed so that it falls out of it is changed, too.
+    select: Select,
+    schema: Option<String>,
+    updates: Updates,
+    /// The key columns, as the source's other statements list them.
+    keys: String,
+}
+
+impl UpdateStatements {
+    /// `None`: the definition has no UPDATE_FIELD.
+    pub fn new(
+        dialect: Dialect,
+        select: &Select,
+        schema: Option<&str>,
+        keys: &[String],
+    ) -> Option<UpdateStatements> {
+        Some(UpdateStatements {
+            dialect,
+            updates: select.updates.clone()?,
+            select: Select { filter: None, ..select.clone() },
+            schema: schema.map(str::to_string),
+            keys: keys.join(", "),
+        })
+    }
+
+    /// The latest change, how many rows are as late as `mark`, and the next mark, each as text.
+    fn tail(&self, mark: Option<&str>) -> String {
+        let field = self.dialect.name(&self.updates.field);
+        let lag = self.updates.lag_seconds;
+        let latest = format!("max({field})");
+        let next = match (lag, self.dialect) {
+            (0, _) => latest.clone(),
+            (_, Dialect::Sqlite) => format!(
+                "CASE typeof({latest}) WHEN 'text' THEN datetime({latest}, '-{lag} seconds') ELSE {latest} - {lag} END"
+            ),
+            (_, Dialect::Standard) => format!("{latest} - interval '{lag} seconds'"),
+            (_, Dialect::Mysql | Dialect::Clickhouse) => format!("{latest} - INTERVAL {lag} SECOND"),
+        };
+        let text = |expression: &str| match self.dialect {
+            Dialect::Standard | Dialect::Sqlite => format!("CAST({expression} AS text)"),
+            Dialect::Mysql => format!("CAST({expression} AS char)"),
+            Dialect::Clickhouse => format!("toString({expression})"),
+        };
+        // Without a mark all rows would have to be counted, and nobody compares the number with another.
+        let count = if mark.is_some() { "count(*)" } else { "0" };
+        let list = [latest.as_str(), count, &next].map(text).join(", ");
+        statement(self.dialect, &self.select, self.schema.as_deref(), &list, self.since(mark).as_deref())
+    }
+
+    fn changed(&self, mark: &str) -> String {
+        let since = self.since(Some(mark));
+        let all = statement(self.dialect, &self.select, self.schema.as_deref(), &self.keys, since.as_deref());
+        format!("{all} LIMIT {}", CHANGES_MAX + 1)
+    }
+
+    fn since(&self, mark: Option<&str>) -> Option<String> {
+        let mark = mark?;
+        let literal = match mark.parse::<i64>() {
+            Ok(number) => number.to_string(),
+            Err(_) => self.dialect.string(mark),
+        };
+        Some(format!("{} >= {literal}", self.dialect.name(&self.updates.field)))
+    }
+
+    /// Asks with `fill`, which puts the rows of a statement into columns.
+    pub fn ask_tail(
+        &self,
+        mark: Option<&str>,
+        fill: impl FnOnce(&str, &mut Rows) -> Result<(), DictError>,
+    ) -> Result<Tail, DictError> {
+        let text = DataType::Nullable(Box::new(DataType::String));
+        let columns = ["latest", "count", "next"].map(|name| (name.to_string(), text.clone()));
+        let mut rows = Rows::of_columns(&columns);
+        fill(&self.tail(mark), &mut rows)?;
+        let texts = rows.take()?;
+        let text = |column: usize| {
+            let texts = texts[column].as_string::<i32>();
+            (texts.len() == 1 && texts.is_valid(0)).then(|| texts.value(0).to_string())
+        };
+        Ok(Tail { latest: text(0), count: text(1), next: text(2) })
+    }
+
+    /// Asks for the keys of rows that are as late as a mark.
+    pub fn ask_changes(
+        &self,
+        structure: &Structure,
+        mark: &str,
+        fill: impl FnOnce(&str, &mut Rows) -> Result<(), DictError>,
+    ) -> Result<Changes, DictError> {
+        let mut rows = Rows::of_key(structure);
+        fill(&self.changed(mark), &mut rows)?;
+        match rows.len() > CHANGES_MAX {
+            true => Ok(Changes::TooMany),
+            false => Ok(Changes::Keys(rows.take()?)),
+        }
+    }
+}
+
+/// What a source without UPDATE_FIELD says.
+pub(super) fn no_updates() -> DictError {
+    DictError::new(Code::UnsupportedMethod, "The source has no UPDATE_FIELD")
+}
+
 /// `"schema"."table"`; without a schema of its own, a `schema.table` is cut at the point.
 fn qualified(dialect: Dialect, schema: Option<&str>, table: &str) -> String {
     match (schema, table.split_once('.')) {
@@ -81,15 +195,18 @@ impl Dialect {
     /// An identifier in quotes.
     pub fn name(self, name: &str) -> String {
         match self {
-            Dialect::Standard => format!("\"{}\"", name.replace('"', "\"\"")),
+            Dialect::Standard | Dialect::Sqlite => format!("\"{}\"", name.replace('"', "\"\"")),
             Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
             Dialect::Clickhouse => format!("`{}`", name.replace('\\', "\\\\").replace('`', "\\`")),
         }
     }
 
-    /// A string in quotes, for the dialects that take keys as text. The connection is UTF-8, in which no byte
+    /// A string in quotes. The connection is UTF-8, in which no byte
     /// of a longer character looks like a quote or a backslash.
     pub fn string(self, text: &str) -> String {
+        if matches!(self, Dialect::Standard | Dialect::Sqlite) {
+            return format!("'{}'", text.replace('\'', "''"));
+        }
         let mut quoted = String::with_capacity(text.len() + 2);
         quoted.push('\'');
         for character in text.chars() {
@@ -111,7 +228,7 @@ mod tests {
     #[test]
     fn parenthesises_where_and_quotes_names() {
         let mut select =
-            Select { table: Some("t\"x".into()), query: None, filter: Some("x > 0 OR y = 1".into()) };
+            Select { table: Some("t\"x".into()), filter: Some("x > 0 OR y = 1".into()), ..Select::default() };
         assert_eq!(
             statement(Dialect::Standard, &select, None, "\"v\"", Some("\"id\" IN (1)")),
             "SELECT \"v\" FROM \"t\"\"x\" WHERE \"id\" IN (1) AND (x > 0 OR y = 1)"

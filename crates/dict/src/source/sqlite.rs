@@ -1,8 +1,8 @@
 //! SQLITE(PATH, TABLE | QUERY [, WHERE]): a database file, opened read-only.
 
-use super::Source;
 use super::rows::Rows;
-use super::sql::{self, Dialect};
+use super::sql::{self, Dialect, UpdateStatements};
+use super::{Changes, Source, Tail};
 use crate::config::SqliteConfig;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
@@ -27,6 +27,7 @@ pub(super) struct Sqlite {
     select_all: String,
     /// A single key column is bound as one array; several go through a temporary table.
     insert: Option<String>,
+    updates: Option<UpdateStatements>,
 }
 
 impl Sqlite {
@@ -41,18 +42,19 @@ impl Sqlite {
         }
         rusqlite::vtab::array::load_module(&connection).map_err(failed)?;
         let keys = structure.key_columns();
-        let columns = sql::columns(Dialect::Standard, structure);
+        let columns = sql::columns(Dialect::Sqlite, structure);
         let list: Vec<String> = columns
             .iter()
-            .map(|c| format!("{} AS {}", c.expression, Dialect::Standard.name(&c.name)))
+            .map(|c| format!("{} AS {}", c.expression, Dialect::Sqlite.name(&c.name)))
             .collect();
+        let updates = UpdateStatements::new(Dialect::Sqlite, &config.select, None, &list[..keys.len()]);
         let list = list.join(", ");
         let (condition, insert) = match &keys[..] {
             [key] if !key.data_type.is_nullable() => {
-                (format!("{} IN (SELECT value FROM rarray(?1))", Dialect::Standard.name(&key.name)), None)
+                (format!("{} IN (SELECT value FROM rarray(?1))", Dialect::Sqlite.name(&key.name)), None)
             }
             _ => {
-                let names: Vec<String> = keys.iter().map(|key| Dialect::Standard.name(&key.name)).collect();
+                let names: Vec<String> = keys.iter().map(|key| Dialect::Sqlite.name(&key.name)).collect();
                 let own: Vec<String> = (0..keys.len()).map(|i| format!("k{i}")).collect();
                 let own_list = own.join(", ");
                 connection
@@ -71,24 +73,30 @@ impl Sqlite {
             }
         };
         Ok(Sqlite {
-            select_keys: sql::statement(Dialect::Standard, &config.select, None, &list, Some(&condition)),
-            select_all: sql::statement(Dialect::Standard, &config.select, None, &list, None),
+            select_keys: sql::statement(Dialect::Sqlite, &config.select, None, &list, Some(&condition)),
+            select_all: sql::statement(Dialect::Sqlite, &config.select, None, &list, None),
             structure: structure.clone(),
             connection,
             insert,
+            updates,
         })
     }
 
     fn select(&self, statement: &str, parameters: impl Params) -> Result<Vec<RecordBatch>, DictError> {
+        let mut rows = Rows::new(&self.structure);
+        self.fill(statement, parameters, &mut rows)?;
+        Ok(vec![rows.finish(&[])?])
+    }
+
+    fn fill(&self, statement: &str, parameters: impl Params, rows: &mut Rows) -> Result<(), DictError> {
         let mut statement = self.connection.prepare_cached(statement).map_err(error)?;
         let mut answer = statement.query(parameters).map_err(error)?;
-        let mut rows = Rows::new(&self.structure);
         while let Some(row) = answer.next().map_err(error)? {
             for column in 0..rows.width() {
-                push(&mut rows, column, row.get_ref(column).map_err(error)?)?;
+                push(rows, column, row.get_ref(column).map_err(error)?)?;
             }
         }
-        Ok(vec![rows.finish(&[])?])
+        Ok(())
     }
 }
 
@@ -122,6 +130,16 @@ impl Source for Sqlite {
 
     fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
         self.select(&self.select_all, [])
+    }
+
+    fn tail(&mut self, mark: Option<&str>) -> Result<Tail, DictError> {
+        let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        updates.ask_tail(mark, |statement, rows| self.fill(statement, [], rows))
+    }
+
+    fn changes(&mut self, mark: &str) -> Result<Changes, DictError> {
+        let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        updates.ask_changes(&self.structure, mark, |statement, rows| self.fill(statement, [], rows))
     }
 }
 

@@ -7,8 +7,11 @@ use crate::limits;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::{HeaderName, HeaderValue, Response, StatusCode};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body, Error, SendBody};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,7 +40,11 @@ impl Client {
                 HeaderValue::from_str(&value).map_err(|_| wrong())?,
             ))
         });
-        let config = Agent::config_builder()
+        let mut config = Agent::config_builder();
+        if url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:")) {
+            config = config.tls_config(tls()?);
+        }
+        let config = config
             .user_agent(concat!("Granary/", env!("CARGO_PKG_VERSION")))
             .accept("")
             .timeout_connect(Some(CONNECT_TIMEOUT))
@@ -115,6 +122,38 @@ impl Client {
         };
         DictError::new(code, format!("{}: {text}", self.url))
     }
+}
+
+/// Files of certificates that systems trust, of Debian, Fedora and Alpine.
+const TRUSTED: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+/// The variable that names another such file, as OpenSSL has it.
+const TRUSTED_VARIABLE: &str = "SSL_CERT_FILE";
+
+/// Servers are trusted whose certificates the system trusts.
+fn tls() -> Result<TlsConfig, DictError> {
+    let named = std::env::var_os(TRUSTED_VARIABLE).map(PathBuf::from);
+    let path = named.or_else(|| TRUSTED.iter().map(PathBuf::from).find(|path| path.exists()));
+    let path = path.ok_or_else(|| {
+        let text =
+            format!("https: there are no certificates to trust; name a file of them in {TRUSTED_VARIABLE}");
+        DictError::new(Code::NetworkError, text)
+    })?;
+    let failed = |e: &dyn std::fmt::Display| {
+        DictError::new(Code::NetworkError, format!("https: certificates of {}: {e}", path.display()))
+    };
+    let pem = std::fs::read(&path).map_err(|e| failed(&e))?;
+    let certificates: Vec<Certificate<'static>> = parse_pem(&pem)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(Ok(certificate)),
+            Ok(_) => None,
+            Err(e) => Some(Err(failed(&e))),
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(&certificates))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build())
 }
 
 /// `Authorization: Basic ..`.

@@ -170,3 +170,52 @@ pub fn batch(columns: Vec<ArrayRef>) -> RecordBatch {
     let options = RecordBatchOptions::new();
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).unwrap()
 }
+
+/// A row of `news`: id, v, at.
+pub type News<'a> = (u64, u64, &'a str);
+
+/// UPDATE_FIELD on a SQL source, of which `write` replaces the rows of a table `news`: id, v and at, a time. The
+/// dictionary reads rows below 1000: `TABLE 'news' WHERE 'v < 1000' UPDATE_FIELD 'at'`.
+pub fn changes_are_taken_in(dictionary: &Dictionary, write: &dyn Fn(&[News<'_>])) {
+    let renewed = || dictionary.take_updates().unwrap();
+    let look_up = || {
+        let answer = dictionary.get(&[0], &u64s([1, 2, 3, 99])).unwrap();
+        let column = values(&answer.columns[0]);
+        column.iter().zip(found(&answer.found)).map(|(v, found)| found.then_some(*v)).collect::<Vec<_>>()
+    };
+    let (long_ago, first) = ("2025-01-01 00:00:00", "2026-01-01 00:00:00");
+    let (second, third) = ("2026-01-01 00:10:00", "2026-01-01 00:20:00");
+    write(&[(1, 10, first), (2, 20, first), (3, 30, long_ago), (5, 50, first)]);
+    assert_eq!(renewed(), 0, "from here on changes are known");
+    assert_eq!(look_up(), [Some(10), Some(20), Some(30), None]);
+    let asked = dictionary.status().source_keys;
+    // One is changed, one falls out of WHERE, one comes; and one that is not cached is changed, too.
+    write(&[(1, 11, second), (2, 5000, second), (3, 31, long_ago), (5, 51, second), (99, 990, second)]);
+    assert_eq!(look_up(), [Some(10), Some(20), Some(30), None], "nobody has looked");
+    assert_eq!(renewed(), 3);
+    assert_eq!(
+        look_up(),
+        [Some(11), None, Some(30), Some(990)],
+        "what does not say that it changed is not known to"
+    );
+    assert_eq!(dictionary.status().source_keys, asked + 3);
+    // A little later no row can come any more that says so early; then nothing is read of the rows.
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    for _ in 0..3 {
+        renewed();
+    }
+    let status = dictionary.status();
+    assert_eq!((renewed(), dictionary.status().source_requests), (0, status.source_requests + 1));
+    write(&[(1, 12, third), (2, 21, third), (3, 31, long_ago), (99, 990, second)]);
+    assert_eq!(renewed(), 3, "two, and one that is no older than the lag");
+    assert_eq!(look_up(), [Some(12), Some(21), Some(30), Some(990)]);
+}
+
+/// The columns and the source of such a dictionary.
+pub const NEWS: (&str, &str) =
+    ("id UInt64, v UInt64", "TABLE 'news' WHERE 'v < 1000' UPDATE_FIELD 'at' UPDATE_LAG 2");
+
+/// Rows for `INSERT INTO news VALUES`.
+pub fn news(rows: &[News<'_>]) -> String {
+    rows.iter().map(|(id, v, at)| format!("({id}, {v}, '{at}')")).collect::<Vec<_>>().join(", ")
+}

@@ -118,11 +118,48 @@ fn tls_is_spoken_where_it_is_asked_for() {
     assert_eq!(served.sql("SELECT 1"), "1\n", "HTTP goes on");
 }
 
+#[test]
+fn sources_over_https_are_read_if_their_certificate_is_trusted() {
+    let (there, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (certificate, key) = certificate(there.path());
+    let arguments =
+        ["--https", "127.0.0.1:0", "--tls-certificate", certificate.as_str(), "--tls-key", key.as_str()];
+    let source = Served::start(there.path(), &arguments);
+    let https = source.https();
+    source.sql("CREATE TABLE t (id UInt64, v String)");
+    source.sql("INSERT INTO t VALUES (1, 'one'), (2, 'two')");
+    source.sql("CREATE DICTIONARY d (id UInt64, v String) PRIMARY KEY id SOURCE(CLICKHOUSE(TABLE 't')) LAYOUT(DIRECT())");
+    let port = https.rsplit(':').next().unwrap();
+    let of_http = format!("HTTP(URL '{https}/dictionary/d' FORMAT 'RowBinary')");
+    let of_clickhouse = format!("CLICKHOUSE(HOST 'localhost' PORT {port} SECURE 1 TABLE 't')");
+    let served = Served::start_in(here.path(), &[], &[("SSL_CERT_FILE", &certificate)]);
+    let ask = |served: &Served, name: &str, source: &str| {
+        served.sql(&format!(
+            "CREATE DICTIONARY {name} (id UInt64, v String) PRIMARY KEY id SOURCE({source}) LAYOUT(DIRECT())"
+        ));
+        served.post("/", format!("SELECT dictGet('{name}', 'v', 2)").as_bytes())
+    };
+    assert_eq!(ask(&served, "h", &of_http).text(), "two\n");
+    assert_eq!(ask(&served, "c", &of_clickhouse).text(), "two\n");
+    let distrusts = tempfile::tempdir().unwrap();
+    let distrusts =
+        Served::start_in(distrusts.path(), &[], &[("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt")]);
+    let refused = ask(&distrusts, "h", &of_http);
+    assert_ne!(refused.status, 200, "{}", refused.text());
+}
+
 /// A certificate for localhost, and its key, as files.
 fn certificate(folder: &Path) -> (String, String) {
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let (certificate, key) = (file("certificate.pem"), file("key.pem"));
-    let subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+    let subject = [
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=DNS:localhost",
+        "-addext",
+        "basicConstraints=critical,CA:FALSE",
+    ];
     let made = Command::new("openssl")
         .args([
             "req",

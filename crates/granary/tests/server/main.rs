@@ -3,5 +3,6 @@
 mod access;
 mod clients;
 mod dictionary;
+mod formats;
 mod requests;
 mod served;

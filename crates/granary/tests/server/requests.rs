@@ -114,3 +114,35 @@ fn browsers_see_the_dashboard() {
     let history: serde_json::Value = serde_json::from_str(&served.get("/dashboard/history").text()).unwrap();
     assert!(history.is_object());
 }
+
+#[test]
+fn rows_to_insert_come_in_the_body() {
+    let (_folder, served) = served();
+    served.sql("CREATE TABLE t (id UInt64, v String, n UInt8 DEFAULT id + 1)");
+    let rows = [&1u64.to_le_bytes()[..], b"\x03\xe2\x82\xac", &2u64.to_le_bytes(), b"\x00"].concat();
+    let answer = served.post("/?query=INSERT+INTO+t+(id,+v)+FORMAT+RowBinary", &rows);
+    assert_eq!((answer.status, answer.body.len()), (200, 0), "{}", answer.text());
+    let native =
+        served.post("/", b"SELECT toUInt64(3) AS id, 'native' AS v, toUInt8(9) AS n FORMAT Native").body;
+    let insert = [&b"INSERT INTO t FORMAT Native\n"[..], &native].concat();
+    assert_eq!(served.post("/", &insert).status, 200);
+    assert_eq!(served.post("/?query=INSERT+INTO+t+FORMAT+CSVWithNames", b"v,id\n\"a;\nb\",4\n").status, 200);
+    assert_eq!(
+        served.post("/", b"INSERT INTO t (id, v) FORMAT JSONEachRow {\"id\": 5, \"v\": \"it's\"}").status,
+        200
+    );
+    let expected = "1\t\u{20ac}\t2\n2\t\t3\n3\tnative\t9\n4\ta;\\nb\t5\n5\tit\\'s\t6\n";
+    assert_eq!(served.sql("SELECT * FROM t ORDER BY id"), expected);
+    for (query, body, code) in [
+        ("INSERT INTO t FORMAT RowBinary", &b"\x01"[..], "6"),
+        ("INSERT INTO t FORMAT NoSuch", b"1", "73"),
+        ("INSERT INTO nosuch FORMAT CSV", b"1", "60"),
+        ("INSERT INTO t (nosuch) FORMAT CSV", b"1", "16"),
+    ] {
+        let answer = served.post(&format!("/?query={}", query.replace(' ', "+")), body);
+        assert_eq!(answer.header("x-clickhouse-exception-code"), code, "{query}: {}", answer.text());
+    }
+    assert_eq!(served.sql("SELECT count() FROM t"), "5\n");
+    let by_get = served.get("/?query=INSERT+INTO+t+FORMAT+CSV+1,2,3");
+    assert_eq!(by_get.header("x-clickhouse-exception-code"), "164", "{}", by_get.text());
+}

@@ -23,10 +23,16 @@ pub struct Answer {
 
 impl Served {
     pub fn start(path: &Path, arguments: &[&str]) -> Served {
+        Served::start_in(path, arguments, &[])
+    }
+
+    /// The same, with variables of the environment.
+    pub fn start_in(path: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Served {
         let mut child = Command::new(env!("CARGO_BIN_EXE_granary"))
             .args(["server", "--http", "127.0.0.1:0", "--log", "info", "--path"])
             .arg(path)
             .args(arguments)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -85,6 +91,13 @@ impl Served {
         let answer = self.post("/", sql.as_bytes());
         assert_eq!(answer.status, 200, "{sql}: {}", answer.text());
         answer.text()
+    }
+
+    /// The most memory that it has had so far, in bytes.
+    pub fn memory_peak(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 
     /// Stops it and gives the exit status.

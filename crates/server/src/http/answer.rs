@@ -53,14 +53,17 @@ pub enum Compression {
 /// When the body is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// While it is written.
+    /// While it is written. An error behind its beginning ends it with a text, as in ClickHouse.
     AsWritten,
+    /// While it is written. An error behind its beginning breaks the connection: a program that read the text for
+    /// rows would find a key in it.
+    OrCutOff,
     /// When its end is known: then an error is the whole answer, whenever it came.
     Whole,
 }
 
 /// Runs `write` on a thread that may wait, and gives the body that it writes. An error before the first
-/// chunk is the whole answer; a later one ends the body with its text, as in ClickHouse.
+/// chunk is the whole answer; what a later one does, `delivery` says.
 pub async fn written(
     compression: Compression,
     delivery: Delivery,
@@ -104,12 +107,20 @@ pub async fn written(
     match received.next().await {
         None => Ok(Body::empty()),
         Some(Err(error)) => Err(Exception(error)),
-        Some(Ok(first)) => Ok(Body::from_stream(bytes_of(tokio_stream::once(Ok(first)).chain(received)))),
+        Some(Ok(first)) => {
+            let chunks = tokio_stream::once(Ok(first)).chain(received);
+            Ok(Body::from_stream(bytes_of(chunks, delivery)))
+        }
     }
 }
 
-fn bytes_of(chunks: impl Stream<Item = Chunk>) -> impl Stream<Item = io::Result<Bytes>> {
-    chunks.map(|chunk| Ok(chunk.unwrap_or_else(|error| Bytes::from(format!("\n{error}\n")))))
+fn bytes_of(chunks: impl Stream<Item = Chunk>, delivery: Delivery) -> impl Stream<Item = io::Result<Bytes>> {
+    chunks.map(move |chunk| {
+        chunk.or_else(|error| match delivery {
+            Delivery::OrCutOff => Err(io::Error::other(error)),
+            Delivery::AsWritten | Delivery::Whole => Ok(Bytes::from(format!("\n{error}\n"))),
+        })
+    })
 }
 
 /// The media type that ClickHouse gives a format.
@@ -127,6 +138,7 @@ pub fn content_type(format: Format) -> &'static str {
             "text/plain; charset=UTF-8"
         }
         Format::RowBinary
+        | Format::RowBinaryWithNames
         | Format::RowBinaryWithNamesAndTypes
         | Format::Native
         | Format::Parquet

@@ -4,7 +4,6 @@
 use std::io::{self, Write};
 
 use cityhash_rs::cityhash_102_128;
-use granary_sql::Error;
 
 use crate::limits::{BLOCK_BYTES, BLOCK_BYTES_MAX};
 
@@ -64,16 +63,25 @@ fn size(bytes: usize) -> io::Result<[u8; 4]> {
 }
 
 /// ClickHouse writes the two halves of CityHash's 128 bits the other way round.
-fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
+pub fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
     cityhash_102_128(bytes).rotate_right(64).to_le_bytes()
+}
+
+/// Why blocks are not read.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// A block is not what its checksum says.
+    Checksum,
+    /// It makes no sense, or is too long.
+    Wrong(String),
 }
 
 /// What compressed blocks hold.
 ///
 /// # Errors
-/// CANNOT_DECOMPRESS or CHECKSUM_DOESNT_MATCH; blocks that are together longer than `bytes_max`.
-pub fn decompress(mut blocks: &[u8], bytes_max: usize) -> Result<Vec<u8>, Error> {
-    let wrong = |what: &str| Error::cannot_decompress(format!("Cannot decompress: {what}"));
+/// What is wrong with them; blocks that are together longer than `bytes_max`.
+pub fn decompress(mut blocks: &[u8], bytes_max: usize) -> Result<Vec<u8>, Damage> {
+    let wrong = |what: &str| Damage::Wrong(format!("Cannot decompress: {what}"));
     let mut plain = Vec::new();
     while !blocks.is_empty() {
         let Some((sum, rest)) = blocks.split_first_chunk::<CHECKSUM>() else {
@@ -86,7 +94,9 @@ pub fn decompress(mut blocks: &[u8], bytes_max: usize) -> Result<Vec<u8>, Error>
             u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]) as usize
         };
         let (compressed, len) = (number(1), number(5));
-        if compressed < HEADER || compressed > rest.len() || len > BLOCK_BYTES_MAX {
+        // LZ4 makes at most 255 bytes of one: what says more is not given room for them.
+        let possible = len <= BLOCK_BYTES_MAX.min(compressed.saturating_mul(255));
+        if compressed < HEADER || compressed > rest.len() || !possible {
             return Err(wrong("the sizes of a block make no sense"));
         }
         if plain.len() + len > bytes_max {
@@ -94,7 +104,7 @@ pub fn decompress(mut blocks: &[u8], bytes_max: usize) -> Result<Vec<u8>, Error>
         }
         let (block, next) = rest.split_at(compressed);
         if checksum(block) != *sum {
-            return Err(Error::checksum_does_not_match("Checksum doesn't match: corrupted data"));
+            return Err(Damage::Checksum);
         }
         match header[0] {
             NONE if compressed - HEADER == len => plain.extend_from_slice(&block[HEADER..]),

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query};
 use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, HeaderValue};
@@ -20,8 +20,9 @@ use granary_sql::format::{self, Format, Statistics};
 use super::answer::{self, Compression, Delivery};
 use super::caller::Caller;
 use super::exception::Exception;
+use super::pieces::Pieces;
 use super::waiting::may_wait;
-use crate::limits::KEYS_PER_LOOKUP;
+use crate::limits::{KEY_BYTES_PER_LOOKUP, KEYS_PER_LOOKUP};
 
 type Parameters = Query<HashMap<String, String>>;
 
@@ -33,44 +34,54 @@ struct Form {
 
 impl Form {
     fn of(parameters: &HashMap<String, String>) -> Result<Self, Error> {
-        use granary_dict::Format as Keys;
         let rows = parameters.get("format").map_or(Ok(Format::RowBinary), |name| name.parse())?;
-        let keys = match rows {
-            Format::RowBinary => Keys::RowBinary,
-            Format::TabSeparated => Keys::TabSeparated,
-            Format::JsonEachRow => Keys::JsonEachRow,
-            Format::Csv => Keys::Csv,
-            other => {
-                let allowed = "RowBinary, TabSeparated, CSV, JSONEachRow";
-                return Err(Error::unknown_format(format!(
-                    "Keys cannot be read as {}; use {allowed}",
-                    other.name()
-                )));
-            }
-        };
+        let keys = granary_dict::Format::named(rows.name()).ok_or_else(|| {
+            let known: Vec<&str> = granary_dict::Format::names().collect();
+            Error::unknown_format(format!("Keys cannot be read as {}; use {}", rows.name(), known.join(", ")))
+        })?;
         Ok(Self { keys, rows })
     }
 }
 
-/// POST: the rows of the keys in the body.
+/// POST: the rows of the keys in the body, looked up while the body comes.
 pub async fn look_up(
     caller: Caller,
     Path(name): Path<String>,
     Query(parameters): Parameters,
-    body: Bytes,
+    body: Body,
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
     let dictionary = caller.session().dictionary(&name)?;
     let rows = form.rows;
-    let body = answer::written(Compression::None, Delivery::AsWritten, move |out| {
-        let keys = dictionary.read_keys(form.keys, &body).map_err(Error::from)?;
+    let mut pieces = Pieces::of(body);
+    let body = answer::written(Compression::None, Delivery::OrCutOff, move |out| {
         let schema = dictionary.definition().structure.schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
-        let count = keys.first().map_or(0, |column| column.len());
-        for first in (0..count).step_by(KEYS_PER_LOOKUP) {
-            let len = KEYS_PER_LOOKUP.min(count - first);
-            let keys: Vec<ArrayRef> = keys.iter().map(|column| column.slice(first, len)).collect();
-            writer.write(&found_rows(&dictionary, &schema, keys)?)?;
+        let mut keys = dictionary.key_reader(form.keys);
+        let mut gathered = 0;
+        let mut ended = false;
+        while !ended {
+            match pieces.next()? {
+                Some(piece) => {
+                    gathered += piece.len();
+                    keys.push(&piece)?;
+                }
+                None => {
+                    ended = true;
+                    keys.finish()?;
+                }
+            }
+            // A source is asked once for many keys, and not for each piece of the body.
+            if ended || keys.len() >= KEYS_PER_LOOKUP || gathered >= KEY_BYTES_PER_LOOKUP {
+                gathered = 0;
+                let keys = keys.take()?;
+                let count = keys.first().map_or(0, |column| column.len());
+                for first in (0..count).step_by(KEYS_PER_LOOKUP) {
+                    let len = KEYS_PER_LOOKUP.min(count - first);
+                    let keys = keys.iter().map(|column| column.slice(first, len)).collect();
+                    writer.write(&found_rows(&dictionary, &schema, keys)?)?;
+                }
+            }
         }
         writer.finish(Statistics::default())
     })
@@ -99,7 +110,7 @@ pub async fn refresh(
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
     let dictionary = caller.session().dictionary_to_renew(&name)?;
-    may_wait(move || Ok(dictionary.refresh(&dictionary.read_keys(form.keys, &body)?)?)).await?;
+    may_wait(move || Ok(dictionary.refresh(&dictionary.key_reader(form.keys).read_all(&body)?)?)).await?;
     Ok("Ok.\n".into_response())
 }
 
@@ -114,7 +125,7 @@ pub async fn invalidate(
     let dictionary = caller.session().dictionary_to_renew(&name)?;
     may_wait(move || match body.is_empty() {
         true => Ok(dictionary.reload()?),
-        false => Ok(dictionary.invalidate(&dictionary.read_keys(form.keys, &body)?)?),
+        false => Ok(dictionary.invalidate(&dictionary.key_reader(form.keys).read_all(&body)?)?),
     })
     .await?;
     Ok("Ok.\n".into_response())
@@ -129,7 +140,7 @@ pub async fn all_rows(
     let form = Form::of(&parameters)?;
     let dictionary = caller.session().dictionary(&name)?;
     let rows = form.rows;
-    let body = answer::written(Compression::None, Delivery::AsWritten, move |out| {
+    let body = answer::written(Compression::None, Delivery::OrCutOff, move |out| {
         let schema = dictionary.definition().structure.schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
         for batch in dictionary.resident()? {
@@ -153,6 +164,6 @@ pub async fn statement(
     Ok(dictionary.definition().to_sql_over_http(&url).into_response())
 }
 
-fn rows_response(format: Format, body: axum::body::Body) -> Response {
+fn rows_response(format: Format, body: Body) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static(answer::content_type(format)))], body).into_response()
 }

@@ -3,6 +3,9 @@
 use axum::http::header::WWW_AUTHENTICATE;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use granary_sql::Error;
+
+use super::blocks::Damage;
 
 /// Says the error's code, apart from the text.
 const EXCEPTION_CODE: HeaderName = HeaderName::from_static("x-clickhouse-exception-code");
@@ -13,6 +16,15 @@ pub struct Exception(pub granary_sql::Error);
 impl<E: Into<granary_sql::Error>> From<E> for Exception {
     fn from(error: E) -> Self {
         Self(error.into())
+    }
+}
+
+impl From<Damage> for Error {
+    fn from(damage: Damage) -> Self {
+        match damage {
+            Damage::Checksum => Error::checksum_does_not_match("Checksum doesn't match: corrupted data"),
+            Damage::Wrong(message) => Error::cannot_decompress(message),
+        }
     }
 }
 

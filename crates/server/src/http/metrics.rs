@@ -149,7 +149,7 @@ impl Collector for Dictionaries {
             .into_iter()
             .map(|(name, dictionary)| (name, dictionary.map(|dictionary| dictionary.status())))
             .collect();
-        let help = "1: open; 0: could not be opened";
+        let help = "1: open; 0: could not be opened, or is unloaded";
         let mut family = encoder.encode_descriptor("dictionary_up", help, None, MetricType::Gauge)?;
         for (name, status) in &statuses {
             let up = ConstGauge::new(i64::from(status.is_some()));

@@ -5,8 +5,10 @@ mod blocks;
 mod caller;
 mod dashboard;
 mod dictionary;
+mod encoding;
 mod exception;
 mod metrics;
+mod pieces;
 mod query;
 mod sessions;
 mod waiting;
@@ -15,7 +17,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use granary_sql::Session;
 use tower_http::compression::CompressionLayer;
@@ -67,6 +69,7 @@ pub fn router(app: App) -> Router {
         .route_layer(from_fn_with_state(Arc::clone(&app), metrics::measure))
         .layer(CompressionLayer::new())
         .layer(RequestDecompressionLayer::new())
+        .layer(from_fn(encoding::unpack_lz4))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(app)
 }

@@ -67,7 +67,7 @@ pub async fn run_get(
         });
     }
     caller.rights.access = Access::ReadOnly;
-    run(caller, parameters, headers, String::new()).await
+    run(caller, parameters, headers, Vec::new()).await
 }
 
 /// POST: what the URL has of the query comes before the body.
@@ -82,7 +82,6 @@ pub async fn run_post(
     } else {
         body.into()
     };
-    let body = String::from_utf8(body).map_err(|_| Error::cannot_parse_text("The query is not UTF-8"))?;
     run(caller, parameters, headers, body).await
 }
 
@@ -94,12 +93,12 @@ async fn run(
     caller: Caller,
     parameters: Parameters,
     headers: HeaderMap,
-    body: String,
+    body: Vec<u8>,
 ) -> Result<Response, Exception> {
     let started = Instant::now();
     let text = match parameters.get("query") {
-        Some(query) if body.is_empty() => query.clone(),
-        Some(query) => format!("{query}\n{body}"),
+        Some(query) if body.is_empty() => query.clone().into_bytes(),
+        Some(query) => [query.as_bytes(), b"\n", &body].concat(),
         None => body,
     };
     let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
@@ -108,7 +107,7 @@ async fn run(
         None => Format::TabSeparated,
     };
     let session = prepared(&caller, &parameters, header(DATABASE))?;
-    let statements = session.split(&text)?;
+    let statements = session.split_bytes(&text)?;
     let [statement] = statements.as_slice() else {
         let message = match statements.len() {
             0 => "Empty query",

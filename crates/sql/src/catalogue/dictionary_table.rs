@@ -9,7 +9,7 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use granary_dict::Dictionary;
+use granary_dict::{Dictionary, Times};
 
 use crate::error::Error;
 
@@ -17,6 +17,7 @@ use crate::error::Error;
 pub struct DictionaryTable {
     dictionary: Arc<Dictionary>,
     schema: SchemaRef,
+    times: Times,
 }
 
 impl std::fmt::Debug for DictionaryTable {
@@ -26,9 +27,9 @@ impl std::fmt::Debug for DictionaryTable {
 }
 
 impl DictionaryTable {
-    pub fn new(dictionary: Arc<Dictionary>) -> Self {
-        let schema = dictionary.definition().structure.schema();
-        Self { dictionary, schema }
+    pub fn new(dictionary: Arc<Dictionary>, times: Times) -> Self {
+        let schema = dictionary.definition().structure.schema_with(times);
+        Self { dictionary, schema, times }
     }
 }
 
@@ -49,7 +50,7 @@ impl TableProvider for DictionaryTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let batches = self.dictionary.resident().map_err(Error::from)?;
+        let batches = self.dictionary.resident_with(self.times).map_err(Error::from)?;
         let exec =
             MemorySourceConfig::try_new_exec(&[batches], Arc::clone(&self.schema), projection.cloned())?;
         Ok(exec)

@@ -18,13 +18,15 @@ pub struct LocalTable {
     pub engine: String,
     /// The statement that makes it.
     pub create: String,
+    /// Columns that have a DEFAULT, and their expressions.
+    pub defaults: Vec<(String, String)>,
     schema: SchemaRef,
     batches: RwLock<Vec<RecordBatch>>,
 }
 
 impl LocalTable {
-    pub fn new(engine: String, create: String, schema: SchemaRef) -> Self {
-        Self { engine, create, schema, batches: RwLock::default() }
+    pub fn new(engine: String, create: String, schema: SchemaRef, defaults: Vec<(String, String)>) -> Self {
+        Self { engine, create, defaults, schema, batches: RwLock::default() }
     }
 
     /// Adds rows of the table's schema.

@@ -2,19 +2,21 @@
 
 mod dictionary_table;
 mod local_table;
+mod moves;
 mod provider;
 mod store;
 mod system;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Storage};
 
 use crate::error::{Error, Result};
 pub use local_table::LocalTable;
+pub use moves::Noun;
 pub use provider::Databases;
 use store::Store;
 
@@ -31,6 +33,8 @@ const CLOSE_PAUSE: Duration = Duration::from_millis(2);
 pub enum Entry {
     /// It works.
     Open(Arc<Dictionary>),
+    /// Nobody has needed it since it was unloaded.
+    Unloaded(Box<Definition>),
     /// It is in the catalogue but could not be opened; the others do not suffer from it.
     Failed(Failure),
     /// It is no dictionary but a table in RAM.
@@ -59,6 +63,8 @@ pub struct Catalogue {
     environment: Environment,
     store: Store,
     databases: RwLock<BTreeMap<String, Dictionaries>>,
+    /// Tables in RAM that were detached.
+    detached: Mutex<BTreeMap<(String, String), Arc<LocalTable>>>,
 }
 
 impl std::fmt::Debug for Catalogue {
@@ -81,7 +87,7 @@ impl Catalogue {
             };
             dictionaries.insert(dictionary, entry);
         }
-        Ok(Catalogue { environment, store, databases: RwLock::new(databases) })
+        Ok(Catalogue { environment, store, databases: RwLock::new(databases), detached: Mutex::default() })
     }
 
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Dictionaries>> {
@@ -120,13 +126,21 @@ impl Catalogue {
         self.read().get(database)?.get(name).cloned()
     }
 
+    /// The same, for use: what was unloaded is opened.
+    pub fn usable(&self, database: &str, name: &str) -> Option<Entry> {
+        match self.entry(database, name)? {
+            Entry::Unloaded(_) => Some(self.load(database, name)),
+            entry => Some(entry),
+        }
+    }
+
     /// Finds a dictionary by its full name, `db.name`.
     pub fn dictionary(&self, name: &str) -> Result<Arc<Dictionary>> {
-        let entry = name.split_once('.').and_then(|(database, name)| self.entry(database, name));
+        let entry = name.split_once('.').and_then(|(database, name)| self.usable(database, name));
         match entry {
             Some(Entry::Open(dictionary)) => Ok(dictionary),
             Some(Entry::Failed(failure)) => Err(failure.error),
-            Some(Entry::Table(_)) | None => {
+            Some(Entry::Table(_) | Entry::Unloaded(_)) | None => {
                 Err(Error::bad_arguments(format!("Dictionary (`{name}`) not found")))
             }
         }
@@ -136,6 +150,7 @@ impl Catalogue {
     pub fn create(&self, statement: CreateDictionary, database: &str) -> Result<()> {
         let mut definition = statement.definition;
         let database = definition.database.get_or_insert_with(|| database.to_owned()).clone();
+        definition.settle(&database);
         let name = definition.name.clone();
         let mut databases = self.write();
         let Some(dictionaries) = databases.get(&database) else { return Err(unknown_database(&database)) };
@@ -156,19 +171,23 @@ impl Catalogue {
             return Err(unknown_database(&database));
         };
         // Two dictionaries must not have one file open: the old one goes first.
+        if let Some(Entry::Unloaded(definition)) = dictionaries.get(&name) {
+            let entry = open_entry(definition, &self.environment);
+            dictionaries.insert(name.clone(), entry);
+        }
         if let Some(Entry::Open(old)) = dictionaries.remove(&name) {
             old.remove();
         }
         let sql = definition.to_sql_with_secrets();
-        let dictionary = match Dictionary::open(definition, &self.environment) {
+        let dictionary = match opened(definition, &self.environment) {
             Ok(dictionary) => dictionary,
             Err(error) => {
                 self.store.remove(&database, &name)?;
-                return Err(error.into());
+                return Err(error);
             }
         };
         self.store.put(&database, &name, &sql)?;
-        dictionaries.insert(name, Entry::Open(Arc::new(dictionary)));
+        dictionaries.insert(name, Entry::Open(dictionary));
         Ok(())
     }
 
@@ -176,9 +195,11 @@ impl Catalogue {
     /// that already is not touched.
     pub fn configure(&self, mut definition: Definition) -> Result<()> {
         let database = definition.database.get_or_insert_with(|| DEFAULT_DATABASE.to_owned()).clone();
+        definition.settle(&database);
         let same = |known: &Definition| known.to_sql_with_secrets() == definition.to_sql_with_secrets();
         let unchanged = match self.entry(&database, &definition.name) {
             Some(Entry::Open(dictionary)) => same(dictionary.definition()),
+            Some(Entry::Unloaded(definition)) => same(&definition),
             Some(Entry::Failed(failure)) => failure.definition.as_deref().is_some_and(same),
             Some(Entry::Table(_)) | None => false,
         };
@@ -202,6 +223,7 @@ impl Catalogue {
             for (other, entry) in dictionaries {
                 let taken = match entry {
                     Entry::Open(dictionary) => self.data_file(dictionary.definition()),
+                    Entry::Unloaded(definition) => self.data_file(definition),
                     Entry::Failed(failure) => failure.definition.as_ref().and_then(|d| self.data_file(d)),
                     Entry::Table(_) => None,
                 };
@@ -238,11 +260,13 @@ impl Catalogue {
 
     /// DROP DICTIONARY.
     pub fn drop_dictionary(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
+        // What is unloaded has files, too, and knows them when it is open.
+        self.usable(database, name);
         let mut databases = self.write();
         let known = match databases.get(database).and_then(|entries| entries.get(name)) {
             Some(Entry::Table(_)) => {
                 let message = format!("{database}.{name} is a table, not a dictionary; use DROP TABLE");
-                return Err(Error::bad_arguments(message));
+                return Err(Error::incorrect_query(message));
             }
             other => other.is_some(),
         };
@@ -330,7 +354,7 @@ impl Catalogue {
 
     /// SYSTEM RELOAD DICTIONARY: forgets the entries; a failed dictionary is tried again.
     pub fn reload(&self, database: &str, name: &str) -> Result<()> {
-        match self.entry(database, name) {
+        match self.usable(database, name) {
             Some(Entry::Open(dictionary)) => Ok(dictionary.reload()?),
             Some(Entry::Failed(Failure { definition: Some(definition), .. })) => {
                 let entry = open_entry(&definition, &self.environment);
@@ -340,7 +364,7 @@ impl Catalogue {
                 error.map_or(Ok(()), Err)
             }
             Some(Entry::Failed(failure)) => Err(failure.error),
-            Some(Entry::Table(_)) | None => {
+            Some(Entry::Table(_) | Entry::Unloaded(_)) | None => {
                 Err(Error::bad_arguments(format!("Dictionary (`{database}.{name}`) not found")))
             }
         }
@@ -384,12 +408,17 @@ impl Catalogue {
 }
 
 fn open_entry(definition: &Definition, environment: &Environment) -> Entry {
-    match Dictionary::open(definition.clone(), environment) {
-        Ok(dictionary) => Entry::Open(Arc::new(dictionary)),
-        Err(error) => {
-            Entry::Failed(Failure { definition: Some(Box::new(definition.clone())), error: error.into() })
-        }
+    match opened(definition.clone(), environment) {
+        Ok(dictionary) => Entry::Open(dictionary),
+        Err(error) => Entry::Failed(Failure { definition: Some(Box::new(definition.clone())), error }),
     }
+}
+
+/// An open dictionary, which looks for changes of its source if it is to.
+fn opened(definition: Definition, environment: &Environment) -> Result<Arc<Dictionary>> {
+    let dictionary = Arc::new(Dictionary::open(definition, environment)?);
+    dictionary.watch();
+    Ok(dictionary)
 }
 
 fn unknown_database(name: &str) -> Error {

@@ -6,8 +6,11 @@ use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, Result};
 
+use granary_dict::Times;
+
 use super::dictionary_table::DictionaryTable;
 use super::{Catalogue, Entry, SYSTEM_DATABASE, system};
+use crate::rewrite::WITH_TIMES;
 use crate::tables::given::Given;
 
 /// All databases.
@@ -64,11 +67,15 @@ impl SchemaProvider for Database {
         {
             return Ok(Some(table));
         }
-        match self.catalogue.entry(&self.name, name) {
-            Some(Entry::Open(dictionary)) => Ok(Some(Arc::new(DictionaryTable::new(dictionary)))),
+        let (name, times) = match name.strip_suffix(WITH_TIMES) {
+            Some(name) => (name, Times::Shown),
+            None => (name, Times::Hidden),
+        };
+        match self.catalogue.usable(&self.name, name) {
+            Some(Entry::Open(dictionary)) => Ok(Some(Arc::new(DictionaryTable::new(dictionary, times)))),
             Some(Entry::Failed(failure)) => Err(failure.error.into()),
             Some(Entry::Table(table)) => Ok(Some(table)),
-            None => self.given.table(name).await,
+            Some(Entry::Unloaded(_)) | None => self.given.table(name).await,
         }
     }
 
@@ -85,6 +92,7 @@ impl SchemaProvider for Database {
     }
 
     fn table_exist(&self, name: &str) -> bool {
+        let name = name.strip_suffix(WITH_TIMES).unwrap_or(name);
         self.catalogue.entry(&self.name, name).is_some() || self.given.contains(name)
     }
 }

@@ -111,6 +111,25 @@ impl Store {
         }
     }
 
+    /// Keeps a dictionary's statement from being read at the next start, but for [`take_back`](Self::take_back).
+    pub fn set_aside(&self, database: &str, dictionary: &str) -> Result<()> {
+        let path = self.path(database, dictionary);
+        fs::rename(&path, aside(&path)).map_err(|e| failed("rename", &path, &e))
+    }
+
+    /// The definition of a dictionary that was detached; `None`: there is none of this name.
+    pub fn take_back(&self, database: &str, dictionary: &str) -> Result<Option<Definition>> {
+        let path = self.path(database, dictionary);
+        let aside = aside(&path);
+        if aside.exists() {
+            fs::rename(&aside, &path).map_err(|e| failed("rename", &aside, &e))?;
+        }
+        match path.exists() {
+            true => read_definition(&path, database, dictionary).map(Some),
+            false => Ok(None),
+        }
+    }
+
     /// Makes a database's folder.
     pub fn create_database(&self, name: &str) -> Result<()> {
         let folder = self.folder(name);
@@ -135,6 +154,10 @@ impl Store {
     fn path(&self, database: &str, dictionary: &str) -> PathBuf {
         self.folder(database).join(format!("{}.sql", escape(dictionary)))
     }
+}
+
+fn aside(path: &Path) -> PathBuf {
+    path.with_extension("sql.detached")
 }
 
 fn failed(what: &str, path: &Path, error: &std::io::Error) -> Error {

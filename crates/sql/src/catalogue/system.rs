@@ -1,4 +1,5 @@
-//! `system.dictionaries`, `system.databases`, `system.tables`, `system.settings`, `system.one`, `system.numbers`.
+//! `system.dictionaries`, `system.databases`, `system.tables`, `system.events`, `system.metrics`,
+//! `system.settings`, `system.one`, `system.numbers`.
 
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ pub fn table(catalogue: &Catalogue, name: &str) -> Result<Option<Arc<dyn TablePr
         "numbers" => return Ok(Some(Arc::new(Numbers { first: 0, rows: u64::MAX }))),
         "databases" => databases(catalogue)?,
         "dictionaries" => dictionaries(catalogue)?,
+        "events" => events(catalogue)?,
+        "metrics" => metrics(catalogue)?,
         "settings" => settings()?,
         "tables" => tables(catalogue)?,
         _ => return Ok(None),
@@ -48,7 +51,7 @@ fn tables(catalogue: &Catalogue) -> Result<RecordBatch> {
         for (name, entry) in catalogue.entries(&database) {
             let (engine, total) = match &entry {
                 Entry::Table(table) => (table.engine.clone(), Some(table.rows() as u64)),
-                Entry::Open(_) | Entry::Failed(_) => ("Dictionary".to_owned(), None),
+                Entry::Open(_) | Entry::Unloaded(_) | Entry::Failed(_) => ("Dictionary".to_owned(), None),
             };
             rows.push((database.clone(), name, engine, total));
         }
@@ -67,6 +70,76 @@ fn tables(catalogue: &Catalogue) -> Result<RecordBatch> {
         Arc::new(UInt64Array::from_iter(rows.iter().map(|row| row.3))),
     ];
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+/// ClickHouse's names of what is counted, over all dictionaries since they were opened.
+fn events(catalogue: &Catalogue) -> Result<RecordBatch> {
+    let sum = |f: fn(&Status) -> u64| rows(catalogue).iter().map(|row| f(&row.status)).sum::<u64>();
+    let events = [
+        (
+            "DictCacheKeysRequested",
+            sum(|s| s.keys_missed + s.keys_joined),
+            "Number of keys requested from the data source for the dictionaries of 'cache' types.",
+        ),
+        (
+            "DictCacheKeysRequestedMiss",
+            sum(|s| s.source_keys.saturating_sub(s.source_rows)),
+            "Number of keys requested from the data source for dictionaries of 'cache' types but not found in the data source.",
+        ),
+        (
+            "DictCacheKeysRequestedFound",
+            sum(|s| s.source_rows.saturating_sub(s.source_rows_uninvited)),
+            "Number of keys requested from the data source for dictionaries of 'cache' types and found in the data source.",
+        ),
+        (
+            "DictCacheKeysExpired",
+            sum(|s| s.keys_expired),
+            "Number of keys looked up in the dictionaries of 'cache' types and found in the cache but they were obsolete.",
+        ),
+        (
+            "DictCacheKeysNotFound",
+            sum(|s| s.keys_missed),
+            "Number of keys looked up in the dictionaries of 'cache' types and not found.",
+        ),
+        (
+            "DictCacheKeysHit",
+            sum(|s| s.keys_hit),
+            "Number of keys looked up in the dictionaries of 'cache' types and found in the cache.",
+        ),
+        (
+            "DictCacheRequests",
+            sum(|s| s.source_requests),
+            "Number of bulk requests to an external data source for the dictionaries of 'cache' types.",
+        ),
+    ];
+    // As in ClickHouse, what has not happened is not there.
+    let events: Vec<_> = events.into_iter().filter(|(_, value, _)| *value > 0).collect();
+    batch(vec![
+        ("event", texts(events.iter().map(|event| event.0.to_owned()))),
+        ("value", Arc::new(UInt64Array::from_iter_values(events.iter().map(|event| event.1)))),
+        ("description", texts(events.iter().map(|event| event.2.to_owned()))),
+    ])
+}
+
+/// ClickHouse's names of what is now.
+fn metrics(catalogue: &Catalogue) -> Result<RecordBatch> {
+    let rows = rows(catalogue);
+    let sum = |f: fn(&Status) -> u64| rows.iter().map(|row| f(&row.status)).sum::<u64>() as i64;
+    let metrics = [
+        ("AttachedDictionary", rows.len() as i64, "Active dictionaries, attached to databases."),
+        (
+            "CacheDictionaryUpdateQueueBatches",
+            sum(|s| s.source_queue),
+            "Number of 'batches' (a set of keys) in update queue in CacheDictionaries.",
+        ),
+        ("DictionaryBytesAllocated", sum(|s| s.bytes_allocated), "RAM of all dictionaries, in bytes."),
+        ("DictionaryElements", sum(|s| s.element_count), "Entries of all dictionaries."),
+    ];
+    batch(vec![
+        ("metric", texts(metrics.iter().map(|metric| metric.0.to_owned()))),
+        ("value", Arc::new(Int64Array::from_iter_values(metrics.iter().map(|metric| metric.1)))),
+        ("description", texts(metrics.iter().map(|metric| metric.2.to_owned()))),
+    ])
 }
 
 fn settings() -> Result<RecordBatch> {
@@ -115,6 +188,7 @@ fn rows(catalogue: &Catalogue) -> Vec<Row> {
                     let status = dictionary.status();
                     (status.state.name(), Some(dictionary.definition().clone()), status)
                 }
+                Entry::Unloaded(definition) => ("NOT_LOADED", Some(*definition), Status::default()),
                 Entry::Failed(failure) => {
                     let last_exception = failure.error.to_string();
                     let status = Status { last_exception, error_count: 1, ..Status::default() };
@@ -180,6 +254,7 @@ fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
         ("keys_missed", count(&|s| s.keys_missed)),
         ("keys_negative", count(&|s| s.keys_negative)),
         ("keys_joined", count(&|s| s.keys_joined)),
+        ("keys_updated", count(&|s| s.keys_updated)),
         ("rows_bad", count(&|s| s.rows_bad)),
         ("entries_dropped", count(&|s| s.entries_dropped)),
         ("entries_too_large", count(&|s| s.entries_too_large)),

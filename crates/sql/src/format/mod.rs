@@ -40,6 +40,7 @@ pub enum Format {
     PrettyCompact,
     Vertical,
     RowBinary,
+    RowBinaryWithNames,
     RowBinaryWithNamesAndTypes,
     Native,
     Parquet,
@@ -66,6 +67,7 @@ const NAMES: &[(&str, Format)] = &[
     ("PrettyCompact", Format::PrettyCompact),
     ("Vertical", Format::Vertical),
     ("RowBinary", Format::RowBinary),
+    ("RowBinaryWithNames", Format::RowBinaryWithNames),
     ("RowBinaryWithNamesAndTypes", Format::RowBinaryWithNamesAndTypes),
     ("Native", Format::Native),
     ("Parquet", Format::Parquet),
@@ -144,6 +146,7 @@ pub fn open<'a>(
         Format::PrettyCompact => Box::new(pretty::Pretty::new(schema, out, pretty::Frame::Compact)),
         Format::Vertical => Box::new(vertical::Vertical::new(&schema, out)),
         Format::RowBinary => Box::new(row_binary::RowBinary::new(&schema, out)),
+        Format::RowBinaryWithNames => Box::new(row_binary::RowBinary::with_names(&schema, out)?),
         Format::RowBinaryWithNamesAndTypes => {
             Box::new(row_binary::RowBinary::with_names_and_types(&schema, out)?)
         }

@@ -1,4 +1,4 @@
-//! `RowBinary`: values row by row, a byte before what may be NULL.
+//! `RowBinary` and its kin: values row by row, a byte before what may be NULL.
 
 use std::io::Write;
 
@@ -23,14 +23,25 @@ impl<'a> RowBinary<'a> {
         Self { out, layouts, buffer: Vec::new() }
     }
 
+    pub fn with_names(schema: &Schema, out: &'a mut (dyn Write + Send)) -> Result<Self> {
+        out.write_all(&head(schema))?;
+        Ok(Self::new(schema, out))
+    }
+
     pub fn with_names_and_types(schema: &Schema, out: &'a mut (dyn Write + Send)) -> Result<Self> {
-        let mut head = Vec::new();
-        varint(schema.fields().len() as u64, &mut head);
-        names(schema).iter().for_each(|name| bytes(name.as_bytes(), &mut head));
+        let mut head = head(schema);
         schema.fields().iter().for_each(|field| bytes(type_name(field).as_bytes(), &mut head));
         out.write_all(&head)?;
         Ok(Self::new(schema, out))
     }
+}
+
+/// How many columns there are, and their names.
+fn head(schema: &Schema) -> Vec<u8> {
+    let mut head = Vec::new();
+    varint(schema.fields().len() as u64, &mut head);
+    names(schema).iter().for_each(|name| bytes(name.as_bytes(), &mut head));
+    head
 }
 
 impl BatchWriter for RowBinary<'_> {

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 
 /// Replaces DataFusion's functions by wrapped ones of the same names.
 pub(super) fn register(context: &SessionContext) -> Result<()> {
-    for name in ["sum", "min", "max", "avg", "median", "first_value", "last_value"] {
+    for name in ["sum", "min", "max", "avg", "median", "percentile_cont", "first_value", "last_value"] {
         let inner = context.udaf(name)?;
         context.register_udaf(AggregateUDF::from(NeverEmpty { inner }));
     }
@@ -42,7 +42,7 @@ impl NeverEmpty {
 
     fn zero(&self, data_type: &DataType) -> Result<ScalarValue> {
         match data_type {
-            DataType::Float64 if matches!(self.name(), "avg" | "median") => {
+            DataType::Float64 if matches!(self.name(), "avg" | "median" | "percentile_cont") => {
                 Ok(ScalarValue::Float64(Some(f64::NAN)))
             }
             other => ScalarValue::new_default(other),
@@ -109,6 +109,10 @@ impl AggregateUDFImpl for NeverEmpty {
             Some(default) => Box::new(Filled { inner, default }),
             None => inner,
         })
+    }
+
+    fn supports_within_group_clause(&self) -> bool {
+        self.inner.supports_within_group_clause()
     }
 
     fn supports_null_handling_clause(&self) -> bool {

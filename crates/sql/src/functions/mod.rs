@@ -30,7 +30,7 @@ use crate::catalogue::Catalogue;
 use crate::error::Result;
 use arithmetic::{Arithmetic, Operation};
 
-pub use dictionary::is_dictionary_function;
+pub use dictionary::{is_dictionary_function, is_hierarchy_function};
 pub(crate) use exact::exact;
 pub use hash::{int_hash_32, int_hash_64};
 pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes};

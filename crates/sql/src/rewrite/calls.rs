@@ -2,8 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    CaseWhen, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    NullTreatment, Value,
+    CaseWhen, CastKind, DataType, DuplicateTreatment, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, NullTreatment, Value,
 };
 
 use super::conditions;
@@ -107,6 +107,8 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
             *expr = call("toUInt32", vec![taken(expr)]);
         }
         "any" | "anyLast" => first_not_null(function, &name),
+        "quantile" | "quantileExactInclusive" => quantile(expr)?,
+        "toDecimal32" | "toDecimal64" | "toDecimal128" | "toDate32" => to_type(expr, &name)?,
         "median" => {
             if let Some(first) =
                 arguments_mut(function).and_then(|all| all.first_mut()).and_then(argument_mut)
@@ -139,6 +141,74 @@ fn first_not_null(function: &mut Function, name: &str) {
     rename(function, if name == "any" { "first_value" } else { "last_value" });
     function.null_treatment = Some(NullTreatment::IgnoreNulls);
     numbers(function);
+}
+
+/// `toDecimal32(x, scale)` and `toDate32(x)` are casts.
+fn to_type(expr: &mut Expr, name: &str) -> Result<()> {
+    let Expr::Function(function) = &*expr else { return Ok(()) };
+    let Some(arguments) = plain_arguments(function) else { return Ok(()) };
+    let scale = |scale: &Expr| {
+        let mut scale = scale.clone();
+        super::literals::undo(&mut scale);
+        scale.to_string().parse::<i64>().ok()
+    };
+    let data_type = match (name, arguments.as_slice()) {
+        ("toDate32", [_]) => DataType::Date32,
+        ("toDate32", _) => {
+            return Err(Error::wrong_argument_count("Function toDate32 requires one argument"));
+        }
+        (_, [_, digits]) => {
+            let precision = match name {
+                "toDecimal32" => 9,
+                "toDecimal64" => 18,
+                _ => 38,
+            };
+            let Some(scale) = scale(digits) else {
+                return Err(Error::illegal_type(format!("The scale of {name} must be a constant number")));
+            };
+            DataType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale))
+        }
+        _ => return Err(Error::wrong_argument_count(format!("Function {name} requires two arguments"))),
+    };
+    let value = Box::new(arguments[0].clone());
+    *expr = Expr::Cast { kind: CastKind::Cast, expr: value, data_type, array: false, format: None };
+    Ok(())
+}
+
+/// `quantile(level)(x)`, 0.5 if no level is said. ClickHouse's own works on a sample when there are many values.
+fn quantile(expr: &mut Expr) -> Result<()> {
+    let Expr::Function(function) = &mut *expr else { return Ok(()) };
+    let level = match std::mem::replace(&mut function.parameters, FunctionArguments::None) {
+        FunctionArguments::List(list) => match list.args.as_slice() {
+            [level] => argument(level).cloned(),
+            _ => None,
+        },
+        _ => Some(Expr::value(Value::Number("0.5".to_owned(), false))),
+    };
+    let level = level.map(|mut level| {
+        super::literals::undo(&mut level);
+        level
+    });
+    let number =
+        |level: &Expr| level.to_string().parse::<f64>().ok().filter(|level| (0.0..=1.0).contains(level));
+    let Some(number) = level.as_ref().and_then(number) else {
+        let message = "The level of a quantile must be one constant number from 0 to 1";
+        return Err(Error::parameter_out_of_bound(message));
+    };
+    let Some(first) = arguments_mut(function).and_then(|all| all.first_mut()).and_then(argument_mut) else {
+        return Err(Error::wrong_argument_count("Aggregate function quantile requires one argument"));
+    };
+    *first = call("toFloat64", vec![taken(first)]);
+    if number == 0.5 {
+        rename(function, "median");
+        return Ok(());
+    }
+    rename(function, "percentile_cont");
+    let level = Expr::value(Value::Number(format!("{number:?}"), false));
+    if let Some(arguments) = arguments_mut(function) {
+        arguments.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(level)));
+    }
+    Ok(())
 }
 
 /// ClickHouse counts in UInt64.

@@ -33,13 +33,14 @@ pub fn rewrite(function: &mut Function, database: &str) -> Option<String> {
             called = Some(full);
         }
     }
-    if name != "dictHas"
+    let has_attribute = name != "dictHas" && !functions::is_hierarchy_function(&name);
+    if has_attribute
         && let Some(attributes) = arguments.get_mut(1).and_then(argument_mut)
         && let Some(names) = tuple_of_names(attributes)
     {
         *attributes = string(&names.join(functions::ATTRIBUTE_SEPARATOR));
     }
-    let key = if name == "dictHas" { 1 } else { 2 };
+    let key = if has_attribute { 2 } else { 1 };
     let constant = arguments.iter().skip(key).filter_map(argument).all(is_constant);
     rename(function, &if constant { format!("{name}{CONSTANT_SUFFIX}") } else { name });
     called

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Ident, UnaryOperator, Value};
 
-use super::syntax::{call, name_of, taken};
+use super::syntax::{call, name_of, taken, text};
 use super::{Asker, calls, conditions, dictionaries, literals, session, tuples};
 use crate::error::Result;
 use crate::functions;
@@ -61,6 +61,11 @@ pub fn after(expr: &mut Expr) -> Result<()> {
                 conditions::make(right);
             }
         }
+        Expr::InList { expr: inner, list, negated }
+            if list.len() <= UUIDS_MAX && list.iter().all(is_uuid) =>
+        {
+            *expr = any_equal(inner, list, *negated);
+        }
         Expr::Case { operand: None, conditions, .. } => {
             conditions.iter_mut().for_each(|when| conditions::make(&mut when.condition));
         }
@@ -69,6 +74,7 @@ pub fn after(expr: &mut Expr) -> Result<()> {
                 *expr = call(name, vec![inner.as_ref().clone()]);
             }
         }
+        Expr::Interval(interval) => literals::undo(&mut interval.value),
         Expr::Like { pattern, .. } | Expr::ILike { pattern, .. } => literals::make_pattern(pattern),
         // DataFusion's places in a string are Int64 and nothing else.
         Expr::Substring { substring_from, substring_for, .. } => {
@@ -80,6 +86,28 @@ pub fn after(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// Texts in an IN that may be UUIDs; more are compared as what they are, texts.
+const UUIDS_MAX: usize = 256;
+
+/// Whether an expression is a literal that looks like a UUID.
+fn is_uuid(expr: &Expr) -> bool {
+    let parts = |text: &str| text.split('-').map(str::len).eq([8, 4, 4, 4, 12]);
+    text(expr).is_some_and(|text| parts(text) && text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit()))
+}
+
+/// `x IN ('a', 'b')` as `x = 'a' OR x = 'b'`: what a literal is compared with decides what it is, and that is known
+/// when a comparison is planned, and not when an IN is.
+fn any_equal(inner: &Expr, list: &[Expr], negated: bool) -> Expr {
+    use datafusion::sql::sqlparser::ast::BinaryOperator::{Eq, Or};
+    let both =
+        |left: Expr, op, right: Expr| Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) };
+    let equal = list.iter().map(|item| both(inner.clone(), Eq, item.clone()));
+    let any = equal.reduce(|any, one| both(any, Or, one));
+    let any =
+        Expr::Nested(Box::new(any.unwrap_or_else(|| Expr::Value(Value::Boolean(false).with_empty_span()))));
+    if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) } } else { any }
 }
 
 /// ClickHouse's casts wrap and spell values as its `toX` functions do.
@@ -96,6 +124,9 @@ fn conversion(data_type: &DataType) -> Option<&'static str> {
         DataType::Float32 => "toFloat32",
         DataType::Float64 => "toFloat64",
         DataType::String(None) => "toString",
+        DataType::Date => "toDate",
+        DataType::Datetime(None) => "toDateTime",
+        DataType::Uuid => "toUUID",
         _ => return None,
     })
 }

@@ -15,6 +15,7 @@ mod projections;
 mod relations;
 mod session;
 mod syntax;
+mod times;
 mod tuples;
 
 use std::collections::HashMap;
@@ -31,6 +32,7 @@ pub use calls::clickhouse_name;
 pub use relations::FileTable;
 pub use session::Asker;
 pub(crate) use syntax::CONSTANT_SUFFIX;
+pub(crate) use times::WITH_TIMES;
 
 /// What a statement says besides its query.
 #[derive(Debug, Default)]
@@ -53,7 +55,8 @@ pub fn rewrite(
 ) -> Result<Extras> {
     tuples::make_calls(statement);
     named.values_mut().for_each(tuples::make_calls);
-    let mut rewriter = Rewriter { extras: Extras::default(), named, asker };
+    let times = times::are_wanted(statement);
+    let mut rewriter = Rewriter { extras: Extras::default(), named, asker, times };
     if let Some(query) = outer_query(statement) {
         projections::name_outermost(query);
     }
@@ -75,6 +78,8 @@ struct Rewriter<'a> {
     extras: Extras,
     named: HashMap<String, Expr>,
     asker: Asker<'a>,
+    /// Whether the statement names the time at which a dictionary's entries were got.
+    times: bool,
 }
 
 fn flow(result: Result<()>) -> ControlFlow<Error> {
@@ -123,6 +128,9 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        if self.times {
+            times::keep_out_of_wildcards(select);
+        }
         projections::name(&mut select.projection);
         if let GroupByExpr::Expressions(_, modifiers) | GroupByExpr::All(modifiers) = &select.group_by
             && let Some(modifier) = modifiers.first()
@@ -148,6 +156,9 @@ impl VisitorMut for Rewriter<'_> {
             return ControlFlow::Break(error);
         }
         self.extras.named.extend(relations::full_name(factor, self.asker.database));
+        if self.times {
+            times::show(factor);
+        }
         ControlFlow::Continue(())
     }
 

@@ -126,6 +126,13 @@ fn call(function: &Function) -> String {
         (_, true) => format!("{name}Distinct"),
         (_, false) => name,
     };
+    let name = match &function.parameters {
+        FunctionArguments::List(list) => {
+            let parameters: Vec<String> = list.args.iter().map(ToString::to_string).collect();
+            format!("{name}({})", parameters.join(", "))
+        }
+        _ => name,
+    };
     let arguments: Vec<String> = arguments(function)
         .iter()
         .filter_map(|argument| match argument {

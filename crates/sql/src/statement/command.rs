@@ -1,11 +1,13 @@
 //! The statements that DataFusion does not know.
 
+use datafusion::sql::sqlparser::tokenizer::Token;
+
 use super::keys;
 use super::split::Statement;
 use super::table::{self, CreateTable, InsertInto};
-use super::words::{Name, Words};
-use crate::catalogue::Missing;
-use crate::error::Result;
+use super::words::{Name, Words, is_word};
+use crate::catalogue::{Missing, Noun};
+use crate::error::{Error, Result};
 
 /// A statement, by who runs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,9 +24,39 @@ pub enum Command {
         /// Tokens before the query that gives the rows.
         head: usize,
     },
+    /// INSERT .. FORMAT: the rows are the statement's data.
+    InsertData {
+        into: InsertInto,
+        format: String,
+    },
     Truncate {
         name: Name,
     },
+    /// Pairs of old and new names.
+    Rename {
+        noun: Noun,
+        names: Vec<(Name, Name)>,
+    },
+    Exchange {
+        noun: Noun,
+        one: Name,
+        other: Name,
+    },
+    Detach {
+        noun: Noun,
+        name: Name,
+        missing: Missing,
+        permanently: bool,
+    },
+    Attach {
+        noun: Noun,
+        name: Name,
+        exists: Missing,
+    },
+    UnloadDictionary {
+        name: Name,
+    },
+    UnloadDictionaries,
     ShowTables {
         database: Option<String>,
         like: Option<String>,
@@ -109,6 +141,13 @@ impl Command {
             Self::CreateDictionary
             | Self::CreateTable(_)
             | Self::Insert { .. }
+            | Self::InsertData { .. }
+            | Self::Rename { .. }
+            | Self::Exchange { .. }
+            | Self::Detach { .. }
+            | Self::Attach { .. }
+            | Self::UnloadDictionary { .. }
+            | Self::UnloadDictionaries
             | Self::Truncate { .. }
             | Self::DropDictionary { .. }
             | Self::DropTable { .. }
@@ -124,13 +163,18 @@ pub fn parse(statement: &Statement) -> Result<(Command, Option<String>)> {
     let mut words = Words::new(&statement.tokens);
     let command = recognise(&mut words)?;
     let format = match command {
-        Command::Query | Command::CreateDictionary | Command::Insert { .. } => None,
+        Command::Query
+        | Command::CreateDictionary
+        | Command::CreateTable(_)
+        | Command::Insert { .. }
+        | Command::InsertData { .. } => None,
         _ => words.format_and_end()?,
     };
     Ok((command, format))
 }
 
 fn recognise(words: &mut Words) -> Result<Command> {
+    let length = words.left();
     let creates = [
         &["CREATE", "DICTIONARY"][..],
         &["CREATE", "OR", "REPLACE", "DICTIONARY"],
@@ -143,12 +187,52 @@ fn recognise(words: &mut Words) -> Result<Command> {
         let missing = if_exists(words);
         Command::DropDictionary { name: words.name()?, missing }
     } else if words.take(&["CREATE", "TABLE"]) || words.take(&["CREATE", "TEMPORARY", "TABLE"]) {
-        Command::CreateTable(table::create(words)?)
+        Command::CreateTable(table::create(words, length)?)
     } else if words.take(&["INSERT", "INTO"]) {
-        let all = words.left();
         let into = table::insert(words)?;
-        // INSERT and INTO, and what was read since.
-        Command::Insert { into, head: 2 + all - words.left() }
+        match words.take(&["FORMAT"]) {
+            // FORMAT Values is VALUES.
+            true if !words.peek().is_some_and(|token| is_word(token, "VALUES")) => {
+                let format = words.identifier()?;
+                while words.any().is_some() {}
+                Command::InsertData { into, format }
+            }
+            _ => Command::Insert { into, head: length - words.left() },
+        }
+    } else if words.take(&["RENAME"]) {
+        let noun = noun(words)?;
+        let mut names = Vec::new();
+        loop {
+            let from = words.name()?;
+            words.expect("TO")?;
+            names.push((from, words.name()?));
+            if !words.comma() {
+                break;
+            }
+        }
+        Command::Rename { noun, names }
+    } else if words.take(&["EXCHANGE"]) {
+        let noun = noun(words)?;
+        let one = words.name()?;
+        words.expect("AND")?;
+        Command::Exchange { noun, one, other: words.name()? }
+    } else if words.take(&["DETACH"]) {
+        let noun = noun(words)?;
+        let missing = if_exists(words);
+        let name = words.name()?;
+        Command::Detach { noun, name, missing, permanently: words.take(&["PERMANENTLY"]) }
+    } else if words.take(&["ATTACH"]) {
+        let noun = noun(words)?;
+        let exists = if words.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError };
+        Command::Attach { noun, name: words.name()?, exists }
+    } else if words.take(&["ALTER"]) {
+        return Err(Error::not_implemented(
+            "ALTER is not implemented; CREATE OR REPLACE makes a dictionary anew",
+        ));
+    } else if words.take(&["SYSTEM", "UNLOAD", "DICTIONARIES"]) {
+        Command::UnloadDictionaries
+    } else if words.take(&["SYSTEM", "UNLOAD", "DICTIONARY"]) {
+        Command::UnloadDictionary { name: words.name()? }
     } else if words.take(&["TRUNCATE"]) {
         words.take(&["TABLE"]);
         if_exists(words);
@@ -188,7 +272,16 @@ fn recognise(words: &mut Words) -> Result<Command> {
         Command::Use { database: words.identifier()? }
     } else if words.take(&["CREATE", "DATABASE"]) {
         let exists = if words.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError };
-        Command::CreateDatabase { name: words.identifier()?, exists }
+        let name = words.identifier()?;
+        // There is one kind of database.
+        if words.take(&["ENGINE"]) {
+            words.token(&Token::Eq);
+            words.identifier()?;
+            if words.token(&Token::LParen) && !words.token(&Token::RParen) {
+                return Err(words.unexpected(")"));
+            }
+        }
+        Command::CreateDatabase { name, exists }
     } else if words.take(&["DROP", "DATABASE"]) {
         let missing = if_exists(words);
         Command::DropDatabase { name: words.identifier()?, missing }
@@ -201,6 +294,17 @@ fn recognise(words: &mut Words) -> Result<Command> {
     } else {
         Command::Query
     })
+}
+
+/// DICTIONARY or TABLE, or several of them.
+fn noun(words: &mut Words) -> Result<Noun> {
+    if words.take(&["DICTIONARY"]) || words.take(&["DICTIONARIES"]) {
+        Ok(Noun::Dictionary)
+    } else if words.take(&["TABLE"]) || words.take(&["TABLES"]) {
+        Ok(Noun::Table)
+    } else {
+        Err(words.unexpected("DICTIONARY or TABLE"))
+    }
 }
 
 fn from_and_like(words: &mut Words) -> Result<(Option<String>, Option<String>)> {

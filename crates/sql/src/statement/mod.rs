@@ -1,6 +1,7 @@
 //! Text into statements, and the statements that are not queries.
 
 mod command;
+mod data;
 mod keys;
 mod mend;
 mod parameters;
@@ -11,8 +12,10 @@ mod with;
 mod words;
 
 pub use command::{Command, Effect, parse};
+pub use data::insert_with_data;
 pub use mend::{Tail, mend, separate_values};
 pub use parameters::{Parameters, fill};
 pub use split::{Statement, split};
+pub use table::{CreateTable, Rows};
 pub use with::take_named_expressions;
 pub use words::Name;

@@ -3,6 +3,7 @@
 use datafusion::sql::sqlparser::tokenizer::{Location, Token};
 use granary_dict::tokenize;
 
+use super::data::insert_with_data;
 use crate::error::{Error, Result};
 use crate::limits::QUERY_BYTES_MAX;
 
@@ -13,6 +14,8 @@ pub struct Statement {
     pub text: String,
     /// Its tokens without blanks and comments.
     pub(crate) tokens: Vec<Token>,
+    /// The rows behind INSERT .. FORMAT.
+    pub(crate) data: Vec<u8>,
 }
 
 /// All statements of a text; empty ones are left out.
@@ -20,15 +23,26 @@ pub fn split(text: &str) -> Result<Vec<Statement>> {
     if text.len() > QUERY_BYTES_MAX {
         return Err(Error::syntax_error(format!("The text is longer than {QUERY_BYTES_MAX} bytes")));
     }
-    let tokens = tokenize(text).map_err(|error| Error::syntax_error(format!("Syntax error: {error}")))?;
+    let tokens = match (tokenize(text), insert_with_data(text.as_bytes())?) {
+        (Ok(tokens), _) => tokens,
+        // Rows that are no SQL.
+        (Err(_), Some(insert)) => return Ok(vec![insert]),
+        (Err(error), None) => return Err(Error::syntax_error(format!("Syntax error: {error}"))),
+    };
     let mut offsets = Offsets::new(text);
     let mut statements = Vec::new();
     let mut start = 0;
     let mut words = Vec::new();
     let mut close = |start: usize, end: usize, words: &mut Vec<Token>| {
         if !words.is_empty() {
-            statements
-                .push(Statement { text: text[start..end].trim().to_owned(), tokens: std::mem::take(words) });
+            let statement = Statement {
+                text: text[start..end].trim().to_owned(),
+                tokens: std::mem::take(words),
+                data: Vec::new(),
+            };
+            // What tokens there are may be rows.
+            let insert = insert_with_data(statement.text.as_bytes()).ok().flatten();
+            statements.push(insert.unwrap_or(statement));
         }
     };
     for token in tokens {

@@ -11,10 +11,32 @@ use crate::error::{Error, Result};
 pub struct CreateTable {
     pub name: Name,
     pub exists: Missing,
-    /// Names and ClickHouse's types; none if they follow from a SELECT.
-    pub columns: Vec<(String, String)>,
+    /// None if they follow from what `rows` says.
+    pub columns: Vec<Column>,
     /// `Memory` if it does not say.
     pub engine: String,
+    pub rows: Rows,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    pub name: String,
+    /// ClickHouse's.
+    pub data_type: String,
+    /// The expression behind DEFAULT.
+    pub default: Option<String>,
+}
+
+/// AS, behind CREATE TABLE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rows {
+    /// None.
+    None,
+    /// Those of a query, which begins behind so many tokens of the statement.
+    Query { head: usize },
+    /// None, but the columns of another table.
+    Like(Name),
 }
 
 /// Where INSERT puts rows: what follows is a query.
@@ -42,41 +64,87 @@ const OPTIONS: &[&str] = &[
 /// What stands between the parentheses and is no column.
 const NOT_COLUMNS: &[&str] = &["INDEX", "CONSTRAINT", "PROJECTION", "PRIMARY"];
 
-/// What follows CREATE TABLE. What an engine is told of order, partitions and time to live changes nothing.
-pub fn create(words: &mut Words<'_>) -> Result<CreateTable> {
+/// What follows CREATE TABLE, up to a query. What an engine is told of order, partitions and time to live changes
+/// nothing. `length` is that of the whole statement in tokens.
+pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
     let exists = if words.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError };
     let name = words.name()?;
-    if !words.token(&Token::LParen) {
-        return Err(words.unexpected("columns in parentheses"));
-    }
     let mut columns = Vec::new();
-    loop {
-        let is_column =
-            !words.peek().is_some_and(|token| NOT_COLUMNS.iter().any(|word| is_word(token, word)));
-        if is_column {
-            let column = words.identifier()?;
-            columns.push((column, data_type(words)?));
-        }
-        rest_of_item(words)?;
-        if !words.comma() {
-            break;
-        }
+    if words.token(&Token::LParen) {
+        columns = items(words)?;
+    } else if !words.peek().is_some_and(|token| is_word(token, "AS") || is_word(token, "ENGINE")) {
+        return Err(words.unexpected("columns in parentheses, or AS"));
     }
-    if !words.token(&Token::RParen) {
-        return Err(words.unexpected("a comma or )"));
-    }
-    let mut engine = None;
+    let (mut engine, mut rows) = (None, Rows::None);
     while let Some(token) = words.any() {
         if is_word(token, "ENGINE") {
             words.token(&Token::Eq);
             engine = Some(words.identifier()?);
         } else if is_word(token, "AS") {
-            return Err(Error::not_implemented(
-                "CREATE TABLE ... AS is not implemented; use INSERT ... SELECT",
-            ));
+            let begins_query = |token: &Token| {
+                *token == Token::LParen || ["SELECT", "WITH"].iter().any(|word| is_word(token, word))
+            };
+            if words.peek().is_some_and(begins_query) {
+                rows = Rows::Query { head: length - words.left() };
+                while words.any().is_some() {}
+            } else {
+                rows = Rows::Like(words.name()?);
+            }
         }
     }
-    Ok(CreateTable { name, exists, columns, engine: engine.unwrap_or_else(|| "Memory".to_owned()) })
+    if columns.is_empty() && rows == Rows::None {
+        return Err(words.unexpected("columns in parentheses, or AS"));
+    }
+    Ok(CreateTable { name, exists, columns, engine: engine.unwrap_or_else(|| "Memory".to_owned()), rows })
+}
+
+/// Columns, and what else stands between the parentheses.
+fn items(words: &mut Words<'_>) -> Result<Vec<Column>> {
+    let mut columns = Vec::new();
+    loop {
+        let is_column =
+            !words.peek().is_some_and(|token| NOT_COLUMNS.iter().any(|word| is_word(token, word)));
+        if is_column {
+            let name = words.identifier()?;
+            let data_type = data_type(words)?;
+            let default = if words.take(&["DEFAULT"]) { Some(expression(words)?) } else { None };
+            columns.push(Column { name, data_type, default });
+        }
+        rest_of_item(words)?;
+        // A comma may stand behind the last one, too.
+        if !words.comma() || words.peek() == Some(&Token::RParen) {
+            break;
+        }
+    }
+    match words.token(&Token::RParen) {
+        true => Ok(columns),
+        false => Err(words.unexpected("a comma or )")),
+    }
+}
+
+/// The text of an expression, up to what may stand behind one among columns.
+fn expression(words: &mut Words<'_>) -> Result<String> {
+    const ENDS: &[&str] = &["CODEC", "TTL", "COMMENT", "STATISTICS"];
+    let mut texts = Vec::new();
+    let mut depth = 0usize;
+    while let Some(token) = words.peek() {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => break,
+            Token::RParen => depth -= 1,
+            Token::Comma if depth == 0 => break,
+            token if depth == 0 && ENDS.iter().any(|word| is_word(token, word)) => break,
+            _ => {}
+        }
+        texts.push(match token {
+            Token::SingleQuotedString(text) => {
+                format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+            }
+            token => token.to_string(),
+        });
+        words.any();
+    }
+    if texts.is_empty() { Err(words.unexpected("an expression")) } else { Ok(texts.join(" ")) }
 }
 
 /// The text of a type: a word, and what stands in parentheses behind it.
@@ -107,7 +175,11 @@ fn rest_of_item(words: &mut Words<'_>) -> Result<()> {
             Token::RParen if depth == 0 => break,
             Token::RParen => depth -= 1,
             Token::Comma if depth == 0 => break,
-            token if ["DEFAULT", "MATERIALIZED", "ALIAS"].iter().any(|word| is_word(token, word)) => {
+            token
+                if ["DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
+                    .iter()
+                    .any(|word| is_word(token, word)) =>
+            {
                 return Err(Error::not_implemented(format!(
                     "{token} of a table's column is not implemented"
                 )));
@@ -134,8 +206,11 @@ pub fn insert(words: &mut Words<'_>) -> Result<InsertInto> {
         }
         columns = Some(named);
     }
-    if words.peek().is_some_and(|token| is_word(token, "FORMAT")) {
-        return Err(Error::not_implemented("INSERT ... FORMAT is not implemented; use VALUES or SELECT"));
+    if words.take(&["SETTINGS"]) {
+        words.setting()?;
+        while words.comma() {
+            words.setting()?;
+        }
     }
     Ok(InsertInto { name, columns })
 }
@@ -146,7 +221,8 @@ mod tests {
     use crate::statement::split;
 
     fn created(text: &str) -> Result<CreateTable> {
-        create(&mut Words::new(&split(text)?[0].tokens))
+        let tokens = &split(text)?[0].tokens;
+        create(&mut Words::new(tokens), tokens.len())
     }
 
     #[test]
@@ -158,7 +234,7 @@ mod tests {
         .unwrap();
         assert_eq!((table.exists, table.engine.as_str()), (Missing::IsFine, "MergeTree"));
         let columns: Vec<(&str, &str)> =
-            table.columns.iter().map(|(n, t)| (n.as_str(), t.as_str())).collect();
+            table.columns.iter().map(|column| (column.name.as_str(), column.data_type.as_str())).collect();
         let expected = [("id", "UInt64"), ("a b", "Nullable(String)"), ("c", "DateTime64(3,'UTC')")];
         assert_eq!(columns, expected);
         assert_eq!(created("t (a UInt8)").unwrap().engine, "Memory");
@@ -166,8 +242,22 @@ mod tests {
 
     #[test]
     fn what_would_change_rows_is_refused() {
-        assert_eq!(created("t (a UInt8 DEFAULT 5)").unwrap_err().code, 48);
+        assert_eq!(created("t (a UInt8 MATERIALIZED 5)").unwrap_err().code, 48);
         assert_eq!(created("t (a)").unwrap_err().code, 62);
-        assert_eq!(created("t AS SELECT 1").unwrap_err().code, 62);
+        assert_eq!(created("t").unwrap_err().code, 62);
+    }
+
+    #[test]
+    fn defaults_and_queries_are_found() {
+        let table = created(
+            "t (a UInt8, b String DEFAULT concat('it\\'s ', toString(a)) COMMENT 'c', c UInt8 DEFAULT 1)",
+        );
+        let defaults: Vec<Option<String>> = table.unwrap().columns.into_iter().map(|c| c.default).collect();
+        assert_eq!(defaults[1].as_deref(), Some("concat ( 'it\\'s ' , toString ( a ) )"));
+        assert_eq!((&defaults[0], defaults[2].as_deref()), (&None, Some("1")));
+        assert_eq!(created("t ENGINE = Memory AS SELECT 1").unwrap().rows, Rows::Query { head: 5 });
+        assert_eq!(created("t AS WITH 1 AS x SELECT x").unwrap().rows, Rows::Query { head: 2 });
+        let like = Name { database: Some("db".into()), name: "other".into() };
+        assert_eq!(created("t AS db.other").unwrap().rows, Rows::Like(like));
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, Scalar, new_null_array};
-use datafusion::arrow::compute::{is_not_null, kernels::zip::zip};
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::arrow::compute::{cast, is_not_null, kernels::zip::zip};
+use datafusion::arrow::datatypes::{DataType as Arrow, Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use granary_dict::DataType;
 
@@ -16,13 +16,13 @@ use crate::types::CLICKHOUSE_TYPE;
 ///
 /// # Errors
 /// UNKNOWN_TYPE.
-pub fn schema(columns: &[(String, String)]) -> Result<SchemaRef> {
-    let field = |(name, text): &(String, String)| -> Result<Field> {
+pub fn schema<'a>(columns: impl Iterator<Item = (&'a str, &'a str)>) -> Result<SchemaRef> {
+    let field = |(name, text): (&str, &str)| -> Result<Field> {
         let data_type = DataType::parse(text)?;
         let metadata = [(CLICKHOUSE_TYPE.to_owned(), data_type.to_string())].into();
         Ok(Field::new(name, data_type.to_arrow(), data_type.is_nullable()).with_metadata(metadata))
     };
-    Ok(Arc::new(Schema::new(columns.iter().map(field).collect::<Result<Vec<_>>>()?)))
+    Ok(Arc::new(Schema::new(columns.map(field).collect::<Result<Vec<_>>>()?)))
 }
 
 /// Rows of the table: each column converted, defaults where none was given, and for NULL where there is no NULL.
@@ -45,6 +45,10 @@ pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBa
     let column = |field: &Arc<Field>| -> Result<ArrayRef> {
         let to = field.data_type();
         let given = match names.iter().position(|name| name == field.name()) {
+            // A literal of VALUES is read as Float64 here, and by ClickHouse as what the column is.
+            Some(place) if (rows.column(place).data_type(), to) == (&Arrow::Float64, &Arrow::Float32) => {
+                cast(rows.column(place), to)?
+            }
             Some(place) => exact(source.field(place), rows.column(place), to)?,
             None => new_null_array(to, rows.num_rows()),
         };

@@ -45,14 +45,18 @@ const PARAMETERS: Parameters = Parameters {
 impl ExecutableConfig {
     pub(super) fn take(nodes: &[Node]) -> Result<ExecutableConfig, DictError> {
         let settings = Settings::of("SOURCE", "EXECUTABLE", nodes, &PARAMETERS)?;
-        ExecutableConfig::of_settings(&settings, "EXECUTABLE")
+        let format = Format::parse("EXECUTABLE", settings.required("FORMAT")?)?;
+        ExecutableConfig::of_settings(&settings, format)
     }
 
     /// What EXECUTABLE and EXECUTABLE_POOL share.
-    pub(super) fn of_settings(settings: &Settings<'_>, name: &str) -> Result<ExecutableConfig, DictError> {
+    pub(super) fn of_settings(
+        settings: &Settings<'_>,
+        format: Format,
+    ) -> Result<ExecutableConfig, DictError> {
         Ok(ExecutableConfig {
             command: settings.required("COMMAND")?.to_string(),
-            format: Format::parse(name, settings.required("FORMAT")?)?,
+            format,
             key_echo: if settings.flag("IMPLICIT_KEY")? { KeyEcho::Implicit } else { KeyEcho::Repeated },
             chunk_header: match settings.flag("SEND_CHUNK_HEADER")? {
                 true => ChunkHeader::RowCount,

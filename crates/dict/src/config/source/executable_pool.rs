@@ -1,7 +1,7 @@
 //! EXECUTABLE_POOL(..).
 
 use super::executable::ExecutableConfig;
-use super::format::KeyEcho;
+use super::format::{Format, KeyEcho};
 use super::{Kind, no_expressions};
 use crate::config::node::{Node, Parameters, Settings};
 use crate::definition::Structure;
@@ -56,9 +56,10 @@ impl ExecutablePoolConfig {
         let number = |(name, default): (&str, u64), low, high| -> Result<u64, DictError> {
             Ok(settings.number(name, low, high)?.unwrap_or(default))
         };
+        let format = Format::parse_headless("EXECUTABLE_POOL", settings.required("FORMAT")?)?;
         let seconds_max = limits::TIMEOUT_MS_MAX / 1000;
         Ok(ExecutablePoolConfig {
-            program: ExecutableConfig::of_settings(&settings, "EXECUTABLE_POOL")?,
+            program: ExecutableConfig::of_settings(&settings, format)?,
             pool_size: number(POOL_SIZE, 0, limits::PROCESSES_MAX)?,
             termination_timeout_s: number(TERMINATION, 0, seconds_max)?,
             read_timeout_ms: number(READ, 1, limits::TIMEOUT_MS_MAX)?,

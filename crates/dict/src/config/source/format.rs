@@ -7,12 +7,26 @@ use crate::error::{Code, DictError};
 pub enum Format {
     /// `TabSeparated`, `TSV`.
     TabSeparated,
+    /// `TabSeparatedWithNames`: the first line says which column is which.
+    TabSeparatedWithNames,
+    /// `TabSeparatedWithNamesAndTypes`; the line of types is not looked at.
+    TabSeparatedWithNamesAndTypes,
     /// `CSV`.
     Csv,
+    /// `CSVWithNames`.
+    CsvWithNames,
     /// `JSONEachRow`.
     JsonEachRow,
     /// `RowBinary`.
     RowBinary,
+    /// `RowBinaryWithNames`.
+    RowBinaryWithNames,
+    /// `RowBinaryWithNamesAndTypes`.
+    RowBinaryWithNamesAndTypes,
+    /// `Native`: blocks of columns, with names and types.
+    Native,
+    /// `ArrowStream`: Arrow's IPC stream.
+    ArrowStream,
 }
 
 /// Whether the rows of a program repeat their keys (IMPLICIT_KEY).
@@ -33,29 +47,60 @@ pub enum ChunkHeader {
     RowCount,
 }
 
+/// ClickHouse's names, the one that is printed before the others.
+const NAMES: &[(&str, Format)] = &[
+    ("TabSeparated", Format::TabSeparated),
+    ("TSV", Format::TabSeparated),
+    ("TabSeparatedWithNames", Format::TabSeparatedWithNames),
+    ("TSVWithNames", Format::TabSeparatedWithNames),
+    ("TabSeparatedWithNamesAndTypes", Format::TabSeparatedWithNamesAndTypes),
+    ("TSVWithNamesAndTypes", Format::TabSeparatedWithNamesAndTypes),
+    ("CSV", Format::Csv),
+    ("CSVWithNames", Format::CsvWithNames),
+    ("JSONEachRow", Format::JsonEachRow),
+    ("RowBinary", Format::RowBinary),
+    ("RowBinaryWithNames", Format::RowBinaryWithNames),
+    ("RowBinaryWithNamesAndTypes", Format::RowBinaryWithNamesAndTypes),
+    ("Native", Format::Native),
+    ("ArrowStream", Format::ArrowStream),
+];
+
 impl Format {
+    /// The format of this name, in capitals or not.
+    pub fn named(name: &str) -> Option<Format> {
+        NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
+    }
+
+    /// ClickHouse's names of all formats, one for each.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().filter(|(name, format)| format.name() == *name).map(|(name, _)| *name)
+    }
+
     pub(super) fn parse(source: &str, name: &str) -> Result<Format, DictError> {
-        match name.to_ascii_lowercase().as_str() {
-            "tabseparated" | "tsv" => Ok(Format::TabSeparated),
-            "csv" => Ok(Format::Csv),
-            "jsoneachrow" => Ok(Format::JsonEachRow),
-            "rowbinary" => Ok(Format::RowBinary),
-            _ => Err(DictError::new(
-                Code::UnknownFormat,
-                format!(
-                    "SOURCE({source}): unknown FORMAT {name}; allowed are TabSeparated, CSV, JSONEachRow, RowBinary"
-                ),
-            )),
-        }
+        Format::one_of(source, name, |_| true)
+    }
+
+    /// A format for programs that stay: rows and nothing before them, so that a stream of rows never begins anew.
+    pub(super) fn parse_headless(source: &str, name: &str) -> Result<Format, DictError> {
+        Format::one_of(source, name, Format::is_headless)
+    }
+
+    fn one_of(source: &str, name: &str, allowed: fn(Format) -> bool) -> Result<Format, DictError> {
+        Format::named(name).filter(|&format| allowed(format)).ok_or_else(|| {
+            let known: Vec<&str> =
+                Format::names().filter(|name| Format::named(name).is_some_and(allowed)).collect();
+            let text = format!("SOURCE({source}): unknown FORMAT {name}; allowed are {}", known.join(", "));
+            DictError::new(Code::UnknownFormat, text)
+        })
+    }
+
+    fn is_headless(self) -> bool {
+        matches!(self, Format::TabSeparated | Format::Csv | Format::JsonEachRow | Format::RowBinary)
     }
 
     /// ClickHouse's name.
     pub fn name(self) -> &'static str {
-        match self {
-            Format::TabSeparated => "TabSeparated",
-            Format::Csv => "CSV",
-            Format::JsonEachRow => "JSONEachRow",
-            Format::RowBinary => "RowBinary",
-        }
+        let known = NAMES.iter().find(|(_, format)| *format == self);
+        known.expect("every format has a name").0
     }
 }

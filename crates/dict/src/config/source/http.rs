@@ -11,7 +11,7 @@ use std::fmt;
 /// [HEADERS(HEADER(NAME '..' VALUE '..') ..)]): a server that is sent keys and answers rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpConfig {
-    /// URL, `http://..`.
+    /// URL, `http://..` or `https://..`.
     pub url: String,
     /// ENDPOINT, which goes behind the URL; empty: nothing.
     pub endpoint: String,
@@ -53,13 +53,11 @@ impl HttpConfig {
     pub(super) fn take(nodes: &[Node]) -> Result<HttpConfig, DictError> {
         let settings = Settings::of("SOURCE", "HTTP", nodes, &PARAMETERS)?;
         let url = settings.required("URL")?.to_string();
+        let is_known =
+            |scheme: &str| ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
         let problem = match url.split_once("://") {
-            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
-                let text = "SOURCE(HTTP): URL is https, which sources do not speak yet; use http";
-                return Err(DictError::new(Code::NotImplemented, text));
-            }
-            Some((scheme, _)) if !scheme.eq_ignore_ascii_case("http") => Some("must begin with http://"),
-            None => Some("must begin with http://"),
+            Some((scheme, _)) if !is_known(scheme) => Some("must begin with http:// or https://"),
+            None => Some("must begin with http:// or https://"),
             Some((_, rest)) if rest.split(['/', '?', '#']).next().is_some_and(|host| host.contains('@')) => {
                 Some("holds a user; give it in CREDENTIALS(USER '..' PASSWORD '..')")
             }

@@ -13,7 +13,8 @@ mod select;
 mod server;
 mod sqlite;
 
-pub use clickhouse::ClickhouseConfig;
+pub(crate) use clickhouse::CURRENT_DATABASE;
+pub use clickhouse::{ClickhouseConfig, Encryption};
 pub use executable::{ExecutableConfig, Execution};
 pub use executable_pool::ExecutablePoolConfig;
 pub use file::FileConfig;
@@ -22,7 +23,7 @@ pub use http::{Credentials, Header, HttpConfig};
 pub use mysql::MysqlConfig;
 pub use postgres::PostgresConfig;
 pub use redis::{RedisConfig, RedisStorage};
-pub use select::Select;
+pub use select::{Select, Updates};
 pub use server::Server;
 pub use sqlite::SqliteConfig;
 
@@ -124,6 +125,30 @@ impl SourceConfig {
     /// Checks the source against the columns it has to give.
     pub fn validate(&self, structure: &Structure) -> Result<(), DictError> {
         self.kind().validate(structure)
+    }
+
+    /// What it reads, if it is asked in SQL.
+    pub fn select(&self) -> Option<&Select> {
+        match self {
+            SourceConfig::Sqlite(config) => Some(&config.select),
+            SourceConfig::Postgres(config) => Some(&config.select),
+            SourceConfig::Mysql(config) => Some(&config.select),
+            SourceConfig::Clickhouse(config) => Some(&config.select),
+            SourceConfig::Http(_)
+            | SourceConfig::Redis(_)
+            | SourceConfig::Executable(_)
+            | SourceConfig::ExecutablePool(_)
+            | SourceConfig::File(_) => None,
+        }
+    }
+
+    /// Says which database a source means that names the one its dictionary is in.
+    pub(crate) fn settle(&mut self, database: &str) {
+        if let SourceConfig::Clickhouse(config) = self
+            && config.server.database == clickhouse::CURRENT_DATABASE
+        {
+            config.server.database = database.to_string();
+        }
     }
 
     /// The same source, asked as nobody: what rows it has does not depend on who asks.

@@ -16,11 +16,21 @@ pub struct MysqlConfig {
 }
 
 const PARAMETERS: Parameters = Parameters {
-    allowed: &["HOST", "PORT", "USER", "PASSWORD", "DB", "TABLE", "QUERY", "WHERE"],
-    idle: &[
-        "INVALIDATE_QUERY",
+    allowed: &[
+        "HOST",
+        "PORT",
+        "USER",
+        "PASSWORD",
+        "DB",
+        "TABLE",
+        "QUERY",
+        "WHERE",
         "UPDATE_FIELD",
         "UPDATE_LAG",
+        "UPDATE_PERIOD",
+    ],
+    idle: &[
+        "INVALIDATE_QUERY",
         "DONT_CHECK_UPDATE_TIME",
         "PRIORITY",
         "BACKGROUND_RECONNECT",

@@ -18,8 +18,21 @@ pub struct PostgresConfig {
 }
 
 const PARAMETERS: Parameters = Parameters {
-    allowed: &["HOST", "PORT", "USER", "PASSWORD", "DB", "SCHEMA", "TABLE", "QUERY", "WHERE"],
-    idle: &["INVALIDATE_QUERY", "UPDATE_FIELD", "UPDATE_LAG", "PRIORITY", "BACKGROUND_RECONNECT"],
+    allowed: &[
+        "HOST",
+        "PORT",
+        "USER",
+        "PASSWORD",
+        "DB",
+        "SCHEMA",
+        "TABLE",
+        "QUERY",
+        "WHERE",
+        "UPDATE_FIELD",
+        "UPDATE_LAG",
+        "UPDATE_PERIOD",
+    ],
+    idle: &["INVALIDATE_QUERY", "PRIORITY", "BACKGROUND_RECONNECT"],
     refused: &[super::NO_REPLICAS, super::NO_COLLECTIONS],
 };
 const DEFAULTS: Defaults = Defaults { port: 5432, user: "postgres", database: "postgres" };

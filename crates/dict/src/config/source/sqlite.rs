@@ -14,8 +14,11 @@ pub struct SqliteConfig {
     pub select: Select,
 }
 
-const PARAMETERS: Parameters =
-    Parameters { allowed: &["PATH", "TABLE", "QUERY", "WHERE"], idle: &[], refused: &[] };
+const PARAMETERS: Parameters = Parameters {
+    allowed: &["PATH", "TABLE", "QUERY", "WHERE", "UPDATE_FIELD", "UPDATE_LAG", "UPDATE_PERIOD"],
+    idle: &[],
+    refused: &[],
+};
 
 impl SqliteConfig {
     pub(super) fn take(nodes: &[Node]) -> Result<SqliteConfig, DictError> {

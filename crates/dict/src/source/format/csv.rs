@@ -4,6 +4,22 @@ use super::{Field, FieldSink, KeyCells};
 use crate::error::DictError;
 use crate::types::{DataType, Shape};
 
+pub(super) fn write_names(keys: &[KeyCells<'_>], out: &mut Vec<u8>) {
+    for (i, key) in keys.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        quote(key.name, out);
+    }
+    out.push(b'\n');
+}
+
+fn quote(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    out.extend_from_slice(text.replace('"', "\"\"").as_bytes());
+    out.push(b'"');
+}
+
 pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
     for (i, key) in keys.iter().enumerate() {
         if i > 0 {
@@ -11,11 +27,7 @@ pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
         }
         match key.text(row) {
             None => out.extend_from_slice(b"\\N"),
-            Some(text) if quoted(key.data_type) => {
-                out.push(b'"');
-                out.extend_from_slice(text.replace('"', "\"\"").as_bytes());
-                out.push(b'"');
-            }
+            Some(text) if quoted(key.data_type) => quote(&text, out),
             Some(text) => out.extend_from_slice(text.as_bytes()),
         }
     }
@@ -95,8 +107,8 @@ fn field(
     Ok(start + field.len())
 }
 
-/// Where the last whole row of `bytes` ends.
-pub(super) fn whole_rows(bytes: &[u8]) -> usize {
+/// Where each whole row of `bytes` ends.
+pub(super) fn row_ends(bytes: &[u8]) -> impl Iterator<Item = usize> {
     enum In {
         /// Nothing of the field has come.
         Start,
@@ -105,19 +117,22 @@ pub(super) fn whole_rows(bytes: &[u8]) -> usize {
         /// Behind a quote inside quotes: another one goes on, anything else ends the field.
         Closed,
     }
-    let (mut end, mut place) = (0, In::Start);
-    for (at, &byte) in bytes.iter().enumerate() {
-        place = match (place, byte) {
-            (In::Start | In::Closed, b'"') => In::Quotes,
-            (In::Quotes, b'"') => In::Closed,
-            (In::Quotes, _) => In::Quotes,
-            (_, b'\n') => {
-                end = at + 1;
-                In::Start
-            }
-            (_, b',') => In::Start,
-            _ => In::Plain,
+    let mut place = In::Start;
+    bytes.iter().enumerate().filter_map(move |(at, &byte)| {
+        let (next, end) = match (&place, byte) {
+            (In::Start | In::Closed, b'"') => (In::Quotes, None),
+            (In::Quotes, b'"') => (In::Closed, None),
+            (In::Quotes, _) => (In::Quotes, None),
+            (_, b'\n') => (In::Start, Some(at + 1)),
+            (_, b',') => (In::Start, None),
+            _ => (In::Plain, None),
         };
-    }
-    end
+        place = next;
+        end
+    })
+}
+
+/// Where the last whole row of `bytes` ends.
+pub(super) fn whole_rows(bytes: &[u8]) -> usize {
+    row_ends(bytes).last().unwrap_or(0)
 }

@@ -1,6 +1,6 @@
 //! JSONEachRow: one object a row, columns by name, in any order; what is missing is NULL (so the default).
 
-use super::{KeyCells, Rows, csv};
+use super::{End, KeyCells, Rows, csv};
 use crate::error::DictError;
 use serde_json::{Map, Value};
 
@@ -24,9 +24,17 @@ pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(b"}\n");
 }
 
-pub(super) fn read(bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
-    for object in serde_json::Deserializer::from_slice(bytes).into_iter::<Map<String, Value>>() {
-        let object = object.map_err(|e| DictError::parse_text(format!("Malformed JSON: {e}")))?;
+/// Reads the whole objects at the beginning of `bytes`, and says where they end.
+pub(super) fn read(bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, DictError> {
+    let mut objects = serde_json::Deserializer::from_slice(bytes).into_iter::<Map<String, Value>>();
+    let mut read = 0;
+    while let Some(object) = objects.next() {
+        let object = match object {
+            Ok(object) => object,
+            Err(e) if e.is_eof() && end == End::Later => return Ok(read),
+            Err(e) => return Err(DictError::parse_text(format!("Malformed JSON: {e}"))),
+        };
+        read = objects.byte_offset();
         for column in 0..rows.width() {
             match object.get(rows.name(column)) {
                 None | Some(Value::Null) => rows.push_parsed(column, None)?,
@@ -35,6 +43,7 @@ pub(super) fn read(bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
                 Some(other) => rows.push_parsed(column, Some(&other.to_string()))?,
             }
         }
+        rows.end_row();
     }
-    Ok(())
+    Ok(bytes.len())
 }

@@ -1,13 +1,21 @@
 //! ClickHouse's formats on a pipe: keys out, rows in.
 
+mod arrow_stream;
 mod csv;
 mod fields;
 mod json;
+mod native;
+mod order;
+mod reader;
 mod row_binary;
+mod row_reader;
 mod tab_separated;
 
 pub use fields::{Field, FieldSink};
+pub use row_reader::RowReader;
 
+use self::order::Order;
+use self::reader::{End, Reader};
 use super::rows::Rows;
 use super::text::TextFormat;
 use crate::config::Format;
@@ -37,12 +45,36 @@ pub(super) fn write_keys(
         })
         .collect::<Result<Vec<_>, DictError>>()?;
     let mut out = Vec::new();
-    for row in 0..keys.first().map_or(0, |array| array.len()) {
+    let names = || columns.iter().map(|(name, _)| name.as_str());
+    let types: Vec<String> = columns.iter().map(|(_, data_type)| data_type.to_string()).collect();
+    let count = keys.first().map_or(0, |array| array.len());
+    match format {
+        Format::TabSeparated | Format::Csv | Format::JsonEachRow | Format::RowBinary => {}
+        Format::TabSeparatedWithNames => tab_separated::write_head(names(), &mut out),
+        Format::TabSeparatedWithNamesAndTypes => {
+            tab_separated::write_head(names(), &mut out);
+            tab_separated::write_head(types.iter().map(String::as_str), &mut out);
+        }
+        Format::CsvWithNames => csv::write_names(&cells, &mut out),
+        Format::RowBinaryWithNames => row_binary::write_head(names(), [].into_iter(), &mut out),
+        Format::RowBinaryWithNamesAndTypes => {
+            row_binary::write_head(names(), types.into_iter(), &mut out);
+        }
+        Format::Native => native::write(&cells, count, &mut out),
+        Format::ArrowStream => arrow_stream::write(columns, keys, &mut out)?,
+    }
+    for row in 0..count {
         match format {
-            Format::TabSeparated => tab_separated::write_row(&cells, row, &mut out),
-            Format::Csv => csv::write_row(&cells, row, &mut out),
+            Format::TabSeparated | Format::TabSeparatedWithNames | Format::TabSeparatedWithNamesAndTypes => {
+                tab_separated::write_row(&cells, row, &mut out);
+            }
+            Format::Csv | Format::CsvWithNames => csv::write_row(&cells, row, &mut out),
             Format::JsonEachRow => json::write_row(&cells, row, &mut out),
-            Format::RowBinary => row_binary::write_row(&cells, row, &mut out),
+            Format::RowBinary | Format::RowBinaryWithNames | Format::RowBinaryWithNamesAndTypes => {
+                row_binary::write_row(&cells, row, &mut out);
+            }
+            // Their columns are written already.
+            Format::Native | Format::ArrowStream => break,
         }
     }
     Ok(out)
@@ -50,17 +82,19 @@ pub(super) fn write_keys(
 
 /// Reads rows to the end of `bytes`.
 pub(super) fn read_rows(format: Format, bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
-    let read = match format {
-        Format::TabSeparated => read_text(TextFormat::TabSeparated, bytes, rows),
-        Format::Csv => read_text(TextFormat::Csv, bytes, rows),
-        Format::JsonEachRow => json::read(bytes, rows),
-        Format::RowBinary => row_binary::read(bytes, rows),
+    Reader::new(format).read(bytes, End::Here, rows)?;
+    Ok(())
+}
+
+/// Reads the whole rows at the beginning of `bytes`, which end with a line end where the format has lines; where
+/// they end. The format has no head.
+pub(super) fn read_whole_rows(format: Format, bytes: &[u8], rows: &mut Rows) -> Result<usize, DictError> {
+    let bytes = match format {
+        // An object is whole before its line end has come; which would then be more than was asked for.
+        Format::JsonEachRow => &bytes[..bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)],
+        _ => bytes,
     };
-    let row = match format {
-        Format::TabSeparated | Format::Csv => rows.ended(),
-        Format::JsonEachRow | Format::RowBinary => rows.len(),
-    } + 1;
-    read.map_err(|e| e.within(format_args!("{} row {row}", format.name())))
+    Reader::new(format).read(bytes, End::Later, rows)
 }
 
 /// Reads the fields of whole rows.
@@ -80,16 +114,6 @@ pub(super) fn whole_rows(format: TextFormat, bytes: &[u8]) -> usize {
     match format {
         TextFormat::Csv => csv::whole_rows(bytes),
         TextFormat::TabSeparated => tab_separated::whole_rows(bytes),
-    }
-}
-
-/// Where the last whole row ends of a stream in which every row has its line end.
-pub(super) fn whole_rows_of(format: Format, rows: &Rows, bytes: &[u8]) -> usize {
-    match format {
-        Format::TabSeparated => tab_separated::whole_rows(bytes),
-        Format::Csv => csv::whole_rows(bytes),
-        Format::JsonEachRow => bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1),
-        Format::RowBinary => row_binary::whole_rows(bytes, rows),
     }
 }
 

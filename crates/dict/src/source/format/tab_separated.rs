@@ -3,6 +3,17 @@
 use super::{Field, FieldSink, KeyCells};
 use crate::error::DictError;
 
+/// The line of names, or of types.
+pub(super) fn write_head<'a>(texts: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
+    for (i, text) in texts.enumerate() {
+        if i > 0 {
+            out.push(b'\t');
+        }
+        escape(text.as_bytes(), out);
+    }
+    out.push(b'\n');
+}
+
 pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
     for (i, key) in keys.iter().enumerate() {
         if i > 0 {
@@ -83,6 +94,17 @@ pub(super) fn read(bytes: &[u8], sink: &mut impl FieldSink) -> Result<(), DictEr
         }
     }
     Ok(())
+}
+
+/// Where the first row of `bytes` ends.
+pub(super) fn first_row(bytes: &[u8]) -> Option<usize> {
+    let mut escaped = false;
+    let end = bytes.iter().position(|&byte| {
+        let ends = byte == b'\n' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    });
+    end.map(|at| at + 1)
 }
 
 /// Where the last whole row of `bytes` ends.

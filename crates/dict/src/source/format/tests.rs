@@ -1,6 +1,9 @@
 use super::*;
-use crate::definition::{Attribute, Key, Structure};
-use arrow::array::{AsArray, Int32Array, RecordBatch, StringArray, UInt64Array};
+use crate::definition::{Attribute, Key, KeyColumn, Structure};
+use arrow::array::{
+    AsArray, Date32Array, FixedSizeBinaryArray, Int32Array, RecordBatch, StringArray, TimestampSecondArray,
+    UInt64Array,
+};
 use arrow::datatypes::{Date32Type, Decimal128Type, Float64Type, TimestampSecondType, UInt64Type};
 use std::sync::Arc;
 
@@ -128,5 +131,62 @@ fn texts_are_cut_behind_whole_rows() {
         (TabSeparated, "\"a\nb\"", 3),
     ] {
         assert_eq!(format.whole_rows(text.as_bytes()), expected, "{text:?}");
+    }
+}
+
+/// Keys in every format, in pieces of every length: the same keys as in one piece.
+#[test]
+fn keys_in_pieces_are_the_keys_in_one() {
+    let structure = Structure {
+        key: Key::Complex(vec![
+            KeyColumn { name: "k".into(), data_type: DataType::UInt64 },
+            KeyColumn { name: "s".into(), data_type: DataType::String },
+            KeyColumn { name: "i".into(), data_type: DataType::Nullable(Box::new(DataType::Int32)) },
+            KeyColumn { name: "d".into(), data_type: DataType::Date },
+            KeyColumn { name: "t".into(), data_type: DataType::DateTime { tz: None } },
+            KeyColumn { name: "u".into(), data_type: DataType::Uuid },
+        ]),
+        attributes: Vec::new(),
+    };
+    let columns: Vec<(String, DataType)> =
+        structure.key_columns().into_iter().map(|key| (key.name, key.data_type)).collect();
+    let texts = ["x\ty\"'", "", "a,\nb\\", "\u{e9}\u{1f33e}"];
+    let uuid = [[7_u8; 16]; 4];
+    let keys: Vec<ArrayRef> = vec![
+        Arc::new(UInt64Array::from(vec![42, 0, u64::MAX, 7])),
+        Arc::new(StringArray::from_iter_values(texts)),
+        Arc::new(Int32Array::from(vec![None, Some(-1), Some(7), None])),
+        Arc::new(Date32Array::from(vec![0, 1, 65_535, 9])),
+        Arc::new(TimestampSecondArray::from(vec![0, 1, i64::from(u32::MAX), 9])),
+        Arc::new(FixedSizeBinaryArray::try_from_iter(uuid.iter()).unwrap()),
+    ];
+    for format in Format::names().map(|name| Format::named(name).unwrap()) {
+        let bytes = write_keys(format, &columns, &keys).unwrap();
+        let whole = RowReader::new(format, &structure).read_all(&bytes).unwrap();
+        for (column, expected) in whole.iter().zip(&keys) {
+            assert_eq!(column, expected, "{}", format.name());
+        }
+        for step in [1, 2, 3, 7, 64, bytes.len()] {
+            let mut reader = RowReader::new(format, &structure);
+            bytes.chunks(step).for_each(|piece| reader.push(piece).unwrap());
+            reader.finish().unwrap();
+            assert_eq!(reader.take().unwrap(), whole, "{} by {step}", format.name());
+            assert!(reader.is_empty());
+        }
+        for end in 1..bytes.len() {
+            // What is cut off is an error, or fewer keys.
+            let cut = RowReader::new(format, &structure).read_all(&bytes[..end]);
+            assert!(cut.map_or(0, |keys| keys[0].len()) <= 4, "{} cut at {end}", format.name());
+        }
+    }
+}
+
+#[test]
+fn a_row_that_never_ends_is_refused() {
+    let structure = Structure { key: Key::Simple { name: "id".into() }, attributes: Vec::new() };
+    for format in [Format::TabSeparated, Format::CsvWithNames, Format::JsonEachRow, Format::Native] {
+        let (mut reader, piece) = (RowReader::new(format, &structure), vec![b'"'; 1 << 20]);
+        let refused = (0..200).any(|_| reader.push(&piece).is_err());
+        assert!(refused, "{}", format.name());
     }
 }

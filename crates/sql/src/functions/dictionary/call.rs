@@ -99,8 +99,7 @@ impl Call {
     }
 }
 
-/// The type without Nullable and without a time zone.
+/// The type without a time zone. Nullable is another type, as in ClickHouse.
 fn plain(name: &str) -> &str {
-    let name = name.strip_prefix("Nullable(").and_then(|name| name.strip_suffix(')')).unwrap_or(name);
     if name.starts_with("DateTime(") { "DateTime" } else { name }
 }

@@ -29,7 +29,8 @@ pub fn keys(call: &Call, field: &Field, argument: &ArrayRef) -> Result<Keys> {
         _ => (vec![field.clone()], vec![Arc::clone(argument)]),
     };
     let tuple = matches!(argument.data_type(), DataType::Struct(_));
-    if parts.len() != wanted.len() || (tuple && call.has_simple_key()) {
+    let is_list = |part: &ArrayRef| matches!(part.data_type(), DataType::List(_) | DataType::LargeList(_));
+    if parts.len() != wanted.len() || (tuple && call.has_simple_key()) || parts.iter().any(is_list) {
         return Err(wrong_key(call, argument.data_type()));
     }
     let mut nulls = None;

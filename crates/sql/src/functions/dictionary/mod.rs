@@ -2,6 +2,7 @@
 
 mod call;
 mod function;
+mod hierarchy;
 mod keys;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use datafusion::logical_expr::{ScalarUDF, Volatility};
 use crate::catalogue::Catalogue;
 use crate::rewrite::CONSTANT_SUFFIX;
 use function::{DictionaryFunction, Kind};
+use hierarchy::HierarchyFunction;
 
 /// The types that have a `dictGet<Type>` of their own.
 const TYPES: &[&str] = &[
@@ -21,7 +23,12 @@ const TYPES: &[&str] = &[
 
 /// Whether a name is one of this family.
 pub fn is_dictionary_function(name: &str) -> bool {
-    name.starts_with("dict") && names().any(|(known, ..)| known == name)
+    name.starts_with("dict") && (names().any(|(known, ..)| known == name) || is_hierarchy_function(name))
+}
+
+/// Whether a name is one of those that follow a hierarchy: they have no attribute among their arguments.
+pub fn is_hierarchy_function(name: &str) -> bool {
+    hierarchy::FUNCTIONS.iter().any(|(known, _)| *known == name)
 }
 
 /// All names, with what they do and the type they demand.
@@ -51,6 +58,13 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) {
         for (suffix, volatility) in [("", Volatility::Stable), (CONSTANT_SUFFIX, Volatility::Volatile)] {
             let name = format!("{name}{suffix}");
             let function = DictionaryFunction::new(name, kind, demanded, volatility, Arc::clone(catalogue));
+            context.register_udf(ScalarUDF::from(function));
+        }
+    }
+    for (name, question) in hierarchy::FUNCTIONS {
+        for (suffix, volatility) in [("", Volatility::Stable), (CONSTANT_SUFFIX, Volatility::Volatile)] {
+            let name = format!("{name}{suffix}");
+            let function = HierarchyFunction::new(name, question, volatility, Arc::clone(catalogue));
             context.register_udf(ScalarUDF::from(function));
         }
     }

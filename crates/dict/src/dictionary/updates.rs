@@ -1,0 +1,161 @@
+//! UPDATE_FIELD: rows that were changed in the source are asked for anew if they are cached, and others left alone.
+
+use super::Dictionary;
+use crate::config::{Expired, Updates};
+use crate::error::DictError;
+use crate::limits;
+use crate::lookup::{Failure, errand, lock};
+use crate::source::{Changes, Tail};
+use crate::store::Store;
+use arrow::array::{Array, ArrayRef, UInt32Array};
+use granary_cache::{Key, Outcome};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// How often a watcher looks whether its dictionary is still there.
+const PULSE: Duration = Duration::from_secs(1);
+
+/// How far changes are known.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// From where on changes are looked for; `None`: nothing is known of what changed before.
+    mark: Option<String>,
+    /// The end of the changes when it was looked at last, and since when it has been that.
+    end: Option<(Tail, Instant)>,
+    /// All rows up to that end have been taken in, at a time when no more could come before it.
+    settled: bool,
+}
+
+impl Known {
+    /// What an earlier run knew.
+    pub fn since(mark: Option<String>) -> Known {
+        Known { mark, ..Known::default() }
+    }
+}
+
+impl Dictionary {
+    /// Looks for changes every UPDATE_PERIOD, for as long as the dictionary is there; without UPDATE_FIELD, and with
+    /// nothing cached, there is nothing to do.
+    pub fn watch(self: &Arc<Self>) {
+        let Some(updates) = self.updates().cloned() else { return };
+        let watched = Arc::downgrade(self);
+        let thread = std::thread::Builder::new().name("granary-updates".into());
+        // Without a thread entries live as long as LIFETIME says.
+        let _ = thread.spawn(move || watch(&watched, &updates));
+    }
+
+    fn updates(&self) -> Option<&Updates> {
+        let updates = self.definition.source.select()?.updates.as_ref()?;
+        self.core.loader.store.as_ref().map(|_| updates)
+    }
+
+    /// Looks for changes now, and returns how many entries were asked for anew.
+    ///
+    /// # Errors
+    /// Those of the source. What is known stays as it is, and the next look begins where this one did.
+    pub fn take_updates(&self) -> Result<usize, DictError> {
+        let (Some(updates), Some(store)) = (self.updates(), &self.core.loader.store) else { return Ok(0) };
+        // One look at a time; lookups do not need this lock.
+        let mut known = lock(&self.core.known);
+        let mark = known.mark.clone();
+        let tail = self.ask_source({
+            let mark = mark.clone();
+            move |source| source.tail(mark.as_deref())
+        })?;
+        let Some(mark) = mark else {
+            // What was cached before the first mark may have changed before it.
+            if store.cache().stats().entries > 0 {
+                self.reload()?;
+            }
+            known.mark = tail.next;
+            store.save_mark(known.mark.as_deref());
+            return Ok(0);
+        };
+        let since = known.end.as_ref().filter(|(end, _)| *end == tail).map(|(_, since)| *since);
+        if since.is_some() && known.settled {
+            return Ok(0);
+        }
+        let changes = self.ask_source(move |source| source.changes(&mark))?;
+        let renewed = match changes {
+            Changes::TooMany => {
+                self.reload()?;
+                0
+            }
+            Changes::Keys(keys) => self.renew_cached(store, &keys)?,
+        };
+        known.settled = since.is_some_and(|since| since.elapsed().as_secs() >= updates.lag_seconds.max(1));
+        if tail.next.is_some() && tail.next != known.mark {
+            known.mark.clone_from(&tail.next);
+            store.save_mark(known.mark.as_deref());
+        }
+        if since.is_none() {
+            known.end = Some((tail, Instant::now()));
+        }
+        self.core.loader.counters.keys_updated.add(renewed);
+        Ok(renewed)
+    }
+
+    /// Those of `keys` that are cached are asked for anew; one that is gone is then known to be.
+    fn renew_cached(&self, store: &Store, keys: &[ArrayRef]) -> Result<usize, DictError> {
+        let count = keys.first().map_or(0, |column| column.len());
+        if count == 0 {
+            return Ok(0);
+        }
+        // A row that is under way may have been read before it was changed, and is cached only after this look.
+        self.forget_requests();
+        let shows_expired = self.definition.layout.update.expired == Expired::Read;
+        let now = u32::try_from(self.core.loader.clock.now()).unwrap_or(u32::MAX);
+        let mut renewed = 0;
+        for first in (0..count).step_by(limits::KEYS_PER_REQUEST_MAX) {
+            let length = limits::KEYS_PER_REQUEST_MAX.min(count - first);
+            let keys: Vec<ArrayRef> = keys.iter().map(|column| column.slice(first, length)).collect();
+            let encoded = self.core.loader.key_format.encode(&keys)?;
+            let rows = self.possible_rows(&keys, encoded.len());
+            let probed: Vec<Key<'_>> = rows.iter().map(|&row| Key::new(encoded.get(row as usize))).collect();
+            let mut cached = Vec::new();
+            store.get_many(&probed, now, |i, outcome| match outcome {
+                Outcome::Hit { .. } | Outcome::Negative { .. } => cached.push(rows[i]),
+                Outcome::Expired { .. } if shows_expired => cached.push(rows[i]),
+                Outcome::Expired { .. } | Outcome::Miss => {}
+            });
+            if cached.is_empty() {
+                continue;
+            }
+            renewed += cached.len();
+            let cached = UInt32Array::from(cached);
+            let keys = keys.iter().map(|column| arrow::compute::take(column, &cached, None));
+            let keys: Vec<ArrayRef> = keys
+                .collect::<Result<_, _>>()
+                .map_err(|e| DictError::new(crate::error::Code::LimitExceeded, e.to_string()))?;
+            self.refresh(&keys)?;
+        }
+        Ok(renewed)
+    }
+
+    fn ask_source<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut dyn crate::source::Source) -> Result<T, DictError> + Send + 'static,
+    ) -> Result<T, DictError> {
+        let update = &self.definition.layout.update;
+        errand(&self.core.pool, &self.core.loader, update, Failure::IsApart, call)
+    }
+}
+
+fn watch(watched: &Weak<Dictionary>, updates: &Updates) {
+    let period = Duration::from_secs(updates.period_seconds);
+    let mut looked: Option<Instant> = None;
+    loop {
+        let Some(dictionary) = watched.upgrade() else { return };
+        if looked.is_none_or(|looked| looked.elapsed() >= period) {
+            looked = Some(Instant::now());
+            let now = dictionary.core.loader.clock.now();
+            let is_left_alone = lock(&dictionary.core.loader.backoff).wait_until(now).is_some();
+            if !is_left_alone {
+                let failure = dictionary.take_updates().err().map(|e| format!("UPDATE_FIELD: {e}"));
+                *lock(&dictionary.core.loader.update_failure) = failure.unwrap_or_default();
+            }
+        }
+        drop(dictionary);
+        std::thread::sleep(PULSE.min(period));
+    }
+}

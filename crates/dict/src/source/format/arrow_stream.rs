@@ -1,0 +1,117 @@
+//! ArrowStream: Arrow's IPC stream. Columns are found by their names, and cast to our types: what writes such a
+//! stream has types of its own, ClickHouse too.
+
+use super::{Order, Rows};
+use crate::error::DictError;
+use crate::limits::ROW_BYTES_MAX;
+use crate::row::{Cells, Raw};
+use crate::types::DataType;
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::buffer::Buffer;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType as Arrow, Field, Schema};
+use arrow::error::ArrowError;
+use arrow::ipc::reader::StreamDecoder;
+use arrow::ipc::writer::StreamWriter;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// One stream of one batch.
+pub(super) fn write(
+    columns: &[(String, DataType)],
+    keys: &[ArrayRef],
+    out: &mut Vec<u8>,
+) -> Result<(), DictError> {
+    let field = |((name, data_type), key): (&(String, DataType), &ArrayRef)| {
+        let nullable = data_type.is_nullable() || key.null_count() > 0;
+        Field::new(name, key.data_type().clone(), nullable)
+    };
+    let schema = Schema::new(columns.iter().zip(keys).map(field).collect::<Vec<_>>());
+    let write = || {
+        let batch = RecordBatch::try_new(Arc::new(schema), keys.to_vec())?;
+        let mut writer = StreamWriter::try_new(out, &batch.schema())?;
+        writer.write(&batch)?;
+        writer.finish()
+    };
+    write().map_err(failed)
+}
+
+fn failed(e: ArrowError) -> DictError {
+    DictError::parse_text(format!("Arrow: {e}"))
+}
+
+/// What has come of a stream.
+#[derive(Default)]
+pub(super) struct Reader {
+    decoder: StreamDecoder,
+    /// Bytes since the last whole batch, which the decoder keeps.
+    gathered: usize,
+}
+
+impl Reader {
+    /// Reads the batches that are whole by now.
+    pub fn read(&mut self, bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
+        let mut buffer = Buffer::from(bytes);
+        while !buffer.is_empty() {
+            let before = buffer.len();
+            // The decoder looks at sizes and offsets, but trusts a few of them.
+            let decoded = catch_unwind(AssertUnwindSafe(|| self.decoder.decode(&mut buffer)));
+            let decoded =
+                decoded.unwrap_or_else(|_| Err(ArrowError::IpcError("a message makes no sense".into())));
+            self.gathered += before - buffer.len();
+            match decoded.map_err(failed)? {
+                Some(batch) => {
+                    self.gathered = 0;
+                    push(&batch, rows)?;
+                }
+                None if self.gathered > ROW_BYTES_MAX => {
+                    let text = format!("An Arrow message of more than {ROW_BYTES_MAX} bytes");
+                    return Err(DictError::parse_text(text));
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub fn finish(&mut self) -> Result<(), DictError> {
+        self.decoder.finish().map_err(failed)
+    }
+}
+
+fn push(batch: &RecordBatch, rows: &mut Rows) -> Result<(), DictError> {
+    let schema = batch.schema();
+    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    let order = Order::of_names(&names, rows)?;
+    for (place, array) in order.places.iter().zip(batch.columns()) {
+        let Some(column) = *place else { continue };
+        let data_type = rows.data_type(column).clone();
+        let array = cast_to(array, data_type.inner()).map_err(|e| rows.within(column, failed(e)))?;
+        let cells = Cells::new(data_type.inner(), &array)?;
+        for row in 0..array.len() {
+            match cells.get(row) {
+                Raw::Null => rows.column(column).push_null(),
+                Raw::Fixed(raw) => rows.column(column).push_fixed(raw),
+                Raw::Bit(bit) => rows.column(column).push_fixed(&[u8::from(bit)]),
+                Raw::Text(text) => rows.column(column).push_text(text),
+            }
+        }
+    }
+    (0..batch.num_rows()).try_for_each(|_| order.end_row(rows))
+}
+
+/// As our type. ClickHouse writes a Date as UInt16 and a DateTime as UInt32, which Arrow knows as numbers alone.
+fn cast_to(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+    let number = match (array.data_type(), data_type) {
+        (Arrow::UInt16, DataType::Date | DataType::Date32) => Some(Arrow::Int32),
+        (Arrow::UInt32, DataType::DateTime { .. }) => Some(Arrow::Int64),
+        _ => None,
+    };
+    let array = number.map(|number| cast(array, &number)).unwrap_or_else(|| Ok(array.clone()))?;
+    let cast = cast(&array, &data_type.to_arrow())?;
+    // What a cast cannot say is NULL, and would be taken for one.
+    if cast.logical_null_count() != array.logical_null_count() {
+        return Err(ArrowError::CastError(format!("a value is no {data_type}")));
+    }
+    Ok(cast)
+}

@@ -1,0 +1,134 @@
+//! Native: blocks of columns, each behind its name and type; the values one behind the other as in RowBinary, the
+//! NULL flags of a column before them.
+
+use super::row_binary::{present_value, present_value_end, put_text, write_value};
+use super::{End, KeyCells, Order, Rows};
+use crate::error::DictError;
+use crate::limits::COLUMNS_MAX;
+use crate::row::{Raw, put_varint, text_span};
+use crate::types::DataType;
+use std::ops::Range;
+
+/// One block of all rows.
+pub(super) fn write(keys: &[KeyCells<'_>], rows: usize, out: &mut Vec<u8>) {
+    put_varint(out, keys.len());
+    put_varint(out, rows);
+    for key in keys {
+        put_text(key.name, out);
+        put_text(&key.data_type.to_string(), out);
+        if key.data_type.is_nullable() {
+            out.extend((0..rows).map(|row| u8::from(matches!(key.cells.get(row), Raw::Null))));
+        }
+        for row in 0..rows {
+            match key.cells.get(row) {
+                // Something has to stand there: zeros are a value of every type, and an empty string.
+                Raw::Null => out.resize(out.len() + super::row_binary::width(key.data_type), 0),
+                value => write_value(key.data_type, value, out),
+            }
+        }
+    }
+}
+
+/// Reads the whole blocks at the beginning of `bytes`, and says where they end.
+pub(super) fn read(bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, DictError> {
+    let mut at = 0;
+    while at < bytes.len() {
+        let Some(block) = Block::find(bytes, at, rows)? else {
+            return match end {
+                End::Later => Ok(at),
+                End::Here => Err(DictError::parse_text("The bytes end in the middle of a block")),
+            };
+        };
+        block.read(bytes, rows)?;
+        at = block.end;
+    }
+    Ok(at)
+}
+
+/// Where everything of a block is.
+struct Block {
+    rows: usize,
+    order: Order,
+    /// Of each column: its NULL flags, if it has any, and its values.
+    columns: Vec<(Option<Range<usize>>, usize)>,
+    end: usize,
+}
+
+impl Block {
+    /// `None`: not all of it has come.
+    fn find(bytes: &[u8], at: usize, rows: &Rows) -> Result<Option<Block>, DictError> {
+        let Some((width, at)) = varint(bytes, at) else { return Ok(None) };
+        let Some((count, mut at)) = varint(bytes, at) else { return Ok(None) };
+        if width > COLUMNS_MAX || (width == 0 && count > 0) {
+            return Err(DictError::parse_text(format!("A block of {width} columns and {count} rows")));
+        }
+        let (mut names, mut types, mut columns) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..width {
+            let Some((name, type_at)) = text(bytes, at)? else { return Ok(None) };
+            let Some((type_name, values_at)) = text(bytes, type_at)? else { return Ok(None) };
+            let data_type =
+                DataType::parse(&type_name).map_err(|e| e.within(format_args!("Column {name}")))?;
+            at = values_at;
+            let flags = match data_type.is_nullable() && count > 0 {
+                true => Some(at..at.saturating_add(count)).filter(|flags| flags.end <= bytes.len()),
+                false => None,
+            };
+            match (&flags, data_type.is_nullable() && count > 0) {
+                (Some(flags), _) => at = flags.end,
+                (None, true) => return Ok(None),
+                (None, false) => {}
+            }
+            columns.push((flags, at));
+            for _ in 0..count {
+                let Some(next) = present_value_end(bytes, at, &data_type) else { return Ok(None) };
+                at = next;
+            }
+            names.push(name);
+            types.push(type_name);
+        }
+        // The last block may have neither rows nor columns.
+        let order = match width {
+            0 => Order::declared(rows),
+            _ => Order::of_head(&names, &types, rows)?,
+        };
+        Ok(Some(Block { rows: count, order, columns, end: at }))
+    }
+
+    fn read(&self, bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
+        for (i, (flags, values)) in self.columns.iter().enumerate() {
+            let Some(column) = self.order.places[i] else { continue };
+            let data_type = &self.order.types[i];
+            let mut at = *values;
+            for row in 0..self.rows {
+                if flags.as_ref().is_some_and(|flags| bytes[flags.start + row] != 0) {
+                    rows.column(column).push_null();
+                    at = present_value_end(bytes, at, data_type).expect("the block is whole");
+                } else {
+                    at = present_value(bytes, at, data_type, column, rows)?;
+                }
+            }
+        }
+        (0..self.rows).try_for_each(|_| self.order.end_row(rows))
+    }
+}
+
+/// A number in groups of seven bits; `None`: cut off. One of more than 35 bits is taken for the largest.
+pub(super) fn varint(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let mut value = 0;
+    for i in 0..5 {
+        let byte = *bytes.get(at + i)?;
+        value |= usize::from(byte & 0x7f) << (7 * i);
+        if byte < 0x80 {
+            return Some((value, at + i + 1));
+        }
+    }
+    Some((usize::MAX, at + 5))
+}
+
+/// A name or a type, and what follows it; `None`: cut off.
+pub(super) fn text(bytes: &[u8], at: usize) -> Result<Option<(String, usize)>, DictError> {
+    let Some((start, end)) = text_span(bytes, at) else { return Ok(None) };
+    let text = std::str::from_utf8(&bytes[start..end])
+        .map_err(|_| DictError::parse_text("A name or a type is not UTF-8"))?;
+    Ok(Some((text.to_string(), end)))
+}

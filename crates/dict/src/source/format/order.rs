@@ -1,0 +1,90 @@
+//! Which column of a stream is which of ours.
+
+use super::Rows;
+use crate::error::{Code, DictError};
+use crate::types::DataType;
+
+/// What each value of a row there is.
+pub(super) struct Order {
+    /// The column it goes to; `None`: one we do not have.
+    pub places: Vec<Option<usize>>,
+    /// Its type there.
+    pub types: Vec<DataType>,
+    /// Columns of ours that are not there; they are NULL, so their defaults.
+    absent: Vec<usize>,
+}
+
+impl Order {
+    /// All of our columns, as declared.
+    pub fn declared(rows: &Rows) -> Order {
+        Order {
+            places: (0..rows.width()).map(Some).collect(),
+            types: (0..rows.width()).map(|column| rows.data_type(column).clone()).collect(),
+            absent: Vec::new(),
+        }
+    }
+
+    /// The columns of a head. `types` is empty if it names none: ours are meant.
+    ///
+    /// # Errors
+    /// A column of the key that is missing, a name that comes twice, a type that is another than ours, and, without
+    /// types, an unknown name: nobody knows how long its values are.
+    pub fn of_head(names: &[String], types: &[String], rows: &Rows) -> Result<Order, DictError> {
+        let mut order = Order::of_names(names, rows)?;
+        for (i, name) in names.iter().enumerate() {
+            let ours = order.places[i].map(|column| rows.data_type(column));
+            let theirs = match types.get(i) {
+                Some(text) => DataType::parse(text).map_err(|e| e.within(format_args!("Column {name}")))?,
+                None => ours.cloned().ok_or_else(|| unknown(name, rows))?,
+            };
+            if ours.is_some_and(|ours| !same(ours, &theirs)) {
+                let ours = ours.expect("it was just compared");
+                let text = format!("Column {name} comes as {theirs} and is {ours} in the dictionary");
+                return Err(DictError::new(Code::TypeMismatch, text));
+            }
+            order.types.push(theirs);
+        }
+        Ok(order)
+    }
+
+    /// The columns of a head of a text, whose values are texts whatever their types; a name that is unknown is
+    /// passed over.
+    pub fn of_names(names: &[String], rows: &Rows) -> Result<Order, DictError> {
+        let ours: Vec<&str> = (0..rows.width()).map(|column| rows.name(column)).collect();
+        let place = |name: &String| ours.iter().position(|ours| ours == name);
+        let places: Vec<Option<usize>> = names.iter().map(place).collect();
+        let there = |column: usize| places.iter().filter(|place| **place == Some(column)).count();
+        if let Some(twice) = (0..ours.len()).find(|&column| there(column) > 1) {
+            return Err(DictError::parse_text(format!("Column {} comes twice", ours[twice])));
+        }
+        let absent: Vec<usize> = (0..ours.len()).filter(|&column| there(column) == 0).collect();
+        if let Some(&key) = absent.iter().find(|&&column| column < rows.key_width()) {
+            let text = format!("Column {} of the key is missing; there are {}", ours[key], names.join(", "));
+            return Err(DictError::parse_text(text));
+        }
+        Ok(Order { places, types: Vec::new(), absent })
+    }
+
+    /// Ends a row whose values have come.
+    #[inline]
+    pub fn end_row(&self, rows: &mut Rows) -> Result<(), DictError> {
+        for &column in &self.absent {
+            rows.push_parsed(column, None)?;
+        }
+        rows.end_row();
+        Ok(())
+    }
+}
+
+fn unknown(name: &str, rows: &Rows) -> DictError {
+    let known: Vec<&str> = (0..rows.width()).map(|column| rows.name(column)).collect();
+    DictError::parse_text(format!("Unknown column {name}; known are {}", known.join(", ")))
+}
+
+/// Whether values of these types are written alike, but for NULL. Time zones are of the text.
+fn same(ours: &DataType, theirs: &DataType) -> bool {
+    match (ours.inner(), theirs.inner()) {
+        (DataType::DateTime { .. }, DataType::DateTime { .. }) => true,
+        (ours, theirs) => ours == theirs,
+    }
+}

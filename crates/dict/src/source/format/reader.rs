@@ -1,0 +1,225 @@
+//! A stream of rows that is read piece by piece.
+
+use super::{Field, FieldSink, Order, Rows, arrow_stream, csv, json, native, read_text, row_binary};
+use super::{tab_separated, whole_rows};
+use crate::config::Format;
+use crate::error::DictError;
+use crate::limits::COLUMNS_MAX;
+use crate::source::text::TextFormat;
+
+/// Whether more will come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The bytes are the last: what is cut off is an error.
+    Here,
+    /// What is cut off will come again, with its rest.
+    Later,
+}
+
+/// What a format knows of its stream between two pieces.
+pub(crate) struct Reader {
+    name: &'static str,
+    state: State,
+}
+
+enum State {
+    /// `lines` of a head are still to come; without a head, columns are as declared.
+    Text {
+        format: TextFormat,
+        lines: usize,
+        order: Option<Order>,
+    },
+    Json,
+    /// `None`: the head is still to come.
+    RowBinary {
+        head: Head,
+        order: Option<Order>,
+    },
+    Native,
+    Arrow(Box<arrow_stream::Reader>),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Head {
+    None,
+    Names,
+    NamesAndTypes,
+}
+
+impl Reader {
+    /// At the beginning of a stream.
+    pub fn new(format: Format) -> Reader {
+        let text = |format, lines| State::Text { format, lines, order: None };
+        let binary = |head| State::RowBinary { head, order: None };
+        let state = match format {
+            Format::TabSeparated => text(TextFormat::TabSeparated, 0),
+            Format::TabSeparatedWithNames => text(TextFormat::TabSeparated, 1),
+            Format::TabSeparatedWithNamesAndTypes => text(TextFormat::TabSeparated, 2),
+            Format::Csv => text(TextFormat::Csv, 0),
+            Format::CsvWithNames => text(TextFormat::Csv, 1),
+            Format::JsonEachRow => State::Json,
+            Format::RowBinary => binary(Head::None),
+            Format::RowBinaryWithNames => binary(Head::Names),
+            Format::RowBinaryWithNamesAndTypes => binary(Head::NamesAndTypes),
+            Format::Native => State::Native,
+            Format::ArrowStream => State::Arrow(Box::default()),
+        };
+        Reader { name: format.name(), state }
+    }
+
+    /// Reads the whole rows at the beginning of `bytes`, and says how many bytes they took: what is behind them must
+    /// come again, before what follows.
+    ///
+    /// # Errors
+    /// `CANNOT_PARSE_TEXT` with the row, counted from 1 over all pieces that went into `rows`.
+    pub fn read(&mut self, bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, DictError> {
+        let read = match &mut self.state {
+            State::Text { format, lines, order } => read_lines(*format, lines, order, bytes, end, rows),
+            State::Json => json::read(bytes, end, rows),
+            State::RowBinary { head, order } => read_binary(*head, order, bytes, end, rows),
+            State::Native => native::read(bytes, end, rows),
+            State::Arrow(reader) => reader.read(bytes, rows).and_then(|()| {
+                if end == End::Here {
+                    reader.finish()?;
+                }
+                Ok(bytes.len())
+            }),
+        };
+        read.map_err(|e| e.within(format_args!("{} row {}", self.name, rows.ended() + 1)))
+    }
+}
+
+fn read_lines(
+    format: TextFormat,
+    lines: &mut usize,
+    order: &mut Option<Order>,
+    bytes: &[u8],
+    end: End,
+    rows: &mut Rows,
+) -> Result<usize, DictError> {
+    let mut at = 0;
+    while *lines > 0 && at < bytes.len() {
+        let first = match format {
+            TextFormat::Csv => csv::row_ends(&bytes[at..]).next(),
+            TextFormat::TabSeparated => tab_separated::first_row(&bytes[at..]),
+        };
+        let line = match (first, end) {
+            (Some(line), _) => line,
+            (None, End::Here) => bytes.len() - at,
+            (None, End::Later) => return Ok(at),
+        };
+        // The names come first; of the types nobody takes notice.
+        if order.is_none() {
+            let mut names = Names::default();
+            read_text(format, &bytes[at..at + line], &mut names)?;
+            *order = Some(Order::of_names(&names.0, rows)?);
+        }
+        *lines -= 1;
+        at += line;
+    }
+    let whole = match end {
+        End::Here => bytes.len(),
+        End::Later => at + whole_rows(format, &bytes[at..]),
+    };
+    match order {
+        None => read_text(format, &bytes[at..whole], rows)?,
+        Some(order) => read_text(format, &bytes[at..whole], &mut Ordered { order, rows })?,
+    }
+    Ok(whole)
+}
+
+/// The fields of the line of names.
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl FieldSink for Names {
+    fn field(&mut self, _column: usize, field: Field<'_>) -> Result<(), DictError> {
+        let text = match field {
+            Field::Null => "",
+            Field::Plain(text) | Field::Exact(text) => std::str::from_utf8(text).unwrap_or(""),
+        };
+        if self.0.len() == COLUMNS_MAX {
+            return Err(DictError::parse_text(format!("More than {COLUMNS_MAX} columns")));
+        }
+        self.0.push(text.to_string());
+        Ok(())
+    }
+
+    fn end_row(&mut self, _columns: usize) -> Result<(), DictError> {
+        Ok(())
+    }
+}
+
+/// Rows whose fields come in the order that a head said.
+struct Ordered<'a> {
+    order: &'a Order,
+    rows: &'a mut Rows,
+}
+
+impl FieldSink for Ordered<'_> {
+    fn field(&mut self, column: usize, field: Field<'_>) -> Result<(), DictError> {
+        match self.order.places.get(column) {
+            Some(Some(place)) => self.rows.field(*place, field),
+            _ => Ok(()),
+        }
+    }
+
+    fn end_row(&mut self, columns: usize) -> Result<(), DictError> {
+        let expected = self.order.places.len();
+        if columns == expected {
+            return self.order.end_row(self.rows);
+        }
+        Err(DictError::parse_text(format!("Expected {expected} columns, got {columns}")))
+    }
+}
+
+fn read_binary(
+    head: Head,
+    order: &mut Option<Order>,
+    bytes: &[u8],
+    end: End,
+    rows: &mut Rows,
+) -> Result<usize, DictError> {
+    // Nothing at all has no rows, whatever was to be said of them.
+    if bytes.is_empty() && end == End::Here {
+        return Ok(0);
+    }
+    let mut at = 0;
+    let order = match order {
+        Some(order) => order,
+        None if head == Head::None => order.insert(Order::declared(rows)),
+        None => {
+            let Some((names, types, rest)) = read_head(head, bytes)? else {
+                return match end {
+                    End::Later => Ok(0),
+                    End::Here => Err(DictError::parse_text("The bytes end in the middle of the names")),
+                };
+            };
+            at = rest;
+            order.insert(Order::of_head(&names, &types, rows)?)
+        }
+    };
+    Ok(at + row_binary::read(&bytes[at..], order, end, rows)?)
+}
+
+type Texts = Vec<String>;
+
+/// Names, types if there are any, and where the rows begin; `None`: not all of it has come.
+fn read_head(head: Head, bytes: &[u8]) -> Result<Option<(Texts, Texts, usize)>, DictError> {
+    let Some((count, mut at)) = native::varint(bytes, 0) else { return Ok(None) };
+    if count > COLUMNS_MAX {
+        return Err(DictError::parse_text(format!("A row of {count} columns")));
+    }
+    let mut texts = |count: usize| -> Result<Option<Texts>, DictError> {
+        let mut texts = Vec::new();
+        for _ in 0..count {
+            let Some((text, next)) = native::text(bytes, at)? else { return Ok(None) };
+            at = next;
+            texts.push(text);
+        }
+        Ok(Some(texts))
+    };
+    let Some(names) = texts(count)? else { return Ok(None) };
+    let Some(types) = texts(if head == Head::NamesAndTypes { count } else { 0 })? else { return Ok(None) };
+    Ok(Some((names, types, at)))
+}

@@ -1,0 +1,239 @@
+//! Dictionaries and tables that change their names, or leave and come back.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use granary_dict::{Definition, Dictionary};
+
+use super::{CLOSE_PAUSE, Catalogue, Dictionaries, Entry, Failure, Missing, open_entry, unknown_database};
+use crate::error::{Error, Result};
+
+/// How long a dictionary that is to be closed may still be in use by queries.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a statement is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noun {
+    Dictionary,
+    Table,
+}
+
+/// A database and a name in it.
+pub type FullName = (String, String);
+
+impl Catalogue {
+    /// RENAME.
+    pub fn rename(&self, noun: Noun, from: &FullName, to: &FullName) -> Result<()> {
+        let mut databases = self.write();
+        self.check_noun(databases.get(&from.0), noun, from)?;
+        let Some(target) = databases.get(&to.0) else { return Err(unknown_database(&to.0)) };
+        if target.contains_key(&to.1) {
+            return Err(Error::table_already_exists(format!("{}.{} already exists", to.0, to.1)));
+        }
+        let Some(entry) = databases.get_mut(&from.0).and_then(|entries| entries.remove(&from.1)) else {
+            return Err(self.missing(noun, from));
+        };
+        let entry = renamed(entry, to);
+        self.keep(to, &entry)?;
+        databases.entry(to.0.clone()).or_default().insert(to.1.clone(), entry);
+        self.forget(from, noun)
+    }
+
+    /// EXCHANGE: each takes the other's name.
+    pub fn exchange(&self, noun: Noun, one: &FullName, other: &FullName) -> Result<()> {
+        let mut databases = self.write();
+        for name in [one, other] {
+            match self.check_noun(databases.get(&name.0), noun, name) {
+                // A table and a dictionary are two tables.
+                Err(error) if error.code == Error::cannot_detach_dictionary_as_table("").code => {}
+                result => result?,
+            }
+        }
+        let mut take =
+            |name: &FullName| databases.get_mut(&name.0).and_then(|entries| entries.remove(&name.1));
+        if one == other {
+            return Ok(());
+        }
+        let (Some(first), Some(second)) = (take(one), take(other)) else {
+            return Err(self.missing(noun, one));
+        };
+        for (entry, name) in [(first, other), (second, one)] {
+            let entry = renamed(entry, name);
+            if let Entry::Table(_) = entry {
+                self.store.remove(&name.0, &name.1)?;
+            }
+            self.keep(name, &entry)?;
+            databases.entry(name.0.clone()).or_default().insert(name.1.clone(), entry);
+        }
+        Ok(())
+    }
+
+    /// DETACH: it is there again with ATTACH, and at the next start unless it is for good.
+    pub fn detach(&self, noun: Noun, name: &FullName, missing: Missing, permanently: bool) -> Result<()> {
+        match self.check_noun(self.read().get(&name.0), noun, name) {
+            Ok(()) => {}
+            Err(error) if error.code == Error::unknown_table("").code && missing == Missing::IsFine => {
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+        let Some(entry) = self.close_entry(name)? else { return Err(self.missing(noun, name)) };
+        match entry {
+            Entry::Table(table) => {
+                self.detached.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), table);
+            }
+            _ if permanently => self.store.set_aside(&name.0, &name.1)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// ATTACH of what was detached.
+    pub fn attach(&self, noun: Noun, name: &FullName, exists: Missing) -> Result<()> {
+        self.check_database(&name.0)?;
+        if self.entry(&name.0, &name.1).is_some() {
+            return match exists {
+                Missing::IsFine => Ok(()),
+                Missing::IsError => {
+                    Err(Error::table_already_exists(format!("{}.{} already exists", name.0, name.1)))
+                }
+            };
+        }
+        let entry = match noun {
+            Noun::Table => {
+                let table = self.detached.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+                Entry::Table(table.ok_or_else(|| self.missing(noun, name))?)
+            }
+            Noun::Dictionary => {
+                let kept = self.store.take_back(&name.0, &name.1)?;
+                let definition = kept.ok_or_else(|| self.missing(noun, name))?;
+                match open_entry(&definition, &self.environment) {
+                    Entry::Failed(failure) => return Err(failure.error),
+                    entry => entry,
+                }
+            }
+        };
+        self.write().entry(name.0.clone()).or_default().insert(name.1.clone(), entry);
+        Ok(())
+    }
+
+    /// SYSTEM UNLOAD DICTIONARY: its RAM is given back. Whoever needs it next opens it again, as warm as it was.
+    pub fn unload(&self, name: &FullName) -> Result<()> {
+        self.check_noun(self.read().get(&name.0), Noun::Dictionary, name)
+            .map_err(|_| Error::bad_arguments(format!("Dictionary (`{}.{}`) not found", name.0, name.1)))?;
+        let Some(entry) = self.close_entry(name)? else { return Ok(()) };
+        let entry = match entry {
+            Entry::Open(_) | Entry::Table(_) => return Ok(()),
+            Entry::Failed(failure) => Entry::Failed(failure),
+            Entry::Unloaded(definition) => Entry::Unloaded(definition),
+        };
+        self.write().entry(name.0.clone()).or_default().insert(name.1.clone(), entry);
+        Ok(())
+    }
+
+    /// An entry that was unloaded, opened again.
+    pub(super) fn load(&self, database: &str, name: &str) -> Entry {
+        let mut databases = self.write();
+        let entries = databases.entry(database.to_owned()).or_default();
+        match entries.get(name) {
+            Some(Entry::Unloaded(definition)) => {
+                let entry = open_entry(definition, &self.environment);
+                entries.insert(name.to_owned(), entry.clone());
+                entry
+            }
+            Some(entry) => entry.clone(),
+            // It was dropped meanwhile.
+            None => Entry::Failed(Failure {
+                definition: None,
+                error: Error::bad_arguments(format!("Dictionary (`{database}.{name}`) not found")),
+            }),
+        }
+    }
+
+    /// Takes an entry out. A dictionary is closed when no query has it any more, and is what is left of it.
+    fn close_entry(&self, (database, name): &FullName) -> Result<Option<Entry>> {
+        let Some(entry) = self.write().get_mut(database).and_then(|entries| entries.remove(name)) else {
+            return Ok(None);
+        };
+        let Entry::Open(dictionary) = entry else { return Ok(Some(entry)) };
+        let deadline = Instant::now() + CLOSE_PATIENCE;
+        while Arc::strong_count(&dictionary) > 1 {
+            if Instant::now() > deadline {
+                let entry = Entry::Open(dictionary);
+                self.write().entry(database.clone()).or_default().insert(name.clone(), entry);
+                return Err(Error::timeout_exceeded(format!(
+                    "Dictionary {database}.{name} is in use by a query"
+                )));
+            }
+            std::thread::sleep(CLOSE_PAUSE);
+        }
+        Ok(Some(Entry::Unloaded(Box::new(dictionary.definition().clone()))))
+    }
+
+    /// Whether a name is there, and what a statement says it is.
+    fn check_noun(&self, entries: Option<&Dictionaries>, noun: Noun, name: &FullName) -> Result<()> {
+        let Some(entries) = entries else { return Err(unknown_database(&name.0)) };
+        let is = match entries.get(&name.1) {
+            None => return Err(self.missing(noun, name)),
+            Some(Entry::Table(_)) => Noun::Table,
+            Some(_) => Noun::Dictionary,
+        };
+        match (noun, is) {
+            (Noun::Table, Noun::Dictionary) => Err(Error::cannot_detach_dictionary_as_table(format!(
+                "{}.{} is a dictionary: say DICTIONARY, not TABLE",
+                name.0, name.1
+            ))),
+            (Noun::Dictionary, Noun::Table) => Err(Error::incorrect_query(format!(
+                "{}.{} is a table: say TABLE, not DICTIONARY",
+                name.0, name.1
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn missing(&self, noun: Noun, (database, name): &FullName) -> Error {
+        let noun = if noun == Noun::Table { "Table" } else { "Dictionary" };
+        Error::unknown_table(format!("{noun} {database}.{name} does not exist"))
+    }
+
+    /// Writes a dictionary's statement down under its name.
+    fn keep(&self, (database, name): &FullName, entry: &Entry) -> Result<()> {
+        let definition = match entry {
+            Entry::Open(dictionary) => dictionary.definition(),
+            Entry::Unloaded(definition) => definition,
+            Entry::Failed(Failure { definition: Some(definition), .. }) => definition,
+            Entry::Failed(_) | Entry::Table(_) => return Ok(()),
+        };
+        self.store.put(database, name, &definition.to_sql_with_secrets())
+    }
+
+    fn forget(&self, (database, name): &FullName, noun: Noun) -> Result<()> {
+        match noun {
+            Noun::Table => Ok(()),
+            Noun::Dictionary => self.store.remove(database, name),
+        }
+    }
+}
+
+/// The same under another name. Queries that have it go on under the old one.
+fn renamed(entry: Entry, (database, name): &FullName) -> Entry {
+    let of = |definition: Definition| Definition {
+        database: Some(database.clone()),
+        name: name.clone(),
+        ..definition
+    };
+    match entry {
+        Entry::Open(dictionary) => {
+            let dictionary: Arc<Dictionary> =
+                Arc::new(dictionary.renamed(Some(database.clone()), name.clone()));
+            dictionary.watch();
+            Entry::Open(dictionary)
+        }
+        Entry::Unloaded(definition) => Entry::Unloaded(Box::new(of(*definition))),
+        Entry::Failed(failure) => Entry::Failed(Failure {
+            definition: failure.definition.map(|definition| Box::new(of(*definition))),
+            error: failure.error,
+        }),
+        Entry::Table(table) => Entry::Table(table),
+    }
+}

@@ -1,0 +1,158 @@
+//! `INSERT INTO t FORMAT CSV` and rows behind it, which are no SQL: they begin behind the line of the format's name and
+//! go on to the end.
+
+use granary_dict::tokenize;
+
+use super::split::Statement;
+use crate::error::{Error, Result};
+
+/// The statement and its rows, if a text is an INSERT with a FORMAT. VALUES are SQL.
+pub fn insert_with_data(text: &[u8]) -> Result<Option<Statement>> {
+    let Some((head, data)) = parts(text) else { return Ok(None) };
+    let head = std::str::from_utf8(head).map_err(|_| Error::syntax_error("The statement is not UTF-8"))?;
+    let tokens = tokenize(head).map_err(|error| Error::syntax_error(format!("Syntax error: {error}")))?;
+    let tokens = tokens.into_iter().map(|token| token.token);
+    let tokens = tokens.filter(|token| !is_blank(token)).collect();
+    Ok(Some(Statement { text: head.trim().to_owned(), tokens, data: data.to_vec() }))
+}
+
+fn is_blank(token: &datafusion::sql::sqlparser::tokenizer::Token) -> bool {
+    use datafusion::sql::sqlparser::tokenizer::Token;
+    matches!(token, Token::Whitespace(_) | Token::EOF)
+}
+
+/// `INSERT INTO [TABLE] name [(columns)] [SETTINGS ..] FORMAT name`, and what is behind it.
+fn parts(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut at = Scanner { text, at: 0 };
+    if !at.word()?.eq_ignore_ascii_case(b"INSERT") || !at.word()?.eq_ignore_ascii_case(b"INTO") {
+        return None;
+    }
+    let mut depth = 0usize;
+    loop {
+        match at.piece()? {
+            Piece::Word(word) if depth == 0 => {
+                if [&b"VALUES"[..], b"SELECT", b"WITH"].iter().any(|end| word.eq_ignore_ascii_case(end)) {
+                    return None;
+                }
+                if word.eq_ignore_ascii_case(b"FORMAT") {
+                    break;
+                }
+            }
+            Piece::Other(b'(') => depth += 1,
+            Piece::Other(b')') => depth = depth.checked_sub(1)?,
+            Piece::Other(b';') => return None,
+            Piece::Word(_) | Piece::Quoted | Piece::Other(_) => {}
+        }
+    }
+    if at.word()?.eq_ignore_ascii_case(b"VALUES") {
+        return None;
+    }
+    let (head, rest) = text.split_at(at.at);
+    // Blanks behind the name, and one line end; more of them are rows.
+    let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
+    let data = match rest.get(blanks) {
+        Some(b'\n') => &rest[blanks + 1..],
+        Some(b';') if rest[blanks + 1..].iter().all(u8::is_ascii_whitespace) => &[],
+        _ => &rest[blanks..],
+    };
+    Some((head, data))
+}
+
+/// Goes over the beginning of a text of which only that is SQL.
+struct Scanner<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+enum Piece<'a> {
+    Word(&'a [u8]),
+    /// A name or a string in quotes.
+    Quoted,
+    Other(u8),
+}
+
+impl<'a> Scanner<'a> {
+    fn word(&mut self) -> Option<&'a [u8]> {
+        match self.piece()? {
+            Piece::Word(word) => Some(word),
+            Piece::Quoted | Piece::Other(_) => None,
+        }
+    }
+
+    fn piece(&mut self) -> Option<Piece<'a>> {
+        self.skip_blanks();
+        let rest = &self.text[self.at..];
+        let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
+        match *rest.first()? {
+            quote @ (b'\'' | b'"' | b'`') => {
+                let mut escaped = false;
+                let end = rest[1..].iter().position(|&byte| {
+                    let ends = byte == quote && !escaped;
+                    escaped = byte == b'\\' && !escaped;
+                    ends
+                })?;
+                self.at += end + 2;
+                Some(Piece::Quoted)
+            }
+            first if is_letter(&first) => {
+                let length = rest.iter().take_while(|byte| is_letter(byte)).count();
+                self.at += length;
+                Some(Piece::Word(&rest[..length]))
+            }
+            other => {
+                self.at += 1;
+                Some(Piece::Other(other))
+            }
+        }
+    }
+
+    /// Blanks and comments.
+    fn skip_blanks(&mut self) {
+        loop {
+            let rest = &self.text[self.at..];
+            let end = |end: &[u8]| {
+                let found = rest.windows(end.len()).position(|part| part == end);
+                found.map_or(rest.len(), |place| place + end.len())
+            };
+            self.at += match rest {
+                [blank, ..] if blank.is_ascii_whitespace() => 1,
+                [b'-', b'-', ..] | [b'#', b' ' | b'!', ..] => end(b"\n"),
+                [b'/', b'*', ..] => end(b"*/"),
+                _ => return,
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_begin_behind_the_format() {
+        let parts = |text: &str| {
+            let statement = insert_with_data(text.as_bytes()).unwrap()?;
+            Some((statement.text, String::from_utf8(statement.data).unwrap()))
+        };
+        for (text, head, data) in [
+            ("INSERT INTO t FORMAT CSV\n1,'\n", "INSERT INTO t FORMAT CSV", "1,'\n"),
+            ("insert into `a b`.t (x, y) format TSV 1\t2", "insert into `a b`.t (x, y) format TSV", "1\t2"),
+            ("-- '\nINSERT INTO t FORMAT CSV  \r\n\n1", "-- '\nINSERT INTO t FORMAT CSV", "\n1"),
+            ("INSERT INTO t FORMAT JSONEachRow{\"a\":1}", "INSERT INTO t FORMAT JSONEachRow", "{\"a\":1}"),
+            ("INSERT INTO t FORMAT CSV;\n", "INSERT INTO t FORMAT CSV", ""),
+        ] {
+            assert_eq!(parts(text), Some((head.to_owned(), data.to_owned())), "{text}");
+        }
+        for sql in [
+            "INSERT INTO t VALUES (1)",
+            "INSERT INTO t FORMAT Values (1)",
+            "INSERT INTO t SELECT 1 FORMAT CSV",
+            "INSERT INTO t (format) VALUES (1)",
+            "SELECT 1 FORMAT CSV",
+            "INSERT INTO t",
+            "",
+        ] {
+            assert_eq!(parts(sql), None, "{sql}");
+        }
+    }
+}
