@@ -1,4 +1,4 @@
-//! `granary study dictionary --quick`: every line of it runs. Peers that are not installed are left out.
+//! `granary study ... --quick`: every line of it runs. Peers that are not installed are left out.
 
 use std::path::Path;
 use std::process::Command;
@@ -30,6 +30,30 @@ fn the_study_of_dictionaries_runs() {
     }
     assert!(std::fs::read_to_string(out.join("dictionary.csv")).unwrap().lines().count() > 40);
     assert!(std::fs::read_to_string(out.join("dictionary.svg")).unwrap().starts_with("<svg"));
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 1, "nothing but its answer is left");
+}
+
+#[test]
+fn the_study_of_memcached_runs() {
+    let rivals = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rivals");
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let output = Command::new(env!("CARGO_BIN_EXE_granary"))
+        .args(["study", "memcached", "--quick", "--rivals"])
+        .arg(&rivals)
+        .arg("--out")
+        .arg(&out)
+        .arg("--data")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(out.join("memcached.md")).unwrap();
+    for words in ["Made with `--quick`", "Items in RAM", "memcached extstore", "slab_automove"] {
+        assert!(page.contains(words), "{words:?} is not in\n{page}");
+    }
+    assert!(std::fs::read_to_string(out.join("memcached.csv")).unwrap().lines().count() > 6);
     let left = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 1, "nothing but its answer is left");
 }

@@ -41,6 +41,8 @@ pub struct Arguments {
     rivals: PathBuf,
 }
 
+const INSTALL: &str = "scripts/install-rivals.sh installs it";
+
 /// How much is measured.
 pub struct Size {
     pub quick: bool,
