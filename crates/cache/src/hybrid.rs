@@ -23,6 +23,8 @@ use std::time::Instant;
 pub(crate) struct Hybrid {
     /// Lock order: after the shard's.
     pub admitter: Mutex<Admitter>,
+    /// Whether its policy ever writes.
+    pub writes: bool,
     /// Of its [`Admitter::watched_below`], to be read without the lock.
     pub watched_below: AtomicU64,
     /// Until the log has written this segment, there may be entries on flash that a recovery would find
@@ -52,6 +54,7 @@ impl Hybrid {
         let free_segments = geometry.segments().saturating_sub(log.durable());
         admitter.set_free_bytes(free_segments * geometry.segment_bytes());
         (*admission != Admission::All).then(|| Self {
+            writes: admitter.writes(),
             watched_below: AtomicU64::new(admitter.watched_below()),
             admitter: Mutex::new(admitter),
             unindexed_until: AtomicU64::new(0),
@@ -60,12 +63,6 @@ impl Hybrid {
             ordered: Condvar::new(),
             opened: Instant::now(),
         })
-    }
-
-    /// Whether the entry is too large a part of a shard's RAM to wait there.
-    fn is_large(entry: &Entry<'_>, memory_bytes: u64) -> bool {
-        let bytes = entry.key.bytes().len() + entry.value.map_or(0, <[u8]>::len);
-        bytes as u64 * HYBRID_MEMORY_PARTS > memory_bytes / SHARDS as u64
     }
 
     /// Notes what time it is; gives `watched_below`.
@@ -93,7 +90,8 @@ impl Hybrid {
 }
 
 impl Flash {
-    /// From now on there may be entries on flash that the index does not know.
+    /// From now on there may be entries on flash that the index does not know. To be called before it
+    /// forgets them, or under their shard's lock.
     pub fn note_unindexed(&self) {
         if let Some(hybrid) = &self.hybrid {
             let until = self.log.head() + self.log.geometry().segments();
@@ -101,6 +99,7 @@ impl Flash {
         }
     }
 
+    /// To be asked under the lock of the shard in question.
     fn has_unindexed(&self, hybrid: &Hybrid) -> bool {
         let until = hybrid.unindexed_until.load(Ordering::Acquire);
         until > 0 && self.log.durable() < until
@@ -112,29 +111,44 @@ impl Shared {
     pub fn keep_many(&self, flash: &Flash, hybrid: &Hybrid, entries: &[Entry<'_>]) {
         let mut first = 0;
         while first < entries.len() {
-            let large = Hybrid::is_large(&entries[first], self.memory_bytes);
-            let same = |entry: &&Entry<'_>| Hybrid::is_large(entry, self.memory_bytes) == large;
+            let is_large = |entry: &Entry<'_>| hybrid.writes && is_large(entry, self.memory_bytes);
+            let large = is_large(&entries[first]);
+            let same = |entry: &&Entry<'_>| is_large(entry) == large;
             let run = &entries[first..first + entries[first..].iter().take_while(same).count()];
             first += run.len();
             if large {
-                self.put_through(flash, run);
+                run.iter().for_each(|entry| self.put_large(flash, hybrid, *entry));
             } else {
                 self.keep(flash, hybrid, run);
             }
         }
         let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
         for Entry { key, value, .. } in entries {
-            admitter.on_put(*key, (key.bytes().len() + value.map_or(0, <[u8]>::len)) as u64);
+            admitter.on_put(*key, bytes_of(*key, *value));
         }
         hybrid.watched_below.store(admitter.watched_below(), Ordering::Relaxed);
     }
 
+    /// Writes an entry that is too large to wait in RAM, if there is a budget for it.
+    fn put_large(&self, flash: &Flash, hybrid: &Hybrid, entry: Entry<'_>) {
+        let affordable = {
+            let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
+            admitter.affords(bytes_of(entry.key, entry.value), hybrid.opened.elapsed().as_secs_f64())
+        };
+        if affordable {
+            self.put_through(flash, &[entry]);
+        } else {
+            add(&self.counters.rejected, 1);
+            self.delete_kept(flash, hybrid, &[entry.key]);
+        }
+    }
+
     fn keep(&self, flash: &Flash, hybrid: &Hybrid, entries: &[Entry<'_>]) {
-        let unindexed = flash.has_unindexed(hybrid);
         let mut over = Vec::new();
         let mut crowded = Vec::new();
         for (i, asked) in ByShard::of_batch(entries.iter().map(|entry| entry.key.hash())).shards() {
             let mut shard = self.lock(i);
+            let unindexed = flash.has_unindexed(hybrid);
             // All keys of a shard under one lock: of two entries with one key the later one stays.
             for asked in asked {
                 let entry = entries[asked.key as usize];
@@ -193,10 +207,10 @@ impl Shared {
 
     /// Removes keys; what is in RAM only leaves no trace.
     pub fn delete_kept(&self, flash: &Flash, hybrid: &Hybrid, keys: &[Key<'_>]) {
-        let unindexed = flash.has_unindexed(hybrid);
         let mut over = Vec::new();
         for (i, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut shard = self.lock(i);
+            let unindexed = flash.has_unindexed(hybrid);
             for asked in asked {
                 let key = keys[asked.key as usize];
                 if unindexed || is_on_flash(flash, &shard, key) {
@@ -217,6 +231,15 @@ impl Shared {
         keep_one(shard, entry);
         add(&self.counters.taken_back, 1);
     }
+}
+
+fn bytes_of(key: Key<'_>, value: Option<&[u8]>) -> u64 {
+    (key.bytes().len() + value.map_or(0, <[u8]>::len)) as u64
+}
+
+/// Whether the entry is too large a part of a shard's RAM to wait there.
+fn is_large(entry: &Entry<'_>, memory_bytes: u64) -> bool {
+    bytes_of(entry.key, entry.value) * HYBRID_MEMORY_PARTS > memory_bytes / SHARDS as u64
 }
 
 fn keep_one(shard: &mut Shard, Entry { key, value, expires_at }: Entry<'_>) {

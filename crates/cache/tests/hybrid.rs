@@ -86,6 +86,8 @@ fn none_is_none() {
     let cache = open();
     (0..20_000).for_each(|key| put(&cache, key, key));
     until(&cache, "cleaning", |stats| stats.rejected > 10_000);
+    cache.put_many(&[Entry { key: Key::new(b"large"), value: Some(&[7; 10_000]), expires_at: 0 }]);
+    cache.flush();
     assert_eq!(cache.stats().bytes_written, 0);
     assert!(found(&cache, 19_000..20_000) > 900, "the newest are in RAM");
     drop(cache);
@@ -156,4 +158,23 @@ fn objects_too_large_for_ram_go_to_flash_at_once() {
     assert_eq!(seen, Some(true));
     cache.flush();
     assert!(cache.stats().bytes_written > 20_000);
+}
+
+/// A budget is for large objects, too; one that finds no room in it takes the older version with it.
+#[test]
+fn a_budget_is_for_all_that_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = dram_first(folder.path(), 1 << 20, Admission::Probability(1.0));
+    options.flash.as_mut().expect("on flash").bytes_per_day = Some(1);
+    let cache = Cache::open(options).unwrap();
+    for n in 0..40_000u64 {
+        put(&cache, n, n);
+        if n % 100 == 0 {
+            let entry = |value| Entry { key: Key::new(b"large"), value: Some(value), expires_at: 0 };
+            cache.put_many(&[entry(&[7; 20_000])]);
+        }
+    }
+    until(&cache, "cleaning", |stats| stats.rejected > 30_000);
+    cache.flush();
+    assert!(cache.stats().bytes_written < 100_000, "{:?}", cache.stats());
 }

@@ -147,8 +147,15 @@ impl Admitter {
             Rule::Reuse(reuse) => reuse.decide(candidate),
             Rule::Flashield(learners) => learners.decide(candidate),
         };
-        let affordable = |budget: &mut Budget| verdict == Verdict::Drop || budget.spend(candidate.bytes, now);
-        if self.budget.as_mut().is_none_or(affordable) { verdict } else { Verdict::Drop }
+        if verdict == Verdict::Flash && self.affords(candidate.bytes, now) {
+            return Verdict::Flash;
+        }
+        Verdict::Drop
+    }
+
+    /// Whether the budget has room for so many bytes, which then count as written.
+    pub fn affords(&mut self, bytes: u64, now: f64) -> bool {
+        self.budget.as_mut().is_none_or(|budget| budget.spend(bytes, now))
     }
 
     /// Bytes of RAM that it takes.

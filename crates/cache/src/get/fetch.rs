@@ -195,12 +195,12 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     fn bad_block(&mut self, flash: &Flash, wants: &[Want], sequence: u64, bad: Bad, scratch: &mut Scratch) {
         let damaged = flash.log.sequence_of(wants[0].place) == sequence;
         add(&self.shared.counters.corrupt_blocks, u64::from(damaged));
+        if damaged && bad == Bad::Unread {
+            flash.note_unindexed();
+        }
         for want in wants {
-            if damaged
-                && self.shared.forget_place(self.keys[want.key as usize], want.place)
-                && bad == Bad::Unread
-            {
-                flash.note_unindexed();
+            if damaged {
+                self.shared.forget_place(self.keys[want.key as usize], want.place);
             }
             scratch.tried.push(Tried { key: want.key, place: want.place, sequence: 0 });
         }
