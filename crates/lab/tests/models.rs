@@ -195,7 +195,7 @@ fn random_workload(seed: u64, requests: usize) -> Workload {
             let key = random.below(bound);
             let changed = u64::from(random.below(50) == 0);
             let value_bytes = (1 + key * 37 % 700 + changed) as u32;
-            let ttl = if key % 3 == 0 { 300 } else { 0 };
+            let ttl = if key.is_multiple_of(3) { 300 } else { 0 };
             Request { time: time as u64, key, key_bytes: 8, value_bytes, operation, ttl }
         })
         .collect();
