@@ -4,7 +4,7 @@ use crate::cache::{Flash, Shared};
 use crate::key::{KeyHash, WordKind, parse_word};
 use crate::limits::SHARDS;
 use crate::policy::{Fate, Reinsertion, fate};
-use crate::record::{Record, Records, find_last};
+use crate::record::newest_entries;
 use crate::stats::add;
 use granary_log::{Consumer, Summary, block};
 use std::ops::Range;
@@ -88,14 +88,7 @@ impl Shared {
         }
         let mut kept = 0;
         let payload = block::payload(&bytes);
-        for record in Records::new(payload, header.count) {
-            let Record::Entry(entry) = record else { continue };
-            // Of two entries of a key in one block, the last is the one that the index means.
-            if find_last(payload, header.count, entry.key)
-                .is_none_or(|last| !std::ptr::eq(last.key, entry.key))
-            {
-                continue;
-            }
+        for entry in newest_entries(payload, header.count) {
             let hash = KeyHash::of(entry.key);
             let mut shard = self.shard(hash);
             let bits = hash.below_shard(shard.table.hash_bits());

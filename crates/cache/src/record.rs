@@ -240,6 +240,17 @@ pub(crate) fn find_last<'a>(payload: &'a [u8], count: u16, key: &[u8]) -> Option
     }
 }
 
+/// The entries of a payload but for those that are followed by one of the same key, which is what the index
+/// means.
+pub(crate) fn newest_entries(payload: &[u8], count: u16) -> impl Iterator<Item = EntryRecord<'_>> {
+    Records::new(payload, count).filter_map(move |record| match record {
+        Record::Entry(entry) => {
+            find_last(payload, count, entry.key).filter(|last| std::ptr::eq(last.key, entry.key))
+        }
+        Record::Deletion(_) => None,
+    })
+}
+
 /// Whether two keys are one. Keys are short: a number's are compared without a call.
 #[inline]
 pub(crate) fn same_bytes(a: &[u8], b: &[u8]) -> bool {

@@ -2,12 +2,14 @@
 //! earn its place on flash again. What was not (the paper's ghosts) leaves.
 
 use crate::cache::{Flash, Shared};
+use crate::get::Io;
 use crate::key::{Key, KeyHash, WordKind, parse_word};
 use crate::limits::TAKE_BACK_READ_BYTES_MAX;
 use crate::put::Entry;
-use crate::record::{EntryRecord, Record, Records, find_last, parse};
+use crate::record::{EntryRecord, Record, newest_entries, parse};
+use granary_log::block::Header;
 use granary_log::sync::sync::atomic::Ordering;
-use granary_log::{AlignedBuffer, Summary, block};
+use granary_log::{AlignedBuffer, Engine, Summary, block};
 
 impl Shared {
     /// To be called before the segment is forgotten.
@@ -69,27 +71,23 @@ impl Shared {
                 let at = (place - first) as usize * size;
                 let header = block::check(&read[at..at + size], flash.log.instance(), *place);
                 if let Some(header) = header.filter(|header| header.sequence == sequence) {
-                    self.take_back_block(flash, *place, header.count, &read[at..]);
+                    self.take_back_block(flash, *place, header, &read[at..at + size]);
                 }
             }
         }
     }
 
-    /// `bytes`: the block, and some that follow it.
-    fn take_back_block(&self, flash: &Flash, place: u64, count: u16, bytes: &[u8]) {
-        let size = flash.log.geometry().block_size();
-        let payload = block::payload(&bytes[..size]);
-        for record in Records::new(payload, count) {
-            let Record::Entry(entry) = record else { continue };
-            // Of two entries of a key in one block, the last is the one that the index means.
-            if find_last(payload, count, entry.key).is_none_or(|last| !std::ptr::eq(last.key, entry.key)) {
-                continue;
-            }
+    fn take_back_block(&self, flash: &Flash, place: u64, Header { sequence, count }: Header, block: &[u8]) {
+        let payload = block::payload(block);
+        for entry in newest_entries(payload, count) {
             if entry.is_whole() {
                 self.take_back_entry(flash, place, &entry);
-            } else if let Some(record) = self.long_record(flash, place, &entry)
-                && let Some(Record::Entry(entry)) = parse(&record)
-            {
+                continue;
+            }
+            // It goes on in the blocks that follow: nobody waits for this, so the plainest reads do.
+            let mut record = Vec::new();
+            let read = Io::with_engine(Engine::Plain).read_record(flash, place, sequence, &mut record);
+            if let (Some(_), Some(Record::Entry(entry))) = (read, parse(&record)) {
                 self.take_back_entry(flash, place, &entry);
             }
         }
@@ -106,22 +104,6 @@ impl Shared {
         shard.table.remove(bits, place);
         let value = (!entry.negative).then(|| entry.value()).flatten();
         self.keep_again(&mut shard, Entry { key, value, expires_at: entry.expires_at });
-    }
-
-    /// A record that goes on in the blocks after its first.
-    fn long_record(&self, flash: &Flash, place: u64, entry: &EntryRecord<'_>) -> Option<Vec<u8>> {
-        let geometry = flash.log.geometry();
-        let size = geometry.block_size();
-        let blocks = entry.len().div_ceil(geometry.payload_size());
-        let mut bytes = AlignedBuffer::zeroed(blocks * size);
-        flash.log.device().read_at(geometry.offset(place), &mut bytes).ok()?;
-        let mut record = Vec::with_capacity(blocks * geometry.payload_size());
-        for (part, number) in bytes.chunks_exact(size).zip(place..) {
-            block::check(part, flash.log.instance(), number)?;
-            record.extend_from_slice(block::payload(part));
-        }
-        record.truncate(entry.len());
-        Some(record)
     }
 }
 
