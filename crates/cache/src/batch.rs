@@ -26,8 +26,8 @@ impl Default for ByShard {
 }
 
 impl ByShard {
-    /// Replaces what was there by a batch of fewer than 2^32 keys.
-    pub fn deal(&mut self, batch: impl Iterator<Item = KeyHash> + Clone) {
+    /// Replaces what was there by keys whose places in the batch begin at `start`.
+    pub fn deal(&mut self, batch: impl Iterator<Item = KeyHash> + Clone, start: u32) {
         let mut counts = [0; SHARDS];
         batch.clone().for_each(|hash| counts[hash.shard()] += 1);
         let mut next = [0; SHARDS];
@@ -38,7 +38,7 @@ impl ByShard {
             self.ends[shard] = end;
         }
         self.keys.resize(end, Asked::default());
-        for (hash, key) in batch.zip(0..) {
+        for (hash, key) in batch.zip(start..) {
             let at = &mut next[hash.shard()];
             self.keys[*at] = Asked { hash, key };
             *at += 1;
@@ -48,7 +48,7 @@ impl ByShard {
     /// A batch dealt out once.
     pub fn of_batch(batch: impl Iterator<Item = KeyHash> + Clone) -> Self {
         let mut this = Self::default();
-        this.deal(batch);
+        this.deal(batch, 0);
         this
     }
 
@@ -73,12 +73,12 @@ mod tests {
         let mut dealt = ByShard::default();
         for keys in [1000u32, 3, 0, 70] {
             let hashes: Vec<KeyHash> = (0..keys).map(|i| KeyHash::of(&(i % 50).to_le_bytes())).collect();
-            dealt.deal(hashes.iter().copied());
+            dealt.deal(hashes.iter().copied(), 7);
             let mut all = 0;
             for shard in 0..SHARDS {
                 let part = dealt.of(shard);
                 assert!(part.is_sorted_by_key(|asked| asked.key));
-                assert!(part.iter().all(|a| a.hash.shard() == shard && a.hash == hashes[a.key as usize]));
+                assert!(part.iter().all(|a| a.hash.shard() == shard && a.hash == hashes[a.key as usize - 7]));
                 all += part.len();
             }
             assert_eq!(all, keys as usize);

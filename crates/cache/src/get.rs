@@ -1,6 +1,7 @@
 //! Lookup of a batch: plan, fetch, deliver.
 
 mod fetch;
+mod helped;
 mod io;
 
 pub use io::Io;
@@ -9,7 +10,7 @@ use crate::admission::lot;
 use crate::batch::Asked;
 use crate::cache::{Cache, Flash, Shard, Shared};
 use crate::key::Key;
-use crate::limits::{LOCKED_LOOKUPS, LOOKUP_ROUNDS_MAX, SHARDS, SIDE_BY_SIDE};
+use crate::limits::{LOCKED_LOOKUPS, LOOKUP_ROUNDS_MAX, PLANNED_KEYS, SHARDS, SIDE_BY_SIDE};
 use crate::memory::{At, Kept};
 use crate::stats::add;
 use granary_log::Placed;
@@ -75,6 +76,17 @@ struct Counts {
     misses: u64,
 }
 
+impl Counts {
+    fn add(&mut self, other: &Counts) {
+        for (tier, other) in self.tiers.iter_mut().zip(other.tiers) {
+            *tier += other;
+        }
+        self.expired += other.expired;
+        self.negative += other.negative;
+        self.misses += other.misses;
+    }
+}
+
 impl Cache {
     /// Looks up a batch. `sink(i, outcome)` is called once for each key, in any order, and must not
     /// call the cache. `now` is the Unix time in seconds.
@@ -124,12 +136,17 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         tried.clear();
         resolved.clear();
         resolved.resize(self.keys.len(), false);
-        by_shard.deal(self.keys.iter().map(|key| key.hash()));
-        // Threads that begin with different shards wait less for each other.
-        let first = self.keys.first().map_or(0, |key| key.hash().shard());
-        for shard in (first..SHARDS).chain(0..first) {
-            for asked in by_shard.of(shard).chunks(LOCKED_LOOKUPS) {
-                self.plan_some(&mut self.shared.lock(shard), asked, wants);
+        let keys = self.keys;
+        let mut start = 0;
+        for keys in keys.chunks(PLANNED_KEYS) {
+            by_shard.deal(keys.iter().map(|key| key.hash()), start);
+            start += keys.len() as u32;
+            // Threads that begin with different shards wait less for each other.
+            let first = keys[0].hash().shard();
+            for shard in (first..SHARDS).chain(0..first) {
+                for asked in by_shard.of(shard).chunks(LOCKED_LOOKUPS) {
+                    self.plan_some(&mut self.shared.lock(shard), asked, wants);
+                }
             }
         }
     }

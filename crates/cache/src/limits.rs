@@ -36,11 +36,24 @@ pub const FULL_PERCENT: usize = 95;
 /// stays in the processor's caches, and a few milliseconds' work.
 pub const PUT_CHUNK: usize = 4096;
 
+/// Keys of a batch that are planned at once: as many as the processor's caches hold with all that is known
+/// of them.
+pub const PLANNED_KEYS: usize = 8192;
+
 /// Keys that one hold of a shard's lock looks up.
 pub const LOCKED_LOOKUPS: usize = 256;
 
 /// Keys whose entries in RAM are fetched side by side.
 pub const SIDE_BY_SIDE: usize = 16;
+
+/// Reads that a thread takes at once where two share them.
+pub const HELPED_READS: usize = 64;
+
+/// Bytes that two threads read before the helper hands over what it found.
+pub const HELPED_BYTES_MAX: usize = 16 << 20;
+
+/// Room for what a helper found that is kept from one batch to the next.
+pub const KEPT_BYTES_SPARE: usize = 1 << 20;
 
 /// Entries of one hash that the index holds: their two buckets have room for some 34, and a lookup
 /// reads a block for each.

@@ -217,7 +217,8 @@ impl Memory {
         if bytes[FLAGS_AT] & READ == 0 {
             bytes[FLAGS_AT] |= READ;
         }
-        if bytes[COUNTS_AT] % UPDATE < COUNT_MAX {
+        // Only what has to leave is weighed.
+        if bytes[FLAGS_AT] & ONLY != 0 && bytes[COUNTS_AT] % UPDATE < COUNT_MAX {
             bytes[COUNTS_AT] += 1;
         }
     }

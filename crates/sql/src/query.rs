@@ -21,6 +21,7 @@ use crate::engine::task_context;
 use crate::error::{Error, Result};
 use crate::limits::PARTITION_BATCHES_AHEAD;
 use crate::output::{Limits, Output};
+use crate::plan::optimise;
 use crate::rewrite::{Asker, Extras, rewrite};
 use crate::session::Session;
 use crate::settings::apply;
@@ -118,7 +119,8 @@ async fn plan(
         .with_allow_statements(false)
         .verify_plan(&plan)
         .map_err(|error| Error::not_implemented(error.strip_backtrace()))?;
-    let plan = state.create_physical_plan(&plan).await?;
+    let plan = optimise(&mut state, plan)?;
+    let plan = state.query_planner().create_physical_plan(&plan, &state).await?;
     let context = task_context(&state);
     session.take_back(state);
     Ok((plan, context))

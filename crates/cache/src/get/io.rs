@@ -1,5 +1,6 @@
 //! What one thread keeps between lookups: its ring and its scratch space.
 
+use super::helped::Kept;
 use super::{Tried, Want, blocks_spanned};
 use crate::batch::ByShard;
 use crate::cache::Flash;
@@ -13,6 +14,8 @@ use granary_log::{Engine, Extent, block};
 pub struct Io {
     reads: granary_log::Io,
     pub(super) scratch: Scratch,
+    /// Whether another thread helps with large lookups.
+    pub(super) helped: bool,
 }
 
 #[derive(Default)]
@@ -24,6 +27,8 @@ pub(super) struct Scratch {
     pub extents: Vec<Extent>,
     pub record: Vec<u8>,
     pub search: Search,
+    /// What the helper found.
+    pub kept: Kept,
 }
 
 impl Io {
@@ -34,7 +39,14 @@ impl Io {
 
     /// With this engine, or the next best.
     pub fn with_engine(engine: Engine) -> Self {
-        Self { reads: granary_log::Io::with_engine(engine), scratch: Scratch::default() }
+        Self { reads: granary_log::Io::with_engine(engine), ..Self::default() }
+    }
+
+    /// Another thread helps with lookups that need many blocks, where there are cores for it: for who looks
+    /// up large batches and waits for them.
+    #[must_use]
+    pub fn helped(self) -> Self {
+        Self { helped: true, ..self }
     }
 
     /// What reads go through.

@@ -1,7 +1,9 @@
 //! What is changed in DataFusion's plans, where types are known.
 
+mod optimise;
 mod outer_join;
 mod settings;
 
+pub use optimise::optimise;
 pub use outer_join::OuterJoinDefaults;
 pub use settings::QuerySettings;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::metadata::FieldMetadata;
-use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinConstraint, JoinType, Result, ScalarValue, TableReference};
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, lit};
@@ -22,6 +22,14 @@ pub struct OuterJoinDefaults;
 impl AnalyzerRule for OuterJoinDefaults {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         if config.extensions.get::<QuerySettings>().is_some_and(|settings| settings.join_use_nulls) {
+            return Ok(plan);
+        }
+        let mut joins = false;
+        plan.apply_with_subqueries(|node| {
+            joins |= matches!(node, LogicalPlan::Join(_));
+            Ok(if joins { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if !joins {
             return Ok(plan);
         }
         plan.transform_up_with_subqueries(with_defaults).data()

@@ -92,7 +92,8 @@ impl TableProvider for Numbers {
             next = next.wrapping_add(rows);
             Arc::new(piece) as Arc<dyn PartitionStream>
         });
-        Ok(Arc::new(Scan::new("numbers", Arc::clone(&schema), partitions.collect())))
+        let scan = Scan::new("numbers", Arc::clone(&schema), partitions.collect());
+        Ok(Arc::new(scan.with_rows(rows)))
     }
 }
 

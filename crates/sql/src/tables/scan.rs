@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::coop::make_cooperative;
@@ -14,6 +15,7 @@ use datafusion::physical_plan::execution_plan::{
     Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions, SchedulingType,
 };
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
@@ -25,6 +27,8 @@ pub struct Scan {
     name: &'static str,
     pieces: Vec<Arc<dyn PartitionStream>>,
     properties: Arc<PlanProperties>,
+    /// How many rows all pieces have, where that is known.
+    rows: Precision<usize>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -38,7 +42,13 @@ impl Scan {
             Boundedness::Bounded,
         )
         .with_scheduling_type(SchedulingType::Cooperative);
-        Scan { name, pieces, properties: Arc::new(properties), metrics: ExecutionPlanMetricsSet::new() }
+        let (rows, metrics) = (Precision::Absent, ExecutionPlanMetricsSet::new());
+        Scan { name, pieces, properties: Arc::new(properties), rows, metrics }
+    }
+
+    /// Says how many rows all pieces have: a plan for few of them is not spread over threads.
+    pub fn with_rows(self, rows: u64) -> Scan {
+        Scan { rows: usize::try_from(rows).map_or(Precision::Absent, Precision::Exact), ..self }
     }
 }
 
@@ -106,6 +116,18 @@ impl ExecutionPlan for Scan {
         });
         let schema = Arc::clone(self.pieces[piece].schema());
         Ok(make_cooperative(Box::pin(RecordBatchStreamAdapter::new(schema, stream))))
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.schema());
+        if args.partition().is_none() || self.pieces.len() == 1 {
+            statistics.num_rows = self.rows;
+        }
+        Ok(Arc::new(statistics))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -1,0 +1,120 @@
+//! A large lookup whose blocks two threads read answers as one does, and as a map.
+
+mod common;
+
+use common::options;
+use granary_cache::{Cache, Entry, Io, Key, Outcome};
+use std::os::unix::fs::FileExt;
+
+const KEYS: u64 = 200_000;
+const NOW: u32 = 1_000;
+
+#[derive(Clone, Debug, PartialEq)]
+enum Answer {
+    Hit(Vec<u8>),
+    Negative,
+    Expired(Option<Vec<u8>>),
+    Miss,
+}
+
+/// What is put of a key the last time; `Miss`: it is deleted.
+fn last(key: u64) -> Answer {
+    // Some are longer than a block.
+    let len = if key % 997 == 0 { 1_500 } else { 8 + key as usize % 29 };
+    let mut value = vec![key as u8; len];
+    value[..8].copy_from_slice(&key.to_le_bytes());
+    match key {
+        _ if key % 17 == 0 => Answer::Miss,
+        _ if key % 11 == 0 => Answer::Negative,
+        _ if key % 13 == 0 => Answer::Expired((key % 2 == 0).then_some(value)),
+        _ => Answer::Hit(value),
+    }
+}
+
+fn fill(cache: &Cache) {
+    for key in 0..KEYS {
+        let bytes = key.to_le_bytes();
+        let key_of = Key::new(&bytes);
+        if key % 7 == 0 || key % 17 == 0 {
+            cache.put_many(&[Entry { key: key_of, value: Some(b"before"), expires_at: 0 }]);
+        }
+        let (value, expires_at) = match last(key) {
+            Answer::Hit(value) => (Some(value), 0),
+            Answer::Negative => (None, 0),
+            Answer::Expired(value) => (value, NOW - 1),
+            Answer::Miss => {
+                cache.delete_many(&[key_of]);
+                continue;
+            }
+        };
+        cache.put_many(&[Entry { key: key_of, value: value.as_deref(), expires_at }]);
+    }
+    cache.flush();
+}
+
+/// Every key is answered once.
+fn look_up(cache: &Cache, io: &mut Io, keys: &[u64]) -> Vec<Answer> {
+    let bytes: Vec<[u8; 8]> = keys.iter().map(|key| key.to_le_bytes()).collect();
+    let asked: Vec<Key<'_>> = bytes.iter().map(|bytes| Key::new(bytes)).collect();
+    let mut answers = vec![None; keys.len()];
+    cache.get_many(io, &asked, NOW, |i, outcome| {
+        let answer = match outcome {
+            Outcome::Hit { value, .. } => Answer::Hit(value.to_vec()),
+            Outcome::Negative { .. } => Answer::Negative,
+            Outcome::Expired { value, .. } => Answer::Expired(value.map(<[u8]>::to_vec)),
+            Outcome::Miss => Answer::Miss,
+        };
+        assert_eq!(answers[i].replace(answer), None, "key {} is answered twice", keys[i]);
+    });
+    answers.into_iter().map(|answer| answer.expect("every key is answered")).collect()
+}
+
+/// Neighbouring blocks, blocks with gaps between them, and keys that come twice.
+fn batches() -> [Vec<u64>; 3] {
+    let scattered = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (KEYS + 500);
+    [(0..KEYS).collect(), (0..KEYS).step_by(23).collect(), (0..50_000).map(scattered).collect()]
+}
+
+#[test]
+fn two_threads_find_what_one_finds() {
+    let folder = tempfile::tempdir().unwrap();
+    for memory_bytes in [0, 1 << 20] {
+        let cache = Cache::open(options(folder.path(), 512, 128, memory_bytes)).unwrap();
+        fill(&cache);
+        let (mut alone, mut helped) = (Io::new(), Io::new().helped());
+        for keys in batches() {
+            for answers in [look_up(&cache, &mut helped, &keys), look_up(&cache, &mut alone, &keys)] {
+                for (&key, answer) in keys.iter().zip(answers) {
+                    let expected = if key < KEYS { last(key) } else { Answer::Miss };
+                    // An entry that looks like another to the index may be lost.
+                    assert!(answer == expected || answer == Answer::Miss, "key {key}: {answer:?}");
+                }
+            }
+        }
+        let stats = cache.stats();
+        let found = stats.hits_memory + stats.hits_buffer + stats.hits_flash;
+        let asked: usize = batches().iter().map(|keys| 2 * keys.len()).sum();
+        assert_eq!(found + stats.misses, asked as u64, "each is counted once");
+        assert!(stats.misses * 100 < 7 * asked as u64, "one in 17 is deleted: {} misses", stats.misses);
+    }
+}
+
+#[test]
+fn damaged_blocks_are_misses_for_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(options(folder.path(), 512, 128, 0)).unwrap();
+    fill(&cache);
+    let file = std::fs::OpenOptions::new().write(true).open(folder.path().join("c.bin")).unwrap();
+    for block in (0..20_000).step_by(10) {
+        file.write_all_at(&[0xEE; 4], block * 512 + 100).unwrap();
+    }
+    let keys: Vec<u64> = (0..KEYS).collect();
+    let answers = look_up(&cache, &mut Io::new().helped(), &keys);
+    assert_eq!(answers, look_up(&cache, &mut Io::new(), &keys), "what was damaged stays a miss");
+    let wrong =
+        keys.iter().zip(&answers).find(|&(&key, answer)| *answer != last(key) && *answer != Answer::Miss);
+    assert_eq!(wrong, None);
+    let missed = answers.iter().filter(|answer| **answer == Answer::Miss).count() as u64;
+    assert!((KEYS / 12..KEYS / 4).contains(&missed), "one in 17 and one in 10: {missed}");
+    assert!(cache.stats().corrupt_blocks > 1_000);
+}
