@@ -54,6 +54,7 @@ constructors! {
     incorrect_query = 80 "INCORRECT_QUERY";
     type_mismatch = 53 "TYPE_MISMATCH";
     table_already_exists = 57 "TABLE_ALREADY_EXISTS";
+    no_common_type = 386 "NO_COMMON_TYPE";
     no_such_column = 16 "NO_SUCH_COLUMN_IN_TABLE";
     wrong_column_count = 20 "NUMBER_OF_COLUMNS_DOESNT_MATCH";
     unknown_table = 60 "UNKNOWN_TABLE";

@@ -2,6 +2,7 @@
 
 mod aggregates;
 mod arithmetic;
+mod array;
 mod bool;
 mod convert;
 mod dictionary;
@@ -68,12 +69,16 @@ pub fn is_registered(name: &str) -> bool {
         || lenient::all().any(|function| function.name() == name)
         || rounding::DIRECTIONS.iter().any(|direction| direction.name() == name)
         || OPERATIONS.iter().any(|operation| operation.name() == name)
+        || array::ACTIONS.iter().any(|action| action.name() == name)
 }
 
 /// Makes all functions known to a session.
 pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> Result<()> {
     for operation in OPERATIONS {
         context.register_udf(ScalarUDF::from(Arithmetic::new(operation)));
+    }
+    for action in array::ACTIONS {
+        context.register_udf(ScalarUDF::from(array::ArrayFunction::new(action)));
     }
     for (name, target) in convert::TARGETS {
         context.register_udf(ScalarUDF::from(convert::Convert::new(name, target.clone())));

@@ -3,16 +3,20 @@
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, TypePlanner,
+};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, GetFieldAccess, Operator, ScalarUDF};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType};
 use granary_dict::DataType as ClickHouseType;
 
 use super::arithmetic::{Arithmetic, Operation};
+use super::array::{Action, ArrayFunction};
 use super::uuid::ToUuid;
 use crate::error::Error;
 
-/// Arithmetic between numbers becomes ClickHouse's functions; dates and intervals stay DataFusion's.
+/// Arithmetic between numbers becomes ClickHouse's functions; dates and intervals stay DataFusion's. Arrays are
+/// ClickHouse's.
 #[derive(Debug)]
 pub(crate) struct ArithmeticPlanner;
 
@@ -39,6 +43,22 @@ impl ExprPlanner for ArithmeticPlanner {
         }
         let function = ScalarUDF::from(Arithmetic::new(operation));
         Ok(PlannerResult::Planned(function.call(vec![raw.left, raw.right])))
+    }
+
+    fn plan_array_literal(&self, items: Vec<Expr>, _: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Planned(ScalarUDF::from(ArrayFunction::new(Action::Make)).call(items)))
+    }
+
+    fn plan_field_access(
+        &self,
+        access: RawFieldAccessExpr,
+        _: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let GetFieldAccess::ListIndex { key } = access.field_access else {
+            return Ok(PlannerResult::Original(access));
+        };
+        let function = ScalarUDF::from(ArrayFunction::new(Action::Element));
+        Ok(PlannerResult::Planned(function.call(vec![access.expr, *key])))
     }
 }
 

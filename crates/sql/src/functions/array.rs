@@ -1,0 +1,151 @@
+//! Arrays: `[a, b]` and `array(a, b)`, `arrayElement(array, n)` and `array[n]`, `has(array, element)`.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, UInt8Array};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::kernels::cmp::not_distinct;
+use datafusion::arrow::compute::{cast, interleave, take};
+use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::binary::type_union_resolution;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+
+use super::numbers::rows;
+use crate::error::Error;
+
+/// What is done with arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Makes one of its elements.
+    Make,
+    /// Takes the n-th element: from 1, or from -1 backwards; beyond the ends it is the default of its type.
+    Element,
+    /// Whether it has an element.
+    Has,
+}
+
+pub const ACTIONS: [Action; 3] = [Action::Make, Action::Element, Action::Has];
+
+/// A function of arrays.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct ArrayFunction {
+    action: Action,
+    signature: Signature,
+}
+
+impl Action {
+    pub fn name(self) -> &'static str {
+        match self {
+            Action::Make => "array",
+            Action::Element => "arrayElement",
+            Action::Has => "has",
+        }
+    }
+}
+
+impl ArrayFunction {
+    pub fn new(action: Action) -> Self {
+        let signature = match action {
+            Action::Make => TypeSignature::OneOf(vec![TypeSignature::Nullary, TypeSignature::UserDefined]),
+            Action::Element | Action::Has => TypeSignature::Any(2),
+        };
+        Self { action, signature: Signature::new(signature, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for ArrayFunction {
+    fn name(&self) -> &str {
+        self.action.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        let common = type_union_resolution(arguments)
+            .ok_or_else(|| Error::no_common_type(format!("There is no supertype for types {arguments:?}")))?;
+        Ok(vec![common; arguments.len()])
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match (self.action, arguments) {
+            (Action::Make, []) => Ok(DataType::new_list(DataType::Null, true)),
+            (Action::Make, [element, ..]) => Ok(DataType::new_list(element.clone(), true)),
+            (Action::Element, [DataType::List(element), index]) if index.is_integer() => {
+                Ok(element.data_type().clone())
+            }
+            (Action::Has, [DataType::List(_), _]) => Ok(DataType::UInt8),
+            _ => {
+                let name = self.name();
+                Err(Error::illegal_type(format!("Illegal arguments of function {name}: {arguments:?}"))
+                    .into())
+            }
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = rows(&args.args, args.number_rows);
+        let arrays = args.args.iter().map(|item| item.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let result: ArrayRef = match (self.action, arrays.as_slice()) {
+            (Action::Element, [array, index]) => element(array.as_list(), index)?,
+            (Action::Has, [array, element]) => has(array.as_list(), element)?,
+            (_, elements) => make(args.return_type(), elements, rows)?,
+        };
+        match args.args.iter().any(|item| matches!(item, ColumnarValue::Array(_))) {
+            true => Ok(ColumnarValue::Array(result)),
+            false => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)),
+        }
+    }
+}
+
+fn make(data_type: &DataType, elements: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let DataType::List(field) = data_type else { unreachable!("it makes lists") };
+    let values = match elements {
+        [] => datafusion::arrow::array::new_empty_array(field.data_type()),
+        _ => {
+            let elements: Vec<&dyn Array> = elements.iter().map(|element| element.as_ref()).collect();
+            let places: Vec<(usize, usize)> =
+                (0..rows).flat_map(|row| (0..elements.len()).map(move |i| (i, row))).collect();
+            interleave(&elements, &places)?
+        }
+    };
+    let ends = OffsetBuffer::from_repeated_length(elements.len(), rows);
+    Ok(Arc::new(ListArray::try_new(Arc::clone(field), ends, values, None)?))
+}
+
+fn element(array: &ListArray, index: &ArrayRef) -> Result<ArrayRef> {
+    let index = cast(index, &DataType::Int64)?;
+    let index: &Int64Array = index.as_primitive::<Int64Type>();
+    let values = array.values();
+    let default = ScalarValue::new_default(values.data_type())?.to_array()?;
+    let places: Vec<(usize, usize)> = (0..array.len())
+        .map(|row| {
+            let (start, len) = (array.value_offsets()[row] as i64, i64::from(array.value_length(row)));
+            match index.value(row) {
+                n if (1..=len).contains(&n) => (0, (start + n - 1) as usize),
+                n if (-len..=-1).contains(&n) => (0, (start + len + n) as usize),
+                _ => (1, 0),
+            }
+        })
+        .collect();
+    Ok(interleave(&[values.as_ref(), default.as_ref()], &places)?)
+}
+
+fn has(array: &ListArray, element: &ArrayRef) -> Result<ArrayRef> {
+    let values = array.values();
+    let element = cast(element, values.data_type())?;
+    let row_of_value =
+        (0..array.len()).flat_map(|row| std::iter::repeat_n(row as i64, array.value_length(row) as usize));
+    let start = array.value_offsets()[0] as usize;
+    let rows = Int64Array::from_iter_values(row_of_value);
+    let same: BooleanArray = not_distinct(&values.slice(start, rows.len()), &take(&element, &rows, None)?)?;
+    let has = (0..array.len()).map(|row| {
+        let (from, to) = (array.value_offsets()[row] as usize, array.value_offsets()[row + 1] as usize);
+        u8::from((from..to).any(|i| same.value(i - start)))
+    });
+    Ok(Arc::new(UInt8Array::from_iter_values(has)))
+}
