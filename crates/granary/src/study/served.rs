@@ -23,6 +23,8 @@ pub struct Served {
 /// A client that keeps its connection.
 pub fn agent() -> ureq::Agent {
     let options = ureq::Agent::config_builder().http_status_as_error(false);
+    // ClickHouse does not ask for packed answers either.
+    let options = options.accept_encoding(ureq::config::AutoHeaderValue::None);
     options.timeout_global(Some(ANSWER_TIMEOUT)).build().into()
 }
 
