@@ -4,7 +4,7 @@ use super::flight::{Flight, FlightTable, Loaded, lock};
 use super::pool::Turn;
 use super::{Backoff, Counters};
 use crate::definition::Lifetime;
-use crate::environment::Clock;
+use crate::environment::{Clock, Waiting};
 use crate::error::{Code, DictError};
 use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, RowFormat};
 use crate::source::{Source, SourceFactory};
@@ -27,6 +27,7 @@ pub(crate) struct Loader {
     pub row_format: RowFormat,
     pub lifetime: Lifetime,
     pub clock: Clock,
+    pub waiting: Waiting,
     pub counters: Counters,
     pub factory: SourceFactory,
     /// `None`: DIRECT.
@@ -73,11 +74,12 @@ impl Loader {
         slot: &mut Option<Box<dyn Source>>,
         call: impl FnOnce(&mut dyn Source) -> Result<T, DictError>,
     ) -> Result<T, DictError> {
+        let failures_before = lock(&self.backoff).failures();
         let answer = self.ask_apart(slot, call);
         let now = self.clock.now();
         match &answer {
             Ok(_) => lock(&self.backoff).succeeded(now),
-            Err(error) => lock(&self.backoff).failed(now, error.to_string()),
+            Err(error) => lock(&self.backoff).failed(failures_before, now, error.to_string()),
         }
         answer
     }
