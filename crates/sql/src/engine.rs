@@ -52,7 +52,7 @@ impl Engine {
             own_tables: Some(later.tables()),
             allow_executable: options.executables == Executables::Allowed,
             user_files: options.user_files,
-            waiting: Waiting::new(give_way),
+            waiting: Waiting::new(options.waiting.unwrap_or(give_way)),
             ..Environment::new(&folder)
         };
         let catalogue = Arc::new(Catalogue::open(folder, environment)?);
@@ -133,7 +133,7 @@ pub fn task_context(state: &SessionState) -> Arc<TaskContext> {
 
 /// Waits for a source where a query runs: on a thread of the runtime, whose other tasks (connections among them)
 /// go on elsewhere meanwhile.
-fn give_way(wait: &mut dyn FnMut()) {
+pub fn give_way(wait: &mut dyn FnMut()) {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
         // There is nothing to give way to.
