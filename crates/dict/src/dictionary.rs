@@ -258,19 +258,8 @@ impl Dictionary {
             return Ok(None);
         }
         let claim = table.claim(keys, unique, |mine| {
-            let now = loader.clock.now();
-            match lock(&loader.backoff).wait_until(now) {
-                None => self.launch(arrays, mine),
-                Some(next) => Err(DictError::new(
-                    Code::CacheDictionaryUpdateFail,
-                    format!(
-                        "Query contains keys that are not present in cache or expired. Could not update cache \
-                         dictionary {} now, because nearest update is scheduled at {}",
-                        loader.name,
-                        crate::types::datetime_to_text(next as i64)
-                    ),
-                )),
-            }
+            loader.may_ask()?;
+            self.launch(arrays, mine)
         })?;
         let joined = claim.tickets.iter().filter(|(flight, _)| !claim.mine.contains(&(*flight as usize)));
         loader.counters.keys_joined.add(joined.count());
