@@ -44,6 +44,10 @@ pub struct Arguments {
     #[arg(long)]
     quick: bool,
 
+    /// What else is to be known of the machine, such as who worked on it meanwhile
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+
     /// Folder for all data; a new folder in it is used and removed
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     data: PathBuf,
@@ -72,6 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         *keys = kind.prepare(&size, &served, &postgres)?;
     }
     let mut notes = machine::describe(&scratch.path);
+    notes.extend(arguments.note.clone());
     notes.push(format!("Granary: {}", env!("CARGO_PKG_VERSION")));
     notes.push(format!("PostgreSQL: {}", postgres.version()?));
     println!("{}", notes.join("\n"));
