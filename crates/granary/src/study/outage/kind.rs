@@ -27,6 +27,8 @@ pub const KINDS: [Kind; 5] = [Kind::Warm, Kind::Stale, Kind::Fresh, Kind::Cold, 
 pub const THREADS: u64 = 4;
 /// How long a lookup waits for the source; 60 s unless it is said.
 const WAIT_MS: u64 = 2000;
+/// The same of the quick form, which may run beside anything.
+const QUICK_WAIT_MS: u64 = 15_000;
 
 impl Kind {
     pub fn name(self) -> &'static str {
@@ -65,8 +67,9 @@ impl Kind {
     }
 
     /// `LAYOUT(...) LIFETIME(...)`.
-    pub fn layout(self) -> String {
-        let updates = format!("MAX_THREADS_FOR_UPDATES {THREADS} QUERY_WAIT_TIMEOUT_MILLISECONDS {WAIT_MS}");
+    pub fn layout(self, size: &Size) -> String {
+        let wait_ms = if size.is_quick { QUICK_WAIT_MS } else { WAIT_MS };
+        let updates = format!("MAX_THREADS_FOR_UPDATES {THREADS} QUERY_WAIT_TIMEOUT_MILLISECONDS {wait_ms}");
         match self {
             Kind::Warm => format!(
                 "LAYOUT(SSD_CACHE(FILE_SIZE 268435456 WRITE_BUFFER_SIZE 1048576 PATH 'warm' {updates})) \
@@ -87,7 +90,7 @@ impl Kind {
 
     /// Makes the dictionary and gives the keys that will be asked for: all those of `warm` and `stale` are cached.
     pub fn prepare(self, size: &Size, served: &Served, postgres: &Postgres) -> Result<Vec<u64>> {
-        let (name, source, layout) = (self.name(), postgres.source("users"), self.layout());
+        let (name, source, layout) = (self.name(), postgres.source("users"), self.layout(size));
         served.ask(&format!(
             "CREATE DICTIONARY {name} (id UInt64, name String, balance Int64) PRIMARY KEY id {source} {layout}"
         ))?;
