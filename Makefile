@@ -28,9 +28,12 @@ deny: ## Licences, banned and duplicate crates, where they come from
 test-on-clickhouse: ## The SQL tests on a real ClickHouse (PyPI chdb, 0.9 GB)
 	scripts/test-on-clickhouse.sh
 
-study: ## Granary beside ClickHouse and fio; writes docs/studies/dictionary.md
+study: ## Granary beside ClickHouse, fio and PostgreSQL; writes pages of docs/studies
 	scripts/install-rivals.sh
+	scripts/install-test-servers.sh
 	$(CARGO) run $(RELEASE) -p granary -- study dictionary
+	$(CARGO) run $(RELEASE) -p granary -- study proxy
+	$(CARGO) run $(RELEASE) -p granary -- study outage
 
 fuzz: ## Every fuzz target for FUZZ_SECONDS (60), on nightly
 	CARGO="$(CARGO)" FUZZ_SECONDS="$(FUZZ_SECONDS)" scripts/fuzz.sh

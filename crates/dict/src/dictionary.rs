@@ -76,6 +76,7 @@ impl Dictionary {
             row_format: RowFormat::new(&definition.structure)?,
             lifetime: definition.lifetime,
             clock: environment.clock.clone(),
+            waiting: environment.waiting.clone(),
             counters: Counters::default(),
             factory,
             store,
@@ -257,19 +258,8 @@ impl Dictionary {
             return Ok(None);
         }
         let claim = table.claim(keys, unique, |mine| {
-            let now = loader.clock.now();
-            match lock(&loader.backoff).wait_until(now) {
-                None => self.launch(arrays, mine),
-                Some(next) => Err(DictError::new(
-                    Code::CacheDictionaryUpdateFail,
-                    format!(
-                        "Query contains keys that are not present in cache or expired. Could not update cache \
-                         dictionary {} now, because nearest update is scheduled at {}",
-                        loader.name,
-                        crate::types::datetime_to_text(next as i64)
-                    ),
-                )),
-            }
+            loader.may_ask()?;
+            self.launch(arrays, mine)
         })?;
         let joined = claim.tickets.iter().filter(|(flight, _)| !claim.mine.contains(&(*flight as usize)));
         loader.counters.keys_joined.add(joined.count());
@@ -329,8 +319,14 @@ impl Dictionary {
         let timeout_ms = self.definition.layout.update.query_wait_timeout_ms;
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         let mut loaded = Vec::with_capacity(claim.flights.len());
-        for flight in &claim.flights {
-            match flight.wait(deadline) {
+        let outcomes = self.core.loader.waiting.wait(|| {
+            let outcomes = claim.flights.iter().map(|flight| flight.wait(deadline));
+            outcomes.collect::<Vec<_>>()
+        });
+        // What was started goes on, and will be found in the cache.
+        let outcomes = outcomes.ok_or_else(|| self.too_many_waiting())?;
+        for outcome in outcomes {
+            match outcome {
                 Some(Ok(rows)) => loaded.push(rows),
                 Some(Err(error)) => return Err(self.failed(error)),
                 None => {
@@ -351,6 +347,17 @@ impl Dictionary {
         let found = batch.fill(rows, places, claim.tickets.len(), row)?;
         self.core.loader.counters.keys_found_at_source.add(found);
         Ok(())
+    }
+
+    fn too_many_waiting(&self) -> DictError {
+        DictError::new(
+            Code::CacheDictionaryUpdateFail,
+            format!(
+                "Dictionary {} is missing keys, and {} lookups are waiting for sources already",
+                self.core.loader.name,
+                limits::LOOKUPS_WAITING_MAX
+            ),
+        )
     }
 
     fn failed(&self, error: DictError) -> DictError {

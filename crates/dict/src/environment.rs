@@ -1,10 +1,11 @@
 //! What surrounds a dictionary: folders, permissions, the clock.
 
 use crate::error::{Code, DictError};
+use crate::limits;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What the server or the command line grants to its dictionaries.
@@ -20,6 +21,8 @@ pub struct Environment {
     pub backoff_base_seconds: u64,
     /// Where the time comes from.
     pub clock: Clock,
+    /// How lookups wait for sources.
+    pub waiting: Waiting,
     /// The tables beside the dictionaries, if there are any.
     pub own_tables: Option<OwnTables>,
 }
@@ -34,6 +37,48 @@ pub struct OwnTables(pub Arc<AnswerQuery>);
 impl fmt::Debug for OwnTables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("OwnTables")
+    }
+}
+
+/// How lookups wait for sources: on their own thread, but no more of them at once than
+/// [`LOOKUPS_WAITING_MAX`](limits::LOOKUPS_WAITING_MAX), so that threads are left for those that need not wait.
+/// Clones count together.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    waiting: Arc<AtomicUsize>,
+    run: fn(&mut dyn FnMut()),
+}
+
+impl Waiting {
+    /// `run` is given each wait and calls it once: for whoever has to know that this thread will be of no use for
+    /// a while.
+    pub fn new(run: fn(&mut dyn FnMut())) -> Self {
+        Self { waiting: Arc::default(), run }
+    }
+
+    /// What `wait` gives; `None`: too many are waiting already.
+    pub(crate) fn wait<T>(&self, wait: impl FnOnce() -> T) -> Option<T> {
+        let _place = Place::take(&self.waiting)?;
+        let (mut wait, mut result) = (Some(wait), None);
+        (self.run)(&mut || result = wait.take().map(|wait| wait()));
+        result
+    }
+}
+
+/// One of those who wait.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn take(waiting: &'a AtomicUsize) -> Option<Self> {
+        // Given back at once if there is none left.
+        let place = Self(waiting);
+        (waiting.fetch_add(1, Ordering::Relaxed) < limits::LOOKUPS_WAITING_MAX).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -65,6 +110,7 @@ impl Environment {
             user_files: None,
             backoff_base_seconds: 5,
             clock: Clock::System,
+            waiting: Waiting::new(|wait| wait()),
             own_tables: None,
         }
     }
@@ -132,6 +178,21 @@ fn real(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn so_many_wait_and_no_more() {
+        fn nested(waiting: &Waiting, left: usize) -> Option<usize> {
+            match left {
+                0 => Some(0),
+                _ => waiting.wait(|| nested(&waiting.clone(), left - 1))?.map(|waits| waits + 1),
+            }
+        }
+        let waiting = Waiting::new(|wait| wait());
+        let most = limits::LOOKUPS_WAITING_MAX;
+        assert_eq!(nested(&waiting, most), Some(most));
+        assert_eq!(nested(&waiting, most + 1), None);
+        assert_eq!(waiting.wait(|| 5), Some(5), "places are given back");
+    }
 
     #[test]
     fn relative_paths_start_in_user_files() {

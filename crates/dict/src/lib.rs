@@ -33,7 +33,7 @@ pub use definition::{
     Attribute, Definition, Hierarchy, Injectivity, Key, KeyColumn, Lifetime, Literal, ObjectId, Structure,
 };
 pub use dictionary::{Answer, Dictionary};
-pub use environment::{AnswerQuery, Clock, Environment, OwnTables};
+pub use environment::{AnswerQuery, Clock, Environment, OwnTables, Waiting};
 pub use error::{Code, DictError};
 pub use lookup::{LATENCY_BUCKETS, Latency};
 pub use resident::Times;

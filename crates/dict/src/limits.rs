@@ -18,6 +18,8 @@ pub const STATEMENT_KEYS_BYTES: usize = 192 << 10;
 pub const REDIS_KEYS_MAX: usize = 8192;
 /// Keys in one lookup; the callers' batches are a few thousand to a few million.
 pub const KEYS_PER_LOOKUP_MAX: usize = 1 << 30;
+/// Lookups that wait for sources at once, of all dictionaries of an environment; each holds threads.
+pub const LOOKUPS_WAITING_MAX: usize = 200;
 /// Rows of one batch of `Dictionary::resident`.
 pub const RESIDENT_BATCH_ROWS: usize = 1 << 16;
 /// Longest wait between two tries of a failing source, in seconds.

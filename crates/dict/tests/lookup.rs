@@ -217,6 +217,41 @@ fn a_failing_source_fails_what_cannot_be_answered_and_is_left_alone() {
 }
 
 #[test]
+fn requests_that_fail_together_are_one_failure_and_those_behind_them_do_not_ask() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd("MAX_THREADS_FOR_UPDATES 2"), &environment);
+    fake.failing.store(1, SeqCst);
+    fake.close_gate();
+    std::thread::scope(|scope| {
+        let dictionary = &dictionary;
+        let ask = move |key| dictionary.get(&[0], &u64s([key])).unwrap_err();
+        let mut asking: Vec<_> = [1, 2].map(|key| scope.spawn(move || ask(key))).into();
+        fake.await_waiting(2);
+        asking.extend([3, 4, 5].map(|key| scope.spawn(move || ask(key))));
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while dictionary.status().keys_requested < 5 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // They are counted just before they queue.
+        std::thread::sleep(Duration::from_millis(100));
+        fake.open_gate();
+        let errors: Vec<String> =
+            asking.into_iter().map(|asking| asking.join().unwrap().to_string()).collect();
+        assert_eq!(
+            errors.iter().filter(|error| error.contains("nearest update is scheduled")).count(),
+            3,
+            "{errors:?}"
+        );
+    });
+    assert_eq!((fake.requests(), dictionary.status().error_count), (2, 1));
+    fake.failing.store(0, SeqCst);
+    clock.fetch_add(7, SeqCst);
+    assert_eq!(get(&dictionary, [1, 3]).0, [10, 30]);
+}
+
+#[test]
 fn a_client_that_panics_is_an_error_and_nobody_hangs() {
     let folder = tempfile::tempdir().unwrap();
     let (environment, clock) = manual_environment(folder.path());

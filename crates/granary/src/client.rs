@@ -32,7 +32,7 @@ impl Client {
             .enable_all()
             .build()
             .map_err(|error| Failure::File("threads".to_owned(), error))?;
-        let options = Options { path: Some(path.to_owned()), executables, user_files: None };
+        let options = Options { path: Some(path.to_owned()), executables, ..Options::default() };
         Ok(Client { session: Session::open(options)?, runtime })
     }
 

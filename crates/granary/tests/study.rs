@@ -57,3 +57,59 @@ fn the_study_of_memcached_runs() {
     let left = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 1, "nothing but its answer is left");
 }
+
+/// A folder that PostgreSQL may look into: it runs as its own user where the tests run as root.
+fn folder_for_all() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).unwrap();
+    folder
+}
+
+#[test]
+fn the_study_of_the_proxy_runs() {
+    let rivals = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rivals");
+    let folder = folder_for_all();
+    let out = folder.path().join("out");
+    let output = Command::new(env!("CARGO_BIN_EXE_granary"))
+        .args(["study", "proxy", "--quick", "--rivals"])
+        .arg(&rivals)
+        .arg("--out")
+        .arg(&out)
+        .arg("--data")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(out.join("proxy.md")).unwrap();
+    for words in ["Made with `--quick`", "Granary without ClickHouse", "restarted, new draws", "The hop"] {
+        assert!(page.contains(words), "{words:?} is not in\n{page}");
+    }
+    assert!(!page.contains('{'), "all is filled in:\n{page}");
+    assert!(std::fs::read_to_string(out.join("proxy.csv")).unwrap().lines().count() > 10);
+    assert!(std::fs::read_to_string(out.join("proxy.svg")).unwrap().starts_with("<svg"));
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 1, "nothing but its answer is left");
+}
+
+/// The short form of ten minutes of load: it fails if there is an error that nobody asked for.
+#[test]
+fn the_study_of_outages_runs() {
+    let folder = folder_for_all();
+    let out = folder.path().join("out");
+    let output = Command::new(env!("CARGO_BIN_EXE_granary"))
+        .args(["study", "outage", "--quick", "--out"])
+        .arg(&out)
+        .arg("--data")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(out.join("outage.md")).unwrap();
+    for words in ["Made with `--quick`", "| paused", "| stale", "connections to PostgreSQL"] {
+        assert!(page.contains(words), "{words:?} is not in\n{page}");
+    }
+    assert!(std::fs::read_to_string(out.join("outage.csv")).unwrap().lines().count() > 10);
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 1, "nothing but its answer is left");
+}

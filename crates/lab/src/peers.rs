@@ -40,6 +40,11 @@ impl ClickHouse {
         Ok(this)
     }
 
+    /// Its process.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Runs SQL; gives the seconds that the engine took, and its answer as TabSeparated.
     pub fn run(&mut self, sql: &str) -> Result<(f64, String), PeerError> {
         let requests = self.requests.as_mut().expect("open until dropped");

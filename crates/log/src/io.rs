@@ -5,10 +5,11 @@ mod ring;
 
 use crate::buffer::AlignedBuffer;
 use crate::device::Device;
-use crate::limits::READ_BYTES_MAX;
+use crate::limits::{READ_BYTES_MAX, RINGS_MAX};
 use pool::PoolReader;
 use ring::{Refused, Ring};
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A stretch of the device to read: bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +40,30 @@ pub struct Io {
     _thread_bound: std::marker::PhantomData<*const ()>,
 }
 
+/// Rings of this process.
+static RINGS: AtomicUsize = AtomicUsize::new(0);
+
+/// One of them.
+struct Place;
+
+impl Place {
+    /// `None`: there are as many as there may be.
+    fn take() -> Option<Self> {
+        // Given back at once if there is none left.
+        let place = Self;
+        (RINGS.fetch_add(1, Ordering::Relaxed) < RINGS_MAX).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        RINGS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 enum Reader {
     Unset,
-    Ring(Box<Ring>),
+    Ring(Box<Ring>, Place),
     Pool(PoolReader),
     Plain,
 }
@@ -70,8 +92,9 @@ impl Io {
     }
 
     fn best() -> Reader {
+        let Some(place) = Place::take() else { return Reader::Pool(PoolReader::new()) };
         match Ring::new() {
-            Ok(ring) => Reader::Ring(Box::new(ring)),
+            Ok(ring) => Reader::Ring(Box::new(ring), place),
             Err(error) => {
                 static ONCE: std::sync::Once = std::sync::Once::new();
                 ONCE.call_once(|| tracing::warn!(%error, "no io_uring here, reading with a thread pool"));
@@ -86,7 +109,7 @@ impl Io {
             self.reader = Self::best();
         }
         match self.reader {
-            Reader::Ring(_) => Engine::Ring,
+            Reader::Ring(..) => Engine::Ring,
             Reader::Pool(_) => Engine::Pool,
             Reader::Unset | Reader::Plain => Engine::Plain,
         }
@@ -108,7 +131,7 @@ impl Io {
         if let Some(descriptor) = device.descriptor() {
             self.engine();
             match &mut self.reader {
-                Reader::Ring(ring) => {
+                Reader::Ring(ring, _) => {
                     let Err(Refused { error, left }) = ring.read_many(descriptor, extents, &mut done) else {
                         return;
                     };

@@ -41,7 +41,10 @@ pub const READ_DEPTH: usize = 64;
 /// Longest read that neighbouring blocks are merged into (a block may be longer).
 pub const READ_BYTES_MAX: usize = 32 << 10;
 
-/// Threads of the pread pool, used where io_uring is refused.
+/// Rings of a process: each pins `READ_DEPTH * READ_BYTES_MAX` bytes. Threads beyond that read through the pool.
+pub const RINGS_MAX: usize = 96;
+
+/// Threads of the pread pool, used where io_uring is refused and by threads beyond `RINGS_MAX`.
 pub const POOL_THREADS: usize = 16;
 
 /// A journal file is switched for its twin when it grows past this.

@@ -81,7 +81,8 @@ pub fn run(options: Options, ready: impl FnOnce(SocketAddr, Option<SocketAddr>))
         .enable_all()
         .max_blocking_threads(limits::LOOKUP_THREADS)
         .build()?;
-    let session = Arc::new(Session::open(options.session.clone())?);
+    let waiting = Some(http::without_a_turn as fn(&mut dyn FnMut()));
+    let session = Arc::new(Session::open(granary_sql::Options { waiting, ..options.session.clone() })?);
     session.set(options.settings.clone())?;
     let served = runtime.block_on(serve(Arc::clone(&session), options, ready));
     runtime.shutdown_timeout(Duration::from_secs(limits::STOP_SECONDS));

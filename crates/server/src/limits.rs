@@ -39,8 +39,17 @@ pub const KEY_BYTES_PER_LOOKUP: usize = 8 << 20;
 /// before it has sent all its keys needs this much patience of us; ClickHouse is one, and sends half a megabyte.
 pub const KEY_BYTES_AHEAD: u32 = 16 << 20;
 
-/// Threads that look keys up, run queries and wait for sources. Each has a ring and its buffers.
-pub const LOOKUP_THREADS: usize = 64;
+/// Lookups and queries that run at once, for each core: some read from the device.
+pub const LOOKUPS_PER_CORE: usize = 4;
+
+/// See [`LOOKUPS_PER_CORE`]: the least of them, and the most.
+pub const LOOKUPS_AT_ONCE_MIN: usize = 16;
+/// See [`LOOKUPS_AT_ONCE_MIN`].
+pub const LOOKUPS_AT_ONCE_MAX: usize = 256;
+
+/// Threads that look keys up, run queries and wait for sources and clients, at most: they come and go. A query that
+/// waits for a source holds two, its own and the one that goes on with the other tasks of the runtime's.
+pub const LOOKUP_THREADS: usize = 1024;
 
 /// Seconds that a TLS handshake may take.
 pub const HANDSHAKE_SECONDS: u64 = 10;
@@ -64,3 +73,4 @@ pub const STOP_SECONDS: u64 = 10;
 
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_LOOKUP_MAX);
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_REQUEST_MAX);
+const _: () = assert!(2 * granary_dict::limits::LOOKUPS_WAITING_MAX + LOOKUPS_AT_ONCE_MAX < LOOKUP_THREADS);

@@ -9,8 +9,9 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
-use granary_dict::Environment;
+use granary_dict::{Environment, Waiting};
 use tempfile::TempDir;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::catalogue::{Catalogue, Databases};
 use crate::error::Result;
@@ -51,6 +52,7 @@ impl Engine {
             own_tables: Some(later.tables()),
             allow_executable: options.executables == Executables::Allowed,
             user_files: options.user_files,
+            waiting: Waiting::new(options.waiting.unwrap_or(give_way)),
             ..Environment::new(&folder)
         };
         let catalogue = Arc::new(Catalogue::open(folder, environment)?);
@@ -127,4 +129,14 @@ pub fn task_context(state: &SessionState) -> Arc<TaskContext> {
         HashMap::new(),
         runtime,
     ))
+}
+
+/// Waits for a source where a query runs: on a thread of the runtime, whose other tasks (connections among them)
+/// go on elsewhere meanwhile.
+pub fn give_way(wait: &mut dyn FnMut()) {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
+        // There is nothing to give way to.
+        _ => wait(),
+    }
 }

@@ -24,6 +24,7 @@ mod tables;
 mod types;
 
 pub use datafusion::arrow;
+pub use engine::give_way;
 pub use error::{Error, Result};
 pub use functions::{int_hash_32, int_hash_64};
 pub use output::{Output, Progress};

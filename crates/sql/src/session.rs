@@ -43,6 +43,8 @@ pub struct Options {
     /// Files that statements name (of dictionaries, and tables that are files) must lie in this folder, where
     /// relative paths begin; `None`: anywhere.
     pub user_files: Option<PathBuf>,
+    /// What runs each wait for a source, instead of [`give_way`](crate::give_way), which it should call.
+    pub waiting: Option<fn(&mut dyn FnMut())>,
 }
 
 /// Runs statements. Dictionaries under its path are open for as long as it, or [another](Self::another) over the

@@ -30,7 +30,12 @@ impl Backoff {
         self.last_failure.clear();
     }
 
-    pub fn failed(&mut self, now: u64, failure: String) {
+    /// A request failed that was begun after `failures_before` failures in a row. Requests that were under way
+    /// together fail together: that is one failure, however many of them there are.
+    pub fn failed(&mut self, failures_before: u32, now: u64, failure: String) {
+        if self.failures > failures_before {
+            return;
+        }
         self.failures = self.failures.saturating_add(1);
         self.last_failure = failure;
         let spread = 1u64 << (self.failures - 1).min(10);
@@ -67,10 +72,12 @@ mod tests {
             fastrand::seed(round);
             let mut backoff = Backoff::new(5);
             assert_eq!(backoff.wait_until(1000), None);
-            for n in 1..30 {
-                backoff.failed(1000, "down".into());
+            for n in 1..30u32 {
+                // What was begun before the last failure waits for no longer.
+                backoff.failed(n - 1, 1000, "down".into());
+                backoff.failed(n - 1, 1100, "down".into());
                 let wait = backoff.wait_until(1000).unwrap() - 1000;
-                let most = (5 + (1u64 << (n - 1u64).min(10))).min(600);
+                let most = (5 + (1u64 << (n - 1).min(10))).min(600);
                 assert!((5..=most).contains(&wait), "failure {n}: {wait} s");
                 assert_eq!(backoff.wait_until(1000 + wait), None);
             }

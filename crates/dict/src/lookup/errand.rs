@@ -45,7 +45,8 @@ pub(crate) fn errand<T: Send + 'static>(
     let patience = Duration::from_millis(update.update_queue_push_timeout_ms);
     pool.push(Box::new(job), patience).map_err(|_| unavailable("its queue is full or closed"))?;
     let timeout_ms = update.query_wait_timeout_ms;
-    answers
-        .recv_timeout(Duration::from_millis(timeout_ms))
+    let answer = loader.waiting.wait(|| answers.recv_timeout(Duration::from_millis(timeout_ms)));
+    answer
+        .ok_or_else(|| unavailable("too many queries are waiting for sources already"))?
         .map_err(|_| unavailable(&format!("{timeout_ms} ms timeout exceeded")))?
 }

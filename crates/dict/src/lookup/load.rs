@@ -4,7 +4,7 @@ use super::flight::{Flight, FlightTable, Loaded, lock};
 use super::pool::Turn;
 use super::{Backoff, Counters};
 use crate::definition::Lifetime;
-use crate::environment::Clock;
+use crate::environment::{Clock, Waiting};
 use crate::error::{Code, DictError};
 use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, RowFormat};
 use crate::source::{Source, SourceFactory};
@@ -27,6 +27,7 @@ pub(crate) struct Loader {
     pub row_format: RowFormat,
     pub lifetime: Lifetime,
     pub clock: Clock,
+    pub waiting: Waiting,
     pub counters: Counters,
     pub factory: SourceFactory,
     /// `None`: DIRECT.
@@ -47,7 +48,8 @@ impl Loader {
     /// Runs on a source thread, or where the pool refused the job. Lands the flight in any case.
     pub fn run(&self, flight: &Arc<Flight>, turn: Turn<'_>) {
         let outcome = match turn {
-            Turn::Run(source) => self.ask(source, |source| source.load(&flight.arrays)).and_then(|batches| {
+            Turn::Run(source) => self.may_ask().and_then(|()| {
+                let batches = self.ask(source, |source| source.load(&flight.arrays))?;
                 self.count_rows(&batches);
                 let loaded = self.encode(&flight.keys, &batches)?;
                 self.counters.source_keys.add(flight.keys.len());
@@ -67,17 +69,38 @@ impl Loader {
         flight.land(outcome);
     }
 
+    /// Whether lookups may ask the source now, or leave it alone after a failure. DIRECT has nothing to answer from
+    /// meanwhile, and asks.
+    ///
+    /// # Errors
+    /// 510 until the next request is scheduled.
+    pub fn may_ask(&self) -> Result<(), DictError> {
+        match lock(&self.backoff).wait_until(self.clock.now()) {
+            Some(next) if self.store.is_some() => Err(DictError::new(
+                Code::CacheDictionaryUpdateFail,
+                format!(
+                    "Query contains keys that are not present in cache or expired. Could not update cache \
+                     dictionary {} now, because nearest update is scheduled at {}",
+                    self.name,
+                    crate::types::datetime_to_text(next as i64)
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// One call of the source; its failure or success is remembered, its connection dropped after a failure.
     pub fn ask<T>(
         &self,
         slot: &mut Option<Box<dyn Source>>,
         call: impl FnOnce(&mut dyn Source) -> Result<T, DictError>,
     ) -> Result<T, DictError> {
+        let failures_before = lock(&self.backoff).failures();
         let answer = self.ask_apart(slot, call);
         let now = self.clock.now();
         match &answer {
             Ok(_) => lock(&self.backoff).succeeded(now),
-            Err(error) => lock(&self.backoff).failed(now, error.to_string()),
+            Err(error) => lock(&self.backoff).failed(failures_before, now, error.to_string()),
         }
         answer
     }

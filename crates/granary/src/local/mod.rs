@@ -122,7 +122,7 @@ fn go(arguments: Arguments) -> Result<(), Error> {
     let session = Arc::new(Session::open(Options {
         path: arguments.path.clone(),
         executables: if arguments.allow_executable { Executables::Allowed } else { Executables::Refused },
-        user_files: None,
+        ..Options::default()
     })?);
     let stop = Stop::watch(&session)
         .map_err(|error| Error::logical_error(format!("Cannot watch for signals: {error}")))?;

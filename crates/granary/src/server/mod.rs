@@ -178,6 +178,7 @@ fn options(
             user_files: Some(path.join("user_files")),
             path: Some(path),
             executables,
+            ..granary_sql::Options::default()
         },
         http: arguments.http.or(config.http).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8123))),
         https,

@@ -1,10 +1,16 @@
 //! `granary study`: measurements that anybody can repeat, written down as a page.
 
 mod dictionary;
+mod figure;
 mod flashield;
 mod machine;
 mod memcached;
+mod outage;
+mod postgres;
+mod process;
+mod proxy;
 mod scratch;
+mod served;
 
 use clap::{Args, Subcommand};
 
@@ -25,6 +31,10 @@ enum Study {
     Flashield(flashield::Arguments),
     /// The memcached server against memcached, its extstore and the device itself
     Memcached(memcached::Arguments),
+    /// Many connections to the dictionary server, whose PostgreSQL fails and comes back
+    Outage(outage::Arguments),
+    /// Granary between a real ClickHouse and a real PostgreSQL: what is asked, and how long it takes
+    Proxy(proxy::Arguments),
     /// Writes to a cache until it is killed (a part of `dictionary`)
     #[command(hide = true)]
     WriteUntilKilled(dictionary::WriteUntilKilled),
@@ -36,6 +46,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Study::Dictionary(arguments) => dictionary::run(arguments),
         Study::Flashield(arguments) => flashield::run(arguments),
         Study::Memcached(arguments) => memcached::run(arguments),
+        Study::Outage(arguments) => outage::run(arguments),
+        Study::Proxy(arguments) => proxy::run(arguments),
         Study::WriteUntilKilled(arguments) => arguments.run(),
     }
 }

@@ -6,3 +6,4 @@ mod dictionary;
 mod formats;
 mod requests;
 mod served;
+mod waiting;

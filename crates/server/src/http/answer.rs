@@ -7,11 +7,13 @@ use axum::body::{Body, Bytes};
 use granary_sql::Error;
 use granary_sql::format::Format;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 
 use super::blocks::Compressor;
 use super::exception::Exception;
+use super::waiting::{Turn, without_a_turn};
 use crate::limits::{ANSWER_BYTES_HELD_MAX, CHUNK_BYTES, CHUNKS_AHEAD};
 
 type Chunk = Result<Bytes, Error>;
@@ -25,7 +27,16 @@ pub struct Writer {
 impl Writer {
     fn send(&mut self) -> io::Result<()> {
         let chunk = Bytes::from(std::mem::take(&mut self.gathered));
-        self.chunks.blocking_send(Ok(chunk)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        let mut left = match self.chunks.try_send(Ok(chunk)) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Closed(_)) => return Err(io::ErrorKind::BrokenPipe.into()),
+            Err(TrySendError::Full(chunk)) => Some(chunk),
+        };
+        let mut is_sent = false;
+        without_a_turn(&mut || {
+            is_sent = left.take().is_some_and(|chunk| self.chunks.blocking_send(chunk).is_ok());
+        });
+        if is_sent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
     }
 }
 
@@ -70,7 +81,9 @@ pub async fn written(
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error> + Send + 'static,
 ) -> Result<Body, Exception> {
     let (chunks, received) = mpsc::channel(CHUNKS_AHEAD);
+    let turn = Turn::take().await;
     tokio::task::spawn_blocking(move || {
+        let _turn = turn;
         let mut writer = Writer { gathered: Vec::new(), chunks };
         // A panic is an error like any other: silence would be an empty answer, or a short one.
         let written = catch_unwind(AssertUnwindSafe(|| match compression {

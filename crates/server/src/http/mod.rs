@@ -29,6 +29,8 @@ use dashboard::History;
 use metrics::Metrics;
 use sessions::Sessions;
 
+pub use waiting::without_a_turn;
+
 /// What all requests share.
 pub struct App {
     /// Whoever may do anything; a caller's own session is another over the same dictionaries.

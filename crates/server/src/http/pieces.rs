@@ -8,6 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::StreamExt;
 
+use super::waiting::without_a_turn;
 use crate::limits::KEY_BYTES_AHEAD;
 
 /// What a piece counts for besides its bytes.
@@ -54,7 +55,12 @@ impl Pieces {
     /// The client has gone away, or sends what is no body.
     pub fn next(&mut self) -> Result<Option<Bytes>, Error> {
         self.taken = None;
-        match self.received.blocking_recv() {
+        let received = self.received.try_recv().ok().or_else(|| {
+            let mut received = None;
+            without_a_turn(&mut || received = self.received.blocking_recv());
+            received
+        });
+        match received {
             None => Ok(None),
             Some((Ok(bytes), permit)) => {
                 self.taken = Some(permit);

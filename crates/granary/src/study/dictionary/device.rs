@@ -9,9 +9,9 @@ use clap::Args;
 use granary_lab::{Reopening, Report, Samples, block_reads, fio_random_reads, reopening, write_until_killed};
 
 use super::INSTALL;
-use super::figure::reached;
-use super::size::{Size, bytes, count};
+use super::size::Size;
 use crate::failure::{Failure, Result, at};
+use crate::study::figure::{bytes, count, reached};
 
 /// Reads that one of Granary's threads keeps in flight; fio's are as many.
 const DEPTH: usize = 64;

@@ -3,9 +3,9 @@
 use granary_lab::{Report, Samples};
 
 use super::contender::{Engine, Granary, create, fill_query, read_query};
-use super::figure::seconds;
-use super::size::{Size, bytes, count};
+use super::size::Size;
 use crate::failure::Result;
+use crate::study::figure::{bytes, count, seconds};
 
 /// Two tables: a row for each block size, a column for each write buffer.
 pub struct Grid {

@@ -3,7 +3,6 @@
 
 mod contender;
 mod device;
-mod figure;
 mod grid;
 mod page;
 mod seed;
@@ -15,6 +14,7 @@ use clap::Args;
 use granary_lab::{ClickHouse, bars};
 
 use crate::failure::{Result, at};
+use crate::study::figure;
 use crate::study::machine;
 use crate::study::scratch::Scratch;
 use contender::Granary;

@@ -5,7 +5,8 @@ use granary_lab::Samples;
 use super::device::Device;
 use super::grid::Grid;
 use super::seed::{CONTENDERS, Seed};
-use super::size::{Kind, Size, bytes, count};
+use super::size::{Kind, Size};
+use crate::study::figure::{bytes, count};
 
 /// Everything that was measured.
 pub struct Page<'a> {

@@ -9,9 +9,9 @@ use granary_lab::{ClickHouse, Report, Samples};
 
 use super::INSTALL;
 use super::contender::{Engine, Granary, check_query, create, fill_query, read_query};
-use super::figure::{ratio, reached, seconds, times};
-use super::size::{Size, bytes, count};
+use super::size::Size;
 use crate::failure::{Failure, Result, at};
+use crate::study::figure::{bytes, count, ratio, reached, seconds, times};
 
 /// The contenders of a line.
 pub const CONTENDERS: [&str; 3] = ["ClickHouse", "Granary, RAM tier off", "Granary, defaults"];

@@ -78,27 +78,3 @@ impl Size {
         if write_buffer == Some(self.write_buffers[0]) { 1 } else { self.repetitions }
     }
 }
-
-/// `4096` as `4 KiB`.
-pub fn bytes(n: u64) -> String {
-    if n >= MIB && n.is_multiple_of(MIB) {
-        format!("{} MiB", n / MIB)
-    } else if n >= KIB && n.is_multiple_of(KIB) {
-        format!("{} KiB", n / KIB)
-    } else {
-        format!("{n} B")
-    }
-}
-
-/// `300000` as `300 000`.
-pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
-}

@@ -2,6 +2,9 @@
 
 use granary_lab::Samples;
 
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
 /// Seconds: the median, and the range when there was more than one run.
 pub fn seconds(samples: &Samples) -> String {
     let (median, low, high) = (samples.median(), samples.min(), samples.max());
@@ -46,4 +49,28 @@ pub fn reached(ratio: Option<f64>, target: Option<f64>) -> String {
         (Some(_), Some(_)) => "no".to_owned(),
         _ => "-".to_owned(),
     }
+}
+
+/// `4096` as `4 KiB`.
+pub fn bytes(n: u64) -> String {
+    if n >= MIB && n.is_multiple_of(MIB) {
+        format!("{} MiB", n / MIB)
+    } else if n >= KIB && n.is_multiple_of(KIB) {
+        format!("{} KiB", n / KIB)
+    } else {
+        format!("{n} B")
+    }
+}
+
+/// `300000` as `300 000`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
 }

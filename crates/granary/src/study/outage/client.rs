@@ -1,0 +1,114 @@
+//! One connection: a request after the other until the time is over, every answer checked.
+
+use std::time::Instant;
+
+use super::kind::{KINDS, Kind};
+use super::tally::Request;
+use crate::study::served::{agent, post};
+
+/// What it speaks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Speech {
+    /// Keys and rows, as ClickHouse does.
+    Rows,
+    Sql,
+}
+
+/// Keys that one statement names.
+const SQL_KEYS_MAX: u64 = 8;
+
+/// Keys of each kind, and how many rows the table has.
+pub struct Keys {
+    pub of: [Vec<u64>; KINDS.len()],
+    pub rows: u64,
+}
+
+/// Asks until `end`.
+pub fn ask(url: &str, speech: Speech, keys: &Keys, seed: u64, end: Instant) -> Vec<Request> {
+    let (agent, mut random) = (agent(), Random(seed));
+    let mut requests = Vec::new();
+    while Instant::now() < end {
+        let kind = drawn(&mut random);
+        let all = &keys.of[KINDS.iter().position(|other| *other == kind).expect("listed")];
+        let most = if speech == Speech::Sql { SQL_KEYS_MAX } else { kind.batch_max() };
+        // Most requests are small.
+        let count = match random.below(10) {
+            0 => 1 + random.below(most),
+            1..5 => 1 + random.below(most.min(100)),
+            _ => 1,
+        };
+        let batch: Vec<u64> = (0..count).map(|_| all[random.below(all.len() as u64) as usize]).collect();
+        let (url, body, right) = match speech {
+            Speech::Rows => {
+                (format!("{url}/dictionary/{}", kind.name()), bytes(&batch), rows(&batch, keys.rows))
+            }
+            Speech::Sql => (url.to_owned(), statement(kind, &batch), sum(&batch, keys.rows)),
+        };
+        let started = Instant::now();
+        let answer = post(&agent, &url, &body);
+        let ended = Instant::now();
+        let error = match answer {
+            Ok((200, answer)) if answer == right => None,
+            Ok((200, answer)) => {
+                Some(format!("{} bytes that are not the {} wanted", answer.len(), right.len()))
+            }
+            Ok((status, text)) => Some(format!("{status}: {}", String::from_utf8_lossy(&text).trim())),
+            Err(error) => Some(error.to_string()),
+        };
+        requests.push(Request { kind, started, ended, error: error.map(String::into_boxed_str) });
+    }
+    requests
+}
+
+fn drawn(random: &mut Random) -> Kind {
+    let mut left = random.below(100);
+    for kind in KINDS {
+        if left < kind.share() {
+            return kind;
+        }
+        left -= kind.share();
+    }
+    unreachable!("the shares are a hundred")
+}
+
+fn bytes(keys: &[u64]) -> Vec<u8> {
+    keys.iter().flat_map(|key| key.to_le_bytes()).collect()
+}
+
+/// The answer in RowBinary.
+fn rows(keys: &[u64], rows: u64) -> Vec<u8> {
+    let mut answer = Vec::new();
+    for key in keys.iter().filter(|key| **key < rows) {
+        let name = format!("user {key}");
+        answer.extend_from_slice(&key.to_le_bytes());
+        answer.push(name.len() as u8);
+        answer.extend_from_slice(name.as_bytes());
+        answer.extend_from_slice(&(key * 7).to_le_bytes());
+    }
+    answer
+}
+
+fn statement(kind: Kind, keys: &[u64]) -> Vec<u8> {
+    let name = kind.name();
+    let one = |key: &u64| format!("dictGet('{name}', 'balance', toUInt64({key}))");
+    format!("SELECT {}", keys.iter().map(one).collect::<Vec<_>>().join(" + ")).into_bytes()
+}
+
+/// The answer in TabSeparated.
+fn sum(keys: &[u64], rows: u64) -> Vec<u8> {
+    let sum: u64 = keys.iter().filter(|key| **key < rows).map(|key| key * 7).sum();
+    format!("{sum}\n").into_bytes()
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = self.0;
+        bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (bits ^ bits >> 31) % end
+    }
+}

@@ -1,0 +1,67 @@
+//! PostgreSQL is stopped or paused, and comes back.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::size::{FAULTS, Fault, Size};
+use crate::failure::Result;
+use crate::study::postgres::Postgres;
+use crate::study::served::Served;
+
+/// A time without the source.
+pub struct Window {
+    pub fault: Fault,
+    pub failed: Instant,
+    pub returned: Instant,
+    /// Until when Granary may leave the source alone after its failures.
+    pub may_fail_until: Instant,
+    /// Requests to the source that Granary has made in this time.
+    pub requests: u64,
+}
+
+/// Beyond what is scheduled: requests that were under way, and the clock's whole seconds.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// Lets all faults happen, at their times after `start`. `is_there` says whether the source may be asked.
+pub fn happen(
+    size: &Size,
+    start: Instant,
+    postgres: &Mutex<Postgres>,
+    served: &Served,
+    is_there: impl Fn(bool),
+) -> Result<Vec<Window>> {
+    let mut windows = Vec::new();
+    for (fault, from, to) in FAULTS {
+        let until = |part: f64| (start + size.time.mul_f64(part)).saturating_duration_since(Instant::now());
+        std::thread::sleep(until(from));
+        is_there(false);
+        let mut postgres = postgres.lock().expect("nobody panics with it");
+        let asked = number(served, "sum(source_requests)")?;
+        let failed = Instant::now();
+        match fault {
+            Fault::Stopped => postgres.stop(),
+            Fault::Paused => postgres.pause(),
+        }
+        std::thread::sleep(until(to));
+        let requests = number(served, "sum(source_requests)")? - asked;
+        match fault {
+            Fault::Stopped => postgres.start_again()?,
+            Fault::Paused => postgres.resume(),
+        }
+        let returned = Instant::now();
+        drop(postgres);
+        is_there(true);
+        // After failure n ClickHouse waits 5 s and at most 2^(n-1) more; one more may be under way.
+        let failures = number(served, "max(error_count)")?;
+        let wait = Duration::from_secs(5 + (1 << failures.min(9)));
+        windows.push(Window { fault, failed, returned, may_fail_until: returned + wait + MARGIN, requests });
+        eprintln!("{fault:?} for {:.1} s, {failures} failures in a row", (returned - failed).as_secs_f64());
+    }
+    Ok(windows)
+}
+
+/// A number of `system.dictionaries`.
+pub fn number(served: &Served, what: &str) -> Result<u64> {
+    let text = served.ask(&format!("SELECT {what} FROM system.dictionaries"))?;
+    text.parse().map_err(|_| crate::failure::Failure::Answer(text))
+}

@@ -1,0 +1,116 @@
+//! The dictionaries that are asked, and what may be expected of each while its source is away.
+
+use crate::failure::{Failure, Result};
+use crate::study::postgres::Postgres;
+use crate::study::served::Served;
+
+use super::size::Size;
+
+/// A dictionary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Cached before anything fails, for longer than it all takes: answered all the time.
+    Warm,
+    /// Entries of a few seconds that may be answered when they have expired: answered all the time.
+    Stale,
+    /// Entries of a few seconds: answered while the source is there.
+    Fresh,
+    /// More keys than it may keep: answered while the source is there.
+    Cold,
+    /// Nothing is kept: answered while the source is there.
+    Direct,
+}
+
+pub const KINDS: [Kind; 5] = [Kind::Warm, Kind::Stale, Kind::Fresh, Kind::Cold, Kind::Direct];
+
+/// Connections to the source that each may have.
+pub const THREADS: u64 = 4;
+/// How long a lookup waits for the source; 60 s unless it is said.
+const WAIT_MS: u64 = 2000;
+/// The same of the quick form, which may run beside anything.
+const QUICK_WAIT_MS: u64 = 15_000;
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Warm => "warm",
+            Kind::Stale => "stale",
+            Kind::Fresh => "fresh",
+            Kind::Cold => "cold",
+            Kind::Direct => "direct",
+        }
+    }
+
+    /// Of a hundred requests.
+    pub fn share(self) -> u64 {
+        match self {
+            Kind::Warm => 50,
+            Kind::Stale => 20,
+            Kind::Fresh => 15,
+            Kind::Cold => 10,
+            Kind::Direct => 5,
+        }
+    }
+
+    /// Whether an error is a fault, whatever the source does.
+    pub fn is_always_answered(self) -> bool {
+        matches!(self, Kind::Warm | Kind::Stale)
+    }
+
+    /// Keys of one request at most: those that are asked of the source each time are fewer.
+    pub fn batch_max(self) -> u64 {
+        match self {
+            Kind::Warm | Kind::Stale => 5000,
+            Kind::Fresh => 500,
+            Kind::Cold | Kind::Direct => 20,
+        }
+    }
+
+    /// `LAYOUT(...) LIFETIME(...)`.
+    pub fn layout(self, size: &Size) -> String {
+        let wait_ms = if size.is_quick { QUICK_WAIT_MS } else { WAIT_MS };
+        let updates = format!("MAX_THREADS_FOR_UPDATES {THREADS} QUERY_WAIT_TIMEOUT_MILLISECONDS {wait_ms}");
+        match self {
+            Kind::Warm => format!(
+                "LAYOUT(SSD_CACHE(FILE_SIZE 268435456 WRITE_BUFFER_SIZE 1048576 PATH 'warm' {updates})) \
+                 LIFETIME(MIN 100000 MAX 100000)"
+            ),
+            Kind::Stale => format!(
+                "LAYOUT(CACHE(SIZE_IN_CELLS 65536 ALLOW_READ_EXPIRED_KEYS 1 STRICT_MAX_LIFETIME_SECONDS 100000 \
+                 {updates})) LIFETIME(MIN 2 MAX 5)"
+            ),
+            Kind::Fresh => format!("LAYOUT(CACHE(SIZE_IN_CELLS 65536 {updates})) LIFETIME(MIN 2 MAX 5)"),
+            Kind::Cold => format!(
+                "LAYOUT(SSD_CACHE(FILE_SIZE 67108864 WRITE_BUFFER_SIZE 1048576 MAX_STORED_KEYS 10000 PATH 'cold' \
+                 {updates})) LIFETIME(MIN 100000 MAX 100000)"
+            ),
+            Kind::Direct => "LAYOUT(DIRECT())".to_owned(),
+        }
+    }
+
+    /// Makes the dictionary and gives the keys that will be asked for: all those of `warm` and `stale` are cached.
+    pub fn prepare(self, size: &Size, served: &Served, postgres: &Postgres) -> Result<Vec<u64>> {
+        let (name, source, layout) = (self.name(), postgres.source("users"), self.layout(size));
+        served.ask(&format!(
+            "CREATE DICTIONARY {name} (id UInt64, name String, balance Int64) PRIMARY KEY id {source} {layout}"
+        ))?;
+        let keys: Vec<u64> = match self {
+            Kind::Warm => (0..size.warm).collect(),
+            Kind::Stale | Kind::Fresh => (0..size.short).collect(),
+            // One in eleven is not there.
+            Kind::Cold | Kind::Direct => (0..size.rows + size.rows / 10).collect(),
+        };
+        if !self.is_always_answered() {
+            return Ok(keys);
+        }
+        let bytes: Vec<u8> = keys.iter().flat_map(|key| key.to_le_bytes()).collect();
+        served.post(&format!("/dictionary/{name}"), &bytes)?;
+        // A few keys look alike to the index, and one of each pair has driven the other out.
+        let resident = served.ask(&format!("SELECT id FROM {name}"))?;
+        let resident: Vec<u64> = resident.lines().filter_map(|line| line.parse().ok()).collect();
+        match resident.len() as u64 * 100 >= keys.len() as u64 * 99 {
+            true => Ok(resident),
+            false => Err(Failure::Answer(format!("{} of {} keys of {name}", resident.len(), keys.len()))),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What stands between a query and PostgreSQL.
+
+use super::size::Size;
+
+/// A way to look keys up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contender {
+    /// ClickHouse's own layouts on PostgreSQL.
+    Cache,
+    SsdCache,
+    Direct,
+    /// ClickHouse's layouts on a Granary that has an SSD_CACHE on PostgreSQL.
+    DirectOnGranary,
+    CacheOnGranary,
+    /// No ClickHouse: the requests that it would send.
+    Requests,
+}
+
+pub const CONTENDERS: [Contender; 6] = [
+    Contender::Cache,
+    Contender::SsdCache,
+    Contender::Direct,
+    Contender::DirectOnGranary,
+    Contender::CacheOnGranary,
+    Contender::Requests,
+];
+
+/// The columns of the table and of every dictionary.
+pub const COLUMNS: &str = "id UInt64, name String, city String, balance Int64";
+/// What is asked for: one request for all of them.
+pub const ATTRIBUTES: &str = "('name', 'city', 'balance')";
+/// How ClickHouse and Granary talk to each other.
+pub const FORMAT: &str = "Native";
+const LIFETIME: &str = "LIFETIME(MIN 100000 MAX 100000)";
+
+impl Contender {
+    pub fn name(self) -> &'static str {
+        match self {
+            Contender::Cache => "CACHE on PostgreSQL",
+            Contender::SsdCache => "SSD_CACHE on PostgreSQL",
+            Contender::Direct => "DIRECT on PostgreSQL",
+            Contender::DirectOnGranary => "DIRECT on Granary",
+            Contender::CacheOnGranary => "CACHE on Granary",
+            Contender::Requests => "Granary without ClickHouse",
+        }
+    }
+
+    pub fn has_granary(self) -> bool {
+        matches!(self, Contender::DirectOnGranary | Contender::CacheOnGranary | Contender::Requests)
+    }
+
+    pub fn has_clickhouse(self) -> bool {
+        self != Contender::Requests
+    }
+
+    /// ClickHouse's dictionary `users`. `postgres` and `granary` are the `SOURCE(...)` of either.
+    pub fn statement(self, size: &Size, postgres: &str, granary: &str) -> String {
+        let source = if self.has_granary() { granary } else { postgres };
+        let layout = match self {
+            Contender::Cache | Contender::CacheOnGranary => format!("CACHE(SIZE_IN_CELLS {})", size.cells),
+            Contender::SsdCache => clickhouse_ssd_cache(size),
+            Contender::Direct | Contender::DirectOnGranary | Contender::Requests => "DIRECT()".to_owned(),
+        };
+        create("users", source, &layout)
+    }
+}
+
+/// With a write buffer that it does not wait for all the time, a read buffer with which it can read records
+/// back (its issue 117991), and one partition, with which it gives no wrong values.
+pub fn clickhouse_ssd_cache(size: &Size) -> String {
+    format!(
+        "SSD_CACHE(BLOCK_SIZE 4096 WRITE_BUFFER_SIZE 1048576 READ_BUFFER_SIZE 16777216 FILE_SIZE {} \
+         MAX_PARTITIONS_COUNT 1 PATH './users')",
+        size.file_size
+    )
+}
+
+/// Granary's: what is not said is as it comes.
+pub fn granary_ssd_cache(size: &Size) -> String {
+    format!("SSD_CACHE(WRITE_BUFFER_SIZE 1048576 FILE_SIZE {} PATH 'users')", size.file_size)
+}
+
+/// A dictionary over the table, or over another dictionary of it.
+pub fn create(name: &str, source: &str, layout: &str) -> String {
+    let lifetime = if layout.starts_with("DIRECT") { "" } else { LIFETIME };
+    format!("CREATE DICTIONARY {name} ({COLUMNS}) PRIMARY KEY id {source} LAYOUT({layout}) {lifetime}")
+}
+
+/// `SOURCE(...)` for a ClickHouse that asks Granary's dictionary `users`.
+pub fn over_http(url: &str, format: &str) -> String {
+    format!("SOURCE(HTTP(URL '{url}/dictionary/users?format={format}' FORMAT '{format}'))")
+}

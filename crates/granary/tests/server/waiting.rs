@@ -1,0 +1,63 @@
+//! A source that takes requests and answers none.
+
+use crate::dictionary::users;
+use crate::served::Served;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+/// More than may wait at once.
+const REQUESTS: usize = 260;
+const MAY_WAIT: usize = 200;
+const WAIT: Duration = Duration::from_secs(8);
+
+/// A port where connections are taken and nothing is said.
+fn silence() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || listener.incoming().collect::<Vec<_>>());
+    port
+}
+
+#[test]
+fn who_waits_for_a_source_keeps_nobody_else_from_being_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    users(folder.path());
+    let served = Served::start(folder.path(), &[]);
+    served.sql(
+        "CREATE DICTIONARY users (id UInt64, name String) PRIMARY KEY id SOURCE(SQLITE(PATH 'users.db' TABLE 'users')) \
+         LIFETIME(1000) LAYOUT(CACHE(SIZE_IN_CELLS 1000))",
+    );
+    served.sql(&format!(
+        "CREATE DICTIONARY silent (id UInt64, name String) PRIMARY KEY id \
+         SOURCE(HTTP(URL 'http://127.0.0.1:{}/' FORMAT 'RowBinary')) LIFETIME(1000) \
+         LAYOUT(CACHE(SIZE_IN_CELLS 1000 QUERY_WAIT_TIMEOUT_MILLISECONDS {}))",
+        silence(),
+        WAIT.as_millis()
+    ));
+    let cached = "SELECT dictGet('users', 'name', toUInt64(7))";
+    assert_eq!(served.sql(cached), "n7\n");
+
+    let served = &served;
+    let refused = std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..REQUESTS as u64)
+            .map(|key| {
+                scope.spawn(move || match key % 2 {
+                    0 => served.post("/dictionary/silent", &key.to_le_bytes()),
+                    _ => served
+                        .post("/", format!("SELECT dictGet('silent', 'name', toUInt64({key}))").as_bytes()),
+                })
+            })
+            .collect();
+        std::thread::sleep(Duration::from_secs(2));
+        let started = Instant::now();
+        assert_eq!(served.get("/ping").text(), "Ok.\n");
+        for _ in 0..10 {
+            assert_eq!(served.sql(cached), "n7\n");
+            assert!(served.post("/dictionary/users", &7u64.to_le_bytes()).body.ends_with(b"\x02n7"));
+        }
+        assert!(started.elapsed() < WAIT / 2, "{:?}", started.elapsed());
+        let answers = asking.into_iter().map(|asking| asking.join().unwrap().text());
+        answers.filter(|text| text.contains("lookups are waiting for sources already")).count()
+    });
+    assert_eq!(refused, REQUESTS - MAY_WAIT);
+}
