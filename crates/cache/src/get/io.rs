@@ -24,6 +24,8 @@ pub(super) struct Scratch {
     pub extents: Vec<Extent>,
     pub record: Vec<u8>,
     pub search: Search,
+    /// Of lookups that go on: the numbers under which keys of the batch wait.
+    pub ids: Vec<Option<u32>>,
 }
 
 impl Io {
