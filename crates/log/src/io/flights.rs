@@ -59,6 +59,11 @@ impl Flights {
         Some(self.event.as_ref()?.as_fd())
     }
 
+    #[cfg(test)]
+    pub(super) fn ring(&self) -> Option<&Ring> {
+        if let Way::Ring(ring) = &self.way { Some(ring) } else { None }
+    }
+
     /// Begins a read. It is on its way after the next [`land`](Self::land), or when there is a buffer for it.
     pub fn begin(&mut self, extent: Extent, ticket: u64) {
         assert!(extent.len <= self.buffer_bytes, "a read fits its buffer");

@@ -332,6 +332,38 @@ mod tests {
     }
 
     #[test]
+    fn a_refusing_ring_gives_way_to_the_pool_in_flight() {
+        use crate::io::Flights;
+        use std::collections::BTreeSet;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        let bytes: Vec<u8> = (0..1 << 20).map(|i: u32| (i / 512 * 7) as u8).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let device = crate::device::FileDevice::open(&path, bytes.len() as u64).unwrap();
+        let mut flights = Flights::new(Engine::Ring, READ_BYTES_MAX);
+        let mut left: BTreeSet<u64> = BTreeSet::new();
+        for round in 0..3 {
+            for i in round * 100..(round + 1) * 100 {
+                flights.begin(Extent { offset: i % 256 * 4096, len: 4096 }, i);
+                left.insert(i);
+            }
+            if round == 1
+                && let Some(ring) = flights.ring()
+            {
+                break_ring(ring);
+            }
+            while !left.is_empty() {
+                flights.land(&device, |i, result| {
+                    assert!(left.remove(&i), "one answer each");
+                    let at = i as usize % 256 * 4096;
+                    assert_eq!(result.unwrap(), &bytes[at..at + 4096]);
+                });
+            }
+        }
+        assert!(flights.ring().is_none() && flights.is_empty());
+    }
+
+    #[test]
     fn a_refusing_ring_gives_way_to_the_pool() {
         let Ok(ring) = Ring::new() else { return };
         let folder = tempfile::tempdir().unwrap();
