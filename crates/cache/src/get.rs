@@ -1,7 +1,9 @@
 //! Lookup of a batch: plan, fetch, deliver.
 
+mod arriving;
 mod fetch;
 mod io;
+mod opening;
 mod pending;
 mod waiting;
 

@@ -3,6 +3,7 @@
 
 mod flights;
 mod pool;
+mod pool_flights;
 mod ring;
 
 pub use flights::Flights;
