@@ -1,10 +1,15 @@
 //! Lookup of a batch: plan, fetch, deliver.
 
+mod arriving;
 mod fetch;
 mod helped;
 mod io;
+mod opening;
+mod pending;
+mod waiting;
 
 pub use io::Io;
+pub use pending::Pending;
 
 use crate::admission::lot;
 use crate::batch::Asked;
@@ -96,8 +101,7 @@ impl Cache {
         assert!(u32::try_from(keys.len()).is_ok(), "a batch has fewer than 2^32 keys");
         let mut scratch = std::mem::take(&mut io.scratch);
         let counts = Counts::default();
-        let hybrid = self.shared.hybrid().map(|(_, hybrid)| hybrid);
-        let watched_below = hybrid.map_or(0, |hybrid| hybrid.begin_lookup(now));
+        let watched_below = self.shared.begin_lookup(now);
         let mut lookup = Lookup { shared: &self.shared, keys, now, sink, counts, watched_below };
         lookup.run(io, &mut scratch);
         lookup.count();
@@ -275,6 +279,11 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 }
 
 impl Shared {
+    /// Notes what time it is; gives the `watched_below` of a lookup.
+    fn begin_lookup(&self, now: u32) -> u64 {
+        self.hybrid().map_or(0, |(_, hybrid)| hybrid.begin_lookup(now))
+    }
+
     /// Copies an entry just read from `at` to the RAM tier, if it is still the current one: the index
     /// has it there, and the ring did not come round to its block meanwhile.
     fn promote(&self, flash: &Flash, key: Key<'_>, at: Placed, value: Option<&[u8]>, expires_at: u32) {

@@ -30,7 +30,7 @@ mod stats;
 mod taking_back;
 
 pub use cache::Cache;
-pub use get::{Io, Outcome};
+pub use get::{Io, Outcome, Pending};
 pub use granary_log::{Engine, OpenError};
 pub use key::{Key, KeyHash};
 pub use options::{FlashOptions, Options};

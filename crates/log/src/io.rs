@@ -1,7 +1,12 @@
-//! Batches of reads, with as many in flight as the queue holds. One [`Io`] belongs to one thread.
+//! Batches of reads, with as many in flight as the queue holds, and [`Flights`] that nobody waits for. Both
+//! belong to one thread.
 
+mod flights;
 mod pool;
+mod pool_flights;
 mod ring;
+
+pub use flights::Flights;
 
 use crate::buffer::AlignedBuffer;
 use crate::device::Device;
@@ -12,7 +17,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A stretch of the device to read: bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Where it begins.
     pub offset: u64,

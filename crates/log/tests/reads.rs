@@ -7,7 +7,7 @@ use common::engines;
 use common::random::Random;
 use granary_log::device::{Access, Device, FileDevice, MemoryDevice, OpenDeviceError};
 use granary_log::limits::{READ_BYTES_MAX, READ_DEPTH, SEGMENT_BYTES_MAX};
-use granary_log::{AlignedBuffer, Engine, Extent, Geometry, Io, Log, OpenError};
+use granary_log::{AlignedBuffer, Engine, Extent, Flights, Geometry, Io, Log, OpenError};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -71,6 +71,92 @@ fn engines_and_devices_show_the_same_bytes() {
                     );
                 }
             }
+        }
+    }
+}
+
+/// Waits until something may have landed.
+fn wait_for(flights: &Flights) {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let event = flights.event().expect("there are descriptors");
+    let timeout = rustix::event::Timespec { tv_sec: 20, tv_nsec: 0 };
+    let rung = poll(&mut [PollFd::from_borrowed_fd(event, PollFlags::IN)], Some(&timeout)).unwrap();
+    assert!(rung > 0, "an event comes");
+    // Who watches for edges need not do that.
+    rustix::io::read(event, &mut [0; 8]).unwrap();
+}
+
+#[test]
+fn reads_that_nobody_waits_for_land_once_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = contents();
+    let path = folder.path().join("file");
+    let file = FileDevice::open(&path, SIZE).unwrap();
+    let memory = MemoryDevice::new(SIZE);
+    for device in [&file as &dyn Device, &memory] {
+        device.write_at(0, &[&bytes]).unwrap();
+    }
+    // Beyond the end of the file.
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(SIZE - 4096).unwrap();
+    for (device, end) in [(&file as &dyn Device, SIZE - 4096), (&memory, SIZE)] {
+        for engine in engines() {
+            let mut flights = Flights::new(engine, READ_BYTES_MAX);
+            let mut random = Random(7);
+            let mut asked: Vec<Extent> = Vec::new();
+            let mut landed: Vec<bool> = Vec::new();
+            let total = 6 * READ_DEPTH;
+            while landed.iter().filter(|landed| **landed).count() < total {
+                // Some at a time, more than there are buffers for in the end.
+                while asked.len() < total && random.below(20) > 0 {
+                    let len = 4096 * (1 + random.below(8) as usize);
+                    let extent = Extent { offset: random.below((SIZE - len as u64) / 4096 + 1) * 4096, len };
+                    flights.begin(extent, asked.len() as u64);
+                    asked.push(extent);
+                    landed.push(false);
+                }
+                let before = landed.iter().filter(|landed| **landed).count();
+                flights.land(device, |ticket, result| {
+                    let i = ticket as usize;
+                    assert!(!std::mem::replace(&mut landed[i], true), "{engine:?}: read {i} lands once");
+                    let Extent { offset, len } = asked[i];
+                    let start = offset as usize;
+                    match result {
+                        Ok(read) => assert!(read == &bytes[start..start + len], "{engine:?}: {:?}", asked[i]),
+                        Err(error) => {
+                            assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
+                            assert!(offset + len as u64 > end, "{engine:?}: {:?}", asked[i]);
+                        }
+                    }
+                });
+                let now = landed.iter().filter(|landed| **landed).count();
+                assert_eq!(flights.len(), asked.len() - now);
+                if now == before && !flights.is_empty() && asked.len() == total {
+                    wait_for(&flights);
+                }
+            }
+            assert!(flights.is_empty());
+        }
+    }
+}
+
+#[test]
+fn reads_given_up_in_flight_harm_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    for _ in 0..20 {
+        for engine in engines() {
+            // The file's lock must be free again: nothing holds its descriptor.
+            let file = FileDevice::open(&path, SIZE).unwrap();
+            let mut flights = Flights::new(engine, READ_BYTES_MAX);
+            for i in 0..100 {
+                flights.begin(Extent { offset: i * 8192, len: 8192 }, i);
+            }
+            let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                flights.land(&file, |_, _| std::panic::resume_unwind(Box::new(())));
+                flights.land(&file, |_, _| std::panic::resume_unwind(Box::new(())));
+            }));
+            drop(panics);
+            drop(flights);
         }
     }
 }

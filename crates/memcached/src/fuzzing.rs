@@ -42,7 +42,7 @@ impl Stage {
     /// Says `data` in pieces of `piece` bytes to an empty store; gives all replies.
     fn say(&mut self, data: &[u8], piece: usize) -> (Vec<u8>, Option<Ending>) {
         self.engine.shared().store.forget_everything();
-        let mut session = self.engine.shared().session();
+        let mut session = self.engine.shared().session(0);
         let mut replies = Vec::new();
         for piece in data.chunks(piece.max(1)) {
             if session.ending().is_some() {

@@ -60,6 +60,9 @@ pub const KEYS_PER_BATCH: usize = 512;
 /// Bytes of values that one look into the cache gathers; keys beyond are looked up again.
 pub const BATCH_BYTES_MAX: usize = 4 << 20;
 
+/// Bytes of values that wait until all reads of their client have come; keys beyond are looked up again.
+pub const PARKED_BYTES_MAX: usize = OUTPUT_BYTES_MAX;
+
 /// Locks that order the changes of one key; flushing takes them all.
 pub const STRIPES: usize = 1024;
 

@@ -12,9 +12,9 @@ use granary_log::{Extent, Location, Placed, Segment, block};
 use std::ops::Range;
 
 /// Wants of one segment on the device: `wants[range]`, to be read as segment `sequence`.
-struct OnDevice {
-    range: Range<usize>,
-    sequence: u64,
+pub(super) struct OnDevice {
+    pub range: Range<usize>,
+    pub sequence: u64,
 }
 
 /// What is to be read of the device for a batch.
@@ -64,13 +64,25 @@ impl<'a> Wanted<'a> {
 }
 
 /// An entry over several blocks whose first block has been seen.
-struct Long {
-    want: Want,
-    sequence: u64,
+pub(super) struct Long {
+    pub want: Want,
+    pub sequence: u64,
 }
 
 impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     pub(super) fn fetch(&mut self, flash: &Flash, io: &mut Io, scratch: &mut Scratch) {
+        let (wants, on_device) = self.fetch_from_buffers(flash, scratch);
+        self.fetch_stored(flash, io, &wants, &on_device, scratch);
+        scratch.wants = wants;
+    }
+
+    /// Sorts the wants by place, and answers those that lie in write buffers; gives all of them, and which
+    /// are on the device.
+    pub(super) fn fetch_from_buffers(
+        &mut self,
+        flash: &Flash,
+        scratch: &mut Scratch,
+    ) -> (Vec<Want>, Vec<OnDevice>) {
         let geometry = flash.log.geometry();
         scratch.wants.sort_unstable_by_key(|want| want.place);
         let wants = std::mem::take(&mut scratch.wants);
@@ -85,8 +97,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                 Location::Device { sequence } => on_device.push(OnDevice { range, sequence }),
             }
         }
-        self.fetch_stored(flash, io, &wants, &on_device, scratch);
-        scratch.wants = wants;
+        (wants, on_device)
     }
 
     fn fetch_buffered(&mut self, flash: &Flash, segment: &Segment, wants: &[Want], scratch: &mut Scratch) {
@@ -176,25 +187,36 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                 }
                 let (same, sequence) = (&wants[at..at + count], on_device[s].sequence);
                 at += count;
-                let block = bytes.get(i * size..(i + 1) * size);
-                let checked = block.and_then(|b| Some((block::check(b, instance, place)?, b)));
-                match checked {
-                    Some((header, block)) if header.sequence == sequence => {
-                        let payload = block::payload(block);
-                        let block = Checked { payload, count: header.count, sequence };
-                        self.deliver_block(flash, block, same, scratch, &mut long);
-                    }
-                    // Another block, or one that recovery wiped out, is there for good.
-                    Some(_) => self.bad_block(flash, same, sequence, Bad::Overwritten, scratch),
-                    None if block.is_some_and(|block| block.iter().all(|byte| *byte == 0)) => {
-                        self.bad_block(flash, same, sequence, Bad::Overwritten, scratch);
-                    }
-                    None => self.bad_block(flash, same, sequence, Bad::Unread, scratch),
-                }
+                let block = Arrived { bytes: bytes.get(i * size..(i + 1) * size), instance, sequence };
+                self.take_block(flash, block, same, scratch, &mut long);
             }
         });
         for Long { want, sequence } in long {
             self.deliver_long(flash, io, want, sequence, scratch);
+        }
+    }
+
+    /// Checks a block that keys are wanted of, and delivers what it has of them.
+    pub(super) fn take_block(
+        &mut self,
+        flash: &Flash,
+        Arrived { bytes, instance, sequence }: Arrived<'_>,
+        wants: &[Want],
+        scratch: &mut Scratch,
+        long: &mut Vec<Long>,
+    ) {
+        let place = wants[0].place;
+        match bytes.and_then(|bytes| Some((block::check(bytes, instance, place)?, bytes))) {
+            Some((header, bytes)) if header.sequence == sequence => {
+                let block = Checked { payload: block::payload(bytes), count: header.count, sequence };
+                self.deliver_block(flash, block, wants, scratch, long);
+            }
+            // Another block, or one that recovery wiped out, is there for good.
+            Some(_) => self.bad_block(flash, wants, sequence, Bad::Overwritten, scratch),
+            None if bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)) => {
+                self.bad_block(flash, wants, sequence, Bad::Overwritten, scratch);
+            }
+            None => self.bad_block(flash, wants, sequence, Bad::Unread, scratch),
         }
     }
 
@@ -250,7 +272,14 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         }
     }
 
-    fn deliver_long(&mut self, flash: &Flash, io: &mut Io, want: Want, sequence: u64, scratch: &mut Scratch) {
+    pub(super) fn deliver_long(
+        &mut self,
+        flash: &Flash,
+        io: &mut Io,
+        want: Want,
+        sequence: u64,
+        scratch: &mut Scratch,
+    ) {
         let mut record = std::mem::take(&mut scratch.record);
         if io.read_record(flash, want.place, sequence, &mut record).is_none() {
             self.bad_block(flash, &[want], sequence, Bad::Unread, scratch);
@@ -285,6 +314,14 @@ enum Bad {
     Overwritten,
     /// It could not be read, and may be the next time.
     Unread,
+}
+
+/// A block from the device: of which instance and segment it should be.
+pub(super) struct Arrived<'a> {
+    /// `None`: it could not be read.
+    pub bytes: Option<&'a [u8]>,
+    pub instance: u64,
+    pub sequence: u64,
 }
 
 /// A block from the device that is what it should be.

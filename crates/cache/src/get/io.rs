@@ -29,6 +29,8 @@ pub(super) struct Scratch {
     pub search: Search,
     /// What the helper found.
     pub kept: Kept,
+    /// Of lookups that go on: the numbers under which keys of the batch wait.
+    pub ids: Vec<Option<u32>>,
 }
 
 impl Io {

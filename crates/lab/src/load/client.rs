@@ -7,6 +7,9 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+/// Bytes that there is room for in each read.
+const READ_BYTES: usize = 64 << 10;
+
 const MISS: &[u8] = b"END\r\n";
 
 pub(super) struct Client {
@@ -17,7 +20,9 @@ pub(super) struct Client {
     value_bytes: usize,
     asked: Vec<u64>,
     request: Vec<u8>,
+    /// Room for replies, zeroed once, of which so many bytes are there.
     replies: Vec<u8>,
+    filled: usize,
     /// Replies of the request that were looked at, and where they end.
     answered: usize,
     at: usize,
@@ -53,6 +58,7 @@ impl Client {
             asked: Vec::new(),
             request: Vec::new(),
             replies: Vec::new(),
+            filled: 0,
             answered: 0,
             at: 0,
             hits: 0,
@@ -64,8 +70,7 @@ impl Client {
     pub fn send(&mut self, keys: &mut impl FnMut() -> u64) -> io::Result<()> {
         self.asked.clear();
         self.request.clear();
-        self.replies.clear();
-        (self.answered, self.at, self.hits) = (0, 0, 0);
+        (self.filled, self.answered, self.at, self.hits) = (0, 0, 0, 0);
         for _ in 0..self.pipeline {
             let key = keys();
             self.asked.push(key);
@@ -79,18 +84,17 @@ impl Client {
     /// Takes what has come.
     pub fn receive(&mut self) -> io::Result<Option<Answered>> {
         loop {
-            let len = self.replies.len();
-            self.replies.resize(len + (64 << 10), 0);
-            let read = self.stream.read(&mut self.replies[len..]);
-            self.replies.truncate(len + *read.as_ref().unwrap_or(&0));
-            match read {
+            if self.replies.len() < self.filled + READ_BYTES {
+                self.replies.resize(self.filled + READ_BYTES, 0);
+            }
+            match self.stream.read(&mut self.replies[self.filled..]) {
                 Ok(0) => {
                     return Err(io::Error::new(
                         io::ErrorKind::UnexpectedEof,
                         "the server closed the connection",
                     ));
                 }
-                Ok(_) => {}
+                Ok(len) => self.filled += len,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -108,7 +112,7 @@ impl Client {
         let [before, between, after] = &self.parts;
         let hit = before.len() + KEY_BYTES + between.len() + self.value_bytes + after.len();
         while let Some(key) = self.asked.get(self.answered) {
-            let rest = &self.replies[self.at..];
+            let rest = &self.replies[self.at..self.filled];
             if rest.starts_with(MISS) {
                 self.at += MISS.len();
             } else if rest.len() >= hit && rest.starts_with(before) {

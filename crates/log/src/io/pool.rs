@@ -1,6 +1,7 @@
 //! Reads through a pool of threads that call pread, where io_uring is refused.
 
 use super::Extent;
+use super::flights::ring_event;
 use crate::buffer::AlignedBuffer;
 use crate::limits::{POOL_THREADS, READ_DEPTH};
 use std::io;
@@ -8,23 +9,26 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 
-struct Job {
-    file: Arc<OwnedFd>,
-    offset: u64,
-    len: usize,
-    index: usize,
-    buffer: AlignedBuffer,
-    answer: Sender<Done>,
+pub(super) struct Job {
+    pub file: Arc<OwnedFd>,
+    pub offset: u64,
+    pub len: usize,
+    pub ticket: u64,
+    pub buffer: AlignedBuffer,
+    pub answer: Sender<Done>,
+    /// Rung after the answer, for who does not wait for it.
+    pub event: Option<Arc<OwnedFd>>,
 }
 
-struct Done {
-    index: usize,
-    buffer: AlignedBuffer,
-    result: io::Result<()>,
+pub(super) struct Done {
+    pub ticket: u64,
+    pub len: usize,
+    pub buffer: AlignedBuffer,
+    pub result: io::Result<()>,
 }
 
 /// One pool serves the process.
-fn pool() -> &'static Sender<Job> {
+pub(super) fn pool() -> &'static Sender<Job> {
     static POOL: OnceLock<Sender<Job>> = OnceLock::new();
     POOL.get_or_init(|| {
         let (sender, receiver) = channel::<Job>();
@@ -43,12 +47,15 @@ fn pool() -> &'static Sender<Job> {
 fn work(jobs: &Mutex<Receiver<Job>>) {
     loop {
         let job = jobs.lock().expect("no panic under the lock").recv();
-        let Ok(Job { file, offset, len, index, mut buffer, answer }) = job else { return };
+        let Ok(Job { file, offset, len, ticket, mut buffer, answer, event }) = job else { return };
         let result = read_whole(&file, offset, &mut buffer[..len]);
         // Not longer than the asker waits: the file's lock goes with its last descriptor.
         drop(file);
         // The asker is gone only if its callback panicked; then nobody wants the answer.
-        let _ = answer.send(Done { index, buffer, result });
+        let _ = answer.send(Done { ticket, len, buffer, result });
+        if let Some(event) = event {
+            ring_event(&event);
+        }
     }
 }
 
@@ -102,15 +109,15 @@ impl PoolReader {
                     _ => AlignedBuffer::zeroed(longest),
                 };
                 let Extent { offset, len } = extents[next];
-                let job =
-                    Job { file: file.clone(), offset, len, index: next, buffer, answer: sender.clone() };
+                let (file, ticket, answer) = (file.clone(), next as u64, sender.clone());
+                let job = Job { file, offset, len, ticket, buffer, answer, event: None };
                 pool().send(job).expect("the pool lives as long as the process");
                 next += 1;
                 in_flight += 1;
             }
-            let Done { index, buffer, result } = receiver.recv().expect("every job answers");
+            let Done { ticket, len, buffer, result } = receiver.recv().expect("every job answers");
             in_flight -= 1;
-            done(index, result.map(|()| &buffer[..extents[index].len]));
+            done(ticket as usize, result.map(|()| &buffer[..len]));
             self.idle.push(buffer);
         }
     }

@@ -1,4 +1,5 @@
-//! Reads through io_uring, on the calling thread.
+//! Reads through io_uring, on the calling thread: the ring, and what one call reads and waits for. Reads
+//! that nobody waits for are in `flights.rs`.
 
 use super::Extent;
 use crate::buffer::AlignedBuffer;
@@ -10,8 +11,11 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// What is being read into one buffer.
 #[derive(Clone, Copy, Default)]
-struct Flight {
-    extent: usize,
+pub(super) struct Flight {
+    pub extent: Extent,
+    /// What its reader calls it.
+    pub ticket: u64,
+    /// Bytes that are there.
     done: usize,
 }
 
@@ -34,25 +38,34 @@ pub(super) struct Ring {
     registered: bool,
     flights: [Flight; READ_DEPTH],
     idle: Vec<usize>,
+    /// Completions that were not looked at yet: buffers and results.
+    reaped: Vec<(usize, i32)>,
 }
 
 impl Ring {
     pub(super) fn new() -> io::Result<Self> {
+        Self::with_buffers(READ_BYTES_MAX)
+    }
+
+    /// With room for `buffer_bytes` bytes in each read.
+    pub(super) fn with_buffers(buffer_bytes: usize) -> io::Result<Self> {
         // Completions are reaped by the thread that submits, so the kernel need not interrupt it;
         // kernels before 6.1 do not know the flags.
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
+            .setup_taskrun_flag()
             .build(READ_DEPTH as u32)
             .or_else(|_| IoUring::new(READ_DEPTH as u32))?;
         let mut this = Self {
             ring,
-            arena: ManuallyDrop::new(AlignedBuffer::zeroed(READ_BYTES_MAX * READ_DEPTH)),
+            arena: ManuallyDrop::new(AlignedBuffer::zeroed(buffer_bytes * READ_DEPTH)),
             refused: false,
-            buffer_bytes: READ_BYTES_MAX,
+            buffer_bytes,
             registered: false,
             flights: [Flight::default(); READ_DEPTH],
             idle: (0..READ_DEPTH).collect(),
+            reaped: Vec::with_capacity(READ_DEPTH),
         };
         this.register();
         Ok(this)
@@ -83,6 +96,123 @@ impl Ring {
         }
     }
 
+    /// Reads that the kernel may be at.
+    pub(super) fn in_flight(&self) -> usize {
+        READ_DEPTH - self.idle.len() - self.reaped.len()
+    }
+
+    /// Has the kernel ring `event` whenever there is something to reap.
+    pub(super) fn announce(&self, event: BorrowedFd<'_>) -> io::Result<()> {
+        self.ring.submitter().register_eventfd(event.as_raw_fd())
+    }
+
+    /// Puts a read in the queue of those to submit; `false`: there is no buffer for it.
+    pub(super) fn begin(&mut self, file: BorrowedFd<'_>, extent: Extent, ticket: u64) -> bool {
+        assert!(extent.len <= self.buffer_bytes, "a read fits its buffer");
+        let Some(buffer) = self.idle.pop() else { return false };
+        self.flights[buffer] = Flight { extent, ticket, done: 0 };
+        self.start(file, buffer);
+        true
+    }
+
+    fn start(&mut self, file: BorrowedFd<'_>, buffer: usize) {
+        let Flight { extent, done, .. } = self.flights[buffer];
+        let at = buffer * self.buffer_bytes;
+        let left = extent.len - done;
+        let (start, len) = (self.arena.part_start(at + done, left), left as u32);
+        let offset = extent.offset + done as u64;
+        let fd = Fd(file.as_raw_fd());
+        let entry: squeue::Entry = if self.registered {
+            opcode::ReadFixed::new(fd, start, len, 0).offset(offset).build()
+        } else {
+            opcode::Read::new(fd, start, len).offset(offset).build()
+        };
+        let entry = entry.user_data(buffer as u64);
+        // SAFETY: the `len` bytes from `start` lie in the arena, are used by this read alone until it completes (the
+        // buffer is not idle), and whoever drops the ring waits for completion or gives the arena up. The kernel holds
+        // the file as soon as the entry is submitted; a descriptor closed before that is an error of the read.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.expect("the queue has as many entries as there are buffers");
+    }
+
+    /// Whether reads that were begun wait to be submitted.
+    pub(super) fn has_unsubmitted(&mut self) -> bool {
+        !self.ring.submission().is_empty()
+    }
+
+    /// Whether a call of the kernel would submit something or bring something.
+    pub(super) fn has_work(&mut self) -> bool {
+        let submission = self.ring.submission();
+        !submission.is_empty() || submission.taskrun() || submission.cq_overflow()
+    }
+
+    /// Submits what was begun, waits for so many completions, and collects all that are there. An error is
+    /// final: what is in flight cannot be waited for.
+    pub(super) fn enter(&mut self, wanted: usize) -> io::Result<()> {
+        loop {
+            match self.ring.submit_and_wait(wanted) {
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // The completion queue is full or memory is short: reap, then go on.
+                Err(error) if matches!(error.raw_os_error(), Some(11 | 16)) => break,
+                Err(error) => {
+                    self.refused = true;
+                    return Err(error);
+                }
+            }
+        }
+        self.collect();
+        Ok(())
+    }
+
+    /// Collects completions that are there.
+    pub(super) fn collect(&mut self) {
+        let Self { ring, reaped, .. } = self;
+        reaped.extend(ring.completion().map(|c| (c.user_data() as usize, c.result())));
+    }
+
+    /// A completion that was collected.
+    pub(super) fn next(&mut self) -> Option<(usize, i32)> {
+        self.reaped.pop()
+    }
+
+    /// What a completion means: the bytes of a read, in its buffer until the next one begins; `None`: it
+    /// goes on.
+    pub(super) fn finish(
+        &mut self,
+        file: BorrowedFd<'_>,
+        (buffer, result): (usize, i32),
+    ) -> Option<(u64, io::Result<&[u8]>)> {
+        let flight = &mut self.flights[buffer];
+        let outcome = match result {
+            // EINTR, EAGAIN: ask again.
+            -4 | -11 => {
+                self.start(file, buffer);
+                return None;
+            }
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            n if n < 0 => Err(io::Error::from_raw_os_error(-n)),
+            n => {
+                flight.done += n as usize;
+                if flight.done < flight.extent.len {
+                    self.start(file, buffer);
+                    return None;
+                }
+                Ok(())
+            }
+        };
+        let Flight { extent, ticket, .. } = *flight;
+        self.idle.push(buffer);
+        let at = buffer * self.buffer_bytes;
+        Some((ticket, outcome.map(|()| self.arena.part(at, extent.len))))
+    }
+
+    /// The reads that were begun and not finished.
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = Flight> {
+        let busy = (0..READ_DEPTH).filter(|buffer| !self.idle.contains(buffer));
+        busy.map(|buffer| self.flights[buffer])
+    }
+
     pub(super) fn read_many(
         &mut self,
         file: BorrowedFd<'_>,
@@ -95,17 +225,20 @@ impl Ring {
             return Err(Refused { error, left: (0..extents.len()).collect() });
         }
         self.fit(extents);
-        let mut batch = Batch { ring: self, file, extents, reaped: Vec::with_capacity(READ_DEPTH) };
+        let mut batch = Batch { ring: self, file, extents };
         let mut next = 0;
-        while next < extents.len() || batch.in_flight() > 0 {
+        while next < extents.len() || batch.ring.in_flight() > 0 {
             while batch.start_next(&mut next) {}
             if let Err(error) = batch.wait() {
-                let left = batch.unfinished().chain(next..extents.len()).collect();
+                let unfinished = batch.ring.unfinished().map(|flight| flight.ticket as usize);
+                let left = unfinished.chain(next..extents.len()).collect();
                 return Err(Refused { error, left });
             }
             let mut begun = 0;
-            while let Some((buffer, result)) = batch.reaped.pop() {
-                batch.finish(buffer, result, done);
+            while let Some(completion) = batch.ring.next() {
+                if let Some((extent, result)) = batch.ring.finish(file, completion) {
+                    done(extent as usize, result);
+                }
                 // The device goes on while the rest of what it brought is looked at.
                 if batch.start_next(&mut next) {
                     begun += 1;
@@ -122,6 +255,11 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
+        // Reads that nobody waits for may be under way: see `flights.rs`.
+        while !self.refused && self.in_flight() > 0 {
+            // If it is refused, the arena is never freed.
+            let _ = self.enter(1);
+        }
         if !self.refused {
             // SAFETY: not used again; nothing is in flight, so the kernel does not write to it.
             unsafe { ManuallyDrop::drop(&mut self.arena) }
@@ -142,101 +280,32 @@ struct Batch<'a> {
     ring: &'a mut Ring,
     file: BorrowedFd<'a>,
     extents: &'a [Extent],
-    reaped: Vec<(usize, i32)>,
 }
 
 impl Batch<'_> {
-    fn in_flight(&self) -> usize {
-        READ_DEPTH - self.ring.idle.len() - self.reaped.len()
-    }
-
     /// Starts the read of extent `next` and moves on; `false`: there is none, or no buffer for it.
     fn start_next(&mut self, next: &mut usize) -> bool {
-        if *next == self.extents.len() {
+        if *next == self.extents.len() || !self.ring.begin(self.file, self.extents[*next], *next as u64) {
             return false;
         }
-        let Some(buffer) = self.ring.idle.pop() else { return false };
-        self.start(buffer, Flight { extent: *next, done: 0 });
         *next += 1;
         true
     }
 
-    fn start(&mut self, buffer: usize, flight: Flight) {
-        let extent = self.extents[flight.extent];
-        self.ring.flights[buffer] = flight;
-        let at = buffer * self.ring.buffer_bytes;
-        let left = extent.len - flight.done;
-        let (start, len) = (self.ring.arena.part_start(at + flight.done, left), left as u32);
-        let offset = extent.offset + flight.done as u64;
-        let fd = Fd(self.file.as_raw_fd());
-        let entry: squeue::Entry = if self.ring.registered {
-            opcode::ReadFixed::new(fd, start, len, 0).offset(offset).build()
-        } else {
-            opcode::Read::new(fd, start, len).offset(offset).build()
-        };
-        let entry = entry.user_data(buffer as u64);
-        // SAFETY: the `len` bytes from `start` lie in the arena, are used by this read alone until it completes (the
-        // buffer is not idle), and Drop waits for completion or gives the arena up; the descriptor outlives the batch.
-        let pushed = unsafe { self.ring.ring.submission().push(&entry) };
-        pushed.expect("the queue has as many entries as there are buffers");
-    }
-
-    /// The extents of the reads that were begun and not handed over.
-    fn unfinished(&self) -> impl Iterator<Item = usize> {
-        let busy = (0..READ_DEPTH).filter(|buffer| !self.ring.idle.contains(buffer));
-        busy.map(|buffer| self.ring.flights[buffer].extent)
-    }
-
-    /// Waits for a completion, or for several where many reads are in flight, and collects all that are
-    /// there: each call of the kernel and each notice to the device is then for several reads. An error
-    /// is final: what is in flight cannot be waited for.
+    /// Waits for a completion, or for several where many reads are in flight: each call of the kernel and
+    /// each notice to the device is then for several reads.
     fn wait(&mut self) -> io::Result<()> {
-        let wanted = (self.in_flight() / WAITED_FOR_DIVISOR).max(1);
-        loop {
-            match self.ring.ring.submit_and_wait(wanted) {
-                Ok(_) => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The completion queue is full or memory is short: reap, then go on.
-                Err(error) if matches!(error.raw_os_error(), Some(11 | 16)) => break,
-                Err(error) => {
-                    self.ring.refused = true;
-                    return Err(error);
-                }
-            }
-        }
-        let completions = self.ring.ring.completion();
-        self.reaped.extend(completions.map(|c| (c.user_data() as usize, c.result())));
-        Ok(())
-    }
-
-    fn finish(&mut self, buffer: usize, result: i32, done: &mut dyn FnMut(usize, io::Result<&[u8]>)) {
-        let mut flight = self.ring.flights[buffer];
-        let extent = self.extents[flight.extent];
-        let outcome = match result {
-            // EINTR, EAGAIN: ask again.
-            -4 | -11 => return self.start(buffer, flight),
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            n if n < 0 => Err(io::Error::from_raw_os_error(-n)),
-            n => {
-                flight.done += n as usize;
-                if flight.done < extent.len {
-                    return self.start(buffer, flight);
-                }
-                Ok(())
-            }
-        };
-        self.ring.idle.push(buffer);
-        let at = buffer * self.ring.buffer_bytes;
-        done(flight.extent, outcome.map(|()| self.ring.arena.part(at, extent.len)));
+        self.ring.enter((self.ring.in_flight() / WAITED_FOR_DIVISOR).max(1))
     }
 }
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        while !self.ring.refused && self.in_flight() > 0 {
+        while !self.ring.refused && self.ring.in_flight() > 0 {
             // If it is refused, the arena is never freed nor read into again.
             let _ = self.wait();
         }
+        self.ring.reaped.clear();
         self.ring.idle = (0..READ_DEPTH).collect();
     }
 }
@@ -260,6 +329,38 @@ mod tests {
             <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(ring.ring.as_raw_fd())
         });
         rustix::io::dup2(null.as_fd(), &mut target).unwrap();
+    }
+
+    #[test]
+    fn a_refusing_ring_gives_way_to_the_pool_in_flight() {
+        use crate::io::Flights;
+        use std::collections::BTreeSet;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        let bytes: Vec<u8> = (0..1 << 20).map(|i: u32| (i / 512 * 7) as u8).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let device = crate::device::FileDevice::open(&path, bytes.len() as u64).unwrap();
+        let mut flights = Flights::new(Engine::Ring, READ_BYTES_MAX);
+        let mut left: BTreeSet<u64> = BTreeSet::new();
+        for round in 0..3 {
+            for i in round * 100..(round + 1) * 100 {
+                flights.begin(Extent { offset: i % 256 * 4096, len: 4096 }, i);
+                left.insert(i);
+            }
+            if round == 1
+                && let Some(ring) = flights.ring()
+            {
+                break_ring(ring);
+            }
+            while !left.is_empty() {
+                flights.land(&device, |i, result| {
+                    assert!(left.remove(&i), "one answer each");
+                    let at = i as usize % 256 * 4096;
+                    assert_eq!(result.unwrap(), &bytes[at..at + 4096]);
+                });
+            }
+        }
+        assert!(flights.ring().is_none() && flights.is_empty());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Requests of clients carried out, without sockets.
 
 mod changing;
+mod parked;
 mod reading;
 mod session;
 mod stats;
@@ -14,6 +15,8 @@ use crate::counters::Counters;
 use crate::protocol::Access;
 use crate::store::{Lane, Store, Why};
 use crate::users::Users;
+use parked::ParkingLot;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
@@ -41,10 +44,10 @@ impl Shared {
         Self { store, users, counters, connections: AtomicUsize::new(0), settings, started: Instant::now() }
     }
 
-    /// The conversation of a new client.
-    pub fn session(&self) -> Session {
+    /// The conversation of a new client, under a number of its own on its thread.
+    pub fn session(&self, number: usize) -> Session {
         let access = if self.users.is_some() { Access::LoginFirst } else { Access::Granted };
-        Session::new(self.store.item_bytes_max(), access)
+        Session::new(self.store.item_bytes_max(), access, number)
     }
 }
 
@@ -55,12 +58,14 @@ pub struct Engine {
     lane: Lane,
     /// Values on their way from the cache to replies.
     values: Vec<u8>,
+    parked: ParkingLot,
 }
 
 impl Engine {
     /// For a thread, numbered from 0.
     pub fn new(shared: Arc<Shared>, thread: usize) -> Self {
-        Self { shared, thread, lane: Lane::default(), values: Vec::new() }
+        let lane = shared.store.lane();
+        Self { shared, thread, lane, values: Vec::new(), parked: ParkingLot::default() }
     }
 
     /// What is shared.
@@ -73,10 +78,36 @@ impl Engine {
         &self.shared.counters[self.thread]
     }
 
+    /// Readable after reads have come from the device, which [`land`](Self::land) takes: to be watched for
+    /// changes.
+    pub fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.lane.event()
+    }
+
+    /// Sends reads on their way to the device, and takes those that have come. To be called after each turn.
+    pub fn land(&mut self, now: u32) {
+        let Engine { shared, lane, parked, .. } = self;
+        shared.store.go_on(lane, now, |ticket, looked| parked.tell(ticket, looked));
+    }
+
+    /// The number of a session whose reads have all come: its turn is now.
+    pub fn next_ripe(&mut self) -> Option<usize> {
+        self.parked.next_ripe()
+    }
+
+    /// A session ends, whatever it waits for.
+    pub fn forget(&mut self, session: &Session) {
+        if let Some(id) = session.parked {
+            self.parked.forget(id);
+        }
+    }
+
     /// Carries out what these clients sent, as far as it has arrived and they take the replies. Reads and
-    /// plain `set`s go together, whoever's they are; each client's requests keep their order.
+    /// plain `set`s go together, whoever's they are; each client's requests keep their order. A client whose
+    /// reads wait for the device goes on at a later turn.
     pub fn turn(&mut self, sessions: &mut [Session], now: u32) {
         self.shared.store.tick(now);
+        self.answer_ripe(sessions, now);
         while sessions.iter().any(Session::may_step) {
             let mut progress = self.read_many(sessions, now);
             progress |= self.set_many(sessions, now);

@@ -1,13 +1,13 @@
 //! Reads of many clients at once: all leading `get`, `gets` and plain `mg` of all sessions are one look
-//! into the cache.
+//! into the cache. A session some of whose keys are on the device waits for these, and is answered then.
 
 use super::Engine;
-use super::session::{Input, Output, Session};
+use super::parked::Found;
+use super::session::{Answered, Input, Output, Session};
 use crate::commands::{self, Shown};
-use crate::item::{Header, Item};
+use crate::item::Item;
 use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH};
 use crate::protocol::{Meta, Numbered, Request, Step, Taken, keys_from, reply};
-use crate::store::{Looked, Why};
 use granary_cache::Key;
 use std::ops::Range;
 
@@ -24,7 +24,6 @@ enum Part<'a> {
 
 /// A part of a reply, and where the request that it answers begins.
 struct Piece<'a> {
-    session: usize,
     at: usize,
     /// Where its key begins among the keys of the request.
     resume: usize,
@@ -41,31 +40,17 @@ impl Piece<'_> {
     }
 }
 
-/// What was found of a key.
-enum Found {
-    Hit(Header, Range<usize>),
-    Miss(Why),
-    /// Its value found no room: it is to be looked up again.
-    Later,
-}
-
-/// How far the input of a session was answered.
-#[derive(Clone, Copy)]
-struct Answered {
-    len: usize,
-    resume: usize,
-}
-
 /// A look ahead: `get`, `gets`, `bget` and `mg`, and a few others.
 fn may_be_read(rest: &[u8]) -> bool {
     matches!(rest, [b'g' | b'b' | b' ', ..] | [b'm', b'g', ..])
 }
 
-/// The pieces of what a session's input begins with.
-fn gather<'a>(session: usize, input: &'a Input, pieces: &mut Vec<Piece<'a>>) -> Answered {
+/// The pieces of what a session's input begins with, of so many keys at most.
+fn gather<'a>(input: &'a Input, keys_max: usize, pieces: &mut Vec<Piece<'a>>) -> Answered {
     let mut done = Answered { len: 0, resume: input.resume };
+    let mut gathered = 0;
     loop {
-        if !may_be_read(&input.rest()[done.len..]) || pieces.len() >= KEYS_PER_BATCH {
+        if !may_be_read(&input.rest()[done.len..]) || gathered >= keys_max {
             return done;
         }
         let at = done.len;
@@ -76,15 +61,17 @@ fn gather<'a>(session: usize, input: &'a Input, pieces: &mut Vec<Piece<'a>>) -> 
         match request {
             Request::Get { keys, numbered } => {
                 for (resume, key) in keys_from(keys, done.resume) {
-                    if pieces.len() >= KEYS_PER_BATCH {
+                    if gathered >= keys_max {
                         return Answered { len: at, resume };
                     }
-                    pieces.push(Piece { session, at, resume, part: Part::Key { key, numbered } });
+                    gathered += 1;
+                    pieces.push(Piece { at, resume, part: Part::Key { key, numbered } });
                 }
-                pieces.push(Piece { session, at, resume: keys.len(), part: Part::End });
+                pieces.push(Piece { at, resume: keys.len(), part: Part::End });
             }
             Request::MetaGet(meta) if commands::is_plain(&meta) => {
-                pieces.push(Piece { session, at, resume: 0, part: Part::Meta(Box::new(meta)) });
+                gathered += 1;
+                pieces.push(Piece { at, resume: 0, part: Part::Meta(Box::new(meta)) });
             }
             _ => return done,
         }
@@ -92,91 +79,146 @@ fn gather<'a>(session: usize, input: &'a Input, pieces: &mut Vec<Piece<'a>>) -> 
     }
 }
 
+/// What was found of keys.
+struct Lookups<'a> {
+    keys: &'a [Key<'a>],
+    found: &'a [Found],
+    values: &'a [u8],
+}
+
+/// What one session asks for: parts of what all do.
+struct Asking {
+    session: usize,
+    pieces: Range<usize>,
+    keys: Range<usize>,
+    answered: Answered,
+    /// Where it waits, if it does.
+    parked: Option<u32>,
+}
+
 impl Engine {
-    /// Answers the reads that sessions begin with; whether any was answered.
+    /// Looks up the reads that sessions begin with, answers those of which all keys are in RAM, and lets the
+    /// others wait; whether there were any.
     pub(super) fn read_many(&mut self, sessions: &mut [Session], now: u32) -> bool {
         if !sessions.iter().any(|session| may_be_read(session.input.rest())) {
             return false;
         }
         let may: Vec<bool> = sessions.iter().map(Session::may_step).collect();
+        let numbers: Vec<usize> = sessions.iter().map(|session| session.number).collect();
         let mut parts: Vec<(&Input, &mut Output)> =
             sessions.iter_mut().map(|session| (&session.input, &mut session.output)).collect();
-        let mut pieces = Vec::new();
-        let mut answered: Vec<Answered> = Vec::with_capacity(parts.len());
-        for (i, (input, _)) in parts.iter().enumerate() {
-            let nothing = Answered { len: 0, resume: input.resume };
-            answered.push(if may[i] { gather(i, input, &mut pieces) } else { nothing });
+        let (mut pieces, mut gathered, mut asking) = (Vec::new(), 0, Vec::<Asking>::new());
+        for session in (0..parts.len()).filter(|session| may[*session]) {
+            let first = pieces.len();
+            let answered = gather(parts[session].0, KEYS_PER_BATCH - gathered, &mut pieces);
+            let keys = pieces[first..].iter().filter(|piece| piece.key().is_some()).count();
+            if pieces.len() > first {
+                let (pieces, keys) = (first..pieces.len(), gathered..gathered + keys);
+                gathered = keys.end;
+                asking.push(Asking { session, pieces, keys, answered, parked: None });
+            }
         }
-        if pieces.is_empty() {
+        if asking.is_empty() {
             return false;
         }
         let keys: Vec<Key<'_>> = pieces.iter().filter_map(|piece| piece.key().map(Key::new)).collect();
-        let mut found = self.look_up(&keys, now);
-        if matches!(found.first(), Some(Found::Later)) {
-            // Long values of others took all the room: the first key has its turn alone.
-            self.values.clear();
-            found = self.look_up(&keys[..1], now);
-            found.resize_with(keys.len(), || Found::Later);
-        }
-        let (mut next, mut given) = (0, 0);
-        let mut stopped = None;
-        for piece in &pieces {
-            let found = piece.key().map(|_| {
-                next += 1;
-                (&found[next - 1], keys[next - 1])
-            });
-            if stopped == Some(piece.session) {
+        let Engine { shared, lane, values, parked, .. } = self;
+        let mut found: Vec<Found> = keys.iter().map(|_| Found::Later).collect();
+        let ticket = |i: usize| {
+            let asks = asking.partition_point(|asking| asking.keys.end <= i);
+            let asks = &mut asking[asks];
+            let id = *asks.parked.get_or_insert_with(|| parked.open(numbers[asks.session]));
+            parked.expect(id, i - asks.keys.start)
+        };
+        shared.store.begin_many(lane, &keys, now, ticket, |i, looked| {
+            // The first one finds room always, so that there is progress.
+            let bytes_max = if i == 0 { usize::MAX } else { BATCH_BYTES_MAX };
+            found[i] = Found::of(looked, values, bytes_max);
+        });
+        let mut is_progress = false;
+        for asking in &mut asking {
+            let (keys, found) = (&keys[asking.keys.clone()], &found[asking.keys.clone()]);
+            if let Some(id) = asking.parked {
+                self.parked.fill(id, found, &self.values);
+                is_progress = true;
                 continue;
             }
-            let output = &mut *parts[piece.session].1;
-            if !output.has_room() || self.answer(piece, found, now, &mut output.bytes) == Answer::Later {
-                stopped = Some(piece.session);
-                answered[piece.session] = Answered { len: piece.at, resume: piece.resume };
-            } else {
-                given += 1;
-            }
+            let found = Lookups { keys, found, values: &self.values };
+            let output = &mut *parts[asking.session].1;
+            let (given, stopped) = self.give(&pieces[asking.pieces.clone()], found, now, output);
+            is_progress |= given > 0;
+            asking.answered = stopped.unwrap_or(asking.answered);
         }
-        for (session, answered) in sessions.iter_mut().zip(answered) {
-            if answered.len > 0 {
-                session.advance(Taken { len: answered.len, swallow: 0 });
+        for Asking { session, answered, parked, .. } in asking {
+            let session = &mut sessions[session];
+            session.parked = parked;
+            if parked.is_none() {
+                session.go_behind(answered);
             }
-            session.input.resume = answered.resume;
         }
         self.values.clear();
-        given > 0
+        is_progress
     }
 
-    fn look_up(&mut self, keys: &[Key<'_>], now: u32) -> Vec<Found> {
-        let Engine { shared, lane, values, .. } = self;
-        let mut found: Vec<Found> = keys.iter().map(|_| Found::Later).collect();
-        shared.store.get_many(lane, keys, now, |i, looked| match looked {
-            Looked::Miss(why) => found[i] = Found::Miss(why),
-            Looked::Hit(Item { header, data }) => {
-                if values.is_empty() || values.len() + data.len() <= BATCH_BYTES_MAX {
-                    let begin = values.len();
-                    values.extend_from_slice(data);
-                    found[i] = Found::Hit(header, begin..values.len());
-                }
+    /// Answers the reads of sessions that have waited for them.
+    pub(super) fn answer_ripe(&mut self, sessions: &mut [Session], now: u32) {
+        for session in sessions {
+            let Some(id) = session.parked.filter(|id| self.parked.is_complete(*id)) else { continue };
+            let Session { input, output, .. } = session;
+            let parked = self.parked.get(id);
+            // The same that were gathered when it began to wait: its input has not changed since.
+            let mut pieces = Vec::new();
+            let answered = gather(input, parked.found.len(), &mut pieces);
+            let keys: Vec<Key<'_>> = pieces.iter().filter_map(|piece| piece.key().map(Key::new)).collect();
+            let found = Lookups { keys: &keys, found: &parked.found, values: &parked.values };
+            let (_, stopped) = self.give(&pieces, found, now, output);
+            self.parked.close(id);
+            session.parked = None;
+            session.go_behind(stopped.unwrap_or(answered));
+            if stopped.is_some() {
+                // It is a read that changes something: nobody looks it up again before that.
+                self.step(session, now);
             }
-        });
-        found
+        }
+    }
+
+    /// Answers one session's reads as far as they were found and there is room: how many pieces, and where it
+    /// stopped.
+    fn give(
+        &self,
+        pieces: &[Piece<'_>],
+        Lookups { keys, found, values }: Lookups<'_>,
+        now: u32,
+        output: &mut Output,
+    ) -> (usize, Option<Answered>) {
+        let mut lookups = found.iter().zip(keys);
+        for (given, piece) in pieces.iter().enumerate() {
+            let found = piece.key().and_then(|_| lookups.next());
+            if !output.has_room()
+                || self.answer(piece, found, values, now, &mut output.bytes) == Answer::Later
+            {
+                return (given, Some(Answered { len: piece.at, resume: piece.resume }));
+            }
+        }
+        (pieces.len(), None)
     }
 
     fn answer(
         &self,
         piece: &Piece<'_>,
-        found: Option<(&Found, Key<'_>)>,
+        found: Option<(&Found, &Key<'_>)>,
+        values: &[u8],
         now: u32,
         out: &mut Vec<u8>,
     ) -> Answer {
         let counters = self.counters();
-        let Some((found, key)) = found else {
+        let Some((found, &key)) = found else {
             out.extend_from_slice(b"END\r\n");
             return Answer::Given;
         };
         let item = match found {
             Found::Later => return Answer::Later,
-            Found::Hit(header, data) => Some(Item { header: *header, data: &self.values[data.clone()] }),
+            Found::Hit(header, data) => Some(Item { header: *header, data: &values[data.clone()] }),
             Found::Miss(_) => None,
         };
         match (&piece.part, item) {

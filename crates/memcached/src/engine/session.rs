@@ -42,6 +42,13 @@ impl Input {
     }
 }
 
+/// How far reads that an input begins with were answered: bytes of whole requests, and of keys of the next.
+#[derive(Clone, Copy)]
+pub(super) struct Answered {
+    pub len: usize,
+    pub resume: usize,
+}
+
 /// Replies that the client has not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct Output {
@@ -64,14 +71,18 @@ pub struct Session {
     pub(super) ending: Option<Ending>,
     /// Bytes that the input must have before it is worth looking at.
     pub(super) wanted: usize,
+    /// What its owner calls it.
+    pub(super) number: usize,
+    /// Where the reads that the input begins with wait for the device: nothing behind them is looked at.
+    pub(super) parked: Option<u32>,
 }
 
 impl Session {
     /// For a client that has just connected.
-    pub fn new(item_bytes_max: usize, access: Access) -> Self {
+    pub fn new(item_bytes_max: usize, access: Access, number: usize) -> Self {
         let decoder = Decoder::new(item_bytes_max, access);
         let input = Input { bytes: Vec::new(), begin: 0, decoder, resume: 0 };
-        Self { input, output: Output::default(), ending: None, wanted: 0 }
+        Self { input, output: Output::default(), ending: None, wanted: 0, number, parked: None }
     }
 
     /// Takes what the client sent.
@@ -93,9 +104,22 @@ impl Session {
         self.wanted = 0;
     }
 
-    /// Whether more input is of use: not while replies wait, nor after the end.
+    /// Goes on behind reads that were answered.
+    pub(super) fn go_behind(&mut self, Answered { len, resume }: Answered) {
+        if len > 0 {
+            self.advance(Taken { len, swallow: 0 });
+        }
+        self.input.resume = resume;
+    }
+
+    /// Whether more input is of use: not while replies or reads wait, nor after the end.
     pub fn wants_input(&self) -> bool {
-        self.ending.is_none() && self.output.has_room()
+        self.ending.is_none() && self.output.has_room() && !self.is_parked()
+    }
+
+    /// Whether it waits for the device.
+    pub fn is_parked(&self) -> bool {
+        self.parked.is_some()
     }
 
     /// Whether there may be requests to answer.

@@ -24,7 +24,7 @@ impl Engine {
         if !session.may_step() {
             return false;
         }
-        let Session { input, output, ending, wanted } = session;
+        let Session { input, output, ending, wanted, .. } = session;
         *wanted = 0;
         let (request, taken) = match input.next() {
             Step::Incomplete(len) => {

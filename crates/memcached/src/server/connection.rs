@@ -123,6 +123,17 @@ impl Connection {
             || self.session.as_ref().is_some_and(|session| !session.replies().is_empty())
     }
 
+    /// Whether it waits for its turn, or for the device.
+    pub fn is_busy(&self) -> bool {
+        self.is_listed || self.session.as_ref().is_some_and(Session::is_parked)
+    }
+
+    /// Whether all that has arrived was carried out, and the client has all of its replies.
+    pub fn is_done(&self) -> bool {
+        let session = self.session.as_ref().expect("no turn is under way");
+        !self.has_replies() && !session.is_parked() && !session.may_step()
+    }
+
     /// What becomes of it now.
     pub fn fate(&self) -> Fate {
         let session = self.session.as_ref().expect("no turn is under way");
@@ -131,6 +142,10 @@ impl Connection {
         }
         if self.has_replies() {
             // Sent all at once or not: then there was no room, and an event will come.
+            return Fate::Wait;
+        }
+        if session.is_parked() {
+            // What it waits for will come, whether or not the client has closed its side.
             return Fate::Wait;
         }
         match self.readiness {

@@ -6,14 +6,18 @@ use crate::engine::{Engine, Session};
 use crate::limits::{READ_BYTES, STOP_MILLISECONDS};
 use crate::protocol::Ending;
 use mio::net::TcpStream;
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustls::ServerConfig;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const WAKER: Token = Token(usize::MAX);
+/// Reads have come from the device.
+const LANDED: Token = Token(usize::MAX - 1);
 
 /// New connections for a thread.
 #[derive(Default)]
@@ -74,6 +78,13 @@ impl Worker {
     }
 
     pub fn run(mut self) {
+        if let Some(event) = self.engine.event()
+            && let Err(error) =
+                self.poll.registry().register(&mut SourceFd(&event.as_raw_fd()), LANDED, Interest::READABLE)
+        {
+            tracing::error!(%error, "a serving thread cannot wait for the device");
+            return;
+        }
         let mut events = Events::with_capacity(1024);
         while !self.stop.load(Ordering::Acquire) {
             if let Err(error) = self.poll.poll(&mut events, self.patience())
@@ -92,7 +103,10 @@ impl Worker {
             for stream in self.inbox.take() {
                 self.admit(stream, now);
             }
-            self.turn(now);
+            if events.iter().any(|event| event.token() == LANDED) {
+                self.land(now);
+            }
+            self.turn(now, Input::Taken);
             self.sweep(now);
         }
         self.finish(&mut events);
@@ -138,22 +152,34 @@ impl Worker {
                 return;
             }
         };
-        self.connections[slot] = Some(Connection::new(channel, self.engine.shared().session(), now));
+        self.connections[slot] = Some(Connection::new(channel, self.engine.shared().session(slot), now));
         self.list(slot);
     }
 
+    /// Takes what has come from the device, and lists whose it is.
+    fn land(&mut self, now: u32) {
+        self.engine.land(now);
+        while let Some(slot) = self.engine.next_ripe() {
+            self.list(slot);
+        }
+    }
+
     /// Reads from the connections listed, carries out what they ask for, and sends replies.
-    fn turn(&mut self, now: u32) {
+    fn turn(&mut self, now: u32, input: Input) {
         let listed = std::mem::take(&mut self.listed);
         let Self { connections, engine, buffer, .. } = self;
         let mut sessions: Vec<Session> = Vec::with_capacity(listed.len());
         let mut read = 0;
         for slot in &listed {
             let connection = listed_connection(connections, *slot);
-            read += connection.read(buffer, now);
+            if input == Input::Taken {
+                read += connection.read(buffer, now);
+            }
             sessions.extend(connection.session.take());
         }
         engine.turn(&mut sessions, now);
+        // Reads are on their way while replies are sent.
+        engine.land(now);
         let mut written = 0;
         let mut fates = Vec::with_capacity(listed.len());
         for (slot, session) in listed.iter().zip(sessions) {
@@ -172,12 +198,18 @@ impl Worker {
                 Fate::Close => self.close(slot),
             }
         }
+        while let Some(slot) = self.engine.next_ripe() {
+            self.list(slot);
+        }
     }
 
     fn close(&mut self, slot: usize) {
         let Some(mut connection) = self.connections[slot].take() else { return };
         if connection.session.as_ref().is_some_and(|session| session.ending() == Some(Ending::Binary)) {
             tracing::warn!("a client speaks memcached's binary protocol, which is not served: it is let go");
+        }
+        if let Some(session) = &connection.session {
+            self.engine.forget(session);
         }
         // It is closed in a moment, which ends the watch, too.
         let _ = self.poll.registry().deregister(&mut connection.channel.stream);
@@ -194,33 +226,45 @@ impl Worker {
         self.swept_at = now;
         for slot in 0..self.connections.len() {
             let Some(connection) = &self.connections[slot] else { continue };
-            if u64::from(now.saturating_sub(connection.active_at)) > idle_seconds && !connection.is_listed {
+            if u64::from(now.saturating_sub(connection.active_at)) > idle_seconds && !connection.is_busy() {
                 self.engine.counters().idle_kicks.add(1);
                 self.close(slot);
             }
         }
     }
 
-    /// Sends the replies that wait, for a while, and reads no more.
+    /// Carries out what has arrived and sends the replies, for a while, and reads no more.
     fn finish(mut self, events: &mut Events) {
         let deadline = Instant::now() + Duration::from_millis(STOP_MILLISECONDS);
         loop {
+            let now = unix_time();
+            self.land(now);
+            (0..self.connections.len()).for_each(|slot| self.list(slot));
+            self.turn(now, Input::Left);
             for slot in 0..self.connections.len() {
-                let Some(connection) = &mut self.connections[slot] else { continue };
-                connection.write();
-                if !connection.has_replies() || connection.fate() == Fate::Close {
+                if self.connections[slot].as_ref().is_some_and(Connection::is_done) {
                     self.close(slot);
                 }
             }
+            let Self { listed, connections, .. } = &mut self;
+            listed.retain(|slot| connections[*slot].is_some());
             let left = deadline.saturating_duration_since(Instant::now());
             if self.free.len() == self.connections.len() || left.is_zero() {
                 return;
             }
-            if self.poll.poll(events, Some(left)).is_err() {
+            let patience = if self.listed.is_empty() { left } else { Duration::ZERO };
+            if self.poll.poll(events, Some(patience)).is_err() {
                 return;
             }
         }
     }
+}
+
+/// Whether a turn reads from its connections.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Input {
+    Taken,
+    Left,
 }
 
 fn listed_connection(connections: &mut [Option<Connection>], slot: usize) -> &mut Connection {

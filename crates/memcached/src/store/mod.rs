@@ -1,6 +1,6 @@
 //! Items on a cache: reads of many keys without a lock, changes of a key one after the other.
 //!
-//! The seam to the cache is small: it is asked (`get_many`), told (`put_many`, `delete_many`) and closed.
+//! The seam to the cache is small: it is asked (`begin_many`, `go_on`, `get_many`), told (`put_many`, `delete_many`) and closed.
 //! Which items go to flash is the cache's business.
 
 mod lane;
@@ -160,6 +160,35 @@ impl Store {
         self.cache.get_many(&mut lane.io, keys, now, |i, outcome| sink(i, look(outcome, flushed_below)));
     }
 
+    /// What a thread of its own needs.
+    pub fn lane(&self) -> Lane {
+        Lane::new(granary_cache::Pending::new(&self.cache))
+    }
+
+    /// Looks keys up and waits for nothing: `sink(i, looked)` is called for those that are in RAM; of the others
+    /// `ticket(i)` is asked, with which [`go_on`](Self::go_on) tells of them.
+    pub fn begin_many(
+        &self,
+        lane: &mut Lane,
+        keys: &[Key<'_>],
+        now: u32,
+        ticket: impl FnMut(usize) -> u64,
+        mut sink: impl FnMut(usize, Looked<'_>),
+    ) {
+        let flushed_below = self.numbers.flushed_below();
+        let sink = |i, outcome: Outcome<'_>| sink(i, look(outcome, flushed_below));
+        self.cache.begin_many(&mut lane.pending, keys, now, ticket, sink);
+    }
+
+    /// Sends reads on their way, and tells what has come: `sink(ticket, looked)`. To be called after
+    /// `begin_many`, and when [`Lane::event`] tells.
+    pub fn go_on(&self, lane: &mut Lane, now: u32, mut sink: impl FnMut(u64, Looked<'_>)) {
+        // What was flushed meanwhile is not seen any more.
+        let flushed_below = self.numbers.flushed_below();
+        self.cache
+            .go_on(&mut lane.pending, now, |ticket, outcome| sink(ticket, look(outcome, flushed_below)));
+    }
+
     /// Remembers that a key was read.
     pub fn note_read(&self, key: Key<'_>, now: u32) {
         self.reads.note(key, now);
@@ -203,7 +232,7 @@ impl Store {
         decide: impl FnOnce(Looked<'_>, &mut Hand<'_>) -> (Change, R),
     ) -> R {
         let _held = self.stripes.lock(key.hash());
-        let Lane { io, old, new, value } = lane;
+        let Lane { io, old, new, value, .. } = lane;
         let flushed_below = self.numbers.flushed_below();
         let mut last_second = 0;
         let mut gone = None;

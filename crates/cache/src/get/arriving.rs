@@ -1,0 +1,129 @@
+//! What reads bring to keys that wait for them.
+
+use super::fetch::Arrived;
+use super::io::Scratch;
+use super::waiting::{Read, Tables, Waiting};
+use super::{Counts, Io, Lookup, Outcome, Tried, Want};
+use crate::cache::{Flash, Shared};
+use crate::key::Key;
+use crate::limits::{LOOKUP_ROUNDS_MAX, SIDE_BY_SIDE};
+
+/// Keys whose reads have come.
+pub(super) struct Arriving<'a> {
+    pub shared: &'a Shared,
+    pub flash: &'a Flash,
+    pub now: u32,
+    pub watched_below: u64,
+    pub counts: Counts,
+    pub tables: &'a mut Tables,
+}
+
+impl Arriving<'_> {
+    /// Delivers what a read has brought.
+    pub fn arrive(
+        &mut self,
+        io: &mut Io,
+        scratch: &mut Scratch,
+        opened: &mut Vec<u32>,
+        id: u32,
+        bytes: &[u8],
+        sink: &mut dyn FnMut(u64, Outcome<'_>),
+    ) {
+        let read = self.tables.take(id);
+        let size = self.flash.log.geometry().block_size();
+        for same in read.wants.chunk_by(|a, b| a.place == b.place) {
+            let at = (self.flash.log.geometry().offset(same[0].place) - read.extent.offset) as usize;
+            for some in same.chunks(SIDE_BY_SIDE) {
+                self.arrive_block(io, scratch, &read, some, bytes.get(at..at + size), sink);
+                for want in some {
+                    let waiting = &mut self.tables.waiting[want.key as usize];
+                    waiting.reads -= 1;
+                    match waiting.reads {
+                        0 if waiting.answered => self.tables.dismiss(want.key),
+                        0 => self.look_again(scratch, opened, want.key, sink),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        self.tables.close(id, read);
+    }
+
+    /// Finds up to [`SIDE_BY_SIDE`] keys in a block.
+    fn arrive_block(
+        &mut self,
+        io: &mut Io,
+        scratch: &mut Scratch,
+        read: &Read,
+        same: &[Want],
+        bytes: Option<&[u8]>,
+        sink: &mut dyn FnMut(u64, Outcome<'_>),
+    ) {
+        let waiting = &self.tables.waiting;
+        let of = |i: usize| &waiting[same[i.min(same.len() - 1)].key as usize];
+        let keys: [Key<'_>; SIDE_BY_SIDE] = std::array::from_fn(|i| of(i).key());
+        let wants: [Want; SIDE_BY_SIDE] =
+            std::array::from_fn(|i| Want { key: i as u32, ..same[i.min(same.len() - 1)] });
+        scratch.tried.clear();
+        scratch.resolved.clear();
+        scratch.resolved.extend((0..same.len()).map(|i| of(i).answered));
+        let mut lookup = Lookup {
+            shared: self.shared,
+            keys: &keys[..same.len()],
+            now: self.now,
+            sink: |i, outcome: Outcome<'_>| sink(of(i).ticket, outcome),
+            counts: std::mem::take(&mut self.counts),
+            watched_below: self.watched_below,
+        };
+        let mut long = Vec::new();
+        let block = Arrived { bytes, instance: read.instance, sequence: read.sequence };
+        lookup.take_block(self.flash, block, &wants[..same.len()], scratch, &mut long);
+        for long in long {
+            lookup.deliver_long(self.flash, io, long.want, long.sequence, scratch);
+        }
+        self.counts = lookup.counts;
+        for (want, resolved) in same.iter().zip(&scratch.resolved) {
+            self.tables.waiting[want.key as usize].answered = *resolved;
+        }
+        for tried in &scratch.tried {
+            let waiting = &mut self.tables.waiting[same[tried.key as usize].key as usize];
+            waiting.tried.push(Tried { key: 0, ..*tried });
+        }
+    }
+
+    /// Plans a key again that was not where it should be.
+    fn look_again(
+        &mut self,
+        scratch: &mut Scratch,
+        opened: &mut Vec<u32>,
+        id: u32,
+        sink: &mut dyn FnMut(u64, Outcome<'_>),
+    ) {
+        // Out of the table while it is planned, for it may begin to wait again.
+        let Waiting { ticket, bytes, hash, round, tried, .. } = self.tables.lift(id);
+        scratch.resolved.clear();
+        scratch.resolved.push(false);
+        scratch.tried.clear();
+        scratch.tried.extend_from_slice(&tried);
+        let keys = [Key::hashed(hash, &bytes)];
+        let mut lookup = Lookup {
+            shared: self.shared,
+            keys: &keys,
+            now: self.now,
+            sink: |_, outcome: Outcome<'_>| sink(ticket, outcome),
+            counts: std::mem::take(&mut self.counts),
+            watched_below: self.watched_below,
+        };
+        lookup.plan_again(scratch, round == LOOKUP_ROUNDS_MAX);
+        if !scratch.wants.is_empty() {
+            lookup.open_reads(self.flash, scratch, self.tables, opened, round + 1, |_, _| id);
+        }
+        self.counts = lookup.counts;
+        self.tables.put_back(id, ticket, bytes, hash);
+    }
+
+    pub fn count(self) {
+        let Arriving { shared, now, watched_below, counts, .. } = self;
+        Lookup { shared, keys: &[], now, sink: |_, _: Outcome<'_>| (), counts, watched_below }.count();
+    }
+}

@@ -1,0 +1,109 @@
+//! Lookups that go on while their thread does other things: what is in RAM is answered at once, reads of the
+//! rest are begun, and each is delivered when it has come.
+//!
+//! A key on its way is planned, checked and delivered by the code of [`Cache::get_many`], as a batch of its own.
+
+use super::arriving::Arriving;
+use super::waiting::Tables;
+use super::{Counts, Io, Lookup, Outcome};
+use crate::cache::Cache;
+use crate::key::Key;
+use granary_log::{Engine, Flights};
+use std::os::fd::BorrowedFd;
+
+/// The lookups of one thread that wait for the device. Dropping it waits for reads in flight, and forgets
+/// what they were for.
+pub struct Pending {
+    /// For entries over several blocks, which are waited for, and room to plan in.
+    io: Io,
+    /// `None`: everything is in RAM.
+    flights: Option<Flights>,
+    tables: Tables,
+    /// Reads to begin.
+    opened: Vec<u32>,
+}
+
+impl Pending {
+    /// For this cache and no other.
+    pub fn new(cache: &Cache) -> Self {
+        Self::with_engine(cache, Engine::Ring)
+    }
+
+    /// With this engine, or the next best.
+    pub fn with_engine(cache: &Cache, engine: Engine) -> Self {
+        let block_size = cache.shared.flash.as_ref().map(|flash| flash.log.geometry().block_size());
+        let flights = block_size.map(|size| Flights::new(engine, Io::extent_bytes_max(size)));
+        Self { io: Io::with_engine(engine), flights, tables: Tables::default(), opened: Vec::new() }
+    }
+
+    /// Readable after reads have come that [`Cache::go_on`] delivers: to be watched for changes (edges), not to
+    /// be read. It may tell of nothing. `None`: nothing is ever waited for.
+    pub fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.flights.as_ref()?.event()
+    }
+
+    /// Keys that have no outcome yet.
+    pub fn len(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// Whether all keys have their outcome.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Cache {
+    /// Looks up a batch as [`get_many`](Self::get_many) does, but waits for nothing: `sink(i, outcome)` is called
+    /// for keys that need no read; of the others `ticket(i)` is asked, which [`go_on`](Self::go_on) gives with
+    /// their outcome. Both are true of some moment in between. Neither may call the cache.
+    pub fn begin_many(
+        &self,
+        pending: &mut Pending,
+        keys: &[Key<'_>],
+        now: u32,
+        mut ticket: impl FnMut(usize) -> u64,
+        sink: impl FnMut(usize, Outcome<'_>),
+    ) {
+        assert!(u32::try_from(keys.len()).is_ok(), "a batch has fewer than 2^32 keys");
+        let Pending { io, tables, opened, .. } = pending;
+        let mut scratch = std::mem::take(&mut io.scratch);
+        let watched_below = self.shared.begin_lookup(now);
+        let counts = Counts::default();
+        let mut lookup = Lookup { shared: &self.shared, keys, now, sink, counts, watched_below };
+        lookup.plan(&mut scratch);
+        if let Some(flash) = &self.shared.flash
+            && !scratch.wants.is_empty()
+        {
+            let admit = |tables: &mut Tables, i: u32| tables.admit(keys[i as usize], ticket(i as usize));
+            lookup.open_reads(flash, &mut scratch, tables, opened, 1, admit);
+        }
+        lookup.count();
+        io.scratch = scratch;
+    }
+
+    /// Sends reads on their way and delivers what has come: `sink(ticket, outcome)`, which must not call the
+    /// cache. To be called after `begin_many`, and whenever [`Pending::event`] tells.
+    pub fn go_on(&self, pending: &mut Pending, now: u32, mut sink: impl FnMut(u64, Outcome<'_>)) {
+        let Pending { io, flights, tables, opened } = pending;
+        let (Some(flash), Some(flights)) = (&self.shared.flash, flights) else { return };
+        let mut scratch = std::mem::take(&mut io.scratch);
+        let watched_below = self.shared.begin_lookup(now);
+        let mut arriving =
+            Arriving { shared: &self.shared, flash, now, watched_below, counts: Counts::default(), tables };
+        loop {
+            for id in opened.drain(..) {
+                flights.begin(arriving.tables.reads[id as usize].extent, u64::from(id));
+            }
+            flights.land(flash.log.device(), |id, result| {
+                let bytes = result.unwrap_or(&[]);
+                arriving.arrive(io, &mut scratch, opened, id as u32, bytes, &mut sink);
+            });
+            if opened.is_empty() {
+                break;
+            }
+        }
+        arriving.count();
+        io.scratch = scratch;
+    }
+}

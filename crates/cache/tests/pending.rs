@@ -1,0 +1,333 @@
+//! Lookups that go on while their thread does other things, against a map that remembers what was true
+//! while they were on their way.
+
+mod common;
+#[path = "../../log/tests/common/random.rs"]
+mod random;
+
+use common::{Hooked, get, options, put, put_alone};
+use granary_cache::admission::Admission;
+use granary_cache::{Cache, Engine, Entry, Key, Outcome, Pending};
+use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
+use random::Random;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+const NOW: u32 = 1_000;
+
+/// A version, or what stands for a deleted key.
+type State = Option<u64>;
+
+/// A lookup on its way: what its key was since it began.
+struct Asked {
+    key: u64,
+    states: Vec<State>,
+}
+
+struct Model {
+    cache: Cache,
+    pending: Pending,
+    random: Random,
+    keys: u64,
+    newest: HashMap<u64, u64>,
+    versions: u64,
+    asked: HashMap<u64, Asked>,
+    tickets: u64,
+    found: u64,
+    looked_up: u64,
+}
+
+/// A value of some length that tells its key and version.
+fn value(key: u64, version: u64) -> Vec<u8> {
+    let len = match version % 17 {
+        // Over several blocks.
+        0 => 1_500,
+        n => 16 + n as usize * 11,
+    };
+    let mut bytes = [key.to_le_bytes(), version.to_le_bytes()].concat();
+    bytes.resize(len, version as u8);
+    bytes
+}
+
+fn version_of(key: u64, bytes: &[u8]) -> u64 {
+    let version = u64::from_le_bytes(bytes[8..16].try_into().unwrap());
+    assert!(bytes == value(key, version), "key {key}: not a value that was put");
+    version
+}
+
+fn check(asked: &Asked, outcome: Outcome<'_>) -> bool {
+    match outcome {
+        Outcome::Hit { value, .. } => {
+            let version = version_of(asked.key, value);
+            assert!(
+                asked.states.contains(&Some(version)),
+                "key {}: {version} was never true since it was asked for: {:?}",
+                asked.key,
+                asked.states
+            );
+            true
+        }
+        Outcome::Miss => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+impl Model {
+    fn new(cache: Cache, engine: Engine, seed: u64, keys: u64) -> Self {
+        let pending = Pending::with_engine(&cache, engine);
+        Self {
+            cache,
+            pending,
+            random: Random(seed),
+            keys,
+            newest: HashMap::new(),
+            versions: 0,
+            asked: HashMap::new(),
+            tickets: 0,
+            found: 0,
+            looked_up: 0,
+        }
+    }
+
+    fn note(&mut self, key: u64, state: State) {
+        for asked in self.asked.values_mut().filter(|asked| asked.key == key) {
+            asked.states.push(state);
+        }
+        match state {
+            Some(version) => self.newest.insert(key, version),
+            None => self.newest.remove(&key),
+        };
+    }
+
+    fn change(&mut self) {
+        let keys: Vec<u64> = (0..1 + self.random.below(30)).map(|_| self.random.below(self.keys)).collect();
+        let bytes: Vec<[u8; 8]> = keys.iter().map(|key| key.to_le_bytes()).collect();
+        if self.random.below(8) == 0 {
+            self.cache.delete_many(&bytes.iter().map(|bytes| Key::new(bytes)).collect::<Vec<_>>());
+            keys.into_iter().for_each(|key| self.note(key, None));
+            return;
+        }
+        let first = self.versions;
+        self.versions += keys.len() as u64;
+        let values: Vec<Vec<u8>> =
+            keys.iter().zip(first..).map(|(key, version)| value(*key, version)).collect();
+        let entries: Vec<Entry<'_>> = bytes
+            .iter()
+            .zip(&values)
+            .map(|(key, value)| Entry { key: Key::new(key), value: Some(value), expires_at: 0 })
+            .collect();
+        self.cache.put_many(&entries);
+        for (key, version) in keys.into_iter().zip(first..) {
+            self.note(key, Some(version));
+        }
+    }
+
+    fn begin(&mut self) {
+        let keys: Vec<u64> = (0..1 + self.random.below(40)).map(|_| self.random.below(self.keys)).collect();
+        let bytes: Vec<[u8; 8]> = keys.iter().map(|key| key.to_le_bytes()).collect();
+        let batch: Vec<Key<'_>> = bytes.iter().map(|bytes| Key::new(bytes)).collect();
+        let states = |key: &u64| vec![self.newest.get(key).copied()];
+        let (mut answers, mut begun) = (vec![0; keys.len()], vec![0; keys.len()]);
+        let (mut found, first) = (0, self.tickets);
+        let ticket = |i: usize| {
+            begun[i] += 1;
+            first + i as u64
+        };
+        self.cache.begin_many(&mut self.pending, &batch, NOW, ticket, |i, outcome| {
+            answers[i] += 1;
+            found += u64::from(check(&Asked { key: keys[i], states: states(&keys[i]) }, outcome));
+        });
+        for (i, key) in keys.iter().enumerate() {
+            assert_eq!(answers[i] + begun[i], 1, "every key is answered or begun");
+            if begun[i] == 1 {
+                self.asked.insert(first + i as u64, Asked { key: *key, states: states(key) });
+            }
+        }
+        self.tickets += keys.len() as u64;
+        self.found += found;
+        self.looked_up += keys.len() as u64;
+        assert_eq!(self.pending.len(), self.asked.len());
+    }
+
+    fn go_on(&mut self) {
+        let Self { cache, pending, asked, found, .. } = self;
+        cache.go_on(pending, NOW, |ticket, outcome| {
+            let asked = asked.remove(&ticket).expect("every key begun has one outcome");
+            *found += u64::from(check(&asked, outcome));
+        });
+        assert_eq!(self.pending.len(), self.asked.len());
+    }
+
+    fn step(&mut self) {
+        match self.random.below(100) {
+            0 => self.cache.flush(),
+            1..30 => self.change(),
+            30..60 => self.begin(),
+            _ => self.go_on(),
+        }
+    }
+
+    fn end(mut self) {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !self.pending.is_empty() {
+            self.go_on();
+            assert!(std::time::Instant::now() < deadline, "all that was begun ends");
+            std::thread::yield_now();
+        }
+        self.cache.validate();
+        assert!(self.cache.stats().hits_flash > 0);
+        assert!(self.found * 20 > self.looked_up, "{} of {} were found", self.found, self.looked_up);
+    }
+}
+
+fn steps() -> u64 {
+    std::env::var("GRANARY_MODEL_OPERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400_000) / 60
+}
+
+/// On a file that is reused all the time, with RAM or without, by each engine.
+#[test]
+fn outcomes_were_true_while_they_were_waited_for() {
+    let mut seed = 0;
+    for engine in [Engine::Ring, Engine::Pool, Engine::Plain] {
+        for (segments, blocks, memory, admission) in [
+            (16, 16, 0, Admission::All),
+            (64, 32, 64 << 10, Admission::All),
+            (32, 16, 128 << 10, Admission::Probability(0.5)),
+        ] {
+            seed += 1;
+            let folder = tempfile::tempdir().unwrap();
+            let mut options = options(folder.path(), segments, blocks, memory);
+            options.flash.as_mut().unwrap().admission = admission;
+            let mut model = Model::new(Cache::open(options).unwrap(), engine, seed, 900);
+            (0..steps() / 9).for_each(|_| model.step());
+            model.end();
+        }
+    }
+}
+
+#[test]
+fn a_device_that_fails_costs_misses_only() {
+    for seed in 0..4 {
+        let folder = tempfile::tempdir().unwrap();
+        let chances = Fault::ALL.into_iter().filter(|fault| *fault != Fault::Delay).map(|fault| (fault, 600));
+        let faults = Faults { seed, chances: chances.collect(), crash_after_writes: None };
+        let device = FaultyDevice::new(MemoryDevice::new(32 * 16 * 512), 512, faults);
+        let cache = Cache::open_on(Box::new(device), options(folder.path(), 32, 16, 0)).unwrap();
+        let mut model = Model::new(cache, Engine::Ring, seed, 900);
+        (0..steps() / 4).for_each(|_| model.step());
+        model.end();
+    }
+}
+
+/// Begins a lookup that needs a read, which has not been sent on its way yet.
+fn begin(cache: &Cache, pending: &mut Pending, key: u64) {
+    cache.begin_many(
+        pending,
+        &[Key::new(&key.to_le_bytes())],
+        1,
+        |_| key,
+        |_, outcome| panic!("{outcome:?}"),
+    );
+    assert_eq!(pending.len(), 1);
+}
+
+fn end(cache: &Cache, pending: &mut Pending) -> Option<u64> {
+    let mut found = None;
+    cache.go_on(pending, 1, |_, outcome| {
+        if let Outcome::Hit { value, .. } = outcome {
+            found = Some(u64::from_le_bytes(value.try_into().unwrap()));
+        }
+    });
+    assert!(pending.is_empty());
+    found
+}
+
+/// The block is overwritten between plan and read, once by a segment that has the key's newer version.
+#[test]
+fn what_moved_while_it_was_waited_for_is_looked_up_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = Hooked::new(Arc::new(MemoryDevice::new(4 * 512)));
+    let boxed: Box<dyn Device> = Box::new(Arc::clone(&device));
+    let cache = Cache::open_on(boxed, options(folder.path(), 4, 1, 0)).unwrap();
+    let mut pending = Pending::new(&cache);
+    put_alone(&cache, 1, 1);
+    begin(&cache, &mut pending, 1);
+    for (key, version) in [(8, 0), (1, 2), (9, 0), (10, 0)] {
+        put_alone(&cache, key, version);
+    }
+    assert_eq!(end(&cache, &mut pending), Some(2));
+    begin(&cache, &mut pending, 1);
+    cache.delete_many(&[Key::new(&1u64.to_le_bytes())]);
+    for key in [11, 12, 13, 14] {
+        put_alone(&cache, key, 0);
+    }
+    assert_eq!(end(&cache, &mut pending), None);
+}
+
+/// A newer version lies in a write buffer when the older one's block has gone.
+#[test]
+fn what_moved_to_a_write_buffer_is_found_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(options(folder.path(), 4, 1, 0)).unwrap();
+    let mut pending = Pending::new(&cache);
+    put_alone(&cache, 1, 1);
+    begin(&cache, &mut pending, 1);
+    for key in [8, 9, 10, 11] {
+        put_alone(&cache, key, 0);
+    }
+    put(&cache, 1, 2);
+    let mut found = None;
+    while !pending.is_empty() {
+        cache.go_on(&mut pending, 1, |_, outcome| {
+            if let Outcome::Hit { value, .. } = outcome {
+                found = Some(u64::from_le_bytes(value.try_into().unwrap()));
+            }
+        });
+    }
+    assert_eq!(found, get(&cache, 1));
+}
+
+#[test]
+fn lookups_given_up_harm_nothing() {
+    for engine in [Engine::Ring, Engine::Pool, Engine::Plain] {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(options(folder.path(), 64, 16, 0)).unwrap();
+        (0..200).for_each(|key| put(&cache, key, key));
+        cache.flush();
+        for _ in 0..20 {
+            let mut pending = Pending::with_engine(&cache, engine);
+            for key in 0u64..200 {
+                cache.begin_many(&mut pending, &[Key::new(&key.to_le_bytes())], 1, |_| key, |_, _| ());
+            }
+            assert!(!pending.is_empty());
+            cache.go_on(&mut pending, 1, |_, _| ());
+            drop(pending);
+        }
+        drop(cache);
+        Cache::open(options(folder.path(), 64, 16, 0)).unwrap().validate();
+    }
+}
+
+#[test]
+fn a_cache_in_ram_waits_for_nothing() {
+    let options = granary_cache::Options { flash: None, memory_bytes: 1 << 20, memory_entries: None };
+    let cache = Cache::open(options).unwrap();
+    put(&cache, 1, 5);
+    let mut pending = Pending::new(&cache);
+    assert!(pending.event().is_none());
+    let mut seen = Vec::new();
+    let keys = [1u64, 2].map(u64::to_le_bytes);
+    let keys = [Key::new(&keys[0]), Key::new(&keys[1])];
+    cache.begin_many(
+        &mut pending,
+        &keys,
+        1,
+        |_| unreachable!(),
+        |i, outcome| {
+            seen.push((i, matches!(outcome, Outcome::Hit { .. })));
+        },
+    );
+    seen.sort_unstable();
+    assert_eq!(seen, [(0, true), (1, false)]);
+    cache.go_on(&mut pending, 1, |_, _| panic!("nothing was begun"));
+}

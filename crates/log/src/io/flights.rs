@@ -1,0 +1,156 @@
+//! Reads of one thread that go on while it does other things.
+
+use super::pool_flights::PoolFlights;
+use super::ring::{Flight, Ring};
+use super::{Engine, Extent};
+use crate::buffer::AlignedBuffer;
+use crate::device::Device;
+use rustix::event::{EventfdFlags, eventfd};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// Reads that are begun, and handed over when they have landed: what is between belongs to the kernel or to
+/// the pool, which use buffers of ours. Dropping it waits for what is in flight.
+///
+/// Not shared and not sent: the kernel ties a ring to the thread that made it.
+pub struct Flights {
+    /// Begun when there was no buffer for them.
+    waiting: VecDeque<(Extent, u64)>,
+    way: Way,
+    event: Option<Arc<OwnedFd>>,
+    buffer_bytes: usize,
+    _thread_bound: std::marker::PhantomData<*const ()>,
+}
+
+enum Way {
+    Ring(Box<Ring>),
+    Pool(PoolFlights),
+    /// Read when they are handed over.
+    Plain,
+}
+
+impl Flights {
+    /// For extents up to `buffer_bytes`, by `engine` or the next best.
+    pub fn new(engine: Engine, buffer_bytes: usize) -> Self {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let event =
+            event.inspect_err(|error| tracing::warn!(%error, "reads are waited for")).ok().map(Arc::new);
+        let ring = |event: &OwnedFd| {
+            let ring = Ring::with_buffers(buffer_bytes)?;
+            ring.announce(event.as_fd())?;
+            Ok::<_, io::Error>(Way::Ring(Box::new(ring)))
+        };
+        let way = match (&event, engine) {
+            (Some(event), Engine::Ring) => ring(event).unwrap_or_else(|_| Way::Pool(PoolFlights::new(event))),
+            (Some(event), Engine::Pool) => Way::Pool(PoolFlights::new(event)),
+            (None, _) | (_, Engine::Plain) => Way::Plain,
+        };
+        let _thread_bound = std::marker::PhantomData;
+        Self { waiting: VecDeque::new(), way, event, buffer_bytes, _thread_bound }
+    }
+
+    /// Readable after something has landed: to be watched for changes (edges), and never to be read. It may
+    /// tell of nothing. `None`: what is begun is read, and waited for, by `land`.
+    pub fn event(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.event.as_ref()?.as_fd())
+    }
+
+    #[cfg(test)]
+    pub(super) fn ring(&self) -> Option<&Ring> {
+        if let Way::Ring(ring) = &self.way { Some(ring) } else { None }
+    }
+
+    /// Begins a read. It is on its way after the next [`land`](Self::land), or when there is a buffer for it.
+    pub fn begin(&mut self, extent: Extent, ticket: u64) {
+        assert!(extent.len <= self.buffer_bytes, "a read fits its buffer");
+        self.waiting.push_back((extent, ticket));
+    }
+
+    /// Reads that were begun and not handed over.
+    pub fn len(&self) -> usize {
+        let in_flight = match &self.way {
+            Way::Ring(ring) => ring.in_flight(),
+            Way::Pool(pool) => pool.in_flight,
+            Way::Plain => 0,
+        };
+        self.waiting.len() + in_flight
+    }
+
+    /// Whether all reads were handed over.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sends on their way what can be, and hands over what has landed: `done(ticket, bytes or error)`.
+    /// `device` is the same each time. Waits for nothing.
+    pub fn land(&mut self, device: &dyn Device, mut done: impl FnMut(u64, io::Result<&[u8]>)) {
+        if let Some(file) = device.descriptor() {
+            match &mut self.way {
+                Way::Ring(ring) => {
+                    let Err(error) = land_in(ring, &mut self.waiting, file, &mut done) else {
+                        if let (true, Some(event)) = (ring.has_unsubmitted(), &self.event) {
+                            // The kernel has no room now: somebody must come again.
+                            ring_event(event);
+                        }
+                        return;
+                    };
+                    tracing::error!(%error, "io_uring takes no more reads, reading with a thread pool");
+                    let left: Vec<Flight> = ring.unfinished().collect();
+                    self.way =
+                        self.event.as_ref().map_or(Way::Plain, |event| Way::Pool(PoolFlights::new(event)));
+                    left.into_iter().for_each(|f| self.waiting.push_front((f.extent, f.ticket)));
+                    return self.land(device, done);
+                }
+                Way::Pool(pool) => return pool.land(&mut self.waiting, file, &mut done),
+                Way::Plain => {}
+            }
+        }
+        // Aligned, for the device may be a file opened with O_DIRECT.
+        let mut buffer = None;
+        while let Some((Extent { offset, len }, ticket)) = self.waiting.pop_front() {
+            let buffer = buffer.get_or_insert_with(|| AlignedBuffer::zeroed(self.buffer_bytes));
+            let bytes = &mut buffer[..len];
+            let result = device.read_at(offset, bytes);
+            done(ticket, result.map(|()| &*bytes));
+        }
+    }
+}
+
+/// It cannot fail but where it has rung 2^64 times and nobody came.
+pub(super) fn ring_event(event: &OwnedFd) {
+    let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+}
+
+fn land_in(
+    ring: &mut Ring,
+    waiting: &mut VecDeque<(Extent, u64)>,
+    file: BorrowedFd<'_>,
+    done: &mut dyn FnMut(u64, io::Result<&[u8]>),
+) -> io::Result<()> {
+    loop {
+        while let Some((extent, ticket)) = waiting.front().copied() {
+            if !ring.begin(file, extent, ticket) {
+                break;
+            }
+            waiting.pop_front();
+        }
+        if ring.has_work() {
+            ring.enter(0)?;
+        } else {
+            ring.collect();
+        }
+        let mut landed = 0;
+        while let Some(completion) = ring.next() {
+            landed += 1;
+            if let Some((ticket, result)) = ring.finish(file, completion) {
+                done(ticket, result);
+            }
+        }
+        // Buffers are free again, or the rest of a read is to be read: both go at once.
+        if landed == 0 || (waiting.is_empty() && !ring.has_work()) {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Items on the device, whose reads nobody waits for: clients that pipeline, go away, close their side, or
+//! are there when the server stops.
+
+mod common;
+#[path = "../../log/tests/common/random.rs"]
+mod random;
+
+use common::with_policy;
+use granary_memcached::Server;
+use random::Random;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A server of two threads with 4 MiB of RAM, whose items go to flash when they leave it.
+fn start(folder: &Path) -> Server {
+    let mut options = with_policy(folder, "probability:1");
+    options.threads = Some(2);
+    Server::start(&options).unwrap()
+}
+
+struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    fn new(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Self { stream: BufReader::new(stream) }
+    }
+
+    fn send(&mut self, request: &str) {
+        self.stream.get_mut().write_all(request.as_bytes()).unwrap();
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// The values of a reply to `get`.
+    fn values(&mut self) -> Vec<(String, String)> {
+        let mut values = Vec::new();
+        loop {
+            let line = self.line();
+            if line == "END\r\n" {
+                return values;
+            }
+            let words: Vec<&str> = line.split_whitespace().collect();
+            assert_eq!((words.len(), words[0], words[2]), (4, "VALUE", "0"), "{line}");
+            let mut data = vec![0; words[3].parse::<usize>().unwrap() + 2];
+            self.stream.read_exact(&mut data).unwrap();
+            let data = String::from_utf8(data).unwrap();
+            values.push((words[1].to_owned(), data.strip_suffix("\r\n").unwrap().to_owned()));
+        }
+    }
+}
+
+/// A value that tells its key and version; some take several blocks.
+fn value(key: &str, version: u64) -> String {
+    let len = if version.is_multiple_of(29) { 30_000 } else { 300 + version as usize * 37 % 1_500 };
+    format!("{key}/{version}/{:x<len$}", "")
+}
+
+/// Stores items `prefix-0..count` of version 0.
+fn fill(address: SocketAddr, prefix: &str, count: usize) {
+    let mut client = Client::new(address);
+    for first in (0..count).step_by(50) {
+        let keys = (first..(first + 50).min(count)).map(|i| format!("{prefix}-{i}"));
+        let requests = keys.clone().map(|key| {
+            let value = value(&key, 1);
+            format!("set {key} 0 0 {}\r\n{value}\r\n", value.len())
+        });
+        client.send(&requests.collect::<String>());
+        keys.for_each(|_| assert_eq!(client.line(), "STORED\r\n"));
+    }
+}
+
+fn statistic(address: SocketAddr, group: &str, name: &str) -> u64 {
+    let mut client = Client::new(address);
+    client.send(&format!("stats {group}\r\n"));
+    loop {
+        let line = client.line();
+        assert_ne!(line, "END\r\n", "{name} is told");
+        if let Some(value) = line.strip_prefix(&format!("STAT {name} ")) {
+            return value.trim().parse().unwrap();
+        }
+    }
+}
+
+enum Expected {
+    Line(&'static [&'static str]),
+    /// The keys asked for, and the version of each that is the only right one.
+    Values(Vec<(String, Option<u64>)>),
+}
+
+/// One client's talk about keys of its own: replies come in order, and each tells what the requests before
+/// it have made of its keys.
+fn talk(address: SocketAddr, number: u64, rounds: u64) {
+    let mut random = Random(number);
+    let mut client = Client::new(address);
+    let mut versions: HashMap<String, u64> = HashMap::new();
+    let key = |i: u64| format!("own{number}-{i}");
+    let mut newest = 1;
+    let (mut asked, mut found) = (0, 0);
+    versions.extend((0..150).map(|i| (key(i), 1)));
+    for _ in 0..rounds {
+        let (mut request, mut expected) = (String::new(), Vec::new());
+        for _ in 0..1 + random.below(40) {
+            let one = key(random.below(150));
+            match random.below(12) {
+                0 => {
+                    newest += 1;
+                    let value = value(&one, newest);
+                    request += &format!("set {one} 0 0 {}\r\n{value}\r\n", value.len());
+                    versions.insert(one, newest);
+                    expected.push(Expected::Line(&["STORED\r\n"]));
+                }
+                1 => {
+                    request += &format!("delete {one}\r\n");
+                    versions.remove(&one);
+                    expected.push(Expected::Line(&["DELETED\r\n", "NOT_FOUND\r\n"]));
+                }
+                2 => {
+                    request += "mn\r\n";
+                    expected.push(Expected::Line(&["MN\r\n"]));
+                }
+                n => {
+                    let more = (0..if n == 3 { random.below(30) } else { 0 }).map(|_| key(random.below(150)));
+                    let keys: Vec<String> = std::iter::once(one).chain(more.collect::<Vec<_>>()).collect();
+                    request += &format!("get {}\r\n", keys.join(" "));
+                    let right = |key: String| (key.clone(), versions.get(&key).copied());
+                    expected.push(Expected::Values(keys.into_iter().map(right).collect()));
+                }
+            }
+        }
+        client.send(&request);
+        for expected in expected {
+            match expected {
+                Expected::Line(lines) => {
+                    let line = client.line();
+                    assert!(lines.contains(&line.as_str()), "{line}");
+                }
+                Expected::Values(keys) => {
+                    let mut values = client.values().into_iter().peekable();
+                    for (key, version) in keys {
+                        asked += u64::from(version.is_some());
+                        if let Some((_, is)) = values.next_if(|(found, _)| *found == key) {
+                            let right = version.map(|version| value(&key, version));
+                            assert!(Some(&is) == right.as_ref(), "{key}: {} {version:?}", &is[..20]);
+                            found += 1;
+                        }
+                    }
+                    assert!(values.next().is_none(), "values come in the order asked for");
+                }
+            }
+        }
+    }
+    assert!(found * 10 > asked * 9, "{found} of {asked} were found");
+}
+
+#[test]
+fn replies_keep_their_order_while_others_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path());
+    for number in 0..24 {
+        fill(server.address(), &format!("own{number}"), 150);
+    }
+    // What lies between is in RAM now.
+    fill(server.address(), "other", 8_000);
+    std::thread::scope(|scope| {
+        for number in 0..24 {
+            let address = server.address();
+            scope.spawn(move || talk(address, number, 60));
+        }
+    });
+    assert!(statistic(server.address(), "granary", "hits_flash") > 1_000);
+    server.stop().unwrap();
+}
+
+fn gets(keys: std::ops::Range<usize>) -> String {
+    keys.map(|i| format!("get item-{i}\r\n")).collect()
+}
+
+#[test]
+fn clients_that_go_away_take_their_reads_with_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path());
+    fill(server.address(), "item", 20_000);
+    for round in 0..300 {
+        let mut client = Client::new(server.address());
+        client.send(&gets(round * 30..round * 30 + 30));
+        if round % 3 == 0 {
+            // The server is told by a reset.
+            socket2::SockRef::from(client.stream.get_ref()).set_linger(Some(Duration::ZERO)).unwrap();
+        } else if round % 3 == 1 {
+            client.values();
+        }
+    }
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while statistic(server.address(), "", "curr_connections") > 1 {
+        assert!(Instant::now() < deadline, "closed connections still count");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut client = Client::new(server.address());
+    for i in 0..500 {
+        client.send(&gets(i..i + 1));
+        let key = format!("item-{i}");
+        assert!(client.values().iter().all(|found| *found == (key.clone(), value(&key, 1))));
+    }
+    server.stop().unwrap();
+}
+
+#[test]
+fn a_client_that_has_closed_its_side_gets_all_replies() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path());
+    fill(server.address(), "item", 20_000);
+    for round in 0..20 {
+        let mut client = Client::new(server.address());
+        let first = round * 100;
+        client.send(&gets(first..first + 100));
+        client.stream.get_ref().shutdown(Shutdown::Write).unwrap();
+        let mut found = 0;
+        for i in first..first + 100 {
+            let key = format!("item-{i}");
+            let values = client.values();
+            assert!(values.iter().all(|found| *found == (key.clone(), value(&key, 1))));
+            found += values.len();
+        }
+        assert_eq!(client.line(), "", "then the connection ends");
+        assert!(found > 90, "{found} of 100");
+    }
+    let from_flash = statistic(server.address(), "granary", "hits_flash");
+    assert!(from_flash > 100, "{from_flash} hits on flash");
+}
+
+#[test]
+fn a_server_that_stops_answers_what_has_arrived() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..5 {
+        let server = start(folder.path());
+        fill(server.address(), "item", 20_000);
+        let mut client = Client::new(server.address());
+        // One read of the server's, and more than it looks up at once.
+        client.send(&gets(0..1_500));
+        client.stream.fill_buf().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.stop().unwrap());
+            for i in 0..1_500 {
+                let key = format!("item-{i}");
+                assert!(client.values().iter().all(|found| *found == (key.clone(), value(&key, 1))));
+            }
+            assert_eq!(client.line(), "");
+        });
+    }
+}
