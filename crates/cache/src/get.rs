@@ -2,7 +2,6 @@
 
 mod arriving;
 mod fetch;
-mod helped;
 mod io;
 mod opening;
 mod pending;
@@ -79,17 +78,6 @@ struct Counts {
     expired: u64,
     negative: u64,
     misses: u64,
-}
-
-impl Counts {
-    fn add(&mut self, other: &Counts) {
-        for (tier, other) in self.tiers.iter_mut().zip(other.tiers) {
-            *tier += other;
-        }
-        self.expired += other.expired;
-        self.negative += other.negative;
-        self.misses += other.misses;
-    }
 }
 
 impl Cache {

@@ -46,15 +46,6 @@ pub const LOCKED_LOOKUPS: usize = 256;
 /// Keys whose entries in RAM are fetched side by side.
 pub const SIDE_BY_SIDE: usize = 16;
 
-/// Reads that a thread takes at once where two share them.
-pub const HELPED_READS: usize = 64;
-
-/// Bytes that two threads read before the helper hands over what it found.
-pub const HELPED_BYTES_MAX: usize = 16 << 20;
-
-/// Room for what a helper found that is kept from one batch to the next.
-pub const KEPT_BYTES_SPARE: usize = 1 << 20;
-
 /// Entries of one hash that the index holds: their two buckets have room for some 34, and a lookup
 /// reads a block for each.
 pub const SAME_HASH_MAX: usize = 8;

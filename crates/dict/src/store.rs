@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 thread_local! {
     /// Rings and buffers belong to the calling thread.
-    static IO: RefCell<Io> = RefCell::new(Io::new().helped());
+    static IO: RefCell<Io> = RefCell::new(Io::new());
 }
 
 /// An open cache and what it may hold.

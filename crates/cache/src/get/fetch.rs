@@ -3,7 +3,6 @@
 use super::io::{Io, Scratch};
 use super::{Lookup, Outcome, Tier, Tried, Want};
 use crate::cache::Flash;
-use crate::limits::HELPED_READS;
 use crate::policy::{Promotion, promotion};
 use crate::record::{EntryRecord, Record, find_last};
 use crate::search::Search;
@@ -15,52 +14,6 @@ use std::ops::Range;
 pub(super) struct OnDevice {
     pub range: Range<usize>,
     pub sequence: u64,
-}
-
-/// What is to be read of the device for a batch.
-pub(super) struct Wanted<'a> {
-    wants: &'a [Want],
-    on_device: &'a [OnDevice],
-    /// Blocks that are neighbours share a read.
-    extents: Vec<Extent>,
-    /// Of each extent its first want, and the place of that in `on_device`.
-    firsts: Vec<(usize, usize)>,
-    blocks: u64,
-}
-
-impl<'a> Wanted<'a> {
-    /// `extents` gives the room to work in.
-    fn new(flash: &Flash, wants: &'a [Want], on_device: &'a [OnDevice], mut extents: Vec<Extent>) -> Self {
-        let geometry = flash.log.geometry();
-        let size = geometry.block_size();
-        let longest = Io::extent_bytes_max(size);
-        extents.clear();
-        let mut firsts = Vec::new();
-        let mut blocks = 0;
-        for (s, segment) in on_device.iter().enumerate() {
-            let mut at = segment.range.start;
-            for same in wants[segment.range.clone()].chunk_by(|a, b| a.place == b.place) {
-                let offset = geometry.offset(same[0].place);
-                blocks += 1;
-                match extents.last_mut() {
-                    Some(last) if last.offset + last.len as u64 == offset && last.len + size <= longest => {
-                        last.len += size;
-                    }
-                    _ => {
-                        extents.push(Extent { offset, len: size });
-                        firsts.push((at, s));
-                    }
-                }
-                at += same.len();
-            }
-        }
-        Self { wants, on_device, extents, firsts, blocks }
-    }
-
-    /// How many reads that takes.
-    pub fn reads(&self) -> usize {
-        self.extents.len()
-    }
 }
 
 /// An entry over several blocks whose first block has been seen.
@@ -139,7 +92,6 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         }
     }
 
-    /// Reads what is on the device, each block once.
     fn fetch_stored(
         &mut self,
         flash: &Flash,
@@ -148,35 +100,38 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         on_device: &[OnDevice],
         scratch: &mut Scratch,
     ) {
-        let extents = std::mem::take(&mut scratch.extents);
-        let wanted = Wanted::new(flash, wants, on_device, extents);
-        let counters = &self.shared.counters;
-        add(&counters.block_reads, wanted.blocks);
-        add(&counters.reads, wanted.reads() as u64);
-        add(&counters.bytes_read, wanted.blocks * flash.log.geometry().block_size() as u64);
-        if io.helped && wanted.reads() >= 2 * HELPED_READS {
-            self.fetch_helped(flash, io, &wanted, scratch);
-        } else {
-            self.read_stored(flash, io, &wanted, 0..wanted.reads(), scratch);
+        let geometry = *flash.log.geometry();
+        let size = geometry.block_size();
+        let longest = Io::extent_bytes_max(size);
+        // Neighbouring blocks share a read. `firsts[e]`: the first want of extent e, and its segment.
+        let mut firsts: Vec<(usize, usize)> = Vec::new();
+        scratch.extents.clear();
+        let mut blocks = 0;
+        for (s, segment) in on_device.iter().enumerate() {
+            let mut at = segment.range.start;
+            for same in wants[segment.range.clone()].chunk_by(|a, b| a.place == b.place) {
+                let offset = geometry.offset(same[0].place);
+                blocks += 1;
+                match scratch.extents.last_mut() {
+                    Some(last) if last.offset + last.len as u64 == offset && last.len + size <= longest => {
+                        last.len += size;
+                    }
+                    _ => {
+                        scratch.extents.push(Extent { offset, len: size });
+                        firsts.push((at, s));
+                    }
+                }
+                at += same.len();
+            }
         }
-        scratch.extents = wanted.extents;
-    }
-
-    /// Does some of the reads, and delivers what they bring.
-    pub(super) fn read_stored(
-        &mut self,
-        flash: &Flash,
-        io: &mut Io,
-        wanted: &Wanted<'_>,
-        reads: Range<usize>,
-        scratch: &mut Scratch,
-    ) {
-        let size = flash.log.geometry().block_size();
-        let instance = flash.log.instance();
-        let &Wanted { wants, on_device, .. } = wanted;
-        let (extents, firsts) = (&wanted.extents[reads.clone()], &wanted.firsts[reads]);
+        let counters = &self.shared.counters;
+        add(&counters.block_reads, blocks);
+        add(&counters.reads, scratch.extents.len() as u64);
+        add(&counters.bytes_read, blocks * size as u64);
+        let extents = std::mem::take(&mut scratch.extents);
         let mut long = Vec::new();
-        io.read_many(flash.log.device(), extents, |e, result| {
+        let instance = flash.log.instance();
+        io.read_many(flash.log.device(), &extents, |e, result| {
             let (mut at, mut s) = firsts[e];
             let bytes = result.unwrap_or(&[]);
             for i in 0..extents[e].len / size {
@@ -191,6 +146,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                 self.take_block(flash, block, same, scratch, &mut long);
             }
         });
+        scratch.extents = extents;
         for Long { want, sequence } in long {
             self.deliver_long(flash, io, want, sequence, scratch);
         }

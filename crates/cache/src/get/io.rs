@@ -1,6 +1,5 @@
 //! What one thread keeps between lookups: its ring and its scratch space.
 
-use super::helped::Kept;
 use super::{Tried, Want, blocks_spanned};
 use crate::batch::ByShard;
 use crate::cache::Flash;
@@ -14,8 +13,6 @@ use granary_log::{Engine, Extent, block};
 pub struct Io {
     reads: granary_log::Io,
     pub(super) scratch: Scratch,
-    /// Whether another thread helps with large lookups.
-    pub(super) helped: bool,
 }
 
 #[derive(Default)]
@@ -27,8 +24,6 @@ pub(super) struct Scratch {
     pub extents: Vec<Extent>,
     pub record: Vec<u8>,
     pub search: Search,
-    /// What the helper found.
-    pub kept: Kept,
     /// Of lookups that go on: the numbers under which keys of the batch wait.
     pub ids: Vec<Option<u32>>,
 }
@@ -41,14 +36,7 @@ impl Io {
 
     /// With this engine, or the next best.
     pub fn with_engine(engine: Engine) -> Self {
-        Self { reads: granary_log::Io::with_engine(engine), ..Self::default() }
-    }
-
-    /// Another thread helps with lookups that need many blocks, where there are cores for it: for who looks
-    /// up large batches and waits for them.
-    #[must_use]
-    pub fn helped(self) -> Self {
-        Self { helped: true, ..self }
+        Self { reads: granary_log::Io::with_engine(engine), scratch: Scratch::default() }
     }
 
     /// What reads go through.
