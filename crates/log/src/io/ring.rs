@@ -318,7 +318,7 @@ fn iovec_of(arena: &mut AlignedBuffer) -> libc::iovec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::{Engine, Io, Reader};
+    use crate::io::{Engine, Io, Place, Reader};
     use std::os::fd::{AsFd, OwnedFd};
 
     /// Puts something that is no ring in the place of the ring's descriptor.
@@ -373,9 +373,9 @@ mod tests {
         let device = crate::device::FileDevice::open(&path, bytes.len() as u64).unwrap();
         let extents: Vec<Extent> = (0..200).map(|i| Extent { offset: i * 4096, len: 4096 }).collect();
         let mut io = Io::new();
-        io.reader = Reader::Ring(Box::new(ring));
+        io.reader = Reader::Ring(Box::new(ring), Place::take().expect("few rings are there yet"));
         for breaks in [false, true, false] {
-            if let (true, Reader::Ring(ring)) = (breaks, &io.reader) {
+            if let (true, Reader::Ring(ring, _)) = (breaks, &io.reader) {
                 break_ring(ring);
             }
             let mut seen = vec![0; extents.len()];
