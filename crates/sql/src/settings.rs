@@ -136,6 +136,8 @@ pub fn configuration() -> SessionConfig {
     // It would call dictGet once for each element that is taken out of its tuple.
     options.optimizer.enable_leaf_expression_pushdown = false;
     options.execution.parquet.schema_force_view_types = false;
+    // Few rows are not worth several threads.
+    options.execution.use_row_number_estimates_to_optimize_partitioning = true;
     options.extensions.insert(QuerySettings::default());
     config
 }

@@ -6,11 +6,11 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Arra
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::kernels::cmp::not_distinct;
 use datafusion::arrow::compute::{cast, interleave, take};
-use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::binary::type_union_resolution;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
 use super::numbers::rows;
@@ -85,6 +85,21 @@ impl ScalarUDFImpl for ArrayFunction {
                     .into())
             }
         }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let (data_type, nullable) = match (self.return_type(&types)?, types.as_slice()) {
+            (DataType::List(element), _) if self.action == Action::Make => {
+                let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+                (DataType::new_list(element.data_type().clone(), nullable), false)
+            }
+            (data_type, [DataType::List(element), ..]) if self.action == Action::Element => {
+                (data_type, element.is_nullable())
+            }
+            (data_type, _) => (data_type, false),
+        };
+        Ok(Arc::new(Field::new(self.name(), data_type, nullable)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -110,7 +110,8 @@ mod tests {
     /// Every plan comes out as from all rules.
     #[tokio::test]
     async fn rules_that_are_left_out_change_nothing() {
-        let context = SessionContext::new_with_config(configuration());
+        let config = configuration().with_default_catalog_and_schema("datafusion", "public");
+        let context = SessionContext::new_with_config(config.with_create_default_catalog_and_schema(true));
         let queries = [
             "SELECT 1",
             "SELECT sum(a + 1 + 2) FROM (SELECT column1 AS a FROM (VALUES (1), (2)) AS t)",

@@ -46,9 +46,10 @@ impl Scan {
         Scan { name, pieces, properties: Arc::new(properties), rows, metrics }
     }
 
-    /// Says how many rows all pieces have: a plan for few of them is not spread over threads.
+    /// Says how many rows all pieces have: a plan for few of them is not spread over threads. As an estimate, so that
+    /// who counts rows reads them, and progress tells of them.
     pub fn with_rows(self, rows: u64) -> Scan {
-        Scan { rows: usize::try_from(rows).map_or(Precision::Absent, Precision::Exact), ..self }
+        Scan { rows: usize::try_from(rows).map_or(Precision::Absent, Precision::Inexact), ..self }
     }
 }
 
