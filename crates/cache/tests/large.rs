@@ -20,13 +20,13 @@ enum Answer {
 /// What is put of a key the last time; `Miss`: it is deleted.
 fn last(key: u64) -> Answer {
     // Some are longer than a block.
-    let len = if key % 997 == 0 { 1_500 } else { 8 + key as usize % 29 };
+    let len = if key.is_multiple_of(997) { 1_500 } else { 8 + key as usize % 29 };
     let mut value = vec![key as u8; len];
     value[..8].copy_from_slice(&key.to_le_bytes());
     match key {
-        _ if key % 17 == 0 => Answer::Miss,
-        _ if key % 11 == 0 => Answer::Negative,
-        _ if key % 13 == 0 => Answer::Expired((key % 2 == 0).then_some(value)),
+        _ if key.is_multiple_of(17) => Answer::Miss,
+        _ if key.is_multiple_of(11) => Answer::Negative,
+        _ if key.is_multiple_of(13) => Answer::Expired((key.is_multiple_of(2)).then_some(value)),
         _ => Answer::Hit(value),
     }
 }
@@ -35,7 +35,7 @@ fn fill(cache: &Cache) {
     for key in 0..KEYS {
         let bytes = key.to_le_bytes();
         let key_of = Key::new(&bytes);
-        if key % 7 == 0 || key % 17 == 0 {
+        if key % 7 == 0 || key.is_multiple_of(17) {
             cache.put_many(&[Entry { key: key_of, value: Some(b"before"), expires_at: 0 }]);
         }
         let (value, expires_at) = match last(key) {
