@@ -36,6 +36,9 @@ pub const ANSWER_BYTES_MAX: u64 = 2 << 30;
 pub const SOURCE_FILE_BYTES_MAX: u64 = 256 << 20;
 /// Processes of one EXECUTABLE_POOL.
 pub const PROCESSES_MAX: u64 = 1 << 16;
+/// Rows of an answer that are decoded into all their columns before the next ones: so few stay in the processor's
+/// nearest cache meanwhile.
+pub const DECODED_ROWS: usize = 256;
 /// Smallest and largest BLOCK_SIZE, in bytes.
 pub const BLOCK_BYTES_MIN: u64 = 512;
 /// See `BLOCK_BYTES_MIN`.

@@ -10,6 +10,9 @@ pub const NUMBERS_SPLIT_ROWS: u64 = BATCH_ROWS as u64;
 /// Batches that a partition may be ahead of the one being read; bounds the memory of a large result.
 pub const PARTITION_BATCHES_AHEAD: usize = 4;
 
+/// Bytes that the binary formats gather before they hand them over: whoever reads them begins while the rest is made.
+pub const BINARY_PIECE_BYTES: usize = 64 << 10;
+
 /// Rows that a Pretty format shows before it stops, as ClickHouse's `output_format_pretty_max_rows`.
 pub const PRETTY_ROWS_MAX: usize = 10_000;
 

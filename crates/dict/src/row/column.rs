@@ -8,11 +8,12 @@ use arrow::array::{ArrayData, ArrayRef, BooleanArray, BooleanBufferBuilder, Stri
 use arrow::buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use std::sync::Arc;
 
-/// Grows by a value at a time; invariant: `nulls` (if any) and `values` have `len` entries.
+/// Grows by a value or by many at a time; invariant: `nulls` (if any) and `values` have `len` entries.
 #[derive(Debug)]
 pub(crate) struct Column {
     data_type: DataType,
     values: Values,
+    /// There from the first NULL on.
     nulls: Option<BooleanBufferBuilder>,
     len: usize,
 }
@@ -46,8 +47,7 @@ impl Column {
                 Values::Text { ends, bytes: Vec::new(), overflowed: Overflow::No }
             }
         };
-        let nulls = data_type.is_nullable().then(|| BooleanBufferBuilder::new(rows));
-        Column { data_type: data_type.clone(), values, nulls, len: 0 }
+        Column { data_type: data_type.clone(), values, nulls: None, len: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -64,7 +64,32 @@ impl Column {
             Values::Bits(bits) => bits.append(raw[0] != 0),
             Values::Text { .. } => unreachable!("a string is not of fixed width"),
         }
-        self.valid();
+        self.valid(1);
+    }
+
+    /// Adds many fixed-width values that are not NULL: what `raw` says of each row.
+    pub fn extend_fixed<'r>(&mut self, rows: &[u32], raw: impl Fn(u32) -> &'r [u8]) {
+        match &mut self.values {
+            Values::Fixed { width: 8, bytes } => {
+                bytes.extend(rows.iter().map(|&row| u64::from_le_bytes(first(raw(row)))));
+            }
+            Values::Fixed { width: 4, bytes } => {
+                bytes.extend(rows.iter().map(|&row| u32::from_le_bytes(first(raw(row)))));
+            }
+            _ => return rows.iter().for_each(|&row| self.push_fixed(raw(row))),
+        }
+        self.valid(rows.len());
+    }
+
+    /// Adds fixed-width values that are not NULL, which lie one behind the other in `raw`.
+    #[inline]
+    pub fn extend_packed(&mut self, raw: &[u8]) {
+        let Values::Fixed { width, bytes } = &mut self.values else {
+            unreachable!("neither a string nor a bit has a width in bytes");
+        };
+        let count = raw.len() / *width;
+        bytes.extend_from_slice(raw);
+        self.valid(count);
     }
 
     /// Adds a string.
@@ -83,13 +108,13 @@ impl Column {
                 ends.push(bytes.len() as i32);
             }
         }
-        self.valid();
+        self.valid(1);
     }
 
     /// Adds many strings that are not NULL: what `text` says of each row.
     pub fn extend_texts<'t>(&mut self, rows: &[u32], text: impl Fn(u32) -> &'t [u8]) {
-        let (Values::Text { ends, bytes, overflowed }, None) = (&mut self.values, &self.nulls) else {
-            return rows.iter().for_each(|&row| self.push_text(text(row)));
+        let Values::Text { ends, bytes, overflowed } = &mut self.values else {
+            unreachable!("only a string has a length");
         };
         for &row in rows {
             bytes.extend_from_slice(text(row));
@@ -98,15 +123,16 @@ impl Column {
         if i32::try_from(bytes.len()).is_err() {
             *overflowed = Overflow::Yes;
         }
-        self.len += rows.len();
+        self.valid(rows.len());
     }
 
+    /// Counts values that were added as not NULL.
     #[inline]
-    fn valid(&mut self) {
+    fn valid(&mut self, count: usize) {
         if let Some(nulls) = &mut self.nulls {
-            nulls.append(true);
+            nulls.append_n(count, true);
         }
-        self.len += 1;
+        self.len += count;
     }
 
     /// Adds NULL; the type is Nullable.
@@ -116,7 +142,13 @@ impl Column {
             Values::Bits(bits) => bits.append(false),
             Values::Text { ends, bytes, .. } => ends.push(bytes.len() as i32),
         }
-        self.nulls.as_mut().expect("only a Nullable column takes NULL").append(false);
+        assert!(self.data_type.is_nullable(), "only a Nullable column takes NULL");
+        let none_yet = || {
+            let mut nulls = BooleanBufferBuilder::new(self.len + 1);
+            nulls.append_n(self.len, true);
+            nulls
+        };
+        self.nulls.get_or_insert_with(none_yet).append(false);
         self.len += 1;
     }
 

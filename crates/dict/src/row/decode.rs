@@ -1,9 +1,10 @@
-//! From rows' bytes to the columns asked for. Rows are gathered as they come, then decoded column by
-//! column, in the order in which they are shown.
+//! From rows' bytes to the columns asked for. Rows are gathered as they come, then decoded in the order in which
+//! they are shown: column by column, but only so many rows at a time as stay at hand from one column to the next.
 
 use super::encode::{Place, RowFormat, Slot};
 use super::{Column, is_utf8, text_span};
 use crate::error::{Code, DictError};
+use crate::limits::DECODED_ROWS;
 use arrow::array::ArrayRef;
 
 /// Decodes rows into Arrow columns, only the attributes asked for.
@@ -91,15 +92,26 @@ impl<'a> Decoder<'a> {
             let what = "The rows of one batch exceed 4 GiB; use a smaller max_block_size";
             return Err(DictError::new(Code::LimitExceeded, what));
         }
-        self.wanted.iter().map(|&attribute| self.column(&self.format.slots[attribute], rows)).collect()
+        let slots: Vec<&Slot> = self.wanted.iter().map(|&attribute| &self.format.slots[attribute]).collect();
+        let with_room = |slot: &&Slot| Column::with_capacity(&slot.data_type, rows.len());
+        let mut columns: Vec<Column> = slots.iter().map(with_room).collect();
+        for rows in rows.chunks(DECODED_ROWS) {
+            for (column, slot) in columns.iter_mut().zip(&slots) {
+                self.extend(column, slot, rows);
+            }
+        }
+        columns.into_iter().map(Column::finish).collect()
     }
 
-    fn column(&self, slot: &Slot, rows: &[u32]) -> Result<ArrayRef, DictError> {
-        let mut column = Column::with_capacity(&slot.data_type, rows.len());
+    /// Adds an attribute of these rows to its column.
+    fn extend(&self, column: &mut Column, slot: &Slot, rows: &[u32]) {
         let bytes_of = |row: u32| &self.bytes[self.starts[row as usize] as usize..];
         match slot.place {
             Place::Text { ordinal } if slot.null_bit.is_none() => {
                 column.extend_texts(rows, |row| self.text(bytes_of(row), ordinal));
+            }
+            Place::Fixed { at, width } if slot.null_bit.is_none() => {
+                column.extend_fixed(rows, |row| &bytes_of(row)[at..at + width]);
             }
             place => {
                 for &row in rows {
@@ -115,7 +127,6 @@ impl<'a> Decoder<'a> {
                 }
             }
         }
-        column.finish()
     }
 
     #[inline]

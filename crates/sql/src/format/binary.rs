@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use datafusion::arrow::array::Array;
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::array::{Array, PrimitiveArray};
+use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType, Field};
 
 use super::column::{Cells, Column};
 use crate::error::{Error, Result};
@@ -59,6 +59,19 @@ impl Layout {
                 }
             }
             // What lies under a NULL may be anything, but it has the type's width.
+            Cells::UInt16(a) => packed(a, rows, out),
+            Cells::UInt32(a) => packed(a, rows, out),
+            Cells::UInt64(a) => packed(a, rows, out),
+            Cells::Int16(a) => packed(a, rows, out),
+            Cells::Int32(a) => packed(a, rows, out),
+            Cells::Int64(a) => packed(a, rows, out),
+            Cells::Float32(a) => packed(a, rows, out),
+            Cells::Float64(a) => packed(a, rows, out),
+            Cells::Text(a) => {
+                let ends = &a.value_offsets()[rows.start..=rows.end];
+                out.reserve((ends[rows.len()] - ends[0]) as usize + rows.len());
+                rows.for_each(|row| bytes(a.value(row).as_bytes(), out));
+            }
             _ => rows.into_iter().try_for_each(|row| self.write_value(column, row, out))?,
         }
         Ok(())
@@ -123,11 +136,17 @@ impl Layout {
     }
 }
 
+/// Values as they lie in memory, which is little-endian on every machine that Granary runs on.
+fn packed<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, rows: Range<usize>, out: &mut Vec<u8>) {
+    out.extend_from_slice(array.values().slice(rows.start, rows.len()).inner());
+}
+
 fn out_of_range(name: &str) -> Error {
     Error::bad_arguments(format!("A value does not fit ClickHouse's {name}"))
 }
 
 /// A string behind its length.
+#[inline]
 pub fn bytes(value: &[u8], out: &mut Vec<u8>) {
     varint(value.len() as u64, out);
     out.extend_from_slice(value);

@@ -8,6 +8,7 @@ use datafusion::arrow::datatypes::Schema;
 use super::binary::{Layout, bytes, varint};
 use super::{BatchWriter, Statistics, columns, names};
 use crate::error::Result;
+use crate::limits::BINARY_PIECE_BYTES;
 use crate::types::type_name;
 
 /// ClickHouse's own format, as it is over HTTP: without block information.
@@ -42,6 +43,11 @@ impl<'a> Native<'a> {
             block.extend_from_slice(head);
             if let Some(column) = columns.get(i) {
                 layout.write_column(column, 0..rows, &mut block)?;
+            }
+            // Whoever reads the block begins while its other columns are made.
+            if block.len() >= BINARY_PIECE_BYTES {
+                self.out.write_all(&block)?;
+                block.clear();
             }
         }
         Ok(self.out.write_all(&block)?)

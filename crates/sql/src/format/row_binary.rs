@@ -8,6 +8,7 @@ use datafusion::arrow::datatypes::Schema;
 use super::binary::{Layout, bytes, varint};
 use super::{BatchWriter, Statistics, columns, names};
 use crate::error::Result;
+use crate::limits::BINARY_PIECE_BYTES;
 use crate::types::type_name;
 
 /// Rows as bytes.
@@ -51,6 +52,10 @@ impl BatchWriter for RowBinary<'_> {
         for row in 0..batch.num_rows() {
             for (layout, column) in self.layouts.iter().zip(&columns) {
                 layout.write(column, row, &mut self.buffer)?;
+            }
+            if self.buffer.len() >= BINARY_PIECE_BYTES {
+                self.out.write_all(&self.buffer)?;
+                self.buffer.clear();
             }
         }
         Ok(self.out.write_all(&self.buffer)?)

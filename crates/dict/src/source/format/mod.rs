@@ -10,6 +10,7 @@ mod reader;
 mod row_binary;
 mod row_reader;
 mod tab_separated;
+mod wire;
 
 pub use fields::{Field, FieldSink};
 pub use row_reader::RowReader;

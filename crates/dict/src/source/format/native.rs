@@ -1,7 +1,8 @@
 //! Native: blocks of columns, each behind its name and type; the values one behind the other as in RowBinary, the
 //! NULL flags of a column before them.
 
-use super::row_binary::{present_value, present_value_end, put_text, write_value};
+use super::row_binary::put_text;
+use super::wire::{Wire, width, write_value};
 use super::{End, KeyCells, Order, Rows};
 use crate::error::DictError;
 use crate::limits::COLUMNS_MAX;
@@ -22,7 +23,7 @@ pub(super) fn write(keys: &[KeyCells<'_>], rows: usize, out: &mut Vec<u8>) {
         for row in 0..rows {
             match key.cells.get(row) {
                 // Something has to stand there: zeros are a value of every type, and an empty string.
-                Raw::Null => out.resize(out.len() + super::row_binary::width(key.data_type), 0),
+                Raw::Null => out.resize(out.len() + width(key.data_type), 0),
                 value => write_value(key.data_type, value, out),
             }
         }
@@ -79,10 +80,8 @@ impl Block {
                 (None, false) => {}
             }
             columns.push((flags, at));
-            for _ in 0..count {
-                let Some(next) = present_value_end(bytes, at, &data_type) else { return Ok(None) };
-                at = next;
-            }
+            let Some(end) = Wire::of(&data_type).end(bytes, at, count) else { return Ok(None) };
+            at = end;
             names.push(name);
             types.push(type_name);
         }
@@ -97,14 +96,18 @@ impl Block {
     fn read(&self, bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
         for (i, (flags, values)) in self.columns.iter().enumerate() {
             let Some(column) = self.order.places[i] else { continue };
-            let data_type = &self.order.types[i];
+            let wire = Wire::of(&self.order.types[i]);
+            let Some(flags) = flags else {
+                wire.read(bytes, *values, self.rows, column, rows)?;
+                continue;
+            };
             let mut at = *values;
-            for row in 0..self.rows {
-                if flags.as_ref().is_some_and(|flags| bytes[flags.start + row] != 0) {
+            for flag in &bytes[flags.clone()] {
+                if *flag != 0 {
                     rows.column(column).push_null();
-                    at = present_value_end(bytes, at, data_type).expect("the block is whole");
+                    at = wire.end(bytes, at, 1).expect("the block is whole");
                 } else {
-                    at = present_value(bytes, at, data_type, column, rows)?;
+                    at = wire.read(bytes, at, 1, column, rows)?;
                 }
             }
         }
