@@ -3,6 +3,7 @@
 mod renewal;
 mod updates;
 
+use crate::answer::{Answer, AnswerRows};
 use crate::config::{Format, Storage};
 use crate::definition::Definition;
 use crate::environment::Environment;
@@ -25,15 +26,6 @@ use std::time::{Duration, Instant};
 const PROBES_MAX: usize = 3;
 /// How long a closing dictionary waits for requests that are under way.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
-
-/// What a lookup yields, in row order.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// One array for each attribute asked for; defaults where a key was not found.
-    pub columns: Vec<ArrayRef>,
-    /// Which rows' keys the source has.
-    pub found: BooleanArray,
-}
 
 /// A cache dictionary. Dropping it is a clean stop: it is warm at the next open.
 pub struct Dictionary {
@@ -114,6 +106,14 @@ impl Dictionary {
     /// 510 if the source failed or is left alone after a failure, 159 if it did not answer within
     /// QUERY_WAIT_TIMEOUT_MILLISECONDS, and what is wrong with the arguments.
     pub fn get(&self, attributes: &[usize], keys: &[ArrayRef]) -> Result<Answer, DictError> {
+        self.get_rows(attributes, keys)?.into_answer()
+    }
+
+    /// The same, for those who want the rows piece by piece.
+    ///
+    /// # Errors
+    /// Those of [`get`](Self::get): once there are rows, no source is needed for them.
+    pub fn get_rows(&self, attributes: &[usize], keys: &[ArrayRef]) -> Result<AnswerRows<'_>, DictError> {
         if let Some(wrong) = attributes.iter().find(|&&i| i >= self.definition.structure.attributes.len()) {
             return Err(DictError::bad_arguments(format!("There is no attribute {wrong}")));
         }
@@ -135,9 +135,9 @@ impl Dictionary {
                 self.fetch(&mut batch, claim, &rows, &places)?;
             }
         }
-        let (columns, found) = batch.finish()?;
+        let rows = batch.finish();
         loader.counters.lookups.add(started.elapsed());
-        Ok(Answer { columns, found })
+        Ok(rows)
     }
 
     /// Reads keys that are written as this dictionary's own source would be asked for them, for `get`.

@@ -1,6 +1,7 @@
 //! ClickHouse-compatible cache dictionaries: DDL and XML to one definition, rows in and out as Arrow, a
 //! flash cache in front of a source.
 
+mod answer;
 mod config;
 mod ddl;
 mod definition;
@@ -22,6 +23,7 @@ mod tokens;
 mod types;
 mod xml;
 
+pub use answer::{Answer, AnswerRows};
 pub use config::{
     ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig, ExecutablePoolConfig,
     Execution, Expired, FileConfig, Format, Header, HttpConfig, KeyEcho, KeyForm, Layout, MysqlConfig,
@@ -32,7 +34,7 @@ pub use ddl::{CreateDictionary, parse_create};
 pub use definition::{
     Attribute, Definition, Hierarchy, Injectivity, Key, KeyColumn, Lifetime, Literal, ObjectId, Structure,
 };
-pub use dictionary::{Answer, Dictionary};
+pub use dictionary::Dictionary;
 pub use environment::{AnswerQuery, Clock, Environment, OwnTables, Waiting};
 pub use error::{Code, DictError};
 pub use lookup::{LATENCY_BUCKETS, Latency};

@@ -32,6 +32,9 @@ pub const CHUNKS_AHEAD: usize = 4;
 /// Keys that are looked up together. A block of ClickHouse's, 65 409 of them, is one request to the source.
 pub const KEYS_PER_LOOKUP: usize = 1 << 16;
 
+/// Rows of an answer that are made and written at once.
+pub const ROWS_PER_WRITE: usize = 1 << 13;
+
 /// Bytes of keys that are looked up together, where keys are long.
 pub const KEY_BYTES_PER_LOOKUP: usize = 8 << 20;
 

@@ -66,7 +66,7 @@ impl Dictionary {
         if let Some(claim) = claim {
             self.fetch(&mut batch, claim, &rows, &places)?;
         }
-        Ok(batch.finish()?.1.true_count())
+        Ok(batch.finish().found().true_count())
     }
 
     /// What is under way is answered, but neither kept nor joined: it may be older than the moment this is called.

@@ -1,11 +1,12 @@
 //! One lookup's state: its keys, the rows found so far, and which row of the answer shows which.
 
 use super::load::Loader;
+use crate::answer::AnswerRows;
 use crate::config::Expired;
 use crate::error::DictError;
 use crate::row::{Decoder, KeyBatch};
 use crate::store::Store;
-use arrow::array::{ArrayRef, BooleanArray};
+use arrow::array::BooleanArray;
 use arrow::buffer::BooleanBuffer;
 use granary_cache::{Key, Outcome};
 
@@ -123,8 +124,8 @@ impl<'a> Batch<'a> {
         Ok(uniques.iter().filter(|&&unique| places[unique as usize] != DEFAULT).count())
     }
 
-    /// Attributes in row order, and which rows were found.
-    pub fn finish(mut self) -> Result<(Vec<ArrayRef>, BooleanArray), DictError> {
+    /// The rows, in order.
+    pub fn finish(mut self) -> AnswerRows<'a> {
         let rows = self.places.len();
         let found = BooleanBuffer::collect_bool(rows, |row| self.places[row] != DEFAULT);
         if found.count_set_bits() < rows {
@@ -132,7 +133,6 @@ impl<'a> Batch<'a> {
             let default = self.decoder.len() as u32 - 1;
             self.places.iter_mut().filter(|place| **place == DEFAULT).for_each(|place| *place = default);
         }
-        let columns = self.decoder.finish_in(&self.places)?;
-        Ok((columns, BooleanArray::new(found, None)))
+        AnswerRows::new(self.decoder, self.places, BooleanArray::new(found, None))
     }
 }

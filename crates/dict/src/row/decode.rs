@@ -80,14 +80,14 @@ impl<'a> Decoder<'a> {
     /// The columns, with the rows in the order in which they came.
     pub fn finish(self) -> Result<Vec<ArrayRef>, DictError> {
         let rows: Vec<u32> = (0..self.starts.len() as u32).collect();
-        self.finish_in(&rows)
+        self.columns(&rows)
     }
 
     /// The columns, with these rows in this order.
     ///
     /// # Errors
     /// `LIMIT_EXCEEDED` if there is more than one batch can hold.
-    pub fn finish_in(self, rows: &[u32]) -> Result<Vec<ArrayRef>, DictError> {
+    pub fn columns(&self, rows: &[u32]) -> Result<Vec<ArrayRef>, DictError> {
         if self.size == Size::TooLarge {
             let what = "The rows of one batch exceed 4 GiB; use a smaller max_block_size";
             return Err(DictError::new(Code::LimitExceeded, what));

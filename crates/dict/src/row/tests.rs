@@ -176,7 +176,7 @@ fn the_row_of_the_documentation() {
     decoder.push(b"\x00\x02\x01\x02ab\x01c").unwrap();
     decoder.push_default();
     decoder.push("\0\x03\x01\x01d\x0a12345678\u{e9}".as_bytes()).unwrap();
-    let columns = decoder.finish_in(&[2, 0, 0, 1]).unwrap();
+    let columns = decoder.columns(&[2, 0, 0, 1]).unwrap();
     let shown: Vec<String> = (0..4)
         .flat_map(|row| columns.iter().map(move |column| (column, row)))
         .map(|(column, row)| arrow::util::display::array_value_to_string(column, row).unwrap())

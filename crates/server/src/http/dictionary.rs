@@ -3,6 +3,7 @@
 //! DIRECT dictionary does not survive one.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -15,14 +16,14 @@ use granary_sql::Error;
 use granary_sql::arrow::array::{ArrayRef, RecordBatch};
 use granary_sql::arrow::compute::filter;
 use granary_sql::arrow::datatypes::SchemaRef;
-use granary_sql::format::{self, Format, Statistics};
+use granary_sql::format::{self, BatchWriter, Format, Statistics};
 
 use super::answer::{self, Compression, Delivery};
 use super::caller::Caller;
 use super::exception::Exception;
 use super::pieces::Pieces;
 use super::waiting::may_wait;
-use crate::limits::{KEY_BYTES_PER_LOOKUP, KEYS_PER_LOOKUP};
+use crate::limits::{KEY_BYTES_PER_LOOKUP, KEYS_PER_LOOKUP, ROWS_PER_WRITE};
 
 type Parameters = Query<HashMap<String, String>>;
 
@@ -75,11 +76,8 @@ pub async fn look_up(
             if ended || keys.len() >= KEYS_PER_LOOKUP || gathered >= KEY_BYTES_PER_LOOKUP {
                 gathered = 0;
                 let keys = keys.take()?;
-                let count = keys.first().map_or(0, |column| column.len());
-                for first in (0..count).step_by(KEYS_PER_LOOKUP) {
-                    let len = KEYS_PER_LOOKUP.min(count - first);
-                    let keys = keys.iter().map(|column| column.slice(first, len)).collect();
-                    writer.write(&found_rows(&dictionary, &schema, keys)?)?;
+                for range in ranges(keys.first().map_or(0, |column| column.len()), KEYS_PER_LOOKUP) {
+                    write_found(&dictionary, &schema, slice(&keys, range), &mut *writer)?;
                 }
             }
         }
@@ -89,16 +87,32 @@ pub async fn look_up(
     Ok(rows_response(rows, body))
 }
 
-fn found_rows(
+/// `0..len`, so many at a time.
+fn ranges(len: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..len).step_by(step).map(move |first| first..len.min(first + step))
+}
+
+fn slice(columns: &[ArrayRef], rows: Range<usize>) -> Vec<ArrayRef> {
+    columns.iter().map(|column| column.slice(rows.start, rows.len())).collect()
+}
+
+/// Looks keys up, then writes what was found bit by bit: whoever asked reads it meanwhile.
+fn write_found(
     dictionary: &Dictionary,
     schema: &SchemaRef,
     keys: Vec<ArrayRef>,
-) -> Result<RecordBatch, Error> {
+    writer: &mut dyn BatchWriter,
+) -> Result<(), Error> {
     let attributes: Vec<usize> = (0..dictionary.definition().structure.attributes.len()).collect();
-    let answer = dictionary.get(&attributes, &keys)?;
-    // A key with NULL where its type has none is not found, and gone before the schema could refuse it.
-    let columns = keys.iter().chain(&answer.columns).map(|column| filter(column, &answer.found));
-    Ok(RecordBatch::try_new(Arc::clone(schema), columns.collect::<Result<_, _>>()?)?)
+    let rows = dictionary.get_rows(&attributes, &keys)?;
+    for range in ranges(rows.found().len(), ROWS_PER_WRITE) {
+        let found = rows.found().slice(range.start, range.len());
+        let columns = slice(&keys, range.clone()).into_iter().chain(rows.columns(range)?);
+        // A key with NULL where its type has none is not found, and gone before the schema could refuse it.
+        let columns = columns.map(|column| filter(&column, &found)).collect::<Result<_, _>>()?;
+        writer.write(&RecordBatch::try_new(Arc::clone(schema), columns)?)?;
+    }
+    Ok(())
 }
 
 /// POST: the rows of the keys in the body are asked of the source, whatever is known of them.
