@@ -28,7 +28,7 @@ pub struct Extent {
 /// What reads go through, chosen at start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// io_uring with registered buffers, on the calling thread.
+    /// io_uring on the calling thread, with registered buffers where much is read.
     Ring,
     /// A pool of threads that call pread.
     Pool,

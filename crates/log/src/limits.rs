@@ -41,7 +41,7 @@ pub const READ_DEPTH: usize = 64;
 /// Longest read that neighbouring blocks are merged into (a block may be longer).
 pub const READ_BYTES_MAX: usize = 32 << 10;
 
-/// Rings of a process: each pins `READ_DEPTH * READ_BYTES_MAX` bytes. Threads beyond that read through the pool.
+/// Rings of a process: each may pin `READ_DEPTH * READ_BYTES_MAX` bytes. Threads beyond that read through the pool.
 pub const RINGS_MAX: usize = 96;
 
 /// Threads of the pread pool, used where io_uring is refused and by threads beyond `RINGS_MAX`.

@@ -38,7 +38,7 @@ impl Flights {
         let event =
             event.inspect_err(|error| tracing::warn!(%error, "reads are waited for")).ok().map(Arc::new);
         let ring = |event: &OwnedFd| {
-            let ring = Ring::with_buffers(buffer_bytes)?;
+            let ring = Ring::with_registered_buffers(buffer_bytes)?;
             ring.announce(event.as_fd())?;
             Ok::<_, io::Error>(Way::Ring(Box::new(ring)))
         };

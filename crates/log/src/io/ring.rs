@@ -27,6 +27,17 @@ pub(super) struct Refused {
     pub left: Vec<usize>,
 }
 
+/// Whether the kernel holds the buffers: reads are cheaper then, but all the buffers take RAM for as long as the
+/// ring lives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Registration {
+    /// Few reads were wanted at once so far.
+    NotYet,
+    Done,
+    /// A memlock limit: the kernel maps pages at each read.
+    Refused,
+}
+
 /// A ring and one buffer for each read in flight.
 pub(super) struct Ring {
     ring: IoUring,
@@ -35,7 +46,7 @@ pub(super) struct Ring {
     /// Reads were given up that the kernel may still be at.
     refused: bool,
     buffer_bytes: usize,
-    registered: bool,
+    registration: Registration,
     flights: [Flight; READ_DEPTH],
     idle: Vec<usize>,
     /// Completions that were not looked at yet: buffers and results.
@@ -43,12 +54,20 @@ pub(super) struct Ring {
 }
 
 impl Ring {
+    /// For batches of reads. Its buffers are registered when there is a large one: a thread that never reads much
+    /// never has them all in RAM.
     pub(super) fn new() -> io::Result<Self> {
         Self::with_buffers(READ_BYTES_MAX)
     }
 
-    /// With room for `buffer_bytes` bytes in each read.
-    pub(super) fn with_buffers(buffer_bytes: usize) -> io::Result<Self> {
+    /// For a thread that always has many reads in flight, with room for `buffer_bytes` bytes in each.
+    pub(super) fn with_registered_buffers(buffer_bytes: usize) -> io::Result<Self> {
+        let mut this = Self::with_buffers(buffer_bytes)?;
+        this.register();
+        Ok(this)
+    }
+
+    fn with_buffers(buffer_bytes: usize) -> io::Result<Self> {
         // Completions are reaped by the thread that submits, so the kernel need not interrupt it;
         // kernels before 6.1 do not know the flags.
         let ring = IoUring::builder()
@@ -57,34 +76,34 @@ impl Ring {
             .setup_taskrun_flag()
             .build(READ_DEPTH as u32)
             .or_else(|_| IoUring::new(READ_DEPTH as u32))?;
-        let mut this = Self {
+        Ok(Self {
             ring,
             arena: ManuallyDrop::new(AlignedBuffer::zeroed(buffer_bytes * READ_DEPTH)),
             refused: false,
             buffer_bytes,
-            registered: false,
+            registration: Registration::NotYet,
             flights: [Flight::default(); READ_DEPTH],
             idle: (0..READ_DEPTH).collect(),
             reaped: Vec::with_capacity(READ_DEPTH),
-        };
-        this.register();
-        Ok(this)
+        })
     }
 
-    /// Without registered buffers (a memlock limit) the kernel maps pages at each read: slower, no error.
+    /// Nothing may be in flight.
     fn register(&mut self) {
         let iovec = iovec_of(&mut self.arena);
         // SAFETY: the memory is mapped now. The kernel holds on to its pages while it is registered,
         // and reads go to it only while `arena` is that memory.
-        self.registered = unsafe { self.ring.submitter().register_buffers(&[iovec]) }.is_ok();
+        let registered = unsafe { self.ring.submitter().register_buffers(&[iovec]) };
+        self.registration = if registered.is_ok() { Registration::Done } else { Registration::Refused };
     }
 
     fn fit(&mut self, extents: &[Extent]) {
         let longest = extents.iter().map(|e| e.len).max().unwrap_or(0);
         if longest > self.buffer_bytes {
-            if self.registered {
+            if self.registration == Registration::Done {
                 // If that fails, so does `register`, and reads go on without registered buffers.
                 let _ = self.ring.submitter().unregister_buffers();
+                self.registration = Registration::NotYet;
             }
             self.buffer_bytes = longest;
             // Nothing is in flight: the old arena may go.
@@ -92,6 +111,8 @@ impl Ring {
                 &mut self.arena,
                 ManuallyDrop::new(AlignedBuffer::zeroed(longest * READ_DEPTH)),
             )));
+        }
+        if self.registration == Registration::NotYet && extents.len() >= REGISTERED_READS {
             self.register();
         }
     }
@@ -122,7 +143,7 @@ impl Ring {
         let (start, len) = (self.arena.part_start(at + done, left), left as u32);
         let offset = extent.offset + done as u64;
         let fd = Fd(file.as_raw_fd());
-        let entry: squeue::Entry = if self.registered {
+        let entry: squeue::Entry = if self.registration == Registration::Done {
             opcode::ReadFixed::new(fd, start, len, 0).offset(offset).build()
         } else {
             opcode::Read::new(fd, start, len).offset(offset).build()
@@ -266,6 +287,9 @@ impl Drop for Ring {
         }
     }
 }
+
+/// From so many reads at once on, buffers are registered.
+const REGISTERED_READS: usize = READ_DEPTH / 4;
 
 /// Reads that one call of the kernel takes while completions are looked at.
 const SUBMITTED_TOGETHER: usize = 8;
