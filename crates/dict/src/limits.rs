@@ -48,6 +48,8 @@ pub const CELLS_MAX: u64 = 1 << 36;
 pub const SOURCE_THREADS_MAX: u64 = 256;
 /// Longest of the timeouts, in milliseconds: a day.
 pub const TIMEOUT_MS_MAX: u64 = 86_400_000;
+/// Largest MAX_REQUESTS_PER_SECOND: the moment of each is remembered for a second.
+pub const REQUESTS_PER_SECOND_MAX: u64 = 10_000;
 /// Requests waiting for a source thread.
 pub const QUEUE_MAX: u64 = 10_000_000;
 

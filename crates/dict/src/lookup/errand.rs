@@ -7,7 +7,7 @@ use crate::error::{Code, DictError};
 use crate::source::Source;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Whether lookups leave the source alone after a failure.
 #[derive(Clone, Copy, PartialEq)]
@@ -27,8 +27,12 @@ pub(crate) fn errand<T: Send + 'static>(
 ) -> Result<T, DictError> {
     let (answer, answers) = channel();
     let worker = loader.clone();
+    let timeout_ms = update.query_wait_timeout_ms;
+    let deadline = Instant::now() + Duration::from_millis(timeout_ms);
     let job = move |turn: Turn<'_>| {
-        if let Turn::Run(source) = turn {
+        if let Turn::Run(source) = turn
+            && worker.await_turn(deadline).is_ok()
+        {
             // Nobody waits any longer if the query timed out.
             let _ = answer.send(match failure {
                 Failure::Counts => worker.ask(source, call),
@@ -44,8 +48,8 @@ pub(crate) fn errand<T: Send + 'static>(
     };
     let patience = Duration::from_millis(update.update_queue_push_timeout_ms);
     pool.push(Box::new(job), patience).map_err(|_| unavailable("its queue is full or closed"))?;
-    let timeout_ms = update.query_wait_timeout_ms;
-    let answer = loader.waiting.wait(|| answers.recv_timeout(Duration::from_millis(timeout_ms)));
+    let answer =
+        loader.waiting.wait(|| answers.recv_timeout(deadline.saturating_duration_since(Instant::now())));
     answer
         .ok_or_else(|| unavailable("too many queries are waiting for sources already"))?
         .map_err(|_| unavailable(&format!("{timeout_ms} ms timeout exceeded")))?

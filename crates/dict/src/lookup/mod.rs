@@ -7,6 +7,7 @@ mod errand;
 mod flight;
 mod latency;
 mod load;
+mod pace;
 mod pool;
 
 pub(crate) use backoff::Backoff;
@@ -17,4 +18,5 @@ pub(crate) use flight::{Claim, Flight, lock, unique};
 pub(crate) use latency::Stopwatch;
 pub use latency::{LATENCY_BUCKETS, Latency};
 pub(crate) use load::Loader;
+pub(crate) use pace::Pace;
 pub(crate) use pool::{Pool, Refused};

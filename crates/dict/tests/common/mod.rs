@@ -76,6 +76,7 @@ pub struct Fake {
 struct Gate {
     closed: bool,
     waiting: usize,
+    most: usize,
 }
 
 impl Fake {
@@ -117,9 +118,15 @@ impl Fake {
         assert!(gate.waiting >= count, "only {} requests came", gate.waiting);
     }
 
+    /// The most requests that were at the gate at once.
+    pub fn most_at_once(&self) -> usize {
+        self.gate.lock().unwrap().most
+    }
+
     fn pass_gate(&self) {
         let mut gate = self.gate.lock().unwrap();
         gate.waiting += 1;
+        gate.most = gate.most.max(gate.waiting);
         self.changed.notify_all();
         while gate.closed {
             gate = self.changed.wait(gate).unwrap();
