@@ -11,12 +11,12 @@ use crate::limits;
 use crate::lookup::{
     Backoff, Batch, Claim, Counters, Flight, Freshness, Loader, Pace, Pool, Refused, lock, unique,
 };
-use crate::resident::{self, Times};
+use crate::resident::{Columns, Resident, Times};
 use crate::row::{KeyBatch, KeyFormat, RowFormat};
 use crate::source::{self, RowReader, SourceFactory};
 use crate::status::Status;
 use crate::store::Store;
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
+use arrow::array::{ArrayRef, BooleanArray, UInt32Array};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -43,7 +43,11 @@ pub struct Dictionary {
 
 /// What is the same dictionary under whatever name.
 struct Core {
+    /// Asks for keys.
     pool: Pool,
+    /// Reads a source whole, for whoever takes the rows as slowly as he likes: lookups must not wait for him, least
+    /// of all if they are his own.
+    readers: Pool,
     loader: Arc<Loader>,
     opened_at: AtomicU64,
     known: Mutex<updates::Known>,
@@ -88,8 +92,11 @@ impl Dictionary {
             update_failure: Mutex::default(),
             epoch: RwLock::new(0),
         };
+        let pool =
+            || Pool::new(update.max_threads_for_updates as usize, update.max_update_queue_size as usize);
         let core = Core {
-            pool: Pool::new(update.max_threads_for_updates as usize, update.max_update_queue_size as usize),
+            pool: pool(),
+            readers: pool(),
             opened_at: AtomicU64::new(environment.clock.now()),
             loader: Arc::new(loader),
             known: Mutex::new(updates::Known::since(mark)),
@@ -153,16 +160,22 @@ impl Dictionary {
         self.get(&[], keys).map(|answer| answer.found)
     }
 
-    /// What is resident, found and fresh, in the structure's schema. DIRECT: everything the source has.
-    pub fn resident(&self) -> Result<Vec<RecordBatch>, DictError> {
+    /// What is resident, found and fresh, in the structure's schema. DIRECT: everything the source has, read on a
+    /// connection that lookups do not wait for.
+    ///
+    /// # Errors
+    /// 159 if the source has too many requests waiting; its rows say what else is wrong.
+    pub fn resident(&self) -> Result<Resident, DictError> {
         self.resident_with(Times::Hidden)
     }
 
     /// The same, in the structure's schema with `times`.
-    pub fn resident_with(&self, times: Times) -> Result<Vec<RecordBatch>, DictError> {
-        match &self.core.loader.store {
-            Some(store) => resident::scan(store, &self.core.loader, &self.definition.structure, times),
-            None => resident::load_all(&self.core.pool, &self.core.loader, &self.definition, times),
+    pub fn resident_with(&self, times: Times) -> Result<Resident, DictError> {
+        let columns = Columns::new(&self.definition.structure, times);
+        let (loader, update) = (&self.core.loader, &self.definition.layout.update);
+        match &loader.store {
+            Some(_) => Ok(Resident::of_cache(loader, columns)),
+            None => Resident::of_source(&self.core.readers, loader, update, columns),
         }
     }
 
@@ -397,6 +410,7 @@ impl Core {
     fn close(&self) {
         self.loader.is_closing.store(true, Ordering::SeqCst);
         self.pool.close(CLOSE_PATIENCE);
+        self.readers.close(CLOSE_PATIENCE);
     }
 }
 

@@ -118,6 +118,14 @@ impl Loader {
         Ok(Arc::new(loaded))
     }
 
+    /// The error of who waited for the source in vain.
+    pub fn unavailable(&self, what: &str) -> DictError {
+        DictError::new(
+            Code::TimeoutExceeded,
+            format!("Dictionary {} source seems unavailable, because {what}", self.name),
+        )
+    }
+
     /// Waits for the turn of a request that is no flight, until `deadline`.
     ///
     /// # Errors

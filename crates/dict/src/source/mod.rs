@@ -37,8 +37,12 @@ pub trait Source: Send {
     /// with the same key the last counts; rows of other keys are ignored.
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError>;
 
-    /// Every row, in the same columns.
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError>;
+    /// Hands every row over, in the same columns, a batch of at most so many rows after another as far as the source
+    /// allows that. Its connection is not used again.
+    ///
+    /// # Errors
+    /// The source's own, or that of `take`, after which it is not called again.
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError>;
 
     /// How far changes have come, of which those before a mark are known: UPDATE_FIELD.
     fn tail(&mut self, _mark: Option<&str>) -> Result<Tail, DictError> {
@@ -50,6 +54,9 @@ pub trait Source: Send {
         Err(sql::no_updates())
     }
 }
+
+/// Takes the batches of [`Source::load_all`], for as long as anybody wants more.
+pub type Take<'a> = dyn FnMut(RecordBatch) -> Result<(), DictError> + 'a;
 
 /// The end of what was changed in a source; texts, as the source writes and reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

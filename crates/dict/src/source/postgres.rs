@@ -5,15 +5,16 @@
 
 use super::rows::Rows;
 use super::sql::{self, Dialect, UpdateStatements};
-use super::{Changes, Source, Tail};
+use super::{Changes, Source, Tail, Take};
 use crate::config::PostgresConfig;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
+use crate::limits;
 use crate::row::{Cells, Raw};
 use crate::types::{DataType, print_fixed};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use postgres::types::{ToSql, Type};
-use postgres::{Client, Config, NoTls};
+use postgres::{Client, Config, NoTls, Row};
 use std::time::Duration;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -106,11 +107,13 @@ fn fill(
     rows: &mut Rows,
 ) -> Result<(), DictError> {
     let statement = client.prepare(statement).map_err(error)?;
-    for row in client.query(&statement, parameters).map_err(error)? {
-        for column in 0..rows.width() {
-            let text: Option<&str> = row.try_get(column).map_err(error)?;
-            rows.push_parsed(column, text)?;
-        }
+    client.query(&statement, parameters).map_err(error)?.iter().try_for_each(|row| push(row, rows))
+}
+
+fn push(row: &Row, rows: &mut Rows) -> Result<(), DictError> {
+    for column in 0..rows.width() {
+        let text: Option<&str> = row.try_get(column).map_err(error)?;
+        rows.push_parsed(column, text)?;
     }
     Ok(())
 }
@@ -137,9 +140,21 @@ impl Source for Postgres {
         self.select(&statement, &parameters)
     }
 
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
-        let statement = self.select_all.clone();
-        self.select(&statement, &[])
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        // A portal gives rows when they are asked for; what would come by itself had to be taken to its end.
+        let mut transaction = self.client.transaction().map_err(error)?;
+        let statement = transaction.prepare(&self.select_all).map_err(error)?;
+        let portal = transaction.bind(&statement, &[]).map_err(error)?;
+        let mut rows = Rows::new(&self.structure);
+        loop {
+            let answer =
+                transaction.query_portal(&portal, limits::RESIDENT_BATCH_ROWS as i32).map_err(error)?;
+            if answer.is_empty() {
+                return transaction.commit().map_err(error);
+            }
+            answer.iter().try_for_each(|row| push(row, &mut rows))?;
+            rows.pour(1, take)?;
+        }
     }
 
     fn tail(&mut self, mark: Option<&str>) -> Result<Tail, DictError> {

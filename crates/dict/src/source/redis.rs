@@ -1,7 +1,7 @@
 //! REDIS(HOST, PORT, STORAGE_TYPE ..): a string for each key, or a field of a hash for each pair of keys.
 
-use super::Source;
 use super::rows::Rows;
+use super::{Source, Take};
 use crate::config::{RedisConfig, RedisStorage};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
@@ -144,12 +144,16 @@ impl Source for Redis {
         Ok(vec![rows.finish(&[])?])
     }
 
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
         let mut rows = self.start();
+        // Names alone are kept, for SCAN may give one twice.
         let names: Vec<String> = self.scan()?.into_iter().collect();
         if self.storage == RedisStorage::Simple {
-            self.simple(&names, &mut rows)?;
-            return Ok(vec![rows.finish(&[])?]);
+            for names in names.chunks(limits::REDIS_KEYS_MAX) {
+                self.simple(names, &mut rows)?;
+                rows.pour(1, take)?;
+            }
+            return Ok(());
         }
         let column = self.structure.key_columns().swap_remove(1).data_type;
         for name in names {
@@ -159,10 +163,11 @@ impl Source for Redis {
             for (field, value) in fields.into_iter().flatten() {
                 if let Some(field) = key_of(&column, field) {
                     push(&mut rows, &[&name, &field], Some(&value))?;
+                    rows.pour(limits::RESIDENT_BATCH_ROWS, take)?;
                 }
             }
         }
-        Ok(vec![rows.finish(&[])?])
+        rows.pour(1, take)
     }
 }
 

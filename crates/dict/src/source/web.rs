@@ -6,7 +6,7 @@ use crate::error::{Code, DictError};
 use crate::limits;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use std::io;
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +65,30 @@ impl Client {
 
     /// The answer to a body that is sent in chunks.
     pub fn post(&self, body: &[u8]) -> Result<Vec<u8>, DictError> {
-        self.answer(|| {
+        let mut response = self.posted(body)?;
+        let body = response.body_mut().with_config();
+        body.limit(limits::ANSWER_BYTES_MAX).read_to_vec().map_err(|e| self.error(e))
+    }
+
+    /// The same, read while it comes.
+    pub fn post_and_read(&self, body: &[u8]) -> Result<impl Read, DictError> {
+        Ok(reader(self.posted(body)?))
+    }
+
+    /// The answer to no body, read while it comes.
+    pub fn get(&self) -> Result<impl Read, DictError> {
+        let response = self.respond(|| {
+            let mut request = self.agent.get(&self.url);
+            for (name, value) in &self.headers {
+                request = request.header(name, value);
+            }
+            request.call()
+        })?;
+        Ok(reader(response))
+    }
+
+    fn posted(&self, body: &[u8]) -> Result<Response<Body>, DictError> {
+        self.respond(|| {
             let mut request = self.agent.post(&self.url);
             for (name, value) in &self.headers {
                 request = request.header(name, value);
@@ -74,17 +97,8 @@ impl Client {
         })
     }
 
-    pub fn get(&self) -> Result<Vec<u8>, DictError> {
-        self.answer(|| {
-            let mut request = self.agent.get(&self.url);
-            for (name, value) in &self.headers {
-                request = request.header(name, value);
-            }
-            request.call()
-        })
-    }
-
-    fn answer(&self, ask: impl Fn() -> Result<Response<Body>, Error>) -> Result<Vec<u8>, DictError> {
+    /// An answer with status 200, its body to be read.
+    fn respond(&self, ask: impl Fn() -> Result<Response<Body>, Error>) -> Result<Response<Body>, DictError> {
         let response = match ask() {
             // The server may have closed a connection that was kept, just when it was used again. Asking
             // twice for rows changes nothing.
@@ -93,10 +107,10 @@ impl Client {
         };
         let mut response = response.map_err(|e| self.error(e))?;
         let status = response.status();
-        let body = response.body_mut().with_config();
         if status == StatusCode::OK {
-            return body.limit(limits::ANSWER_BYTES_MAX).read_to_vec().map_err(|e| self.error(e));
+            return Ok(response);
         }
+        let body = response.body_mut().with_config();
         let code = match status.is_redirection() {
             true => Code::TooManyRedirects,
             false => Code::ReceivedErrorFromRemoteIoServer,
@@ -122,6 +136,10 @@ impl Client {
         };
         DictError::new(code, format!("{}: {text}", self.url))
     }
+}
+
+fn reader(response: Response<Body>) -> impl Read {
+    response.into_body().into_with_config().limit(u64::MAX).reader()
 }
 
 /// Files of certificates that systems trust, of Debian, Fedora and Alpine.
