@@ -315,6 +315,8 @@ impl Dictionary {
         let patience = Duration::from_millis(self.definition.layout.update.update_queue_push_timeout_ms);
         let mut outcome = Ok(());
         for flight in &claim.flights[claim.mine.clone()] {
+            // Who has waited in vain once has waited for all.
+            let patience = if outcome.is_ok() { patience } else { Duration::ZERO };
             let (loader, flight) = (self.core.loader.clone(), flight.clone());
             let pushed = self.core.pool.push(Box::new(move |turn| loader.run(&flight, turn)), patience);
             outcome = outcome.and(pushed.map_err(|refused| self.refused(refused)));

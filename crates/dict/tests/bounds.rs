@@ -7,6 +7,7 @@ use common::*;
 use granary_dict::{Dictionary, Environment, parse_create};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
 
 fn open(fake: &Arc<Fake>, layout: &str, environment: &Environment) -> Dictionary {
     let lifetime = if layout.starts_with("DIRECT") { "" } else { "LIFETIME(1000)" };
@@ -145,6 +146,21 @@ fn a_request_that_nobody_waits_for_any_longer_is_not_begun() {
         "they are asked for by who wants them next"
     );
     assert_eq!((fake.requests(), fake.keys()), (3, 4));
+}
+
+#[test]
+fn a_lookup_of_many_requests_waits_for_room_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let settings = "MAX_THREADS_FOR_UPDATES 1 MAX_KEYS_PER_REQUEST 1 MAX_UPDATE_QUEUE_SIZE 1 \
+        UPDATE_QUEUE_PUSH_TIMEOUT_MILLISECONDS 1000)";
+    let dictionary = open(&fake, &format!("CACHE(SIZE_IN_CELLS 1000 {settings}"), &environment);
+    fake.close_gate();
+    let started = Instant::now();
+    assert_eq!(get(&dictionary, 1..=100), Err(510));
+    assert!(started.elapsed() < Duration::from_secs(30), "and not a second for each of 98 requests");
+    fake.open_gate();
 }
 
 #[test]
