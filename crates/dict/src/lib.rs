@@ -23,10 +23,10 @@ mod types;
 mod xml;
 
 pub use config::{
-    ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig, ExecutablePoolConfig,
-    Execution, Expired, FileConfig, Format, Header, HttpConfig, KeyEcho, KeyForm, Layout, MysqlConfig,
-    PostgresConfig, RedisConfig, RedisStorage, Select, Server, SourceConfig, SqliteConfig, SsdSettings,
-    Storage, UpdateSettings, Updates,
+    Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
+    ExecutablePoolConfig, Execution, Expired, FileConfig, Format, Header, HttpConfig, KeyEcho, KeyForm,
+    Layout, MysqlConfig, PostgresConfig, PostgresTls, RedisConfig, RedisStorage, Select, Server,
+    SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates,
 };
 pub use ddl::{CreateDictionary, parse_create};
 pub use definition::{

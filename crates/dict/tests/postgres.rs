@@ -1,5 +1,7 @@
 //! Dictionaries over a real PostgreSQL.
 
+#[path = "common/certificate.rs"]
+mod certificate;
 mod common;
 #[path = "common/postgres.rs"]
 mod server;

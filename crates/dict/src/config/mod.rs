@@ -7,9 +7,10 @@ mod update;
 
 pub use layout::{KeyForm, Layout, SsdSettings, Storage};
 pub use source::{
-    ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig, ExecutablePoolConfig,
-    Execution, FileConfig, Format, Header, HttpConfig, KeyEcho, MysqlConfig, PostgresConfig, RedisConfig,
-    RedisStorage, Select, Server, SourceConfig, SqliteConfig, Updates,
+    Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
+    ExecutablePoolConfig, Execution, FileConfig, Format, Header, HttpConfig, KeyEcho, MysqlConfig,
+    PostgresConfig, PostgresTls, RedisConfig, RedisStorage, Select, Server, SourceConfig, SqliteConfig,
+    SslMode, Updates,
 };
 
 pub use update::{Expired, UpdateSettings};

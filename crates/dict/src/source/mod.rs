@@ -15,6 +15,7 @@ mod rows;
 mod sql;
 mod sqlite;
 mod text;
+mod tls;
 mod web;
 
 pub use format::RowReader;
@@ -98,7 +99,11 @@ pub(crate) fn factory(
             Ok(Arc::new(move || Ok(Box::new(sqlite::Sqlite::open(&path, &config, &structure)?))))
         }
         SourceConfig::Postgres(config) => {
-            Ok(Arc::new(move || Ok(Box::new(postgres::Postgres::connect(&config, &structure, patience)?))))
+            let authorities = config.tls.authorities.file(environment)?;
+            Ok(Arc::new(move || {
+                let connect = postgres::Postgres::connect;
+                Ok(Box::new(connect(&config, authorities.as_deref(), &structure, patience)?))
+            }))
         }
         SourceConfig::Mysql(config) => {
             Ok(Arc::new(move || Ok(Box::new(mysql::Mysql::connect(&config, &structure, patience)?))))
@@ -130,7 +135,11 @@ pub(crate) fn factory(
             }))
         }
         SourceConfig::Redis(config) => {
-            Ok(Arc::new(move || Ok(Box::new(redis::Redis::connect(&config, &structure, patience)?))))
+            let authorities = config.authorities.file(environment)?;
+            Ok(Arc::new(move || {
+                let connect = redis::Redis::connect;
+                Ok(Box::new(connect(&config, authorities.as_deref(), &structure, patience)?))
+            }))
         }
         SourceConfig::ExecutablePool(config) => {
             let command = CommandLine::new(&config.program, "executable pool", environment)?;

@@ -5,8 +5,9 @@
 
 use super::rows::Rows;
 use super::sql::{self, Dialect, UpdateStatements};
+use super::tls::{self, Check};
 use super::{Changes, Source, Tail, Take};
-use crate::config::PostgresConfig;
+use crate::config::{PostgresConfig, SslMode};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
@@ -15,7 +16,9 @@ use crate::types::{DataType, print_fixed};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use postgres::types::{ToSql, Type};
 use postgres::{Client, Config, NoTls, Row};
+use std::path::Path;
 use std::time::Duration;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -30,8 +33,10 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
+    /// Whom TLS trusts is in the file `authorities`, if one is named.
     pub fn connect(
         config: &PostgresConfig,
+        authorities: Option<&Path>,
         structure: &Structure,
         patience: Duration,
     ) -> Result<Postgres, DictError> {
@@ -42,7 +47,23 @@ impl Postgres {
         if !server.password.is_empty() {
             options.password(&server.password);
         }
-        let mut client = options.connect(NoTls).map_err(|e| {
+        let check = match (config.tls.mode, authorities) {
+            (SslMode::Disable, _) => None,
+            (SslMode::Prefer, _) | (SslMode::Require, None) => Some(Check::Nothing),
+            // As libpq does.
+            (SslMode::Require, Some(_)) | (SslMode::VerifyCa, _) => Some(Check::Authority),
+            (SslMode::VerifyFull, _) => Some(Check::Name),
+        };
+        options.ssl_mode(match config.tls.mode {
+            SslMode::Disable => postgres::config::SslMode::Disable,
+            SslMode::Prefer => postgres::config::SslMode::Prefer,
+            SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => postgres::config::SslMode::Require,
+        });
+        let connected = match check {
+            None => options.connect(NoTls),
+            Some(check) => options.connect(MakeRustlsConnect::new(tls::client(check, authorities)?)),
+        };
+        let mut client = connected.map_err(|e| {
             let text =
                 format!("Cannot connect to PostgreSQL at {}:{}: {}", server.host, server.port, said(&e));
             DictError::new(Code::PostgresqlConnectionFailure, text)

@@ -1,16 +1,21 @@
 //! REDIS(HOST, PORT, STORAGE_TYPE ..): a string for each key, or a field of a hash for each pair of keys.
 
 use super::rows::Rows;
+use super::tls::Trusted;
 use super::{Source, Take};
-use crate::config::{RedisConfig, RedisStorage};
+use crate::config::{Encryption, RedisConfig, RedisStorage};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::row::{Cells, Raw};
 use crate::types::{DataType, print_fixed, text_to_fixed};
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use redis::{Client, Connection, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo, RedisError};
+use redis::{
+    Client, Connection, ConnectionAddr, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo, RedisError,
+    TlsCertificates,
+};
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,8 +31,10 @@ pub(super) struct Redis {
 }
 
 impl Redis {
+    /// Whom TLS trusts is in the file `authorities`, if one is named.
     pub fn connect(
         config: &RedisConfig,
+        authorities: Option<&Path>,
         structure: &Structure,
         patience: Duration,
     ) -> Result<Redis, DictError> {
@@ -36,9 +43,22 @@ impl Redis {
         if !config.password.is_empty() {
             session = session.set_password(&config.password);
         }
+        let trusted = match config.encryption {
+            Encryption::None => None,
+            Encryption::Tls => Some(Trusted::read(authorities)?),
+        };
         let connect = || {
             let server = (config.host.as_str(), config.port).into_connection_info()?;
-            let client = Client::open(server.set_redis_settings(session))?;
+            let server = server.set_redis_settings(session);
+            let client = match trusted {
+                None => Client::open(server)?,
+                Some(trusted) => {
+                    let (host, port) = (config.host.clone(), config.port);
+                    let address = ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None };
+                    let certificates = TlsCertificates { client_tls: None, root_cert: Some(trusted.pem) };
+                    Client::build_with_tls(server.set_addr(address), certificates)?
+                }
+            };
             let connection = client.get_connection_with_timeout(CONNECT_TIMEOUT.min(patience))?;
             connection.set_read_timeout(Some(patience))?;
             connection.set_write_timeout(Some(patience))?;

@@ -1,13 +1,13 @@
 //! One conversation over HTTP: a request with a body, an answer that is read whole. What HTTP and CLICKHOUSE
 //! share.
 
+use super::tls::Trusted;
 use crate::config::Credentials;
 use crate::error::{Code, DictError};
 use crate::limits;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use std::io::{self, Read};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::{HeaderName, HeaderValue, Response, StatusCode};
@@ -142,30 +142,14 @@ fn reader(response: Response<Body>) -> impl Read {
     response.into_body().into_with_config().limit(u64::MAX).reader()
 }
 
-/// Files of certificates that systems trust, of Debian, Fedora and Alpine.
-const TRUSTED: [&str; 3] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
-/// The variable that names another such file, as OpenSSL has it.
-const TRUSTED_VARIABLE: &str = "SSL_CERT_FILE";
-
 /// Servers are trusted whose certificates the system trusts.
 fn tls() -> Result<TlsConfig, DictError> {
-    let named = std::env::var_os(TRUSTED_VARIABLE).map(PathBuf::from);
-    let path = named.or_else(|| TRUSTED.iter().map(PathBuf::from).find(|path| path.exists()));
-    let path = path.ok_or_else(|| {
-        let text =
-            format!("https: there are no certificates to trust; name a file of them in {TRUSTED_VARIABLE}");
-        DictError::new(Code::NetworkError, text)
-    })?;
-    let failed = |e: &dyn std::fmt::Display| {
-        DictError::new(Code::NetworkError, format!("https: certificates of {}: {e}", path.display()))
-    };
-    let pem = std::fs::read(&path).map_err(|e| failed(&e))?;
-    let certificates: Vec<Certificate<'static>> = parse_pem(&pem)
+    let trusted = Trusted::read(None)?;
+    let certificates: Vec<Certificate<'static>> = parse_pem(&trusted.pem)
         .filter_map(|item| match item {
             Ok(PemItem::Certificate(certificate)) => Some(Ok(certificate)),
             Ok(_) => None,
-            Err(e) => Some(Err(failed(&e))),
+            Err(e) => Some(Err(trusted.failed(&e))),
         })
         .collect::<Result<_, _>>()?;
     Ok(TlsConfig::builder()
