@@ -36,4 +36,5 @@ pub use key::{Key, KeyHash};
 pub use options::{FlashOptions, Options};
 pub use policy::Reinsertion;
 pub use put::Entry;
+pub use scan::Scan;
 pub use stats::Stats;

@@ -110,5 +110,11 @@ pub const SAMPLES_MAX: usize = 8192;
 /// Examples that a machine wants before it is asked.
 pub const EXAMPLES_MIN: u32 = 256;
 
+/// Bytes of entries that one step of a scan visits, or one entry if that is longer.
+pub const SCAN_STEP_BYTES: usize = 1 << 20;
+
+/// Bytes of RAM that a scan copies at once: a shard is copied in parts if it has more, and looked through for each.
+pub const SCAN_COPY_BYTES: usize = 64 << 20;
+
 const _: () = assert!(HASH_BITS + 1 == 48, "a word of the log has 48 bits");
 const _: () = assert!(SHARDS.is_power_of_two());

@@ -1,87 +1,186 @@
-//! Visiting everything that is there.
+//! Visiting everything that is there, in steps.
 
 use crate::cache::{Cache, Flash, Shared};
 use crate::get::Io;
 use crate::key::KeyHash;
-use crate::limits::SHARDS;
+use crate::limits::{SCAN_COPY_BYTES, SCAN_STEP_BYTES, SHARDS};
 use crate::memory::Which;
-use crate::record::{EntryRecord, Record, Records};
+use crate::record::{self, EntryRecord, Record, Records};
 use granary_log::{Extent, Location, block};
+use std::ops::Range;
+
+/// Where a visit of everything is that goes on step by step, and holds nothing between two steps.
+#[derive(Debug)]
+pub struct Scan {
+    next: Place,
+    /// Records copied out of RAM; those before `seen` have been visited.
+    copied: Vec<u8>,
+    seen: usize,
+    /// As many bytes are copied at once.
+    copy_bytes: usize,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// Of a shard's RAM, the entries whose hash has `part` in the `bits` below the shard's.
+    Ram { shard: usize, part: u64, bits: u32 },
+    /// The blocks from this one on.
+    Flash { block: u64 },
+}
+
+impl Default for Scan {
+    fn default() -> Self {
+        let next = Place::Ram { shard: 0, part: 0, bits: 0 };
+        Self { next, copied: Vec::new(), seen: 0, copy_bytes: SCAN_COPY_BYTES }
+    }
+}
 
 impl Cache {
     /// Visits every entry, expired and negative ones too: key, value (`None`: negative), expiry.
-    /// What is put or removed meanwhile may or may not be seen. No entry over several blocks is
-    /// read twice; the order is that of the device, after what is in RAM only.
+    /// What is put or removed meanwhile may or may not be seen, and what is moved may be seen twice. No entry
+    /// over several blocks is read twice; the order is that of the device, after what is in RAM only.
     pub fn scan(&self, io: &mut Io, mut visit: impl FnMut(&[u8], Option<&[u8]>, u32)) {
-        for shard in 0..SHARDS {
-            let shard = self.shared.lock(shard);
-            let which = if self.shared.flash.is_some() { Which::Only } else { Which::All };
-            shard.memory.for_each(which, |entry| visit(entry.key, entry.value(), entry.expires_at));
+        let mut scan = Scan::default();
+        while self.scan_on(io, &mut scan, &mut visit) {}
+    }
+
+    /// The same, a step: about `SCAN_STEP_BYTES` of entries, or one that is longer. Whether there may be
+    /// more. Between steps any time may pass; a visitor holds up nobody.
+    pub fn scan_on(
+        &self,
+        io: &mut Io,
+        scan: &mut Scan,
+        mut visit: impl FnMut(&[u8], Option<&[u8]>, u32),
+    ) -> bool {
+        if scan.visit_copied(&mut visit) {
+            return true;
         }
-        if let Some(flash) = &self.shared.flash {
-            for slot in 0..flash.log.geometry().segments() {
-                self.shared.scan_slot(flash, io, slot, &mut visit);
+        match (scan.next, &self.shared.flash) {
+            (Place::Ram { shard, .. }, _) if shard < SHARDS => self.shared.copy_part(scan),
+            (Place::Ram { .. }, Some(_)) => scan.next = Place::Flash { block: 0 },
+            (Place::Flash { block }, Some(flash)) if block < flash.log.geometry().blocks() => {
+                let block = self.shared.scan_blocks(flash, io, block, &mut visit);
+                scan.next = Place::Flash { block };
             }
+            _ => return false,
         }
+        true
+    }
+}
+
+impl Scan {
+    /// Visits the next of the entries copied out of RAM, if there are any.
+    fn visit_copied(&mut self, visit: &mut Visit<'_>) -> bool {
+        if self.copied.is_empty() {
+            return false;
+        }
+        let end = self.copied.len().min(self.seen + SCAN_STEP_BYTES);
+        while self.seen < end {
+            let Some(Record::Entry(entry)) = record::parse(&self.copied[self.seen..]) else {
+                unreachable!("the tier wrote entries there");
+            };
+            visit(entry.key, entry.value(), entry.expires_at);
+            self.seen += entry.len();
+        }
+        if self.seen == self.copied.len() {
+            (self.seen, self.copied) = (0, Vec::new());
+        }
+        true
     }
 }
 
 type Visit<'a> = dyn FnMut(&[u8], Option<&[u8]>, u32) + 'a;
 
 impl Shared {
-    fn scan_slot(&self, flash: &Flash, io: &mut Io, slot: u64, visit: &mut Visit<'_>) {
+    /// Copies the next part of a shard's RAM: nobody who needs the shard waits for a visitor. A part is what an
+    /// entry's hash says, so that no entry changes sides while the parts are visited.
+    fn copy_part(&self, scan: &mut Scan) {
+        let Place::Ram { shard: number, part, bits } = scan.next else { return };
+        let which = if self.flash.is_some() { Which::Only } else { Which::All };
+        let shard = self.lock(number);
+        let bits = match part {
+            0 => (shard.memory.bytes_allocated() / scan.copy_bytes).checked_ilog2().map_or(0, |log| log + 1),
+            _ => bits,
+        };
+        shard.memory.for_each(which, |entry| {
+            if bits == 0 || KeyHash::of(entry.key).below_shard(bits) == part {
+                scan.copied.extend_from_slice(entry.as_bytes());
+            }
+        });
+        scan.next = match part + 1 == 1 << bits {
+            true => Place::Ram { shard: number + 1, part: 0, bits: 0 },
+            false => Place::Ram { shard: number, part: part + 1, bits },
+        };
+    }
+
+    /// Visits blocks of one segment from `from` on; where the next step goes on.
+    fn scan_blocks(&self, flash: &Flash, io: &mut Io, from: u64, visit: &mut Visit<'_>) -> u64 {
         let geometry = *flash.log.geometry();
         let per_segment = u64::from(geometry.blocks_per_segment());
-        let first = slot * per_segment;
-        if flash.log.sequence_of(first) == 0 {
-            return;
+        let end = from - from % per_segment + per_segment;
+        if flash.log.sequence_of(from) == 0 {
+            return end;
         }
-        match flash.log.locate(first) {
+        let step = from..end.min(from + (SCAN_STEP_BYTES / geometry.block_size()).max(1) as u64);
+        match flash.log.locate(from) {
             Location::Memory(segment) => {
                 // A copy: whoever holds a shard may wait for the segment, so we must not wait for a
-                // shard (nor for the visitor) while we hold the segment.
+                // shard (nor for the visitor) while we hold the segment. What is behind this step is copied with
+                // it, for an entry may reach there.
                 let (counts, bytes) = {
                     let segment = segment.read();
-                    let places = first..first + per_segment;
-                    let counts: Vec<u16> = places.map_while(|p| Some(segment.block(p)?.0)).collect();
-                    let bytes = segment.block(first).map_or(&[][..], |(_, bytes)| bytes);
+                    let counts: Vec<u16> = (from..end).map_while(|p| Some(segment.block(p)?.0)).collect();
+                    let bytes = segment.block(from).map_or(&[][..], |(_, bytes)| bytes);
                     let bytes = bytes[..counts.len() * geometry.block_size()].to_vec();
                     (counts, bytes)
                 };
-                for (i, (count, place)) in counts.into_iter().zip(first..).enumerate() {
+                for (i, (count, place)) in counts.into_iter().zip(step.clone()).enumerate() {
                     self.scan_block(flash, place, count, &bytes[i * geometry.block_size()..], visit);
                 }
             }
-            Location::Device { sequence } => {
-                // Stretches overlap by nothing: an entry that reaches beyond its stretch is read apart.
-                let step = Io::extent_bytes_max(geometry.block_size()) / geometry.block_size();
-                let extents: Vec<Extent> = (first..first + per_segment)
-                    .step_by(step)
-                    .map(|place| {
-                        let blocks = (first + per_segment - place).min(step as u64) as usize;
-                        Extent { offset: geometry.offset(place), len: blocks * geometry.block_size() }
-                    })
-                    .collect();
-                let instance = flash.log.instance();
-                let mut beyond = Vec::new();
-                io.read_many(flash.log.device(), &extents, |i, result| {
-                    let Ok(bytes) = result else { return };
-                    let places = extents[i].offset / geometry.block_size() as u64..;
-                    for (block, place) in bytes.chunks_exact(geometry.block_size()).zip(places) {
-                        let Some(header) = block::check(block, instance, place) else { continue };
-                        if header.sequence == sequence
-                            && self.scan_block(flash, place, header.count, block, visit) == Scanned::Beyond
-                        {
-                            beyond.push(place);
-                        }
-                    }
-                });
-                for place in beyond {
-                    let mut bytes = Vec::new();
-                    if let Some(count) = io.read_record(flash, place, sequence, &mut bytes) {
-                        self.scan_payload(place, count, &bytes, visit);
-                    }
+            Location::Device { sequence } => self.scan_device(flash, io, step.clone(), sequence, visit),
+        }
+        step.end
+    }
+
+    fn scan_device(
+        &self,
+        flash: &Flash,
+        io: &mut Io,
+        blocks: Range<u64>,
+        sequence: u64,
+        visit: &mut Visit<'_>,
+    ) {
+        let geometry = *flash.log.geometry();
+        // Stretches overlap by nothing: an entry that reaches beyond its stretch is read apart.
+        let step = Io::extent_bytes_max(geometry.block_size()) / geometry.block_size();
+        let extents: Vec<Extent> = blocks
+            .clone()
+            .step_by(step)
+            .map(|place| {
+                let blocks = (blocks.end - place).min(step as u64) as usize;
+                Extent { offset: geometry.offset(place), len: blocks * geometry.block_size() }
+            })
+            .collect();
+        let instance = flash.log.instance();
+        let mut beyond = Vec::new();
+        io.read_many(flash.log.device(), &extents, |i, result| {
+            let Ok(bytes) = result else { return };
+            let places = extents[i].offset / geometry.block_size() as u64..;
+            for (block, place) in bytes.chunks_exact(geometry.block_size()).zip(places) {
+                let Some(header) = block::check(block, instance, place) else { continue };
+                if header.sequence == sequence
+                    && self.scan_block(flash, place, header.count, block, visit) == Scanned::Beyond
+                {
+                    beyond.push(place);
                 }
+            }
+        });
+        for place in beyond {
+            let mut bytes = Vec::new();
+            if let Some(count) = io.read_record(flash, place, sequence, &mut bytes) {
+                self.scan_payload(place, count, &bytes, visit);
             }
         }
     }
@@ -135,4 +234,45 @@ enum Scanned {
     All,
     /// The block's one entry reaches into the blocks that follow, which are not at hand.
     Beyond,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Entry, Key, Options};
+    use std::collections::HashMap;
+
+    fn put(cache: &Cache, key: u64, value: &[u8]) {
+        cache.put_many(&[Entry { key: Key::new(&key.to_le_bytes()), value: Some(value), expires_at: 0 }]);
+    }
+
+    #[test]
+    fn what_stays_is_seen_once_in_parts_however_many_come_and_go() {
+        let options = Options { flash: None, memory_bytes: u64::MAX, memory_entries: None };
+        let cache = Cache::open(options).unwrap();
+        (0..20_000u64).for_each(|key| put(&cache, key, &[7; 50]));
+        let mut io = Io::new();
+        let mut scan = Scan { copy_bytes: 4096, ..Scan::default() };
+        let mut seen: HashMap<u64, usize> = HashMap::new();
+        let (mut steps, mut longest) = (0, 0);
+        loop {
+            let mut visited = 0;
+            let more = cache.scan_on(&mut io, &mut scan, |key, value, _| {
+                assert_eq!(value.map(<[u8]>::len), Some(50));
+                visited += 1;
+                *seen.entry(u64::from_le_bytes(key.try_into().unwrap())).or_default() += 1;
+            });
+            steps += 1;
+            longest = longest.max(visited);
+            // Nothing is locked between steps; others come and go, and shards grow and shrink.
+            let others = 100_000 + steps * 100;
+            (others..others + 100).for_each(|key| put(&cache, key, &[7; 50]));
+            (others - 300..others - 200).for_each(|key| cache.delete_many(&[Key::new(&key.to_le_bytes())]));
+            if !more {
+                break;
+            }
+        }
+        assert!((0..20_000).all(|key| seen.get(&key) == Some(&1)));
+        assert!(longest < 20_000 / SHARDS, "a part is less than a shard: {longest}");
+    }
 }

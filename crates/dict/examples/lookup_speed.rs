@@ -6,7 +6,7 @@
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema};
 use granary_cache::{Cache, Entry, Io, Key, Options};
-use granary_dict::{DictError, Dictionary, Environment, Source, parse_create};
+use granary_dict::{DictError, Dictionary, Environment, Source, Take, parse_create};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -31,8 +31,8 @@ impl Source for Any {
         ])
     }
 
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
-        Ok(Vec::new())
+    fn load_all(&mut self, _take: &mut Take<'_>) -> Result<(), DictError> {
+        Ok(())
     }
 }
 

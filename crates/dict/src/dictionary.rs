@@ -10,15 +10,15 @@ use crate::environment::Environment;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{
-    Backoff, Batch, Claim, Counters, Flight, Freshness, Loader, Pool, Refused, lock, unique,
+    Backoff, Batch, Claim, Counters, Flight, Freshness, Loader, Pace, Pool, Refused, lock, unique,
 };
-use crate::resident::{self, Times};
+use crate::resident::{Columns, Resident, Times};
 use crate::row::{KeyBatch, KeyFormat, RowFormat};
 use crate::source::{self, RowReader, SourceFactory};
 use crate::status::Status;
 use crate::store::Store;
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
-use std::sync::atomic::{AtomicU64, Ordering};
+use arrow::array::{ArrayRef, BooleanArray, UInt32Array};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,11 @@ pub struct Dictionary {
 
 /// What is the same dictionary under whatever name.
 struct Core {
+    /// Asks for keys.
     pool: Pool,
+    /// Reads a source whole, for whoever takes the rows as slowly as he likes: lookups must not wait for him, least
+    /// of all if they are his own.
+    readers: Pool,
     loader: Arc<Loader>,
     opened_at: AtomicU64,
     known: Mutex<updates::Known>,
@@ -74,12 +78,17 @@ impl Dictionary {
             store,
             table: Mutex::default(),
             landed: AtomicU64::new(0),
-            backoff: Mutex::new(Backoff::new(environment.backoff_base_seconds)),
+            backoff: Mutex::new(Backoff::new(environment.backoff_base_seconds, fastrand::Rng::new())),
+            pace: Pace::new(update.max_requests_per_second, environment.clock.clone()),
+            is_closing: AtomicBool::new(false),
             update_failure: Mutex::default(),
             epoch: RwLock::new(0),
         };
+        let pool =
+            || Pool::new(update.max_threads_for_updates as usize, update.max_update_queue_size as usize);
         let core = Core {
-            pool: Pool::new(update.max_threads_for_updates as usize, update.max_update_queue_size as usize),
+            pool: pool(),
+            readers: pool(),
             opened_at: AtomicU64::new(environment.clock.now()),
             loader: Arc::new(loader),
             known: Mutex::new(updates::Known::since(mark)),
@@ -130,9 +139,10 @@ impl Dictionary {
             None => {
                 let (unique, places) = unique(&batch.keys, &rows);
                 let chosen: Vec<u32> = unique.iter().map(|&(row, _)| row).collect();
-                let claim = direct_claim(self.launch(keys, &chosen)?);
+                let deadline = self.deadline();
+                let claim = direct_claim(self.launch(keys, &chosen, deadline)?);
                 loader.counters.keys_missed.add(rows.len());
-                self.fetch(&mut batch, claim, &rows, &places)?;
+                self.fetch(&mut batch, claim, &rows, &places, deadline)?;
             }
         }
         let rows = batch.finish();
@@ -150,16 +160,22 @@ impl Dictionary {
         self.get(&[], keys).map(|answer| answer.found)
     }
 
-    /// What is resident, found and fresh, in the structure's schema. DIRECT: everything the source has.
-    pub fn resident(&self) -> Result<Vec<RecordBatch>, DictError> {
+    /// What is resident, found and fresh, in the structure's schema. DIRECT: everything the source has, read on a
+    /// connection that lookups do not wait for.
+    ///
+    /// # Errors
+    /// 159 if the source has too many requests waiting; its rows say what else is wrong.
+    pub fn resident(&self) -> Result<Resident, DictError> {
         self.resident_with(Times::Hidden)
     }
 
     /// The same, in the structure's schema with `times`.
-    pub fn resident_with(&self, times: Times) -> Result<Vec<RecordBatch>, DictError> {
-        match &self.core.loader.store {
-            Some(store) => resident::scan(store, &self.core.loader, &self.definition.structure, times),
-            None => resident::load_all(&self.core.pool, &self.core.loader, &self.definition, times),
+    pub fn resident_with(&self, times: Times) -> Result<Resident, DictError> {
+        let columns = Columns::new(&self.definition.structure, times);
+        let (loader, update) = (&self.core.loader, &self.definition.layout.update);
+        match &loader.store {
+            Some(_) => Ok(Resident::of_cache(loader, columns)),
+            None => Resident::of_source(&self.core.readers, loader, update, columns),
         }
     }
 
@@ -178,7 +194,7 @@ impl Dictionary {
         if let Some(store) = &self.core.loader.store {
             store.remove();
         }
-        self.core.pool.close(CLOSE_PATIENCE);
+        self.core.close();
     }
 
     fn too_many_keys(&self) -> DictError {
@@ -224,9 +240,10 @@ impl Dictionary {
             let wanted: Vec<u32> = batch.missing.iter().chain(&batch.stale).copied().collect();
             let (unique, places) = unique(&batch.keys, &wanted);
             let unless_landed = (probe < PROBES_MAX).then_some(landed);
-            if let Some(claim) = self.claim(&batch.keys, keys, &unique, unless_landed)? {
+            let deadline = self.deadline();
+            if let Some(claim) = self.claim(&batch.keys, keys, &unique, unless_landed, deadline)? {
                 loader.counters.keys_missed.add(batch.missing.len());
-                return self.fetch(batch, claim, &wanted, &places);
+                return self.fetch(batch, claim, &wanted, &places, deadline);
             }
             landed = loader.landed.load(Ordering::SeqCst);
             let missing = std::mem::take(&mut batch.missing);
@@ -238,28 +255,34 @@ impl Dictionary {
     /// Updates stale rows without waiting. That it cannot be done now is no concern of the lookup.
     fn refresh_stale(&self, batch: &Batch<'_>, keys: &[ArrayRef]) {
         let (unique, _) = unique(&batch.keys, &batch.stale);
-        if let Ok(Some(claim)) = self.claim(&batch.keys, keys, &unique, None) {
+        if let Ok(Some(claim)) = self.claim(&batch.keys, keys, &unique, None, self.deadline()) {
             let _ = self.start(&claim);
         }
     }
 
-    /// Parts keys into those under way and those that are ours to ask for; `None` if requests landed since
-    /// `unless_landed` was read.
+    /// When a lookup that begins to wait now gives up.
+    fn deadline(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.definition.layout.update.query_wait_timeout_ms)
+    }
+
+    /// Parts keys into those under way and those that are ours to ask for, all of them wanted until `deadline`;
+    /// `None` if requests landed since `unless_landed` was read.
     fn claim(
         &self,
         keys: &KeyBatch,
         arrays: &[ArrayRef],
         unique: &[(u32, u64)],
         unless_landed: Option<u64>,
+        deadline: Instant,
     ) -> Result<Option<Claim>, DictError> {
         let loader = &*self.core.loader;
         let mut table = lock(&loader.table);
         if unless_landed.is_some_and(|landed| landed != loader.landed.load(Ordering::SeqCst)) {
             return Ok(None);
         }
-        let claim = table.claim(keys, unique, |mine| {
+        let claim = table.claim(keys, unique, deadline, |mine| {
             loader.may_ask()?;
-            self.launch(arrays, mine)
+            self.launch(arrays, mine, deadline)
         })?;
         let joined = claim.tickets.iter().filter(|(flight, _)| !claim.mine.contains(&(*flight as usize)));
         loader.counters.keys_joined.add(joined.count());
@@ -267,7 +290,12 @@ impl Dictionary {
     }
 
     /// Makes the flights that bring `rows` of `keys`.
-    fn launch(&self, keys: &[ArrayRef], rows: &[u32]) -> Result<Vec<Arc<Flight>>, DictError> {
+    fn launch(
+        &self,
+        keys: &[ArrayRef],
+        rows: &[u32],
+        deadline: Instant,
+    ) -> Result<Vec<Arc<Flight>>, DictError> {
         let epoch = *self.core.loader.epoch.read().unwrap_or_else(PoisonError::into_inner);
         let flight = |chunk: &[u32]| {
             let rows = UInt32Array::from(chunk.to_vec());
@@ -277,9 +305,9 @@ impl Dictionary {
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|e| DictError::new(Code::LimitExceeded, e.to_string()))?;
             let encoded = self.core.loader.key_format.encode(&arrays)?;
-            Ok(Arc::new(Flight::new(arrays, encoded, epoch)))
+            Ok(Arc::new(Flight::new(arrays, encoded, epoch, deadline)))
         };
-        rows.chunks(limits::KEYS_PER_REQUEST_MAX).map(flight).collect()
+        rows.chunks(self.definition.layout.update.max_keys_per_request as usize).map(flight).collect()
     }
 
     /// Hands the claim's own flights to the source threads. All of them land, whatever this returns.
@@ -287,6 +315,8 @@ impl Dictionary {
         let patience = Duration::from_millis(self.definition.layout.update.update_queue_push_timeout_ms);
         let mut outcome = Ok(());
         for flight in &claim.flights[claim.mine.clone()] {
+            // Who has waited in vain once has waited for all.
+            let patience = if outcome.is_ok() { patience } else { Duration::ZERO };
             let (loader, flight) = (self.core.loader.clone(), flight.clone());
             let pushed = self.core.pool.push(Box::new(move |turn| loader.run(&flight, turn)), patience);
             outcome = outcome.and(pushed.map_err(|refused| self.refused(refused)));
@@ -307,23 +337,22 @@ impl Dictionary {
         DictError::new(Code::CacheDictionaryUpdateFail, message)
     }
 
-    /// Starts what is ours, waits for everything, shows it.
+    /// Starts what is ours, waits for everything until `deadline`, shows it.
     fn fetch(
         &self,
         batch: &mut Batch<'_>,
         claim: Claim,
         rows: &[u32],
         places: &[u32],
+        deadline: Instant,
     ) -> Result<(), DictError> {
         self.start(&claim)?;
-        let timeout_ms = self.definition.layout.update.query_wait_timeout_ms;
-        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         let mut loaded = Vec::with_capacity(claim.flights.len());
         let outcomes = self.core.loader.waiting.wait(|| {
             let outcomes = claim.flights.iter().map(|flight| flight.wait(deadline));
             outcomes.collect::<Vec<_>>()
         });
-        // What was started goes on, and will be found in the cache.
+        // What has begun goes on, and will be found in the cache.
         let outcomes = outcomes.ok_or_else(|| self.too_many_waiting())?;
         for outcome in outcomes {
             match outcome {
@@ -333,8 +362,8 @@ impl Dictionary {
                     return Err(DictError::new(
                         Code::TimeoutExceeded,
                         format!(
-                            "Dictionary {} source seems unavailable, because {timeout_ms} ms timeout exceeded",
-                            self.core.loader.name
+                            "Dictionary {} source seems unavailable, because {} ms timeout exceeded",
+                            self.core.loader.name, self.definition.layout.update.query_wait_timeout_ms
                         ),
                     ));
                 }
@@ -379,9 +408,17 @@ fn direct_claim(flights: Vec<Arc<Flight>>) -> Claim {
     Claim { tickets: flights.iter().enumerate().flat_map(tickets).collect(), mine: 0..flights.len(), flights }
 }
 
+impl Core {
+    fn close(&self) {
+        self.loader.is_closing.store(true, Ordering::SeqCst);
+        self.pool.close(CLOSE_PATIENCE);
+        self.readers.close(CLOSE_PATIENCE);
+    }
+}
+
 impl Drop for Core {
     fn drop(&mut self) {
-        self.pool.close(CLOSE_PATIENCE);
+        self.close();
         if let Some(store) = &self.loader.store {
             store.close_mark();
         }

@@ -4,9 +4,9 @@ use crate::error::{Code, DictError};
 use crate::limits;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What the server or the command line grants to its dictionaries.
 #[derive(Clone, Debug)]
@@ -97,6 +97,15 @@ impl Clock {
         match self {
             Clock::System => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             Clock::Manual(seconds) => seconds.load(Ordering::SeqCst),
+        }
+    }
+
+    /// Time since some moment before. The machine's does not go back when somebody sets it.
+    pub(crate) fn elapsed(&self) -> Duration {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        match self {
+            Clock::System => START.elapsed(),
+            Clock::Manual(seconds) => Duration::from_secs(seconds.load(Ordering::SeqCst)),
         }
     }
 }

@@ -25,10 +25,10 @@ mod xml;
 
 pub use answer::{Answer, AnswerRows};
 pub use config::{
-    ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig, ExecutablePoolConfig,
-    Execution, Expired, FileConfig, Format, Header, HttpConfig, KeyEcho, KeyForm, Layout, MysqlConfig,
-    PostgresConfig, RedisConfig, RedisStorage, Select, Server, SourceConfig, SqliteConfig, SsdSettings,
-    Storage, UpdateSettings, Updates,
+    Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
+    ExecutablePoolConfig, Execution, Expired, FileConfig, Format, Header, HttpConfig, KeyEcho, KeyForm,
+    Layout, MysqlConfig, PostgresConfig, PostgresTls, RedisConfig, RedisStorage, Select, Server,
+    SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates,
 };
 pub use ddl::{CreateDictionary, parse_create};
 pub use definition::{
@@ -38,8 +38,8 @@ pub use dictionary::Dictionary;
 pub use environment::{AnswerQuery, Clock, Environment, OwnTables, Waiting};
 pub use error::{Code, DictError};
 pub use lookup::{LATENCY_BUCKETS, Latency};
-pub use resident::Times;
-pub use source::{Changes, Field, FieldSink, RowReader, Source, SourceFactory, Tail, TextFormat};
+pub use resident::{Resident, Times};
+pub use source::{Changes, Field, FieldSink, RowReader, Source, SourceFactory, Tail, Take, TextFormat};
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;
 pub use types::{CLICKHOUSE_TYPE, DataType};

@@ -20,8 +20,12 @@ pub const REDIS_KEYS_MAX: usize = 8192;
 pub const KEYS_PER_LOOKUP_MAX: usize = 1 << 30;
 /// Lookups that wait for sources at once, of all dictionaries of an environment; each holds threads.
 pub const LOOKUPS_WAITING_MAX: usize = 200;
-/// Rows of one batch of `Dictionary::resident`.
-pub const RESIDENT_BATCH_ROWS: usize = 1 << 16;
+/// Rows of one batch of `Dictionary::resident`, but for what one step of the cache or of a source gives at once.
+pub const RESIDENT_BATCH_ROWS: usize = 1 << 13;
+/// Bytes of its values, after which no step is made for the same batch.
+pub const RESIDENT_BATCH_BYTES: usize = 4 << 20;
+/// Bytes of an answer that is read while it comes, read at once.
+pub const ANSWER_PIECE_BYTES: u64 = 1 << 16;
 /// Longest wait between two tries of a failing source, in seconds.
 pub const BACKOFF_SECONDS_MAX: u64 = 600;
 /// Changed rows that one look at UPDATE_FIELD takes in; with more, all entries are forgotten.
@@ -51,6 +55,8 @@ pub const CELLS_MAX: u64 = 1 << 36;
 pub const SOURCE_THREADS_MAX: u64 = 256;
 /// Longest of the timeouts, in milliseconds: a day.
 pub const TIMEOUT_MS_MAX: u64 = 86_400_000;
+/// Largest MAX_REQUESTS_PER_SECOND: the moment of each is remembered for a second.
+pub const REQUESTS_PER_SECOND_MAX: u64 = 10_000;
 /// Requests waiting for a source thread.
 pub const QUEUE_MAX: u64 = 10_000_000;
 

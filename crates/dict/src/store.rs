@@ -5,7 +5,7 @@ use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
 use crate::mark::{self, MarkFile};
-use granary_cache::{Cache, FlashOptions, Io, Key, OpenError, Options, Outcome};
+use granary_cache::{Cache, FlashOptions, Io, Key, OpenError, Options, Outcome, Scan};
 use std::cell::RefCell;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -81,9 +81,9 @@ impl Store {
         IO.with_borrow_mut(|io| self.cache.get_many(io, keys, now, sink));
     }
 
-    /// Visits every resident entry.
-    pub fn scan(&self, visit: impl FnMut(&[u8], Option<&[u8]>, u32)) {
-        IO.with_borrow_mut(|io| self.cache.scan(io, visit));
+    /// Visits some more of the resident entries; whether there may be others.
+    pub fn scan_on(&self, scan: &mut Scan, visit: impl FnMut(&[u8], Option<&[u8]>, u32)) -> bool {
+        IO.with_borrow_mut(|io| self.cache.scan_on(io, scan, visit))
     }
 
     /// How far changes of the source were known when the cache was closed.

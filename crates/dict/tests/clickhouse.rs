@@ -102,7 +102,8 @@ fn many_keys(server: &Server) {
     let status = dictionary.status();
     assert_eq!((status.source_requests, status.source_rows), (3, 100_000));
     let direct = open(server, "id UInt64, name String", "id", "TABLE 'users'", "DIRECT()");
-    assert_eq!(direct.resident().unwrap()[0].num_rows(), 100_001);
+    assert_eq!(all_rows(&direct).unwrap().num_rows(), 100_001);
+    reads_whole_in_batches(&direct);
 }
 
 fn other_keys(server: &Server) {

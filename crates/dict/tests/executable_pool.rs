@@ -186,7 +186,7 @@ fn requests_wait_for_a_process_of_the_pool() {
 fn programs_need_permission_and_cannot_be_read_whole() {
     let source = "COMMAND 'cat' FORMAT TSV";
     let dictionary = open(source, "DIRECT()");
-    assert_eq!(dictionary.resident().err().unwrap().code(), 1);
+    assert_eq!(all_rows(&dictionary).err().unwrap().code(), 1);
     let sql = format!(
         "CREATE DICTIONARY e (id UInt64) PRIMARY KEY id SOURCE(EXECUTABLE_POOL({source})) LAYOUT(DIRECT)"
     );

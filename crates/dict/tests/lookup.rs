@@ -420,9 +420,9 @@ fn direct_asks_every_time() {
     fake.version.store(1, SeqCst);
     assert_eq!(get(&dictionary, [1]).0, [11]);
     assert_eq!((fake.requests(), fake.keys()), (2, 3));
-    let all = dictionary.resident().unwrap();
+    let all = all_rows(&dictionary).unwrap();
     // 18 of 1..=20, the foreign row, and the duplicate, as the source answers them.
-    assert_eq!(all.iter().map(|batch| batch.num_rows()).sum::<usize>(), 20);
+    assert_eq!(all.num_rows(), 20);
     fake.failing.store(1, SeqCst);
     let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
     assert_eq!(error.code(), 626, "a direct dictionary shows the source's own error");
@@ -436,15 +436,14 @@ fn resident_shows_found_and_fresh_entries() {
     let (environment, clock) = manual_environment(folder.path());
     let fake = Arc::new(Fake::default());
     let dictionary = fake.open(&ssd(""), &environment);
-    assert_eq!(dictionary.resident().unwrap()[0].num_rows(), 0);
-    assert_eq!(dictionary.resident().unwrap()[0].schema().field(1).name(), "v");
+    assert_eq!(all_rows(&dictionary).unwrap().num_rows(), 0);
+    assert_eq!(all_rows(&dictionary).unwrap().schema().field(1).name(), "v");
     get(&dictionary, [1, 2, 10]);
-    let batches = dictionary.resident().unwrap();
-    let mut ids = values(batches[0].column(0));
+    let mut ids = values(all_rows(&dictionary).unwrap().column(0));
     ids.sort_unstable();
-    assert_eq!((batches.len(), ids), (1, vec![1, 2]));
+    assert_eq!(ids, [1, 2]);
     clock.fetch_add(201, SeqCst);
-    assert_eq!(dictionary.resident().unwrap()[0].num_rows(), 0);
+    assert_eq!(all_rows(&dictionary).unwrap().num_rows(), 0);
 }
 
 #[test]
@@ -482,7 +481,7 @@ fn a_reopened_dictionary_is_warm_unless_it_means_something_else() {
     let dictionary = fake.open(&ssd("").replace("LIFETIME(MIN 100 MAX 200)", "LIFETIME(7)"), &environment);
     assert_eq!(get(&dictionary, [1, 10, 1000]), (vec![10, 77, 77], vec![true, false, false]));
     assert_eq!((fake.requests(), dictionary.status().element_count), (1, 1000));
-    let mut ids: Vec<u64> = dictionary.resident().unwrap().iter().flat_map(|b| values(b.column(0))).collect();
+    let mut ids = values(all_rows(&dictionary).unwrap().column(0));
     ids.sort_unstable();
     assert_eq!(ids, (1..=1000).filter(|id| id % 10 != 0).collect::<Vec<u64>>());
     drop(dictionary);
@@ -529,7 +528,7 @@ fn when_an_entry_was_got_follows_from_when_it_ends() {
     let first = clock.fetch_add(77, SeqCst);
     dictionary.get(&[], &u64s(1000..2000)).unwrap();
     dictionary.refresh(&u64s([5])).unwrap();
-    for batch in dictionary.resident_with(granary_dict::Times::Shown).unwrap() {
+    for batch in dictionary.resident_with(granary_dict::Times::Shown).unwrap().map(Result::unwrap) {
         let times = batch.column_by_name("_updated_at").unwrap();
         let times = times.as_primitive::<arrow::datatypes::TimestampSecondType>();
         for (key, time) in values(batch.column(0)).into_iter().zip(times.iter().flatten()) {
@@ -540,6 +539,6 @@ fn when_an_entry_was_got_follows_from_when_it_ends() {
     }
     let forever = fake.open(&sql("CACHE(SIZE_IN_CELLS 10)", "LIFETIME(0)"), &environment);
     forever.get(&[], &u64s([1])).unwrap();
-    let batch = &forever.resident_with(granary_dict::Times::Shown).unwrap()[0];
+    let batch = forever.resident_with(granary_dict::Times::Shown).unwrap().next().unwrap().unwrap();
     assert_eq!(batch.column_by_name("_updated_at").unwrap().null_count(), 1);
 }

@@ -56,7 +56,7 @@ fn strings_by_number(server: &Server) {
     assert_eq!(dictionary.status().source, format!("Redis: 127.0.0.1:{}", server.port));
     // What is no number, or not written as one, is not a key of this dictionary.
     let direct = open(server, columns, "id", "", "DIRECT()");
-    let rows = direct.resident().unwrap().remove(0);
+    let rows = all_rows(&direct).unwrap();
     let mut ids = values(rows.column(0));
     ids.sort_unstable();
     assert_eq!(ids, [1, 2, u64::MAX]);
@@ -86,9 +86,9 @@ fn many_keys(server: &Server) {
     let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
     assert!(error.message().contains("Column v of the source is not valid UTF-8"), "{error}");
     let direct = open(server, "k Int32, v String", "k", "DB_INDEX 5", "COMPLEX_KEY_DIRECT()");
-    assert!(direct.resident().is_err());
+    assert!(all_rows(&direct).is_err());
     redis::cmd("DEL").arg(1).exec(&mut connection).unwrap();
-    assert_eq!(direct.resident().unwrap()[0].num_rows(), 50_000);
+    assert_eq!(all_rows(&direct).unwrap().num_rows(), 50_000);
 }
 
 fn hashes(server: &Server) {
@@ -99,7 +99,7 @@ fn hashes(server: &Server) {
     let answer = dictionary.get(&[0], &[a, strings(&["a", "b", "c", "a", "a"])]).unwrap();
     assert_eq!(values(&answer.columns[0]), [20, 11, 7, 10, 7]);
     let direct = open(server, columns, "a, b", source, "COMPLEX_KEY_DIRECT()");
-    assert_eq!(direct.resident().unwrap()[0].num_rows(), 3);
+    assert_eq!(all_rows(&direct).unwrap().num_rows(), 3);
     // A hash is asked for where a string lies: an error, not an absent key.
     let a: ArrayRef = Arc::new(Int32Array::from(vec![2, 3]));
     let error = dictionary.get(&[0], &[a, strings(&["z", "a"])]).unwrap_err();

@@ -81,8 +81,7 @@ fn composite_and_nullable_keys() {
         open(folder.path(), "a Nullable(Int64), b String, v Int32", "a, b", "TABLE 'pairs'", layout);
     let answer = nullable.get(&[0], &[a, b]).unwrap();
     assert_eq!(answer.columns[0].as_primitive::<Int32Type>().values(), &[10, 11, 12, 0, 13]);
-    let mut rows = nullable.resident().unwrap();
-    assert_eq!(rows.remove(0).num_rows(), 4);
+    assert_eq!(all_rows(&nullable).unwrap().num_rows(), 4);
 }
 
 #[test]
@@ -100,7 +99,8 @@ fn where_and_query() {
         assert_eq!(dictionary.status().source_rows, 2, "{source}");
     }
     let direct = open(folder.path(), "id UInt64, score Float64", "id", "TABLE 'users'", "DIRECT");
-    assert_eq!(direct.resident().unwrap()[0].num_rows(), 100_001);
+    assert_eq!(all_rows(&direct).unwrap().num_rows(), 100_001);
+    reads_whole_in_batches(&direct);
 }
 
 #[test]

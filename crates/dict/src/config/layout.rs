@@ -1,6 +1,7 @@
 //! LAYOUT(..): where entries live and how they are refreshed.
 
 use super::node::{Node, Settings, Value};
+use super::update::{EXPIRY_PARAMETERS, SOURCE_PARAMETERS, UpdateSettings};
 use crate::error::{Code, DictError};
 use crate::limits;
 
@@ -59,32 +60,6 @@ pub struct SsdSettings {
     pub memory_cache_size: u64,
 }
 
-/// How entries are refreshed from the source.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UpdateSettings {
-    /// How long an expired entry may still be shown; `None`: LIFETIME's MAX.
-    pub strict_max_lifetime_seconds: Option<u64>,
-    /// ALLOW_READ_EXPIRED_KEYS.
-    pub expired: Expired,
-    /// Requests that may wait for a source thread.
-    pub max_update_queue_size: u64,
-    /// How long a lookup waits for room among them.
-    pub update_queue_push_timeout_ms: u64,
-    /// How long a lookup waits for the source.
-    pub query_wait_timeout_ms: u64,
-    /// Source threads, each with a connection.
-    pub max_threads_for_updates: u64,
-}
-
-/// What a lookup does with expired entries (ALLOW_READ_EXPIRED_KEYS).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expired {
-    /// Waits for the source.
-    Refetch,
-    /// Shows them and refreshes them behind its back.
-    Read,
-}
-
 const DEFAULT_FILE_SIZE: u64 = 4 << 30;
 const DEFAULT_BLOCK_SIZE: u64 = 4096;
 const DEFAULT_MEMORY_CACHE_SIZE: u64 = 16 << 20;
@@ -100,22 +75,8 @@ const SSD_PARAMETERS: &[&str] = &[
     "MAX_PARTITIONS_COUNT",
     "MAX_STORED_KEYS",
     "MEMORY_CACHE_SIZE",
-    "STRICT_MAX_LIFETIME_SECONDS",
-    "ALLOW_READ_EXPIRED_KEYS",
-    "MAX_UPDATE_QUEUE_SIZE",
-    "UPDATE_QUEUE_PUSH_TIMEOUT_MILLISECONDS",
-    "QUERY_WAIT_TIMEOUT_MILLISECONDS",
-    "MAX_THREADS_FOR_UPDATES",
 ];
-const CACHE_PARAMETERS: &[&str] = &[
-    "SIZE_IN_CELLS",
-    "STRICT_MAX_LIFETIME_SECONDS",
-    "ALLOW_READ_EXPIRED_KEYS",
-    "MAX_UPDATE_QUEUE_SIZE",
-    "UPDATE_QUEUE_PUSH_TIMEOUT_MILLISECONDS",
-    "QUERY_WAIT_TIMEOUT_MILLISECONDS",
-    "MAX_THREADS_FOR_UPDATES",
-];
+const CACHE_PARAMETERS: &[&str] = &["SIZE_IN_CELLS"];
 
 impl Layout {
     /// Reads the one element inside LAYOUT(..) or `<layout>`.
@@ -125,22 +86,21 @@ impl Layout {
             None => (KeyForm::Simple, node.name.as_str()),
         };
         let parameters = node.settings("LAYOUT")?;
+        let settings =
+            |allowed: &[&[&'static str]]| Settings::new("LAYOUT", &node.name, parameters, allowed.concat());
         let (storage, settings) = match kind {
             "SSD_CACHE" => {
-                let settings = Settings::new("LAYOUT", &node.name, parameters, SSD_PARAMETERS)?;
+                let settings = settings(&[SSD_PARAMETERS, EXPIRY_PARAMETERS, SOURCE_PARAMETERS])?;
                 (Storage::Ssd(SsdSettings::take(&settings)?), settings)
             }
             "CACHE" => {
-                let settings = Settings::new("LAYOUT", &node.name, parameters, CACHE_PARAMETERS)?;
+                let settings = settings(&[CACHE_PARAMETERS, EXPIRY_PARAMETERS, SOURCE_PARAMETERS])?;
                 let cells = settings
                     .number("SIZE_IN_CELLS", 1, limits::CELLS_MAX)?
                     .ok_or_else(|| settings.error("SIZE_IN_CELLS", "is required"))?;
                 (Storage::Memory { cells: cells.next_power_of_two() }, settings)
             }
-            "DIRECT" => {
-                Settings::new("LAYOUT", &node.name, parameters, &[])?;
-                return Ok(Layout { key_form, storage: Storage::Direct, update: UpdateSettings::default() });
-            }
+            "DIRECT" => (Storage::Direct, settings(&[SOURCE_PARAMETERS])?),
             _ => {
                 return Err(DictError::new(
                     Code::UnknownElementInConfig,
@@ -184,22 +144,7 @@ impl Layout {
             Storage::Memory { cells } => put("SIZE_IN_CELLS", Some(cells.to_string())),
             Storage::Direct => {}
         }
-        let (update, default) = (&self.update, UpdateSettings::default());
-        put("STRICT_MAX_LIFETIME_SECONDS", update.strict_max_lifetime_seconds.map(|s| s.to_string()));
-        put("ALLOW_READ_EXPIRED_KEYS", (update.expired == Expired::Read).then(|| "1".to_string()));
-        put("MAX_UPDATE_QUEUE_SIZE", unless(update.max_update_queue_size, default.max_update_queue_size));
-        put(
-            "UPDATE_QUEUE_PUSH_TIMEOUT_MILLISECONDS",
-            unless(update.update_queue_push_timeout_ms, default.update_queue_push_timeout_ms),
-        );
-        put(
-            "QUERY_WAIT_TIMEOUT_MILLISECONDS",
-            unless(update.query_wait_timeout_ms, default.query_wait_timeout_ms),
-        );
-        put(
-            "MAX_THREADS_FOR_UPDATES",
-            unless(update.max_threads_for_updates, default.max_threads_for_updates),
-        );
+        self.update.put(&mut nodes);
         Node { name: self.name().to_string(), value: Value::Group(nodes) }
     }
 
@@ -264,59 +209,5 @@ impl SsdSettings {
     /// Length of the data file in bytes.
     pub fn total_bytes(&self) -> u64 {
         self.file_size.saturating_mul(self.max_partitions_count)
-    }
-}
-
-impl UpdateSettings {
-    fn take(settings: &Settings<'_>) -> Result<Self, DictError> {
-        let default = Self::default();
-        let number = |name: &str, low: u64, high: u64, default: u64| -> Result<u64, DictError> {
-            Ok(settings.number(name, low, high)?.unwrap_or(default))
-        };
-        Ok(Self {
-            strict_max_lifetime_seconds: settings.number(
-                "STRICT_MAX_LIFETIME_SECONDS",
-                0,
-                limits::LIFETIME_SECONDS_MAX,
-            )?,
-            expired: if settings.flag("ALLOW_READ_EXPIRED_KEYS")? { Expired::Read } else { Expired::Refetch },
-            max_update_queue_size: number(
-                "MAX_UPDATE_QUEUE_SIZE",
-                1,
-                limits::QUEUE_MAX,
-                default.max_update_queue_size,
-            )?,
-            update_queue_push_timeout_ms: number(
-                "UPDATE_QUEUE_PUSH_TIMEOUT_MILLISECONDS",
-                10,
-                limits::TIMEOUT_MS_MAX,
-                default.update_queue_push_timeout_ms,
-            )?,
-            query_wait_timeout_ms: number(
-                "QUERY_WAIT_TIMEOUT_MILLISECONDS",
-                1,
-                limits::TIMEOUT_MS_MAX,
-                default.query_wait_timeout_ms,
-            )?,
-            max_threads_for_updates: number(
-                "MAX_THREADS_FOR_UPDATES",
-                1,
-                limits::SOURCE_THREADS_MAX,
-                default.max_threads_for_updates,
-            )?,
-        })
-    }
-}
-
-impl Default for UpdateSettings {
-    fn default() -> Self {
-        Self {
-            strict_max_lifetime_seconds: None,
-            expired: Expired::Refetch,
-            max_update_queue_size: 100_000,
-            update_queue_push_timeout_ms: 10,
-            query_wait_timeout_ms: 60_000,
-            max_threads_for_updates: 4,
-        }
     }
 }

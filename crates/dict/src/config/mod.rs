@@ -3,13 +3,17 @@
 mod layout;
 mod node;
 mod source;
+mod update;
 
-pub use layout::{Expired, KeyForm, Layout, SsdSettings, Storage, UpdateSettings};
+pub use layout::{KeyForm, Layout, SsdSettings, Storage};
 pub use source::{
-    ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig, ExecutablePoolConfig,
-    Execution, FileConfig, Format, Header, HttpConfig, KeyEcho, MysqlConfig, PostgresConfig, RedisConfig,
-    RedisStorage, Select, Server, SourceConfig, SqliteConfig, Updates,
+    Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
+    ExecutablePoolConfig, Execution, FileConfig, Format, Header, HttpConfig, KeyEcho, MysqlConfig,
+    PostgresConfig, PostgresTls, RedisConfig, RedisStorage, Select, Server, SourceConfig, SqliteConfig,
+    SslMode, Updates,
 };
+
+pub use update::{Expired, UpdateSettings};
 
 pub(crate) use node::{Node, Value};
 pub(crate) use source::CURRENT_DATABASE;

@@ -1,6 +1,7 @@
 //! A setting: a name with a text, or a name with settings inside.
 
 use crate::error::{Code, DictError};
+use std::borrow::Cow;
 
 /// One `NAME value` or `NAME(..)`, or one XML element. Names are upper case.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +49,7 @@ pub(crate) struct Settings<'a> {
     clause: &'static str,
     owner: &'a str,
     nodes: &'a [Node],
-    allowed: &'static [&'static str],
+    allowed: Cow<'static, [&'static str]>,
 }
 
 impl<'a> Settings<'a> {
@@ -58,9 +59,9 @@ impl<'a> Settings<'a> {
         clause: &'static str,
         owner: &'a str,
         nodes: &'a [Node],
-        allowed: &'static [&'static str],
+        allowed: impl Into<Cow<'static, [&'static str]>>,
     ) -> Result<Self, DictError> {
-        Settings::checked(clause, owner, nodes, allowed, &[])
+        Settings::checked(clause, owner, nodes, allowed.into(), &[])
     }
 
     /// # Errors
@@ -79,14 +80,14 @@ impl<'a> Settings<'a> {
                 ));
             }
         }
-        Settings::checked(clause, owner, nodes, parameters.allowed, parameters.idle)
+        Settings::checked(clause, owner, nodes, parameters.allowed.into(), parameters.idle)
     }
 
     fn checked(
         clause: &'static str,
         owner: &'a str,
         nodes: &'a [Node],
-        allowed: &'static [&'static str],
+        allowed: Cow<'static, [&'static str]>,
         idle: &[&str],
     ) -> Result<Self, DictError> {
         for (at, node) in nodes.iter().enumerate() {
@@ -113,8 +114,13 @@ impl<'a> Settings<'a> {
         Ok(Self { clause, owner, nodes, allowed })
     }
 
+    /// Whether there is such a setting here.
+    pub fn allows(&self, name: &str) -> bool {
+        self.allowed.contains(&name)
+    }
+
     pub fn text(&self, name: &str) -> Result<Option<&'a str>, DictError> {
-        debug_assert!(self.allowed.contains(&name));
+        debug_assert!(self.allows(name));
         match self.nodes.iter().find(|node| node.name == name).map(|node| &node.value) {
             None => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text)),
@@ -124,7 +130,7 @@ impl<'a> Settings<'a> {
 
     /// The settings inside a setting.
     pub fn group(&self, name: &str) -> Result<Option<&'a [Node]>, DictError> {
-        debug_assert!(self.allowed.contains(&name));
+        debug_assert!(self.allows(name));
         let node = self.nodes.iter().find(|node| node.name == name);
         node.map(|node| node.settings(&format!("{}({})", self.clause, self.owner))).transpose()
     }

@@ -52,19 +52,20 @@ impl Dictionary {
         let rows = self.possible_rows(keys, encoded.len());
         let mut batch = Batch::new(&self.core.loader, &[], encoded);
         let (unique, places) = unique(&batch.keys, &rows);
+        let deadline = self.deadline();
         let claim = match &self.core.loader.store {
             Some(_) => {
                 // Joining a request that began earlier would bring what was true then.
                 self.forget_requests();
-                self.claim(&batch.keys, keys, &unique, None)?
+                self.claim(&batch.keys, keys, &unique, None, deadline)?
             }
             None => {
                 let chosen: Vec<u32> = unique.iter().map(|&(row, _)| row).collect();
-                Some(direct_claim(self.launch(keys, &chosen)?))
+                Some(direct_claim(self.launch(keys, &chosen, deadline)?))
             }
         };
         if let Some(claim) = claim {
-            self.fetch(&mut batch, claim, &rows, &places)?;
+            self.fetch(&mut batch, claim, &rows, &places, deadline)?;
         }
         Ok(batch.finish().found().true_count())
     }

@@ -4,7 +4,7 @@ use super::Dictionary;
 use crate::config::{Expired, Updates};
 use crate::error::DictError;
 use crate::limits;
-use crate::lookup::{Failure, errand, lock};
+use crate::lookup::{errand, lock};
 use crate::source::{Changes, Tail};
 use crate::store::Store;
 use arrow::array::{Array, ArrayRef, UInt32Array};
@@ -137,7 +137,7 @@ impl Dictionary {
         call: impl FnOnce(&mut dyn crate::source::Source) -> Result<T, DictError> + Send + 'static,
     ) -> Result<T, DictError> {
         let update = &self.definition.layout.update;
-        errand(&self.core.pool, &self.core.loader, update, Failure::IsApart, call)
+        errand(&self.core.pool, &self.core.loader, update, call)
     }
 }
 

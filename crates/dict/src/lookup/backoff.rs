@@ -3,9 +3,11 @@
 use crate::limits;
 
 /// The source's recent failures. ClickHouse's rule: after error n wait `base + uniform(0..=2^(n-1))` seconds,
-/// at most 600.
+/// at most 600. Unlike there, the longest waits are drawn from up to 600 seconds, not cut to them: dictionaries
+/// whose source was down for long do not all come back at once.
 pub(crate) struct Backoff {
     base_seconds: u64,
+    random: fastrand::Rng,
     failures: u32,
     /// Unix seconds before which the source is left alone.
     next_update: u64,
@@ -14,8 +16,11 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    pub fn new(base_seconds: u64) -> Backoff {
-        Backoff { base_seconds, failures: 0, next_update: 0, last_failure: String::new(), last_success: 0 }
+    /// Waits are drawn from `random`.
+    pub fn new(base_seconds: u64, random: fastrand::Rng) -> Backoff {
+        let base_seconds = base_seconds.min(limits::BACKOFF_SECONDS_MAX);
+        let last_failure = String::new();
+        Backoff { base_seconds, random, failures: 0, next_update: 0, last_failure, last_success: 0 }
     }
 
     pub fn succeeded(&mut self, now: u64) {
@@ -38,9 +43,9 @@ impl Backoff {
         }
         self.failures = self.failures.saturating_add(1);
         self.last_failure = failure;
-        let spread = 1u64 << (self.failures - 1).min(10);
-        let wait =
-            self.base_seconds.saturating_add(fastrand::u64(0..=spread)).min(limits::BACKOFF_SECONDS_MAX);
+        let doubled = 1u64 << (self.failures - 1).min(10);
+        let spread = doubled.min(limits::BACKOFF_SECONDS_MAX - self.base_seconds);
+        let wait = self.base_seconds + self.random.u64(0..=spread);
         self.next_update = now.saturating_add(wait);
     }
 
@@ -69,8 +74,7 @@ mod tests {
     #[test]
     fn waits_longer_and_longer_up_to_ten_minutes() {
         for round in 0..50 {
-            fastrand::seed(round);
-            let mut backoff = Backoff::new(5);
+            let mut backoff = Backoff::new(5, fastrand::Rng::with_seed(round));
             assert_eq!(backoff.wait_until(1000), None);
             for n in 1..30u32 {
                 // What was begun before the last failure waits for no longer.
@@ -83,6 +87,27 @@ mod tests {
             }
             backoff.succeeded(2000);
             assert_eq!((backoff.wait_until(1000), backoff.failures()), (None, 0));
+        }
+    }
+
+    /// Of dictionaries whose source has failed so often.
+    fn waits_after(failures: u32) -> Vec<u64> {
+        let wait = |seed| {
+            let mut backoff = Backoff::new(5, fastrand::Rng::with_seed(seed));
+            (0..failures).for_each(|n| backoff.failed(n, 0, "down".into()));
+            backoff.wait_until(0).unwrap()
+        };
+        (0..100).map(wait).collect()
+    }
+
+    #[test]
+    fn dictionaries_of_one_source_come_back_one_by_one() {
+        for failures in [8, 11, 30] {
+            let mut waits = waits_after(failures);
+            assert_eq!(waits, waits_after(failures), "the same seed waits as long");
+            waits.sort_unstable();
+            let together = waits.chunk_by(|a, b| a == b).map(<[u64]>::len).max();
+            assert!(together < Some(8), "{together:?} of 100 ask at once after {failures} failures");
         }
     }
 }

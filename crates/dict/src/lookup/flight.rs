@@ -17,6 +17,8 @@ pub(crate) struct Flight {
     pub keys: KeyBatch,
     /// The cache's epoch when the request was made; a reload since then makes the answer too old to keep.
     pub epoch: u64,
+    /// When the last of those who wait for it gives up.
+    wanted_until: Mutex<Instant>,
     outcome: Mutex<Option<Result<Arc<Loaded>, DictError>>>,
     landed: Condvar,
 }
@@ -36,8 +38,19 @@ impl Loaded {
 }
 
 impl Flight {
-    pub fn new(arrays: Vec<ArrayRef>, keys: KeyBatch, epoch: u64) -> Flight {
-        Flight { arrays, keys, epoch, outcome: Mutex::new(None), landed: Condvar::new() }
+    pub fn new(arrays: Vec<ArrayRef>, keys: KeyBatch, epoch: u64, wanted_until: Instant) -> Flight {
+        let wanted_until = Mutex::new(wanted_until);
+        Flight { arrays, keys, epoch, wanted_until, outcome: Mutex::new(None), landed: Condvar::new() }
+    }
+
+    /// When the last of those who wait for it gives up.
+    pub fn wanted_until(&self) -> Instant {
+        *lock(&self.wanted_until)
+    }
+
+    fn want_until(&self, deadline: Instant) {
+        let mut until = lock(&self.wanted_until);
+        *until = deadline.max(*until);
     }
 
     /// Wakes everybody who waits. The first outcome stays.
@@ -115,12 +128,13 @@ struct Entry {
 }
 
 impl FlightTable {
-    /// Splits keys (rows of `keys` with their hashes) into those under way and those to be asked for;
-    /// `launch` makes flights of the latter, at most `KEYS_PER_REQUEST_MAX` rows each.
+    /// Splits keys (rows of `keys` with their hashes) into those under way, which are waited for until `deadline`
+    /// too, and those to be asked for; `launch` makes flights of the latter, one for so many rows.
     pub fn claim(
         &mut self,
         keys: &KeyBatch,
         unique: &[(u32, u64)],
+        deadline: Instant,
         launch: impl FnOnce(&[u32]) -> Result<Vec<Arc<Flight>>, DictError>,
     ) -> Result<Claim, DictError> {
         let mut flights: Vec<Arc<Flight>> = Vec::new();
@@ -132,6 +146,7 @@ impl FlightTable {
             match self.entries.find(hash, |entry| entry.flight.keys.get(entry.slot as usize) == key) {
                 Some(entry) => {
                     let at = *known.entry(Arc::as_ptr(&entry.flight)).or_insert_with(|| {
+                        entry.flight.want_until(deadline);
                         flights.push(entry.flight.clone());
                         flights.len() as u32 - 1
                     });

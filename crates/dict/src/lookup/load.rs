@@ -2,7 +2,7 @@
 
 use super::flight::{Flight, FlightTable, Loaded, lock};
 use super::pool::Turn;
-use super::{Backoff, Counters};
+use super::{Backoff, Counters, Pace};
 use crate::definition::Lifetime;
 use crate::environment::{Clock, Waiting};
 use crate::error::{Code, DictError};
@@ -13,8 +13,9 @@ use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use granary_cache::{Entry, Key};
 use hashbrown::HashTable;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
+use std::time::Instant;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Sets the hash that spreads lifetimes apart from the one that the cache finds places with.
@@ -37,6 +38,9 @@ pub(crate) struct Loader {
     /// before it missed a key may find it in the cache now.
     pub landed: AtomicU64,
     pub backoff: Mutex<Backoff>,
+    pub pace: Pace,
+    /// No request begins any more.
+    pub is_closing: AtomicBool,
     /// Why the last look for changes (UPDATE_FIELD) failed; empty: it did not.
     pub update_failure: Mutex<String>,
     /// Counts reloads. Rows are put under the read lock (a copy in memory, no I/O), so that none that was
@@ -44,22 +48,31 @@ pub(crate) struct Loader {
     pub epoch: RwLock<u64>,
 }
 
+/// Why a flight does not begin.
+enum Skipped {
+    /// The source is not to be asked now.
+    Forbidden(DictError),
+    /// Nobody waits any longer.
+    Unwanted,
+}
+
+impl From<DictError> for Skipped {
+    fn from(error: DictError) -> Self {
+        Self::Forbidden(error)
+    }
+}
+
 impl Loader {
-    /// Runs on a source thread, or where the pool refused the job. Lands the flight in any case.
+    /// Runs on a source thread, or where the pool refused the job. Lands the flight, unless all who waited for it
+    /// have given up before it could begin.
     pub fn run(&self, flight: &Arc<Flight>, turn: Turn<'_>) {
         let outcome = match turn {
-            Turn::Run(source) => self.may_ask().and_then(|()| {
-                let batches = self.ask(source, |source| source.load(&flight.arrays))?;
-                self.count_rows(&batches);
-                let loaded = self.encode(&flight.keys, &batches)?;
-                self.counters.source_keys.add(flight.keys.len());
-                self.keep(flight, &loaded);
-                Ok(Arc::new(loaded))
-            }),
-            Turn::Closed => Err(DictError::new(
-                Code::CacheDictionaryUpdateFail,
-                format!("Update of dictionary {} was not started", self.name),
-            )),
+            Turn::Run(source) => match self.pace.wait(|| self.is_wanted(flight)) {
+                Ok(()) => self.load(source, flight),
+                Err(Skipped::Forbidden(error)) => Err(error),
+                Err(Skipped::Unwanted) => return,
+            },
+            Turn::Closed => Err(self.not_started()),
         };
         if self.store.is_some() {
             let mut table = lock(&self.table);
@@ -67,6 +80,61 @@ impl Loader {
             self.landed.fetch_add(1, Ordering::SeqCst);
         }
         flight.land(outcome);
+    }
+
+    /// Until when a flight that has not begun is waited for. One that is not is out of the table with this: nobody
+    /// can join it any more.
+    fn is_wanted(&self, flight: &Arc<Flight>) -> Result<Instant, Skipped> {
+        self.may_begin()?;
+        let mut table = lock(&self.table);
+        let until = flight.wanted_until();
+        if Instant::now() < until {
+            return Ok(until);
+        }
+        table.remove(flight);
+        Err(Skipped::Unwanted)
+    }
+
+    fn may_begin(&self) -> Result<(), DictError> {
+        if self.is_closing.load(Ordering::SeqCst) {
+            return Err(self.not_started());
+        }
+        self.may_ask()
+    }
+
+    fn not_started(&self) -> DictError {
+        DictError::new(
+            Code::CacheDictionaryUpdateFail,
+            format!("Update of dictionary {} was not started", self.name),
+        )
+    }
+
+    fn load(&self, source: &mut Option<Box<dyn Source>>, flight: &Flight) -> Result<Arc<Loaded>, DictError> {
+        let batches = self.ask(source, |source| source.load(&flight.arrays))?;
+        self.count_rows(&batches);
+        let loaded = self.encode(&flight.keys, &batches)?;
+        self.counters.source_keys.add(flight.keys.len());
+        self.keep(flight, &loaded);
+        Ok(Arc::new(loaded))
+    }
+
+    /// The error of who waited for the source in vain.
+    pub fn unavailable(&self, what: &str) -> DictError {
+        DictError::new(
+            Code::TimeoutExceeded,
+            format!("Dictionary {} source seems unavailable, because {what}", self.name),
+        )
+    }
+
+    /// Waits for the turn of a request that is no flight, until `deadline`.
+    ///
+    /// # Errors
+    /// It would come too late, or the dictionary is closing.
+    pub fn await_turn(&self, deadline: Instant) -> Result<(), DictError> {
+        self.pace.wait(|| match self.is_closing.load(Ordering::SeqCst) || Instant::now() >= deadline {
+            true => Err(self.not_started()),
+            false => Ok(deadline),
+        })
     }
 
     /// Whether lookups may ask the source now, or leave it alone after a failure. DIRECT has nothing to answer from

@@ -7,14 +7,16 @@ mod errand;
 mod flight;
 mod latency;
 mod load;
+mod pace;
 mod pool;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use batch::{Batch, Freshness};
 pub(crate) use counters::Counters;
-pub(crate) use errand::{Failure, errand};
+pub(crate) use errand::errand;
 pub(crate) use flight::{Claim, Flight, lock, unique};
 pub(crate) use latency::Stopwatch;
 pub use latency::{LATENCY_BUCKETS, Latency};
 pub(crate) use load::Loader;
-pub(crate) use pool::{Pool, Refused};
+pub(crate) use pace::Pace;
+pub(crate) use pool::{Pool, Refused, Turn};

@@ -1,12 +1,12 @@
 //! CLICKHOUSE(HOST, PORT, USER, PASSWORD, DB, TABLE | QUERY [, WHERE]): SELECTs over ClickHouse's HTTP interface,
 //! answered in RowBinary. Whoever may only read can be the USER: no setting is changed.
 
-use super::format::read_rows;
+use super::format::{pass_rows, read_rows};
 use super::literals::conditions;
 use super::rows::Rows;
 use super::sql::{self, Dialect, UpdateStatements};
 use super::web::{self, Client};
-use super::{Changes, Source, Tail};
+use super::{Changes, Source, Tail, Take};
 use crate::config::{ClickhouseConfig, Credentials, Encryption, Format};
 use crate::definition::Structure;
 use crate::environment::OwnTables;
@@ -48,6 +48,15 @@ impl Server {
         );
         let client = Client::new(url, std::iter::once(web::basic(&credentials)), patience);
         client.map(Server::Http).map_err(|e| e.within("SOURCE(CLICKHOUSE): USER, PASSWORD"))
+    }
+
+    /// The format of its rows.
+    fn format(&self) -> Format {
+        match self {
+            Server::Http(_) => Format::RowBinary,
+            // What can be NULL there is not what its type says: a text says it with each value.
+            Server::Own(_) => Format::TabSeparated,
+        }
     }
 
     fn ask(&self, sql: &str) -> Result<Vec<u8>, DictError> {
@@ -116,11 +125,7 @@ impl Clickhouse {
 
     fn select(&self, condition: Option<&str>) -> Result<RecordBatch, DictError> {
         let statement = statement(&self.config, &self.list, condition);
-        let format = match &self.server {
-            Server::Http(_) => Format::RowBinary,
-            // What can be NULL there is not what its type says: a text says it with each value.
-            Server::Own(_) => Format::TabSeparated,
-        };
+        let format = self.server.format();
         let answer = self.server.ask(&format!("{statement} FORMAT {}", format.name()))?;
         let mut rows = Rows::of_columns(&self.columns);
         read_rows(format, &answer, &mut rows)?;
@@ -143,8 +148,16 @@ impl Source for Clickhouse {
         Ok(batches)
     }
 
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
-        Ok(vec![self.select(None)?])
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        let rows = Rows::of_columns(&self.columns);
+        let format = self.server.format();
+        let statement = format!("{} FORMAT {}", statement(&self.config, &self.list, None), format.name());
+        match &self.server {
+            Server::Http(client) => {
+                pass_rows(format, client.post_and_read(statement.as_bytes())?, rows, take)
+            }
+            Server::Own(tables) => pass_rows(format, &(tables.0)(&statement)?[..], rows, take),
+        }
     }
 
     fn tail(&mut self, mark: Option<&str>) -> Result<Tail, DictError> {

@@ -1,8 +1,8 @@
 //! EXECUTABLE(COMMAND, FORMAT ..): a program that reads keys and writes rows.
 
-use super::Source;
-use super::format::{read_rows, write_keys};
+use super::format::{pass_rows, read_rows, write_keys};
 use super::rows::Rows;
+use super::{Source, Take};
 use crate::config::{ChunkHeader, ExecutableConfig, Execution, KeyEcho};
 use crate::definition::Structure;
 use crate::environment::Environment;
@@ -194,17 +194,16 @@ impl Source for Executable {
         }
     }
 
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
         if self.config.key_echo == KeyEcho::Implicit {
             return Err(DictError::new(
                 Code::UnsupportedMethod,
                 "An executable source with IMPLICIT_KEY cannot be read whole",
             ));
         }
+        // Whether it did well is known when it has ended.
         let output = self.run(Vec::new())?;
-        let mut rows = Rows::new(&self.structure);
-        read_rows(self.config.format, &output, &mut rows)?;
-        Ok(vec![rows.finish(&[])?])
+        pass_rows(self.config.format, &output[..], Rows::new(&self.structure), take)
     }
 }
 

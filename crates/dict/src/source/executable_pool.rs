@@ -1,11 +1,11 @@
 //! EXECUTABLE_POOL(COMMAND, FORMAT ..): programs that are started once and answer request after request. Their
 //! input never ends, so that the number of rows alone says when an answer does.
 
-use super::Source;
 use super::executable::CommandLine;
 use super::format::{read_whole_rows, write_keys};
 use super::process::{Answer, Process, Timeouts};
 use super::rows::Rows;
+use super::{Source, Take};
 use crate::config::{ChunkHeader, ExecutablePoolConfig, Format, KeyEcho};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
@@ -169,7 +169,7 @@ impl Source for ExecutablePool {
         Ok(vec![incoming.rows.finish(leading)?])
     }
 
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
+    fn load_all(&mut self, _take: &mut Take<'_>) -> Result<(), DictError> {
         let text = "An executable_pool source cannot be read whole: its programs answer keys";
         Err(DictError::new(Code::UnsupportedMethod, text))
     }

@@ -1,8 +1,8 @@
 //! FILE(PATH, FORMAT): a file of rows, read from its beginning to its end for each request.
 
-use super::Source;
 use super::format::read_rows;
 use super::rows::Rows;
+use super::{Source, Take};
 use crate::config::FileConfig;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
@@ -67,7 +67,7 @@ impl Source for File {
         Ok(vec![rows])
     }
 
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
-        Ok(vec![self.read()?])
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        take(self.read()?)
     }
 }

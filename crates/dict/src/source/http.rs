@@ -1,10 +1,10 @@
 //! HTTP(URL, FORMAT ..): keys are posted, rows come back; all rows by GET. ClickHouse's own protocol, which
 //! `granary server` answers too.
 
-use super::Source;
-use super::format::{read_rows, write_keys};
+use super::format::{pass_rows, read_rows, write_keys};
 use super::rows::Rows;
 use super::web::{self, Client};
+use super::{Source, Take};
 use crate::config::HttpConfig;
 use crate::definition::Structure;
 use crate::error::DictError;
@@ -43,7 +43,7 @@ impl Source for Http {
         self.rows(&self.client.post(&body)?)
     }
 
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
-        self.rows(&self.client.get()?)
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        pass_rows(self.config.format, self.client.get()?, Rows::new(&self.structure), take)
     }
 }

@@ -15,6 +15,7 @@ mod rows;
 mod sql;
 mod sqlite;
 mod text;
+mod tls;
 mod web;
 
 pub use format::RowReader;
@@ -37,8 +38,12 @@ pub trait Source: Send {
     /// with the same key the last counts; rows of other keys are ignored.
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError>;
 
-    /// Every row, in the same columns.
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError>;
+    /// Hands every row over, in the same columns, a batch of at most so many rows after another as far as the source
+    /// allows that. Its connection is not used again.
+    ///
+    /// # Errors
+    /// The source's own, or that of `take`, after which it is not called again.
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError>;
 
     /// How far changes have come, of which those before a mark are known: UPDATE_FIELD.
     fn tail(&mut self, _mark: Option<&str>) -> Result<Tail, DictError> {
@@ -50,6 +55,9 @@ pub trait Source: Send {
         Err(sql::no_updates())
     }
 }
+
+/// Takes the batches of [`Source::load_all`], for as long as anybody wants more.
+pub type Take<'a> = dyn FnMut(RecordBatch) -> Result<(), DictError> + 'a;
 
 /// The end of what was changed in a source; texts, as the source writes and reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,7 +99,11 @@ pub(crate) fn factory(
             Ok(Arc::new(move || Ok(Box::new(sqlite::Sqlite::open(&path, &config, &structure)?))))
         }
         SourceConfig::Postgres(config) => {
-            Ok(Arc::new(move || Ok(Box::new(postgres::Postgres::connect(&config, &structure, patience)?))))
+            let authorities = config.tls.authorities.file(environment)?;
+            Ok(Arc::new(move || {
+                let connect = postgres::Postgres::connect;
+                Ok(Box::new(connect(&config, authorities.as_deref(), &structure, patience)?))
+            }))
         }
         SourceConfig::Mysql(config) => {
             Ok(Arc::new(move || Ok(Box::new(mysql::Mysql::connect(&config, &structure, patience)?))))
@@ -123,7 +135,11 @@ pub(crate) fn factory(
             }))
         }
         SourceConfig::Redis(config) => {
-            Ok(Arc::new(move || Ok(Box::new(redis::Redis::connect(&config, &structure, patience)?))))
+            let authorities = config.authorities.file(environment)?;
+            Ok(Arc::new(move || {
+                let connect = redis::Redis::connect;
+                Ok(Box::new(connect(&config, authorities.as_deref(), &structure, patience)?))
+            }))
         }
         SourceConfig::ExecutablePool(config) => {
             let command = CommandLine::new(&config.program, "executable pool", environment)?;

@@ -5,10 +5,11 @@
 use super::literals::conditions;
 use super::rows::Rows;
 use super::sql::{self, Dialect, UpdateStatements};
-use super::{Changes, Source, Tail};
+use super::{Changes, Source, Tail, Take};
 use crate::config::MysqlConfig;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
+use crate::limits;
 use crate::types::{DataType, text_to_fixed};
 use arrow::array::{ArrayRef, RecordBatch};
 use mysql::consts::ColumnType;
@@ -79,10 +80,9 @@ impl Mysql {
         })
     }
 
-    fn select(&mut self, condition: Option<&str>, rows: &mut Rows) -> Result<(), DictError> {
+    fn statement(&self, condition: Option<&str>) -> String {
         let database = database(&self.config);
-        let statement = sql::statement(Dialect::Mysql, &self.config.select, database, &self.list, condition);
-        fill(&mut self.connection, &statement, rows)
+        sql::statement(Dialect::Mysql, &self.config.select, database, &self.list, condition)
     }
 }
 
@@ -91,12 +91,23 @@ fn database(config: &MysqlConfig) -> Option<&str> {
 }
 
 fn fill(connection: &mut Conn, statement: &str, rows: &mut Rows) -> Result<(), DictError> {
+    pass(connection, statement, rows, |_| Ok(()))
+}
+
+/// The rows of a statement; `then` is called with each of them behind those that are there.
+fn pass(
+    connection: &mut Conn,
+    statement: &str,
+    rows: &mut Rows,
+    mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
+) -> Result<(), DictError> {
     let answer = connection.exec_iter(statement, ()).map_err(error)?;
     let types: Vec<ColumnType> = answer.columns().as_ref().iter().map(|c| c.column_type()).collect();
     for row in answer {
         for (column, value) in row.map_err(error)?.unwrap().into_iter().enumerate() {
             push(rows, column, types[column], value)?;
         }
+        then(rows)?;
     }
     Ok(())
 }
@@ -110,15 +121,18 @@ impl Source for Mysql {
                 let text = format!("MySQL: no answer to all keys within {} ms", self.patience.as_millis());
                 return Err(DictError::new(Code::TimeoutExceeded, text));
             }
-            self.select(Some(&condition), &mut rows)?;
+            let statement = self.statement(Some(&condition));
+            fill(&mut self.connection, &statement, &mut rows)?;
         }
         Ok(vec![rows.finish(&[])?])
     }
 
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
-        let mut rows = Rows::new(&self.structure);
-        self.select(None, &mut rows)?;
-        Ok(vec![rows.finish(&[])?])
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        let (statement, mut rows) = (self.statement(None), Rows::new(&self.structure));
+        pass(&mut self.connection, &statement, &mut rows, |rows| {
+            rows.pour(limits::RESIDENT_BATCH_ROWS, take)
+        })?;
+        rows.pour(1, take)
     }
 
     fn tail(&mut self, mark: Option<&str>) -> Result<Tail, DictError> {

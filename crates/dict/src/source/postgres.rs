@@ -5,16 +5,20 @@
 
 use super::rows::Rows;
 use super::sql::{self, Dialect, UpdateStatements};
-use super::{Changes, Source, Tail};
-use crate::config::PostgresConfig;
+use super::tls::{self, Check};
+use super::{Changes, Source, Tail, Take};
+use crate::config::{PostgresConfig, SslMode};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
+use crate::limits;
 use crate::row::{Cells, Raw};
 use crate::types::{DataType, print_fixed};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use postgres::types::{ToSql, Type};
-use postgres::{Client, Config, NoTls};
+use postgres::{Client, Config, NoTls, Row};
+use std::path::Path;
 use std::time::Duration;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -29,8 +33,10 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
+    /// Whom TLS trusts is in the file `authorities`, if one is named.
     pub fn connect(
         config: &PostgresConfig,
+        authorities: Option<&Path>,
         structure: &Structure,
         patience: Duration,
     ) -> Result<Postgres, DictError> {
@@ -41,7 +47,23 @@ impl Postgres {
         if !server.password.is_empty() {
             options.password(&server.password);
         }
-        let mut client = options.connect(NoTls).map_err(|e| {
+        let check = match (config.tls.mode, authorities) {
+            (SslMode::Disable, _) => None,
+            (SslMode::Prefer, _) | (SslMode::Require, None) => Some(Check::Nothing),
+            // As libpq does.
+            (SslMode::Require, Some(_)) | (SslMode::VerifyCa, _) => Some(Check::Authority),
+            (SslMode::VerifyFull, _) => Some(Check::Name),
+        };
+        options.ssl_mode(match config.tls.mode {
+            SslMode::Disable => postgres::config::SslMode::Disable,
+            SslMode::Prefer => postgres::config::SslMode::Prefer,
+            SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => postgres::config::SslMode::Require,
+        });
+        let connected = match check {
+            None => options.connect(NoTls),
+            Some(check) => options.connect(MakeRustlsConnect::new(tls::client(check, authorities)?)),
+        };
+        let mut client = connected.map_err(|e| {
             let text =
                 format!("Cannot connect to PostgreSQL at {}:{}: {}", server.host, server.port, said(&e));
             DictError::new(Code::PostgresqlConnectionFailure, text)
@@ -106,11 +128,13 @@ fn fill(
     rows: &mut Rows,
 ) -> Result<(), DictError> {
     let statement = client.prepare(statement).map_err(error)?;
-    for row in client.query(&statement, parameters).map_err(error)? {
-        for column in 0..rows.width() {
-            let text: Option<&str> = row.try_get(column).map_err(error)?;
-            rows.push_parsed(column, text)?;
-        }
+    client.query(&statement, parameters).map_err(error)?.iter().try_for_each(|row| push(row, rows))
+}
+
+fn push(row: &Row, rows: &mut Rows) -> Result<(), DictError> {
+    for column in 0..rows.width() {
+        let text: Option<&str> = row.try_get(column).map_err(error)?;
+        rows.push_parsed(column, text)?;
     }
     Ok(())
 }
@@ -137,9 +161,21 @@ impl Source for Postgres {
         self.select(&statement, &parameters)
     }
 
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
-        let statement = self.select_all.clone();
-        self.select(&statement, &[])
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        // A portal gives rows when they are asked for; what would come by itself had to be taken to its end.
+        let mut transaction = self.client.transaction().map_err(error)?;
+        let statement = transaction.prepare(&self.select_all).map_err(error)?;
+        let portal = transaction.bind(&statement, &[]).map_err(error)?;
+        let mut rows = Rows::new(&self.structure);
+        loop {
+            let answer =
+                transaction.query_portal(&portal, limits::RESIDENT_BATCH_ROWS as i32).map_err(error)?;
+            if answer.is_empty() {
+                return transaction.commit().map_err(error);
+            }
+            answer.iter().try_for_each(|row| push(row, &mut rows))?;
+            rows.pour(1, take)?;
+        }
     }
 
     fn tail(&mut self, mark: Option<&str>) -> Result<Tail, DictError> {

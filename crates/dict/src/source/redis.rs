@@ -1,16 +1,21 @@
 //! REDIS(HOST, PORT, STORAGE_TYPE ..): a string for each key, or a field of a hash for each pair of keys.
 
-use super::Source;
 use super::rows::Rows;
-use crate::config::{RedisConfig, RedisStorage};
+use super::tls::Trusted;
+use super::{Source, Take};
+use crate::config::{Encryption, RedisConfig, RedisStorage};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::row::{Cells, Raw};
 use crate::types::{DataType, print_fixed, text_to_fixed};
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use redis::{Client, Connection, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo, RedisError};
+use redis::{
+    Client, Connection, ConnectionAddr, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo, RedisError,
+    TlsCertificates,
+};
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,8 +31,10 @@ pub(super) struct Redis {
 }
 
 impl Redis {
+    /// Whom TLS trusts is in the file `authorities`, if one is named.
     pub fn connect(
         config: &RedisConfig,
+        authorities: Option<&Path>,
         structure: &Structure,
         patience: Duration,
     ) -> Result<Redis, DictError> {
@@ -36,9 +43,22 @@ impl Redis {
         if !config.password.is_empty() {
             session = session.set_password(&config.password);
         }
+        let trusted = match config.encryption {
+            Encryption::None => None,
+            Encryption::Tls => Some(Trusted::read(authorities)?),
+        };
         let connect = || {
             let server = (config.host.as_str(), config.port).into_connection_info()?;
-            let client = Client::open(server.set_redis_settings(session))?;
+            let server = server.set_redis_settings(session);
+            let client = match trusted {
+                None => Client::open(server)?,
+                Some(trusted) => {
+                    let (host, port) = (config.host.clone(), config.port);
+                    let address = ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None };
+                    let certificates = TlsCertificates { client_tls: None, root_cert: Some(trusted.pem) };
+                    Client::build_with_tls(server.set_addr(address), certificates)?
+                }
+            };
             let connection = client.get_connection_with_timeout(CONNECT_TIMEOUT.min(patience))?;
             connection.set_read_timeout(Some(patience))?;
             connection.set_write_timeout(Some(patience))?;
@@ -144,12 +164,16 @@ impl Source for Redis {
         Ok(vec![rows.finish(&[])?])
     }
 
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
         let mut rows = self.start();
+        // Names alone are kept, for SCAN may give one twice.
         let names: Vec<String> = self.scan()?.into_iter().collect();
         if self.storage == RedisStorage::Simple {
-            self.simple(&names, &mut rows)?;
-            return Ok(vec![rows.finish(&[])?]);
+            for names in names.chunks(limits::REDIS_KEYS_MAX) {
+                self.simple(names, &mut rows)?;
+                rows.pour(1, take)?;
+            }
+            return Ok(());
         }
         let column = self.structure.key_columns().swap_remove(1).data_type;
         for name in names {
@@ -159,10 +183,11 @@ impl Source for Redis {
             for (field, value) in fields.into_iter().flatten() {
                 if let Some(field) = key_of(&column, field) {
                     push(&mut rows, &[&name, &field], Some(&value))?;
+                    rows.pour(limits::RESIDENT_BATCH_ROWS, take)?;
                 }
             }
         }
-        Ok(vec![rows.finish(&[])?])
+        rows.pour(1, take)
     }
 }
 

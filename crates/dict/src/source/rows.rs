@@ -1,5 +1,6 @@
 //! A source's answer being built: key columns, then attributes, all of them nullable.
 
+use super::Take;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::row::Column;
@@ -132,6 +133,17 @@ impl Rows {
         std::mem::replace(&mut self.columns, new).into_iter().map(Column::finish).collect()
     }
 
+    /// Hands over what there is if there are at least so many rows, one or more, and goes on with none.
+    pub fn pour(&mut self, least: usize, take: &mut Take<'_>) -> Result<(), DictError> {
+        match self.len() < least.max(1) {
+            true => Ok(()),
+            false => {
+                let rows = self.len();
+                take(batch(self.take()?, rows)?)
+            }
+        }
+    }
+
     /// The arrays of some columns.
     pub fn finish_columns(self, wanted: &[usize]) -> Result<Vec<ArrayRef>, DictError> {
         let mut columns: Vec<Option<Column>> = self.columns.into_iter().map(Some).collect();
@@ -148,15 +160,19 @@ impl Rows {
         for column in self.columns {
             arrays.push(column.finish()?);
         }
-        let fields: Vec<Field> = arrays
-            .iter()
-            .enumerate()
-            .map(|(i, array)| Field::new(format!("c{i}"), array.data_type().clone(), true))
-            .collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
-            .map_err(|e| DictError::new(Code::IncorrectData, e.to_string()))
+        batch(arrays, rows)
     }
+}
+
+fn batch(arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, DictError> {
+    let fields: Vec<Field> = arrays
+        .iter()
+        .enumerate()
+        .map(|(i, array)| Field::new(format!("c{i}"), array.data_type().clone(), true))
+        .collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+        .map_err(|e| DictError::new(Code::IncorrectData, e.to_string()))
 }
 
 fn attributes(structure: &Structure) -> impl Iterator<Item = (String, DataType)> {

@@ -2,10 +2,11 @@
 
 use super::rows::Rows;
 use super::sql::{self, Dialect, UpdateStatements};
-use super::{Changes, Source, Tail};
+use super::{Changes, Source, Tail, Take};
 use crate::config::SqliteConfig;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
+use crate::limits;
 use crate::row::{Cells, Raw};
 use crate::types::{DataType, print_fixed};
 use arrow::array::{Array, ArrayRef, RecordBatch};
@@ -89,12 +90,24 @@ impl Sqlite {
     }
 
     fn fill(&self, statement: &str, parameters: impl Params, rows: &mut Rows) -> Result<(), DictError> {
+        self.pass(statement, parameters, rows, |_| Ok(()))
+    }
+
+    /// The rows of a statement; `then` is called with each of them behind those that are there.
+    fn pass(
+        &self,
+        statement: &str,
+        parameters: impl Params,
+        rows: &mut Rows,
+        mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
+    ) -> Result<(), DictError> {
         let mut statement = self.connection.prepare_cached(statement).map_err(error)?;
         let mut answer = statement.query(parameters).map_err(error)?;
         while let Some(row) = answer.next().map_err(error)? {
             for column in 0..rows.width() {
                 push(rows, column, row.get_ref(column).map_err(error)?)?;
             }
+            then(rows)?;
         }
         Ok(())
     }
@@ -128,8 +141,10 @@ impl Source for Sqlite {
         self.select(&self.select_keys, [])
     }
 
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
-        self.select(&self.select_all, [])
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        let mut rows = Rows::new(&self.structure);
+        self.pass(&self.select_all, [], &mut rows, |rows| rows.pour(limits::RESIDENT_BATCH_ROWS, take))?;
+        rows.pour(1, take)
     }
 
     fn tail(&mut self, mark: Option<&str>) -> Result<Tail, DictError> {

@@ -1,13 +1,13 @@
 //! One conversation over HTTP: a request with a body, an answer that is read whole. What HTTP and CLICKHOUSE
 //! share.
 
+use super::tls::Trusted;
 use crate::config::Credentials;
 use crate::error::{Code, DictError};
 use crate::limits;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use std::io;
-use std::path::PathBuf;
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::{HeaderName, HeaderValue, Response, StatusCode};
@@ -65,7 +65,30 @@ impl Client {
 
     /// The answer to a body that is sent in chunks.
     pub fn post(&self, body: &[u8]) -> Result<Vec<u8>, DictError> {
-        self.answer(|| {
+        let mut response = self.posted(body)?;
+        let body = response.body_mut().with_config();
+        body.limit(limits::ANSWER_BYTES_MAX).read_to_vec().map_err(|e| self.error(e))
+    }
+
+    /// The same, read while it comes.
+    pub fn post_and_read(&self, body: &[u8]) -> Result<impl Read, DictError> {
+        Ok(reader(self.posted(body)?))
+    }
+
+    /// The answer to no body, read while it comes.
+    pub fn get(&self) -> Result<impl Read, DictError> {
+        let response = self.respond(|| {
+            let mut request = self.agent.get(&self.url);
+            for (name, value) in &self.headers {
+                request = request.header(name, value);
+            }
+            request.call()
+        })?;
+        Ok(reader(response))
+    }
+
+    fn posted(&self, body: &[u8]) -> Result<Response<Body>, DictError> {
+        self.respond(|| {
             let mut request = self.agent.post(&self.url);
             for (name, value) in &self.headers {
                 request = request.header(name, value);
@@ -74,17 +97,8 @@ impl Client {
         })
     }
 
-    pub fn get(&self) -> Result<Vec<u8>, DictError> {
-        self.answer(|| {
-            let mut request = self.agent.get(&self.url);
-            for (name, value) in &self.headers {
-                request = request.header(name, value);
-            }
-            request.call()
-        })
-    }
-
-    fn answer(&self, ask: impl Fn() -> Result<Response<Body>, Error>) -> Result<Vec<u8>, DictError> {
+    /// An answer with status 200, its body to be read.
+    fn respond(&self, ask: impl Fn() -> Result<Response<Body>, Error>) -> Result<Response<Body>, DictError> {
         let response = match ask() {
             // The server may have closed a connection that was kept, just when it was used again. Asking
             // twice for rows changes nothing.
@@ -93,10 +107,10 @@ impl Client {
         };
         let mut response = response.map_err(|e| self.error(e))?;
         let status = response.status();
-        let body = response.body_mut().with_config();
         if status == StatusCode::OK {
-            return body.limit(limits::ANSWER_BYTES_MAX).read_to_vec().map_err(|e| self.error(e));
+            return Ok(response);
         }
+        let body = response.body_mut().with_config();
         let code = match status.is_redirection() {
             true => Code::TooManyRedirects,
             false => Code::ReceivedErrorFromRemoteIoServer,
@@ -124,30 +138,18 @@ impl Client {
     }
 }
 
-/// Files of certificates that systems trust, of Debian, Fedora and Alpine.
-const TRUSTED: [&str; 3] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
-/// The variable that names another such file, as OpenSSL has it.
-const TRUSTED_VARIABLE: &str = "SSL_CERT_FILE";
+fn reader(response: Response<Body>) -> impl Read {
+    response.into_body().into_with_config().limit(u64::MAX).reader()
+}
 
 /// Servers are trusted whose certificates the system trusts.
 fn tls() -> Result<TlsConfig, DictError> {
-    let named = std::env::var_os(TRUSTED_VARIABLE).map(PathBuf::from);
-    let path = named.or_else(|| TRUSTED.iter().map(PathBuf::from).find(|path| path.exists()));
-    let path = path.ok_or_else(|| {
-        let text =
-            format!("https: there are no certificates to trust; name a file of them in {TRUSTED_VARIABLE}");
-        DictError::new(Code::NetworkError, text)
-    })?;
-    let failed = |e: &dyn std::fmt::Display| {
-        DictError::new(Code::NetworkError, format!("https: certificates of {}: {e}", path.display()))
-    };
-    let pem = std::fs::read(&path).map_err(|e| failed(&e))?;
-    let certificates: Vec<Certificate<'static>> = parse_pem(&pem)
+    let trusted = Trusted::read(None)?;
+    let certificates: Vec<Certificate<'static>> = parse_pem(&trusted.pem)
         .filter_map(|item| match item {
             Ok(PemItem::Certificate(certificate)) => Some(Ok(certificate)),
             Ok(_) => None,
-            Err(e) => Some(Err(failed(&e))),
+            Err(e) => Some(Err(trusted.failed(&e))),
         })
         .collect::<Result<_, _>>()?;
     Ok(TlsConfig::builder()

@@ -5,7 +5,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, St
 use arrow::datatypes::UInt64Type;
 use arrow::datatypes::{Field, Schema};
 use granary_dict::{
-    Clock, Code, Definition, DictError, Dictionary, Environment, Source, SourceFactory, parse_create,
+    Clock, Code, Definition, DictError, Dictionary, Environment, Source, SourceFactory, Take, parse_create,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,6 +35,23 @@ pub fn texts(array: &ArrayRef) -> Vec<String> {
 
 pub fn found(array: &arrow::array::BooleanArray) -> Vec<bool> {
     array.iter().map(|flag| flag.unwrap()).collect()
+}
+
+/// Everything that a dictionary has.
+pub fn all_rows(dictionary: &Dictionary) -> Result<RecordBatch, DictError> {
+    let schema = dictionary.definition().structure.schema();
+    let batches = dictionary.resident()?.collect::<Result<Vec<_>, _>>()?;
+    Ok(arrow::compute::concat_batches(&schema, &batches).unwrap())
+}
+
+/// Reads a DIRECT dictionary of many rows in batches, and only some of them; lookups go on.
+pub fn reads_whole_in_batches(direct: &Dictionary) {
+    let largest = granary_dict::limits::RESIDENT_BATCH_ROWS;
+    for batch in direct.resident().unwrap().take(3) {
+        assert!((1..=largest + largest / 2).contains(&batch.unwrap().num_rows()));
+    }
+    assert!(found(&direct.has(&u64s([1])).unwrap())[0]);
+    assert_eq!(direct.status().source_errors, 0);
 }
 
 /// A clock that tests set.
@@ -76,6 +93,7 @@ pub struct Fake {
 struct Gate {
     closed: bool,
     waiting: usize,
+    most: usize,
 }
 
 impl Fake {
@@ -117,9 +135,15 @@ impl Fake {
         assert!(gate.waiting >= count, "only {} requests came", gate.waiting);
     }
 
+    /// The most requests that were at the gate at once.
+    pub fn most_at_once(&self) -> usize {
+        self.gate.lock().unwrap().most
+    }
+
     fn pass_gate(&self) {
         let mut gate = self.gate.lock().unwrap();
         gate.waiting += 1;
+        gate.most = gate.most.max(gate.waiting);
         self.changed.notify_all();
         while gate.closed {
             gate = self.changed.wait(gate).unwrap();
@@ -156,8 +180,8 @@ impl Source for Connection {
         Ok(vec![batch(vec![Arc::new(UInt64Array::from(ids)), Arc::new(UInt64Array::from(values))])])
     }
 
-    fn load_all(&mut self) -> Result<Vec<RecordBatch>, DictError> {
-        self.load(&u64s(1..=20))
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        self.load(&u64s(1..=20))?.into_iter().try_for_each(take)
     }
 }
 

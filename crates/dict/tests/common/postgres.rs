@@ -1,5 +1,7 @@
 //! A PostgreSQL server of its own for each test file, from Debian's package.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
+use crate::certificate::Certificate;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -7,6 +9,8 @@ use std::time::{Duration, Instant};
 
 pub struct Server {
     pub port: u16,
+    /// With it TLS is spoken to those who ask for it.
+    pub certificate: Option<Certificate>,
     child: Child,
     _folder: tempfile::TempDir,
 }
@@ -34,6 +38,11 @@ fn command(program: &Path) -> Command {
 
 impl Server {
     pub fn start() -> Server {
+        Server::start_with(|_| None)
+    }
+
+    /// With a certificate that is made in the server's folder, if any.
+    pub fn start_with(certificate: impl FnOnce(&Path) -> Option<Certificate>) -> Server {
         let bin = binaries();
         let folder = tempfile::tempdir().unwrap();
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
@@ -55,17 +64,31 @@ impl Server {
             .output()
             .unwrap();
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        let certificate = certificate(folder.path());
+        let mut tls = Vec::new();
+        if let Some(Certificate { certificate, key }) = &certificate {
+            // The server wants its key for itself.
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            std::fs::set_permissions(key, mode).unwrap();
+            if command(Path::new("true")).get_program() == "setpriv" {
+                assert!(Command::new("chown").arg("postgres").arg(key).status().unwrap().success());
+            }
+            tls.push("ssl=on".to_string());
+            tls.push(format!("ssl_cert_file={}", certificate.display()));
+            tls.push(format!("ssl_key_file={}", key.display()));
+        }
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let child = command(&bin.join("postgres"))
             .arg("-D")
             .arg(&data)
             .args(["-p", &port.to_string(), "-h", "127.0.0.1", "-k", ""])
             .args(["-c", "fsync=off", "-c", "shared_buffers=16MB"])
+            .args(tls.iter().flat_map(|setting| ["-c", setting]))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let server = Server { port, child, _folder: folder };
+        let server = Server { port, certificate, child, _folder: folder };
         let deadline = Instant::now() + Duration::from_secs(60);
         while server.connect().is_err() {
             assert!(Instant::now() < deadline, "PostgreSQL did not start");

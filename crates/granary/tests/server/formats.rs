@@ -196,3 +196,50 @@ fn an_error_in_the_middle_breaks_the_answer_off() {
     let text = String::from_utf8_lossy(&answer);
     assert!(!text.contains("DB::Exception"), "a text would be read as rows");
 }
+
+/// 100 bytes for each key.
+const LONG_ROWS: &str = r#"COMMAND 'awk \'{ printf "%d\\t%0100d\\n", $1, $1 }\'' FORMAT TabSeparated"#;
+const ROWS: u64 = 1_000_000;
+
+#[test]
+fn memory_does_not_grow_with_the_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    users(folder.path());
+    let served = Served::start(folder.path(), &["--allow-executable"]);
+    served.sql(&format!(
+        "CREATE DICTIONARY cached (id UInt64, v String) PRIMARY KEY id SOURCE(EXECUTABLE({LONG_ROWS})) \
+         LIFETIME(100000) LAYOUT(SSD_CACHE(PATH 'c' FILE_SIZE 268435456 WRITE_BUFFER_SIZE 1048576))"
+    ));
+    served.sql(&format!(
+        "CREATE DICTIONARY direct (id UInt64, v String) PRIMARY KEY id SOURCE(SQLITE(PATH 'users.db' QUERY \
+         'WITH RECURSIVE c(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM c WHERE id < {ROWS}) \
+          SELECT id, printf(\\'%0100d\\', id) AS v FROM c')) LAYOUT(DIRECT())"
+    ));
+    let of = |name: &str| {
+        [format!("/dictionary/{name}"), format!("/?query=SELECT+*+FROM+{name}+FORMAT+RowBinary")]
+    };
+    served.sql(&format!("SELECT dictHas('cached', number) FROM numbers(1, {ROWS}) FORMAT Null"));
+    // What a thread, a ring and a format take, they take the first time.
+    of("cached").iter().for_each(|path| assert!(read_rows(&served, path) > ROWS / 10 * 9));
+    let before = served.memory_peak();
+    for path in of("cached").into_iter().chain(of("direct")) {
+        let rows = read_rows(&served, &path);
+        assert!((ROWS / 10 * 9..=ROWS).contains(&rows), "{path}: {rows} rows");
+        let grown = served.memory_peak().saturating_sub(before);
+        assert!(grown < 48 << 20, "{path}: {grown} bytes for {rows} rows");
+    }
+}
+
+/// How many rows of 109 bytes come, behind a head of a few hundred, counted while they do.
+fn read_rows(served: &Served, path: &str) -> u64 {
+    let address = served.url.strip_prefix("http://").unwrap();
+    let mut connection = TcpStream::connect(address).unwrap();
+    // No chunks: the end of the connection is that of the rows.
+    connection.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
+    let mut buffer = vec![0; 1 << 16];
+    let mut bytes = 0;
+    while let Ok(read @ 1..) = connection.read(&mut buffer) {
+        bytes += read as u64;
+    }
+    bytes.saturating_sub(500) / 109
+}

@@ -158,7 +158,7 @@ pub async fn all_rows(
         let schema = dictionary.definition().structure.schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
         for batch in dictionary.resident()? {
-            writer.write(&batch)?;
+            writer.write(&batch?)?;
         }
         writer.finish(Statistics::default())
     })

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use granary_dict::{Dictionary, Times};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use granary_dict::{DictError, Dictionary, Storage, Times};
 
 use crate::error::Error;
+use crate::tables::scan::Scan;
 
 /// The table.
 pub struct DictionaryTable {
@@ -50,9 +54,60 @@ impl TableProvider for DictionaryTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let batches = self.dictionary.resident_with(self.times).map_err(Error::from)?;
-        let exec =
-            MemorySourceConfig::try_new_exec(&[batches], Arc::clone(&self.schema), projection.cloned())?;
-        Ok(exec)
+        let rows = Rows {
+            dictionary: Arc::clone(&self.dictionary),
+            times: self.times,
+            schema: match projection {
+                Some(columns) => Arc::new(self.schema.project(columns)?),
+                None => Arc::clone(&self.schema),
+            },
+            projection: projection.cloned(),
+        };
+        let scan = Scan::new("dictionary", Arc::clone(&rows.schema), vec![Arc::new(rows)]);
+        // Of a source nobody knows how many rows it has.
+        Ok(Arc::new(match self.dictionary.definition().layout.storage {
+            Storage::Direct => scan,
+            Storage::Ssd(_) | Storage::Memory { .. } => {
+                scan.with_rows(self.dictionary.status().element_count)
+            }
+        }))
+    }
+}
+
+/// The rows, read while they are asked for.
+struct Rows {
+    dictionary: Arc<Dictionary>,
+    times: Times,
+    /// Of the columns wanted.
+    schema: SchemaRef,
+    projection: Option<Vec<usize>>,
+}
+
+impl std::fmt::Debug for Rows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rows").field("dictionary", &self.dictionary.definition().full_name()).finish()
+    }
+}
+
+impl PartitionStream for Rows {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let projection = self.projection.clone();
+        let wanted = move |batch: std::result::Result<RecordBatch, DictError>| -> Result<RecordBatch> {
+            let batch = batch.map_err(Error::from)?;
+            Ok(match &projection {
+                Some(columns) => batch.project(columns)?,
+                None => batch,
+            })
+        };
+        let batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send> =
+            match self.dictionary.resident_with(self.times) {
+                Ok(batches) => Box::new(batches.map(wanted)),
+                Err(error) => Box::new(std::iter::once(Err(Error::from(error).into()))),
+            };
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), futures::stream::iter(batches)))
     }
 }

@@ -5,5 +5,5 @@ pub mod given;
 pub mod local;
 pub mod numbers;
 pub mod piped;
-mod scan;
+pub mod scan;
 mod text;

@@ -21,9 +21,9 @@ pub struct ClickhouseConfig {
 /// How a server is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encryption {
-    /// In HTTP.
+    /// As it is.
     None,
-    /// In HTTPS.
+    /// In TLS: the server must have a certificate for the HOST.
     Tls,
 }
 

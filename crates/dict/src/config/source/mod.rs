@@ -12,6 +12,7 @@ mod redis;
 mod select;
 mod server;
 mod sqlite;
+mod tls;
 
 pub(crate) use clickhouse::CURRENT_DATABASE;
 pub use clickhouse::{ClickhouseConfig, Encryption};
@@ -26,6 +27,7 @@ pub use redis::{RedisConfig, RedisStorage};
 pub use select::{Select, Updates};
 pub use server::Server;
 pub use sqlite::SqliteConfig;
+pub use tls::{Authorities, PostgresTls, SslMode};
 
 use super::node::{Node, Value};
 use crate::definition::Structure;
@@ -155,7 +157,7 @@ impl SourceConfig {
     pub(crate) fn anonymous(&self) -> SourceConfig {
         let mut anonymous = self.clone();
         match &mut anonymous {
-            SourceConfig::Postgres(config) => config.server = config.server.anonymous(),
+            SourceConfig::Postgres(config) => *config = config.anonymous(),
             SourceConfig::Mysql(config) => config.server = config.server.anonymous(),
             SourceConfig::Clickhouse(config) => config.server = config.server.anonymous(),
             SourceConfig::Http(config) => *config = config.anonymous(),

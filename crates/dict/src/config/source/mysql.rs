@@ -48,6 +48,7 @@ const PARAMETERS: Parameters = Parameters {
         super::NO_REPLICAS,
         super::NO_COLLECTIONS,
         ("SOCKET", "is not read here; give HOST and PORT"),
+        ("SSL_MODE", NO_TLS),
         ("SSL_CA", NO_TLS),
         ("SSL_CERT", NO_TLS),
         ("SSL_KEY", NO_TLS),

@@ -1,19 +1,23 @@
 //! REDIS(..).
 
-use super::Kind;
+use super::{Authorities, Encryption, Kind};
 use crate::config::node::{Node, Parameters, Settings};
 use crate::definition::{Key, Structure};
 use crate::error::{Code, DictError};
 use crate::types::DataType;
 use std::fmt;
 
-/// REDIS(HOST '..' PORT n [STORAGE_TYPE 'simple' | 'hash_map'] [DB_INDEX n] [PASSWORD '..']).
+/// REDIS(HOST '..' PORT n [STORAGE_TYPE 'simple' | 'hash_map'] [DB_INDEX n] [PASSWORD '..'] [SECURE 1 [SSL_CA '..']]).
 #[derive(Clone, PartialEq)]
 pub struct RedisConfig {
     /// HOST, `localhost` if not given.
     pub host: String,
     /// PORT, 6379 if not given.
     pub port: u16,
+    /// SECURE.
+    pub encryption: Encryption,
+    /// SSL_CA.
+    pub authorities: Authorities,
     /// STORAGE_TYPE.
     pub storage: RedisStorage,
     /// DB_INDEX.
@@ -32,7 +36,7 @@ pub enum RedisStorage {
 }
 
 const PARAMETERS: Parameters = Parameters {
-    allowed: &["HOST", "PORT", "STORAGE_TYPE", "DB_INDEX", "PASSWORD"],
+    allowed: &["HOST", "PORT", "STORAGE_TYPE", "DB_INDEX", "PASSWORD", "SECURE", "SSL_CA"],
     idle: &["POOL_SIZE"],
     refused: &[super::NO_COLLECTIONS],
 };
@@ -57,15 +61,22 @@ impl RedisConfig {
         Ok(RedisConfig {
             host: text("HOST", "localhost")?,
             port: settings.port(6379)?,
+            encryption: if settings.flag("SECURE")? { Encryption::Tls } else { Encryption::None },
+            authorities: Authorities::take(&settings, "SSL_CA")?,
             storage,
             database: database as u32,
             password: text("PASSWORD", "")?,
         })
     }
 
-    /// The same server, asked as nobody.
+    /// The same server, asked as nobody, in whatever way.
     pub(super) fn anonymous(&self) -> RedisConfig {
-        RedisConfig { password: String::new(), ..self.clone() }
+        RedisConfig {
+            password: String::new(),
+            encryption: Encryption::None,
+            authorities: Authorities::System,
+            ..self.clone()
+        }
     }
 }
 
@@ -85,6 +96,10 @@ impl Kind for RedisConfig {
         if !self.password.is_empty() {
             nodes.push(Node::text("PASSWORD", hidden.unwrap_or(&self.password)));
         }
+        if self.encryption == Encryption::Tls {
+            nodes.push(Node::text("SECURE", "1"));
+        }
+        self.authorities.put(&mut nodes, "SSL_CA");
         nodes
     }
 

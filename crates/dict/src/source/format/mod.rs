@@ -17,13 +17,16 @@ pub use row_reader::RowReader;
 
 use self::order::Order;
 use self::reader::{End, Reader};
+use super::Take;
 use super::rows::Rows;
 use super::text::TextFormat;
 use crate::config::Format;
-use crate::error::DictError;
+use crate::error::{Code, DictError};
+use crate::limits;
 use crate::row::{Cells, Raw};
 use crate::types::{DataType, Shape, print_fixed};
 use arrow::array::{Array, ArrayRef};
+use std::io::{self, Read};
 
 /// A key column to be written.
 struct KeyCells<'a> {
@@ -85,6 +88,38 @@ pub(super) fn write_keys(
 pub(super) fn read_rows(format: Format, bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
     Reader::new(format).read(bytes, End::Here, rows)?;
     Ok(())
+}
+
+/// Reads rows to the end of `input`, and hands them over while they come.
+pub(super) fn pass_rows(
+    format: Format,
+    mut input: impl Read,
+    mut rows: Rows,
+    take: &mut Take<'_>,
+) -> Result<(), DictError> {
+    let mut reader = Reader::new(format);
+    // What has come and was not read, for it ends in the middle of a row.
+    let mut bytes = Vec::new();
+    loop {
+        let piece = input.by_ref().take(limits::ANSWER_PIECE_BYTES).read_to_end(&mut bytes).map_err(|e| {
+            let code = match e.kind() {
+                io::ErrorKind::TimedOut => Code::TimeoutExceeded,
+                _ => Code::NetworkError,
+            };
+            DictError::new(code, format!("The answer of the source breaks off: {e}"))
+        })?;
+        let end = if piece == 0 { End::Here } else { End::Later };
+        let read = reader.read(&bytes, end, &mut rows)?;
+        bytes.drain(..read);
+        rows.pour(if piece == 0 { 1 } else { limits::RESIDENT_BATCH_ROWS }, take)?;
+        if piece == 0 {
+            return Ok(());
+        }
+        if bytes.len() > limits::ROW_BYTES_MAX {
+            let text = format!("A row of more than {} bytes", limits::ROW_BYTES_MAX);
+            return Err(DictError::new(Code::LimitExceeded, text));
+        }
+    }
 }
 
 /// Reads the whole rows at the beginning of `bytes`, which end with a line end where the format has lines; where

@@ -1,0 +1,99 @@
+//! Everything a source has, as it answers it.
+
+use super::Columns;
+use crate::config::UpdateSettings;
+use crate::error::{Code, DictError};
+use crate::lookup::{Loader, Pool, Turn};
+use crate::source::Source;
+use arrow::array::{Array, RecordBatch, TimestampSecondArray, UInt32Array};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+/// Batches that wait for whoever reads them, beside the one that is being made.
+const BATCHES_AHEAD: usize = 1;
+
+/// `None`: there are no more. A channel that ends without it breaks off.
+type Answer = Result<Option<RecordBatch>, DictError>;
+
+/// The batches that are still to come. Whoever drops this ends the request.
+pub(super) struct Answered {
+    loader: Arc<Loader>,
+    batches: Receiver<Answer>,
+    timeout: Duration,
+}
+
+impl Answered {
+    /// Begins to read, on a thread of `pool`. NULLs where the type has none become defaults.
+    pub fn ask(
+        pool: &Pool,
+        loader: &Arc<Loader>,
+        update: &UpdateSettings,
+        columns: Columns,
+    ) -> Result<Answered, DictError> {
+        let timeout = Duration::from_millis(update.query_wait_timeout_ms);
+        let (answers, batches) = sync_channel(BATCHES_AHEAD);
+        let (worker, deadline) = (Arc::clone(loader), Instant::now() + timeout);
+        let job = move |turn: Turn<'_>| {
+            if let Turn::Run(source) = turn
+                && worker.await_turn(deadline).is_ok()
+            {
+                read(&worker, source, &columns, &answers);
+            }
+        };
+        let patience = Duration::from_millis(update.update_queue_push_timeout_ms);
+        pool.push(Box::new(job), patience).map_err(|_| loader.unavailable("its queue is full or closed"))?;
+        Ok(Answered { loader: Arc::clone(loader), batches, timeout })
+    }
+
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, DictError> {
+        if let Ok(answer) = self.batches.try_recv() {
+            return answer;
+        }
+        let answer = self.loader.waiting.wait(|| self.batches.recv_timeout(self.timeout));
+        let too_many = "too many queries are waiting for sources already";
+        answer.ok_or_else(|| self.loader.unavailable(too_many))?.unwrap_or_else(|_| {
+            let what = format!("{} ms timeout exceeded", self.timeout.as_millis());
+            Err(self.loader.unavailable(&what))
+        })
+    }
+}
+
+/// Sends what the source has. The connection may have rows in it that nobody took: it is not kept.
+fn read(
+    loader: &Loader,
+    connection: &mut Option<Box<dyn Source>>,
+    columns: &Columns,
+    answers: &SyncSender<Answer>,
+) {
+    let mut is_given_up = false;
+    let outcome = loader.ask(connection, |source| {
+        let outcome = source.load_all(&mut |batch| {
+            loader.count_rows(std::slice::from_ref(&batch));
+            let batch = shown(loader, columns, &batch)?;
+            is_given_up = answers.send(Ok(Some(batch))).is_err();
+            match is_given_up {
+                true => Err(DictError::new(Code::TimeoutExceeded, "Nobody takes any more rows")),
+                false => Ok(()),
+            }
+        });
+        // That is no failure of the source.
+        if is_given_up { Ok(()) } else { outcome }
+    });
+    *connection = None;
+    // Who does not wait any longer need not know.
+    let _ = answers.send(outcome.map(|()| None));
+}
+
+/// A batch as lookups would show it.
+fn shown(loader: &Loader, columns: &Columns, answered: &RecordBatch) -> Result<RecordBatch, DictError> {
+    let mut arrays = loader.with_defaults(answered)?;
+    if columns.shows_times {
+        // What was just answered is of now.
+        let now = TimestampSecondArray::new_scalar(loader.clock.now() as i64).into_inner();
+        let rows = arrays.first().map_or(0, |column| column.len());
+        let times = arrow::compute::take(&now, &UInt32Array::from(vec![0; rows]), None);
+        arrays.push(times.map_err(|e| DictError::new(Code::LimitExceeded, e.to_string()))?);
+    }
+    columns.batch(arrays)
+}

@@ -1,0 +1,70 @@
+//! Found and fresh entries of the cache.
+
+use super::{Columns, time_type};
+use crate::error::DictError;
+use crate::limits;
+use crate::lookup::Loader;
+use crate::row::{Column, Decoder};
+use arrow::array::RecordBatch;
+use granary_cache::Scan;
+use std::sync::Arc;
+
+/// How far they have been read.
+pub(super) struct Cached {
+    loader: Arc<Loader>,
+    columns: Columns,
+    /// `None`: to the end.
+    scan: Option<Scan>,
+}
+
+impl Cached {
+    pub fn new(loader: &Arc<Loader>, columns: Columns) -> Cached {
+        Cached { loader: Arc::clone(loader), columns, scan: Some(Scan::default()) }
+    }
+
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, DictError> {
+        let (loader, shows_times) = (&*self.loader, self.columns.shows_times);
+        let Some(store) = &loader.store else { return Ok(None) };
+        let now = loader.clock.now();
+        let all: Vec<usize> = (0..loader.row_format.data_types().len()).collect();
+        let mut keys: Vec<Column> = loader.key_format.data_types().iter().map(Column::new).collect();
+        let mut rows = Decoder::new(&loader.row_format, &all, 0);
+        let mut updated = Column::new(&time_type());
+        let mut bytes = 0;
+        while let Some(scan) = &mut self.scan
+            && rows.len() < limits::RESIDENT_BATCH_ROWS
+            && bytes < limits::RESIDENT_BATCH_BYTES
+        {
+            let more = store.scan_on(scan, |key, value, expires_at| {
+                let Some(value) = value else { return };
+                if expires_at != 0 && now > u64::from(expires_at) {
+                    return;
+                }
+                if !loader.key_format.is_whole(key) || rows.push(value).is_err() {
+                    loader.counters.rows_bad.add(1);
+                    return;
+                }
+                bytes += key.len() + value.len();
+                loader.key_format.decode(key, &mut keys);
+                if shows_times {
+                    match loader.updated_at(key, expires_at) {
+                        Some(seconds) => updated.push_fixed(&seconds.to_le_bytes()),
+                        None => updated.push_null(),
+                    }
+                }
+            });
+            if !more {
+                self.scan = None;
+            }
+        }
+        if rows.len() == 0 {
+            return Ok(None);
+        }
+        let mut columns = keys.into_iter().map(Column::finish).collect::<Result<Vec<_>, _>>()?;
+        columns.extend(rows.finish()?);
+        if shows_times {
+            columns.push(updated.finish()?);
+        }
+        self.columns.batch(columns).map(Some)
+    }
+}

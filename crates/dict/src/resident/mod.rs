@@ -1,0 +1,114 @@
+//! SELECT * FROM a dictionary: what is in the cache, or for DIRECT what is in the source, a batch at a time.
+
+mod answered;
+mod cached;
+
+use self::answered::Answered;
+use self::cached::Cached;
+use crate::config::UpdateSettings;
+use crate::definition::Structure;
+use crate::error::{Code, DictError};
+use crate::lookup::{Loader, Pool};
+use crate::types::DataType;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Schema, SchemaRef};
+use std::sync::Arc;
+
+/// The column behind the attributes that says when an entry was got from the source.
+pub(crate) const UPDATED_AT: &str = "_updated_at";
+
+/// Whether rows come with [`UPDATED_AT`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    /// The structure's columns alone.
+    Hidden,
+    /// One more: Nullable(DateTime), NULL where entries never expire, for then nobody knows.
+    Shown,
+}
+
+impl Structure {
+    /// The schema of rows that come with their times, or without. An attribute of the same name is itself.
+    pub fn schema_with(&self, times: Times) -> SchemaRef {
+        match times == Times::Shown && self.shows_times() {
+            false => self.schema(),
+            true => {
+                let mut fields = self.key_fields();
+                fields.extend(self.attribute_fields());
+                fields.push(time_type().to_field(UPDATED_AT));
+                Arc::new(Schema::new(fields))
+            }
+        }
+    }
+
+    fn shows_times(&self) -> bool {
+        self.attribute_index(UPDATED_AT).is_none()
+            && self.key_columns().iter().all(|key| key.name != UPDATED_AT)
+    }
+}
+
+fn time_type() -> DataType {
+    DataType::Nullable(Box::new(DataType::DateTime { tz: None }))
+}
+
+/// The rows of a dictionary, in no order: batches of about [`RESIDENT_BATCH_ROWS`](crate::limits::RESIDENT_BATCH_ROWS)
+/// rows, each made when it is asked for; none where there are no rows. An error is the last. Rows that come or go
+/// meanwhile may be there or not, and one that is renewed may be there twice.
+pub struct Resident(Option<Rows>);
+
+enum Rows {
+    Cached(Cached),
+    Answered(Answered),
+}
+
+impl Resident {
+    pub(crate) fn of_cache(loader: &Arc<Loader>, columns: Columns) -> Resident {
+        Resident(Some(Rows::Cached(Cached::new(loader, columns))))
+    }
+
+    /// Asks a source thread of `pool` to read everything.
+    pub(crate) fn of_source(
+        pool: &Pool,
+        loader: &Arc<Loader>,
+        update: &UpdateSettings,
+        columns: Columns,
+    ) -> Result<Resident, DictError> {
+        Ok(Resident(Some(Rows::Answered(Answered::ask(pool, loader, update, columns)?))))
+    }
+}
+
+impl Iterator for Resident {
+    type Item = Result<RecordBatch, DictError>;
+
+    /// Reads from the device, or waits for the source.
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = match self.0.as_mut()? {
+            Rows::Cached(rows) => rows.next_batch().transpose(),
+            Rows::Answered(rows) => rows.next_batch().transpose(),
+        };
+        if !matches!(batch, Some(Ok(_))) {
+            self.0 = None;
+        }
+        batch
+    }
+}
+
+/// Which columns rows have.
+#[derive(Clone)]
+pub(crate) struct Columns {
+    schema: SchemaRef,
+    /// Whether the last one says when a row was got.
+    shows_times: bool,
+}
+
+impl Columns {
+    pub fn new(structure: &Structure, times: Times) -> Columns {
+        let shows_times = times == Times::Shown && structure.shows_times();
+        Columns { schema: structure.schema_with(times), shows_times }
+    }
+
+    fn batch(&self, columns: Vec<ArrayRef>) -> Result<RecordBatch, DictError> {
+        let options = RecordBatchOptions::new();
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
+            .map_err(|e| DictError::new(Code::IncorrectData, e.to_string()))
+    }
+}

@@ -1,0 +1,192 @@
+//! What a source sees is bounded: requests at once, requests a second, keys in one of them, and none that nobody
+//! waits for any longer.
+
+mod common;
+
+use common::*;
+use granary_dict::{Dictionary, Environment, parse_create};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+fn open(fake: &Arc<Fake>, layout: &str, environment: &Environment) -> Dictionary {
+    let lifetime = if layout.starts_with("DIRECT") { "" } else { "LIFETIME(1000)" };
+    let sql = format!(
+        "CREATE DICTIONARY d (id UInt64, v UInt64) PRIMARY KEY id \
+         SOURCE(SQLITE(PATH 'x' TABLE 't')) LAYOUT({layout}) {lifetime}"
+    );
+    fake.open(&sql, environment)
+}
+
+fn get(dictionary: &Dictionary, keys: impl IntoIterator<Item = u64>) -> Result<Vec<u64>, i32> {
+    let answer = dictionary.get(&[0], &u64s(keys)).map_err(|error| error.code())?;
+    Ok(values(&answer.columns[0]))
+}
+
+#[test]
+fn no_more_requests_a_second_than_allowed_and_who_waits_for_one_gives_up_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    for layout in ["CACHE(SIZE_IN_CELLS 1000 ", "DIRECT("] {
+        // The clock stands still: its second lasts as long as the test wants.
+        let (environment, clock) = manual_environment(folder.path());
+        let fake = Arc::new(Fake::default());
+        let settings = "MAX_REQUESTS_PER_SECOND 2 QUERY_WAIT_TIMEOUT_MILLISECONDS 100)";
+        let dictionary = open(&fake, &format!("{layout}{settings}"), &environment);
+        assert_eq!((get(&dictionary, [1]), get(&dictionary, [2])), (Ok(vec![10]), Ok(vec![20])), "{layout}");
+        assert_eq!(get(&dictionary, [3]), Err(159), "{layout}");
+        assert_eq!(dictionary.refresh(&u64s([1])).unwrap_err().code(), 159, "{layout}");
+        assert_eq!(fake.requests(), 2, "{layout}");
+        clock.fetch_add(1, SeqCst);
+        assert_eq!((get(&dictionary, [4]), get(&dictionary, [3])), (Ok(vec![40]), Ok(vec![30])), "{layout}");
+        assert_eq!(get(&dictionary, [5]), Err(159), "{layout}");
+        assert_eq!((fake.requests(), fake.keys()), (4, 4), "{layout}");
+    }
+}
+
+#[test]
+fn reading_a_source_whole_is_a_request_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let settings = "DIRECT(MAX_REQUESTS_PER_SECOND 1 QUERY_WAIT_TIMEOUT_MILLISECONDS 100)";
+    let dictionary = open(&fake, settings, &environment);
+    assert_eq!(get(&dictionary, [1]), Ok(vec![10]));
+    assert_eq!(all_rows(&dictionary).err().map(|error| error.code()), Some(159));
+    clock.fetch_add(1, SeqCst);
+    assert!(all_rows(&dictionary).is_ok());
+    assert_eq!((get(&dictionary, [1]), fake.requests()), (Err(159), 2));
+}
+
+#[test]
+fn a_lookup_that_waits_for_its_turn_gets_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = open(&fake, "CACHE(SIZE_IN_CELLS 1000 MAX_REQUESTS_PER_SECOND 1)", &environment);
+    assert_eq!(get(&dictionary, [1]), Ok(vec![10]));
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| get(&dictionary, [2]));
+        while dictionary.status().keys_missed < 2 {
+            std::thread::yield_now();
+        }
+        clock.fetch_add(1, SeqCst);
+        assert_eq!(waits.join().unwrap(), Ok(vec![20]));
+    });
+}
+
+#[test]
+fn a_dictionary_that_waits_for_its_turn_can_be_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = open(&fake, "CACHE(SIZE_IN_CELLS 1000 MAX_REQUESTS_PER_SECOND 1)", &environment);
+    assert_eq!(get(&dictionary, [1]), Ok(vec![10]));
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| get(&dictionary, [2]));
+        while dictionary.status().keys_missed < 2 {
+            std::thread::yield_now();
+        }
+        dictionary.remove();
+        assert_eq!(waits.join().unwrap(), Err(510));
+    });
+    assert_eq!(fake.requests(), 1);
+}
+
+#[test]
+fn a_request_has_no_more_keys_than_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    for layout in ["CACHE(SIZE_IN_CELLS 1000", "DIRECT("] {
+        let fake = Arc::new(Fake::default());
+        let dictionary = open(&fake, &format!("{layout} MAX_KEYS_PER_REQUEST 7)"), &environment);
+        assert_eq!(get(&dictionary, 1..=9).unwrap(), (1..=9).map(|key| key * 10).collect::<Vec<u64>>());
+        assert_eq!((fake.requests(), fake.largest.load(SeqCst)), (2, 7), "{layout}");
+    }
+}
+
+#[test]
+fn no_more_requests_at_once_than_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    for layout in ["CACHE(SIZE_IN_CELLS 1000", "DIRECT("] {
+        let fake = Arc::new(Fake::default());
+        let settings = "MAX_THREADS_FOR_UPDATES 3 MAX_KEYS_PER_REQUEST 1)";
+        let dictionary = open(&fake, &format!("{layout} {settings}"), &environment);
+        fake.close_gate();
+        std::thread::scope(|scope| {
+            let asks = scope.spawn(|| get(&dictionary, 1..=9));
+            fake.await_waiting(3);
+            fake.open_gate();
+            assert!(asks.join().unwrap().is_ok());
+        });
+        assert_eq!((fake.requests(), fake.most_at_once()), (9, 3), "{layout}");
+        assert_eq!(fake.connections.load(SeqCst), 3, "{layout}");
+    }
+}
+
+#[test]
+fn a_request_that_nobody_waits_for_any_longer_is_not_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let settings = "MAX_THREADS_FOR_UPDATES 1 QUERY_WAIT_TIMEOUT_MILLISECONDS 200)";
+    let dictionary = open(&fake, &format!("CACHE(SIZE_IN_CELLS 1000 {settings}"), &environment);
+    fake.close_gate();
+    // The first has begun, and is answered late; the second and third are in the queue.
+    for key in 1..=3 {
+        assert_eq!(get(&dictionary, [key]), Err(159));
+    }
+    assert_eq!((fake.requests(), dictionary.status().source_queue), (1, 2));
+    fake.open_gate();
+    assert_eq!(get(&dictionary, [4]), Ok(vec![40]));
+    assert_eq!((fake.requests(), dictionary.status().source_queue), (2, 0));
+    assert_eq!(
+        get(&dictionary, 1..=4),
+        Ok(vec![10, 20, 30, 40]),
+        "they are asked for by who wants them next"
+    );
+    assert_eq!((fake.requests(), fake.keys()), (3, 4));
+}
+
+#[test]
+fn a_lookup_of_many_requests_waits_for_room_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let settings = "MAX_THREADS_FOR_UPDATES 1 MAX_KEYS_PER_REQUEST 1 MAX_UPDATE_QUEUE_SIZE 1 \
+        UPDATE_QUEUE_PUSH_TIMEOUT_MILLISECONDS 1000)";
+    let dictionary = open(&fake, &format!("CACHE(SIZE_IN_CELLS 1000 {settings}"), &environment);
+    fake.close_gate();
+    let started = Instant::now();
+    assert_eq!(get(&dictionary, 1..=100), Err(510));
+    assert!(started.elapsed() < Duration::from_secs(30), "and not a second for each of 98 requests");
+    fake.open_gate();
+}
+
+#[test]
+fn bounds_are_written_and_read_back() {
+    for layout in ["DIRECT()", "CACHE(SIZE_IN_CELLS 8)", "SSD_CACHE(PATH 'p')"] {
+        let settings = "MAX_KEYS_PER_REQUEST 100 MAX_REQUESTS_PER_SECOND 20)";
+        let lifetime = if layout.starts_with("DIRECT") { "" } else { "LIFETIME(10)" };
+        let with = |layout: &str| {
+            format!(
+                "CREATE DICTIONARY d (id UInt64) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) \
+                 LAYOUT({layout}) {lifetime}"
+            )
+        };
+        let bounded = definition(&with(&layout.replace(')', &format!(" {settings}"))));
+        assert_eq!(bounded.layout.update.max_keys_per_request, 100);
+        assert_eq!(bounded.layout.update.max_requests_per_second, Some(20));
+        assert_eq!(definition(&bounded.to_sql()), bounded, "{}", bounded.to_sql());
+        let free = definition(&with(layout));
+        assert_eq!(free.layout.update.max_requests_per_second, None);
+        assert!(!free.to_sql().contains("MAX_"), "{}", free.to_sql());
+        for wrong in ["MAX_REQUESTS_PER_SECOND 0", "MAX_KEYS_PER_REQUEST 65537", "MAX_KEYS_PER_REQUEST 0"] {
+            let sql = with(&layout.replace(')', &format!(" {wrong})")));
+            assert_eq!(parse_create(&sql).err().map(|error| error.code()), Some(36), "{sql}");
+        }
+    }
+    let expiry = "CREATE DICTIONARY d (id UInt64) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) \
+        LAYOUT(DIRECT(ALLOW_READ_EXPIRED_KEYS 1))";
+    assert_eq!(parse_create(expiry).unwrap_err().code(), 115, "nothing expires there");
+}
