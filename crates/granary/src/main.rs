@@ -1,9 +1,9 @@
 //! The command line: `granary local`, `granary server`, `granary hash-password`, `granary demo`, `granary replay`,
 //! `granary study`.
 
-/// Queries are planned and answered in many short-lived pieces, by several threads.
+/// Queries are planned and answered in many short-lived pieces, by many threads.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 mod client;
 mod demo;

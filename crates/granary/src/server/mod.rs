@@ -114,8 +114,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
 }
 
 fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
-    // A server has many threads with a little memory of each size, which in huge pages takes twice the RAM; lookups
-    // are no faster with them. A kernel that does not know them has none.
+    // Memory in pieces of many sizes and ages takes up to twice the RAM in huge pages, and lookups are no faster with
+    // them. A kernel that does not know them has none.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     let mut config = match &arguments.config {
         Some(path) => Config::read(path)?,
