@@ -54,23 +54,6 @@ fn answers_in_row_order_and_asks_once() {
 }
 
 #[test]
-fn rows_piece_by_piece_are_those_of_the_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let (environment, _) = manual_environment(folder.path());
-    let fake = Arc::new(Fake::default());
-    let dictionary = fake.open(&ssd(""), &environment);
-    // More than are decoded at once; some do not exist, each comes twice.
-    let keys: Vec<u64> = (0..2000).map(|i| i % 1000).collect();
-    let (whole, there) = get(&dictionary, keys.iter().copied());
-    let rows = dictionary.get_rows(&[0], &u64s(keys.iter().copied())).unwrap();
-    assert_eq!(found(rows.found()), there);
-    assert!(there.contains(&true) && there.contains(&false));
-    for piece in [0..1, 0..2000, 700..700, 255..257, 1300..1999] {
-        assert_eq!(values(&rows.columns(piece.clone()).unwrap()[0]), whole[piece]);
-    }
-}
-
-#[test]
 fn the_counters_of_the_specification() {
     // "keys 98..101 of which 2 exist: first query hit 0 / found 0.5, second 0.5 / 0.75"
     let folder = tempfile::tempdir().unwrap();

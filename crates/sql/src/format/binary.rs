@@ -160,39 +160,3 @@ pub fn varint(mut value: u64, out: &mut Vec<u8>) {
     }
     out.push(value as u8);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use datafusion::arrow::array::*;
-    use std::sync::Arc;
-
-    #[test]
-    fn a_part_of_a_sliced_column_is_its_values_one_by_one() {
-        let (dates, truths) = (Date32Array::from_iter_values(0..9), BooleanArray::from(vec![true; 9]));
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(UInt8Array::from_iter_values(1..10)),
-            Arc::new(UInt16Array::from_iter_values(1..10)),
-            Arc::new(UInt32Array::from_iter_values(1..10)),
-            Arc::new(UInt64Array::from_iter_values(1..10)),
-            Arc::new(Int16Array::from_iter_values(-4..5)),
-            Arc::new(Int32Array::from_iter_values(-4..5)),
-            Arc::new(Int64Array::from_iter_values(-4..5)),
-            Arc::new(Float32Array::from_iter_values((0..9).map(|i| i as f32 / 2.0))),
-            Arc::new(Float64Array::from_iter_values((0..9).map(|i| f64::from(i) / 2.0))),
-            Arc::new(StringArray::from_iter_values((0..9).map(|i| "text".repeat(i)))),
-            Arc::new(dates),
-            Arc::new(truths),
-        ];
-        for column in columns {
-            let field = Field::new("c", column.data_type().clone(), false);
-            let layout = Layout::of(&field);
-            let column = Column::new(&field, &column.slice(2, 6)).unwrap();
-            let (mut together, mut apart) = (Vec::new(), Vec::new());
-            layout.write_column(&column, 1..5, &mut together).unwrap();
-            (1..5).for_each(|row| layout.write(&column, row, &mut apart).unwrap());
-            assert_eq!(together, apart, "{field}");
-            assert!(!together.is_empty());
-        }
-    }
-}
