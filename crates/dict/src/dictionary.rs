@@ -359,13 +359,8 @@ impl Dictionary {
                 Some(Ok(rows)) => loaded.push(rows),
                 Some(Err(error)) => return Err(self.failed(error)),
                 None => {
-                    return Err(DictError::new(
-                        Code::TimeoutExceeded,
-                        format!(
-                            "Dictionary {} source seems unavailable, because {} ms timeout exceeded",
-                            self.core.loader.name, self.definition.layout.update.query_wait_timeout_ms
-                        ),
-                    ));
+                    let update = &self.definition.layout.update;
+                    return Err(self.core.loader.timed_out(update.query_wait_timeout_ms));
                 }
             }
         }

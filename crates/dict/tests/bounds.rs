@@ -6,6 +6,7 @@ mod common;
 use common::*;
 use granary_dict::{Dictionary, Environment, parse_create};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
@@ -57,39 +58,35 @@ fn reading_a_source_whole_is_a_request_too() {
     assert_eq!((get(&dictionary, [1]), fake.requests()), (Err(159), 2));
 }
 
-#[test]
-fn a_lookup_that_waits_for_its_turn_gets_it() {
+/// What a lookup answers that waits for its turn when `then` comes, and how many requests there were at the end.
+fn lookup_that_waits(then: impl FnOnce(&Dictionary, &AtomicU64)) -> (Result<Vec<u64>, i32>, usize) {
     let folder = tempfile::tempdir().unwrap();
     let (environment, clock) = manual_environment(folder.path());
     let fake = Arc::new(Fake::default());
     let dictionary = open(&fake, "CACHE(SIZE_IN_CELLS 1000 MAX_REQUESTS_PER_SECOND 1)", &environment);
     assert_eq!(get(&dictionary, [1]), Ok(vec![10]));
-    std::thread::scope(|scope| {
+    let answer = std::thread::scope(|scope| {
         let waits = scope.spawn(|| get(&dictionary, [2]));
         while dictionary.status().keys_missed < 2 {
             std::thread::yield_now();
         }
-        clock.fetch_add(1, SeqCst);
-        assert_eq!(waits.join().unwrap(), Ok(vec![20]));
+        then(&dictionary, &clock);
+        waits.join().unwrap()
     });
+    (answer, fake.requests() as usize)
+}
+
+#[test]
+fn a_lookup_that_waits_for_its_turn_gets_it() {
+    let next_second = |_: &Dictionary, clock: &AtomicU64| {
+        clock.fetch_add(1, SeqCst);
+    };
+    assert_eq!(lookup_that_waits(next_second), (Ok(vec![20]), 2));
 }
 
 #[test]
 fn a_dictionary_that_waits_for_its_turn_can_be_dropped() {
-    let folder = tempfile::tempdir().unwrap();
-    let (environment, _) = manual_environment(folder.path());
-    let fake = Arc::new(Fake::default());
-    let dictionary = open(&fake, "CACHE(SIZE_IN_CELLS 1000 MAX_REQUESTS_PER_SECOND 1)", &environment);
-    assert_eq!(get(&dictionary, [1]), Ok(vec![10]));
-    std::thread::scope(|scope| {
-        let waits = scope.spawn(|| get(&dictionary, [2]));
-        while dictionary.status().keys_missed < 2 {
-            std::thread::yield_now();
-        }
-        dictionary.remove();
-        assert_eq!(waits.join().unwrap(), Err(510));
-    });
-    assert_eq!(fake.requests(), 1);
+    assert_eq!(lookup_that_waits(|dictionary, _| dictionary.remove()), (Err(510), 1));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A call of the source that is no lookup, nor kept from lookups: on a source thread, waited for.
+//! Calls of the source that are no lookup: on a source thread, waited for.
 
 use super::load::Loader;
 use super::pool::{Pool, Turn};
@@ -6,7 +6,7 @@ use crate::config::UpdateSettings;
 use crate::error::DictError;
 use crate::source::Source;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// Calls the source, and waits for it as long as a lookup would. Whatever comes of it, lookups go on asking: what was
@@ -18,22 +18,45 @@ pub(crate) fn errand<T: Send + 'static>(
     call: impl FnOnce(&mut dyn Source) -> Result<T, DictError> + Send + 'static,
 ) -> Result<T, DictError> {
     let (answer, answers) = channel();
-    let worker = loader.clone();
-    let timeout_ms = update.query_wait_timeout_ms;
-    let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+    let deadline = begin(pool, loader, update, move |loader, connection| {
+        // Nobody waits any longer if the query timed out.
+        let _ = answer.send(loader.ask_apart(connection, call));
+    })?;
+    let patience = deadline.saturating_duration_since(Instant::now());
+    receive(loader, &answers, patience, update.query_wait_timeout_ms)?
+}
+
+/// Has a thread of `pool` do a job with its connection when its turn has come, unless that is later than a lookup
+/// would wait, which is the answer.
+pub(crate) fn begin(
+    pool: &Pool,
+    loader: &Arc<Loader>,
+    update: &UpdateSettings,
+    job: impl FnOnce(&Loader, &mut Option<Box<dyn Source>>) + Send + 'static,
+) -> Result<Instant, DictError> {
+    let deadline = Instant::now() + Duration::from_millis(update.query_wait_timeout_ms);
+    let worker = Arc::clone(loader);
     let job = move |turn: Turn<'_>| {
-        if let Turn::Run(source) = turn
+        if let Turn::Run(connection) = turn
             && worker.await_turn(deadline).is_ok()
         {
-            // Nobody waits any longer if the query timed out.
-            let _ = answer.send(worker.ask_apart(source, call));
+            job(&worker, connection);
         }
     };
     let patience = Duration::from_millis(update.update_queue_push_timeout_ms);
     pool.push(Box::new(job), patience).map_err(|_| loader.unavailable("its queue is full or closed"))?;
-    let answer =
-        loader.waiting.wait(|| answers.recv_timeout(deadline.saturating_duration_since(Instant::now())));
+    Ok(deadline)
+}
+
+/// Waits for what a job sends, so long; the error speaks of `timeout_ms`.
+pub(crate) fn receive<T: Send>(
+    loader: &Loader,
+    answers: &Receiver<T>,
+    patience: Duration,
+    timeout_ms: u64,
+) -> Result<T, DictError> {
+    let answer = loader.waiting.wait(|| answers.recv_timeout(patience));
     answer
         .ok_or_else(|| loader.unavailable("too many queries are waiting for sources already"))?
-        .map_err(|_| loader.unavailable(&format!("{timeout_ms} ms timeout exceeded")))?
+        .map_err(|_| loader.timed_out(timeout_ms))
 }

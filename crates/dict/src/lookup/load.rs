@@ -126,6 +126,11 @@ impl Loader {
         )
     }
 
+    /// The same, of who waited so long.
+    pub fn timed_out(&self, timeout_ms: u64) -> DictError {
+        self.unavailable(&format!("{timeout_ms} ms timeout exceeded"))
+    }
+
     /// Waits for the turn of a request that is no flight, until `deadline`.
     ///
     /// # Errors

@@ -3,12 +3,12 @@
 use super::Columns;
 use crate::config::UpdateSettings;
 use crate::error::{Code, DictError};
-use crate::lookup::{Loader, Pool, Turn};
+use crate::lookup::{Loader, Pool, begin, receive};
 use crate::source::Source;
 use arrow::array::{Array, RecordBatch, TimestampSecondArray, UInt32Array};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Batches that wait for whoever reads them, beside the one that is being made.
 const BATCHES_AHEAD: usize = 1;
@@ -20,7 +20,7 @@ type Answer = Result<Option<RecordBatch>, DictError>;
 pub(super) struct Answered {
     loader: Arc<Loader>,
     batches: Receiver<Answer>,
-    timeout: Duration,
+    timeout_ms: u64,
 }
 
 impl Answered {
@@ -31,31 +31,16 @@ impl Answered {
         update: &UpdateSettings,
         columns: Columns,
     ) -> Result<Answered, DictError> {
-        let timeout = Duration::from_millis(update.query_wait_timeout_ms);
         let (answers, batches) = sync_channel(BATCHES_AHEAD);
-        let (worker, deadline) = (Arc::clone(loader), Instant::now() + timeout);
-        let job = move |turn: Turn<'_>| {
-            if let Turn::Run(source) = turn
-                && worker.await_turn(deadline).is_ok()
-            {
-                read(&worker, source, &columns, &answers);
-            }
-        };
-        let patience = Duration::from_millis(update.update_queue_push_timeout_ms);
-        pool.push(Box::new(job), patience).map_err(|_| loader.unavailable("its queue is full or closed"))?;
-        Ok(Answered { loader: Arc::clone(loader), batches, timeout })
+        begin(pool, loader, update, move |loader, connection| read(loader, connection, &columns, &answers))?;
+        Ok(Answered { loader: Arc::clone(loader), batches, timeout_ms: update.query_wait_timeout_ms })
     }
 
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, DictError> {
         if let Ok(answer) = self.batches.try_recv() {
             return answer;
         }
-        let answer = self.loader.waiting.wait(|| self.batches.recv_timeout(self.timeout));
-        let too_many = "too many queries are waiting for sources already";
-        answer.ok_or_else(|| self.loader.unavailable(too_many))?.unwrap_or_else(|_| {
-            let what = format!("{} ms timeout exceeded", self.timeout.as_millis());
-            Err(self.loader.unavailable(&what))
-        })
+        receive(&self.loader, &self.batches, Duration::from_millis(self.timeout_ms), self.timeout_ms)?
     }
 }
 
