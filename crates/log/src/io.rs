@@ -1,6 +1,7 @@
 //! Batches of reads, with as many in flight as the queue holds, and [`Flights`] that nobody waits for. Both
 //! belong to one thread.
 
+mod arena;
 mod flights;
 mod pool;
 mod pool_flights;
@@ -28,7 +29,7 @@ pub struct Extent {
 /// What reads go through, chosen at start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// io_uring on the calling thread, with registered buffers where much is read.
+    /// io_uring on the calling thread.
     Ring,
     /// A pool of threads that call pread.
     Pool,

@@ -41,7 +41,10 @@ pub const READ_DEPTH: usize = 64;
 /// Longest read that neighbouring blocks are merged into (a block may be longer).
 pub const READ_BYTES_MAX: usize = 32 << 10;
 
-/// Rings of a process: each may pin `READ_DEPTH * READ_BYTES_MAX` bytes. Threads beyond that read through the pool.
+/// Arenas, of `READ_DEPTH * READ_BYTES_MAX` bytes each, that are kept for the next batch of reads.
+pub const SPARE_ARENAS_MAX: usize = 16;
+
+/// Rings of a process. Threads beyond that read through the pool.
 pub const RINGS_MAX: usize = 96;
 
 /// Threads of the pread pool, used where io_uring is refused and by threads beyond `RINGS_MAX`.

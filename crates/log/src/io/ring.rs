@@ -1,12 +1,11 @@
 //! Reads through io_uring, on the calling thread: the ring, and what one call reads and waits for. Reads
-//! that nobody waits for are in `flights.rs`.
+//! that nobody waits for are in `flights.rs`, the buffers in `arena.rs`.
 
-use super::Extent;
+use super::{Extent, arena};
 use crate::buffer::AlignedBuffer;
 use crate::limits::{READ_BYTES_MAX, READ_DEPTH};
 use io_uring::{IoUring, opcode, squeue, types::Fd};
 use std::io;
-use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// What is being read into one buffer.
@@ -27,26 +26,16 @@ pub(super) struct Refused {
     pub left: Vec<usize>,
 }
 
-/// Whether the kernel holds the buffers: reads are cheaper then, but all the buffers take RAM for as long as the
-/// ring lives.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Registration {
-    /// Few reads were wanted at once so far.
-    NotYet,
-    Done,
-    /// A memlock limit: the kernel maps pages at each read.
-    Refused,
-}
-
-/// A ring and one buffer for each read in flight.
+/// A ring, and one buffer for each read in flight.
 pub(super) struct Ring {
     ring: IoUring,
-    /// Dropped with the ring, unless the kernel may still write to it.
-    arena: ManuallyDrop<AlignedBuffer>,
+    /// The buffers side by side; `None` between the calls of a ring that borrows them.
+    arena: Option<AlignedBuffer>,
+    buffer_bytes: usize,
+    /// The kernel holds the buffers, which makes reads cheaper.
+    is_registered: bool,
     /// Reads were given up that the kernel may still be at.
     refused: bool,
-    buffer_bytes: usize,
-    registration: Registration,
     flights: [Flight; READ_DEPTH],
     idle: Vec<usize>,
     /// Completions that were not looked at yet: buffers and results.
@@ -54,20 +43,8 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// For batches of reads. Its buffers are registered when there is a large one: a thread that never reads much
-    /// never has them all in RAM.
+    /// For batches of reads, with buffers that are borrowed for each.
     pub(super) fn new() -> io::Result<Self> {
-        Self::with_buffers(READ_BYTES_MAX)
-    }
-
-    /// For a thread that always has many reads in flight, with room for `buffer_bytes` bytes in each.
-    pub(super) fn with_registered_buffers(buffer_bytes: usize) -> io::Result<Self> {
-        let mut this = Self::with_buffers(buffer_bytes)?;
-        this.register();
-        Ok(this)
-    }
-
-    fn with_buffers(buffer_bytes: usize) -> io::Result<Self> {
         // Completions are reaped by the thread that submits, so the kernel need not interrupt it;
         // kernels before 6.1 do not know the flags.
         let ring = IoUring::builder()
@@ -78,43 +55,29 @@ impl Ring {
             .or_else(|_| IoUring::new(READ_DEPTH as u32))?;
         Ok(Self {
             ring,
-            arena: ManuallyDrop::new(AlignedBuffer::zeroed(buffer_bytes * READ_DEPTH)),
+            arena: None,
+            buffer_bytes: 0,
+            is_registered: false,
             refused: false,
-            buffer_bytes,
-            registration: Registration::NotYet,
             flights: [Flight::default(); READ_DEPTH],
             idle: (0..READ_DEPTH).collect(),
             reaped: Vec::with_capacity(READ_DEPTH),
         })
     }
 
-    /// Nothing may be in flight.
-    fn register(&mut self) {
-        let iovec = iovec_of(&mut self.arena);
-        // SAFETY: the memory is mapped now. The kernel holds on to its pages while it is registered,
-        // and reads go to it only while `arena` is that memory.
-        let registered = unsafe { self.ring.submitter().register_buffers(&[iovec]) };
-        self.registration = if registered.is_ok() { Registration::Done } else { Registration::Refused };
-    }
-
-    fn fit(&mut self, extents: &[Extent]) {
-        let longest = extents.iter().map(|e| e.len).max().unwrap_or(0);
-        if longest > self.buffer_bytes {
-            if self.registration == Registration::Done {
-                // If that fails, so does `register`, and reads go on without registered buffers.
-                let _ = self.ring.submitter().unregister_buffers();
-                self.registration = Registration::NotYet;
-            }
-            self.buffer_bytes = longest;
-            // Nothing is in flight: the old arena may go.
-            drop(ManuallyDrop::into_inner(std::mem::replace(
-                &mut self.arena,
-                ManuallyDrop::new(AlignedBuffer::zeroed(longest * READ_DEPTH)),
-            )));
-        }
-        if self.registration == Registration::NotYet && extents.len() >= REGISTERED_READS {
-            self.register();
-        }
+    /// For a thread that always has many reads in flight, with room for `buffer_bytes` bytes in each.
+    pub(super) fn with_registered_buffers(buffer_bytes: usize) -> io::Result<Self> {
+        let mut this = Self::new()?;
+        this.buffer_bytes = buffer_bytes;
+        let arena = this.arena.insert(AlignedBuffer::zeroed(buffer_bytes * READ_DEPTH));
+        let len = arena.len();
+        let iovec = libc::iovec { iov_base: arena.part_start(0, len).cast(), iov_len: len };
+        // SAFETY: the memory is mapped now. The kernel holds on to its pages while it is registered, and reads go to
+        // it only while `arena` is that memory: it is never replaced.
+        let registered = unsafe { this.ring.submitter().register_buffers(&[iovec]) };
+        // Where there is a memlock limit, the kernel maps pages at each read.
+        this.is_registered = registered.is_ok();
+        Ok(this)
     }
 
     /// Reads that the kernel may be at.
@@ -140,10 +103,11 @@ impl Ring {
         let Flight { extent, done, .. } = self.flights[buffer];
         let at = buffer * self.buffer_bytes;
         let left = extent.len - done;
-        let (start, len) = (self.arena.part_start(at + done, left), left as u32);
+        let arena = self.arena.as_mut().expect("reads have buffers");
+        let (start, len) = (arena.part_start(at + done, left), left as u32);
         let offset = extent.offset + done as u64;
         let fd = Fd(file.as_raw_fd());
-        let entry: squeue::Entry = if self.registration == Registration::Done {
+        let entry: squeue::Entry = if self.is_registered {
             opcode::ReadFixed::new(fd, start, len, 0).offset(offset).build()
         } else {
             opcode::Read::new(fd, start, len).offset(offset).build()
@@ -225,7 +189,8 @@ impl Ring {
         let Flight { extent, ticket, .. } = *flight;
         self.idle.push(buffer);
         let at = buffer * self.buffer_bytes;
-        Some((ticket, outcome.map(|()| self.arena.part(at, extent.len))))
+        let arena = self.arena.as_ref().expect("reads have buffers");
+        Some((ticket, outcome.map(|()| arena.part(at, extent.len))))
     }
 
     /// The reads that were begun and not finished.
@@ -245,7 +210,8 @@ impl Ring {
             let error = io::Error::other("an earlier read was refused");
             return Err(Refused { error, left: (0..extents.len()).collect() });
         }
-        self.fit(extents);
+        self.buffer_bytes = extents.iter().map(|extent| extent.len).fold(READ_BYTES_MAX, usize::max);
+        self.arena = Some(arena::borrow(self.buffer_bytes * READ_DEPTH));
         let mut batch = Batch { ring: self, file, extents };
         let mut next = 0;
         while next < extents.len() || batch.ring.in_flight() > 0 {
@@ -281,15 +247,12 @@ impl Drop for Ring {
             // If it is refused, the arena is never freed.
             let _ = self.enter(1);
         }
-        if !self.refused {
-            // SAFETY: not used again; nothing is in flight, so the kernel does not write to it.
-            unsafe { ManuallyDrop::drop(&mut self.arena) }
+        if self.refused {
+            // The kernel may write to it.
+            std::mem::forget(self.arena.take());
         }
     }
 }
-
-/// From so many reads at once on, buffers are registered.
-const REGISTERED_READS: usize = READ_DEPTH / 4;
 
 /// Reads that one call of the kernel takes while completions are looked at.
 const SUBMITTED_TOGETHER: usize = 8;
@@ -331,18 +294,17 @@ impl Drop for Batch<'_> {
         }
         self.ring.reaped.clear();
         self.ring.idle = (0..READ_DEPTH).collect();
+        if !self.ring.refused {
+            self.ring.arena.take().into_iter().for_each(arena::give_back);
+        }
     }
-}
-
-fn iovec_of(arena: &mut AlignedBuffer) -> libc::iovec {
-    let len = arena.len();
-    libc::iovec { iov_base: arena.part_start(0, len).cast(), iov_len: len }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::io::{Engine, Io, Place, Reader};
+    use std::mem::ManuallyDrop;
     use std::os::fd::{AsFd, OwnedFd};
 
     /// Puts something that is no ring in the place of the ring's descriptor.
