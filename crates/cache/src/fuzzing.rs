@@ -3,7 +3,7 @@
 
 use crate::key::{KeyHash, WordKind, parse_word};
 use crate::record::{HeaderBytes, Record, Records, find_last, parse, words_of};
-use crate::search::Search;
+use crate::search::{Print, Search};
 
 /// A payload: the first two bytes are how many records begin in it.
 pub fn records(data: &[u8]) {
@@ -28,7 +28,8 @@ pub fn records(data: &[u8]) {
             _ => None,
         });
         assert_eq!(find_last(payload, count, entry.key), last);
-        search.run(payload, count, 3, |i| [entry.key, data, entry.key][i]);
+        let keys = [entry.key, data, entry.key];
+        search.run(payload, count, keys.into_iter().map(Print::of), |i| keys[i]);
         assert_eq!([0, 2].map(|i| search.found(payload, i)), [last, last]);
         assert_eq!(search.found(payload, 1), find_last(payload, count, data));
         assert_eq!(parse(entry.as_bytes()).map(|again| again.word()), Some(word));

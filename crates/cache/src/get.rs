@@ -2,6 +2,8 @@
 
 mod arriving;
 mod fetch;
+mod help;
+mod in_two;
 mod io;
 mod opening;
 mod pending;
@@ -16,9 +18,13 @@ use crate::cache::{Cache, Flash, Shard, Shared};
 use crate::key::Key;
 use crate::limits::{LOCKED_LOOKUPS, LOOKUP_ROUNDS_MAX, PLANNED_KEYS, SHARDS, SIDE_BY_SIDE};
 use crate::memory::{At, Kept};
+use crate::prefetch::prefetch;
+use crate::search::Print;
 use crate::stats::add;
 use granary_log::Placed;
+use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
 use io::Scratch;
+use std::ops::Range;
 
 /// What the lookup of one key yields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +57,8 @@ pub enum Outcome<'a> {
 struct Want {
     place: u64,
     key: u32,
+    /// The key's.
+    print: Print,
     /// The entry was found before, as far as the index knows.
     recent: bool,
 }
@@ -87,13 +95,15 @@ impl Cache {
     /// No lock is held over I/O. A block that cannot be read, or fails its check, is a miss.
     pub fn get_many(&self, io: &mut Io, keys: &[Key<'_>], now: u32, sink: impl FnMut(usize, Outcome<'_>)) {
         assert!(u32::try_from(keys.len()).is_ok(), "a batch has fewer than 2^32 keys");
-        let mut scratch = std::mem::take(&mut io.scratch);
+        let (mut scratch, resolved) = io.begin(keys);
         let counts = Counts::default();
         let watched_below = self.shared.begin_lookup(now);
-        let mut lookup = Lookup { shared: &self.shared, keys, now, sink, counts, watched_below };
-        lookup.run(io, &mut scratch);
+        let mut lookup =
+            Lookup { shared: &self.shared, keys, resolved: &resolved, now, sink, counts, watched_below };
+        lookup.plan(&mut scratch, 0..keys.len());
+        lookup.go_on(io, &mut scratch, 1);
         lookup.count();
-        io.scratch = scratch;
+        io.end(scratch, resolved);
     }
 }
 
@@ -101,6 +111,8 @@ impl Cache {
 struct Lookup<'a, S> {
     shared: &'a Shared,
     keys: &'a [Key<'a>],
+    /// Of each key: whether a block had it. Another thread may be looking for it in another block.
+    resolved: &'a [AtomicBool],
     now: u32,
     sink: S,
     counts: Counts,
@@ -109,10 +121,10 @@ struct Lookup<'a, S> {
 }
 
 impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
-    fn run(&mut self, io: &mut Io, scratch: &mut Scratch) {
-        self.plan(scratch);
+    /// Fetches what is wanted, and plans again what was not where it should be, until nothing is wanted.
+    fn go_on(&mut self, io: &mut Io, scratch: &mut Scratch, first_round: usize) {
         let Some(flash) = &self.shared.flash else { return };
-        for round in 1.. {
+        for round in first_round.. {
             if scratch.wants.is_empty() {
                 return;
             }
@@ -121,16 +133,13 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         }
     }
 
-    /// Asks RAM tier and index, each shard once.
-    fn plan(&mut self, scratch: &mut Scratch) {
-        let Scratch { by_shard, wants, resolved, tried, .. } = scratch;
+    /// Asks RAM tier and index for some of the keys, each shard once for many of them.
+    fn plan(&mut self, scratch: &mut Scratch, range: Range<usize>) {
+        let Scratch { by_shard, wants, tried, .. } = scratch;
         wants.clear();
         tried.clear();
-        resolved.clear();
-        resolved.resize(self.keys.len(), false);
-        let keys = self.keys;
-        let mut start = 0;
-        for keys in keys.chunks(PLANNED_KEYS) {
+        let mut start = range.start as u32;
+        for keys in self.keys[range].chunks(PLANNED_KEYS) {
             by_shard.deal(keys.iter().map(|key| key.hash()), start);
             start += keys.len() as u32;
             // Threads that begin with different shards wait less for each other.
@@ -144,21 +153,38 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     }
 
     fn plan_some(&mut self, shard: &mut Shard, asked: &[Asked], wants: &mut Vec<Want>) {
-        for asked in asked.chunks(SIDE_BY_SIDE) {
-            let mut candidates = [None; SIDE_BY_SIDE];
-            for (asked, candidate) in asked.iter().zip(&mut candidates) {
-                *candidate = shard.memory.candidate(asked.hash);
-            }
-            for (asked, candidate) in asked.iter().zip(candidates) {
-                std::hint::black_box(self.keys[asked.key as usize].bytes().first());
-                if let Some(candidate) = candidate {
-                    shard.memory.touch(candidate);
-                }
-            }
-            for (asked, candidate) in asked.iter().zip(candidates) {
+        let mut parts = asked.chunks(SIDE_BY_SIDE);
+        let mut part = parts.next().unwrap_or_default();
+        let mut candidates = self.seek(shard, part);
+        while !part.is_empty() {
+            // On their way while this part is looked at.
+            let next = parts.next().unwrap_or_default();
+            let candidates_of_next = self.seek(shard, next);
+            for (asked, candidate) in part.iter().zip(candidates) {
                 self.plan_key(shard, *asked, candidate, wants);
             }
+            (part, candidates) = (next, candidates_of_next);
         }
+    }
+
+    /// Finds the entries in RAM that may be those of the keys, and has the processor fetch what will be looked at.
+    #[inline]
+    fn seek(&self, shard: &Shard, part: &[Asked]) -> [Option<At>; SIDE_BY_SIDE] {
+        let mut candidates = [None; SIDE_BY_SIDE];
+        for (asked, candidate) in part.iter().zip(&mut candidates) {
+            *candidate = shard.memory.candidate(asked.hash);
+        }
+        for (asked, candidate) in part.iter().zip(&candidates) {
+            prefetch(self.keys[asked.key as usize].bytes());
+            match candidate {
+                Some(candidate) => shard.memory.prefetch(*candidate),
+                None if self.shared.flash.is_some() => {
+                    shard.table.prefetch(asked.hash.below_shard(shard.table.hash_bits()));
+                }
+                None => {}
+            }
+        }
+        candidates
     }
 
     #[inline]
@@ -169,16 +195,18 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         candidate: Option<At>,
         wants: &mut Vec<Want>,
     ) {
-        if let Some(at) = candidate
-            && let Some(stored) = shard.memory.get(self.keys[key as usize], at)
-        {
-            self.deliver(key, Tier::Memory, stored.value, stored.expires_at);
-            return;
+        if let Some(at) = candidate {
+            shard.memory.touch(at);
+            if let Some(stored) = shard.memory.get(self.keys[key as usize], at) {
+                self.deliver(key, Tier::Memory, stored.value, stored.expires_at);
+                return;
+            }
         }
         let before = wants.len();
         if self.shared.flash.is_some() {
             let bits = hash.below_shard(shard.table.hash_bits());
-            shard.table.find(bits, |place, recent| wants.push(Want { place, key, recent }));
+            let print = Print::of(self.keys[key as usize].bytes());
+            shard.table.find(bits, |place, recent| wants.push(Want { place, key, print, recent }));
         }
         if wants.len() == before {
             self.miss(key);
@@ -188,21 +216,22 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     /// For the keys that were not found where they should be: an entry that moved or was replaced
     /// while it was read is somewhere else now; a tag that another key shares is a miss.
     fn plan_again(&mut self, scratch: &mut Scratch, last: bool) {
-        let Scratch { wants, resolved, tried, .. } = scratch;
+        let Scratch { wants, tried, .. } = scratch;
         wants.clear();
         tried.sort_unstable();
         tried.dedup();
-        let unresolved = tried.chunk_by(|a, b| a.key == b.key).filter(|t| !resolved[t[0].key as usize]);
+        let unresolved = tried.chunk_by(|a, b| a.key == b.key).filter(|t| !self.is_resolved(t[0].key));
         let mut missed = Vec::new();
         for tried in unresolved {
             let i = tried[0].key;
             let key = self.keys[i as usize];
             let mut shard = self.shared.shard(key.hash());
             let before = wants.len();
+            let print = Print::of(key.bytes());
             let bits = key.hash().below_shard(shard.table.hash_bits());
             shard.table.find(bits, |place, recent| {
                 if last || tried.iter().all(|t| t.place != place) {
-                    wants.push(Want { place, key: i, recent });
+                    wants.push(Want { place, key: i, print, recent });
                 }
             });
             if last || wants.len() == before {
@@ -214,9 +243,20 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             }
         }
         for i in missed {
-            resolved[i as usize] = true;
+            self.resolve(i);
             self.miss(i);
         }
+    }
+
+    fn is_resolved(&self, key: u32) -> bool {
+        self.resolved[key as usize].load(Ordering::Relaxed)
+    }
+
+    /// Whoever is told `true` has to deliver the key's outcome. Only that matters: the outcome itself goes to the
+    /// sink of the thread that has it.
+    #[inline]
+    fn resolve(&self, key: u32) -> bool {
+        !self.resolved[key as usize].swap(true, Ordering::Relaxed)
     }
 
     #[inline]

@@ -21,6 +21,7 @@ pub mod limits;
 mod memory;
 mod options;
 mod policy;
+mod prefetch;
 mod put;
 mod record;
 mod recover;

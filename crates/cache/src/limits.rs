@@ -44,7 +44,14 @@ pub const PLANNED_KEYS: usize = 8192;
 pub const LOCKED_LOOKUPS: usize = 256;
 
 /// Keys whose entries in RAM are fetched side by side.
-pub const SIDE_BY_SIDE: usize = 16;
+pub const SIDE_BY_SIDE: usize = 32;
+
+/// Keys of a batch that are worth another thread's help: it takes some 50 us to come.
+#[cfg(not(any(feature = "shuttle", miri)))]
+pub const SHARED_KEYS_MIN: usize = 8192;
+/// See above; a model checker's batches are small.
+#[cfg(any(feature = "shuttle", miri))]
+pub const SHARED_KEYS_MIN: usize = 2;
 
 /// Entries of one hash that the index holds: their two buckets have room for some 34, and a lookup
 /// reads a block for each.

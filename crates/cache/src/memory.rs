@@ -4,6 +4,7 @@
 use crate::admission::COUNT_MAX;
 use crate::key::{Key, KeyHash};
 use crate::limits::{HASH_BITS, MEMORY_CHUNK_BYTES_MAX, MEMORY_CHUNK_BYTES_MIN, SHARDS};
+use crate::prefetch::prefetch;
 use crate::record::{self, EntryRecord, HeaderBytes, Record, same_bytes};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
@@ -14,6 +15,8 @@ use std::collections::VecDeque;
 const FLAGS_AT: usize = 6;
 const COUNTS_AT: usize = 7;
 const RECORD_AT: usize = 8;
+/// An entry with a number for its key and a short value has about so many bytes.
+const SHORT_ENTRY_BYTES: usize = 36;
 const READ: u8 = 1;
 const DEAD: u8 = 2;
 /// It is nowhere else.
@@ -198,8 +201,8 @@ impl Memory {
     }
 
     /// The entry of a key with this hash, but for few; `None`: there is none. The entry itself is not
-    /// touched: whoever wants many gets all candidates before the first of them, so that the
-    /// processor fetches them side by side.
+    /// touched: whoever wants many gets several candidates first, and has the processor
+    /// [fetch](Self::prefetch) them side by side.
     #[inline]
     pub fn candidate(&self, hash: KeyHash) -> Option<At> {
         if self.table.is_empty() {
@@ -208,11 +211,18 @@ impl Memory {
         self.table.find(spread(hash.to_bits()), |_| true).copied()
     }
 
-    /// Marks a candidate as read; the processor fetches its entry meanwhile, up to a short key's end.
+    /// Has the processor fetch an entry, up to a short key's end.
+    #[inline]
+    pub fn prefetch(&self, at: At) {
+        let bytes = Self::bytes(&self.chunks, self.first_chunk, at);
+        prefetch(bytes);
+        prefetch(&bytes[bytes.len().min(SHORT_ENTRY_BYTES) - 1..]);
+    }
+
+    /// Marks a candidate as read.
     #[inline]
     pub fn touch(&mut self, at: At) {
         let bytes = &mut self.chunks[at.index(self.first_chunk)][at.offset()..];
-        std::hint::black_box(bytes[bytes.len().min(36) - 1]);
         // Most are marked already: then the line stays clean.
         if bytes[FLAGS_AT] & READ == 0 {
             bytes[FLAGS_AT] |= READ;

@@ -3,7 +3,9 @@
 
 use crate::record::{EntryRecord, Record, keys_of, parse, same_bytes};
 
-const CHAINS: usize = 256;
+/// Many more than the keys that are usually wanted of a block: most records are none of them, and are passed by
+/// without a second look.
+const CHAINS: usize = 1024;
 
 /// Where a block has the keys that are wanted of it.
 pub(crate) struct Search {
@@ -14,7 +16,7 @@ pub(crate) struct Search {
 
 #[derive(Clone, Copy)]
 struct Wanted {
-    print: u32,
+    print: Print,
     /// As a head: the key that was added to the chain before it.
     next: u32,
     /// 1 + where the newest entry of the key begins in the payload, or 0.
@@ -28,19 +30,24 @@ impl Default for Search {
 }
 
 impl Search {
-    /// Looks for the keys `key(0..keys)`, of which some may be the same.
+    /// Looks for the keys `key(i)`, of which some may be the same; `prints` are theirs.
     #[inline]
-    pub fn run<'k>(&mut self, payload: &[u8], count: u16, keys: usize, key: impl Fn(usize) -> &'k [u8]) {
+    pub fn run<'k>(
+        &mut self,
+        payload: &[u8],
+        count: u16,
+        prints: impl Iterator<Item = Print>,
+        key: impl Fn(usize) -> &'k [u8],
+    ) {
         self.heads.fill(0);
         self.wanted.clear();
-        for i in 0..keys {
-            let print = print_of(key(i));
-            let next = std::mem::replace(&mut self.heads[chain(print)], i as u32 + 1);
+        for (i, print) in prints.enumerate() {
+            let next = std::mem::replace(&mut self.heads[print.chain()], i as u32 + 1);
             self.wanted.push(Wanted { print, next, found: 0 });
         }
         for (at, key_there) in keys_of(payload, count) {
-            let print = print_of(key_there);
-            let mut next = self.heads[chain(print)];
+            let print = Print::of(key_there);
+            let mut next = self.heads[print.chain()];
             while let Some(i) = (next as usize).checked_sub(1) {
                 let wanted = &mut self.wanted[i];
                 if wanted.print == print && same_bytes(key(i), key_there) {
@@ -64,17 +71,20 @@ impl Search {
 }
 
 /// Some bits of the whole key that are cheap to get.
-#[inline]
-fn print_of(key: &[u8]) -> u32 {
-    let mix = |print: u64, word: u64| (print.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let (words, rest) = key.as_chunks::<8>();
-    let print = words.iter().fold(key.len() as u64, |print, word| mix(print, u64::from_le_bytes(*word)));
-    (rest.iter().fold(print, |print, byte| mix(print, u64::from(*byte))) >> 32) as u32
-}
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Print(u16);
 
-#[inline]
-fn chain(print: u32) -> usize {
-    (print >> 24) as usize
-}
+impl Print {
+    #[inline]
+    pub fn of(key: &[u8]) -> Self {
+        let mix = |print: u64, word: u64| (print.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let (words, rest) = key.as_chunks::<8>();
+        let print = words.iter().fold(key.len() as u64, |print, word| mix(print, u64::from_le_bytes(*word)));
+        Self((rest.iter().fold(print, |print, byte| mix(print, u64::from(*byte))) >> 48) as u16)
+    }
 
-const _: () = assert!(CHAINS == 1 << 8, "a chain is the top 8 bits of a print");
+    #[inline]
+    fn chain(self) -> usize {
+        usize::from(self.0) / (0x1_0000 / CHAINS)
+    }
+}

@@ -54,6 +54,65 @@ fn random(test: impl Fn() + Send + Sync + 'static) {
     shuttle::Runner::new(scheduler, config).run(test);
 }
 
+/// The versions of keys `0..keys`, looked up by two threads.
+fn get_in_two(cache: &Cache, io: &mut Io, keys: u64) -> Vec<Option<u64>> {
+    let bytes: Vec<[u8; 8]> = (0..keys).map(u64::to_le_bytes).collect();
+    let keys: Vec<Key<'_>> = bytes.iter().map(|bytes| Key::new(bytes)).collect();
+    let mut told = [Vec::new(), Vec::new()];
+    let sinks = told.each_mut().map(|told| {
+        |i: usize, outcome: Outcome<'_>| {
+            let version = |value: &[u8]| u64::from_le_bytes(value[..8].try_into().unwrap());
+            told.push((
+                i,
+                if let Outcome::Hit { value, .. } = outcome { Some(version(value)) } else { None },
+            ));
+        }
+    });
+    cache.get_many_in_two(io, &keys, 1, sinks);
+    let mut told = told.concat();
+    told.sort_unstable();
+    assert!(told.iter().map(|(i, _)| *i).eq(0..keys.len()), "each key is answered once");
+    told.into_iter().map(|(_, version)| version).collect()
+}
+
+#[test]
+fn two_threads_with_one_batch_never_go_back() {
+    for memory_bytes in [0, 1 << 20] {
+        random(move || {
+            const KEYS: u64 = 4;
+            let folder = tempfile::tempdir().unwrap();
+            let cache = Arc::new(open(folder.path(), memory_bytes));
+            let written: Arc<[AtomicU64; KEYS as usize]> = Arc::default();
+            let writer = {
+                let (cache, written) = (Arc::clone(&cache), Arc::clone(&written));
+                thread::spawn(move || {
+                    for version in 1..=6 {
+                        for key in 0..KEYS {
+                            put(&cache, key, version);
+                            written[key as usize].store(version, Ordering::SeqCst);
+                            put(&cache, 100 + version * KEYS + key, 1);
+                        }
+                    }
+                })
+            };
+            let mut io = Io::with_engine(Engine::Plain);
+            let mut seen = [0; KEYS as usize];
+            for _ in 0..8 {
+                let least: Vec<u64> = written.iter().map(|version| version.load(Ordering::SeqCst)).collect();
+                for (key, version) in get_in_two(&cache, &mut io, KEYS).into_iter().enumerate() {
+                    if let Some(version) = version {
+                        let floor = least[key].max(seen[key]);
+                        assert!(version >= floor, "key {key}: read {version} after {floor}");
+                        seen[key] = version;
+                    }
+                }
+            }
+            writer.join().unwrap();
+            cache.validate();
+        });
+    }
+}
+
 /// One writer raises the version of each key; once a put has returned, no reader may see less.
 fn readers_never_go_back(fillers: u64, open: impl Fn(&std::path::Path) -> Cache + Send + Sync + 'static) {
     const KEYS: u64 = 3;

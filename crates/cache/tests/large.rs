@@ -52,20 +52,37 @@ fn fill(cache: &Cache) {
     cache.flush();
 }
 
+/// Who looks up.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    OneThread,
+    Two,
+}
+
 /// Every key is answered once.
-fn look_up(cache: &Cache, io: &mut Io, keys: &[u64]) -> Vec<Answer> {
+fn look_up(cache: &Cache, io: &mut Io, keys: &[u64], by: By) -> Vec<Answer> {
     let bytes: Vec<[u8; 8]> = keys.iter().map(|key| key.to_le_bytes()).collect();
     let asked: Vec<Key<'_>> = bytes.iter().map(|bytes| Key::new(bytes)).collect();
-    let mut answers = vec![None; keys.len()];
-    cache.get_many(io, &asked, NOW, |i, outcome| {
-        let answer = match outcome {
-            Outcome::Hit { value, .. } => Answer::Hit(value.to_vec()),
-            Outcome::Negative { .. } => Answer::Negative,
-            Outcome::Expired { value, .. } => Answer::Expired(value.map(<[u8]>::to_vec)),
-            Outcome::Miss => Answer::Miss,
-        };
-        assert_eq!(answers[i].replace(answer), None, "key {} is answered twice", keys[i]);
+    let mut told = [Vec::new(), Vec::new()];
+    let [sink, other] = told.each_mut().map(|told| {
+        |i: usize, outcome: Outcome<'_>| {
+            let answer = match outcome {
+                Outcome::Hit { value, .. } => Answer::Hit(value.to_vec()),
+                Outcome::Negative { .. } => Answer::Negative,
+                Outcome::Expired { value, .. } => Answer::Expired(value.map(<[u8]>::to_vec)),
+                Outcome::Miss => Answer::Miss,
+            };
+            told.push((i, answer));
+        }
     });
+    match by {
+        By::OneThread => cache.get_many(io, &asked, NOW, sink),
+        By::Two => cache.get_many_in_two(io, &asked, NOW, [sink, other]),
+    }
+    let mut answers = vec![None; keys.len()];
+    for (i, answer) in told.into_iter().flatten() {
+        assert_eq!(answers[i].replace(answer), None, "key {} is answered twice", keys[i]);
+    }
     answers.into_iter().map(|answer| answer.expect("every key is answered")).collect()
 }
 
@@ -78,12 +95,13 @@ fn batches() -> [Vec<u64>; 3] {
 #[test]
 fn every_key_of_a_large_lookup_is_answered_once() {
     let folder = tempfile::tempdir().unwrap();
-    for memory_bytes in [0, 1 << 20] {
+    for (memory_bytes, by) in [(0, By::OneThread), (0, By::Two), (1 << 20, By::OneThread), (1 << 20, By::Two)]
+    {
         let cache = Cache::open(options(folder.path(), 512, 128, memory_bytes)).unwrap();
         fill(&cache);
         let mut io = Io::new();
         for keys in batches() {
-            for (&key, answer) in keys.iter().zip(look_up(&cache, &mut io, &keys)) {
+            for (&key, answer) in keys.iter().zip(look_up(&cache, &mut io, &keys, by)) {
                 let expected = if key < KEYS { last(key) } else { Answer::Miss };
                 // An entry that looks like another to the index may be lost.
                 assert!(answer == expected || answer == Answer::Miss, "key {key}: {answer:?}");
@@ -107,11 +125,13 @@ fn keys_in_damaged_blocks_are_misses() {
         file.write_all_at(&[0xEE; 4], block * 512 + 100).unwrap();
     }
     let keys: Vec<u64> = (0..KEYS).collect();
-    let answers = look_up(&cache, &mut Io::new(), &keys);
-    let wrong =
-        keys.iter().zip(&answers).find(|&(&key, answer)| *answer != last(key) && *answer != Answer::Miss);
-    assert_eq!(wrong, None);
-    let missed = answers.iter().filter(|answer| **answer == Answer::Miss).count() as u64;
-    assert!((KEYS / 12..KEYS / 4).contains(&missed), "one in 17 and one in 10: {missed}");
+    for by in [By::Two, By::OneThread] {
+        let answers = look_up(&cache, &mut Io::new(), &keys, by);
+        let wrong =
+            keys.iter().zip(&answers).find(|&(&key, answer)| *answer != last(key) && *answer != Answer::Miss);
+        assert_eq!(wrong, None);
+        let missed = answers.iter().filter(|answer| **answer == Answer::Miss).count() as u64;
+        assert!((KEYS / 12..KEYS / 4).contains(&missed), "one in 17 and one in 10: {missed}");
+    }
     assert!(cache.stats().corrupt_blocks > 1_000);
 }

@@ -81,6 +81,16 @@ impl Store {
         IO.with_borrow_mut(|io| self.cache.get_many(io, keys, now, sink));
     }
 
+    /// Looks up a batch with this thread's rings, and another thread's help if it is large.
+    pub fn get_many_in_two(
+        &self,
+        keys: &[Key<'_>],
+        now: u32,
+        sinks: [impl FnMut(usize, Outcome<'_>) + Send; 2],
+    ) {
+        IO.with_borrow_mut(|io| self.cache.get_many_in_two(io, keys, now, sinks));
+    }
+
     /// Visits some more of the resident entries; whether there may be others.
     pub fn scan_on(&self, scan: &mut Scan, visit: impl FnMut(&[u8], Option<&[u8]>, u32)) -> bool {
         IO.with_borrow_mut(|io| self.cache.scan_on(io, scan, visit))

@@ -7,6 +7,7 @@ use super::{Counts, Io, Lookup, Outcome, Tried, Want};
 use crate::cache::{Flash, Shared};
 use crate::key::Key;
 use crate::limits::{LOOKUP_ROUNDS_MAX, SIDE_BY_SIDE};
+use granary_log::sync::sync::atomic::AtomicBool;
 
 /// Keys whose reads have come.
 pub(super) struct Arriving<'a> {
@@ -65,11 +66,11 @@ impl Arriving<'_> {
         let wants: [Want; SIDE_BY_SIDE] =
             std::array::from_fn(|i| Want { key: i as u32, ..same[i.min(same.len() - 1)] });
         scratch.tried.clear();
-        scratch.resolved.clear();
-        scratch.resolved.extend((0..same.len()).map(|i| of(i).answered));
+        let resolved: [AtomicBool; SIDE_BY_SIDE] = std::array::from_fn(|i| AtomicBool::new(of(i).answered));
         let mut lookup = Lookup {
             shared: self.shared,
             keys: &keys[..same.len()],
+            resolved: &resolved,
             now: self.now,
             sink: |i, outcome: Outcome<'_>| sink(of(i).ticket, outcome),
             counts: std::mem::take(&mut self.counts),
@@ -82,8 +83,8 @@ impl Arriving<'_> {
             lookup.deliver_long(self.flash, io, long.want, long.sequence, scratch);
         }
         self.counts = lookup.counts;
-        for (want, resolved) in same.iter().zip(&scratch.resolved) {
-            self.tables.waiting[want.key as usize].answered = *resolved;
+        for (want, resolved) in same.iter().zip(resolved) {
+            self.tables.waiting[want.key as usize].answered = resolved.into_inner();
         }
         for tried in &scratch.tried {
             let waiting = &mut self.tables.waiting[same[tried.key as usize].key as usize];
@@ -101,14 +102,13 @@ impl Arriving<'_> {
     ) {
         // Out of the table while it is planned, for it may begin to wait again.
         let Waiting { ticket, bytes, hash, round, tried, .. } = self.tables.lift(id);
-        scratch.resolved.clear();
-        scratch.resolved.push(false);
         scratch.tried.clear();
         scratch.tried.extend_from_slice(&tried);
         let keys = [Key::hashed(hash, &bytes)];
         let mut lookup = Lookup {
             shared: self.shared,
             keys: &keys,
+            resolved: &[AtomicBool::new(false)],
             now: self.now,
             sink: |_, outcome: Outcome<'_>| sink(ticket, outcome),
             counts: std::mem::take(&mut self.counts),
@@ -124,6 +124,7 @@ impl Arriving<'_> {
 
     pub fn count(self) {
         let Arriving { shared, now, watched_below, counts, .. } = self;
-        Lookup { shared, keys: &[], now, sink: |_, _: Outcome<'_>| (), counts, watched_below }.count();
+        Lookup { shared, keys: &[], resolved: &[], now, sink: |_, _: Outcome<'_>| (), counts, watched_below }
+            .count();
     }
 }

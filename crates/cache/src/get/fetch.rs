@@ -4,6 +4,7 @@ use super::io::{Io, Scratch};
 use super::{Lookup, Outcome, Tier, Tried, Want};
 use crate::cache::Flash;
 use crate::policy::{Promotion, promotion};
+use crate::prefetch::prefetch;
 use crate::record::{EntryRecord, Record, find_last};
 use crate::search::Search;
 use crate::stats::add;
@@ -57,14 +58,14 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let geometry = flash.log.geometry();
         let (size, payload) = (geometry.block_size(), geometry.payload_size());
         let segment = segment.read();
-        let Scratch { tried, resolved, record, search, .. } = scratch;
+        let Scratch { tried, record, search, .. } = scratch;
         for same in wants.chunk_by(|a, b| a.place == b.place) {
             let Some((count, bytes)) = segment.block(same[0].place) else {
                 tried.extend(same.iter().map(|w| Tried { key: w.key, place: w.place, sequence: 0 }));
                 continue;
             };
             let payload = &block::payload(bytes)[..payload];
-            let block = Block::search(payload, count, same.len(), |i| self.bytes_of(same[i]), search);
+            let block = self.search(payload, count, same, search);
             for (i, want) in same.iter().enumerate() {
                 // What the block that is being filled does not hold, it may hold a moment later: no hint.
                 let settled = segment.is_settled(want.place);
@@ -74,10 +75,9 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                     tried.push(untrue);
                     continue;
                 };
-                if resolved[want.key as usize] {
+                if !self.resolve(want.key) {
                     continue;
                 }
-                resolved[want.key as usize] = true;
                 if entry.is_whole() {
                     self.deliver(want.key, Tier::Buffer, entry.value(), entry.expires_at);
                 } else {
@@ -184,8 +184,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         scratch: &mut Scratch,
         long: &mut Vec<Long>,
     ) {
-        let Scratch { tried, resolved, search, .. } = scratch;
-        let block = Block::search(payload, count, wants.len(), |i| self.bytes_of(wants[i]), search);
+        let Scratch { tried, search, .. } = scratch;
+        let block = self.search(payload, count, wants, search);
         for (i, want) in wants.iter().enumerate() {
             let key = self.keys[want.key as usize];
             let Some(entry) = block.found(i) else {
@@ -197,7 +197,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                 long.push(Long { want: *want, sequence });
                 continue;
             }
-            if std::mem::replace(&mut resolved[want.key as usize], true) {
+            if !self.resolve(want.key) {
                 continue;
             }
             self.deliver(want.key, Tier::Flash, entry.value(), entry.expires_at);
@@ -208,9 +208,20 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         }
     }
 
+    /// Looks a block through for the keys that are wanted of it.
     #[inline]
-    fn bytes_of(&self, want: Want) -> &[u8] {
-        self.keys[want.key as usize].bytes()
+    fn search<'b>(&self, payload: &'b [u8], count: u16, wants: &[Want], search: &'b mut Search) -> Block<'b> {
+        let key = |want: &Want| self.keys[want.key as usize].bytes();
+        if let [want] = wants {
+            return Block { payload, found: Found::One(find_last(payload, count, key(want))) };
+        }
+        let prints = wants.iter().map(|want| {
+            // It is compared when a record looks like it.
+            prefetch(key(want));
+            want.print
+        });
+        search.run(payload, count, prints, |i| key(&wants[i]));
+        Block { payload, found: Found::Many(search) }
     }
 
     /// Not the block that the index spoke of: it was overwritten since, or it is damaged.
@@ -239,7 +250,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let mut record = std::mem::take(&mut scratch.record);
         if io.read_record(flash, want.place, sequence, &mut record).is_none() {
             self.bad_block(flash, &[want], sequence, Bad::Unread, scratch);
-        } else if !std::mem::replace(&mut scratch.resolved[want.key as usize], true) {
+        } else if self.resolve(want.key) {
             let blocks = super::blocks_spanned(flash, record.len()) as u64;
             add(&self.shared.counters.block_reads, blocks);
             add(&self.shared.counters.bytes_read, blocks * flash.log.geometry().block_size() as u64);
@@ -300,22 +311,6 @@ enum Found<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Looks for the keys `key(0..keys)`.
-    #[inline]
-    fn search<'k>(
-        payload: &'a [u8],
-        count: u16,
-        keys: usize,
-        key: impl Fn(usize) -> &'k [u8],
-        search: &'a mut Search,
-    ) -> Self {
-        if keys == 1 {
-            return Self { payload, found: Found::One(find_last(payload, count, key(0))) };
-        }
-        search.run(payload, count, keys, key);
-        Self { payload, found: Found::Many(search) }
-    }
-
     /// The newest entry of the `i`-th key.
     #[inline]
     fn found(&self, i: usize) -> Option<EntryRecord<'a>> {

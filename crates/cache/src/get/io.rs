@@ -3,8 +3,10 @@
 use super::{Tried, Want, blocks_spanned};
 use crate::batch::ByShard;
 use crate::cache::Flash;
+use crate::key::Key;
 use crate::record::{Record, parse};
 use crate::search::Search;
+use granary_log::sync::sync::atomic::AtomicBool;
 use granary_log::{Engine, Extent, block};
 
 /// The state of one reading thread. A ring with its buffers, and room to plan in; a lookup
@@ -13,6 +15,7 @@ use granary_log::{Engine, Extent, block};
 pub struct Io {
     reads: granary_log::Io,
     pub(super) scratch: Scratch,
+    resolved: Vec<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -20,7 +23,6 @@ pub(super) struct Scratch {
     pub by_shard: ByShard,
     pub wants: Vec<Want>,
     pub tried: Vec<Tried>,
-    pub resolved: Vec<bool>,
     pub extents: Vec<Extent>,
     pub record: Vec<u8>,
     pub search: Search,
@@ -36,7 +38,19 @@ impl Io {
 
     /// With this engine, or the next best.
     pub fn with_engine(engine: Engine) -> Self {
-        Self { reads: granary_log::Io::with_engine(engine), scratch: Scratch::default() }
+        Self { reads: granary_log::Io::with_engine(engine), ..Self::default() }
+    }
+
+    /// Room for the lookup of a batch, in which no key is resolved; it goes back by [`end`](Self::end).
+    pub(super) fn begin(&mut self, keys: &[Key<'_>]) -> (Scratch, Vec<AtomicBool>) {
+        let mut resolved = std::mem::take(&mut self.resolved);
+        resolved.clear();
+        resolved.resize_with(keys.len(), || AtomicBool::new(false));
+        (std::mem::take(&mut self.scratch), resolved)
+    }
+
+    pub(super) fn end(&mut self, scratch: Scratch, resolved: Vec<AtomicBool>) {
+        (self.scratch, self.resolved) = (scratch, resolved);
     }
 
     /// What reads go through.

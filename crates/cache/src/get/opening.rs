@@ -27,7 +27,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         for round in first_round.. {
             let (wants, on_device) = self.fetch_from_buffers(flash, scratch);
             for OnDevice { range, sequence } in on_device {
-                let wants = wants[range].iter().filter(|want| !scratch.resolved[want.key as usize]);
+                let wants = wants[range].iter().filter(|want| !self.is_resolved(want.key));
                 let mut of_segment = Opening { shared: self.shared, flash, sequence, read: None };
                 for want in wants {
                     let id = *ids[want.key as usize].get_or_insert_with(|| admit(tables, want.key));

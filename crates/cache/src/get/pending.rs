@@ -67,11 +67,12 @@ impl Cache {
     ) {
         assert!(u32::try_from(keys.len()).is_ok(), "a batch has fewer than 2^32 keys");
         let Pending { io, tables, opened, .. } = pending;
-        let mut scratch = std::mem::take(&mut io.scratch);
+        let (mut scratch, resolved) = io.begin(keys);
         let watched_below = self.shared.begin_lookup(now);
         let counts = Counts::default();
-        let mut lookup = Lookup { shared: &self.shared, keys, now, sink, counts, watched_below };
-        lookup.plan(&mut scratch);
+        let mut lookup =
+            Lookup { shared: &self.shared, keys, resolved: &resolved, now, sink, counts, watched_below };
+        lookup.plan(&mut scratch, 0..keys.len());
         if let Some(flash) = &self.shared.flash
             && !scratch.wants.is_empty()
         {
@@ -79,7 +80,7 @@ impl Cache {
             lookup.open_reads(flash, &mut scratch, tables, opened, 1, admit);
         }
         lookup.count();
-        io.scratch = scratch;
+        io.end(scratch, resolved);
     }
 
     /// Sends reads on their way and delivers what has come: `sink(ticket, outcome)`, which must not call the

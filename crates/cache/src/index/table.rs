@@ -3,6 +3,7 @@
 use super::bucket::{LINE_BYTES, Line, Print, Slot};
 use super::shape::{Capacity, Shape};
 use crate::limits::{BUCKET_BYTES, FULL_PERCENT, SAME_HASH_MAX};
+use crate::prefetch::prefetch;
 
 /// Places of one shard's entries.
 ///
@@ -116,6 +117,12 @@ impl Table {
     fn targets(&self, hash: u64) -> ([usize; 2], u64) {
         let (home, tag) = self.shape.home(hash);
         ([home, self.shape.other(home, tag)], tag)
+    }
+
+    /// Has the processor fetch both buckets of a hash.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        self.targets(hash).0.into_iter().for_each(|bucket| prefetch(self.line(bucket)));
     }
 
     /// Calls `visit(bucket, slot, place, recent)` for every slot that looks like the hash's.

@@ -1,5 +1,6 @@
 //! One lookup's state: its keys, the rows found so far, and which row of the answer shows which.
 
+use super::found::Found;
 use super::load::Loader;
 use crate::answer::AnswerRows;
 use crate::config::Expired;
@@ -48,50 +49,24 @@ impl<'a> Batch<'a> {
 
     /// Looks `rows` up in the cache: one batch.
     pub fn probe(&mut self, store: &Store, rows: &[u32], freshness: Freshness, loader: &Loader) {
-        let Batch { keys, decoder, places, missing, stale } = self;
-        let Freshness { now, expired: policy, strict_max_seconds } = freshness;
-        let (mut expired, mut negative, mut bad, mut hit) = (0, 0, 0, 0);
-        let hashed: Vec<Key<'_>> = rows.iter().map(|&row| Key::new(keys.get(row as usize))).collect();
-        let mut show = |row: u32, value: Option<&[u8]>| -> bool {
-            let place = match value {
-                None => DEFAULT,
-                Some(value) if decoder.push(value).is_ok() => decoder.len() as u32 - 1,
-                Some(_) => return false,
-            };
-            places[row as usize] = place;
-            true
-        };
-        store.get_many(&hashed, u32::try_from(now).unwrap_or(u32::MAX), |i, outcome| {
-            let row = rows[i];
-            match outcome {
-                Outcome::Hit { value, .. } if show(row, Some(value)) => hit += 1,
-                Outcome::Negative { .. } => {
-                    show(row, None);
-                    negative += 1;
-                }
-                Outcome::Expired { value, expires_at } => {
-                    expired += 1;
-                    let in_time = now <= u64::from(expires_at).saturating_add(strict_max_seconds);
-                    if policy == Expired::Read && in_time && show(row, value) {
-                        stale.push(row);
-                    } else {
-                        missing.push(row);
-                    }
-                }
-                Outcome::Hit { .. } => {
-                    bad += 1;
-                    missing.push(row);
-                }
-                Outcome::Miss => missing.push(row),
+        let hashed: Vec<Key<'_>> = rows.iter().map(|&row| Key::new(self.keys.get(row as usize))).collect();
+        let mut found = [rows.len(), 0].map(|capacity| Found::new(&self.decoder, capacity));
+        let sinks = found
+            .each_mut()
+            .map(|found| move |i: usize, outcome: Outcome<'_>| found.take(rows[i], outcome, freshness));
+        store.get_many_in_two(&hashed, u32::try_from(freshness.now).unwrap_or(u32::MAX), sinks);
+        for found in found {
+            found.count(&loader.counters);
+            let first = self.decoder.len() as u32;
+            for (row, place) in found.shown.iter().zip(first..) {
+                self.places[*row as usize] = place;
             }
-        });
+            self.decoder.append(found.decoder);
+            self.missing.extend(found.missing);
+            self.stale.extend(found.stale);
+        }
         // The cache answers in the order of its device; the source is asked in the order of the rows.
-        missing.sort_unstable();
-        let counters = &loader.counters;
-        counters.keys_hit.add(hit + negative);
-        counters.keys_negative.add(negative);
-        counters.keys_expired.add(expired);
-        counters.rows_bad.add(bad);
+        self.missing.sort_unstable();
     }
 
     /// Shows loaded rows: `rows[i]` has unique key `uniques[i]`, whose encoded row is `row(unique)`.

@@ -5,6 +5,7 @@ mod batch;
 mod counters;
 mod errand;
 mod flight;
+mod found;
 mod latency;
 mod load;
 mod pace;

@@ -42,6 +42,31 @@ impl<'a> Decoder<'a> {
         Decoder { format, wanted: wanted.to_vec(), texts, bytes: Vec::new(), starts, size: Size::Fits }
     }
 
+    /// Another one for the same columns.
+    pub fn another(&self, capacity: usize) -> Decoder<'a> {
+        let Self { format, ref wanted, texts, .. } = *self;
+        let starts = Vec::with_capacity(capacity);
+        Decoder { format, wanted: wanted.clone(), texts, bytes: Vec::new(), starts, size: Size::Fits }
+    }
+
+    /// Adds the rows of another one for the same columns.
+    pub fn append(&mut self, other: Decoder<'a>) {
+        if self.starts.is_empty() {
+            *self = other;
+            return;
+        }
+        let first = self.bytes.len() as u64;
+        let last = other.starts.last().map_or(0, |last| first + u64::from(*last));
+        if other.size == Size::TooLarge || u32::try_from(last).is_err() {
+            self.size = Size::TooLarge;
+        }
+        // Where it is too large, no row is ever looked at.
+        self.starts.extend(other.starts.iter().map(|start| start.wrapping_add(first as u32)));
+        if self.size == Size::Fits {
+            self.bytes.extend_from_slice(&other.bytes);
+        }
+    }
+
     /// Rows so far.
     pub fn len(&self) -> usize {
         self.starts.len()
