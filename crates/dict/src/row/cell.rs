@@ -46,11 +46,11 @@ impl Cell {
             (_, Shape::Text) => Cell::Text(String::new()),
             // ClickHouse: 1900-01-01.
             (DataType::Date32, _) => {
-                let mut fixed = [0; 16];
+                let mut fixed = Fixed::default();
                 fixed[..4].copy_from_slice(&(-25_567i32).to_le_bytes());
                 Cell::Fixed(fixed)
             }
-            (_, Shape::Fixed(_) | Shape::Bit) => Cell::Fixed([0; 16]),
+            (_, Shape::Fixed(_) | Shape::Bit) => Cell::Fixed(Fixed::default()),
         }
     }
 }

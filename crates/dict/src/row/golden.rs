@@ -7,7 +7,7 @@ use crate::types::DataType;
 use arrow::array::ArrayRef;
 
 /// Type, value (`None`: NULL), bytes. Strings come last in a row, wherever they are declared.
-const FIXED: [(&str, Option<&str>, &str); 22] = [
+const FIXED: [(&str, Option<&str>, &str); 33] = [
     ("UInt8", Some("200"), "c8"),
     ("Int8", Some("-2"), "fe"),
     ("UInt16", Some("258"), "0201"),
@@ -26,6 +26,17 @@ const FIXED: [(&str, Option<&str>, &str); 22] = [
     ("UUID", Some("00112233-4455-6677-8899-aabbccddeeff"), "00112233445566778899aabbccddeeff"),
     ("Decimal(9, 2)", Some("1.25"), "7d000000000000000000000000000000"),
     ("Decimal(38, 3)", Some("-0.001"), "ffffffffffffffffffffffffffffffff"),
+    ("DateTime64(0)", Some("1700000000"), "00f1536500000000"),
+    ("DateTime64(3)", Some("1.002"), "ea03000000000000"),
+    ("DateTime64(4, 'Asia/Tokyo')", Some("-0.0001"), "9cffffffffffffff"),
+    ("DateTime64(9)", Some("1.000000002"), "02ca9a3b00000000"),
+    ("IPv4", Some("1.2.3.4"), "04030201"),
+    ("IPv6", Some("2001:db8::1"), "20010db8000000000000000000000001"),
+    ("Decimal(39, 1)", Some("-0.2"), "feffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"),
+    ("Decimal(76, 2)", Some("2.58"), "0201000000000000000000000000000000000000000000000000000000000000"),
+    ("Int128", Some("-2"), "feffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"),
+    ("UInt128", Some("258"), "0201000000000000000000000000000000000000000000000000000000000000"),
+    ("Int256", Some("-2"), "feffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"),
     ("Nullable(UInt16)", Some("258"), "0201"),
     ("Nullable(UInt16)", None, "0000"),
     ("Nullable(Bool)", Some("false"), "00"),

@@ -8,6 +8,7 @@
 //!       | complex: for each column: [1 if NULL, else 0; only if Nullable] raw bytes or varint length, bytes
 //! ```
 
+mod adopt;
 mod cell;
 mod cells;
 mod column;

@@ -4,7 +4,7 @@ use crate::types::DataType;
 use arrow::array::ArrayRef;
 use proptest::prelude::*;
 
-const TYPES: [&str; 12] = [
+const TYPES: [&str; 17] = [
     "UInt8",
     "Int16",
     "UInt32",
@@ -17,6 +17,11 @@ const TYPES: [&str; 12] = [
     "Bool",
     "Decimal(20, 3)",
     "Date32",
+    "DateTime64(4, 'Asia/Tokyo')",
+    "IPv4",
+    "IPv6",
+    "Decimal(50, 3)",
+    "UInt128",
 ];
 
 /// A type, and some of its values as text; `None`: NULL.
@@ -32,6 +37,12 @@ fn column(rows: usize) -> impl Strategy<Value = (DataType, Vec<Option<String>>)>
             "Date" | "Date32" => Just("2024-02-29".to_string()).boxed(),
             "DateTime" => any::<u32>().prop_map(|v| v.to_string()).boxed(),
             "UUID" => Just("00112233-4455-6677-8899-aabbccddeeff".to_string()).boxed(),
+            "DateTime64(4, 'Asia/Tokyo')" => {
+                (any::<i32>(), 0..10_000u32).prop_map(|(s, f)| format!("{s}.{f:04}")).boxed()
+            }
+            "IPv4" => any::<[u8; 4]>().prop_map(|v| std::net::Ipv4Addr::from(v).to_string()).boxed(),
+            "IPv6" => any::<[u8; 16]>().prop_map(|v| std::net::Ipv6Addr::from(v).to_string()).boxed(),
+            "UInt128" => any::<u128>().prop_map(|v| v.to_string()).boxed(),
             "Bool" => any::<bool>().prop_map(|v| v.to_string()).boxed(),
             _ => any::<i32>().prop_map(|v| format!("{v}.125")).boxed(),
         };

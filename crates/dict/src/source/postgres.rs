@@ -223,6 +223,11 @@ fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
     match (theirs, ours.inner()) {
         (&Type::BOOL, DataType::String | DataType::Bool) => format!("{expression}::text"),
         (&Type::BOOL, _) => format!("{expression}::int::text"),
+        (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::DateTime64 { .. }) => {
+            format!("extract(epoch FROM {expression})::numeric::text")
+        }
+        // As text it has its mask behind it.
+        (&Type::INET | &Type::CIDR, DataType::Ipv4 | DataType::Ipv6) => format!("host({expression})"),
         (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::DateTime { .. }) => {
             format!("floor(extract(epoch FROM {expression}))::bigint::text")
         }

@@ -37,8 +37,7 @@ pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
 /// What ClickHouse puts in quotes.
 pub(super) fn quoted(data_type: &DataType) -> bool {
     let data_type = data_type.inner();
-    data_type.shape() == Shape::Text
-        || matches!(data_type, DataType::Date | DataType::Date32 | DataType::DateTime { .. } | DataType::Uuid)
+    data_type.shape() == Shape::Text || data_type.is_quoted()
 }
 
 /// Reads whole rows; the last one may lack its line end.

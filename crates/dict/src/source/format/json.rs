@@ -40,10 +40,23 @@ pub(super) fn read(bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, Dic
                 None | Some(Value::Null) => rows.push_parsed(column, None)?,
                 Some(Value::String(text)) => rows.push_parsed(column, Some(text))?,
                 Some(Value::Bool(flag)) => rows.push_parsed(column, Some(if *flag { "1" } else { "0" }))?,
+                Some(number) if is_rounded(number) && rows.data_type(column).is_exact() => {
+                    let text = format!("{number} may have lost digits as a JSON number: put it in quotes");
+                    return Err(rows.within(column, DictError::parse_text(text)));
+                }
                 Some(other) => rows.push_parsed(column, Some(&other.to_string()))?,
             }
         }
         rows.end_row();
     }
     Ok(bytes.len())
+}
+
+/// Digits that every float of 64 bits keeps.
+const FLOAT_DIGITS: usize = 15;
+
+/// Whether the reader may have made another number of one with more digits.
+fn is_rounded(value: &Value) -> bool {
+    let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count();
+    value.is_f64() && digits(&value.to_string()) > FLOAT_DIGITS
 }

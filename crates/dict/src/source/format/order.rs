@@ -85,6 +85,9 @@ fn unknown(name: &str, rows: &Rows) -> DictError {
 fn same(ours: &DataType, theirs: &DataType) -> bool {
     match (ours.inner(), theirs.inner()) {
         (DataType::DateTime { .. }, DataType::DateTime { .. }) => true,
+        (DataType::DateTime64 { precision: ours, .. }, DataType::DateTime64 { precision: theirs, .. }) => {
+            ours == theirs
+        }
         (ours, theirs) => ours == theirs,
     }
 }

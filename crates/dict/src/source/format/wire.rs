@@ -4,7 +4,7 @@
 use super::Rows;
 use crate::error::DictError;
 use crate::row::{Raw, is_utf8, put_varint, text_span};
-use crate::types::{DataType, Fixed, Shape};
+use crate::types::{DataType, Fixed, Shape, from_ticks, kept_digits, to_ticks};
 
 /// How the values of one type that are not NULL lie there.
 pub(super) struct Wire<'a> {
@@ -26,9 +26,7 @@ impl Wire<'_> {
         let width = width(data_type);
         let form = match data_type.shape() {
             Shape::Text => Form::Text,
-            Shape::Fixed(there) if there == width && *data_type.inner() != DataType::Uuid => {
-                Form::AsInRow(width)
-            }
+            Shape::Fixed(there) if there == width && !is_other(data_type.inner()) => Form::AsInRow(width),
             Shape::Fixed(_) | Shape::Bit => Form::Converted(width),
         };
         Wire { data_type, form }
@@ -81,7 +79,8 @@ impl Wire<'_> {
             Form::Converted(width) => {
                 let end = self.end(bytes, at, count).ok_or_else(cut_off)?;
                 for raw in bytes[at..end].chunks_exact(width) {
-                    rows.column(column).push_fixed(&in_row(self.data_type.inner(), raw));
+                    let value = in_row(self.data_type.inner(), raw).map_err(|e| rows.within(column, e))?;
+                    rows.column(column).push_fixed(&value);
                 }
                 Ok(end)
             }
@@ -93,20 +92,35 @@ pub(super) fn cut_off() -> DictError {
     DictError::parse_text("The bytes end in the middle of a value")
 }
 
-/// A fixed-width value as a row has it.
-fn in_row(data_type: &DataType, raw: &[u8]) -> Fixed {
-    let mut fixed: Fixed = [0; 16];
+/// Whether a value's bytes are not those of a row, although they are as many.
+fn is_other(data_type: &DataType) -> bool {
     match data_type {
-        DataType::Uuid => fixed = uuid(raw),
-        DataType::Decimal { .. } => {
-            // Sign extension to 128 bits.
+        DataType::Uuid => true,
+        DataType::DateTime64 { precision, .. } => kept_digits(*precision) != *precision,
+        _ => false,
+    }
+}
+
+/// A fixed-width value as a row has it.
+fn in_row(data_type: &DataType, raw: &[u8]) -> Result<Fixed, DictError> {
+    let mut fixed = Fixed::default();
+    match data_type {
+        DataType::Uuid => fixed[..16].copy_from_slice(&uuid(raw)),
+        DataType::DateTime64 { precision, .. } => {
+            let ticks = raw.first_chunk().map_or(0, |raw| i64::from_le_bytes(*raw));
+            let kept = from_ticks(ticks, *precision)
+                .ok_or_else(|| DictError::parse_text(format!("{ticks} ticks are no {data_type}")))?;
+            fixed[..8].copy_from_slice(&kept.to_le_bytes());
+        }
+        DataType::Decimal { .. } | DataType::Int128 => {
+            // Sign extension to the width of a row.
             let negative = raw[raw.len() - 1] & 0x80 != 0;
-            fixed = [if negative { 0xff } else { 0 }; 16];
+            fixed = [if negative { 0xff } else { 0 }; size_of::<Fixed>()];
             fixed[..raw.len()].copy_from_slice(raw);
         }
         _ => fixed[..raw.len()].copy_from_slice(raw),
     }
-    fixed
+    Ok(fixed)
 }
 
 /// Writes a value without its NULL flag; of NULL, nothing.
@@ -119,7 +133,13 @@ pub(super) fn write_value(data_type: &DataType, value: Raw<'_>, out: &mut Vec<u8
             out.extend_from_slice(text);
         }
         Raw::Fixed(raw) if *data_type.inner() == DataType::Uuid => out.extend_from_slice(&uuid(raw)),
-        Raw::Fixed(raw) => out.extend_from_slice(&raw[..width(data_type)]),
+        Raw::Fixed(raw) => match data_type.inner() {
+            DataType::DateTime64 { precision, .. } => {
+                let kept = raw.first_chunk().map_or(0, |raw| i64::from_le_bytes(*raw));
+                out.extend_from_slice(&to_ticks(kept, *precision).to_le_bytes());
+            }
+            _ => out.extend_from_slice(&raw[..width(data_type)]),
+        },
     }
 }
 
@@ -130,6 +150,7 @@ pub(super) fn width(data_type: &DataType) -> usize {
         DataType::DateTime { .. } => 4,
         DataType::Decimal { precision: 1..=9, .. } => 4,
         DataType::Decimal { precision: 10..=18, .. } => 8,
+        DataType::Int128 | DataType::UInt128 => 16,
         other => match other.shape() {
             Shape::Fixed(width) => width,
             Shape::Bit | Shape::Text => 1,
@@ -138,8 +159,8 @@ pub(super) fn width(data_type: &DataType) -> usize {
 }
 
 /// Two 64-bit halves, the higher first, each little-endian; the same there and back.
-fn uuid(raw: &[u8]) -> Fixed {
-    let mut turned: Fixed = raw.try_into().expect("a UUID has 16 bytes");
+fn uuid(raw: &[u8]) -> [u8; 16] {
+    let mut turned: [u8; 16] = raw.try_into().expect("a UUID has 16 bytes");
     turned[..8].reverse();
     turned[8..].reverse();
     turned
