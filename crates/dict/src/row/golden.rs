@@ -6,7 +6,7 @@ use crate::definition::{Attribute, Key, KeyColumn, Structure};
 use crate::types::DataType;
 use arrow::array::ArrayRef;
 
-/// Type, value (`None`: NULL), bytes. Strings come last in a row, wherever they are declared.
+/// Type, value (`None`: NULL), bytes. Strings and arrays come last in a row, wherever they are declared.
 const FIXED: [(&str, Option<&str>, &str); 33] = [
     ("UInt8", Some("200"), "c8"),
     ("Int8", Some("-2"), "fe"),
@@ -43,9 +43,12 @@ const FIXED: [(&str, Option<&str>, &str); 33] = [
     ("Nullable(UUID)", None, "00000000000000000000000000000000"),
 ];
 
-const TEXTS: [(&str, Option<&str>, &str); 4] = [
+const TEXTS: [(&str, Option<&str>, &str); 7] = [
     ("String", Some("grain"), "05677261696e"),
     ("String", Some(""), "00"),
+    ("Array(UInt16)", Some("[258,1]"), "0402010100"),
+    ("Array(Array(Bool))", Some("[[],[true]]"), "03000101"),
+    ("Array(Nullable(String))", Some("[NULL,'ü']"), "05010002c3bc"),
     ("Nullable(String)", None, "00"),
     ("Nullable(String)", Some("ü"), "02c3bc"),
 ];

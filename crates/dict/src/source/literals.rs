@@ -4,7 +4,7 @@ use super::sql::Dialect;
 use crate::definition::Structure;
 use crate::error::DictError;
 use crate::limits;
-use crate::row::{Cells, Raw};
+use crate::row::{Cells, Raw, Style, print};
 use crate::types::{DataType, datetime_to_text, print_fixed};
 use arrow::array::{Array, ArrayRef};
 
@@ -60,8 +60,9 @@ impl Condition {
         // NULL is in no list.
         let values: Option<Vec<String>> = columns.iter().map(|column| column.literal(dialect, row)).collect();
         match (values.as_deref(), dialect) {
-            (Some([value]), _) => append(&mut self.listed, ", ", value),
-            (Some(values), Dialect::Clickhouse) => {
+            // ClickHouse takes a single array in an IN for the list itself.
+            (Some([value]), _) if !columns[0].is_array() => append(&mut self.listed, ", ", value),
+            (Some(values @ [_, _, ..]), Dialect::Clickhouse) => {
                 append(&mut self.listed, ", ", &format!("({})", values.join(", ")));
             }
             _ => {
@@ -115,6 +116,10 @@ impl KeyColumn {
             (DataType::DateTime64 { precision, .. }, Raw::Fixed(raw)) => {
                 print_fixed(&DataType::DateTime64 { precision: *precision, tz: None }, raw, &mut text);
             }
+            (data_type, value @ Raw::List(_)) => {
+                print(data_type, &value, Style::Quoted, &mut text);
+                return Some(if dialect == Dialect::Clickhouse { text } else { dialect.string(&text) });
+            }
             (data_type, Raw::Fixed(raw)) => print_fixed(data_type, raw, &mut text),
         }
         if dialect == Dialect::Clickhouse
@@ -124,6 +129,10 @@ impl KeyColumn {
         }
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b"-.e".contains(&byte));
         Some(if is_number && self.is_bare(dialect) { text } else { dialect.string(&text) })
+    }
+
+    fn is_array(&self) -> bool {
+        matches!(self.data_type.inner(), DataType::Array(_))
     }
 
     /// Whether a value is written without quotes. ClickHouse takes no Decimal for a number with a point.
@@ -218,6 +227,13 @@ mod tests {
             [
                 "(`t`, `i`, `n`) IN ((toDateTime64('1970-01-01 00:00:01.5000', 4, 'UTC'), toIPv4('1.2.3.4'), toUInt128('7')))"
             ]
+        );
+        let arrays = structure("p Array(String)", "p");
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["['a']", r"['it\'s']"]));
+        let keys_of_arrays = DataType::parse("Array(String)").unwrap().adopt(&texts).unwrap();
+        assert_eq!(
+            conditions(Dialect::Clickhouse, &arrays, &[keys_of_arrays]).unwrap(),
+            [r"((`p` = ['a']) OR (`p` = ['it\'s']))"]
         );
         assert_eq!(
             conditions(Dialect::Mysql, &three, &keys).unwrap(),

@@ -2,6 +2,7 @@
 
 mod address;
 mod calendar;
+mod escape;
 mod moment;
 mod parse;
 mod print;
@@ -12,6 +13,7 @@ mod zone;
 
 pub use address::ipv6_text;
 pub(crate) use calendar::datetime_to_text;
+pub(crate) use escape::{escape, unescape};
 pub(crate) use moment::{digits_of, from_ticks, kept_digits, to_ticks, truncate};
 pub(crate) use print::print_fixed;
 pub(crate) use text::{Fixed, text_to_fixed};
@@ -87,7 +89,9 @@ pub enum DataType {
         /// Digits behind the point.
         scale: u8,
     },
-    /// A type of the above, or NULL.
+    /// So many of a type of the above, of such a type or NULL, or of arrays.
+    Array(Box<DataType>),
+    /// A type of the above that is no array, or NULL.
     Nullable(Box<DataType>),
 }
 
@@ -106,6 +110,8 @@ pub(crate) enum Shape {
     Bit,
     /// A length and that many bytes.
     Text,
+    /// The same, the bytes of items.
+    List,
 }
 
 impl DataType {
@@ -128,6 +134,17 @@ impl DataType {
     /// Whether NULL is a value of this type.
     pub fn is_nullable(&self) -> bool {
         matches!(self, DataType::Nullable(_))
+    }
+
+    /// The type of an array's items.
+    ///
+    /// # Panics
+    /// If it is no array.
+    pub(crate) fn item(&self) -> &DataType {
+        match self.inner() {
+            DataType::Array(item) => item,
+            other => unreachable!("{other} has no items"),
+        }
     }
 
     /// The Arrow type of a column of this type (nullability is the field's).
@@ -161,6 +178,7 @@ impl DataType {
                 Arrow::Decimal128(*precision, *scale as i8)
             }
             DataType::Decimal { precision, scale } => Arrow::Decimal256(*precision, *scale as i8),
+            DataType::Array(item) => Arrow::List(item.to_field("item").into()),
             DataType::Nullable(inner) => inner.to_arrow(),
         }
     }
@@ -187,6 +205,7 @@ impl DataType {
             }
             DataType::Bool => Shape::Bit,
             DataType::String => Shape::Text,
+            DataType::Array(_) => Shape::List,
             DataType::Nullable(inner) => inner.shape(),
         }
     }
@@ -200,7 +219,10 @@ impl DataType {
     /// Whether a number of this type has digits that a float does not keep.
     pub(crate) fn is_exact(&self) -> bool {
         use DataType::*;
-        matches!(self.inner(), Decimal { .. } | Int128 | UInt128 | Int256)
+        match self.inner() {
+            Array(item) => item.is_exact(),
+            plain => matches!(plain, Decimal { .. } | Int128 | UInt128 | Int256),
+        }
     }
 
     /// Whether a number is one of this type, an integer of more than 64 bits.
@@ -230,6 +252,7 @@ impl fmt::Display for DataType {
             DataType::Ipv4 => f.write_str("IPv4"),
             DataType::Ipv6 => f.write_str("IPv6"),
             DataType::Decimal { precision, scale } => write!(f, "Decimal({precision}, {scale})"),
+            DataType::Array(item) => write!(f, "Array({item})"),
             DataType::Nullable(inner) => write!(f, "Nullable({inner})"),
             plain => write!(f, "{plain:?}"),
         }

@@ -57,8 +57,9 @@ fn nested(text: &str, depth: usize) -> Result<DataType, DictError> {
         "Decimal64" => sized_decimal(text, 18, arguments),
         "Decimal128" => sized_decimal(text, 38, arguments),
         "Decimal256" => sized_decimal(text, DECIMAL_DIGITS_MAX, arguments),
+        "Array" => Ok(DataType::Array(Box::new(nested(arguments.unwrap_or(""), depth - 1)?))),
         "Nullable" => match nested(arguments.unwrap_or(""), depth - 1)? {
-            DataType::Nullable(_) => Err(unknown(text)),
+            DataType::Nullable(_) | DataType::Array(_) => Err(unknown(text)),
             inner => Ok(DataType::Nullable(Box::new(inner))),
         },
         _ => Err(unknown(text)),
@@ -143,6 +144,7 @@ mod tests {
             "Int128",
             "UInt128",
             "Int256",
+            "Array(Array(Nullable(DateTime64(3, 'UTC'))))",
         ] {
             assert_eq!(parse(text).unwrap().to_string(), text);
         }
@@ -165,6 +167,11 @@ mod tests {
             "DateTime64(-1)",
             "IPv4(4)",
             "UInt256",
+            "Array",
+            "Array()",
+            "Array(UInt8, UInt8)",
+            "Array(LowCardinality(String))",
+            "Nullable(Array(UInt8))",
             "Enum8('a' = 1)",
             "Tuple(UInt8, String)",
             "Map(String, String)",
@@ -182,6 +189,9 @@ mod tests {
         }
         assert_eq!(parse("DateTime('Mars/Olympus')").unwrap_err().code(), 36);
         assert_eq!(parse("DateTime64(3, 'Mars/Olympus')").unwrap_err().code(), 36);
-        assert_eq!(parse(&"Nullable(".repeat(1 << 20)).unwrap_err().code(), 50);
+        for deep in ["Nullable(", "Array("] {
+            let text = format!("{}UInt8{}", deep.repeat(1 << 17), ")".repeat(1 << 17));
+            assert_eq!(parse(&text).unwrap_err().code(), 50);
+        }
     }
 }

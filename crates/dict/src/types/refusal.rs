@@ -2,7 +2,7 @@
 
 const ALLOWED: &str = "UInt8, UInt16, UInt32, UInt64, UInt128, Int8, Int16, Int32, Int64, Int128, Int256, Float32, \
      Float64, String, Date, Date32, DateTime, DateTime('time zone'), DateTime64(P), DateTime64(P, 'time zone'), UUID, \
-     IPv4, IPv6, Bool, Decimal(P, S) to 76 digits, and Nullable of these";
+     IPv4, IPv6, Bool, Decimal(P, S) to 76 digits, Nullable of these, and Array of all of these and of arrays";
 
 /// Types that ClickHouse's dictionaries do not have either.
 const NOWHERE: [&str; 18] = [

@@ -4,7 +4,7 @@
 use super::{Order, Rows};
 use crate::error::DictError;
 use crate::limits::ROW_BYTES_MAX;
-use crate::row::{Cells, Raw};
+use crate::row::Cells;
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::buffer::Buffer;
@@ -88,12 +88,7 @@ fn push(batch: &RecordBatch, rows: &mut Rows) -> Result<(), DictError> {
         let array = data_type.adopt(array).map_err(|e| rows.within(column, e))?;
         let cells = Cells::new(data_type.inner(), &array)?;
         for row in 0..array.len() {
-            match cells.get(row) {
-                Raw::Null => rows.column(column).push_null(),
-                Raw::Fixed(raw) => rows.column(column).push_fixed(raw),
-                Raw::Bit(bit) => rows.column(column).push_fixed(&[u8::from(bit)]),
-                Raw::Text(text) => rows.column(column).push_text(text),
-            }
+            rows.column(column).push(cells.get(row));
         }
     }
     (0..batch.num_rows()).try_for_each(|_| order.end_row(rows))

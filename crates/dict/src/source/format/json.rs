@@ -2,6 +2,7 @@
 
 use super::{End, KeyCells, Rows, csv};
 use crate::error::DictError;
+use crate::row::Style;
 use serde_json::{Map, Value};
 
 pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
@@ -12,7 +13,7 @@ pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
         }
         out.extend_from_slice(Value::from(key.name).to_string().as_bytes());
         out.push(b':');
-        let text = match key.text(row) {
+        let text = match key.text(row, Style::Json) {
             None => "null".to_string(),
             Some(text) if csv::quoted(key.data_type) => Value::from(text).to_string(),
             // JSON has no such numbers; ClickHouse writes null.
@@ -57,6 +58,9 @@ const FLOAT_DIGITS: usize = 15;
 
 /// Whether the reader may have made another number of one with more digits.
 fn is_rounded(value: &Value) -> bool {
+    if let Value::Array(items) = value {
+        return items.iter().any(is_rounded);
+    }
     let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count();
     value.is_f64() && digits(&value.to_string()) > FLOAT_DIGITS
 }

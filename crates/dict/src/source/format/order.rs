@@ -88,6 +88,10 @@ fn same(ours: &DataType, theirs: &DataType) -> bool {
         (DataType::DateTime64 { precision: ours, .. }, DataType::DateTime64 { precision: theirs, .. }) => {
             ours == theirs
         }
+        // Whether there are NULLs among the items, their bytes say.
+        (DataType::Array(ours), DataType::Array(theirs)) => {
+            ours.is_nullable() == theirs.is_nullable() && same(ours, theirs)
+        }
         (ours, theirs) => ours == theirs,
     }
 }

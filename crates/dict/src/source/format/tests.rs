@@ -197,6 +197,43 @@ fn wide_types_in_row_binary() {
     assert!(error.message().contains("Column t"), "{error}");
 }
 
+#[test]
+fn malformed_arrays_are_refused() {
+    let structure = Structure {
+        key: Key::Complex(vec![KeyColumn {
+            name: "a".into(),
+            data_type: DataType::parse("Array(Nullable(UInt8))").unwrap(),
+        }]),
+        attributes: Vec::new(),
+    };
+    let read = |format, bytes: &[u8]| RowReader::new(format, &structure).read_all(bytes);
+    let native = |rest: &[u8]| [&b"\x01\x02\x01a\x16Array(Nullable(UInt8))"[..], rest].concat();
+    assert_eq!(
+        read(Format::RowBinary, b"\x02\x00\x07\x01").unwrap(),
+        [of_texts("Array(Nullable(UInt8))", ["[7,NULL]"])]
+    );
+    for bytes in [
+        &b"\xff\xff\xff\xff\x7f"[..],
+        b"\x01",
+        b"\x01\x02\x00",
+        b"\x02\x00\x07",
+        b"\xff\xff\xff\xff\xff\xff\xff\xff",
+    ] {
+        assert!(read(Format::RowBinary, bytes).is_err(), "{bytes:?}");
+    }
+    let ends = |first: u64, second: u64| [first.to_le_bytes(), second.to_le_bytes()].concat();
+    let good = [&ends(1, 2)[..], b"\x00\x01", b"\x07\x00"].concat();
+    let expected = of_texts("Array(Nullable(UInt8))", ["[7]", "[NULL]"]);
+    assert_eq!(read(Format::Native, &native(&good)).unwrap(), [expected]);
+    for (first, second) in [(2, 1), (u64::MAX, 1), (0, u64::MAX), (1, 3), (3, 2)] {
+        let bad = [&ends(first, second)[..], b"\x00\x01", b"\x07\x00"].concat();
+        assert!(read(Format::Native, &native(&bad)).is_err(), "{first} {second}");
+    }
+    for text in [r#"{"a":[1,2"#, r#"{"a":[256]}"#, r#"{"a":{}}"#, r#"{"a":5}"#] {
+        assert!(read(Format::JsonEachRow, text.as_bytes()).is_err(), "{text}");
+    }
+}
+
 /// Keys in every format, in pieces of every length: the same keys as in one piece.
 #[test]
 fn keys_in_pieces_are_the_keys_in_one() {
@@ -218,6 +255,16 @@ fn keys_in_pieces_are_the_keys_in_one() {
             KeyColumn { name: "m".into(), data_type: DataType::parse("Decimal(50, 3)").unwrap() },
             KeyColumn { name: "w".into(), data_type: DataType::Int128 },
             KeyColumn { name: "x".into(), data_type: DataType::Int256 },
+            KeyColumn {
+                name: "as".into(),
+                data_type: DataType::parse("Array(Array(Nullable(String)))").unwrap(),
+            },
+            KeyColumn {
+                name: "at".into(),
+                data_type: DataType::parse("Array(Nullable(DateTime64(4)))").unwrap(),
+            },
+            KeyColumn { name: "au".into(), data_type: DataType::parse("Array(UUID)").unwrap() },
+            KeyColumn { name: "ai".into(), data_type: DataType::parse("Array(UInt16)").unwrap() },
         ]),
         attributes: Vec::new(),
     };
@@ -245,6 +292,13 @@ fn keys_in_pieces_are_the_keys_in_one() {
         of_texts("Decimal(50, 3)", ["1.5", "-0.001", "0", "123456789.123"]),
         of_texts("Int128", ["1", "-1", "0", "-9223372036854775808"]),
         of_texts("Int256", ["1", "-1", "0", "18446744073709551615"]),
+        of_texts(
+            "Array(Array(Nullable(String)))",
+            ["[]", r"[['a\tb\n',NULL],[]]", r#"[['it\'s "','\\']]"#, "[['é,']]"],
+        ),
+        of_texts("Array(Nullable(DateTime64(4)))", ["[1.2345,NULL]", "[]", "[NULL]", "['2024-02-29']"]),
+        of_texts("Array(UUID)", ["['00112233-4455-6677-8899-aabbccddeeff']", "[]", "[]", "[]"]),
+        of_texts("Array(UInt16)", ["[]", "[1]", "[1,2,65535]", "[0]"]),
     ];
     for format in Format::names().map(|name| Format::named(name).unwrap()) {
         let bytes = write_keys(format, &columns, &keys).unwrap();
