@@ -3,6 +3,7 @@
 mod aggregates;
 mod arithmetic;
 mod array;
+pub(crate) mod as_type;
 mod bool;
 mod convert;
 mod dictionary;
@@ -61,6 +62,7 @@ pub fn is_registered(name: &str) -> bool {
         "toTypeName",
         "toUUID",
         "tupleElement",
+        as_type::AS_TYPE,
         truth::AS_CONDITION,
         truth::AS_NUMBER,
     ];
@@ -96,6 +98,7 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     for direction in rounding::DIRECTIONS {
         context.register_udf(ScalarUDF::from(rounding::Rounding::new(direction)));
     }
+    context.register_udf(ScalarUDF::from(as_type::AsType::default()));
     context.register_udf(ScalarUDF::from(bool::ToBool::default()));
     context.register_udf(ScalarUDF::from(ignore::Ignore::default()));
     context.register_udf(ScalarUDF::from(negate::Negate::default()));
