@@ -35,7 +35,7 @@ use arithmetic::{Arithmetic, Operation};
 pub use dictionary::{is_dictionary_function, is_hierarchy_function};
 pub(crate) use exact::exact;
 pub use hash::{int_hash_32, int_hash_64};
-pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes};
+pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes, type_spelling};
 
 /// Stands between the names of several attributes in the literal that [`crate::rewrite`] makes of them.
 pub(crate) const ATTRIBUTE_SEPARATOR: &str = "\u{1f}";

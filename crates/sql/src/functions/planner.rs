@@ -7,7 +7,9 @@ use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, TypePlanner,
 };
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, GetFieldAccess, Operator, ScalarUDF};
-use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType};
+use datafusion::sql::sqlparser::ast::{
+    ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo,
+};
 use granary_dict::DataType as ClickHouseType;
 
 use super::arithmetic::{Arithmetic, Operation};
@@ -124,6 +126,19 @@ impl TypePlanner for ClickHouseTypes {
             Ok(data_type) => Ok(Some(data_type.to_field("cast").with_nullable(true).into())),
             Err(error) => Err(Error::from(error).into()),
         }
+    }
+}
+
+/// ClickHouse's spelling of a type.
+pub(crate) fn type_spelling(sql_type: &SqlType) -> String {
+    match sql_type {
+        SqlType::Array(ArrayElemTypeDef::Parenthesis(item)) => format!("Array({})", type_spelling(item)),
+        SqlType::Nullable(inner) => format!("Nullable({})", type_spelling(inner)),
+        SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale)) => {
+            format!("Decimal({precision}, {scale})")
+        }
+        SqlType::Date => "Date".into(),
+        other => name(other).unwrap_or_else(|| other.to_string()),
     }
 }
 

@@ -1,8 +1,6 @@
 //! Expressions: literals, casts, conditions; calls are left to [`super::calls`] and [`super::dictionaries`].
 
-use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, ExactNumberInfo, Expr, Ident, UnaryOperator, Value,
-};
+use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Ident, UnaryOperator, Value};
 
 use super::syntax::{call, name_of, string, taken, text};
 use super::{Asker, calls, conditions, dictionaries, literals, session, tuples};
@@ -119,12 +117,7 @@ fn any_equal(inner: &Expr, list: &[Expr], negated: bool) -> Expr {
 
 /// The name of a type that Arrow does not have.
 fn beyond_arrow(data_type: &DataType) -> Option<String> {
-    let name = match data_type {
-        DataType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale)) => {
-            format!("Decimal({precision}, {scale})")
-        }
-        other => other.to_string(),
-    };
+    let name = functions::type_spelling(data_type);
     granary_dict::DataType::parse(&name).ok().filter(is_beyond_arrow).map(|_| name)
 }
 
