@@ -83,7 +83,7 @@ pub struct Attribute {
 pub enum Literal {
     /// NULL.
     Null,
-    /// A number or `true`/`false`, unquoted.
+    /// A number, `true`, `false` or an array `[..]`, unquoted.
     Bare(String),
     /// A string, without its quotes.
     Quoted(String),

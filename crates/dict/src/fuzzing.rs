@@ -24,22 +24,31 @@ pub fn xml(text: &str) {
     }
 }
 
-/// Keys as somebody sends them, in the format that the first byte says: in one piece and in several, they are the same
+/// Keys as somebody sends them, in the format and of the columns that the first byte says: in one piece and in several, they are the same
 /// keys, or wrong both times.
 pub fn keys(bytes: &[u8]) {
     let Some((&first, body)) = bytes.split_first() else { return };
     let formats: Vec<Format> = Format::names().filter_map(Format::named).collect();
     let format = formats[usize::from(first) % formats.len()];
     let column = |name: &str, data_type| KeyColumn { name: name.into(), data_type };
-    let structure = Structure {
-        key: Key::Complex(vec![
+    let parsed = |name: &str, text: &str| column(name, DataType::parse(text).expect("a type"));
+    let beyond_arrow = vec![
+        parsed("a", "Array(Array(Nullable(String)))"),
+        parsed("t", "Nullable(DateTime64(7))"),
+        parsed("i", "IPv6"),
+        parsed("w", "Array(UInt128)"),
+        parsed("d", "Decimal(40, 2)"),
+    ];
+    let columns = match usize::from(first) / formats.len() % 2 {
+        1 => beyond_arrow,
+        _ => vec![
             column("a", DataType::UInt64),
             column("b", DataType::String),
             column("c", DataType::Nullable(Box::new(DataType::Int32))),
             column("d", DataType::Date),
-        ]),
-        attributes: Vec::new(),
+        ],
     };
+    let structure = Structure { key: Key::Complex(columns), attributes: Vec::new() };
     let whole = RowReader::new(format, &structure).read_all(body);
     for step in [1, 7, 64] {
         let mut reader = RowReader::new(format, &structure);

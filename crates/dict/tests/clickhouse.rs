@@ -9,7 +9,7 @@ mod server;
 use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array};
 use arrow::datatypes::{Date32Type, Decimal128Type, Float32Type, Int32Type, TimestampSecondType, UInt8Type};
 use common::*;
-use granary_dict::{Dictionary, Environment};
+use granary_dict::{DataType, Dictionary, Environment};
 use server::Server;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -50,6 +50,7 @@ fn clickhouse() {
         server.execute(sql);
     }
     every_type(&server);
+    arrays(&server);
     many_keys(&server);
     other_keys(&server);
     conditions_and_queries(&server);
@@ -90,6 +91,25 @@ fn every_type(server: &Server) {
     assert_eq!(texts(column(9))[..2], ["4", "5"]);
     assert_eq!(column(10).as_primitive::<UInt8Type>().values()[..2], [1, 0]);
     assert_eq!(dictionary.status().source, "ClickHouse: app-1.users");
+}
+
+fn arrays(server: &Server) {
+    server.execute(
+        "CREATE TABLE `app-1`.arrays (id UInt32, n Array(UInt16), s Array(Nullable(String)), nested Array(Array(Date)), \
+             path Array(String)) ENGINE = Log",
+    );
+    server.execute(
+        "INSERT INTO `app-1`.arrays VALUES (1, [1, 2], ['it\\'s', NULL], [[], ['2024-02-29']], ['a', 'b']), \
+             (2, [], [], [], ['it\\'s'])",
+    );
+    let columns = "id UInt64, n Array(Int64), s Array(Nullable(String)), nested Array(Array(Date))";
+    let dictionary = open(server, columns, "id", "TABLE 'arrays'", "CACHE(SIZE_IN_CELLS 1000)");
+    shows(&dictionary, &u64s([1]), &["[1,2]", r"['it\'s',NULL]", "[[],['2024-02-29']]"]);
+    shows(&dictionary, &u64s([2]), &["[]", "[]", "[]"]);
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 1000)";
+    let by_path = open(server, "path Array(String), id UInt64", "path", "TABLE 'arrays'", layout);
+    let path = DataType::parse("Array(String)").unwrap();
+    shows(&by_path, &[of_text(&path, r"['it\'s']")], &["2"]);
 }
 
 fn many_keys(server: &Server) {

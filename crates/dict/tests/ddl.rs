@@ -57,6 +57,60 @@ LAYOUT(COMPLEX_KEY_SSD_CACHE(FILE_SIZE 1073741824 WRITE_BUFFER_SIZE 16384 PATH '
 }
 
 #[test]
+fn types_beyond_arrow_in_ddl_and_xml() {
+    let columns = [
+        ("t", "DateTime64(4, 'Asia/Tokyo')", "'2024-02-29 01:02:03.5'"),
+        ("i", "IPv4", "'1.2.3.4'"),
+        ("j", "Nullable(IPv6)", "NULL"),
+        ("d", "Decimal(76, 2)", "-1.5"),
+        ("w", "UInt128", "340282366920938463463374607431768211455"),
+        ("a", "Array(UInt8)", "[1, 2]"),
+        ("s", "Array(Array(Nullable(String)))", r"[['it\'s, [', NULL], []]"),
+    ];
+    let list: Vec<String> =
+        columns.iter().map(|(name, kind, value)| format!("`{name}` {kind} DEFAULT {value}")).collect();
+    let sql = format!(
+        "CREATE DICTIONARY d (`id` UInt64, {}) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) LIFETIME(1) \
+         LAYOUT(CACHE(SIZE_IN_CELLS 8))",
+        list.join(", ")
+    );
+    let definition = parse(&sql);
+    assert_eq!(parse(&definition.to_sql_with_secrets()), definition);
+    for column in list {
+        assert!(definition.to_sql().contains(&column), "{column}\n{}", definition.to_sql());
+    }
+    let attributes = columns.map(|(name, kind, value)| {
+        let value = if value == "NULL" { "" } else { value.trim_matches('\'') };
+        format!(
+            "<attribute><name>{name}</name><type>{kind}</type><null_value>{value}</null_value></attribute>"
+        )
+    });
+    let xml = format!(
+        "<dictionaries><dictionary><name>d</name><structure><id><name>id</name></id>{}</structure>\
+         <source><sqlite><path>x</path><table>t</table></sqlite></source>\
+         <layout><cache><size_in_cells>8</size_in_cells></cache></layout><lifetime>1</lifetime></dictionary></dictionaries>",
+        attributes.concat()
+    );
+    let read = parse_xml(&xml).unwrap();
+    let kinds = |definition: &Definition| {
+        definition.structure.attributes.iter().map(|a| a.data_type.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(&read[0]), kinds(&definition));
+    for (kind, value) in [
+        ("DateTime64(3)", "'x'"),
+        ("IPv4", "'1.2.3'"),
+        ("UInt128", "-1"),
+        ("Array(UInt8)", "[256]"),
+        ("Array(UInt8)", "NULL"),
+        ("Array(UInt8)", "[1"),
+        ("Array(String)", "[f(1)]"),
+    ] {
+        let sql = sql.replace("`i` IPv4 DEFAULT '1.2.3.4'", &format!("`i` {kind} DEFAULT {value}"));
+        assert!(parse_create(&sql).is_err(), "{kind} {value}");
+    }
+}
+
+#[test]
 fn clauses_in_any_order_and_every_option() {
     let statement = parse_create(
         r#"create or replace dictionary "my db".`d``x` (

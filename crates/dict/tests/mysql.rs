@@ -11,7 +11,7 @@ use arrow::datatypes::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, TimestampSecondType, UInt8Type,
 };
 use common::*;
-use granary_dict::{Dictionary, Environment, parse_create};
+use granary_dict::{DataType, Dictionary, Environment, parse_create};
 use server::Server;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -54,6 +54,7 @@ fn mysql() {
         server.execute(sql);
     }
     every_type(&server);
+    types_beyond_arrow(&server);
     zero_dates_and_bad_bytes(&server);
     many_keys(&server);
     composite(&server);
@@ -63,6 +64,40 @@ fn mysql() {
     an_error_in_the_middle_leaves_nothing(&server);
     updates(&server);
     outage(&mut server);
+}
+
+fn types_beyond_arrow(server: &Server) {
+    server.execute(
+        "CREATE TABLE app.hosts (id int PRIMARY KEY, seen timestamp(6), local datetime(3), ip varchar(20), six inet6, \
+             tags json, big decimal(60, 3), wide varchar(50))",
+    );
+    server.execute(
+        "INSERT INTO app.hosts VALUES (1, timestamp '2024-02-29 12:00:00.123456', '1969-12-31 23:59:59.75', '10.0.0.1', \
+             '2001:db8::1', '[\"it\\'s\", null]', 123456789012345678901234567890123456789012345678901234567.125, \
+             '-170141183460469231731687303715884105728')",
+    );
+    let columns = "id UInt64, seen DateTime64(6, 'Asia/Tokyo'), local DateTime64(1), ip IPv4, six IPv6, \
+         tags Array(Nullable(String)), big Decimal(60, 3), wide Int128";
+    let dictionary = open(server, columns, "id", "TABLE 'hosts'", "CACHE(SIZE_IN_CELLS 100)");
+    shows(
+        &dictionary,
+        &u64s([1]),
+        &[
+            "2024-02-29 18:00:00.123456",
+            "1969-12-31 23:59:59.7",
+            "10.0.0.1",
+            "2001:db8::1",
+            r"['it\'s',NULL]",
+            "123456789012345678901234567890123456789012345678901234567.125",
+            "-170141183460469231731687303715884105728",
+        ],
+    );
+    let columns = "ip IPv4, seen DateTime64(6), id UInt32";
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+    let by_address = open(server, columns, "(ip, seen)", "TABLE 'hosts'", layout);
+    let seen = DataType::parse("DateTime64(6)").unwrap();
+    let key = [of_text(&DataType::Ipv4, "10.0.0.1"), of_text(&seen, "2024-02-29 09:00:00.123456")];
+    shows(&by_address, &key, &["1"]);
 }
 
 fn updates(server: &Server) {

@@ -9,7 +9,7 @@ mod server;
 use arrow::array::{ArrayRef, AsArray, Int32Array};
 use arrow::datatypes::{Date32Type, Decimal128Type, Float64Type, TimestampSecondType};
 use common::*;
-use granary_dict::{Dictionary, Environment, parse_create};
+use granary_dict::{DataType, Dictionary, Environment, parse_create};
 use server::Server;
 use std::sync::Arc;
 
@@ -41,6 +41,7 @@ fn postgres() {
          CREATE TABLE holes (a int, v int); INSERT INTO holes VALUES (NULL, 5), (3, 6);",
     );
     every_type(&server);
+    types_beyond_arrow(&server);
     many_keys(&server);
     composite(&server);
     conditions_and_queries(&server);
@@ -78,6 +79,42 @@ fn every_type(server: &Server) {
     assert_eq!(column(7).as_fixed_size_binary().value(0)[..3], [0, 0x11, 0x22]);
     assert_eq!(texts(column(8))[0], "odd");
     assert_eq!(texts(column(9))[..2], ["USER 4", "USER 5"]);
+}
+
+fn types_beyond_arrow(server: &Server) {
+    server.execute(
+        "CREATE TABLE hosts (id int PRIMARY KEY, seen timestamptz, local timestamp, ip inet, six inet, tags text[], \
+             numbers int[], big numeric(60, 3), wide numeric(39), listed text);
+         INSERT INTO hosts VALUES (1, '2024-02-29 12:00:00.123456+03', '1969-12-31 23:59:59.75', '10.0.0.1', \
+             '2001:db8::1', ARRAY['it''s', '\"q\" \\', NULL], ARRAY[[1, 2], [3, NULL]], \
+             123456789012345678901234567890123456789012345678901234567.125, \
+             -170141183460469231731687303715884105728, '[1.5, 2]');",
+    );
+    let columns = "id UInt64, seen DateTime64(6, 'Asia/Tokyo'), local DateTime64(1), ip IPv4, six IPv6, \
+         tags Array(Nullable(String)), numbers Array(Array(Nullable(Int32))), big Decimal(60, 3), wide Int128, \
+         listed Array(Float64)";
+    let dictionary = open(server, columns, "id", "TABLE 'hosts'", "CACHE(SIZE_IN_CELLS 100)");
+    shows(
+        &dictionary,
+        &u64s([1]),
+        &[
+            "2024-02-29 18:00:00.123456",
+            "1969-12-31 23:59:59.7",
+            "10.0.0.1",
+            "2001:db8::1",
+            r#"['it\'s','"q" \\',NULL]"#,
+            "[[1,2],[3,NULL]]",
+            "123456789012345678901234567890123456789012345678901234567.125",
+            "-170141183460469231731687303715884105728",
+            "[1.5,2]",
+        ],
+    );
+    let columns = "ip IPv4, seen DateTime64(6), id UInt32";
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+    let by_address = open(server, columns, "(ip, seen)", "TABLE 'hosts'", layout);
+    let seen = DataType::parse("DateTime64(6)").unwrap();
+    let key = [of_text(&DataType::Ipv4, "10.0.0.1"), of_text(&seen, "2024-02-29 09:00:00.123456")];
+    shows(&by_address, &key, &["1"]);
 }
 
 fn many_keys(server: &Server) {

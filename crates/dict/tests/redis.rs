@@ -40,10 +40,24 @@ fn redis() {
     server.execute(4, &["HSET -1 a 10 b 11", "HSET 2 a 20", "SET 3 30"]);
     strings_by_number(&server);
     dates_by_string(&server);
+    types_beyond_arrow(&server);
     many_keys(&server);
     hashes(&server);
     errors(&server);
     outage(&mut server);
+}
+
+fn types_beyond_arrow(server: &Server) {
+    server.execute(5, &["SET ip 10.0.0.1", "SET list ['a','b']", "SET at 1700000000.123456"]);
+    for (key, data_type, text) in [
+        ("ip", "IPv4", "10.0.0.1"),
+        ("list", "Array(String)", "['a','b']"),
+        ("at", "DateTime64(4, 'Asia/Tokyo')", "2023-11-15 07:13:20.1234"),
+    ] {
+        let columns = format!("name String, value {data_type}");
+        let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+        shows(&open(server, &columns, "name", "DB_INDEX 5", layout), &[strings(&[key])], &[text]);
+    }
 }
 
 fn strings_by_number(server: &Server) {

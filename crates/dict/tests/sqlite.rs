@@ -5,7 +5,7 @@ mod common;
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{Float64Type, Int32Type};
 use common::*;
-use granary_dict::{Dictionary, Environment};
+use granary_dict::{DataType, Dictionary, Environment};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,6 +37,25 @@ fn open(folder: &Path, columns: &str, key: &str, source: &str, layout: &str) -> 
 const USERS: &str = "id UInt64, name String DEFAULT 'nobody', score Float64 DEFAULT -1, \
      signed_up Date DEFAULT '1999-12-31', city Nullable(String), loud String EXPRESSION upper(name)";
 const SSD: &str = "SSD_CACHE(PATH 'cache' FILE_SIZE 67108864 WRITE_BUFFER_SIZE 1048576)";
+
+#[test]
+fn types_beyond_arrow() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let connection = rusqlite::Connection::open(folder.path().join("user_files/users.db")).unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE hosts (ip TEXT, at TEXT, seen REAL, six TEXT, tags TEXT, wide TEXT, big TEXT);
+             INSERT INTO hosts VALUES ('10.0.0.1', '2024-02-29 12:00:00.1234', 1700000000.5, '::1', '[\"a\", null]', '-5', '1.5')",
+        )
+        .unwrap();
+    let columns = "ip IPv4, at DateTime64(4), seen DateTime64(3), six IPv6, tags Array(Nullable(String)), wide Int256, big Decimal256(2)";
+    let source = "TABLE 'hosts'";
+    let dictionary = open(folder.path(), columns, "ip, at", source, "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)");
+    let at = DataType::parse("DateTime64(4)").unwrap();
+    let key = [of_text(&DataType::Ipv4, "10.0.0.1"), of_text(&at, "2024-02-29 12:00:00.1234")];
+    shows(&dictionary, &key, &["1700000000.5", "::1", "['a',NULL]", "-5", "1.5"]);
+}
 
 #[test]
 fn fetches_just_the_keys_asked_for() {

@@ -80,6 +80,8 @@ constructors! {
     memory_limit_exceeded = 241 "MEMORY_LIMIT_EXCEEDED";
     parameter_out_of_bound = 12 "PARAMETER_OUT_OF_BOUND";
     cannot_parse_uuid = 376 "CANNOT_PARSE_UUID";
+    cannot_parse_ipv4 = 675 "CANNOT_PARSE_IPV4";
+    cannot_parse_ipv6 = 676 "CANNOT_PARSE_IPV6";
     dictionary_already_exists = 387 "DICTIONARY_ALREADY_EXISTS";
     cannot_get_create_query = 390 "CANNOT_GET_CREATE_TABLE_QUERY";
     checksum_does_not_match = 40 "CHECKSUM_DOESNT_MATCH";

@@ -1,9 +1,31 @@
 //! The names ClickHouse gives to Arrow's types.
 
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
+use granary_dict::DataType as ClickHouseType;
 
 /// The field metadata that carries a ClickHouse type which Arrow cannot express (UUID, Bool).
 pub const CLICKHOUSE_TYPE: &str = "clickhouse.type";
+
+/// The type that a field is declared to be, if it is one that Arrow cannot tell from others or reads otherwise.
+pub fn declared(field: &Field) -> Option<ClickHouseType> {
+    ClickHouseType::parse(field.metadata().get(CLICKHOUSE_TYPE)?).ok().filter(is_beyond_arrow)
+}
+
+/// Whether values of a type are read and converted by the rules of dictionaries, not by Arrow's.
+pub fn is_beyond_arrow(data_type: &ClickHouseType) -> bool {
+    use ClickHouseType::{Array, DateTime64, Decimal, Int128, Int256, Ipv4, Ipv6, UInt128};
+    matches!(
+        data_type.inner(),
+        Array(_)
+            | DateTime64 { .. }
+            | Ipv4
+            | Ipv6
+            | Int128
+            | UInt128
+            | Int256
+            | Decimal { precision: 39.., .. }
+    )
+}
 
 /// The ClickHouse type of a column, as the `WithNamesAndTypes` formats show it.
 pub fn type_name(field: &Field) -> String {

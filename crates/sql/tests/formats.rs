@@ -95,6 +95,44 @@ fn row_binary() {
     assert_eq!(hex, expected.replace(' ', ""));
 }
 
+/// What Arrow does not have, in all families of formats.
+const BEYOND_ARROW: &str = "SELECT toIPv4('1.2.3.4') AS a, toIPv6('2001:db8::1') AS b, \
+     toDateTime64('2024-02-29 12:34:56.7891', 4, 'Asia/Tokyo') AS c, toInt128('-2') AS d, toDecimal256('1.25', 2) AS e, \
+     CAST(['1.2.3.4'] AS Array(IPv4)) AS f, ['a\\'b', NULL] AS g";
+
+#[test]
+fn types_beyond_arrow() {
+    let moment = "2024-02-29 12:34:56.7891";
+    let tab = format!("1.2.3.4\t2001:db8::1\t{moment}\t-2\t1.25\t['1.2.3.4']\t['a\\'b',NULL]\n");
+    assert_eq!(text(BEYOND_ARROW, Format::TabSeparated), tab);
+    let types = "IPv4\tIPv6\tDateTime64(4, \\'Asia/Tokyo\\')\tInt128\tDecimal(76, 2)\tArray(IPv4)\tArray(Nullable(String))";
+    let head = text(BEYOND_ARROW, Format::TabSeparatedWithNamesAndTypes);
+    assert_eq!(head.lines().nth(1), Some(types));
+    let csv =
+        format!("\"1.2.3.4\",\"2001:db8::1\",\"{moment}\",-2,1.25,\"['1.2.3.4']\",\"['a\\'b',NULL]\"\n");
+    assert_eq!(text(BEYOND_ARROW, Format::Csv), csv);
+    let json = format!(
+        "{{\"a\":\"1.2.3.4\",\"b\":\"2001:db8::1\",\"c\":\"{moment}\",\"d\":-2,\"e\":1.25,\"f\":[\"1.2.3.4\"],\
+         \"g\":[\"a'b\",null]}}\n"
+    );
+    assert_eq!(text(BEYOND_ARROW, Format::JsonEachRow), json);
+    let ticks: i64 = 1_709_177_696 * 10_000 + 7891;
+    let values = [
+        vec![4, 3, 2, 1],
+        vec![0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+        ticks.to_le_bytes().to_vec(),
+        [&[0xfe][..], &[0xff; 15]].concat(),
+        [&[125][..], &[0; 31]].concat(),
+    ];
+    let date32 = bytes("SELECT toDate32('1900-01-01')", Format::RowBinary);
+    assert_eq!(date32, (-25_567i32).to_le_bytes());
+    let arrays = b"\x01\x04\x03\x02\x01\x02\x00\x03a'b\x01";
+    assert_eq!(bytes(BEYOND_ARROW, Format::RowBinary), [&values.concat()[..], arrays].concat());
+    let native = bytes(BEYOND_ARROW, Format::Native);
+    let nested = b"\x17Array(Nullable(String))\x02\0\0\0\0\0\0\0\x00\x01\x03a'b\x00";
+    assert!(native.ends_with(nested), "{}", String::from_utf8_lossy(&native));
+}
+
 #[test]
 fn parquet_keeps_types() {
     let query = "SELECT toDateTime('2024-01-02 03:04:05') AS t, toUUID('61f0c404-5cb3-11e7-907b-a6006ad3dba0') AS u, \

@@ -62,9 +62,9 @@ fn column(tokens: &mut Tokens<'_>) -> Result<Attribute, DictError> {
     }
 }
 
-/// A number, a string, NULL, true or false, as DEFAULT takes it.
+/// A number, a string, NULL, true, false or an array of these, as DEFAULT takes it.
 fn literal(tokens: &mut Tokens<'_>, clause: &str) -> Result<Literal, DictError> {
-    let expected = "a literal (a number, a string, NULL, true or false)";
+    let expected = "a literal (a number, a string, NULL, true, false, or an array of these)";
     let sign = if tokens.take(&Token::Minus) {
         "-"
     } else {
@@ -72,6 +72,7 @@ fn literal(tokens: &mut Tokens<'_>, clause: &str) -> Result<Literal, DictError> 
         ""
     };
     let literal = match tokens.peek() {
+        Some(Token::LBracket) if sign.is_empty() => return array(tokens, clause),
         Some(Token::Number(text, _)) => Literal::Bare(format!("{sign}{text}")),
         Some(Token::SingleQuotedString(text)) if sign.is_empty() => Literal::Quoted(text.clone()),
         Some(Token::Word(word)) if word.quote_style.is_none() => {
@@ -86,6 +87,24 @@ fn literal(tokens: &mut Tokens<'_>, clause: &str) -> Result<Literal, DictError> 
     };
     tokens.skip();
     Ok(literal)
+}
+
+/// `[ .. ]`, as it is written.
+fn array(tokens: &mut Tokens<'_>, clause: &str) -> Result<Literal, DictError> {
+    let from = tokens.position();
+    let mut depth = 0;
+    loop {
+        match tokens.peek() {
+            Some(Token::LBracket) => depth += 1,
+            Some(Token::RBracket) => depth -= 1,
+            Some(_) => {}
+            None => return Err(tokens.unexpected(clause, "']'")),
+        }
+        tokens.skip();
+        if depth == 0 {
+            return Ok(Literal::Bare(tokens.text_since(from).to_string()));
+        }
+    }
 }
 
 /// Everything up to the next option, comma or closing parenthesis of the list.

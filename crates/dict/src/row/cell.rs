@@ -1,5 +1,7 @@
 //! One value by itself: a default, or a field of a text format.
 
+use super::cells::Raw;
+use super::{list, value};
 use crate::definition::{Attribute, Literal};
 use crate::error::DictError;
 use crate::types::{DataType, Fixed, Shape, text_to_fixed};
@@ -11,6 +13,8 @@ pub(crate) enum Cell {
     /// A fixed-width value in the low bytes.
     Fixed(Fixed),
     Text(String),
+    /// The bytes of an array's items.
+    List(Vec<u8>),
 }
 
 impl Cell {
@@ -36,21 +40,35 @@ impl Cell {
     pub fn parse(data_type: &DataType, text: &str) -> Result<Cell, DictError> {
         match data_type.shape() {
             Shape::Text => Ok(Cell::Text(text.to_string())),
+            Shape::List => list::parse(data_type, text).map(Cell::List),
             Shape::Fixed(_) | Shape::Bit => text_to_fixed(data_type, text).map(Cell::Fixed),
         }
+    }
+
+    /// Appends it as an item of an array.
+    pub fn put(&self, data_type: &DataType, out: &mut Vec<u8>) {
+        let raw = match (self, data_type.shape()) {
+            (Cell::Null, _) => Raw::Null,
+            (Cell::Fixed(raw), Shape::Fixed(width)) => Raw::Fixed(&raw[..width]),
+            (Cell::Fixed(raw), _) => Raw::Bit(raw[0] != 0),
+            (Cell::Text(text), _) => Raw::Text(text.as_bytes()),
+            (Cell::List(bytes), _) => Raw::List(bytes),
+        };
+        value::put(data_type, &raw, out);
     }
 
     fn of_type(data_type: &DataType) -> Cell {
         match (data_type, data_type.shape()) {
             (DataType::Nullable(_), _) => Cell::Null,
             (_, Shape::Text) => Cell::Text(String::new()),
+            (_, Shape::List) => Cell::List(Vec::new()),
             // ClickHouse: 1900-01-01.
             (DataType::Date32, _) => {
-                let mut fixed = [0; 16];
+                let mut fixed = Fixed::default();
                 fixed[..4].copy_from_slice(&(-25_567i32).to_le_bytes());
                 Cell::Fixed(fixed)
             }
-            (_, Shape::Fixed(_) | Shape::Bit) => Cell::Fixed([0; 16]),
+            (_, Shape::Fixed(_) | Shape::Bit) => Cell::Fixed(Fixed::default()),
         }
     }
 }

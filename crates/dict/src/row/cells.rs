@@ -1,5 +1,6 @@
 //! An Arrow array, read value by value as raw bytes.
 
+use super::value;
 use crate::error::{Code, DictError};
 use crate::types::{DataType, Shape};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray};
@@ -12,17 +13,29 @@ pub(crate) struct Cells {
 }
 
 enum Values {
-    Fixed { width: usize, bytes: Buffer, start: usize },
+    Fixed {
+        width: usize,
+        bytes: Buffer,
+        start: usize,
+    },
     Bits(BooleanArray),
     Text(StringArray),
+    /// The items of row `i` end at `ends[i]`.
+    Lists {
+        bytes: Vec<u8>,
+        ends: Vec<usize>,
+    },
 }
 
 /// One value of a column, borrowed.
+#[derive(Clone, Copy)]
 pub(crate) enum Raw<'a> {
     Null,
     Fixed(&'a [u8]),
     Bit(bool),
     Text(&'a [u8]),
+    /// The bytes of an array's items.
+    List(&'a [u8]),
 }
 
 impl Cells {
@@ -30,7 +43,7 @@ impl Cells {
     /// `TYPE_MISMATCH` if the array is not of `data_type`'s Arrow type.
     pub fn new(data_type: &DataType, array: &ArrayRef) -> Result<Cells, DictError> {
         let expected = data_type.to_arrow();
-        if *array.data_type() != expected {
+        if *array.data_type() != expected && !array.data_type().equals_datatype(&expected) {
             return Err(DictError::new(
                 Code::TypeMismatch,
                 format!("Expected a column of type {data_type} ({expected}), got {}", array.data_type()),
@@ -43,6 +56,7 @@ impl Cells {
             }
             Shape::Bit => Values::Bits(array.as_boolean().clone()),
             Shape::Text => Values::Text(array.as_string::<i32>().clone()),
+            Shape::List => lists(data_type.item(), array)?,
         };
         Ok(Cells { values, nulls: array.logical_nulls() })
     }
@@ -59,6 +73,24 @@ impl Cells {
             }
             Values::Bits(bits) => Raw::Bit(bits.value(row)),
             Values::Text(texts) => Raw::Text(texts.value(row).as_bytes()),
+            Values::Lists { bytes, ends } => {
+                let start = if row == 0 { 0 } else { ends[row - 1] };
+                Raw::List(&bytes[start..ends[row]])
+            }
         }
     }
+}
+
+/// Arrays as the bytes that their rows have.
+fn lists(item: &DataType, array: &ArrayRef) -> Result<Values, DictError> {
+    let list = array.as_list::<i32>();
+    let items = Cells::new(item, list.values())?;
+    let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(list.len()));
+    for (row, range) in list.offsets().windows(2).enumerate() {
+        if list.is_valid(row) {
+            (range[0]..range[1]).for_each(|i| value::put(item, &items.get(i as usize), &mut bytes));
+        }
+        ends.push(bytes.len());
+    }
+    Ok(Values::Lists { bytes, ends })
 }

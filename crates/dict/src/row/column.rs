@@ -1,11 +1,15 @@
 //! One Arrow array being built, from raw bytes.
 
-use super::Cell;
+use super::cells::Raw;
+use super::{Cell, list, value};
 use crate::definition::Literal;
 use crate::error::{Code, DictError};
 use crate::types::{DataType, Shape};
-use arrow::array::{ArrayData, ArrayRef, BooleanArray, BooleanBufferBuilder, StringArray, make_array};
+use arrow::array::{
+    ArrayData, ArrayRef, BooleanArray, BooleanBufferBuilder, ListArray, StringArray, make_array,
+};
 use arrow::buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::DataType as Arrow;
 use std::sync::Arc;
 
 /// Grows by a value or by many at a time; invariant: `nulls` (if any) and `values` have `len` entries.
@@ -23,9 +27,10 @@ enum Values {
     Fixed { width: usize, bytes: MutableBuffer },
     Bits(BooleanBufferBuilder),
     Text { ends: Vec<i32>, bytes: Vec<u8>, overflowed: Overflow },
+    Lists { ends: Vec<i32>, items: Box<Column>, overflowed: Overflow },
 }
 
-/// Whether the texts of a batch outgrew Arrow's 32-bit offsets.
+/// Whether the texts, or the items, of a batch outgrew Arrow's 32-bit offsets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Overflow {
     No,
@@ -46,6 +51,10 @@ impl Column {
                 ends.push(0);
                 Values::Text { ends, bytes: Vec::new(), overflowed: Overflow::No }
             }
+            Shape::List => {
+                let items = Box::new(Column::new(data_type.item()));
+                Values::Lists { ends: vec![0], items, overflowed: Overflow::No }
+            }
         };
         Column { data_type: data_type.clone(), values, nulls: None, len: 0 }
     }
@@ -62,7 +71,7 @@ impl Column {
             Values::Fixed { width: 4, bytes } => bytes.push(u32::from_le_bytes(first(raw))),
             Values::Fixed { width, bytes } => bytes.extend_from_slice(&raw[..*width]),
             Values::Bits(bits) => bits.append(raw[0] != 0),
-            Values::Text { .. } => unreachable!("a string is not of fixed width"),
+            Values::Text { .. } | Values::Lists { .. } => unreachable!("it is not of fixed width"),
         }
         self.valid(1);
     }
@@ -111,10 +120,10 @@ impl Column {
         self.valid(1);
     }
 
-    /// Adds many strings that are not NULL: what `text` says of each row.
+    /// Adds many strings or arrays that are not NULL: what `text` says of each row.
     pub fn extend_texts<'t>(&mut self, rows: &[u32], text: impl Fn(u32) -> &'t [u8]) {
         let Values::Text { ends, bytes, overflowed } = &mut self.values else {
-            unreachable!("only a string has a length");
+            return rows.iter().for_each(|&row| self.push_items(text(row)));
         };
         for &row in rows {
             bytes.extend_from_slice(text(row));
@@ -124,6 +133,66 @@ impl Column {
             *overflowed = Overflow::Yes;
         }
         self.valid(rows.len());
+    }
+
+    /// Adds an array whose bytes were found to be good.
+    pub fn push_items(&mut self, bytes: &[u8]) {
+        let item = self.data_type.item();
+        let Values::Lists { items, .. } = &mut self.values else {
+            unreachable!("only an array has items");
+        };
+        value::items(item, bytes).for_each(|value| items.push(value));
+        self.end_array();
+    }
+
+    /// The items of the array that is being added.
+    pub fn items(&mut self) -> &mut Column {
+        match &mut self.values {
+            Values::Lists { items, .. } => items,
+            _ => unreachable!("only an array has items"),
+        }
+    }
+
+    /// Adds an array of the items that were added since the last one.
+    pub fn end_array(&mut self) {
+        let count = self.items().len;
+        self.end_array_at(count);
+    }
+
+    /// Adds an array whose items end there.
+    pub fn end_array_at(&mut self, count: usize) {
+        let Values::Lists { ends, overflowed, .. } = &mut self.values else {
+            unreachable!("only an array has items");
+        };
+        match i32::try_from(count) {
+            Ok(end) => ends.push(end),
+            Err(_) => {
+                *overflowed = Overflow::Yes;
+                ends.push(i32::MAX);
+            }
+        }
+        self.valid(1);
+    }
+
+    /// Adds a string, or an array whose bytes were found to be good.
+    #[inline]
+    pub fn push_sized(&mut self, bytes: &[u8]) {
+        match &self.values {
+            Values::Lists { .. } => self.push_items(bytes),
+            _ => self.push_text(bytes),
+        }
+    }
+
+    /// Adds a value.
+    #[inline]
+    pub fn push(&mut self, value: Raw<'_>) {
+        match value {
+            Raw::Null => self.push_null(),
+            Raw::Fixed(raw) => self.push_fixed(raw),
+            Raw::Bit(bit) => self.push_fixed(&[u8::from(bit)]),
+            Raw::Text(text) => self.push_text(text),
+            Raw::List(bytes) => self.push_items(bytes),
+        }
     }
 
     /// Counts values that were added as not NULL.
@@ -141,6 +210,7 @@ impl Column {
             Values::Fixed { width, bytes } => bytes.extend_zeros(*width),
             Values::Bits(bits) => bits.append(false),
             Values::Text { ends, bytes, .. } => ends.push(bytes.len() as i32),
+            Values::Lists { ends, .. } => ends.push(*ends.last().expect("they begin with 0")),
         }
         assert!(self.data_type.is_nullable(), "only a Nullable column takes NULL");
         let none_yet = || {
@@ -157,6 +227,7 @@ impl Column {
             Cell::Null => self.push_null(),
             Cell::Fixed(raw) => self.push_fixed(raw),
             Cell::Text(text) => self.push_text(text.as_bytes()),
+            Cell::List(bytes) => self.push_items(bytes),
         }
     }
 
@@ -170,6 +241,7 @@ impl Column {
     pub fn push_parsed(&mut self, text: &str) -> Result<(), DictError> {
         match self.values {
             Values::Text { .. } => self.push_text(text.as_bytes()),
+            Values::Lists { .. } => self.push_items(&list::parse(&self.data_type, text)?),
             _ => {
                 let raw = crate::types::text_to_fixed(&self.data_type, text)?;
                 self.push_fixed(&raw);
@@ -181,7 +253,7 @@ impl Column {
     /// The array, of type `data_type.to_arrow()`.
     ///
     /// # Errors
-    /// `LIMIT_EXCEEDED` if the strings of one batch are over 2 GiB, `INCORRECT_DATA` if they are not UTF-8.
+    /// `LIMIT_EXCEEDED` if the strings of one batch are over 2 GiB or its arrays have more items, `INCORRECT_DATA` if they are not UTF-8.
     pub fn finish(self) -> Result<ArrayRef, DictError> {
         let nulls =
             self.nulls.map(|mut nulls| NullBuffer::new(nulls.finish())).filter(|n| n.null_count() > 0);
@@ -200,6 +272,20 @@ impl Column {
                     Code::LimitExceeded,
                     "The strings of one batch exceed 2 GiB; use a smaller max_block_size",
                 ));
+            }
+            Values::Lists { overflowed: Overflow::Yes, .. } => {
+                return Err(DictError::new(
+                    Code::LimitExceeded,
+                    "The arrays of one batch have more than 2^31 items; use a smaller max_block_size",
+                ));
+            }
+            Values::Lists { ends, items, .. } => {
+                let field = match self.data_type.to_arrow() {
+                    Arrow::List(field) => field,
+                    other => unreachable!("{other} is no array"),
+                };
+                let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
+                Arc::new(ListArray::try_new(field, offsets, items.finish()?, nulls).map_err(incorrect)?)
             }
             Values::Text { ends, bytes, .. } => {
                 let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));

@@ -2,7 +2,7 @@
 //! they are shown: column by column, but only so many rows at a time as stay at hand from one column to the next.
 
 use super::encode::{Place, RowFormat, Slot};
-use super::{Column, is_utf8, text_span};
+use super::{Column, are_items, is_utf8, text_span};
 use crate::error::{Code, DictError};
 use crate::limits::DECODED_ROWS;
 use arrow::array::ArrayRef;
@@ -79,10 +79,14 @@ impl<'a> Decoder<'a> {
         if row.len() < end {
             return Err(BadRow);
         }
-        for _ in 0..self.texts {
+        for items in &self.format.items[..self.texts] {
             let (from, to) = text_span(row, end).ok_or(BadRow)?;
             let text = &row[from..to];
-            if !is_utf8(text) {
+            let good = match items {
+                None => is_utf8(text),
+                Some(item) => are_items(item, text),
+            };
+            if !good {
                 return Err(BadRow);
             }
             end = to;
@@ -147,7 +151,7 @@ impl<'a> Decoder<'a> {
                     }
                     match place {
                         Place::Fixed { at, width } => column.push_fixed(&row[at..at + width]),
-                        Place::Text { ordinal } => column.push_text(self.text(row, ordinal)),
+                        Place::Text { ordinal } => column.push_sized(self.text(row, ordinal)),
                     }
                 }
             }

@@ -12,6 +12,8 @@ pub(crate) struct RowFormat {
     pub(super) slots: Vec<Slot>,
     /// Bytes before the first string.
     pub(super) fixed_bytes: usize,
+    /// Of each string or array in order: the type of its items, if it is an array.
+    pub(super) items: Vec<Option<DataType>>,
     bitmap_bytes: usize,
 }
 
@@ -28,7 +30,7 @@ pub(super) struct Slot {
 pub(super) enum Place {
     /// Starts at this byte.
     Fixed { at: usize, width: usize },
-    /// Is the n-th string.
+    /// Is the n-th string or array.
     Text { ordinal: usize },
 }
 
@@ -36,7 +38,7 @@ impl RowFormat {
     pub fn new(structure: &Structure) -> Result<RowFormat, DictError> {
         let nullable = structure.attributes.iter().filter(|a| a.data_type.is_nullable()).count();
         let bitmap_bytes = nullable.div_ceil(8);
-        let (mut at, mut texts, mut bits) = (bitmap_bytes, 0, 0);
+        let (mut at, mut items, mut bits) = (bitmap_bytes, Vec::new(), 0);
         let mut slots = Vec::with_capacity(structure.attributes.len());
         for attribute in &structure.attributes {
             let data_type = attribute.data_type.clone();
@@ -47,16 +49,16 @@ impl RowFormat {
             let place = match data_type.shape() {
                 Shape::Fixed(width) => fixed(width),
                 Shape::Bit => fixed(1),
-                Shape::Text => {
-                    texts += 1;
-                    Place::Text { ordinal: texts - 1 }
+                shape @ (Shape::Text | Shape::List) => {
+                    items.push((shape == Shape::List).then(|| data_type.item().clone()));
+                    Place::Text { ordinal: items.len() - 1 }
                 }
             };
             let null_bit = data_type.is_nullable().then_some(bits);
             bits += usize::from(null_bit.is_some());
             slots.push(Slot { data_type, place, null_bit, default: Cell::of_attribute(attribute)? });
         }
-        Ok(RowFormat { slots, fixed_bytes: at, bitmap_bytes })
+        Ok(RowFormat { slots, fixed_bytes: at, items, bitmap_bytes })
     }
 
     /// The attributes' types.
@@ -75,6 +77,10 @@ impl RowFormat {
                 (Cell::Text(text), _) => {
                     put_varint(&mut row, text.len());
                     row.extend_from_slice(text.as_bytes());
+                }
+                (Cell::List(bytes), _) => {
+                    put_varint(&mut row, bytes.len());
+                    row.extend_from_slice(bytes);
                 }
                 (Cell::Null, place) => {
                     set_bit(&mut row, slot.null_bit);
@@ -97,7 +103,7 @@ impl RowFormat {
             match cells.get(row) {
                 Raw::Fixed(raw) => out.extend_from_slice(raw),
                 Raw::Bit(bit) => out.push(u8::from(bit)),
-                Raw::Text(_) => unreachable!("Cells were made for this type"),
+                Raw::Text(_) | Raw::List(_) => unreachable!("Cells were made for this type"),
                 Raw::Null => match (&slot.default, slot.null_bit) {
                     (Cell::Fixed(raw), None) => out.extend_from_slice(&raw[..width]),
                     _ => {
@@ -110,9 +116,10 @@ impl RowFormat {
         for (slot, cells) in self.slots.iter().zip(columns) {
             let Place::Text { .. } = slot.place else { continue };
             let text = match cells.get(row) {
-                Raw::Text(text) => text,
+                Raw::Text(text) | Raw::List(text) => text,
                 _ => match (&slot.default, slot.null_bit) {
                     (Cell::Text(text), None) => text.as_bytes(),
+                    (Cell::List(bytes), None) => bytes,
                     _ => {
                         set_bit(&mut out[start..], slot.null_bit);
                         &[]

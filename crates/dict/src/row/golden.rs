@@ -6,8 +6,8 @@ use crate::definition::{Attribute, Key, KeyColumn, Structure};
 use crate::types::DataType;
 use arrow::array::ArrayRef;
 
-/// Type, value (`None`: NULL), bytes. Strings come last in a row, wherever they are declared.
-const FIXED: [(&str, Option<&str>, &str); 22] = [
+/// Type, value (`None`: NULL), bytes. Strings and arrays come last in a row, wherever they are declared.
+const FIXED: [(&str, Option<&str>, &str); 33] = [
     ("UInt8", Some("200"), "c8"),
     ("Int8", Some("-2"), "fe"),
     ("UInt16", Some("258"), "0201"),
@@ -26,15 +26,29 @@ const FIXED: [(&str, Option<&str>, &str); 22] = [
     ("UUID", Some("00112233-4455-6677-8899-aabbccddeeff"), "00112233445566778899aabbccddeeff"),
     ("Decimal(9, 2)", Some("1.25"), "7d000000000000000000000000000000"),
     ("Decimal(38, 3)", Some("-0.001"), "ffffffffffffffffffffffffffffffff"),
+    ("DateTime64(0)", Some("1700000000"), "00f1536500000000"),
+    ("DateTime64(3)", Some("1.002"), "ea03000000000000"),
+    ("DateTime64(4, 'Asia/Tokyo')", Some("-0.0001"), "9cffffffffffffff"),
+    ("DateTime64(9)", Some("1.000000002"), "02ca9a3b00000000"),
+    ("IPv4", Some("1.2.3.4"), "04030201"),
+    ("IPv6", Some("2001:db8::1"), "20010db8000000000000000000000001"),
+    ("Decimal(39, 1)", Some("-0.2"), "feffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"),
+    ("Decimal(76, 2)", Some("2.58"), "0201000000000000000000000000000000000000000000000000000000000000"),
+    ("Int128", Some("-2"), "feffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"),
+    ("UInt128", Some("258"), "0201000000000000000000000000000000000000000000000000000000000000"),
+    ("Int256", Some("-2"), "feffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"),
     ("Nullable(UInt16)", Some("258"), "0201"),
     ("Nullable(UInt16)", None, "0000"),
     ("Nullable(Bool)", Some("false"), "00"),
     ("Nullable(UUID)", None, "00000000000000000000000000000000"),
 ];
 
-const TEXTS: [(&str, Option<&str>, &str); 4] = [
+const TEXTS: [(&str, Option<&str>, &str); 7] = [
     ("String", Some("grain"), "05677261696e"),
     ("String", Some(""), "00"),
+    ("Array(UInt16)", Some("[258,1]"), "0402010100"),
+    ("Array(Array(Bool))", Some("[[],[true]]"), "03000101"),
+    ("Array(Nullable(String))", Some("[NULL,'ü']"), "05010002c3bc"),
     ("Nullable(String)", None, "00"),
     ("Nullable(String)", Some("ü"), "02c3bc"),
 ];

@@ -1,10 +1,10 @@
 //! Keys between Arrow and the cache.
 
 use super::cells::Raw;
-use super::{Cells, Column, is_utf8, put_varint, text_span};
+use super::{Cells, Column, value};
 use crate::definition::{Key, Structure};
 use crate::error::{Code, DictError};
-use crate::types::{DataType, Shape};
+use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::{Buffer, NullBuffer};
 use arrow::datatypes::UInt64Type;
@@ -70,19 +70,7 @@ impl KeyFormat {
         let (mut bytes, mut ends) = (Vec::with_capacity(rows * 16), Vec::with_capacity(rows));
         for row in 0..rows {
             for (data_type, cells) in types.iter().zip(&columns) {
-                let value = cells.get(row);
-                if data_type.is_nullable() {
-                    bytes.push(u8::from(matches!(value, Raw::Null)));
-                }
-                match value {
-                    Raw::Null => {}
-                    Raw::Fixed(raw) => bytes.extend_from_slice(raw),
-                    Raw::Bit(bit) => bytes.push(u8::from(bit)),
-                    Raw::Text(text) => {
-                        put_varint(&mut bytes, text.len());
-                        bytes.extend_from_slice(text);
-                    }
-                }
+                value::put(data_type, &cells.get(row), &mut bytes);
             }
             ends.push(bytes.len());
         }
@@ -103,12 +91,7 @@ impl KeyFormat {
             columns[0].push_fixed(key);
             return;
         };
-        let walked = walk(types, key, |i, value| match value {
-            Raw::Null => columns[i].push_null(),
-            Raw::Fixed(raw) => columns[i].push_fixed(raw),
-            Raw::Bit(bit) => columns[i].push_fixed(&[u8::from(bit)]),
-            Raw::Text(text) => columns[i].push_text(text),
-        });
+        let walked = walk(types, key, |i, value| columns[i].push(value));
         debug_assert!(walked.is_some());
     }
 }
@@ -117,33 +100,9 @@ impl KeyFormat {
 fn walk(types: &[DataType], key: &[u8], mut visit: impl FnMut(usize, Raw<'_>)) -> Option<()> {
     let mut at = 0;
     for (i, data_type) in types.iter().enumerate() {
-        if data_type.is_nullable() {
-            at += 1;
-            match key.get(at - 1)? {
-                0 => {}
-                1 => {
-                    visit(i, Raw::Null);
-                    continue;
-                }
-                _ => return None,
-            }
-        }
-        match data_type.shape() {
-            Shape::Fixed(width) => {
-                visit(i, Raw::Fixed(key.get(at..at + width)?));
-                at += width;
-            }
-            Shape::Bit => {
-                visit(i, Raw::Bit(*key.get(at)? != 0));
-                at += 1;
-            }
-            Shape::Text => {
-                let (start, end) = text_span(key, at)?;
-                is_utf8(&key[start..end]).then_some(())?;
-                visit(i, Raw::Text(&key[start..end]));
-                at = end;
-            }
-        }
+        let (value, next) = value::take(data_type, key, at)?;
+        visit(i, value);
+        at = next;
     }
     (at == key.len()).then_some(())
 }

@@ -3,17 +3,21 @@
 //! ```text
 //! row   = null bitmap (a bit for each Nullable attribute, in order; absent if there is none)
 //!         fixed-width attributes, raw little-endian, in order (zeros where NULL)
-//!         strings, in order: varint length, bytes (length 0 where NULL)
+//!         strings and arrays, in order: varint length, bytes (length 0 where NULL)
 //! key   = simple: 8 bytes, little-endian
 //!       | complex: for each column: [1 if NULL, else 0; only if Nullable] raw bytes or varint length, bytes
+//! array = its items as the columns of a complex key
 //! ```
 
+mod adopt;
 mod cell;
 mod cells;
 mod column;
 mod decode;
 mod encode;
 mod key;
+mod list;
+mod value;
 
 pub(crate) use cell::Cell;
 pub(crate) use cells::{Cells, Raw};
@@ -21,6 +25,8 @@ pub(crate) use column::Column;
 pub(crate) use decode::Decoder;
 pub(crate) use encode::RowFormat;
 pub(crate) use key::{KeyBatch, KeyFormat};
+pub(crate) use list::{Style, print};
+pub(crate) use value::{are_items, items};
 
 /// Counts changes of the layout above, and of how lifetimes follow from keys: files of another one are not read.
 pub(crate) const ROW_FORMAT_VERSION: u64 = 2;

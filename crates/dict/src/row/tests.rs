@@ -4,7 +4,7 @@ use crate::types::DataType;
 use arrow::array::ArrayRef;
 use proptest::prelude::*;
 
-const TYPES: [&str; 12] = [
+const TYPES: [&str; 19] = [
     "UInt8",
     "Int16",
     "UInt32",
@@ -17,6 +17,13 @@ const TYPES: [&str; 12] = [
     "Bool",
     "Decimal(20, 3)",
     "Date32",
+    "DateTime64(4, 'Asia/Tokyo')",
+    "IPv4",
+    "IPv6",
+    "Decimal(50, 3)",
+    "UInt128",
+    "Array(UInt16)",
+    "Array(Array(Nullable(String)))",
 ];
 
 /// A type, and some of its values as text; `None`: NULL.
@@ -32,6 +39,24 @@ fn column(rows: usize) -> impl Strategy<Value = (DataType, Vec<Option<String>>)>
             "Date" | "Date32" => Just("2024-02-29".to_string()).boxed(),
             "DateTime" => any::<u32>().prop_map(|v| v.to_string()).boxed(),
             "UUID" => Just("00112233-4455-6677-8899-aabbccddeeff".to_string()).boxed(),
+            "DateTime64(4, 'Asia/Tokyo')" => {
+                (any::<i32>(), 0..10_000u32).prop_map(|(s, f)| format!("{s}.{f:04}")).boxed()
+            }
+            "IPv4" => any::<[u8; 4]>().prop_map(|v| std::net::Ipv4Addr::from(v).to_string()).boxed(),
+            "IPv6" => any::<[u8; 16]>().prop_map(|v| std::net::Ipv6Addr::from(v).to_string()).boxed(),
+            "Array(UInt16)" => {
+                prop::collection::vec(any::<u16>(), 0..5).prop_map(|v| format!("{v:?}")).boxed()
+            }
+            "Array(Array(Nullable(String)))" => {
+                let item = prop::option::of("[a-z',é ]{0,3}").prop_map(|item| match item {
+                    None => "NULL".to_string(),
+                    Some(text) => format!("'{}'", text.replace('\'', "\\'")),
+                });
+                let inner =
+                    prop::collection::vec(item, 0..3).prop_map(|items| format!("[{}]", items.join(",")));
+                prop::collection::vec(inner, 0..3).prop_map(|inner| format!("[{}]", inner.join(","))).boxed()
+            }
+            "UInt128" => any::<u128>().prop_map(|v| v.to_string()).boxed(),
             "Bool" => any::<bool>().prop_map(|v| v.to_string()).boxed(),
             _ => any::<i32>().prop_map(|v| format!("{v}.125")).boxed(),
         };

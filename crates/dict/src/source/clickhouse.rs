@@ -190,7 +190,8 @@ fn statement(config: &ClickhouseConfig, list: &str, condition: Option<&str>) -> 
 /// The type that a column comes in. Only what can be NULL there is asked for as Nullable, for a cast from String
 /// to that makes NULL of what it cannot read.
 fn sent(ours: &DataType, theirs: &str) -> DataType {
-    match theirs.contains("Nullable(") {
+    let is_array = matches!(ours, DataType::Array(_));
+    match theirs.contains("Nullable(") && !is_array {
         true => DataType::Nullable(Box::new(ours.inner().clone())),
         false => ours.inner().clone(),
     }
@@ -199,7 +200,16 @@ fn sent(ours: &DataType, theirs: &str) -> DataType {
 /// The name of a type that the server is asked for. Older ones have no Bool, which is the same byte as UInt8.
 fn their_name(data_type: &DataType) -> String {
     let name = data_type.to_string();
-    if *data_type.inner() == DataType::Bool { name.replace("Bool", "UInt8") } else { name }
+    let innermost = innermost(data_type);
+    if *innermost == DataType::Bool { name.replace("Bool", "UInt8") } else { name }
+}
+
+/// The type of what is in an array, however deep.
+fn innermost(data_type: &DataType) -> &DataType {
+    match data_type.inner() {
+        DataType::Array(item) => innermost(item),
+        plain => plain,
+    }
 }
 
 fn percent_encoded(text: &str) -> String {

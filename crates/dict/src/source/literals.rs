@@ -4,7 +4,7 @@ use super::sql::Dialect;
 use crate::definition::Structure;
 use crate::error::DictError;
 use crate::limits;
-use crate::row::{Cells, Raw};
+use crate::row::{Cells, Raw, Style, print};
 use crate::types::{DataType, datetime_to_text, print_fixed};
 use arrow::array::{Array, ArrayRef};
 
@@ -60,8 +60,9 @@ impl Condition {
         // NULL is in no list.
         let values: Option<Vec<String>> = columns.iter().map(|column| column.literal(dialect, row)).collect();
         match (values.as_deref(), dialect) {
-            (Some([value]), _) => append(&mut self.listed, ", ", value),
-            (Some(values), Dialect::Clickhouse) => {
+            // ClickHouse takes a single array in an IN for the list itself.
+            (Some([value]), _) if !columns[0].is_array() => append(&mut self.listed, ", ", value),
+            (Some(values @ [_, _, ..]), Dialect::Clickhouse) => {
                 append(&mut self.listed, ", ", &format!("({})", values.join(", ")));
             }
             _ => {
@@ -112,20 +113,48 @@ impl KeyColumn {
                     _ => dialect.string(&datetime_to_text(seconds)),
                 });
             }
+            (DataType::DateTime64 { precision, .. }, Raw::Fixed(raw)) => {
+                print_fixed(&DataType::DateTime64 { precision: *precision, tz: None }, raw, &mut text);
+            }
+            (data_type, value @ Raw::List(_)) => {
+                print(data_type, &value, Style::Quoted, &mut text);
+                return Some(if dialect == Dialect::Clickhouse { text } else { dialect.string(&text) });
+            }
             (data_type, Raw::Fixed(raw)) => print_fixed(data_type, raw, &mut text),
+        }
+        if dialect == Dialect::Clickhouse
+            && let Some(call) = call(self.data_type.inner(), &text)
+        {
+            return Some(call);
         }
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b"-.e".contains(&byte));
         Some(if is_number && self.is_bare(dialect) { text } else { dialect.string(&text) })
     }
 
+    fn is_array(&self) -> bool {
+        matches!(self.data_type.inner(), DataType::Array(_))
+    }
+
     /// Whether a value is written without quotes. ClickHouse takes no Decimal for a number with a point.
     fn is_bare(&self, dialect: Dialect) -> bool {
         match self.data_type.inner() {
-            DataType::Date | DataType::Date32 | DataType::Uuid => false,
+            quoted if quoted.is_quoted() => false,
             DataType::Decimal { .. } => dialect != Dialect::Clickhouse,
             _ => true,
         }
     }
+}
+
+/// How ClickHouse is told a value of a type that no literal has; `None`: one has.
+fn call(data_type: &DataType, text: &str) -> Option<String> {
+    Some(match data_type {
+        DataType::DateTime64 { precision, .. } => format!("toDateTime64('{text}', {precision}, 'UTC')"),
+        DataType::Decimal { precision: 39.., scale } => format!("toDecimal256('{text}', {scale})"),
+        DataType::Ipv4 | DataType::Ipv6 | DataType::Int128 | DataType::UInt128 | DataType::Int256 => {
+            format!("to{data_type}('{text}')")
+        }
+        _ => return None,
+    })
 }
 
 fn append(list: &mut String, separator: &str, item: &str) {
@@ -184,6 +213,31 @@ mod tests {
         assert_eq!(
             conditions(Dialect::Clickhouse, &two, &keys).unwrap(),
             ["((`t`, `d`) IN ((5, '1.5')) OR (`t` = 6 AND `d` IS NULL))"]
+        );
+        let three = structure("t DateTime64(4, 'Europe/Moscow'), i IPv4, n UInt128", "t, i, n");
+        let wide = arrow::array::Decimal256Array::from(vec![arrow::datatypes::i256::from_i128(7)]);
+        let moment = arrow::array::TimestampMicrosecondArray::from(vec![1_500_000]);
+        let keys: [ArrayRef; 3] = [
+            Arc::new(moment.with_timezone("Europe/Moscow")),
+            Arc::new(arrow::array::UInt32Array::from(vec![0x0102_0304])),
+            Arc::new(wide.with_precision_and_scale(39, 0).unwrap()),
+        ];
+        assert_eq!(
+            conditions(Dialect::Clickhouse, &three, &keys).unwrap(),
+            [
+                "(`t`, `i`, `n`) IN ((toDateTime64('1970-01-01 00:00:01.5000', 4, 'UTC'), toIPv4('1.2.3.4'), toUInt128('7')))"
+            ]
+        );
+        let arrays = structure("p Array(String)", "p");
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["['a']", r"['it\'s']"]));
+        let keys_of_arrays = DataType::parse("Array(String)").unwrap().adopt(&texts).unwrap();
+        assert_eq!(
+            conditions(Dialect::Clickhouse, &arrays, &[keys_of_arrays]).unwrap(),
+            [r"((`p` = ['a']) OR (`p` = ['it\'s']))"]
+        );
+        assert_eq!(
+            conditions(Dialect::Mysql, &three, &keys).unwrap(),
+            ["((`t` = '1970-01-01 00:00:01.5000' AND `i` = '1.2.3.4' AND `n` = 7))"]
         );
     }
 

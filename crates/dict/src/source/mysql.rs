@@ -184,7 +184,13 @@ fn push(rows: &mut Rows, column: usize, theirs: ColumnType, value: Value) -> Res
             let moment = format!("{date} {hour:02}:{minute:02}:{second:02}");
             match ours {
                 DataType::Date | DataType::Date32 => rows.push_parsed(column, Some(&date)),
-                DataType::DateTime { .. } => push_moment(rows, column, &moment),
+                DataType::DateTime { .. } => {
+                    push_moment(rows, column, DataType::DateTime { tz: None }, &moment)
+                }
+                DataType::DateTime64 { precision, .. } => {
+                    let utc = DataType::DateTime64 { precision, tz: None };
+                    push_moment(rows, column, utc, &format!("{moment}.{micros:06}"))
+                }
                 _ if theirs == ColumnType::MYSQL_TYPE_DATE => rows.push_parsed(column, Some(&date)),
                 _ if micros > 0 => rows.push_parsed(column, Some(&format!("{moment}.{micros:06}"))),
                 _ => rows.push_parsed(column, Some(&moment)),
@@ -206,8 +212,8 @@ fn push(rows: &mut Rows, column: usize, theirs: ColumnType, value: Value) -> Res
 
 /// A moment in UTC, whatever the zone in which it is shown: the session's TIMESTAMPs are, and DATETIMEs, which
 /// have no zone, are taken for it.
-fn push_moment(rows: &mut Rows, column: usize, text: &str) -> Result<(), DictError> {
-    let raw = text_to_fixed(&DataType::DateTime { tz: None }, text).map_err(|e| rows.within(column, e))?;
+fn push_moment(rows: &mut Rows, column: usize, utc: DataType, text: &str) -> Result<(), DictError> {
+    let raw = text_to_fixed(&utc, text).map_err(|e| rows.within(column, e))?;
     rows.column(column).push_fixed(&raw);
     Ok(())
 }

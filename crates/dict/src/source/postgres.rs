@@ -11,10 +11,10 @@ use crate::config::{PostgresConfig, SslMode};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::row::{Cells, Raw};
-use crate::types::{DataType, print_fixed};
+use crate::row::{Cells, Raw, Style, print};
+use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use postgres::types::{ToSql, Type};
+use postgres::types::{Kind, ToSql, Type};
 use postgres::{Client, Config, NoTls, Row};
 use std::path::Path;
 use std::time::Duration;
@@ -223,6 +223,16 @@ fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
     match (theirs, ours.inner()) {
         (&Type::BOOL, DataType::String | DataType::Bool) => format!("{expression}::text"),
         (&Type::BOOL, _) => format!("{expression}::int::text"),
+        (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::DateTime64 { .. }) => {
+            // Seconds with a fraction would be cut towards 1970.
+            format!("to_char({expression}, 'YYYY-MM-DD HH24:MI:SS.US\"Z\"')")
+        }
+        // Their text is `{..}`, with escapes of its own.
+        (theirs, DataType::Array(_)) if matches!(theirs.kind(), Kind::Array(_)) => {
+            format!("to_json({expression})::text")
+        }
+        // As text it has its mask behind it.
+        (&Type::INET | &Type::CIDR, DataType::Ipv4 | DataType::Ipv6) => format!("host({expression})"),
         (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::DateTime { .. }) => {
             format!("floor(extract(epoch FROM {expression}))::bigint::text")
         }
@@ -237,9 +247,7 @@ fn text(data_type: &DataType, value: Raw<'_>) -> Option<String> {
     let mut text = String::new();
     match value {
         Raw::Null => return None,
-        Raw::Text(bytes) => text += &String::from_utf8_lossy(bytes),
-        Raw::Bit(bit) => text += if bit { "true" } else { "false" },
-        Raw::Fixed(raw) => print_fixed(data_type, raw, &mut text),
+        value => print(data_type, &value, Style::Quoted, &mut text),
     }
     Some(text)
 }

@@ -7,7 +7,7 @@ use crate::config::SqliteConfig;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::row::{Cells, Raw};
+use crate::row::{Cells, Raw, Style, print};
 use crate::types::{DataType, print_fixed};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use rusqlite::config::DbConfig;
@@ -172,6 +172,11 @@ fn bind(data_type: &DataType, value: Raw<'_>) -> Option<Value> {
         (DataType::Float32 | DataType::Float64, Raw::Fixed(raw)) => Value::Real(text(raw).parse().ok()?),
         (plain, Raw::Fixed(raw)) if plain.is_integer() => Value::Integer(text(raw).parse().ok()?),
         (_, Raw::Fixed(raw)) => Value::Text(text(raw)),
+        (_, value @ Raw::List(_)) => {
+            let mut text = String::new();
+            print(data_type, &value, Style::Quoted, &mut text);
+            Value::Text(text)
+        }
     })
 }
 

@@ -1,17 +1,25 @@
 //! The types of keys and attributes: ClickHouse's names, Arrow's arrays.
 
+mod address;
 mod calendar;
+mod escape;
+mod moment;
 mod parse;
 mod print;
+mod refusal;
 mod text;
+mod wide;
 mod zone;
 
+pub use address::ipv6_text;
 pub(crate) use calendar::datetime_to_text;
+pub(crate) use escape::{escape, unescape};
+pub(crate) use moment::{digits_of, from_ticks, kept_digits, to_ticks, truncate};
 pub(crate) use print::print_fixed;
 pub(crate) use text::{Fixed, text_to_fixed};
 
 use crate::error::DictError;
-use arrow::datatypes::{DataType as Arrow, Field, TimeUnit};
+use arrow::datatypes::{DataType as Arrow, Field, TimeUnit, i256};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -52,30 +60,58 @@ pub enum DataType {
         /// A name of the IANA database; `None`: UTC.
         tz: Option<String>,
     },
+    /// Ticks of 10^-`precision` seconds since 1970-01-01 UTC, from 1900-01-01 to 2299-12-31 (with 7 digits or more
+    /// to 2262-04-11); the time zone is how it is shown.
+    DateTime64 {
+        /// Digits behind the point of a second, 0 to 9.
+        precision: u8,
+        /// A name of the IANA database; `None`: UTC.
+        tz: Option<String>,
+    },
     /// 16 bytes, in the order of the text.
     Uuid,
+    /// An address of IPv4, as a number of 32 bits.
+    Ipv4,
+    /// 16 bytes, in the order of the network; an address of IPv4 is `::ffff:1.2.3.4`.
+    Ipv6,
     /// True or false.
     Bool,
-    /// `precision` 1 to 38 digits, `scale` of them behind the point.
+    /// Signed integer of 128 bits.
+    Int128,
+    /// Unsigned integer of 128 bits.
+    UInt128,
+    /// Signed integer of 256 bits.
+    Int256,
+    /// `precision` 1 to 76 digits, `scale` of them behind the point.
     Decimal {
         /// Digits in all.
         precision: u8,
         /// Digits behind the point.
         scale: u8,
     },
-    /// A type of the above, or NULL.
+    /// So many of a type of the above, of such a type or NULL, or of arrays.
+    Array(Box<DataType>),
+    /// A type of the above that is no array, or NULL.
     Nullable(Box<DataType>),
 }
+
+/// Digits that 128 bits hold.
+const DECIMAL128_DIGITS: u8 = 38;
+
+/// Digits that 256 bits hold.
+const DECIMAL_DIGITS_MAX: u8 = 76;
 
 /// How a type lies in a row and in an Arrow buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// So many raw bytes: 1, 2, 4, 8 or 16.
+    /// So many raw bytes: 1, 2, 4, 8, 16 or 32.
     Fixed(usize),
     /// One byte, 0 or 1; a bitmap in Arrow.
     Bit,
     /// A length and that many bytes.
     Text,
+    /// The same, the bytes of items.
+    List,
 }
 
 impl DataType {
@@ -100,6 +136,17 @@ impl DataType {
         matches!(self, DataType::Nullable(_))
     }
 
+    /// The type of an array's items.
+    ///
+    /// # Panics
+    /// If it is no array.
+    pub(crate) fn item(&self) -> &DataType {
+        match self.inner() {
+            DataType::Array(item) => item,
+            other => unreachable!("{other} has no items"),
+        }
+    }
+
     /// The Arrow type of a column of this type (nullability is the field's).
     pub fn to_arrow(&self) -> Arrow {
         match self {
@@ -118,9 +165,20 @@ impl DataType {
             DataType::DateTime { tz } => {
                 Arrow::Timestamp(TimeUnit::Second, tz.as_deref().map(std::sync::Arc::from))
             }
-            DataType::Uuid => Arrow::FixedSizeBinary(16),
+            DataType::DateTime64 { precision, tz } => {
+                Arrow::Timestamp(moment::unit(*precision), tz.as_deref().map(std::sync::Arc::from))
+            }
+            DataType::Ipv4 => Arrow::UInt32,
+            DataType::Uuid | DataType::Ipv6 => Arrow::FixedSizeBinary(16),
             DataType::Bool => Arrow::Boolean,
-            DataType::Decimal { precision, scale } => Arrow::Decimal128(*precision, *scale as i8),
+            // Arrow's integers end at 64 bits; these decimals compare, sort and add as the integers would.
+            DataType::Int128 | DataType::UInt128 => Arrow::Decimal256(39, 0),
+            DataType::Int256 => Arrow::Decimal256(DECIMAL_DIGITS_MAX, 0),
+            DataType::Decimal { precision: precision @ ..=DECIMAL128_DIGITS, scale } => {
+                Arrow::Decimal128(*precision, *scale as i8)
+            }
+            DataType::Decimal { precision, scale } => Arrow::Decimal256(*precision, *scale as i8),
+            DataType::Array(item) => Arrow::List(item.to_field("item").into()),
             DataType::Nullable(inner) => inner.to_arrow(),
         }
     }
@@ -138,11 +196,41 @@ impl DataType {
             DataType::UInt32 | DataType::Int32 | DataType::Float32 => Shape::Fixed(4),
             DataType::Date | DataType::Date32 => Shape::Fixed(4),
             DataType::UInt64 | DataType::Int64 | DataType::Float64 => Shape::Fixed(8),
-            DataType::DateTime { .. } => Shape::Fixed(8),
-            DataType::Uuid | DataType::Decimal { .. } => Shape::Fixed(16),
+            DataType::DateTime { .. } | DataType::DateTime64 { .. } => Shape::Fixed(8),
+            DataType::Ipv4 => Shape::Fixed(4),
+            DataType::Uuid | DataType::Ipv6 => Shape::Fixed(16),
+            DataType::Decimal { precision: ..=DECIMAL128_DIGITS, .. } => Shape::Fixed(16),
+            DataType::Int128 | DataType::UInt128 | DataType::Int256 | DataType::Decimal { .. } => {
+                Shape::Fixed(32)
+            }
             DataType::Bool => Shape::Bit,
             DataType::String => Shape::Text,
+            DataType::Array(_) => Shape::List,
             DataType::Nullable(inner) => inner.shape(),
+        }
+    }
+
+    /// Whether a value of fixed width is written in quotes where numbers are not.
+    pub(crate) fn is_quoted(&self) -> bool {
+        use DataType::*;
+        matches!(self, Date | Date32 | DateTime { .. } | DateTime64 { .. } | Uuid | Ipv4 | Ipv6)
+    }
+
+    /// Whether a number of this type has digits that a float does not keep.
+    pub(crate) fn is_exact(&self) -> bool {
+        use DataType::*;
+        match self.inner() {
+            Array(item) => item.is_exact(),
+            plain => matches!(plain, Decimal { .. } | Int128 | UInt128 | Int256),
+        }
+    }
+
+    /// Whether a number is one of this type, an integer of more than 64 bits.
+    pub(crate) fn has(&self, number: i256) -> bool {
+        match self {
+            DataType::Int128 => wide::INT128.contains(number),
+            DataType::UInt128 => wide::UINT128.contains(number),
+            _ => true,
         }
     }
 
@@ -158,8 +246,13 @@ impl fmt::Display for DataType {
         match self {
             DataType::DateTime { tz: None } => f.write_str("DateTime"),
             DataType::DateTime { tz: Some(tz) } => write!(f, "DateTime('{tz}')"),
+            DataType::DateTime64 { precision, tz: None } => write!(f, "DateTime64({precision})"),
+            DataType::DateTime64 { precision, tz: Some(tz) } => write!(f, "DateTime64({precision}, '{tz}')"),
             DataType::Uuid => f.write_str("UUID"),
+            DataType::Ipv4 => f.write_str("IPv4"),
+            DataType::Ipv6 => f.write_str("IPv6"),
             DataType::Decimal { precision, scale } => write!(f, "Decimal({precision}, {scale})"),
+            DataType::Array(item) => write!(f, "Array({item})"),
             DataType::Nullable(inner) => write!(f, "Nullable({inner})"),
             plain => write!(f, "{plain:?}"),
         }

@@ -1,13 +1,23 @@
 //! Type names as DDL writes them.
 
-use super::{DataType, zone};
+use super::refusal::refused;
+use super::{DECIMAL_DIGITS_MAX, DataType, zone};
 use crate::error::{Code, DictError};
+use crate::limits::NESTING_MAX;
 
-const ALLOWED: &str = "UInt8, UInt16, UInt32, UInt64, Int8, Int16, Int32, Int64, Float32, Float64, String, \
-     Date, Date32, DateTime, DateTime('time zone'), UUID, Bool, Decimal(P, S) to 38 digits, and Nullable of these";
+/// What DateTime64 without its digits has, as in ClickHouse.
+const USUAL_PRECISION: &str = "3";
 
 pub(super) fn parse(text: &str) -> Result<DataType, DictError> {
+    nested(text, NESTING_MAX)
+}
+
+/// A type in which types are nested so deep at most.
+fn nested(text: &str, depth: usize) -> Result<DataType, DictError> {
     let text = text.trim();
+    if depth == 0 {
+        return Err(unknown(text));
+    }
     let (name, arguments) = match text.split_once('(') {
         None => (text, None),
         Some((name, rest)) => {
@@ -35,13 +45,21 @@ pub(super) fn parse(text: &str) -> Result<DataType, DictError> {
         "Bool" => plain(DataType::Bool),
         "Date" => plain(DataType::Date),
         "Date32" => plain(DataType::Date32),
+        "IPv4" => plain(DataType::Ipv4),
+        "IPv6" => plain(DataType::Ipv6),
+        "Int128" => plain(DataType::Int128),
+        "UInt128" => plain(DataType::UInt128),
+        "Int256" => plain(DataType::Int256),
+        "DateTime64" => datetime64(text, arguments.unwrap_or(USUAL_PRECISION)),
         "DateTime" => Ok(DataType::DateTime { tz: arguments.map(|a| time_zone(text, a)).transpose()? }),
         "Decimal" => decimal(text, arguments.unwrap_or("")),
         "Decimal32" => sized_decimal(text, 9, arguments),
         "Decimal64" => sized_decimal(text, 18, arguments),
         "Decimal128" => sized_decimal(text, 38, arguments),
-        "Nullable" => match parse(arguments.unwrap_or(""))? {
-            DataType::Nullable(_) => Err(unknown(text)),
+        "Decimal256" => sized_decimal(text, DECIMAL_DIGITS_MAX, arguments),
+        "Array" => Ok(DataType::Array(Box::new(nested(arguments.unwrap_or(""), depth - 1)?))),
+        "Nullable" => match nested(arguments.unwrap_or(""), depth - 1)? {
+            DataType::Nullable(_) | DataType::Array(_) => Err(unknown(text)),
             inner => Ok(DataType::Nullable(Box::new(inner))),
         },
         _ => Err(unknown(text)),
@@ -49,10 +67,18 @@ pub(super) fn parse(text: &str) -> Result<DataType, DictError> {
 }
 
 fn unknown(text: &str) -> DictError {
-    DictError::new(
-        Code::UnknownType,
-        format!("Unknown type {text} for a dictionary's key or attribute; allowed are {ALLOWED}"),
-    )
+    DictError::new(Code::UnknownType, refused(text))
+}
+
+fn datetime64(text: &str, arguments: &str) -> Result<DataType, DictError> {
+    let (precision, tz) = match arguments.split_once(',') {
+        None => (arguments, None),
+        Some((precision, tz)) => (precision.trim_end(), Some(time_zone(text, tz.trim_start())?)),
+    };
+    match precision.parse::<u8>() {
+        Ok(precision @ 0..=9) => Ok(DataType::DateTime64 { precision, tz }),
+        _ => Err(unknown(text)),
+    }
 }
 
 fn time_zone(text: &str, argument: &str) -> Result<String, DictError> {
@@ -83,7 +109,7 @@ fn sized_decimal(text: &str, precision: u8, arguments: Option<&str>) -> Result<D
 
 fn build_decimal(text: &str, precision: u8, scale: &str) -> Result<DataType, DictError> {
     match scale.parse::<u8>() {
-        Ok(scale) if (1..=38).contains(&precision) && scale <= precision => {
+        Ok(scale) if (1..=DECIMAL_DIGITS_MAX).contains(&precision) && scale <= precision => {
             Ok(DataType::Decimal { precision, scale })
         }
         _ => Err(unknown(text)),
@@ -109,11 +135,23 @@ mod tests {
             "DateTime('Europe/Moscow')",
             "Decimal(18, 4)",
             "Nullable(Decimal(38, 0))",
+            "Decimal(76, 76)",
             "Nullable(String)",
+            "DateTime64(0)",
+            "DateTime64(9, 'Asia/Tokyo')",
+            "IPv4",
+            "Nullable(IPv6)",
+            "Int128",
+            "UInt128",
+            "Int256",
+            "Array(Array(Nullable(DateTime64(3, 'UTC'))))",
         ] {
             assert_eq!(parse(text).unwrap().to_string(), text);
         }
         assert_eq!(parse("Decimal64(3)").unwrap().to_string(), "Decimal(18, 3)");
+        assert_eq!(parse("Decimal256(3)").unwrap().to_string(), "Decimal(76, 3)");
+        assert_eq!(parse("DateTime64").unwrap().to_string(), "DateTime64(3)");
+        assert_eq!(parse("DateTime64( 4 , 'UTC' )").unwrap().to_string(), "DateTime64(4, 'UTC')");
         assert_eq!(parse(" Decimal( 9 ) ").unwrap().to_string(), "Decimal(9, 0)");
     }
 
@@ -123,7 +161,20 @@ mod tests {
             "LowCardinality(String)",
             "FixedString(3)",
             "Nullable(Nullable(Int8))",
-            "Decimal(39, 1)",
+            "Decimal(77, 1)",
+            "DateTime64(10)",
+            "DateTime64(3, UTC)",
+            "DateTime64(-1)",
+            "IPv4(4)",
+            "UInt256",
+            "Array",
+            "Array()",
+            "Array(UInt8, UInt8)",
+            "Array(LowCardinality(String))",
+            "Nullable(Array(UInt8))",
+            "Enum8('a' = 1)",
+            "Tuple(UInt8, String)",
+            "Map(String, String)",
             "Decimal(3, 4)",
             "DateTime(UTC)",
             "String(3)",
@@ -137,5 +188,10 @@ mod tests {
             assert!(error.message().contains("allowed are UInt8"), "{text}");
         }
         assert_eq!(parse("DateTime('Mars/Olympus')").unwrap_err().code(), 36);
+        assert_eq!(parse("DateTime64(3, 'Mars/Olympus')").unwrap_err().code(), 36);
+        for deep in ["Nullable(", "Array("] {
+            let text = format!("{}UInt8{}", deep.repeat(1 << 17), ")".repeat(1 << 17));
+            assert_eq!(parse(&text).unwrap_err().code(), 50);
+        }
     }
 }

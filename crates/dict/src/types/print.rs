@@ -1,7 +1,7 @@
 //! Fixed-width values as ClickHouse prints them.
 
 use super::calendar::date_to_text;
-use super::{DataType, zone};
+use super::{DataType, address, moment, wide, zone};
 use std::fmt::Write;
 
 /// Appends the text of a value whose bytes are `raw` (of the type's width, little-endian).
@@ -26,8 +26,17 @@ pub(crate) fn print_fixed(data_type: &DataType, raw: &[u8], out: &mut String) {
             let dash = if [4, 6, 8, 10].contains(&i) { "-" } else { "" };
             write!(out, "{dash}{byte:02x}")
         }),
+        DataType::DateTime64 { precision, tz } => {
+            out.write_str(&moment::to_text(signed(raw) as i64, *precision, tz.as_deref()))
+        }
+        DataType::Ipv4 => out.write_str(&address::ipv4_to_text(unsigned(raw) as u32)),
+        DataType::Ipv6 => out.write_str(&address::ipv6_text(raw)),
+        DataType::Decimal { scale, .. } if raw.len() > 16 => {
+            out.write_str(&wide::to_text(raw, (*scale).into()))
+        }
         DataType::Decimal { scale, .. } => print_decimal(out, signed(raw), (*scale).into()),
-        DataType::String | DataType::Nullable(_) => unreachable!("not of fixed width"),
+        DataType::Int128 | DataType::UInt128 | DataType::Int256 => out.write_str(&wide::to_text(raw, 0)),
+        DataType::String | DataType::Array(_) | DataType::Nullable(_) => unreachable!("not of fixed width"),
     };
     done.expect("a String takes everything");
 }
@@ -54,15 +63,19 @@ fn write_float(
     }
 }
 
-/// Without trailing zeros behind the point, as ClickHouse does.
-fn print_decimal(out: &mut String, value: i128, scale: u32) -> std::fmt::Result {
-    let sign = if value < 0 { "-" } else { "" };
-    let (value, unit) = (value.unsigned_abs(), 10u128.pow(scale));
-    let fraction = format!("{:0width$}", value % unit, width = scale as usize);
-    let fraction = fraction.trim_end_matches('0');
-    let point = if scale == 0 || fraction.is_empty() { "" } else { "." };
-    let fraction = if point.is_empty() { "" } else { fraction };
-    write!(out, "{sign}{}{point}{fraction}", value / unit)
+fn print_decimal(out: &mut String, value: i128, scale: usize) -> std::fmt::Result {
+    out.write_str(&with_point(&value.to_string(), scale))
+}
+
+/// The digits of a number in units of 10^-scale, without trailing zeros behind the point, as ClickHouse does.
+pub(super) fn with_point(digits: &str, scale: usize) -> String {
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
+    let digits = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    match fraction.trim_end_matches('0') {
+        "" => format!("{sign}{whole}"),
+        fraction => format!("{sign}{whole}.{fraction}"),
+    }
 }
 
 #[cfg(test)]
@@ -91,6 +104,27 @@ mod tests {
             ("Decimal(9, 3)", "0.5"),
             ("Decimal(9, 3)", "-7"),
             ("Decimal(9, 0)", "10"),
+            ("Decimal(9, 9)", "-0.000000001"),
+            ("Decimal(39, 1)", "-0.1"),
+            (
+                "Decimal(76, 3)",
+                "1234567890123456789012345678901234567890123456789012345678901234567890123.001",
+            ),
+            (
+                "Decimal(76, 0)",
+                "-9999999999999999999999999999999999999999999999999999999999999999999999999999",
+            ),
+            ("Int128", "-170141183460469231731687303715884105728"),
+            ("UInt128", "340282366920938463463374607431768211455"),
+            ("Int256", "-57896044618658097711785492504343953926634992332820282019728792003956564819968"),
+            ("DateTime64(0)", "2299-12-31 23:59:59"),
+            ("DateTime64(3)", "1900-01-01 00:00:00.001"),
+            ("DateTime64(4)", "2024-02-29 12:00:00.1230"),
+            ("DateTime64(6, 'Asia/Tokyo')", "1969-12-31 12:00:00.000001"),
+            ("DateTime64(7)", "1969-12-31 23:59:59.9999999"),
+            ("DateTime64(9)", "2262-04-11 23:47:16.854775807"),
+            ("IPv4", "192.168.0.1"),
+            ("IPv6", "2001:db8::ff00:42:8329"),
         ] {
             let parsed = DataType::parse(data_type).unwrap();
             let width = match parsed.shape() {

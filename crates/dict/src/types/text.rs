@@ -1,11 +1,11 @@
 //! ClickHouse's text forms of values, as in TabSeparated, DEFAULT and `null_value`.
 
 use super::calendar::date_from_text;
-use super::{DataType, Shape, zone};
+use super::{DECIMAL128_DIGITS, DataType, Shape, address, moment, wide, zone};
 use crate::error::DictError;
 
 /// A fixed-width value, little-endian, in the low bytes.
-pub(crate) type Fixed = [u8; 16];
+pub(crate) type Fixed = [u8; 32];
 
 /// Reads the text of a value of a fixed-width type (`Shape::Fixed` or `Shape::Bit`).
 ///
@@ -13,7 +13,7 @@ pub(crate) type Fixed = [u8; 16];
 /// `CANNOT_PARSE_TEXT` with the text and the type.
 pub(crate) fn text_to_fixed(data_type: &DataType, text: &str) -> Result<Fixed, DictError> {
     let data_type = data_type.inner();
-    debug_assert!(data_type.shape() != Shape::Text);
+    debug_assert!(!matches!(data_type.shape(), Shape::Text | Shape::List));
     parse(data_type, text).ok_or_else(|| {
         let shown: String = text.chars().take(64).collect();
         DictError::parse_text(format!("Cannot parse '{shown}' as {data_type}"))
@@ -46,23 +46,32 @@ fn parse(data_type: &DataType, text: &str) -> Option<Fixed> {
             };
             (0..=i64::from(u32::MAX)).contains(&seconds).then(|| pad(&seconds.to_le_bytes()))
         }
-        DataType::Uuid => uuid(text),
-        DataType::Decimal { precision, scale } => {
-            decimal_from_text(text, *precision, *scale).map(i128::to_le_bytes)
+        DataType::DateTime64 { precision, tz } => {
+            moment::from_text(text, *precision, tz.as_deref()).map(|kept| pad(&kept.to_le_bytes()))
         }
-        DataType::String | DataType::Nullable(_) => None,
+        DataType::Uuid => uuid(text).map(|value| pad(&value)),
+        DataType::Ipv4 => address::ipv4_from_text(text).map(|value| pad(&value.to_le_bytes())),
+        DataType::Ipv6 => address::ipv6_from_text(text).map(|value| pad(&value)),
+        DataType::Int128 => wide::integer(text, &wide::INT128),
+        DataType::UInt128 => wide::integer(text, &wide::UINT128),
+        DataType::Int256 => wide::integer(text, &wide::INT256),
+        DataType::Decimal { precision: precision @ ..=DECIMAL128_DIGITS, scale } => {
+            decimal_from_text(text, *precision, *scale).map(|value| pad(&value.to_le_bytes()))
+        }
+        DataType::Decimal { precision, scale } => wide::decimal(text, *precision, *scale),
+        DataType::String | DataType::Array(_) | DataType::Nullable(_) => None,
     }
 }
 
 fn pad(bytes: &[u8]) -> Fixed {
-    let mut fixed = [0; 16];
+    let mut fixed = [0; size_of::<Fixed>()];
     fixed[..bytes.len()].copy_from_slice(bytes);
     fixed
 }
 
 fn integer(text: &str, low: i128, high: i128) -> Option<Fixed> {
     let value: i128 = text.parse().ok()?;
-    (low..=high).contains(&value).then(|| value.to_le_bytes())
+    (low..=high).contains(&value).then(|| pad(&value.to_le_bytes()))
 }
 
 fn in_range(days: i64, low: i64, high: i64) -> Option<Fixed> {
@@ -74,7 +83,7 @@ fn float(text: &str) -> Option<f64> {
 }
 
 /// 16 bytes in the order of the text (big-endian), as Arrow keeps it here.
-fn uuid(text: &str) -> Option<Fixed> {
+fn uuid(text: &str) -> Option<[u8; 16]> {
     let bytes = text.as_bytes();
     if bytes.len() != 36 || [8, 13, 18, 23].iter().any(|&at| bytes[at] != b'-') {
         return None;
@@ -91,7 +100,17 @@ fn uuid(text: &str) -> Option<Fixed> {
 
 /// `-12.345` in units of 10^-scale. Digits beyond the scale are cut, as ClickHouse does; more than
 /// `precision` digits in all are refused.
-pub(crate) fn decimal_from_text(text: &str, precision: u8, scale: u8) -> Option<i128> {
+fn decimal_from_text(text: &str, precision: u8, scale: u8) -> Option<i128> {
+    let (negative, digits) = decimal_digits(text, scale)?;
+    let mut value: i128 = 0;
+    for digit in digits {
+        value = value.checked_mul(10)?.checked_add(digit.into())?;
+    }
+    (value < 10i128.pow(precision.into())).then_some(if negative { -value } else { value })
+}
+
+/// Whether a decimal is negative, and its digits to the last one of the scale.
+pub(super) fn decimal_digits(text: &str, scale: u8) -> Option<(bool, impl Iterator<Item = u8>)> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
         b'+' => (false, &text[1..]),
@@ -103,12 +122,8 @@ pub(crate) fn decimal_from_text(text: &str, precision: u8, scale: u8) -> Option<
     {
         return None;
     }
-    let mut value: i128 = 0;
     let padded = fraction.bytes().chain(std::iter::repeat(b'0')).take(scale.into());
-    for digit in whole.bytes().chain(padded) {
-        value = value.checked_mul(10)?.checked_add(i128::from(digit - b'0'))?;
-    }
-    (value < 10i128.pow(precision.into())).then_some(if negative { -value } else { value })
+    Some((negative, whole.bytes().chain(padded).map(|digit| digit - b'0')))
 }
 
 #[cfg(test)]

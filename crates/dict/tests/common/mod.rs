@@ -5,7 +5,8 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, St
 use arrow::datatypes::UInt64Type;
 use arrow::datatypes::{Field, Schema};
 use granary_dict::{
-    Clock, Code, Definition, DictError, Dictionary, Environment, Source, SourceFactory, Take, parse_create,
+    Clock, Code, DataType, Definition, DictError, Dictionary, Environment, Source, SourceFactory, Take,
+    parse_create,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +32,23 @@ pub fn values(array: &ArrayRef) -> Vec<u64> {
 /// A String column's values.
 pub fn texts(array: &ArrayRef) -> Vec<String> {
     array.as_string::<i32>().iter().map(|text| text.unwrap_or("NULL").to_string()).collect()
+}
+
+/// Whether the attributes of a row are what these texts are, each of its type.
+pub fn shows(dictionary: &Dictionary, key: &[ArrayRef], attributes: &[&str]) {
+    let all: Vec<usize> = (0..attributes.len()).collect();
+    let answer = dictionary.get(&all, key).unwrap();
+    for ((column, text), attribute) in
+        answer.columns.iter().zip(attributes).zip(&dictionary.definition().structure.attributes)
+    {
+        let expected = of_text(&attribute.data_type, text);
+        assert_eq!(column, &expected, "{} {}", attribute.name, attribute.data_type);
+    }
+}
+
+/// A column of one value.
+pub fn of_text(data_type: &DataType, text: &str) -> ArrayRef {
+    data_type.adopt(&strings(&[text])).unwrap()
 }
 
 pub fn found(array: &arrow::array::BooleanArray) -> Vec<bool> {

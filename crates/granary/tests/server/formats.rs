@@ -68,6 +68,48 @@ fn keys_and_rows_in_every_format() {
     assert_eq!(served.post("/dictionary/users?format=Parquet", b"").status, 404);
 }
 
+/// Keys and rows of types that Arrow does not have: from the endpoint, and over SOURCE(HTTP), in every format.
+#[test]
+fn types_beyond_arrow_in_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &[]);
+    let columns = "ip IPv4, at DateTime64(4, 'Asia/Tokyo'), six IPv6, wide Int128, big Decimal(60, 3), \
+        tags Array(Nullable(String)), times Array(Array(DateTime64(7)))";
+    served.sql(&format!("CREATE TABLE hosts ({columns})"));
+    served.sql(
+        "INSERT INTO hosts VALUES ('10.0.0.1', '2024-02-29 12:00:00.1234', '2001:db8::1', -5, 1.5, ['it\\'s\\t', NULL], \
+            [[], ['2024-02-29 12:00:00.1234567']]), ('10.0.0.2', '1969-12-31 12:00:00.0001', '::', 0, 0, [], [])",
+    );
+    served.sql(&format!(
+        "CREATE DICTIONARY h ({columns}) PRIMARY KEY ip, at SOURCE(CLICKHOUSE(TABLE 'hosts')) LIFETIME(0) \
+         LAYOUT(COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100))"
+    ));
+    let attributes = "'six', 'wide', 'big', 'tags', 'times'";
+    let expected = bytes(&served, "SELECT six, wide, big, tags, times FROM hosts ORDER BY ip");
+    for format in FORMATS {
+        let keys = bytes(&served, &format!("SELECT ip, at FROM hosts ORDER BY ip FORMAT {format}"));
+        let answer = served.post(&format!("/dictionary/h?format={format}"), &keys);
+        assert_eq!(answer.status, 200, "{format}: {}", String::from_utf8_lossy(&answer.body));
+        let rows = bytes(&served, &format!("SELECT * FROM hosts ORDER BY ip FORMAT {format}"));
+        if format != "ArrowStream" {
+            assert_eq!(String::from_utf8_lossy(&answer.body), String::from_utf8_lossy(&rows), "{format}");
+        }
+        served.sql(&format!(
+            "CREATE OR REPLACE DICTIONARY over_http ({columns}) PRIMARY KEY ip, at \
+             SOURCE(HTTP(URL '{}/dictionary/h?format={format}' FORMAT '{format}')) LAYOUT(COMPLEX_KEY_DIRECT())",
+            served.url
+        ));
+        let got = bytes(
+            &served,
+            &format!(
+                "SELECT tupleElement(t, 1), tupleElement(t, 2), tupleElement(t, 3), tupleElement(t, 4), tupleElement(t, 5) \
+                 FROM (SELECT ip, dictGet('over_http', ({attributes}), (ip, at)) AS t FROM hosts) ORDER BY ip"
+            ),
+        );
+        assert_eq!(String::from_utf8_lossy(&got), String::from_utf8_lossy(&expected), "{format}");
+    }
+}
+
 #[test]
 fn names_in_the_head_say_which_column_is_which() {
     let folder = tempfile::tempdir().unwrap();

@@ -99,6 +99,11 @@ impl Layout {
                 };
                 out.extend_from_slice(&a.value(row).to_le_bytes()[..width]);
             }
+            Cells::Wide { values, bytes } => {
+                out.extend_from_slice(&values.value(row).to_le_bytes()[..*bytes]);
+            }
+            Cells::Ipv4(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
+            Cells::Ipv6(a) => out.extend_from_slice(a.value(row)),
             Cells::Truth(a) | Cells::Bool(a) => out.push(u8::from(a.value(row))),
             Cells::Text(a) => bytes(a.value(row).as_bytes(), out),
             Cells::Bytes(a) => bytes(a.value(row), out),
@@ -112,12 +117,13 @@ impl Layout {
                 let days = u16::try_from(a.value(row)).map_err(|_| out_of_range("Date"))?;
                 out.extend_from_slice(&days.to_le_bytes());
             }
+            Cells::Date32(a) => out.extend_from_slice(&a.value(row).to_le_bytes()),
             Cells::DateTime { seconds, .. } => {
                 let seconds = u32::try_from(seconds.value(row)).map_err(|_| out_of_range("DateTime"))?;
                 out.extend_from_slice(&seconds.to_le_bytes());
             }
-            Cells::DateTime64 { nanos, digits, .. } => {
-                let ticks = nanos.value(row).div_euclid(10_i64.pow(9 - digits));
+            Cells::DateTime64 { ticks, places, digits, .. } => {
+                let ticks = ticks.value(row).div_euclid(10_i64.pow(places - digits));
                 out.extend_from_slice(&ticks.to_le_bytes());
             }
             Cells::Array { offsets, items } => {

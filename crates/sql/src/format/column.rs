@@ -9,7 +9,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit, *};
 
 use crate::error::{Error, Result};
-use crate::types::CLICKHOUSE_TYPE;
+use crate::types::{CLICKHOUSE_TYPE, declared};
 
 /// One column of a batch, by the kind of its cells.
 pub struct Column {
@@ -31,6 +31,11 @@ pub enum Cells {
     Float32(Float32Array),
     Float64(Float64Array),
     Decimal(Decimal128Array),
+    /// A decimal or an integer of more than 128 or 64 bits, of which so many bytes are written.
+    Wide {
+        values: Decimal256Array,
+        bytes: usize,
+    },
     /// A comparison: ClickHouse's UInt8, written 0 or 1.
     Truth(BooleanArray),
     /// ClickHouse's Bool, written true or false.
@@ -38,14 +43,19 @@ pub enum Cells {
     Text(StringArray),
     Bytes(BinaryArray),
     Uuid(FixedSizeBinaryArray),
+    Ipv4(UInt32Array),
+    Ipv6(FixedSizeBinaryArray),
     Date(Date32Array),
+    /// Four bytes where a Date has two.
+    Date32(Date32Array),
     DateTime {
         seconds: TimestampSecondArray,
         zone: Option<Tz>,
     },
-    /// Nanoseconds since the epoch, written with `digits` decimal places.
+    /// Ticks since the epoch of so many decimal places, of which `digits` are written.
     DateTime64 {
-        nanos: TimestampNanosecondArray,
+        ticks: Int64Array,
+        places: u32,
         digits: u32,
         zone: Option<Tz>,
     },
@@ -80,6 +90,8 @@ impl Column {
                 | Cells::Text(_)
                 | Cells::Bytes(_)
                 | Cells::Uuid(_)
+                | Cells::Ipv4(_)
+                | Cells::Ipv6(_)
                 | Cells::Array { .. }
                 | Cells::Tuple { .. }
         )
@@ -87,7 +99,10 @@ impl Column {
 }
 
 fn cells(field: &Field, array: &ArrayRef) -> Result<Cells> {
-    let is_bool = || field.metadata().get(CLICKHOUSE_TYPE).is_some_and(|name| name.contains("Bool"));
+    if let Some(cells) = declared_cells(field, array)? {
+        return Ok(cells);
+    }
+    let says = |part: &str| field.metadata().get(CLICKHOUSE_TYPE).is_some_and(|name| name.contains(part));
     Ok(match array.data_type() {
         DataType::Null => Cells::Null,
         DataType::UInt8 => Cells::UInt8(array.as_primitive::<UInt8Type>().clone()),
@@ -101,17 +116,19 @@ fn cells(field: &Field, array: &ArrayRef) -> Result<Cells> {
         DataType::Float32 => Cells::Float32(array.as_primitive::<Float32Type>().clone()),
         DataType::Float64 => Cells::Float64(array.as_primitive::<Float64Type>().clone()),
         DataType::Decimal128(..) => Cells::Decimal(array.as_primitive::<Decimal128Type>().clone()),
-        DataType::Boolean if is_bool() => Cells::Bool(array.as_boolean().clone()),
+        DataType::Decimal256(..) => Cells::Wide { values: array.as_primitive().clone(), bytes: 32 },
+        DataType::Boolean if says("Bool") => Cells::Bool(array.as_boolean().clone()),
         DataType::Boolean => Cells::Truth(array.as_boolean().clone()),
         DataType::Utf8 => Cells::Text(array.as_string::<i32>().clone()),
         DataType::Binary => Cells::Bytes(array.as_binary::<i32>().clone()),
         DataType::FixedSizeBinary(16) => Cells::Uuid(array.as_fixed_size_binary().clone()),
+        DataType::Date32 if says("Date32") => Cells::Date32(array.as_primitive().clone()),
         DataType::Date32 => Cells::Date(array.as_primitive::<Date32Type>().clone()),
         DataType::Timestamp(TimeUnit::Second, zone) => Cells::DateTime {
             seconds: array.as_primitive::<TimestampSecondType>().clone(),
             zone: time_zone(zone.as_deref())?,
         },
-        DataType::Timestamp(unit, zone) => date_time_64(array, *unit, zone.as_deref())?,
+        DataType::Timestamp(unit, zone) => date_time_64(array, *unit, places(*unit), zone.as_deref())?,
         DataType::List(item) => {
             let list = array.as_list::<i32>();
             Cells::Array {
@@ -146,16 +163,39 @@ fn tuple(fields: &Fields, array: &StructArray) -> Result<Cells> {
     Ok(Cells::Tuple { names, items: items? })
 }
 
-fn date_time_64(array: &ArrayRef, unit: TimeUnit, zone: Option<&str>) -> Result<Cells> {
-    let digits = match unit {
-        TimeUnit::Second | TimeUnit::Millisecond => 3,
+/// What Arrow's type does not say and the field does.
+fn declared_cells(field: &Field, array: &ArrayRef) -> Result<Option<Cells>> {
+    use granary_dict::DataType as Declared;
+    let Some(declared) = declared(field) else { return Ok(None) };
+    Ok(Some(match (declared.inner(), array.data_type()) {
+        (Declared::Ipv4, DataType::UInt32) => Cells::Ipv4(array.as_primitive().clone()),
+        (Declared::Ipv6, DataType::FixedSizeBinary(16)) => Cells::Ipv6(array.as_fixed_size_binary().clone()),
+        (Declared::Int128 | Declared::UInt128, DataType::Decimal256(..)) => {
+            Cells::Wide { values: array.as_primitive().clone(), bytes: 16 }
+        }
+        (Declared::DateTime64 { precision, .. }, DataType::Timestamp(unit, zone)) => {
+            date_time_64(array, *unit, u32::from(*precision), zone.as_deref())?
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn places(unit: TimeUnit) -> u32 {
+    match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
         TimeUnit::Microsecond => 6,
         TimeUnit::Nanosecond => 9,
-    };
-    let nanos = cast(array, &DataType::Timestamp(TimeUnit::Nanosecond, zone.map(Into::into)))?;
+    }
+}
+
+fn date_time_64(array: &ArrayRef, unit: TimeUnit, digits: u32, zone: Option<&str>) -> Result<Cells> {
+    let ticks = cast(array, &DataType::Int64)?;
+    let places = places(unit);
     Ok(Cells::DateTime64 {
-        nanos: nanos.as_primitive::<TimestampNanosecondType>().clone(),
-        digits,
+        ticks: ticks.as_primitive::<Int64Type>().clone(),
+        places,
+        digits: digits.min(places),
         zone: time_zone(zone)?,
     })
 }

@@ -15,7 +15,7 @@ use datafusion::parquet::schema::types::{SchemaDescriptor, Type};
 
 use super::{BatchWriter, Statistics};
 use crate::error::{Error, Result};
-use crate::types::CLICKHOUSE_TYPE;
+use crate::types::{CLICKHOUSE_TYPE, declared};
 
 /// One Parquet file a result.
 pub struct Parquet<'a> {
@@ -62,7 +62,7 @@ fn parquet_schema(schema: &Schema) -> Result<SchemaDescriptor, ParquetError> {
     let plain = ArrowSchemaConverter::new().convert(schema)?;
     let columns = plain.root_schema().get_fields().iter().zip(schema.fields());
     let columns = columns.map(|(column, field)| match field.data_type() {
-        DataType::FixedSizeBinary(16) => {
+        DataType::FixedSizeBinary(16) if declared(field).is_none() => {
             let info = column.get_basic_info();
             Type::primitive_type_builder(column.name(), column.get_physical_type())
                 .with_length(16)

@@ -1,9 +1,11 @@
 //! How one value is spelled, in each family of formats.
 
 use std::io::Write as _;
+use std::net::Ipv4Addr;
 
 use chrono::{DateTime, Datelike, NaiveDateTime, TimeZone, Timelike};
 use datafusion::arrow::array::timezone::Tz;
+use granary_dict::ipv6_text;
 
 use super::column::{Cells, Column};
 use super::escape;
@@ -61,17 +63,24 @@ pub fn write_cell(column: &Column, row: usize, style: Style, out: &mut Vec<u8>) 
         Cells::Float32(a) => float(a.value(row), style, out),
         Cells::Float64(a) => float(a.value(row), style, out),
         Cells::Decimal(a) => decimal(&a.value_as_string(row), out),
+        // Arrow shows no more than the 76 digits of its type; an Int256 may have 77.
+        Cells::Wide { values, .. } if values.scale() == 0 => {
+            let _ = write!(out, "{}", values.value(row));
+        }
+        Cells::Wide { values, .. } => decimal(&values.value_as_string(row), out),
         Cells::Truth(a) => out.push(if a.value(row) { b'1' } else { b'0' }),
         Cells::Bool(a) => out.extend_from_slice(if a.value(row) { b"true" } else { b"false" }),
         Cells::Text(a) => string(a.value(row).as_bytes(), style, out),
         Cells::Bytes(a) => string(a.value(row), style, out),
         Cells::Uuid(a) => quoted(style, out, |out| uuid(a.value(row), out)),
-        Cells::Date(a) => quoted(style, out, |out| date(a.value(row), out)),
+        Cells::Ipv4(a) => quoted(style, out, |out| ip(Ipv4Addr::from_bits(a.value(row)), out)),
+        Cells::Ipv6(a) => quoted(style, out, |out| ip(ipv6_text(a.value(row)), out)),
+        Cells::Date(a) | Cells::Date32(a) => quoted(style, out, |out| date(a.value(row), out)),
         Cells::DateTime { seconds, zone } => {
             quoted(style, out, |out| date_time(seconds.value(row), zone.as_ref(), out))
         }
-        Cells::DateTime64 { nanos, digits, zone } => {
-            quoted(style, out, |out| date_time_64(nanos.value(row), *digits, zone.as_ref(), out));
+        Cells::DateTime64 { ticks, places, digits, zone } => {
+            quoted(style, out, |out| date_time_64(ticks.value(row), (*places, *digits), zone.as_ref(), out));
         }
         Cells::Array { offsets, items } => array(items, offsets[row]..offsets[row + 1], style, out),
         Cells::Tuple { names, items } => tuple(names.as_deref(), items, row, style, out),
@@ -116,7 +125,7 @@ fn string(bytes: &[u8], style: Style, out: &mut Vec<u8>) {
     }
 }
 
-/// Dates and UUIDs: their text needs no escapes, only the quotes that the format wants.
+/// Dates, UUIDs and addresses: their text needs no escapes, only the quotes that the format wants.
 fn quoted(style: Style, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let quote = match style {
         Style::Tab | Style::Raw | Style::Pretty => None,
@@ -157,11 +166,17 @@ fn date_time(seconds: i64, zone: Option<&Tz>, out: &mut Vec<u8>) {
     let _ = write!(out, "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", t.hour(), t.minute(), t.second());
 }
 
-fn date_time_64(nanos: i64, digits: u32, zone: Option<&Tz>, out: &mut Vec<u8>) {
-    let fraction = nanos.rem_euclid(1_000_000_000);
-    date_time(nanos.div_euclid(1_000_000_000), zone, out);
-    let shown = fraction / 10_i64.pow(9 - digits);
-    let _ = write!(out, ".{shown:0width$}", width = digits as usize);
+fn date_time_64(ticks: i64, (places, digits): (u32, u32), zone: Option<&Tz>, out: &mut Vec<u8>) {
+    let second = 10_i64.pow(places);
+    date_time(ticks.div_euclid(second), zone, out);
+    if digits > 0 {
+        let shown = ticks.rem_euclid(second) / 10_i64.pow(places - digits);
+        let _ = write!(out, ".{shown:0width$}", width = digits as usize);
+    }
+}
+
+fn ip(text: impl std::fmt::Display, out: &mut Vec<u8>) {
+    let _ = write!(out, "{text}");
 }
 
 fn array(items: &Column, range: std::ops::Range<usize>, style: Style, out: &mut Vec<u8>) {

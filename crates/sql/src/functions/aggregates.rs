@@ -25,6 +25,9 @@ pub(super) fn register(context: &SessionContext) -> Result<()> {
     Ok(())
 }
 
+/// Aggregates whose value is one of their arguments, and of its type.
+const CHOOSING: [&str; 4] = ["min", "max", "first_value", "last_value"];
+
 /// An aggregate that has a value for no rows.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NeverEmpty {
@@ -71,7 +74,14 @@ impl AggregateUDFImpl for NeverEmpty {
         let field = self.inner.return_field(arguments)?;
         let known = arguments.first().is_some_and(|argument| !argument.is_nullable());
         let nullable = !known || self.zero(field.data_type()).is_err();
-        Ok(Arc::new(field.as_ref().clone().with_nullable(nullable)))
+        let field = field.as_ref().clone().with_nullable(nullable);
+        Ok(Arc::new(match arguments.first() {
+            // The largest IPv4 is one.
+            Some(argument) if CHOOSING.contains(&self.name()) => {
+                field.with_metadata(argument.metadata().clone())
+            }
+            _ => field,
+        }))
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {

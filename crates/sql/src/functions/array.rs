@@ -1,5 +1,6 @@
 //! Arrays: `[a, b]` and `array(a, b)`, `arrayElement(array, n)` and `array[n]`, `has(array, element)`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, UInt8Array};
@@ -13,7 +14,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
-use super::numbers::rows;
+use super::numbers::{rows, shaped};
 use crate::error::Error;
 
 /// What is done with arrays.
@@ -89,17 +90,21 @@ impl ScalarUDFImpl for ArrayFunction {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        let (data_type, nullable) = match (self.return_type(&types)?, types.as_slice()) {
+        let field = match (self.return_type(&types)?, types.as_slice()) {
             (DataType::List(element), _) if self.action == Action::Make => {
                 let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-                (DataType::new_list(element.data_type().clone(), nullable), false)
+                let element = Field::new("item", element.data_type().clone(), nullable);
+                let element = element.with_metadata(common_metadata(args.arg_fields));
+                Field::new(self.name(), DataType::List(Arc::new(element)), false)
             }
+            // The element of an array of IPv4 is one.
             (data_type, [DataType::List(element), ..]) if self.action == Action::Element => {
-                (data_type, element.is_nullable())
+                Field::new(self.name(), data_type, element.is_nullable())
+                    .with_metadata(element.metadata().clone())
             }
-            (data_type, _) => (data_type, false),
+            (data_type, _) => Field::new(self.name(), data_type, false),
         };
-        Ok(Arc::new(Field::new(self.name(), data_type, nullable)))
+        Ok(Arc::new(field))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -110,10 +115,17 @@ impl ScalarUDFImpl for ArrayFunction {
             (Action::Has, [array, element]) => has(array.as_list(), element)?,
             (_, elements) => make(args.return_type(), elements, rows)?,
         };
-        match args.args.iter().any(|item| matches!(item, ColumnarValue::Array(_))) {
-            true => Ok(ColumnarValue::Array(result)),
-            false => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)),
+        shaped(result, &args.args)
+    }
+}
+
+/// What all fields say of themselves.
+fn common_metadata(fields: &[FieldRef]) -> HashMap<String, String> {
+    match fields {
+        [first, others @ ..] if others.iter().all(|field| field.metadata() == first.metadata()) => {
+            first.metadata().clone()
         }
+        _ => HashMap::new(),
     }
 }
 

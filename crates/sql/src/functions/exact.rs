@@ -7,16 +7,51 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
 use datafusion::common::Result;
+use granary_dict::{DataType as ClickHouseType, DictError};
 
 use super::convert::convert;
 use super::numbers::{array_bits, from_bits};
 use super::parse::{Overflow, parse, range};
 use super::uuid;
 use crate::error::Error;
-use crate::types::plain_name;
+use crate::format;
+use crate::types::{declared, plain_name};
 
-/// The same values in another type.
-pub fn exact(field: &Field, array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+/// The same values in the type of another field.
+pub fn exact(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
+    match declared(to) {
+        Some(wanted) => adopted(field, array, &wanted),
+        None => exact_in_arrow(field, array, to.data_type()),
+    }
+}
+
+/// The same values in a type that Arrow's rules do not make.
+pub fn adopted(field: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<ArrayRef> {
+    if array.data_type().is_null() {
+        return Ok(new_null_array(&to.to_arrow(), array.len()));
+    }
+    // Arrow would take an address for a number, and the other way round.
+    let by_text = to.inner() == &ClickHouseType::Ipv6
+        && declared(field).is_some_and(|from| from.inner() == &ClickHouseType::Ipv4);
+    let adopted = match by_text {
+        true => to.adopt(&(Arc::new(format::texts(field, array)?) as ArrayRef)),
+        false => to.adopt(array),
+    };
+    adopted.map_err(|error| unreadable(array.data_type(), to, error).into())
+}
+
+/// The error by the name that ClickHouse has for a text that is no value of the type.
+fn unreadable(from: &DataType, to: &ClickHouseType, error: DictError) -> Error {
+    match to.inner() {
+        _ if !from.is_string() => Error::cannot_convert_type(error.message()),
+        ClickHouseType::Ipv4 => Error::cannot_parse_ipv4(error.message()),
+        ClickHouseType::Ipv6 => Error::cannot_parse_ipv6(error.message()),
+        ClickHouseType::DateTime64 { .. } => Error::cannot_parse_datetime(error.message()),
+        _ => error.into(),
+    }
+}
+
+fn exact_in_arrow(field: &Field, array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let from = array.data_type();
     if from == to {
         return Ok(Arc::clone(array));

@@ -3,6 +3,7 @@
 mod aggregates;
 mod arithmetic;
 mod array;
+pub(crate) mod as_type;
 mod bool;
 mod convert;
 mod dictionary;
@@ -34,7 +35,7 @@ use arithmetic::{Arithmetic, Operation};
 pub use dictionary::{is_dictionary_function, is_hierarchy_function};
 pub(crate) use exact::exact;
 pub use hash::{int_hash_32, int_hash_64};
-pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes};
+pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes, type_spelling};
 
 /// Stands between the names of several attributes in the literal that [`crate::rewrite`] makes of them.
 pub(crate) const ATTRIBUTE_SEPARATOR: &str = "\u{1f}";
@@ -61,6 +62,7 @@ pub fn is_registered(name: &str) -> bool {
         "toTypeName",
         "toUUID",
         "tupleElement",
+        as_type::AS_TYPE,
         truth::AS_CONDITION,
         truth::AS_NUMBER,
     ];
@@ -96,6 +98,7 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     for direction in rounding::DIRECTIONS {
         context.register_udf(ScalarUDF::from(rounding::Rounding::new(direction)));
     }
+    context.register_udf(ScalarUDF::from(as_type::AsType::default()));
     context.register_udf(ScalarUDF::from(bool::ToBool::default()));
     context.register_udf(ScalarUDF::from(ignore::Ignore::default()));
     context.register_udf(ScalarUDF::from(negate::Negate::default()));

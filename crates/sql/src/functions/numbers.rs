@@ -94,7 +94,11 @@ pub fn shaped(array: ArrayRef, arguments: &[ColumnarValue]) -> Result<ColumnarVa
     if arguments.iter().any(|argument| matches!(argument, ColumnarValue::Array(_))) {
         Ok(ColumnarValue::Array(array))
     } else {
-        Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
+        // Made of an item of an array, a scalar would forget what the items' field says.
+        Ok(ColumnarValue::Scalar(match array.as_list_opt::<i32>() {
+            Some(list) => ScalarValue::List(std::sync::Arc::new(list.clone())),
+            None => ScalarValue::try_from_array(&array, 0)?,
+        }))
     }
 }
 

@@ -7,13 +7,17 @@ use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, TypePlanner,
 };
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, GetFieldAccess, Operator, ScalarUDF};
-use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType};
+use datafusion::sql::sqlparser::ast::{
+    ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo,
+};
 use granary_dict::DataType as ClickHouseType;
 
 use super::arithmetic::{Arithmetic, Operation};
 use super::array::{Action, ArrayFunction};
+use super::as_type::AsType;
 use super::uuid::ToUuid;
 use crate::error::Error;
+use crate::types::declared;
 
 /// Arithmetic between numbers becomes ClickHouse's functions; dates and intervals stay DataFusion's. Arrays are
 /// ClickHouse's.
@@ -26,7 +30,7 @@ impl ExprPlanner for ArithmeticPlanner {
             return Ok(PlannerResult::Original(raw));
         };
         if let Some(operator) = comparison(&raw.op) {
-            return Ok(compare(raw, operator, &left, &right));
+            return Ok(compare(typed_text(raw, schema), operator, &left, &right));
         }
         let operation = match raw.op {
             BinaryOperator::Plus => Operation::Plus,
@@ -74,6 +78,22 @@ fn comparison(op: &BinaryOperator) -> Option<Operator> {
     })
 }
 
+/// A text compared with a value of a type that Arrow does not have is one, too.
+fn typed_text(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let field = |expr: &Expr| expr.to_field(schema).ok().map(|(_, field)| field);
+    let (Some(left), Some(right)) = (field(&raw.left), field(&raw.right)) else { return raw };
+    let as_type = |expr: Expr, wanted: ClickHouseType| {
+        let name = Expr::Literal(ScalarValue::Utf8(Some(wanted.inner().to_string())), None);
+        ScalarUDF::from(AsType::default()).call(vec![expr, name])
+    };
+    match (declared(&left), declared(&right)) {
+        (Some(wanted), _) if right.data_type().is_string() => raw.right = as_type(raw.right, wanted),
+        (_, Some(wanted)) if left.data_type().is_string() => raw.left = as_type(raw.left, wanted),
+        _ => {}
+    }
+    raw
+}
+
 /// `dictHas(...) = 1`: a condition compared with a number is a number. A literal compared with a UUID is one.
 fn compare(
     mut raw: RawBinaryExpr,
@@ -109,6 +129,19 @@ impl TypePlanner for ClickHouseTypes {
     }
 }
 
+/// ClickHouse's spelling of a type.
+pub(crate) fn type_spelling(sql_type: &SqlType) -> String {
+    match sql_type {
+        SqlType::Array(ArrayElemTypeDef::Parenthesis(item)) => format!("Array({})", type_spelling(item)),
+        SqlType::Nullable(inner) => format!("Nullable({})", type_spelling(inner)),
+        SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale)) => {
+            format!("Decimal({precision}, {scale})")
+        }
+        SqlType::Date => "Date".into(),
+        other => name(other).unwrap_or_else(|| other.to_string()),
+    }
+}
+
 /// ClickHouse's spelling of a type that is not SQL's own.
 fn name(sql_type: &SqlType) -> Option<String> {
     Some(match sql_type {
@@ -120,6 +153,7 @@ fn name(sql_type: &SqlType) -> Option<String> {
         SqlType::Int16 => "Int16".into(),
         SqlType::Int32 => "Int32".into(),
         SqlType::Int64 => "Int64".into(),
+        SqlType::UInt256 => "UInt256".into(),
         SqlType::Float32 => "Float32".into(),
         SqlType::Float64 => "Float64".into(),
         SqlType::String(None) => "String".into(),

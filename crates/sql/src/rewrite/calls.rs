@@ -12,6 +12,7 @@ use super::syntax::{
 };
 use crate::error::{Error, Result};
 use crate::functions;
+use crate::functions::as_type::AS_TYPE;
 
 /// Functions that DataFusion has under another name.
 const RENAMED: &[(&str, &str)] = &[
@@ -109,6 +110,10 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
         "any" | "anyLast" => first_not_null(function, &name),
         "quantile" | "quantileExactInclusive" => quantile(expr)?,
         "toDecimal32" | "toDecimal64" | "toDecimal128" | "toDate32" => to_type(expr, &name)?,
+        "toIPv4" | "toIPv6" | "toInt128" | "toUInt128" | "toInt256" | "toUInt256" | "toDateTime64"
+        | "toDecimal256" => {
+            as_type(expr, &name)?;
+        }
         "median" => {
             if let Some(first) =
                 arguments_mut(function).and_then(|all| all.first_mut()).and_then(argument_mut)
@@ -143,15 +148,39 @@ fn first_not_null(function: &mut Function, name: &str) {
     numbers(function);
 }
 
+/// `toIPv4(x)`, `toDateTime64(x, precision, 'zone')` and the like.
+fn as_type(expr: &mut Expr, name: &str) -> Result<()> {
+    let Expr::Function(function) = &*expr else { return Ok(()) };
+    let Some(arguments) = plain_arguments(function) else { return Ok(()) };
+    let short = name.trim_start_matches("to");
+    let (value, data_type) = match (short, arguments.as_slice()) {
+        ("DateTime64", [value, precision]) => (value, format!("DateTime64({})", constant(precision))),
+        ("DateTime64", [value, precision, zone]) => {
+            (value, format!("DateTime64({}, {zone})", constant(precision)))
+        }
+        ("Decimal256", [value, scale]) => (value, format!("Decimal256({})", constant(scale))),
+        ("DateTime64" | "Decimal256", _) => {
+            return Err(Error::wrong_argument_count(format!("Function {name} requires two arguments")));
+        }
+        (_, [value]) => (value, short.to_owned()),
+        _ => return Err(Error::wrong_argument_count(format!("Function {name} requires one argument"))),
+    };
+    *expr = call(AS_TYPE, vec![value.clone(), string(&data_type)]);
+    Ok(())
+}
+
+/// A constant as it was written.
+fn constant(expr: &Expr) -> String {
+    let mut expr = expr.clone();
+    super::literals::undo(&mut expr);
+    expr.to_string()
+}
+
 /// `toDecimal32(x, scale)` and `toDate32(x)` are casts.
 fn to_type(expr: &mut Expr, name: &str) -> Result<()> {
     let Expr::Function(function) = &*expr else { return Ok(()) };
     let Some(arguments) = plain_arguments(function) else { return Ok(()) };
-    let scale = |scale: &Expr| {
-        let mut scale = scale.clone();
-        super::literals::undo(&mut scale);
-        scale.to_string().parse::<i64>().ok()
-    };
+    let scale = |scale: &Expr| constant(scale).parse::<i64>().ok();
     let data_type = match (name, arguments.as_slice()) {
         ("toDate32", [_]) => DataType::Date32,
         ("toDate32", _) => {

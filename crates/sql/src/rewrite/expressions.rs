@@ -2,10 +2,12 @@
 
 use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Ident, UnaryOperator, Value};
 
-use super::syntax::{call, name_of, taken, text};
+use super::syntax::{call, name_of, string, taken, text};
 use super::{Asker, calls, conditions, dictionaries, literals, session, tuples};
 use crate::error::Result;
 use crate::functions;
+use crate::functions::as_type::AS_TYPE;
+use crate::types::is_beyond_arrow;
 
 /// Before the parts of an expression are rewritten: what must be seen as it was written. `named` gathers the
 /// dictionaries.
@@ -62,7 +64,7 @@ pub fn after(expr: &mut Expr) -> Result<()> {
             }
         }
         Expr::InList { expr: inner, list, negated }
-            if list.len() <= UUIDS_MAX && list.iter().all(is_uuid) =>
+            if list.len() <= UUIDS_MAX && list.iter().all(is_special) =>
         {
             *expr = any_equal(inner, list, *negated);
         }
@@ -72,6 +74,8 @@ pub fn after(expr: &mut Expr) -> Result<()> {
         Expr::Cast { expr: inner, data_type, kind: CastKind::Cast | CastKind::DoubleColon, .. } => {
             if let Some(name) = conversion(data_type) {
                 *expr = call(name, vec![inner.as_ref().clone()]);
+            } else if let Some(name) = beyond_arrow(data_type) {
+                *expr = call(AS_TYPE, vec![inner.as_ref().clone(), string(&name)]);
             }
         }
         Expr::Interval(interval) => literals::undo(&mut interval.value),
@@ -88,13 +92,14 @@ pub fn after(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Texts in an IN that may be UUIDs; more are compared as what they are, texts.
+/// Texts in an IN that may be UUIDs or addresses; more are compared as what they are, texts.
 const UUIDS_MAX: usize = 256;
 
-/// Whether an expression is a literal that looks like a UUID.
-fn is_uuid(expr: &Expr) -> bool {
+/// Whether an expression is a literal that looks like a UUID or an address.
+fn is_special(expr: &Expr) -> bool {
     let parts = |text: &str| text.split('-').map(str::len).eq([8, 4, 4, 4, 12]);
-    text(expr).is_some_and(|text| parts(text) && text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit()))
+    let is_uuid = |text: &str| parts(text) && text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit());
+    text(expr).is_some_and(|text| is_uuid(text) || text.parse::<std::net::IpAddr>().is_ok())
 }
 
 /// `x IN ('a', 'b')` as `x = 'a' OR x = 'b'`: what a literal is compared with decides what it is, and that is known
@@ -108,6 +113,12 @@ fn any_equal(inner: &Expr, list: &[Expr], negated: bool) -> Expr {
     let any =
         Expr::Nested(Box::new(any.unwrap_or_else(|| Expr::Value(Value::Boolean(false).with_empty_span()))));
     if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) } } else { any }
+}
+
+/// The name of a type that Arrow does not have.
+fn beyond_arrow(data_type: &DataType) -> Option<String> {
+    let name = functions::type_spelling(data_type);
+    granary_dict::DataType::parse(&name).ok().filter(is_beyond_arrow).map(|_| name)
 }
 
 /// ClickHouse's casts wrap and spell values as its `toX` functions do.

@@ -49,7 +49,7 @@ pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBa
             Some(place) if (rows.column(place).data_type(), to) == (&Arrow::Float64, &Arrow::Float32) => {
                 cast(rows.column(place), to)?
             }
-            Some(place) => exact(source.field(place), rows.column(place), to)?,
+            Some(place) => exact(source.field(place), rows.column(place), field)?,
             None => new_null_array(to, rows.num_rows()),
         };
         if field.is_nullable() || given.logical_null_count() == 0 {

@@ -4,12 +4,11 @@
 use super::{Order, Rows};
 use crate::error::DictError;
 use crate::limits::ROW_BYTES_MAX;
-use crate::row::{Cells, Raw};
+use crate::row::Cells;
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::buffer::Buffer;
-use arrow::compute::cast;
-use arrow::datatypes::{DataType as Arrow, Field, Schema};
+use arrow::datatypes::{Field, Schema};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::writer::StreamWriter;
@@ -86,32 +85,11 @@ fn push(batch: &RecordBatch, rows: &mut Rows) -> Result<(), DictError> {
     for (place, array) in order.places.iter().zip(batch.columns()) {
         let Some(column) = *place else { continue };
         let data_type = rows.data_type(column).clone();
-        let array = cast_to(array, data_type.inner()).map_err(|e| rows.within(column, failed(e)))?;
+        let array = data_type.adopt(array).map_err(|e| rows.within(column, e))?;
         let cells = Cells::new(data_type.inner(), &array)?;
         for row in 0..array.len() {
-            match cells.get(row) {
-                Raw::Null => rows.column(column).push_null(),
-                Raw::Fixed(raw) => rows.column(column).push_fixed(raw),
-                Raw::Bit(bit) => rows.column(column).push_fixed(&[u8::from(bit)]),
-                Raw::Text(text) => rows.column(column).push_text(text),
-            }
+            rows.column(column).push(cells.get(row));
         }
     }
     (0..batch.num_rows()).try_for_each(|_| order.end_row(rows))
-}
-
-/// As our type. ClickHouse writes a Date as UInt16 and a DateTime as UInt32, which Arrow knows as numbers alone.
-fn cast_to(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
-    let number = match (array.data_type(), data_type) {
-        (Arrow::UInt16, DataType::Date | DataType::Date32) => Some(Arrow::Int32),
-        (Arrow::UInt32, DataType::DateTime { .. }) => Some(Arrow::Int64),
-        _ => None,
-    };
-    let array = number.map(|number| cast(array, &number)).unwrap_or_else(|| Ok(array.clone()))?;
-    let cast = cast(&array, &data_type.to_arrow())?;
-    // What a cast cannot say is NULL, and would be taken for one.
-    if cast.logical_null_count() != array.logical_null_count() {
-        return Err(ArrowError::CastError(format!("a value is no {data_type}")));
-    }
-    Ok(cast)
 }

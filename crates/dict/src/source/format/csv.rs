@@ -2,6 +2,7 @@
 
 use super::{Field, FieldSink, KeyCells};
 use crate::error::DictError;
+use crate::row::Style;
 use crate::types::{DataType, Shape};
 
 pub(super) fn write_names(keys: &[KeyCells<'_>], out: &mut Vec<u8>) {
@@ -25,20 +26,19 @@ pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
         if i > 0 {
             out.push(b',');
         }
-        match key.text(row) {
+        match key.text(row, Style::Quoted) {
             None => out.extend_from_slice(b"\\N"),
-            Some(text) if quoted(key.data_type) => quote(&text, out),
+            Some(text) if quoted(key.data_type) || key.is_array() => quote(&text, out),
             Some(text) => out.extend_from_slice(text.as_bytes()),
         }
     }
     out.push(b'\n');
 }
 
-/// What ClickHouse puts in quotes.
+/// What ClickHouse puts in quotes, in CSV beside arrays.
 pub(super) fn quoted(data_type: &DataType) -> bool {
     let data_type = data_type.inner();
-    data_type.shape() == Shape::Text
-        || matches!(data_type, DataType::Date | DataType::Date32 | DataType::DateTime { .. } | DataType::Uuid)
+    data_type.shape() == Shape::Text || data_type.is_quoted()
 }
 
 /// Reads whole rows; the last one may lack its line end.

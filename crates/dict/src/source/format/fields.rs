@@ -18,6 +18,11 @@ pub trait FieldSink {
     /// The next field of a row; `column` counts from 0.
     fn field(&mut self, column: usize, field: Field<'_>) -> Result<(), DictError>;
 
+    /// Whether the backslashes of a field of TabSeparated are the value's own, as they are inside an array.
+    fn keeps_escapes(&self, _column: usize) -> bool {
+        false
+    }
+
     /// The row ends here; it had so many fields.
     fn end_row(&mut self, columns: usize) -> Result<(), DictError>;
 }

@@ -2,6 +2,7 @@
 
 use super::{End, KeyCells, Rows, csv};
 use crate::error::DictError;
+use crate::row::Style;
 use serde_json::{Map, Value};
 
 pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
@@ -12,7 +13,7 @@ pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
         }
         out.extend_from_slice(Value::from(key.name).to_string().as_bytes());
         out.push(b':');
-        let text = match key.text(row) {
+        let text = match key.text(row, Style::Json) {
             None => "null".to_string(),
             Some(text) if csv::quoted(key.data_type) => Value::from(text).to_string(),
             // JSON has no such numbers; ClickHouse writes null.
@@ -40,10 +41,26 @@ pub(super) fn read(bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, Dic
                 None | Some(Value::Null) => rows.push_parsed(column, None)?,
                 Some(Value::String(text)) => rows.push_parsed(column, Some(text))?,
                 Some(Value::Bool(flag)) => rows.push_parsed(column, Some(if *flag { "1" } else { "0" }))?,
+                Some(number) if is_rounded(number) && rows.data_type(column).is_exact() => {
+                    let text = format!("{number} may have lost digits as a JSON number: put it in quotes");
+                    return Err(rows.within(column, DictError::parse_text(text)));
+                }
                 Some(other) => rows.push_parsed(column, Some(&other.to_string()))?,
             }
         }
         rows.end_row();
     }
     Ok(bytes.len())
+}
+
+/// Digits that every float of 64 bits keeps.
+const FLOAT_DIGITS: usize = 15;
+
+/// Whether the reader may have made another number of one with more digits.
+fn is_rounded(value: &Value) -> bool {
+    if let Value::Array(items) = value {
+        return items.iter().any(is_rounded);
+    }
+    let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count();
+    value.is_f64() && digits(&value.to_string()) > FLOAT_DIGITS
 }

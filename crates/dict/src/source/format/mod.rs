@@ -1,5 +1,6 @@
 //! ClickHouse's formats on a pipe: keys out, rows in.
 
+mod arrays;
 mod arrow_stream;
 mod csv;
 mod fields;
@@ -23,8 +24,8 @@ use super::text::TextFormat;
 use crate::config::Format;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::row::{Cells, Raw};
-use crate::types::{DataType, Shape, print_fixed};
+use crate::row::{Cells, Raw, Style, print};
+use crate::types::{DataType, Shape};
 use arrow::array::{Array, ArrayRef};
 use std::io::{self, Read};
 
@@ -154,16 +155,16 @@ pub(super) fn whole_rows(format: TextFormat, bytes: &[u8]) -> usize {
 }
 
 impl KeyCells<'_> {
-    /// The text of a value, unescaped; `None`: NULL.
-    fn text(&self, row: usize) -> Option<String> {
+    /// The text of a value, unescaped but for what is inside an array; `None`: NULL.
+    fn text(&self, row: usize, style: Style) -> Option<String> {
+        let value = self.cells.get(row);
         let mut text = String::new();
-        match self.cells.get(row) {
-            Raw::Null => return None,
-            Raw::Text(bytes) => text += &String::from_utf8_lossy(bytes),
-            Raw::Fixed(raw) => print_fixed(self.data_type, raw, &mut text),
-            Raw::Bit(bit) => print_fixed(self.data_type, &[u8::from(bit)], &mut text),
-        }
-        Some(text)
+        print(self.data_type, &value, style, &mut text);
+        (!matches!(value, Raw::Null)).then_some(text)
+    }
+
+    fn is_array(&self) -> bool {
+        self.data_type.shape() == Shape::List
     }
 }
 
@@ -183,6 +184,10 @@ impl FieldSink for Rows {
             Field::Plain(bytes) | Field::Exact(bytes) => bytes,
         };
         self.push_bytes(column, bytes)
+    }
+
+    fn keeps_escapes(&self, column: usize) -> bool {
+        column < self.width() && self.data_type(column).shape() == Shape::List
     }
 
     fn end_row(&mut self, columns: usize) -> Result<(), DictError> {

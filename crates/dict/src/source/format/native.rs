@@ -1,6 +1,7 @@
 //! Native: blocks of columns, each behind its name and type; the values one behind the other as in RowBinary, the
 //! NULL flags of a column before them.
 
+use super::arrays;
 use super::row_binary::put_text;
 use super::wire::{Wire, width, write_value};
 use super::{End, KeyCells, Order, Rows};
@@ -17,6 +18,11 @@ pub(super) fn write(keys: &[KeyCells<'_>], rows: usize, out: &mut Vec<u8>) {
     for key in keys {
         put_text(key.name, out);
         put_text(&key.data_type.to_string(), out);
+        if key.is_array() {
+            let arrays: Vec<Raw<'_>> = (0..rows).map(|row| key.cells.get(row)).collect();
+            arrays::write(key.data_type, &arrays, out);
+            continue;
+        }
         if key.data_type.is_nullable() {
             out.extend((0..rows).map(|row| u8::from(matches!(key.cells.get(row), Raw::Null))));
         }
@@ -80,7 +86,7 @@ impl Block {
                 (None, false) => {}
             }
             columns.push((flags, at));
-            let Some(end) = Wire::of(&data_type).end(bytes, at, count) else { return Ok(None) };
+            let Some(end) = arrays::end(&data_type, bytes, at, count) else { return Ok(None) };
             at = end;
             names.push(name);
             types.push(type_name);
@@ -97,6 +103,11 @@ impl Block {
         for (i, (flags, values)) in self.columns.iter().enumerate() {
             let Some(column) = self.order.places[i] else { continue };
             let wire = Wire::of(&self.order.types[i]);
+            if let DataType::Array(_) = self.order.types[i] {
+                let read = arrays::read(&self.order.types[i], bytes, *values, self.rows, rows.column(column));
+                read.map_err(|e| rows.within(column, e))?;
+                continue;
+            }
             let Some(flags) = flags else {
                 wire.read(bytes, *values, self.rows, column, rows)?;
                 continue;

@@ -85,6 +85,13 @@ fn unknown(name: &str, rows: &Rows) -> DictError {
 fn same(ours: &DataType, theirs: &DataType) -> bool {
     match (ours.inner(), theirs.inner()) {
         (DataType::DateTime { .. }, DataType::DateTime { .. }) => true,
+        (DataType::DateTime64 { precision: ours, .. }, DataType::DateTime64 { precision: theirs, .. }) => {
+            ours == theirs
+        }
+        // Whether there are NULLs among the items, their bytes say.
+        (DataType::Array(ours), DataType::Array(theirs)) => {
+            ours.is_nullable() == theirs.is_nullable() && same(ours, theirs)
+        }
         (ours, theirs) => ours == theirs,
     }
 }

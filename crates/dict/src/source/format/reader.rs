@@ -164,6 +164,10 @@ impl FieldSink for Ordered<'_> {
         }
     }
 
+    fn keeps_escapes(&self, column: usize) -> bool {
+        matches!(self.order.places.get(column), Some(Some(place)) if self.rows.keeps_escapes(*place))
+    }
+
     fn end_row(&mut self, columns: usize) -> Result<(), DictError> {
         let expected = self.order.places.len();
         if columns == expected {

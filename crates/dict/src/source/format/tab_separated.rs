@@ -2,6 +2,8 @@
 
 use super::{Field, FieldSink, KeyCells};
 use crate::error::DictError;
+use crate::row::Style;
+use crate::types::{escape, unescape};
 
 /// The line of names, or of types.
 pub(super) fn write_head<'a>(texts: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
@@ -19,31 +21,14 @@ pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
         if i > 0 {
             out.push(b'\t');
         }
-        match key.text(row) {
+        match key.text(row, Style::Quoted) {
             None => out.extend_from_slice(b"\\N"),
+            // Nothing in it ends a field: its strings are escaped already.
+            Some(text) if key.is_array() => out.extend_from_slice(text.as_bytes()),
             Some(text) => escape(text.as_bytes(), out),
         }
     }
     out.push(b'\n');
-}
-
-fn escape(text: &[u8], out: &mut Vec<u8>) {
-    for &byte in text {
-        let letter = match byte {
-            b'\t' => b't',
-            b'\n' => b'n',
-            b'\r' => b'r',
-            b'\0' => b'0',
-            8 => b'b',
-            12 => b'f',
-            b'\\' | b'\'' => byte,
-            _ => {
-                out.push(byte);
-                continue;
-            }
-        };
-        out.extend_from_slice(&[b'\\', letter]);
-    }
 }
 
 /// Reads whole rows; the last one may lack its line end.
@@ -78,6 +63,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut impl FieldSink) -> Result<(), DictEr
             // An empty string is one here, for NULL has a spelling of its own.
             (b"", _) => Field::Exact(field),
             (_, 0) => Field::Plain(field),
+            _ if sink.keeps_escapes(column) => Field::Plain(field),
             _ => {
                 unescape(field, &mut scratch);
                 Field::Plain(&scratch)
@@ -118,37 +104,4 @@ pub(super) fn whole_rows(bytes: &[u8]) -> usize {
         end = at;
     }
     0
-}
-
-fn unescape(field: &[u8], out: &mut Vec<u8>) {
-    out.clear();
-    let mut rest = field;
-    while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
-        let (b'\\', Some((&letter, tail))) = (byte, tail.split_first()) else {
-            out.push(byte);
-            continue;
-        };
-        rest = tail;
-        match letter {
-            b't' => out.push(b'\t'),
-            b'n' => out.push(b'\n'),
-            b'r' => out.push(b'\r'),
-            b'0' => out.push(0),
-            b'a' => out.push(7),
-            b'b' => out.push(8),
-            b'v' => out.push(11),
-            b'f' => out.push(12),
-            b'e' => out.push(27),
-            b'x' if tail.len() >= 2 && tail[..2].iter().all(u8::is_ascii_hexdigit) => {
-                let digit = |byte: u8| char::from(byte).to_digit(16).unwrap_or(0) as u8;
-                out.push(digit(tail[0]) << 4 | digit(tail[1]));
-                rest = &tail[2..];
-            }
-            b'\\' | b'\'' | b'"' | b'`' | b'/' | b'=' => out.push(letter),
-            _ if letter.is_ascii_control() => out.push(letter),
-            // Not an escape: the backslash is a byte like others.
-            _ => out.extend_from_slice(&[b'\\', letter]),
-        }
-    }
 }

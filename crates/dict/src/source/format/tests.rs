@@ -134,6 +134,106 @@ fn texts_are_cut_behind_whole_rows() {
     }
 }
 
+fn of_texts<const N: usize>(data_type: &str, texts: [&str; N]) -> ArrayRef {
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
+    DataType::parse(data_type).unwrap().adopt(&texts).unwrap()
+}
+
+/// Numbers of more digits than a JSON number has here are refused, and read from texts.
+#[test]
+fn json_loses_no_digits() {
+    let attribute = |name: &str, text: &str| Attribute::new(name, DataType::parse(text).unwrap());
+    let structure = Structure {
+        key: Key::Simple { name: "id".into() },
+        attributes: vec![attribute("w", "UInt128"), attribute("m", "Decimal(76, 3)")],
+    };
+    let read = |text: &str| {
+        let mut rows = Rows::new(&structure);
+        read_rows(Format::JsonEachRow, text.as_bytes(), &mut rows)?;
+        rows.finish(&[])
+    };
+    let batch =
+        read(r#"{"id":1,"w":"340282366920938463463374607431768211455","m":"12345678901234567890.123"}"#)
+            .unwrap();
+    assert_eq!(batch.column(1), &of_texts("UInt128", ["340282366920938463463374607431768211455"]));
+    assert_eq!(batch.column(2), &of_texts("Decimal(76, 3)", ["12345678901234567890.123"]));
+    assert_eq!(read(r#"{"id":1,"m":-12.5}"#).unwrap().column(2), &of_texts("Decimal(76, 3)", ["-12.5"]));
+    for bad in
+        [r#"{"id":1,"w":340282366920938463463374607431768211455}"#, r#"{"id":1,"m":12345678901234567.25}"#]
+    {
+        assert!(read(bad).is_err(), "{bad}");
+    }
+}
+
+/// RowBinary as ClickHouse has it.
+#[test]
+fn wide_types_in_row_binary() {
+    let types = ["DateTime64(4)", "IPv4", "IPv6", "Decimal(76, 2)", "Int128", "UInt128"];
+    let attributes = types.iter().enumerate();
+    let attributes =
+        attributes.map(|(i, text)| Attribute::new(format!("a{i}"), DataType::parse(text).unwrap())).collect();
+    let structure = Structure { key: Key::Simple { name: "id".into() }, attributes };
+    let mut bytes = 7u64.to_le_bytes().to_vec();
+    bytes.extend(12_345i64.to_le_bytes());
+    bytes.extend([4, 3, 2, 1]);
+    bytes.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    bytes.extend([0xff; 32]);
+    bytes.extend([0xff; 16]);
+    bytes.extend([0xff; 16]);
+    let mut rows = Rows::new(&structure);
+    read_rows(Format::RowBinary, &bytes, &mut rows).unwrap();
+    let batch = rows.finish(&[]).unwrap();
+    let texts =
+        ["1.2345", "1.2.3.4", "2001:db8::1", "-0.01", "-1", "340282366920938463463374607431768211455"];
+    for (i, (data_type, text)) in types.into_iter().zip(texts).enumerate() {
+        assert_eq!(batch.column(i + 1), &of_texts(data_type, [text]), "{data_type}");
+    }
+    let ticks = [&7u64.to_le_bytes()[..], &i64::MAX.to_le_bytes()].concat();
+    let structure = Structure {
+        key: Key::Simple { name: "id".into() },
+        attributes: vec![Attribute::new("t", DataType::parse("DateTime64(7)").unwrap())],
+    };
+    let error = read_rows(Format::RowBinary, &ticks, &mut Rows::new(&structure)).unwrap_err();
+    assert!(error.message().contains("Column t"), "{error}");
+}
+
+#[test]
+fn malformed_arrays_are_refused() {
+    let structure = Structure {
+        key: Key::Complex(vec![KeyColumn {
+            name: "a".into(),
+            data_type: DataType::parse("Array(Nullable(UInt8))").unwrap(),
+        }]),
+        attributes: Vec::new(),
+    };
+    let read = |format, bytes: &[u8]| RowReader::new(format, &structure).read_all(bytes);
+    let native = |rest: &[u8]| [&b"\x01\x02\x01a\x16Array(Nullable(UInt8))"[..], rest].concat();
+    assert_eq!(
+        read(Format::RowBinary, b"\x02\x00\x07\x01").unwrap(),
+        [of_texts("Array(Nullable(UInt8))", ["[7,NULL]"])]
+    );
+    for bytes in [
+        &b"\xff\xff\xff\xff\x7f"[..],
+        b"\x01",
+        b"\x01\x02\x00",
+        b"\x02\x00\x07",
+        b"\xff\xff\xff\xff\xff\xff\xff\xff",
+    ] {
+        assert!(read(Format::RowBinary, bytes).is_err(), "{bytes:?}");
+    }
+    let ends = |first: u64, second: u64| [first.to_le_bytes(), second.to_le_bytes()].concat();
+    let good = [&ends(1, 2)[..], b"\x00\x01", b"\x07\x00"].concat();
+    let expected = of_texts("Array(Nullable(UInt8))", ["[7]", "[NULL]"]);
+    assert_eq!(read(Format::Native, &native(&good)).unwrap(), [expected]);
+    for (first, second) in [(2, 1), (u64::MAX, 1), (0, u64::MAX), (1, 3), (3, 2)] {
+        let bad = [&ends(first, second)[..], b"\x00\x01", b"\x07\x00"].concat();
+        assert!(read(Format::Native, &native(&bad)).is_err(), "{first} {second}");
+    }
+    for text in [r#"{"a":[1,2"#, r#"{"a":[256]}"#, r#"{"a":{}}"#, r#"{"a":5}"#] {
+        assert!(read(Format::JsonEachRow, text.as_bytes()).is_err(), "{text}");
+    }
+}
+
 /// Keys in every format, in pieces of every length: the same keys as in one piece.
 #[test]
 fn keys_in_pieces_are_the_keys_in_one() {
@@ -145,6 +245,26 @@ fn keys_in_pieces_are_the_keys_in_one() {
             KeyColumn { name: "d".into(), data_type: DataType::Date },
             KeyColumn { name: "t".into(), data_type: DataType::DateTime { tz: None } },
             KeyColumn { name: "u".into(), data_type: DataType::Uuid },
+            KeyColumn {
+                name: "p".into(),
+                data_type: DataType::parse("DateTime64(4, 'Asia/Tokyo')").unwrap(),
+            },
+            KeyColumn { name: "n".into(), data_type: DataType::parse("Nullable(DateTime64(9))").unwrap() },
+            KeyColumn { name: "i4".into(), data_type: DataType::Ipv4 },
+            KeyColumn { name: "i6".into(), data_type: DataType::Ipv6 },
+            KeyColumn { name: "m".into(), data_type: DataType::parse("Decimal(50, 3)").unwrap() },
+            KeyColumn { name: "w".into(), data_type: DataType::Int128 },
+            KeyColumn { name: "x".into(), data_type: DataType::Int256 },
+            KeyColumn {
+                name: "as".into(),
+                data_type: DataType::parse("Array(Array(Nullable(String)))").unwrap(),
+            },
+            KeyColumn {
+                name: "at".into(),
+                data_type: DataType::parse("Array(Nullable(DateTime64(4)))").unwrap(),
+            },
+            KeyColumn { name: "au".into(), data_type: DataType::parse("Array(UUID)").unwrap() },
+            KeyColumn { name: "ai".into(), data_type: DataType::parse("Array(UInt16)").unwrap() },
         ]),
         attributes: Vec::new(),
     };
@@ -159,6 +279,26 @@ fn keys_in_pieces_are_the_keys_in_one() {
         Arc::new(Date32Array::from(vec![0, 1, 65_535, 9])),
         Arc::new(TimestampSecondArray::from(vec![0, 1, i64::from(u32::MAX), 9])),
         Arc::new(FixedSizeBinaryArray::try_from_iter(uuid.iter()).unwrap()),
+        of_texts(
+            "DateTime64(4, 'Asia/Tokyo')",
+            ["1.2345", "-0.0001", "2299-12-31 23:59:59.9999", "1900-01-02"],
+        ),
+        of_texts(
+            "Nullable(DateTime64(9))",
+            ["1.000000001", "0", "2262-04-11 23:47:16.854775807", "1900-01-01"],
+        ),
+        of_texts("IPv4", ["1.2.3.4", "0.0.0.0", "255.255.255.255", "10.0.0.1"]),
+        of_texts("IPv6", ["::", "1.2.3.4", "2001:db8::1", "fe80::1:2:3:4"]),
+        of_texts("Decimal(50, 3)", ["1.5", "-0.001", "0", "123456789.123"]),
+        of_texts("Int128", ["1", "-1", "0", "-9223372036854775808"]),
+        of_texts("Int256", ["1", "-1", "0", "18446744073709551615"]),
+        of_texts(
+            "Array(Array(Nullable(String)))",
+            ["[]", r"[['a\tb\n',NULL],[]]", r#"[['it\'s "','\\']]"#, "[['é,']]"],
+        ),
+        of_texts("Array(Nullable(DateTime64(4)))", ["[1.2345,NULL]", "[]", "[NULL]", "['2024-02-29']"]),
+        of_texts("Array(UUID)", ["['00112233-4455-6677-8899-aabbccddeeff']", "[]", "[]", "[]"]),
+        of_texts("Array(UInt16)", ["[]", "[1]", "[1,2,65535]", "[0]"]),
     ];
     for format in Format::names().map(|name| Format::named(name).unwrap()) {
         let bytes = write_keys(format, &columns, &keys).unwrap();

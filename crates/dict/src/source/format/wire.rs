@@ -2,19 +2,21 @@
 //! there than in a row here, or turned, so they are cut, padded or turned back.
 
 use super::Rows;
+use super::native::varint;
 use crate::error::DictError;
-use crate::row::{Raw, is_utf8, put_varint, text_span};
-use crate::types::{DataType, Fixed, Shape};
+use crate::row::{Column, Raw, is_utf8, items, put_varint, text_span};
+use crate::types::{DataType, Fixed, Shape, from_ticks, kept_digits, to_ticks};
 
 /// How the values of one type that are not NULL lie there.
 pub(super) struct Wire<'a> {
     data_type: &'a DataType,
-    form: Form,
+    form: Form<'a>,
 }
 
-#[derive(Clone, Copy)]
-enum Form {
+enum Form<'a> {
     Text,
+    /// A length, and so many items: with a NULL flag each if they are Nullable.
+    List(Box<Wire<'a>>),
     /// So many bytes, which are those of a row.
     AsInRow(usize),
     /// So many bytes, of which those of a row are made.
@@ -26,9 +28,8 @@ impl Wire<'_> {
         let width = width(data_type);
         let form = match data_type.shape() {
             Shape::Text => Form::Text,
-            Shape::Fixed(there) if there == width && *data_type.inner() != DataType::Uuid => {
-                Form::AsInRow(width)
-            }
+            Shape::List => Form::List(Box::new(Wire::of(data_type.item()))),
+            Shape::Fixed(there) if there == width && !is_other(data_type.inner()) => Form::AsInRow(width),
             Shape::Fixed(_) | Shape::Bit => Form::Converted(width),
         };
         Wire { data_type, form }
@@ -37,7 +38,7 @@ impl Wire<'_> {
     /// Bytes of a value, if all have so many.
     pub fn width(&self) -> Option<usize> {
         match self.form {
-            Form::Text => None,
+            Form::Text | Form::List(_) => None,
             Form::AsInRow(width) | Form::Converted(width) => Some(width),
         }
     }
@@ -47,6 +48,10 @@ impl Wire<'_> {
     pub fn end(&self, bytes: &[u8], at: usize, count: usize) -> Option<usize> {
         match self.form {
             Form::Text => (0..count).try_fold(at, |at, _| Some(text_span(bytes, at)?.1)),
+            Form::List(ref item) => (0..count).try_fold(at, |at, _| {
+                let (items, at) = varint(bytes, at)?;
+                (0..items).try_fold(at, |at, _| item.item_end(bytes, at))
+            }),
             Form::AsInRow(width) | Form::Converted(width) => {
                 Some(at.checked_add(count.checked_mul(width)?)?).filter(|&end| end <= bytes.len())
             }
@@ -73,6 +78,9 @@ impl Wire<'_> {
                 rows.column(column).push_text(text);
                 Ok(end)
             }),
+            Form::List(ref item) => (0..count)
+                .try_fold(at, |at, _| item.read_array(bytes, at, rows.column(column)))
+                .map_err(|e| rows.within(column, e)),
             Form::AsInRow(_) => {
                 let end = self.end(bytes, at, count).ok_or_else(cut_off)?;
                 rows.column(column).extend_packed(&bytes[at..end]);
@@ -81,8 +89,68 @@ impl Wire<'_> {
             Form::Converted(width) => {
                 let end = self.end(bytes, at, count).ok_or_else(cut_off)?;
                 for raw in bytes[at..end].chunks_exact(width) {
-                    rows.column(column).push_fixed(&in_row(self.data_type.inner(), raw));
+                    let value = in_row(self.data_type.inner(), raw).map_err(|e| rows.within(column, e))?;
+                    rows.column(column).push_fixed(&value);
                 }
+                Ok(end)
+            }
+        }
+    }
+}
+
+/// Values as items of an array. Each takes a byte or more, so that a length from outside is no more than the bytes are.
+impl Wire<'_> {
+    fn item_end(&self, bytes: &[u8], at: usize) -> Option<usize> {
+        match self.data_type.is_nullable() {
+            true if *bytes.get(at)? == 0 => self.end(bytes, at + 1, 1),
+            true => Some(at + 1),
+            false => self.end(bytes, at, 1),
+        }
+    }
+
+    /// Reads an array of these; the place behind it.
+    fn read_array(&self, bytes: &[u8], at: usize, column: &mut Column) -> Result<usize, DictError> {
+        let (count, at) = varint(bytes, at).ok_or_else(cut_off)?;
+        let end = (0..count).try_fold(at, |at, _| self.read_item(bytes, at, column.items()))?;
+        column.end_array();
+        Ok(end)
+    }
+
+    fn read_item(&self, bytes: &[u8], mut at: usize, column: &mut Column) -> Result<usize, DictError> {
+        if self.data_type.is_nullable() {
+            at += 1;
+            match bytes.get(at - 1).ok_or_else(cut_off)? {
+                0 => {}
+                1 => {
+                    column.push_null();
+                    return Ok(at);
+                }
+                other => return Err(DictError::parse_text(format!("{other} is not a NULL flag"))),
+            }
+        }
+        self.read_one(bytes, at, column)
+    }
+
+    /// Reads a value that is not NULL and no column's; the place behind it.
+    pub fn read_one(&self, bytes: &[u8], at: usize, column: &mut Column) -> Result<usize, DictError> {
+        match &self.form {
+            Form::Text => {
+                let (start, end) = text_span(bytes, at).ok_or_else(cut_off)?;
+                if !is_utf8(&bytes[start..end]) {
+                    return Err(DictError::parse_text("A string of an array is not valid UTF-8"));
+                }
+                column.push_text(&bytes[start..end]);
+                Ok(end)
+            }
+            Form::List(item) => item.read_array(bytes, at, column),
+            Form::AsInRow(_) => {
+                let end = self.end(bytes, at, 1).ok_or_else(cut_off)?;
+                column.push_fixed(&bytes[at..end]);
+                Ok(end)
+            }
+            Form::Converted(_) => {
+                let end = self.end(bytes, at, 1).ok_or_else(cut_off)?;
+                column.push_fixed(&in_row(self.data_type.inner(), &bytes[at..end])?);
                 Ok(end)
             }
         }
@@ -93,53 +161,85 @@ pub(super) fn cut_off() -> DictError {
     DictError::parse_text("The bytes end in the middle of a value")
 }
 
-/// A fixed-width value as a row has it.
-fn in_row(data_type: &DataType, raw: &[u8]) -> Fixed {
-    let mut fixed: Fixed = [0; 16];
+/// Whether a value's bytes are not those of a row, although they are as many.
+fn is_other(data_type: &DataType) -> bool {
     match data_type {
-        DataType::Uuid => fixed = uuid(raw),
-        DataType::Decimal { .. } => {
-            // Sign extension to 128 bits.
+        DataType::Uuid => true,
+        DataType::DateTime64 { precision, .. } => kept_digits(*precision) != *precision,
+        _ => false,
+    }
+}
+
+/// A fixed-width value as a row has it.
+fn in_row(data_type: &DataType, raw: &[u8]) -> Result<Fixed, DictError> {
+    let mut fixed = Fixed::default();
+    match data_type {
+        DataType::Uuid => fixed[..16].copy_from_slice(&uuid(raw)),
+        DataType::DateTime64 { precision, .. } => {
+            let ticks = raw.first_chunk().map_or(0, |raw| i64::from_le_bytes(*raw));
+            let kept = from_ticks(ticks, *precision)
+                .ok_or_else(|| DictError::parse_text(format!("{ticks} ticks are no {data_type}")))?;
+            fixed[..8].copy_from_slice(&kept.to_le_bytes());
+        }
+        DataType::Decimal { .. } | DataType::Int128 => {
+            // Sign extension to the width of a row.
             let negative = raw[raw.len() - 1] & 0x80 != 0;
-            fixed = [if negative { 0xff } else { 0 }; 16];
+            fixed = [if negative { 0xff } else { 0 }; size_of::<Fixed>()];
             fixed[..raw.len()].copy_from_slice(raw);
         }
         _ => fixed[..raw.len()].copy_from_slice(raw),
     }
-    fixed
+    Ok(fixed)
 }
 
 /// Writes a value without its NULL flag; of NULL, nothing.
 pub(super) fn write_value(data_type: &DataType, value: Raw<'_>, out: &mut Vec<u8>) {
     match value {
         Raw::Null => {}
+        Raw::List(bytes) => {
+            let item = data_type.item();
+            put_varint(out, items(item, bytes).count());
+            for value in items(item, bytes) {
+                if item.is_nullable() {
+                    out.push(u8::from(matches!(value, Raw::Null)));
+                }
+                write_value(item, value, out);
+            }
+        }
         Raw::Bit(bit) => out.push(u8::from(bit)),
         Raw::Text(text) => {
             put_varint(out, text.len());
             out.extend_from_slice(text);
         }
         Raw::Fixed(raw) if *data_type.inner() == DataType::Uuid => out.extend_from_slice(&uuid(raw)),
-        Raw::Fixed(raw) => out.extend_from_slice(&raw[..width(data_type)]),
+        Raw::Fixed(raw) => match data_type.inner() {
+            DataType::DateTime64 { precision, .. } => {
+                let kept = raw.first_chunk().map_or(0, |raw| i64::from_le_bytes(*raw));
+                out.extend_from_slice(&to_ticks(kept, *precision).to_le_bytes());
+            }
+            _ => out.extend_from_slice(&raw[..width(data_type)]),
+        },
     }
 }
 
-/// Bytes of a fixed-width value there; 1 for a text: an empty one has its length.
+/// Bytes of a fixed-width value there; 1 for a text or an array: an empty one has its length.
 pub(super) fn width(data_type: &DataType) -> usize {
     match data_type.inner() {
         DataType::Date => 2,
         DataType::DateTime { .. } => 4,
         DataType::Decimal { precision: 1..=9, .. } => 4,
         DataType::Decimal { precision: 10..=18, .. } => 8,
+        DataType::Int128 | DataType::UInt128 => 16,
         other => match other.shape() {
             Shape::Fixed(width) => width,
-            Shape::Bit | Shape::Text => 1,
+            Shape::Bit | Shape::Text | Shape::List => 1,
         },
     }
 }
 
 /// Two 64-bit halves, the higher first, each little-endian; the same there and back.
-fn uuid(raw: &[u8]) -> Fixed {
-    let mut turned: Fixed = raw.try_into().expect("a UUID has 16 bytes");
+fn uuid(raw: &[u8]) -> [u8; 16] {
+    let mut turned: [u8; 16] = raw.try_into().expect("a UUID has 16 bytes");
     turned[..8].reverse();
     turned[8..].reverse();
     turned

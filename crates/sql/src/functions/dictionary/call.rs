@@ -93,6 +93,12 @@ impl Call {
         self.dictionary.definition().structure.attributes[self.attributes[place]].data_type.is_nullable()
     }
 
+    /// The field of the attribute asked for at a place.
+    pub fn attribute(&self, place: usize) -> Field {
+        let attribute = &self.dictionary.definition().structure.attributes[self.attributes[place]];
+        attribute.data_type.to_field(&attribute.name)
+    }
+
     /// Whether the key is one UInt64.
     pub fn has_simple_key(&self) -> bool {
         matches!(self.dictionary.definition().structure.key, Key::Simple { .. })

@@ -230,7 +230,7 @@ impl DictionaryFunction {
                 (Kind::GetOrNull, _) => nullif(column, &not(&answer.found)?)?,
                 (Kind::GetOrDefault, Some((field, values))) => {
                     // A default that the attribute cannot hold is wrong even where nobody needs it.
-                    let default = default_column(call, i, field, values, column.data_type())?;
+                    let default = default_column(call, i, field, values)?;
                     zip(&answer.found, column, &default)?
                 }
                 _ => Arc::clone(column),
@@ -247,19 +247,13 @@ impl DictionaryFunction {
 }
 
 /// The default of one attribute: the argument itself, or an item of it when several attributes were asked for.
-fn default_column(
-    call: &Call,
-    place: usize,
-    field: &FieldRef,
-    values: &ArrayRef,
-    to: &DataType,
-) -> Result<ArrayRef> {
+fn default_column(call: &Call, place: usize, field: &FieldRef, values: &ArrayRef) -> Result<ArrayRef> {
     if call.shape == Shape::Single {
-        return default_of(call, place, field, values, to);
+        return default_of(call, place, field, values);
     }
     match (field.data_type(), values.as_any().downcast_ref::<StructArray>()) {
         (DataType::Struct(fields), Some(items)) if fields.len() == call.attributes.len() => {
-            default_of(call, place, &fields[place], items.column(place), to)
+            default_of(call, place, &fields[place], items.column(place))
         }
         _ => {
             let message = format!(
@@ -271,15 +265,9 @@ fn default_column(
     }
 }
 
-fn default_of(
-    call: &Call,
-    place: usize,
-    field: &Field,
-    values: &ArrayRef,
-    to: &DataType,
-) -> Result<ArrayRef> {
+fn default_of(call: &Call, place: usize, field: &Field, values: &ArrayRef) -> Result<ArrayRef> {
     if !call.is_nullable(place) && values.logical_null_count() > 0 {
         return Err(Error::cannot_convert_type("Cannot convert NULL to a non-nullable type").into());
     }
-    exact(field, values, to)
+    exact(field, values, &call.attribute(place))
 }

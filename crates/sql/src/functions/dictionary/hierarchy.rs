@@ -159,7 +159,7 @@ impl ScalarUDFImpl for HierarchyFunction {
         let rows = rows(&args.args[1..], args.number_rows);
         let keys = |place: usize| -> Result<UInt64Array> {
             let array = args.args[place].to_array(rows)?;
-            let array = exact(&args.arg_fields[place], &array, &DataType::UInt64)?;
+            let array = exact(&args.arg_fields[place], &array, &Field::new("key", DataType::UInt64, true))?;
             Ok(array.as_primitive::<UInt64Type>().clone())
         };
         let below = keys(1)?;

@@ -29,8 +29,13 @@ pub fn keys(call: &Call, field: &Field, argument: &ArrayRef) -> Result<Keys> {
         _ => (vec![field.clone()], vec![Arc::clone(argument)]),
     };
     let tuple = matches!(argument.data_type(), DataType::Struct(_));
-    let is_list = |part: &ArrayRef| matches!(part.data_type(), DataType::List(_) | DataType::LargeList(_));
-    if parts.len() != wanted.len() || (tuple && call.has_simple_key()) || parts.iter().any(is_list) {
+    let is_list = |data_type: &DataType| matches!(data_type, DataType::List(_) | DataType::LargeList(_));
+    let unwanted =
+        |(part, wanted): (&ArrayRef, &Field)| is_list(part.data_type()) && !is_list(wanted.data_type());
+    if parts.len() != wanted.len()
+        || (tuple && call.has_simple_key())
+        || parts.iter().zip(&wanted).any(unwanted)
+    {
         return Err(wrong_key(call, argument.data_type()));
     }
     let mut nulls = None;
@@ -39,7 +44,7 @@ pub fn keys(call: &Call, field: &Field, argument: &ArrayRef) -> Result<Keys> {
         if !wanted.is_nullable() {
             nulls = NullBuffer::union(nulls.as_ref(), part.logical_nulls().as_ref());
         }
-        columns.push(exact(field, part, wanted.data_type())?);
+        columns.push(exact(field, part, wanted)?);
     }
     Ok(Keys { columns, nulls: nulls.filter(|nulls| nulls.null_count() > 0) })
 }

@@ -18,7 +18,7 @@ use hierarchy::HierarchyFunction;
 /// The types that have a `dictGet<Type>` of their own.
 const TYPES: &[&str] = &[
     "UInt8", "UInt16", "UInt32", "UInt64", "Int8", "Int16", "Int32", "Int64", "Float32", "Float64", "Date",
-    "DateTime", "UUID", "String",
+    "DateTime", "UUID", "String", "IPv4", "IPv6",
 ];
 
 /// Whether a name is one of this family.

@@ -1,0 +1,218 @@
+//! Arrow arrays of other types, made into arrays of ours: what others write as Arrow has their types, and what a query
+//! computes has the engine's.
+
+use super::Column;
+use crate::error::{Code, DictError};
+use crate::types::{DataType, digits_of, kept_digits, truncate};
+use arrow::array::{Array, ArrayRef, AsArray, Decimal256Array, ListArray, PrimitiveArray, new_null_array};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DataType as Arrow, Decimal256Type, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, i256,
+};
+use arrow::error::ArrowError;
+use std::sync::Arc;
+
+impl DataType {
+    /// The same values as an array of this type's Arrow type, NULL where they are NULL. A text is read as ClickHouse
+    /// reads it, a number as seconds where a moment is wanted; digits that a moment does not have are cut.
+    ///
+    /// # Errors
+    /// A value that this type does not have.
+    pub fn adopt(&self, array: &ArrayRef) -> Result<ArrayRef, DictError> {
+        let data_type = self.inner();
+        match (array.data_type(), data_type) {
+            (Arrow::Null, _) => Ok(new_null_array(&data_type.to_arrow(), array.len())),
+            (Arrow::List(_) | Arrow::LargeList(_) | Arrow::FixedSizeList(..), DataType::Array(item)) => {
+                arrays(array, data_type, item)
+            }
+            (text, other) if text.is_string() && *other != DataType::String => parsed(array, data_type),
+            (_, DataType::DateTime64 { precision, .. }) => moments(array, data_type, *precision),
+            (theirs, _) if *theirs == data_type.to_arrow() && !data_type.is_wide() => Ok(Arc::clone(array)),
+            (Arrow::FixedSizeBinary(width @ (16 | 32)), integer) if integer.is_wide() => {
+                Ok(integers(array, *width as usize, integer))
+            }
+            _ => converted(array, data_type).map_err(failed),
+        }
+    }
+
+    /// An integer of more than 64 bits.
+    fn is_wide(&self) -> bool {
+        matches!(self, DataType::Int128 | DataType::UInt128 | DataType::Int256)
+    }
+}
+
+fn failed(e: ArrowError) -> DictError {
+    DictError::new(Code::CannotParseText, format!("Arrow: {e}"))
+}
+
+fn parsed(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, DictError> {
+    let texts = cast(array, &Arrow::Utf8).map_err(failed)?;
+    let mut column = Column::new(&DataType::Nullable(Box::new(data_type.clone())));
+    for text in texts.as_string::<i32>() {
+        match text {
+            None => column.push_null(),
+            Some(text) => column.push_parsed(text)?,
+        }
+    }
+    column.finish()
+}
+
+/// ClickHouse writes a Date as UInt16 and a DateTime as UInt32, which Arrow knows as numbers alone.
+fn converted(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+    let number = match (array.data_type(), data_type) {
+        (Arrow::UInt16, DataType::Date | DataType::Date32) => Some(Arrow::Int32),
+        (Arrow::UInt32, DataType::DateTime { .. }) => Some(Arrow::Int64),
+        _ => None,
+    };
+    let array = number.map(|number| cast(array, &number)).unwrap_or_else(|| Ok(array.clone()))?;
+    whole(&array, cast(&array, &data_type.to_arrow())?, data_type)
+}
+
+/// Arrays whose items are made into ours.
+fn arrays(array: &ArrayRef, data_type: &DataType, item: &DataType) -> Result<ArrayRef, DictError> {
+    let theirs = match array.data_type() {
+        Arrow::LargeList(items) | Arrow::FixedSizeList(items, _) => {
+            cast(array, &Arrow::List(Arc::clone(items))).map_err(failed)?
+        }
+        _ => Arc::clone(array),
+    };
+    let theirs = theirs.as_list::<i32>();
+    // Items of other rows are not looked at.
+    let (first, last) = (theirs.value_offsets()[0], theirs.value_offsets()[theirs.len()]);
+    let items = item.adopt(&theirs.values().slice(first as usize, (last - first) as usize))?;
+    let lengths = theirs.offsets().windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+    let Arrow::List(field) = data_type.to_arrow() else { unreachable!("an array is one") };
+    let nulls = theirs.nulls().cloned();
+    let arrays = ListArray::try_new(field, OffsetBuffer::from_lengths(lengths), items, nulls);
+    Ok(Arc::new(arrays.map_err(failed)?))
+}
+
+/// What a cast cannot say is NULL, and would be taken for one; and Arrow's type of a wide integer has more numbers.
+fn whole(before: &ArrayRef, after: ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+    let fits = match after.as_primitive_opt::<Decimal256Type>() {
+        Some(numbers) if data_type.is_wide() => numbers.iter().flatten().all(|number| data_type.has(number)),
+        _ => true,
+    };
+    match fits && after.logical_null_count() == before.logical_null_count() {
+        true => Ok(after),
+        false => Err(ArrowError::CastError(format!("a value is no {data_type}"))),
+    }
+}
+
+/// Moments of any unit, days, and seconds.
+fn moments(array: &ArrayRef, data_type: &DataType, precision: u8) -> Result<ArrayRef, DictError> {
+    let kept = kept_digits(precision);
+    let (numbers, digits) = match array.data_type() {
+        // A moment is one whatever the zone that it is shown in: only its number counts.
+        Arrow::Timestamp(unit, _) => (cast(array, &Arrow::Int64), digits_of(*unit)),
+        Arrow::Date32 => {
+            (cast(array, &Arrow::Timestamp(TimeUnit::Second, None)).and_then(|a| cast(&a, &Arrow::Int64)), 0)
+        }
+        Arrow::Float32 | Arrow::Float64 | Arrow::Decimal128(..) => (fractions(array, kept), kept),
+        _ => (cast(array, &Arrow::Int64), 0),
+    };
+    let numbers = numbers.and_then(|numbers| whole(array, numbers, data_type)).map_err(failed)?;
+    let numbers = numbers.as_primitive::<Int64Type>();
+    let in_unit = |number: i64| -> Result<i64, DictError> {
+        let scaled = match kept >= digits {
+            true => number.checked_mul(10i64.pow((kept - digits).into())),
+            false => Some(number.div_euclid(10i64.pow((digits - kept).into()))),
+        };
+        let scaled = scaled
+            .ok_or_else(|| DictError::new(Code::CannotParseText, format!("{number} is no {data_type}")))?;
+        Ok(truncate(scaled, precision))
+    };
+    // What lies under a NULL is any number.
+    let values: PrimitiveArray<Int64Type> =
+        numbers.iter().map(|number| number.map(in_unit).transpose()).collect::<Result<_, _>>()?;
+    let zone = match data_type.to_arrow() {
+        Arrow::Timestamp(_, zone) => zone,
+        _ => None,
+    };
+    Ok(match kept {
+        0 => Arc::new(values.reinterpret_cast::<TimestampSecondType>().with_timezone_opt(zone)),
+        3 => Arc::new(values.reinterpret_cast::<TimestampMillisecondType>().with_timezone_opt(zone)),
+        6 => Arc::new(values.reinterpret_cast::<TimestampMicrosecondType>().with_timezone_opt(zone)),
+        _ => Arc::new(values.reinterpret_cast::<TimestampNanosecondType>().with_timezone_opt(zone)),
+    })
+}
+
+/// Seconds with a fraction as ticks of so many digits; one that no number of 64 bits can be is NULL.
+fn fractions(array: &ArrayRef, digits: u8) -> Result<ArrayRef, ArrowError> {
+    let seconds = cast(array, &Arrow::Float64)?;
+    let tick = 10f64.powi(digits.into());
+    let ticks = seconds.as_primitive::<Float64Type>().iter().map(|seconds| {
+        let ticks = (seconds? * tick).round();
+        (ticks.abs() < i64::MAX as f64).then_some(ticks as i64)
+    });
+    Ok(Arc::new(ticks.collect::<PrimitiveArray<Int64Type>>()))
+}
+
+/// Integers as their bytes, as ClickHouse writes them.
+fn integers(array: &ArrayRef, width: usize, data_type: &DataType) -> ArrayRef {
+    let signed = *data_type != DataType::UInt128;
+    let number = |raw: &[u8]| {
+        let negative = signed && raw[width - 1] & 0x80 != 0;
+        let mut wide = [if negative { 0xff } else { 0 }; 32];
+        wide[..width].copy_from_slice(raw);
+        i256::from_le_bytes(wide)
+    };
+    let numbers: Decimal256Array = array.as_fixed_size_binary().iter().map(|raw| raw.map(number)).collect();
+    let numbers: PrimitiveArray<Decimal256Type> = numbers.with_data_type(data_type.to_arrow());
+    Arc::new(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{
+        Date32Array, FixedSizeBinaryArray, Float64Array, Int64Array, StringArray, TimestampNanosecondArray,
+        TimestampSecondArray, UInt32Array,
+    };
+    use arrow::datatypes::TimestampMicrosecondType;
+
+    fn adopted(data_type: &str, array: impl Array + 'static) -> Result<ArrayRef, DictError> {
+        let data_type = DataType::parse(data_type).unwrap();
+        let adopted = data_type.adopt(&arrow::array::make_array(array.to_data()))?;
+        assert_eq!(*adopted.data_type(), data_type.to_arrow());
+        Ok(adopted)
+    }
+
+    #[test]
+    fn moments_of_every_kind() {
+        let micros =
+            |array: ArrayRef| array.as_primitive::<TimestampMicrosecondType>().iter().collect::<Vec<_>>();
+        let zone = "DateTime64(4, 'Asia/Tokyo')";
+        let nanos = TimestampNanosecondArray::from(vec![Some(1_234_567_890), None, Some(-1)]);
+        assert_eq!(micros(adopted(zone, nanos).unwrap()), [Some(1_234_500), None, Some(-100)]);
+        let seconds = TimestampSecondArray::from(vec![7]).with_timezone("Europe/Moscow");
+        assert_eq!(micros(adopted(zone, seconds).unwrap()), [Some(7_000_000)]);
+        assert_eq!(micros(adopted(zone, Date32Array::from(vec![1])).unwrap()), [Some(86_400_000_000)]);
+        assert_eq!(micros(adopted(zone, UInt32Array::from(vec![7])).unwrap()), [Some(7_000_000)]);
+        assert_eq!(micros(adopted(zone, Float64Array::from(vec![1.5])).unwrap()), [Some(1_500_000)]);
+        let texts = StringArray::from(vec![Some("1970-01-01 09:00:01.23456"), None]);
+        assert_eq!(micros(adopted(zone, texts).unwrap()), [Some(1_234_500), None]);
+        assert!(adopted(zone, Int64Array::from(vec![i64::MAX])).is_err());
+        assert!(adopted(zone, Float64Array::from(vec![f64::INFINITY])).is_err());
+        assert!(adopted("DateTime64(9)", TimestampSecondArray::from(vec![10_000_000_000])).is_err());
+    }
+
+    #[test]
+    fn wide_integers_and_addresses() {
+        let bytes = [[0xff; 16], [1; 16]];
+        let raw = || FixedSizeBinaryArray::try_from_iter(bytes.iter()).unwrap();
+        let signed = adopted("Int128", raw()).unwrap();
+        assert_eq!(signed.as_primitive::<Decimal256Type>().value(0), i256::MINUS_ONE);
+        let unsigned = adopted("UInt128", raw()).unwrap();
+        assert_eq!(unsigned.as_primitive::<Decimal256Type>().value(0), i256::from_parts(u128::MAX, 0));
+        assert!(adopted("UInt128", Int64Array::from(vec![-1])).is_err());
+        assert!(adopted("Int128", unsigned).is_err());
+        assert!(adopted("Int256", Int64Array::from(vec![Some(-1), None])).is_ok());
+        assert!(adopted("IPv4", StringArray::from(vec!["1.2.3.4"])).is_ok());
+        assert!(adopted("IPv4", StringArray::from(vec!["1.2.3"])).is_err());
+        assert!(adopted("IPv4", Int64Array::from(vec![-1])).is_err());
+        assert!(adopted("IPv6", raw()).is_ok());
+    }
+}

@@ -1,0 +1,69 @@
+//! Values one behind the other, each of which says where it ends: the columns of a complex key, the items of an array.
+
+use super::cells::Raw;
+use super::{is_utf8, put_varint, text_span};
+use crate::types::{DataType, Shape};
+
+/// Appends a value.
+#[inline]
+pub(crate) fn put(data_type: &DataType, value: &Raw<'_>, out: &mut Vec<u8>) {
+    if data_type.is_nullable() {
+        out.push(u8::from(matches!(value, Raw::Null)));
+    }
+    match value {
+        Raw::Null => {}
+        Raw::Fixed(raw) => out.extend_from_slice(raw),
+        Raw::Bit(bit) => out.push(u8::from(*bit)),
+        Raw::Text(bytes) | Raw::List(bytes) => {
+            put_varint(out, bytes.len());
+            out.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// Takes a value off at `at`, and says where it ends; `None`: it is malformed. Every value has a byte or more.
+#[inline]
+pub(crate) fn take<'a>(data_type: &DataType, bytes: &'a [u8], mut at: usize) -> Option<(Raw<'a>, usize)> {
+    if data_type.is_nullable() {
+        at += 1;
+        match bytes.get(at - 1)? {
+            0 => {}
+            1 => return Some((Raw::Null, at)),
+            _ => return None,
+        }
+    }
+    Some(match data_type.shape() {
+        Shape::Fixed(width) => (Raw::Fixed(bytes.get(at..at.checked_add(width)?)?), at + width),
+        Shape::Bit => (Raw::Bit(*bytes.get(at)? != 0), at + 1),
+        Shape::Text => {
+            let (start, end) = text_span(bytes, at)?;
+            is_utf8(&bytes[start..end]).then_some((Raw::Text(&bytes[start..end]), end))?
+        }
+        Shape::List => {
+            let (start, end) = text_span(bytes, at)?;
+            are_items(data_type.item(), &bytes[start..end]).then_some((Raw::List(&bytes[start..end]), end))?
+        }
+    })
+}
+
+/// Whether these bytes are items of an array, to the last one. How deep arrays nest, their type bounds.
+pub(crate) fn are_items(item: &DataType, bytes: &[u8]) -> bool {
+    let mut at = 0;
+    while at < bytes.len() {
+        match take(item, bytes, at) {
+            Some((_, next)) => at = next,
+            None => return false,
+        }
+    }
+    true
+}
+
+/// The items of an array whose bytes were found to be good.
+pub(crate) fn items<'a>(item: &'a DataType, bytes: &'a [u8]) -> impl Iterator<Item = Raw<'a>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let (value, next) = if at < bytes.len() { take(item, bytes, at)? } else { return None };
+        at = next;
+        Some(value)
+    })
+}

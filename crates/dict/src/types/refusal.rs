@@ -1,0 +1,42 @@
+//! What is said of a type that a dictionary here does not have.
+
+const ALLOWED: &str = "UInt8, UInt16, UInt32, UInt64, UInt128, Int8, Int16, Int32, Int64, Int128, Int256, Float32, \
+     Float64, String, Date, Date32, DateTime, DateTime('time zone'), DateTime64(P), DateTime64(P, 'time zone'), UUID, \
+     IPv4, IPv6, Bool, Decimal(P, S) to 76 digits, Nullable of these, and Array of all of these and of arrays";
+
+/// Types that ClickHouse's dictionaries do not have either.
+const NOWHERE: [&str; 18] = [
+    "BFloat16",
+    "Dynamic",
+    "Enum",
+    "Enum16",
+    "Enum8",
+    "FixedString",
+    "LineString",
+    "LowCardinality",
+    "MultiLineString",
+    "MultiPolygon",
+    "Nothing",
+    "Point",
+    "Polygon",
+    "Ring",
+    "Time",
+    "Time64",
+    "Tuple",
+    "Variant",
+];
+
+/// The message.
+pub(super) fn refused(text: &str) -> String {
+    let shown: String = text.chars().take(128).collect();
+    let name = text.split('(').next().unwrap_or_default().trim_end();
+    let why = match name {
+        "UInt256" => "Type UInt256 is wider than any number of Arrow's, which has one sign and 255 bits",
+        "Map" | "JSON" | "Nested" => "Only ClickHouse's own dictionaries have columns of this type",
+        _ if NOWHERE.contains(&name) || name.starts_with("Interval") => {
+            "ClickHouse's dictionaries have no columns of this type either"
+        }
+        _ => "Unknown type",
+    };
+    format!("{why}: {shown} for a dictionary's key or attribute; allowed are {ALLOWED}")
+}
