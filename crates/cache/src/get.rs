@@ -94,7 +94,6 @@ impl Cache {
     ///
     /// No lock is held over I/O. A block that cannot be read, or fails its check, is a miss.
     pub fn get_many(&self, io: &mut Io, keys: &[Key<'_>], now: u32, sink: impl FnMut(usize, Outcome<'_>)) {
-        assert!(u32::try_from(keys.len()).is_ok(), "a batch has fewer than 2^32 keys");
         let (mut scratch, resolved) = io.begin(keys);
         let counts = Counts::default();
         let watched_below = self.shared.begin_lookup(now);

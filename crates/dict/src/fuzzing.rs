@@ -24,8 +24,8 @@ pub fn xml(text: &str) {
     }
 }
 
-/// Keys as somebody sends them, in the format and of the columns that the first byte says: in one piece and in several, they are the same
-/// keys, or wrong both times.
+/// Keys as somebody sends them, in the format and of the columns that the first byte says: in one piece and in
+/// several, they are the same keys, or wrong both times.
 pub fn keys(bytes: &[u8]) {
     let Some((&first, body)) = bytes.split_first() else { return };
     let formats: Vec<Format> = Format::names().filter_map(Format::named).collect();

@@ -11,7 +11,7 @@ use arrow::datatypes::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, TimestampSecondType, UInt8Type,
 };
 use common::*;
-use granary_dict::{DataType, Dictionary, Environment, parse_create};
+use granary_dict::{Dictionary, Environment, parse_create};
 use server::Server;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -92,12 +92,9 @@ fn types_beyond_arrow(server: &Server) {
             "-170141183460469231731687303715884105728",
         ],
     );
-    let columns = "ip IPv4, seen DateTime64(6), id UInt32";
     let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
-    let by_address = open(server, columns, "(ip, seen)", "TABLE 'hosts'", layout);
-    let seen = DataType::parse("DateTime64(6)").unwrap();
-    let key = [of_text(&DataType::Ipv4, "10.0.0.1"), of_text(&seen, "2024-02-29 09:00:00.123456")];
-    shows(&by_address, &key, &["1"]);
+    let by_address = open(server, HOSTS_BY_ADDRESS, "(ip, seen)", "TABLE 'hosts'", layout);
+    shows_the_host(&by_address);
 }
 
 fn updates(server: &Server) {

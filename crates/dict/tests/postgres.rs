@@ -9,7 +9,7 @@ mod server;
 use arrow::array::{ArrayRef, AsArray, Int32Array};
 use arrow::datatypes::{Date32Type, Decimal128Type, Float64Type, TimestampSecondType};
 use common::*;
-use granary_dict::{DataType, Dictionary, Environment, parse_create};
+use granary_dict::{Dictionary, Environment, parse_create};
 use server::Server;
 use std::sync::Arc;
 
@@ -109,12 +109,9 @@ fn types_beyond_arrow(server: &Server) {
             "[1.5,2]",
         ],
     );
-    let columns = "ip IPv4, seen DateTime64(6), id UInt32";
     let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
-    let by_address = open(server, columns, "(ip, seen)", "TABLE 'hosts'", layout);
-    let seen = DataType::parse("DateTime64(6)").unwrap();
-    let key = [of_text(&DataType::Ipv4, "10.0.0.1"), of_text(&seen, "2024-02-29 09:00:00.123456")];
-    shows(&by_address, &key, &["1"]);
+    let by_address = open(server, HOSTS_BY_ADDRESS, "(ip, seen)", "TABLE 'hosts'", layout);
+    shows_the_host(&by_address);
 }
 
 fn many_keys(server: &Server) {

@@ -43,6 +43,7 @@ impl Io {
 
     /// Room for the lookup of a batch, in which no key is resolved; it goes back by [`end`](Self::end).
     pub(super) fn begin(&mut self, keys: &[Key<'_>]) -> (Scratch, Vec<AtomicBool>) {
+        assert!(u32::try_from(keys.len()).is_ok(), "a batch has fewer than 2^32 keys");
         let mut resolved = std::mem::take(&mut self.resolved);
         resolved.clear();
         resolved.resize_with(keys.len(), || AtomicBool::new(false));

@@ -65,7 +65,6 @@ impl Cache {
         mut ticket: impl FnMut(usize) -> u64,
         sink: impl FnMut(usize, Outcome<'_>),
     ) {
-        assert!(u32::try_from(keys.len()).is_ok(), "a batch has fewer than 2^32 keys");
         let Pending { io, tables, opened, .. } = pending;
         let (mut scratch, resolved) = io.begin(keys);
         let watched_below = self.shared.begin_lookup(now);

@@ -38,7 +38,7 @@ fn column(tokens: &mut Tokens<'_>) -> Result<Attribute, DictError> {
     let from = tokens.position();
     tokens.identifier(&clause, "a type")?;
     if tokens.take(&Token::LParen) {
-        skip_parentheses(tokens, &clause)?;
+        skip_nested(tokens, &clause, PARENTHESES)?;
     }
     let data_type = DataType::parse(tokens.text_since(from)).map_err(|e| e.within(&clause))?;
     let mut column = Attribute::new(name, data_type);
@@ -92,19 +92,9 @@ fn literal(tokens: &mut Tokens<'_>, clause: &str) -> Result<Literal, DictError> 
 /// `[ .. ]`, as it is written.
 fn array(tokens: &mut Tokens<'_>, clause: &str) -> Result<Literal, DictError> {
     let from = tokens.position();
-    let mut depth = 0;
-    loop {
-        match tokens.peek() {
-            Some(Token::LBracket) => depth += 1,
-            Some(Token::RBracket) => depth -= 1,
-            Some(_) => {}
-            None => return Err(tokens.unexpected(clause, "']'")),
-        }
-        tokens.skip();
-        if depth == 0 {
-            return Ok(Literal::Bare(tokens.text_since(from).to_string()));
-        }
-    }
+    tokens.skip();
+    skip_nested(tokens, clause, BRACKETS)?;
+    Ok(Literal::Bare(tokens.text_since(from).to_string()))
 }
 
 /// Everything up to the next option, comma or closing parenthesis of the list.
@@ -115,7 +105,7 @@ fn expression(tokens: &mut Tokens<'_>, clause: &str) -> Result<String, DictError
             Some(Token::Comma | Token::RParen) => break,
             Some(Token::LParen) => {
                 tokens.skip();
-                skip_parentheses(tokens, clause)?;
+                skip_nested(tokens, clause, PARENTHESES)?;
             }
             Some(_) if OPTIONS.iter().any(|option| tokens.peek_keyword(option)) => break,
             Some(_) => tokens.skip(),
@@ -129,15 +119,22 @@ fn expression(tokens: &mut Tokens<'_>, clause: &str) -> Result<String, DictError
     }
 }
 
-/// Goes behind the parenthesis that closes the one just taken.
-fn skip_parentheses(tokens: &mut Tokens<'_>, clause: &str) -> Result<(), DictError> {
+const PARENTHESES: [Token; 2] = [Token::LParen, Token::RParen];
+const BRACKETS: [Token; 2] = [Token::LBracket, Token::RBracket];
+
+/// Goes behind the token that closes the one just taken.
+fn skip_nested(
+    tokens: &mut Tokens<'_>,
+    clause: &str,
+    [opening, closing]: [Token; 2],
+) -> Result<(), DictError> {
     let mut depth = 1;
     while depth > 0 {
         match tokens.peek() {
-            Some(Token::LParen) => depth += 1,
-            Some(Token::RParen) => depth -= 1,
+            Some(token) if *token == opening => depth += 1,
+            Some(token) if *token == closing => depth -= 1,
             Some(_) => {}
-            None => return Err(tokens.unexpected(clause, "')'")),
+            None => return Err(tokens.unexpected(clause, &format!("'{closing}'"))),
         }
         tokens.skip();
     }

@@ -3,7 +3,7 @@
 
 use super::Column;
 use crate::error::{Code, DictError};
-use crate::types::{DataType, digits_of, kept_digits, truncate};
+use crate::types::{DataType, digits_of, kept_digits, sign_extended, truncate};
 use arrow::array::{Array, ArrayRef, AsArray, Decimal256Array, ListArray, PrimitiveArray, new_null_array};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
@@ -30,16 +30,9 @@ impl DataType {
             (text, other) if text.is_string() && *other != DataType::String => parsed(array, data_type),
             (_, DataType::DateTime64 { precision, .. }) => moments(array, data_type, *precision),
             (theirs, _) if *theirs == data_type.to_arrow() && !data_type.is_wide() => Ok(Arc::clone(array)),
-            (Arrow::FixedSizeBinary(width @ (16 | 32)), integer) if integer.is_wide() => {
-                Ok(integers(array, *width as usize, integer))
-            }
+            (Arrow::FixedSizeBinary(16 | 32), integer) if integer.is_wide() => Ok(integers(array, integer)),
             _ => converted(array, data_type).map_err(failed),
         }
-    }
-
-    /// An integer of more than 64 bits.
-    fn is_wide(&self) -> bool {
-        matches!(self, DataType::Int128 | DataType::UInt128 | DataType::Int256)
     }
 }
 
@@ -151,13 +144,10 @@ fn fractions(array: &ArrayRef, digits: u8) -> Result<ArrayRef, ArrowError> {
 }
 
 /// Integers as their bytes, as ClickHouse writes them.
-fn integers(array: &ArrayRef, width: usize, data_type: &DataType) -> ArrayRef {
-    let signed = *data_type != DataType::UInt128;
-    let number = |raw: &[u8]| {
-        let negative = signed && raw[width - 1] & 0x80 != 0;
-        let mut wide = [if negative { 0xff } else { 0 }; 32];
-        wide[..width].copy_from_slice(raw);
-        i256::from_le_bytes(wide)
+fn integers(array: &ArrayRef, data_type: &DataType) -> ArrayRef {
+    let number = |raw: &[u8]| match <[u8; 16]>::try_from(raw) {
+        Ok(raw) if *data_type == DataType::UInt128 => i256::from_parts(u128::from_le_bytes(raw), 0),
+        _ => i256::from_le_bytes(sign_extended(raw)),
     };
     let numbers: Decimal256Array = array.as_fixed_size_binary().iter().map(|raw| raw.map(number)).collect();
     let numbers: PrimitiveArray<Decimal256Type> = numbers.with_data_type(data_type.to_arrow());

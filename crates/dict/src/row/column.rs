@@ -253,7 +253,8 @@ impl Column {
     /// The array, of type `data_type.to_arrow()`.
     ///
     /// # Errors
-    /// `LIMIT_EXCEEDED` if the strings of one batch are over 2 GiB or its arrays have more items, `INCORRECT_DATA` if they are not UTF-8.
+    /// `LIMIT_EXCEEDED` if the strings of one batch are over 2 GiB or its arrays have more items, `INCORRECT_DATA` if
+    /// they are not UTF-8.
     pub fn finish(self) -> Result<ArrayRef, DictError> {
         let nulls =
             self.nulls.map(|mut nulls| NullBuffer::new(nulls.finish())).filter(|n| n.null_count() > 0);

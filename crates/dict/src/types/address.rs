@@ -25,8 +25,8 @@ pub(super) fn ipv6_from_text(text: &str) -> Option<[u8; 16]> {
     }
 }
 
-/// ClickHouse's text of an address of IPv6, 16 bytes in the order of the network: the shortest. What begins with 96 zeros and does not end with 16 is shown as an
-/// address of IPv4 in it.
+/// ClickHouse's text of an address of IPv6, 16 bytes in the order of the network: the shortest. What begins with 96
+/// zero bits that are not followed by 16 more is shown as an address of IPv4 in it.
 ///
 /// # Panics
 /// If there are fewer bytes.

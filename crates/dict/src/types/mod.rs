@@ -14,9 +14,11 @@ mod zone;
 pub use address::ipv6_text;
 pub(crate) use calendar::datetime_to_text;
 pub(crate) use escape::{escape, unescape};
-pub(crate) use moment::{digits_of, from_ticks, kept_digits, to_ticks, truncate};
+pub use moment::digits_of;
+pub(crate) use moment::{from_ticks, kept_digits, to_ticks, truncate};
 pub(crate) use print::print_fixed;
 pub(crate) use text::{Fixed, text_to_fixed};
+pub(crate) use wide::sign_extended;
 
 use crate::error::DictError;
 use arrow::datatypes::{DataType as Arrow, Field, TimeUnit, i256};
@@ -216,12 +218,16 @@ impl DataType {
         matches!(self, Date | Date32 | DateTime { .. } | DateTime64 { .. } | Uuid | Ipv4 | Ipv6)
     }
 
+    /// Whether it is an integer of more than 64 bits.
+    pub(crate) fn is_wide(&self) -> bool {
+        matches!(self, DataType::Int128 | DataType::UInt128 | DataType::Int256)
+    }
+
     /// Whether a number of this type has digits that a float does not keep.
     pub(crate) fn is_exact(&self) -> bool {
-        use DataType::*;
         match self.inner() {
-            Array(item) => item.is_exact(),
-            plain => matches!(plain, Decimal { .. } | Int128 | UInt128 | Int256),
+            DataType::Array(item) => item.is_exact(),
+            plain => plain.is_wide() || matches!(plain, DataType::Decimal { .. }),
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) fn unit(precision: u8) -> TimeUnit {
 }
 
 /// Digits behind the point of a second that a unit of Arrow's has.
-pub(crate) fn digits_of(unit: TimeUnit) -> u8 {
+pub fn digits_of(unit: TimeUnit) -> u8 {
     match unit {
         TimeUnit::Second => 0,
         TimeUnit::Millisecond => 3,

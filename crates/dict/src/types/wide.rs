@@ -54,6 +54,14 @@ fn gathered(sign: i256, digits: impl Iterator<Item = u8>) -> Option<i256> {
     Some(value)
 }
 
+/// A signed number of fewer bytes.
+pub(crate) fn sign_extended(raw: &[u8]) -> Fixed {
+    let negative = raw.last().is_some_and(|high| high & 0x80 != 0);
+    let mut wide = [if negative { 0xff } else { 0 }; size_of::<Fixed>()];
+    wide[..raw.len()].copy_from_slice(raw);
+    wide
+}
+
 /// A number in units of 10^-scale, without trailing zeros behind the point.
 pub(super) fn to_text(raw: &[u8], scale: usize) -> String {
     let value = i256::from_le_bytes(raw[..32].try_into().expect("a wide number has 32 bytes"));

@@ -46,6 +46,16 @@ pub fn shows(dictionary: &Dictionary, key: &[ArrayRef], attributes: &[&str]) {
     }
 }
 
+/// Columns of a database's table of hosts, which has one.
+pub const HOSTS_BY_ADDRESS: &str = "ip IPv4, seen DateTime64(6), id UInt32";
+
+/// Whether it is found by its address and the moment.
+pub fn shows_the_host(by_address: &Dictionary) {
+    let seen = DataType::parse("DateTime64(6)").unwrap();
+    let key = [of_text(&DataType::Ipv4, "10.0.0.1"), of_text(&seen, "2024-02-29 09:00:00.123456")];
+    shows(by_address, &key, &["1"]);
+}
+
 /// A column of one value.
 pub fn of_text(data_type: &DataType, text: &str) -> ArrayRef {
     data_type.adopt(&strings(&[text])).unwrap()

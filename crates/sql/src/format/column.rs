@@ -8,6 +8,8 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit, *};
 
+use granary_dict::digits_of;
+
 use crate::error::{Error, Result};
 use crate::types::{CLICKHOUSE_TYPE, declared};
 
@@ -128,7 +130,9 @@ fn cells(field: &Field, array: &ArrayRef) -> Result<Cells> {
             seconds: array.as_primitive::<TimestampSecondType>().clone(),
             zone: time_zone(zone.as_deref())?,
         },
-        DataType::Timestamp(unit, zone) => date_time_64(array, *unit, places(*unit), zone.as_deref())?,
+        DataType::Timestamp(unit, zone) => {
+            date_time_64(array, *unit, digits_of(*unit).into(), zone.as_deref())?
+        }
         DataType::List(item) => {
             let list = array.as_list::<i32>();
             Cells::Array {
@@ -180,18 +184,9 @@ fn declared_cells(field: &Field, array: &ArrayRef) -> Result<Option<Cells>> {
     }))
 }
 
-fn places(unit: TimeUnit) -> u32 {
-    match unit {
-        TimeUnit::Second => 0,
-        TimeUnit::Millisecond => 3,
-        TimeUnit::Microsecond => 6,
-        TimeUnit::Nanosecond => 9,
-    }
-}
-
 fn date_time_64(array: &ArrayRef, unit: TimeUnit, digits: u32, zone: Option<&str>) -> Result<Cells> {
     let ticks = cast(array, &DataType::Int64)?;
-    let places = places(unit);
+    let places = u32::from(digits_of(unit));
     Ok(Cells::DateTime64 {
         ticks: ticks.as_primitive::<Int64Type>().clone(),
         places,

@@ -5,7 +5,7 @@ use super::Rows;
 use super::native::varint;
 use crate::error::DictError;
 use crate::row::{Column, Raw, is_utf8, items, put_varint, text_span};
-use crate::types::{DataType, Fixed, Shape, from_ticks, kept_digits, to_ticks};
+use crate::types::{DataType, Fixed, Shape, from_ticks, kept_digits, sign_extended, to_ticks};
 
 /// How the values of one type that are not NULL lie there.
 pub(super) struct Wire<'a> {
@@ -181,12 +181,7 @@ fn in_row(data_type: &DataType, raw: &[u8]) -> Result<Fixed, DictError> {
                 .ok_or_else(|| DictError::parse_text(format!("{ticks} ticks are no {data_type}")))?;
             fixed[..8].copy_from_slice(&kept.to_le_bytes());
         }
-        DataType::Decimal { .. } | DataType::Int128 => {
-            // Sign extension to the width of a row.
-            let negative = raw[raw.len() - 1] & 0x80 != 0;
-            fixed = [if negative { 0xff } else { 0 }; size_of::<Fixed>()];
-            fixed[..raw.len()].copy_from_slice(raw);
-        }
+        DataType::Decimal { .. } | DataType::Int128 => fixed = sign_extended(raw),
         _ => fixed[..raw.len()].copy_from_slice(raw),
     }
     Ok(fixed)
