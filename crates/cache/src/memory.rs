@@ -22,6 +22,9 @@ const DEAD: u8 = 2;
 /// It is nowhere else.
 const ONLY: u8 = 4;
 
+/// Entries that one insertion passes at most to be rid of dead ones. It makes no more than one of them.
+const COMPACT_STEPS: usize = 8;
+
 /// Counts are reads in the lower half of the byte, updates in the upper.
 const UPDATE: u8 = 16;
 const _: () = assert!(COUNT_MAX == UPDATE - 1);
@@ -122,6 +125,7 @@ impl Budget {
 /// 2. The clock hand (`hand`) lies in the first chunk, at the start of an entry or at its end.
 /// 3. `chunk_bytes` is the sum of the chunks' capacities.
 /// 4. `only` is the number of entries that are nowhere else.
+/// 5. `dead_bytes` is what dead entries take that the hand has not passed.
 pub(crate) struct Memory {
     budget: Budget,
     table: HashTable<At>,
@@ -129,6 +133,7 @@ pub(crate) struct Memory {
     first_chunk: u16,
     hand: usize,
     chunk_bytes: usize,
+    dead_bytes: usize,
     only: usize,
     spare: Option<Vec<u8>>,
 }
@@ -165,6 +170,7 @@ impl Memory {
             first_chunk: 0,
             hand: 0,
             chunk_bytes: 0,
+            dead_bytes: 0,
             only: 0,
             spare: None,
         }
@@ -275,9 +281,10 @@ impl Memory {
         if let Ok(entry) = self.table.find_entry(spread(hash), |other| *other == at) {
             entry.remove();
         }
-        let flags = &mut self.chunks[at.index(self.first_chunk)][at.offset() + FLAGS_AT];
-        self.only -= usize::from(*flags & ONLY != 0);
-        *flags |= DEAD;
+        let bytes = &mut self.chunks[at.index(self.first_chunk)][at.offset()..];
+        self.dead_bytes += entry_len(bytes);
+        self.only -= usize::from(bytes[FLAGS_AT] & ONLY != 0);
+        bytes[FLAGS_AT] |= DEAD;
     }
 
     /// Puts an entry in, in place of an older one. An entry that does not fit the budget by itself is not
@@ -300,7 +307,10 @@ impl Memory {
         self.append(key.hash(), flags, counts, &parts);
         // What was just put in is last in the ring: it goes only if it alone exceeds the budget.
         let keep_only = |_: Leaving<'_>| Leave::Stay;
-        while kept == Kept::Copy && self.over_budget() && self.step(&mut { keep_only }) {}
+        if kept == Kept::Copy {
+            while self.over_budget() && self.step(&mut { keep_only }) {}
+            self.compact();
+        }
     }
 
     /// Lets entries go until no more than so many bytes are allocated, or one may not leave.
@@ -350,41 +360,71 @@ impl Memory {
 
     /// Moves the hand past one entry; `false`: there is none left, or it may not leave.
     fn step(&mut self, leave: &mut impl FnMut(Leaving<'_>) -> Leave) -> bool {
+        if self.skip() {
+            return true;
+        }
         let Some(chunk) = self.chunks.front() else { return false };
-        if self.hand == chunk.len() {
-            let mut chunk = self.chunks.pop_front().expect("just seen");
-            self.first_chunk = self.first_chunk.wrapping_add(1);
-            self.hand = 0;
-            self.chunk_bytes -= chunk.capacity();
-            if chunk.capacity() == self.budget.chunk_bytes() && !self.chunks.is_empty() {
-                chunk.clear();
-                self.spare = Some(chunk);
-            }
-            return true;
-        }
-        let at = At::new(self.first_chunk, self.hand);
         let entry = &chunk[self.hand..];
-        let (hash, len, flags) = (hash_at(entry), entry_len(entry), entry[FLAGS_AT]);
-        if flags & DEAD != 0 {
-            self.hand += len;
+        let (flags, counts) = (entry[FLAGS_AT], entry[COUNTS_AT]);
+        if flags & READ != 0 && self.chunks.len() > 1 {
+            self.send_round(flags & ONLY);
             return true;
         }
-        let counts = entry[COUNTS_AT];
-        let again = flags & READ != 0 && self.chunks.len() > 1;
-        if !again && flags & ONLY != 0 {
+        let hash = hash_at(entry);
+        if flags & ONLY != 0 {
             let (reads, updates) = (counts % UPDATE, counts / UPDATE);
             let hash = KeyHash::from_bits(hash);
             if leave(Leaving { hash, entry: record_of(entry), reads, updates }) == Leave::Stay {
                 return false;
             }
         }
-        let copy = again.then(|| entry[RECORD_AT..len].to_vec());
-        self.hand += len;
-        self.drop_entry(hash, at);
-        if let Some(copy) = &copy {
-            self.append(KeyHash::from_bits(hash), flags & ONLY, counts, &[copy]);
+        self.drop_entry(hash, At::new(self.first_chunk, self.hand));
+        self.skip()
+    }
+
+    /// Moves the hand past a dead entry, or into the next chunk; `false`: it is at an entry that lives, or
+    /// there is none.
+    fn skip(&mut self) -> bool {
+        let Some(chunk) = self.chunks.front() else { return false };
+        if self.hand < chunk.len() {
+            let entry = &chunk[self.hand..];
+            let len = if entry[FLAGS_AT] & DEAD != 0 { entry_len(entry) } else { 0 };
+            self.hand += len;
+            self.dead_bytes -= len;
+            return len > 0;
+        }
+        let mut chunk = self.chunks.pop_front().expect("just seen");
+        self.first_chunk = self.first_chunk.wrapping_add(1);
+        self.hand = 0;
+        self.chunk_bytes -= chunk.capacity();
+        if chunk.capacity() == self.budget.chunk_bytes() && !self.chunks.is_empty() {
+            chunk.clear();
+            self.spare = Some(chunk);
         }
         true
+    }
+
+    /// The entry at the hand goes to the end of the ring, with these flags.
+    fn send_round(&mut self, flags: u8) {
+        let entry = &self.chunks[0][self.hand..];
+        let (hash, counts) = (hash_at(entry), entry[COUNTS_AT]);
+        let record = entry[RECORD_AT..entry_len(entry)].to_vec();
+        self.drop_entry(hash, At::new(self.first_chunk, self.hand));
+        self.skip();
+        self.append(KeyHash::from_bits(hash), flags, counts, &[&record]);
+    }
+
+    /// Where half of the ring is dead, some steps that keep all that lives. A tier that is bounded by its
+    /// entries, and whose entries are put anew again and again, would grow for ever otherwise.
+    fn compact(&mut self) {
+        for _ in 0..COMPACT_STEPS {
+            if self.dead_bytes * 2 <= self.chunk_bytes || self.chunks.len() == 1 {
+                return;
+            }
+            if !self.skip() {
+                self.send_round(self.chunks[0][self.hand + FLAGS_AT]);
+            }
+        }
     }
 
     /// Visits entries.
@@ -399,7 +439,7 @@ impl Memory {
 
     /// Derives everything anew and compares.
     pub fn validate(&self) {
-        let (mut live, mut only) = (0, 0);
+        let (mut live, mut only, mut dead_bytes) = (0, 0, 0);
         for (i, chunk) in self.chunks.iter().enumerate() {
             let mut at = if i == 0 { self.hand } else { 0 };
             while at < chunk.len() {
@@ -410,6 +450,8 @@ impl Memory {
                     let place = At::new(self.first_chunk.wrapping_add(i as u16), at);
                     let found = self.table.find(spread(hash_at(entry)), |other| *other == place);
                     assert!(found.is_some(), "invariant 1");
+                } else {
+                    dead_bytes += entry_len(entry);
                 }
                 at += entry_len(entry);
             }
@@ -417,6 +459,7 @@ impl Memory {
         }
         assert_eq!(live, self.table.len(), "invariant 1");
         assert_eq!(only, self.only, "invariant 4");
+        assert_eq!(dead_bytes, self.dead_bytes, "invariant 5");
         assert_eq!(self.chunk_bytes, self.chunks.iter().map(Vec::capacity).sum::<usize>(), "invariant 3");
     }
 }
@@ -487,6 +530,29 @@ mod tests {
     /// A chunk is kept for reuse.
     fn budget_with_slack(bytes: u64) -> u64 {
         bytes.saturating_add(2 * MEMORY_CHUNK_BYTES_MIN as u64)
+    }
+
+    #[test]
+    fn entries_that_are_put_again_and_again_take_no_more_room() {
+        let mut memory = Memory::new(Budget { bytes: u64::MAX, entries: 100_000 });
+        let keys: Vec<Vec<u8>> = (0..3000u32).map(|i| format!("key{i}").into_bytes()).collect();
+        let value = [7; 100];
+        let live: usize = keys.iter().map(|key| key.len() + value.len() + 30).sum();
+        for round in 0..50u32 {
+            // Some are put once: they stay among those that die.
+            let step = if round == 0 { 1 } else { 3 };
+            for key in keys.iter().step_by(step) {
+                memory.insert(Key::new(key), Some(&value), round, Kept::Copy);
+            }
+            assert_eq!(memory.len(), keys.len());
+            let most = 2 * live + memory.table.allocation_size() + 3 * MEMORY_CHUNK_BYTES_MAX;
+            assert!(memory.bytes_allocated() <= most, "{} bytes for {live}", memory.bytes_allocated());
+            memory.validate();
+        }
+        for (i, key) in keys.iter().enumerate() {
+            let expires_at = if i % 3 == 0 { 49 } else { 0 };
+            assert_eq!(get(&mut memory, key), Some((Some(&value[..]), expires_at)));
+        }
     }
 
     #[test]
