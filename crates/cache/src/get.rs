@@ -7,6 +7,7 @@ mod in_two;
 mod io;
 mod opening;
 mod pending;
+mod room;
 mod waiting;
 
 pub use io::Io;
@@ -23,7 +24,7 @@ use crate::search::Print;
 use crate::stats::add;
 use granary_log::Placed;
 use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
-use io::Scratch;
+use room::Scratch;
 use std::ops::Range;
 
 /// What the lookup of one key yields.
@@ -102,7 +103,7 @@ impl Cache {
         lookup.plan(&mut scratch, 0..keys.len());
         lookup.go_on(io, &mut scratch, 1);
         lookup.count();
-        io.end(scratch, resolved);
+        io.end((scratch, resolved));
     }
 }
 

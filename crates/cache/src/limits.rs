@@ -117,6 +117,12 @@ pub const SAMPLES_MAX: usize = 8192;
 /// Examples that a machine wants before it is asked.
 pub const EXAMPLES_MIN: u32 = 256;
 
+/// Keys from which on a batch plans in room that the process lends.
+pub const LENT_ROOM_KEYS_MIN: usize = 256;
+
+/// Rooms that are kept for the next such batches.
+pub const SPARE_ROOMS_MAX: usize = 16;
+
 /// Bytes of entries that one step of a scan visits, or one entry if that is longer.
 pub const SCAN_STEP_BYTES: usize = 1 << 20;
 

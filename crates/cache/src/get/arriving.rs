@@ -1,7 +1,7 @@
 //! What reads bring to keys that wait for them.
 
 use super::fetch::Arrived;
-use super::io::Scratch;
+use super::room::Scratch;
 use super::waiting::{Read, Tables, Waiting};
 use super::{Counts, Io, Lookup, Outcome, Tried, Want};
 use crate::cache::{Flash, Shared};

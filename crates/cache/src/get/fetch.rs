@@ -1,6 +1,7 @@
 //! The second and third pass: read each block once, check it, find the keys, hand them over.
 
-use super::io::{Io, Scratch};
+use super::io::Io;
+use super::room::Scratch;
 use super::{Lookup, Outcome, Tier, Tried, Want};
 use crate::cache::Flash;
 use crate::policy::{Promotion, promotion};

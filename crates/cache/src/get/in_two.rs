@@ -2,7 +2,8 @@
 //! them half the time, and not a block is read twice.
 
 use super::help::Help;
-use super::io::{Io, Scratch};
+use super::io::Io;
+use super::room::Scratch;
 use super::{Counts, Lookup, Outcome};
 use crate::cache::{Cache, Flash};
 use crate::key::Key;
@@ -33,7 +34,7 @@ impl Cache {
         mine.run_in_two(&mut theirs, &help, io, &mut scratch);
         mine.count();
         theirs.count();
-        io.end(scratch, resolved);
+        io.end((scratch, resolved));
     }
 }
 
@@ -46,9 +47,9 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
                 scratch.wants.sort_unstable_by_key(|want| want.place);
             },
             |io| {
-                other.plan(&mut io.scratch, half..all);
-                io.scratch.wants.sort_unstable_by_key(|want| want.place);
-                std::mem::take(&mut io.scratch.wants)
+                other.plan(io.scratch(), half..all);
+                io.scratch().wants.sort_unstable_by_key(|want| want.place);
+                std::mem::take(&mut io.scratch().wants)
             },
         );
         let Some(flash) = &self.shared.flash else { return };
@@ -78,11 +79,11 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
         let ((), mut tried) = help.both(
             || self.fetch(flash, io, scratch),
             |io| {
-                let mut scratch = std::mem::take(&mut io.scratch);
+                let mut scratch = std::mem::take(io.scratch());
                 scratch.wants = upper;
                 other.fetch(flash, io, &mut scratch);
-                io.scratch = scratch;
-                std::mem::take(&mut io.scratch.tried)
+                *io.scratch() = scratch;
+                std::mem::take(&mut io.scratch().tried)
             },
         );
         scratch.tried.append(&mut tried);

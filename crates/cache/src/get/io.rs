@@ -1,33 +1,17 @@
-//! What one thread keeps between lookups: its ring and its scratch space.
+//! What one thread keeps between lookups.
 
-use super::{Tried, Want, blocks_spanned};
-use crate::batch::ByShard;
+use super::blocks_spanned;
+use super::room::{self, Room, Scratch};
 use crate::cache::Flash;
 use crate::key::Key;
 use crate::record::{Record, parse};
-use crate::search::Search;
-use granary_log::sync::sync::atomic::AtomicBool;
 use granary_log::{Engine, Extent, block};
 
-/// The state of one reading thread. A ring with its buffers, and room to plan in; a lookup
-/// allocates nothing once that room has grown to the size of the batches.
+/// The state of one reading thread: a ring with its buffers, and room to plan small batches in.
 #[derive(Default)]
 pub struct Io {
     reads: granary_log::Io,
-    pub(super) scratch: Scratch,
-    resolved: Vec<AtomicBool>,
-}
-
-#[derive(Default)]
-pub(super) struct Scratch {
-    pub by_shard: ByShard,
-    pub wants: Vec<Want>,
-    pub tried: Vec<Tried>,
-    pub extents: Vec<Extent>,
-    pub record: Vec<u8>,
-    pub search: Search,
-    /// Of lookups that go on: the numbers under which keys of the batch wait.
-    pub ids: Vec<Option<u32>>,
+    room: Room,
 }
 
 impl Io {
@@ -42,16 +26,18 @@ impl Io {
     }
 
     /// Room for the lookup of a batch, in which no key is resolved; it goes back by [`end`](Self::end).
-    pub(super) fn begin(&mut self, keys: &[Key<'_>]) -> (Scratch, Vec<AtomicBool>) {
+    pub(super) fn begin(&mut self, keys: &[Key<'_>]) -> Room {
         assert!(u32::try_from(keys.len()).is_ok(), "a batch has fewer than 2^32 keys");
-        let mut resolved = std::mem::take(&mut self.resolved);
-        resolved.clear();
-        resolved.resize_with(keys.len(), || AtomicBool::new(false));
-        (std::mem::take(&mut self.scratch), resolved)
+        room::borrow(&mut self.room, keys.len())
     }
 
-    pub(super) fn end(&mut self, scratch: Scratch, resolved: Vec<AtomicBool>) {
-        (self.scratch, self.resolved) = (scratch, resolved);
+    pub(super) fn end(&mut self, room: Room) {
+        room::give_back(&mut self.room, room);
+    }
+
+    /// The thread's own room: for lookups that go on, and for half of somebody else's batch.
+    pub(super) fn scratch(&mut self) -> &mut Scratch {
+        &mut self.room.0
     }
 
     /// What reads go through.

@@ -1,7 +1,7 @@
 //! Reads for keys that begin to wait.
 
 use super::fetch::OnDevice;
-use super::io::Scratch;
+use super::room::Scratch;
 use super::waiting::Tables;
 use super::{Io, Lookup, Outcome, Tried, Want};
 use crate::cache::{Flash, Shared};

@@ -79,7 +79,7 @@ impl Cache {
             lookup.open_reads(flash, &mut scratch, tables, opened, 1, admit);
         }
         lookup.count();
-        io.end(scratch, resolved);
+        io.end((scratch, resolved));
     }
 
     /// Sends reads on their way and delivers what has come: `sink(ticket, outcome)`, which must not call the
@@ -87,7 +87,7 @@ impl Cache {
     pub fn go_on(&self, pending: &mut Pending, now: u32, mut sink: impl FnMut(u64, Outcome<'_>)) {
         let Pending { io, flights, tables, opened } = pending;
         let (Some(flash), Some(flights)) = (&self.shared.flash, flights) else { return };
-        let mut scratch = std::mem::take(&mut io.scratch);
+        let mut scratch = std::mem::take(io.scratch());
         let watched_below = self.shared.begin_lookup(now);
         let mut arriving =
             Arriving { shared: &self.shared, flash, now, watched_below, counts: Counts::default(), tables };
@@ -104,6 +104,6 @@ impl Cache {
             }
         }
         arriving.count();
-        io.scratch = scratch;
+        *io.scratch() = scratch;
     }
 }
