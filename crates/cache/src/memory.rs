@@ -113,8 +113,10 @@ impl Budget {
         Self { bytes: bytes / shards, entries: entries.map_or(u64::MAX, |n| n.div_ceil(shards)) }
     }
 
+    /// A small part of what it may all take, of short entries if their number is what bounds them.
     fn chunk_bytes(&self) -> usize {
-        ((self.bytes / 32) as usize).clamp(MEMORY_CHUNK_BYTES_MIN, MEMORY_CHUNK_BYTES_MAX)
+        let bytes = self.bytes.min(self.entries.saturating_mul(SHORT_ENTRY_BYTES as u64));
+        ((bytes / 32) as usize).clamp(MEMORY_CHUNK_BYTES_MIN, MEMORY_CHUNK_BYTES_MAX)
     }
 }
 
@@ -534,7 +536,8 @@ mod tests {
 
     #[test]
     fn entries_that_are_put_again_and_again_take_no_more_room() {
-        let mut memory = Memory::new(Budget { bytes: u64::MAX, entries: 100_000 });
+        let budget = Budget { bytes: u64::MAX, entries: 10_000 };
+        let mut memory = Memory::new(budget);
         let keys: Vec<Vec<u8>> = (0..3000u32).map(|i| format!("key{i}").into_bytes()).collect();
         let value = [7; 100];
         let live: usize = keys.iter().map(|key| key.len() + value.len() + 30).sum();
@@ -545,7 +548,7 @@ mod tests {
                 memory.insert(Key::new(key), Some(&value), round, Kept::Copy);
             }
             assert_eq!(memory.len(), keys.len());
-            let most = 2 * live + memory.table.allocation_size() + 3 * MEMORY_CHUNK_BYTES_MAX;
+            let most = 2 * live + memory.table.allocation_size() + 3 * budget.chunk_bytes();
             assert!(memory.bytes_allocated() <= most, "{} bytes for {live}", memory.bytes_allocated());
             memory.validate();
         }
