@@ -6,6 +6,7 @@ mod measure;
 pub mod model;
 mod peers;
 mod plot;
+pub mod remote;
 mod report;
 pub mod trace;
 mod workload;

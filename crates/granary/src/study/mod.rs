@@ -9,7 +9,6 @@ mod outage;
 mod postgres;
 mod process;
 mod proxy;
-mod scratch;
 mod served;
 
 use clap::{Args, Subcommand};

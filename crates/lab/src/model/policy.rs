@@ -1,6 +1,8 @@
 //! Models by name.
 
-use super::{Belady, Budget, Fifo, Filter, Hybrid, HybridOptions, Lru, Model, Offer, Ripq, S3Fifo, Victim};
+use super::{
+    Belady, Budget, Costs, Fifo, Filter, Hybrid, HybridOptions, Lru, Model, Offer, Ripq, S3Fifo, Victim,
+};
 use granary_cache::Key;
 use granary_cache::admission::{Admission, Admitter, Candidate, Flashield, Verdict};
 use std::fmt;
@@ -58,11 +60,25 @@ impl Policy {
             Self::Victim => Box::new(Victim::new(budget, keys)),
             Self::Ripq => Box::new(Ripq::new(budget, keys)),
             Self::Belady => Box::new(Belady::new(both, keys)),
-            Self::Hybrid(admission) => {
-                let filter = Served(Admitter::new(admission, budget.flash_bytes, None, SEED));
-                Box::new(Hybrid::new(budget, keys, HybridOptions::default(), filter))
-            }
+            Self::Hybrid(admission) => Box::new(Self::hybrid(admission, budget, keys, Costs::none(budget))),
         }
+    }
+
+    /// The same, empty, with all that an object takes on the memcached server; `None`: the server has no such
+    /// policy, or the model none of it.
+    pub fn model_of_server(&self, budget: &Budget, keys: u32) -> Option<Box<dyn Model>> {
+        let Self::Hybrid(admission) = self else { return None };
+        Some(Box::new(Self::hybrid(admission, budget, keys, Costs::of_server(budget))))
+    }
+
+    fn hybrid(admission: &Admission, budget: &Budget, keys: u32, costs: Costs) -> Hybrid<Served> {
+        let filter = Served(Admitter::new(admission, budget.flash_bytes, None, SEED));
+        Hybrid::with_costs(budget, keys, HybridOptions::default(), costs, filter)
+    }
+
+    /// What the server is told to have this policy; `None`: it cannot.
+    pub fn admission(&self) -> Option<&Admission> {
+        if let Self::Hybrid(admission) = self { Some(admission) } else { None }
     }
 
     /// Whether it looks at the future.
@@ -142,6 +158,10 @@ impl Filter for Served {
 
     fn bytes_allocated(&self) -> u64 {
         self.0.bytes_allocated() as u64
+    }
+
+    fn writes(&self) -> bool {
+        self.0.writes()
     }
 }
 

@@ -65,8 +65,8 @@ impl Options {
         self.path.join("numbers")
     }
 
-    /// A segment holds the longest item, and is a power of two.
-    fn segment_bytes(&self) -> u64 {
+    /// What is written and reused at once: it holds the longest item, and is a power of two.
+    pub fn segment_bytes(&self) -> u64 {
         (2 * self.item_bytes_max as u64).next_power_of_two().max(SEGMENT_BYTES_MIN)
     }
 
