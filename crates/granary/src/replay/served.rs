@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use granary_lab::model::{Budget, Policy, Workload};
+use granary_lab::model::{Budget, Layout, Model, Policy, Workload};
 use granary_lab::remote::{Clients, Served, Statistics, replay_served, statistics};
 use granary_memcached::{Admission, Options, Server, StoreOptions};
 use indicatif::HumanCount;
@@ -148,8 +148,15 @@ fn admission(policy: &Policy) -> Option<Admission> {
     if *policy == Policy::Fifo { Some(Admission::All) } else { policy.admission().cloned() }
 }
 
+/// The model with all that an object takes on the server.
+pub fn exact_model(policy: &Policy, budget: &Budget, keys: u32) -> Option<Box<dyn Model>> {
+    let block_bytes = StoreOptions::new("", budget.dram_bytes, budget.flash_bytes).block_bytes() as u32;
+    let value_bytes = granary_memcached::limits::ITEM_HEADER_BYTES as u32;
+    policy.model_with_costs(budget, keys, Layout { block_bytes, value_bytes })
+}
+
 fn replay_exactly(policy: &Policy, budget: &Budget, workload: &Workload, table: &mut Table) {
-    if let Some(mut model) = policy.model_of_server(budget, workload.keys) {
+    if let Some(mut model) = exact_model(policy, budget, workload.keys) {
         let name = format!("{policy}, all costs");
         table.add(&name, &replay_model(&name, &mut *model, workload, &[]));
     }

@@ -129,7 +129,7 @@ impl<F: Filter> Hybrid<F> {
             ring: VecDeque::new(),
             dram_used: 0,
             dram_objects: 0,
-            flash: Segments::new(flash_bytes, budget.segment_bytes, keys),
+            flash: Segments::packed(flash_bytes, budget.segment_bytes, costs.packing, keys),
             hot: 0,
             hand: (0, 0),
         }

@@ -19,7 +19,7 @@ mod victim;
 mod workload;
 
 pub use belady::Belady;
-pub use costs::Costs;
+pub use costs::{Costs, Layout};
 pub use fifo::Fifo;
 pub use hybrid::{Filter, Hybrid, HybridOptions, Offer};
 pub use lru::Lru;
@@ -27,6 +27,7 @@ pub use policy::Policy;
 pub use replay::{Tally, replay};
 pub use ripq::Ripq;
 pub use s3_fifo::S3Fifo;
+pub use segments::Packing;
 pub use victim::Victim;
 pub use workload::{Step, Workload};
 

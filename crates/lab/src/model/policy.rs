@@ -1,7 +1,8 @@
 //! Models by name.
 
 use super::{
-    Belady, Budget, Costs, Fifo, Filter, Hybrid, HybridOptions, Lru, Model, Offer, Ripq, S3Fifo, Victim,
+    Belady, Budget, Costs, Fifo, Filter, Hybrid, HybridOptions, Layout, Lru, Model, Offer, Ripq, S3Fifo,
+    Victim,
 };
 use granary_cache::Key;
 use granary_cache::admission::{Admission, Admitter, Candidate, Flashield, Verdict};
@@ -64,11 +65,10 @@ impl Policy {
         }
     }
 
-    /// The same, empty, with all that an object takes on the memcached server; `None`: the server has no such
-    /// policy, or the model none of it.
-    pub fn model_of_server(&self, budget: &Budget, keys: u32) -> Option<Box<dyn Model>> {
-        let Self::Hybrid(admission) = self else { return None };
-        Some(Box::new(Self::hybrid(admission, budget, keys, Costs::of_server(budget))))
+    /// The same, empty, with all that an object takes in Granary's cache; `None`: that has no such policy.
+    pub fn model_with_costs(&self, budget: &Budget, keys: u32, layout: Layout) -> Option<Box<dyn Model>> {
+        let admission = self.admission()?;
+        Some(Box::new(Self::hybrid(admission, budget, keys, Costs::of_cache(budget, layout))))
     }
 
     fn hybrid(admission: &Admission, budget: &Budget, keys: u32, costs: Costs) -> Hybrid<Served> {
@@ -76,7 +76,7 @@ impl Policy {
         Hybrid::with_costs(budget, keys, HybridOptions::default(), costs, filter)
     }
 
-    /// What the server is told to have this policy; `None`: it cannot.
+    /// What Granary's cache is told to have this policy; `None`: it is another cache's.
     pub fn admission(&self) -> Option<&Admission> {
         if let Self::Hybrid(admission) = self { Some(admission) } else { None }
     }
