@@ -19,7 +19,8 @@ pub struct SpaceUse {
     pub written_bytes: u64,
     /// RAM of the index.
     pub index_bytes: u64,
-    /// Reads of flash for each object that is there, asked for by itself.
+    /// First reads of flash for each object that is there, asked for by itself; what is longer than a block takes
+    /// another.
     pub reads_per_hit: f64,
     /// Reads of flash for each object that is not.
     pub reads_per_miss: f64,

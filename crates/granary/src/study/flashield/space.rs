@@ -102,17 +102,19 @@ Segment filled, by the size of blocks:
 {records}
 
 A record that does not fit the rest of a block begins another one, and one that is longer than a block leaves the \
-rest of its last block. So small objects fill segments and large ones nearly do, in blocks that are much smaller or \
-much larger than they; objects of about half a block or just over one waste up to half. Keys and values alone:
+rest of its last block. So objects much smaller than a block fill segments; those of about half a block or just over \
+one waste up to half. Larger blocks waste less of that and read more. Keys and values alone:
 
 {objects}
 
-Reads of flash a hit, each key by itself. An object that is longer than a block takes a second read:
+First reads of flash a hit, each key by itself. What an object has beyond its first block takes a second read, which \
+is not counted here:
 
 {hits}
 
-Reads of flash a miss. The fewer blocks, the fewer bits their numbers take, and the longer the tags may be by which \
-keys are told apart:
+Reads of flash a miss. A quarter of the file or more is empty; when it is full, more strangers look like a key: \
+[0.018 a miss](../index.md). The fewer blocks, the fewer bits their numbers take, and the longer the tags may be by \
+which keys are told apart:
 
 {misses}
 

@@ -194,8 +194,9 @@ overtake each other by up to some thousands. Objects in write buffers are found 
 - *`flashield`* writes more on the server than in the model with costs where it writes least (`cloudPhysicsIO`, \
 `orm-busy`), some hundredths of what clients store. We do not know why.
 - *Reads of flash*: keys of a block that are asked for together share a read, so there may be less than one for each \
-object. The server looks an item up before it deletes it: where clients delete much (`cloudPhysicsIO`, whose objects \
-change their size), it finds and reads more than clients ask for. The model does not.
+object. The second read that an object longer than a block takes is not counted. The server looks an item up before \
+it deletes it: where clients delete much (`cloudPhysicsIO`, whose objects change their size), it finds and reads more \
+than clients ask for. The model does not.
 - *Time*: the server gets in seconds what the trace has in hours. Clients wait while more than 16 MiB wait to be \
 written. All the same {behind}
 - *Lifetimes and deletions*: what ends in the trace's time is deleted by the client that asks for it, in the model and \
