@@ -195,12 +195,11 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         candidate: Option<At>,
         wants: &mut Vec<Want>,
     ) {
-        if let Some(at) = candidate {
-            shard.memory.touch(at);
-            if let Some(stored) = shard.memory.get(self.keys[key as usize], at) {
-                self.deliver(key, Tier::Memory, stored.value, stored.expires_at);
-                return;
-            }
+        if let Some(at) = candidate
+            && let Some(stored) = shard.memory.get(self.keys[key as usize], at)
+        {
+            self.deliver(key, Tier::Memory, stored.value, stored.expires_at);
+            return;
         }
         let before = wants.len();
         if self.shared.flash.is_some() {

@@ -227,9 +227,9 @@ impl Memory {
         prefetch(&bytes[bytes.len().min(SHORT_ENTRY_BYTES) - 1..]);
     }
 
-    /// Marks a candidate as read.
+    /// Marks an entry as read.
     #[inline]
-    pub fn touch(&mut self, at: At) {
+    fn touch(&mut self, at: At) {
         let bytes = &mut self.chunks[at.index(self.first_chunk)][at.offset()..];
         // Most are marked already: then the line stays clean.
         if bytes[FLAGS_AT] & READ == 0 {
@@ -241,21 +241,20 @@ impl Memory {
         }
     }
 
-    /// Looks a key up, where its [`candidate`](Self::candidate) is or else anywhere.
+    /// Looks a key up, where its [`candidate`](Self::candidate) is or else anywhere, and marks its entry as
+    /// read. A candidate that is another key's is not: it would stay, or go to flash, for what nobody read.
     #[inline]
-    pub fn get(&self, key: Key<'_>, candidate: At) -> Option<Stored<'_>> {
+    pub fn get(&mut self, key: Key<'_>, candidate: At) -> Option<Stored<'_>> {
         let bytes = Self::bytes(&self.chunks, self.first_chunk, candidate);
-        let entry = record_of(bytes);
-        if hash_at(bytes) == key.hash().to_bits() && same_bytes(entry.key, key.bytes()) {
-            return Some(entry.into());
-        }
-        self.get_elsewhere(key)
+        let is_its = hash_at(bytes) == key.hash().to_bits() && same_bytes(record_of(bytes).key, key.bytes());
+        let at = if is_its { candidate } else { self.locate_elsewhere(key)? };
+        self.touch(at);
+        Some(record_of(Self::bytes(&self.chunks, self.first_chunk, at)).into())
     }
 
     #[cold]
-    fn get_elsewhere(&self, key: Key<'_>) -> Option<Stored<'_>> {
-        let entry = record_of(Self::bytes(&self.chunks, self.first_chunk, self.locate(key)?));
-        Some(entry.into())
+    fn locate_elsewhere(&self, key: Key<'_>) -> Option<At> {
+        self.locate(key)
     }
 
     /// Removes a key; gives its counts.
@@ -474,7 +473,6 @@ mod tests {
     fn get<'a>(memory: &'a mut Memory, key: &[u8]) -> Option<(Option<&'a [u8]>, u32)> {
         let key = Key::new(key);
         let candidate = memory.candidate(key.hash())?;
-        memory.touch(candidate);
         let stored = memory.get(key, candidate)?;
         Some((stored.value, stored.expires_at))
     }
@@ -556,6 +554,32 @@ mod tests {
             let expires_at = if i % 3 == 0 { 49 } else { 0 };
             assert_eq!(get(&mut memory, key), Some((Some(&value[..]), expires_at)));
         }
+    }
+
+    #[test]
+    fn a_lookup_marks_the_entry_it_finds_and_no_other() {
+        let mut memory = Memory::new(Budget { bytes: 1 << 20, entries: u64::MAX });
+        let name = |i: u32| format!("key{i}").into_bytes();
+        for i in 0..2000 {
+            memory.insert(Key::new(&name(i)), Some(&[1; 20]), 0, Kept::Only);
+        }
+        // Keys that are not there have candidates, too, which are others'.
+        let strangers =
+            (2000..20_000).filter(|i| memory.candidate(Key::new(&name(*i)).hash()).is_some()).count();
+        assert!(strangers > 100, "{strangers}");
+        (2000..20_000).for_each(|i| assert!(get(&mut memory, &name(i)).is_none()));
+        for i in (0..2000).step_by(2) {
+            get(&mut memory, &name(i)).unwrap();
+        }
+        let mut counts = Vec::new();
+        memory.shrink(0, |leaving| {
+            counts.push((leaving.entry.key.to_vec(), leaving.reads));
+            Leave::Go
+        });
+        counts.sort();
+        let mut expected: Vec<_> = (0..2000).map(|i| (name(i), u8::from(i % 2 == 0))).collect();
+        expected.sort();
+        assert_eq!(counts, expected);
     }
 
     #[test]

@@ -80,6 +80,27 @@ fn a_stop_saves_what_is_in_ram_and_a_kill_does_not() {
 }
 
 #[test]
+fn what_nobody_read_does_not_go_to_flash_for_what_others_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    // Until it has learnt anything, a read in RAM is a reason.
+    let flashield = Admission::Flashield(Flashield::default());
+    let cache = Cache::open(dram_first(folder.path(), 2 << 20, flashield)).unwrap();
+    let mut next = 0;
+    while cache.stats().rejected < 5000 {
+        (next..next + 500).for_each(|key| put(&cache, key, key));
+        next += 500;
+        // Keys that were never there, some of which look like those that are.
+        (0..2000).for_each(|key| assert_eq!(get(&cache, u64::MAX - key), None));
+    }
+    assert_eq!(cache.stats().admitted, 0);
+    // One that is read does, when it has to leave.
+    let read = next - 1;
+    assert_eq!(get(&cache, read), Some(read));
+    (next..next + 20_000).for_each(|key| put(&cache, key, key));
+    until(&cache, "what was read", |stats| stats.admitted == 1);
+}
+
+#[test]
 fn none_is_none() {
     let folder = tempfile::tempdir().unwrap();
     let open = || Cache::open(dram_first(folder.path(), 1 << 20, Admission::None)).unwrap();

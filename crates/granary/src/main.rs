@@ -12,6 +12,7 @@ mod hash_password;
 mod local;
 mod progress;
 mod replay;
+mod scratch;
 mod server;
 mod study;
 

@@ -65,15 +65,153 @@ fn the_study_of_admission_runs() {
     let missing = granary(&["study", "flashield"], &[("--traces", folder.path()), ("--out", &out)]);
     assert!(!missing.status.success(), "there is nothing to study");
     write_trace(&folder.path().join("web_objects.trace.xz"));
-    let output = granary(&["study", "flashield", "--quick"], &[("--traces", folder.path()), ("--out", &out)]);
+    let paths = [("--traces", folder.path()), ("--out", &out), ("--disk", folder.path())];
+    let output = granary(&["study", "flashield", "--quick"], &paths);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let page = std::fs::read_to_string(out.join("flashield.md")).unwrap();
-    for words in ["Made with `--quick`", "web_objects (real, sized)", "median CLWA of RIPQ", "n = 5", "1:15"]
-    {
+    for words in [
+        "Made with `--quick`",
+        "web_objects (real, sized)",
+        "median CLWA of RIPQ",
+        "n = 5",
+        "1:15",
+        "in a file of 32 MiB",
+    ] {
         assert!(page.contains(words), "{words:?} is not in\n{page}");
     }
     assert!(std::fs::read_to_string(out.join("flashield.csv")).unwrap().lines().count() > 25);
     for plot in ["flashield-clwa.svg", "flashield-hits.svg"] {
         assert!(std::fs::read_to_string(out.join(plot)).unwrap().starts_with("<svg"));
     }
+}
+
+/// The rows of a CSV file by the policy's name, and the columns of its heading.
+fn rows(path: &Path) -> Vec<Vec<String>> {
+    let csv = std::fs::read_to_string(path).unwrap();
+    csv.lines().map(|line| line.split(',').map(|cell| cell.trim_matches('"').to_owned()).collect()).collect()
+}
+
+/// A number of a row.
+fn number(rows: &[Vec<String>], name: &str, column: &str) -> f64 {
+    let at = rows[0].iter().position(|heading| heading == column).unwrap();
+    let row = rows.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("{name} is not in {rows:?}"));
+    row[at].parse().unwrap()
+}
+
+/// `time id size`: objects of 20 KiB and less, a quarter of which are asked for again and again, and one that is
+/// too large for the server.
+fn write_larger_trace(path: &Path) {
+    let mut random = 7u64;
+    let lines: String = (0..6_000u64)
+        .map(|time| {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let id = if time % 2 == 0 { (random >> 33) % 700 } else { 1000 + time };
+            format!("{time} {id} {}\n", 500 + id * 7919 % 20_000)
+        })
+        .collect();
+    std::fs::write(path, lines + "6000 9999 2000000\n").unwrap();
+}
+
+#[test]
+fn the_study_of_replays_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    write_larger_trace(&folder.path().join("cloudPhysicsIO.csv.gz"));
+    let paths = [("--traces", folder.path()), ("--out", &out), ("--disk", folder.path())];
+    let output = granary(&["study", "replay", "--quick"], &paths);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(out.join("replay.md")).unwrap();
+    for words in ["Made with `--quick`", "cloudPhysicsIO (real, sized)", "| flashield", "| probability:1"] {
+        assert!(page.contains(words), "{words:?} is not in\n{page}");
+    }
+    assert_eq!(std::fs::read_to_string(out.join("replay.csv")).unwrap().lines().count(), 1 + 3 * 3);
+}
+
+#[test]
+fn a_trace_is_replayed_on_the_real_server_as_the_model_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, csv) = (folder.path().join("web.trace"), folder.path().join("out.csv"));
+    write_larger_trace(&trace);
+    let sizes =
+        ["--dram", "4MiB", "--flash", "18MiB", "--copies", "2", "--policy", "reuse,probability:1,fifo,lru"];
+    let arguments = [&["replay"], &sizes[..]].concat();
+    let output = granary(&arguments, &[("--csv", &csv), ("--disk", folder.path()), ("", &trace)]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("Left out: 2 requests for objects of more than"), "{text}");
+    assert!(text.contains("flash 16.00 MiB in segments of 4.00 MiB"), "{text}");
+    let rows = rows(&csv);
+    let names: Vec<&str> = rows[1..].iter().map(|row| row[0].as_str()).collect();
+    let of_policy =
+        |name: &str| [name.to_owned(), format!("{name}, all costs"), format!("{name}, real server")];
+    let mut expected: Vec<String> =
+        ["reuse", "probability:1"].iter().flat_map(|name| of_policy(name)).collect();
+    expected.extend(["fifo", "fifo, real server", "lru"].map(str::to_owned));
+    assert_eq!(names, expected);
+    for policy in ["reuse", "probability:1"] {
+        let [model, real] = ["all costs", "real server"].map(|which| {
+            let name = format!("{policy}, {which}");
+            ["reads", "hit_ratio", "clwa", "stored_bytes", "flash_bytes_written"]
+                .map(|column| number(&rows, &name, column))
+        });
+        assert_eq!((model[0], real[0]), (12_000.0, 12_000.0), "{policy}");
+        assert!((model[1] - real[1]).abs() < 0.05, "{policy}: hit ratios {model:?} {real:?}");
+        assert!((model[2] - real[2]).abs() < 0.3, "{policy}: CLWA {model:?} {real:?}");
+        assert!(real[3] > 0.0 && real[4] > 0.0, "{policy}: {real:?}");
+    }
+    assert!(number(&rows, "probability:1, real server", "flash_reads") > 0.0);
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "the servers' folders are gone: {left:?}");
+}
+
+/// A memcached server that does one thing wrong: it never forgets, and it mixes values up.
+fn wrong_server() -> std::net::SocketAddr {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map(Result::unwrap) {
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().unwrap());
+                let mut last = Vec::new();
+                let mut line = String::new();
+                while lines.read_line(&mut line).is_ok_and(|len| len > 0) {
+                    let words: Vec<&str> = line.split_whitespace().collect();
+                    let reply = match words[..] {
+                        ["set", _, _, _, len] => {
+                            last = vec![0; len.parse::<usize>().unwrap() + 2];
+                            lines.read_exact(&mut last).unwrap();
+                            b"STORED\r\n".to_vec()
+                        }
+                        ["get", key] if !last.is_empty() => {
+                            let head = format!("VALUE {key} 0 {}\r\n", last.len() - 2);
+                            [head.as_bytes(), &last, b"END\r\n"].concat()
+                        }
+                        _ => b"END\r\n".to_vec(),
+                    };
+                    stream.write_all(&reply).unwrap();
+                    line.clear();
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn a_wrong_value_of_a_server_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("web.trace");
+    std::fs::write(&trace, "1 1 100\n2 2 100\n3 1 100\n").unwrap();
+    let address = wrong_server().to_string();
+    // One at a time: what was stored last is another key's.
+    let arguments =
+        ["replay", "--policy", "lru", "--connections", "1", "--pipeline", "1", "--server", &address];
+    let output = granary(&arguments, &[("", &trace)]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && error.contains("nothing was stored"), "{error}");
+    std::fs::write(&trace, "1 1 100\n3 1 100\n2 2 100\n3 1 100\n").unwrap();
+    let output = granary(&["replay", "--server", "127.0.0.1:1"], &[("", &trace)]);
+    assert!(String::from_utf8(output.stderr).unwrap().contains("127.0.0.1:1: "));
 }

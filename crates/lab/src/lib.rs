@@ -1,12 +1,16 @@
 //! What Granary's studies share: workloads, interleaved measurements, peers, tables and plots.
 
 mod engine;
+#[doc(hidden)]
+pub mod fuzzing;
 mod load;
 mod measure;
 pub mod model;
 mod peers;
 mod plot;
+pub mod remote;
 mod report;
+mod space;
 pub mod trace;
 mod workload;
 
@@ -17,4 +21,5 @@ pub use measure::{Samples, interleave};
 pub use peers::{ClickHouse, Fio, PeerError, fio_random_reads};
 pub use plot::{PlotError, bars};
 pub use report::Report;
+pub use space::{OBJECT_SIZES, SpaceUse, space_use};
 pub use workload::Skewed;

@@ -150,6 +150,42 @@ fn hot_objects_of_a_freed_segment_have_to_earn_flash_again() {
 }
 
 #[test]
+fn what_is_too_large_a_part_of_dram_is_written_at_once_with_a_copy_there() {
+    let costs = |large_bytes| Costs { large_bytes, ..Costs::none(&budget(2, 4, 1)) };
+    let run_with = |costs, sequence| {
+        let mut model = Hybrid::with_costs(&budget(3, 4, 1), 40, HybridOptions::default(), costs, Reads(9));
+        let tally = run(&mut model, sequence);
+        (counts(&tally), [0, 1, 2].map(|key| model.place(key)))
+    };
+    // Nothing earns flash. Two copies in DRAM, and the last of those written waits there, too.
+    let (found, places) = run_with(costs(KIB), "a b c a b");
+    assert_eq!((found, places), ([0, 0, 0, 5], [Place::Dram, Place::Dram, Place::Absent]));
+    let (found, places) = run_with(costs(KIB - 1), "a b c a b d");
+    assert_eq!((found, places), ([2, 1, 3, 4], [Place::Flash, Place::Dram, Place::Flash]));
+}
+
+#[test]
+fn what_objects_take_beside_their_bytes_takes_from_the_space() {
+    let costs = Costs {
+        dram_bytes_per_object: KIB as u32,
+        flash_bytes_per_object: 512,
+        ..Costs::none(&budget(3, 4, 1))
+    };
+    // Room for four objects of 1 KiB in DRAM, which is two with what they cost: the third makes the first leave.
+    let with = |costs| Hybrid::with_costs(&budget(5, 6, 1), 40, HybridOptions::default(), costs, Reads(0));
+    let mut model = with(costs);
+    run(&mut model, "a b c d e");
+    assert_eq!(
+        [0, 2, 3, 4].map(|key| model.place(key)),
+        [Place::Flash, Place::Dram, Place::Dram, Place::Dram]
+    );
+    assert_eq!(model.flash_bytes_written(), 2 * 1536, "a and b; c waits in the open segment");
+    let mut model = with(Costs::none(&budget(5, 6, 1)));
+    run(&mut model, "a b c d e");
+    assert_eq!((model.place(0), model.flash_bytes_written()), (Place::Dram, 0));
+}
+
+#[test]
 fn a_lifetime_ends_wherever_the_object_is() {
     let request = |time, key, ttl| Request {
         time,

@@ -202,6 +202,7 @@ mod tests {
         let mut bytes = Vec::new();
         header.encode(&mut bytes);
         assert_eq!(bytes, [0, 0, 0, 0, 0x5E, 2, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes.len(), crate::limits::ITEM_HEADER_BYTES);
         (header.flags, header.cas, header.key_form) = (7, 9, KeyForm::Binary);
         (header.freshness, header.token) = (Freshness::Stale, Token::Sent);
         bytes.clear();

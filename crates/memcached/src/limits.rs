@@ -30,6 +30,9 @@ pub const ITEM_OVERHEAD_BYTES: usize = 48 + 8 + 1 + 2;
 /// Client flags other than 0 cost memcached this more.
 pub const ITEM_FLAGS_BYTES: usize = 4;
 
+/// Bytes that are kept of an item with its value, at least.
+pub const ITEM_HEADER_BYTES: usize = 1 + 4 + 8;
+
 /// Item size limit unless told otherwise, as in memcached.
 pub const ITEM_BYTES_DEFAULT: usize = 1 << 20;
 /// Least item size limit, as in memcached.

@@ -7,7 +7,7 @@ use granary_lab::model::{Budget, Workload};
 use granary_lab::trace::generate::Scale;
 use granary_lab::trace::{Format, Source, Trace};
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::server::size::{self, Size};
 
 /// A trace.
@@ -39,6 +39,11 @@ pub struct Input {
     /// Of a drawn stream: another seed, another stream
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+
+    /// Replay the trace so many times side by side, each for keys of its own: the same hit ratio in as many times
+    /// the space, for a real server cannot be as small as a model
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    copies: u32,
 }
 
 /// Requests that are drawn, unless said otherwise.
@@ -50,7 +55,9 @@ impl Input {
         let scale = Scale { requests: self.requests.unwrap_or(DRAWN), keys: self.keys, seed: self.seed };
         let source = Source { path: self.trace.clone(), format: self.format, scale, cluster: self.cluster };
         let limit = self.requests.map_or(Workload::REQUESTS_MAX, |requests| requests as usize);
-        Ok(Workload::load(Trace::open(&source)?, limit)?)
+        let workload = Workload::load(Trace::open(&source)?, limit)?;
+        let too_many = || Failure::Argument("so many copies have too many requests or keys".into());
+        workload.copies(self.copies).ok_or_else(too_many)
     }
 }
 

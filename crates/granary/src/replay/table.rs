@@ -2,12 +2,14 @@
 
 use granary_lab::Report;
 use granary_lab::model::Tally;
-use indicatif::BinaryBytes;
+use granary_lab::remote::Served;
+use indicatif::{BinaryBytes, HumanCount};
 
-/// A line for each policy.
+/// A line for each policy, and for each server.
 pub struct Table {
     report: Report,
     csv: Report,
+    notes: String,
 }
 
 impl Table {
@@ -28,6 +30,7 @@ impl Table {
                 "reads",
                 "hits",
                 "flash_hits",
+                "flash_reads",
                 "read_bytes",
                 "hit_bytes",
                 "stored_bytes",
@@ -38,6 +41,20 @@ impl Table {
                 "byte_hit_ratio",
                 "clwa",
             ]),
+            notes: String::new(),
+        }
+    }
+
+    /// What a server did.
+    pub fn add_served(&mut self, name: &str, served: &Served) {
+        self.add(name, &served.tally);
+        for (count, what) in [
+            (served.refused, "objects were not kept, because the device was behind"),
+            (served.left_unseen, "objects left DRAM unseen by the policy, because the device was behind"),
+        ] {
+            if count > 0 {
+                self.notes.push_str(&format!("{name}: {} {what}\n", HumanCount(count)));
+            }
         }
     }
 
@@ -56,6 +73,7 @@ impl Table {
             tally.reads,
             tally.hits,
             tally.flash_hits,
+            tally.flash_reads,
             tally.read_bytes,
             tally.hit_bytes,
             tally.stored_bytes,
@@ -68,8 +86,9 @@ impl Table {
         self.csv.row(std::iter::once(policy.to_owned()).chain(numbers));
     }
 
-    pub fn report(&self) -> &Report {
-        &self.report
+    /// The table, and what is to be said about it.
+    pub fn text(&self) -> String {
+        format!("{}\n{}", self.report.text(), self.notes)
     }
 
     /// Every count, unrounded.

@@ -9,7 +9,7 @@ mod outage;
 mod postgres;
 mod process;
 mod proxy;
-mod scratch;
+mod replay;
 mod served;
 
 use clap::{Args, Subcommand};
@@ -35,6 +35,8 @@ enum Study {
     Outage(outage::Arguments),
     /// Granary between a real ClickHouse and a real PostgreSQL: what is asked, and how long it takes
     Proxy(proxy::Arguments),
+    /// The models of the study of admission beside the real server on a real disk
+    Replay(replay::Arguments),
     /// Writes to a cache until it is killed (a part of `dictionary`)
     #[command(hide = true)]
     WriteUntilKilled(dictionary::WriteUntilKilled),
@@ -48,6 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Study::Memcached(arguments) => memcached::run(arguments),
         Study::Outage(arguments) => outage::run(arguments),
         Study::Proxy(arguments) => proxy::run(arguments),
+        Study::Replay(arguments) => replay::run(arguments),
         Study::WriteUntilKilled(arguments) => arguments.run(),
     }
 }

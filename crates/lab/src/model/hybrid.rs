@@ -4,11 +4,11 @@
 //! filter, and dropped if that declines. Flash is segments, freed in the order of their writing. What was
 //! found on flash is hot; a second hand cools objects when too many are. When a segment is freed, what is hot
 //! goes back to DRAM and has to earn flash anew; the rest, the paper's ghosts, leaves. What is found on flash
-//! while it is hot gets a copy in DRAM.
+//! while it is hot gets a copy in DRAM. An object that is too large a part of DRAM is written at once.
 
 use super::lru::DRAM_INDEX_BYTES;
 use super::segments::{Segments, Spot};
-use super::{Budget, Clock, Model, NEVER, Object, Place};
+use super::{Budget, Clock, Costs, Model, NEVER, Object, Place};
 use granary_cache::admission::COUNT_MAX;
 use granary_cache::limits::HOT_PERCENT_MAX;
 use std::collections::VecDeque;
@@ -36,6 +36,10 @@ pub trait Filter {
     fn admits(&mut self, offer: &Offer, seconds: u32) -> bool;
     /// DRAM that it takes.
     fn bytes_allocated(&self) -> u64;
+    /// Whether it ever admits anything.
+    fn writes(&self) -> bool {
+        true
+    }
 }
 
 /// What is not the filter's affair.
@@ -95,6 +99,7 @@ impl Entry {
 pub struct Hybrid<F> {
     filter: F,
     options: HybridOptions,
+    costs: Costs,
     dram_capacity: u64,
     entries: Vec<Entry>,
     /// (key, stamp), the newest at the back.
@@ -109,18 +114,30 @@ pub struct Hybrid<F> {
 impl<F: Filter> Hybrid<F> {
     /// For keys `0..keys`.
     pub fn new(budget: &Budget, keys: u32, options: HybridOptions, filter: F) -> Self {
+        Self::with_costs(budget, keys, options, Costs::none(budget), filter)
+    }
+
+    /// With objects that take more than their bytes.
+    pub fn with_costs(budget: &Budget, keys: u32, options: HybridOptions, costs: Costs, filter: F) -> Self {
+        let flash_bytes = budget.flash_bytes.saturating_sub(costs.flash_bytes_free);
         Self {
             filter,
             options,
-            dram_capacity: budget.dram_beside(1),
+            costs,
+            dram_capacity: budget.dram_bytes.saturating_sub(costs.dram_bytes_free),
             entries: vec![ABSENT; keys as usize],
             ring: VecDeque::new(),
             dram_used: 0,
             dram_objects: 0,
-            flash: Segments::new(budget.flash_bytes, budget.segment_bytes, keys),
+            flash: Segments::packed(flash_bytes, budget.segment_bytes, costs.packing, keys),
             hot: 0,
             hand: (0, 0),
         }
+    }
+
+    /// What an object takes in the ring.
+    fn dram_cost(&self, bytes: u32) -> u64 {
+        u64::from(bytes) + u64::from(self.costs.dram_bytes_per_object)
     }
 
     /// Puts an object at the head of the ring, where it is not.
@@ -129,14 +146,16 @@ impl<F: Filter> Hybrid<F> {
         entry.stamp = entry.stamp.wrapping_add(1);
         entry.read = false;
         self.ring.push_back((key, entry.stamp));
-        self.dram_used += u64::from(entry.bytes);
+        let bytes = entry.bytes;
+        self.dram_used += self.dram_cost(bytes);
         self.dram_objects += 1;
     }
 
     fn leave_ring(&mut self, key: u32) {
         let entry = &mut self.entries[key as usize];
         entry.stamp = entry.stamp.wrapping_add(1);
-        self.dram_used -= u64::from(entry.bytes);
+        let bytes = entry.bytes;
+        self.dram_used -= self.dram_cost(bytes);
         self.dram_objects -= 1;
     }
 
@@ -189,8 +208,27 @@ impl<F: Filter> Hybrid<F> {
         }
     }
 
+    /// Gives an object on flash a copy in DRAM, if it fits.
+    fn copy(&mut self, key: u32) {
+        let entry = &mut self.entries[key as usize];
+        let bytes = entry.bytes;
+        (entry.reads, entry.updates) = (0, 0);
+        if self.dram_cost(bytes) <= self.dram_capacity {
+            self.entries[key as usize].copy = true;
+            self.enter_ring(key);
+        }
+    }
+
+    /// Writes what does not wait in DRAM, and keeps a copy there.
+    fn write_through(&mut self, key: u32, seconds: u32) {
+        self.write(key, seconds);
+        if self.entries[key as usize].place == Place::Flash && self.options.copies {
+            self.copy(key);
+        }
+    }
+
     fn write(&mut self, key: u32, seconds: u32) {
-        let bytes = self.entries[key as usize].bytes;
+        let bytes = self.entries[key as usize].bytes.saturating_add(self.costs.flash_bytes_per_object);
         let mut freed = Vec::new();
         if self.flash.append(key, bytes, |key, _| freed.push(key)) {
             self.entries[key as usize].place = Place::Flash;
@@ -232,9 +270,8 @@ impl<F: Filter> Model for Hybrid<F> {
         } else if entry.place == Place::Flash {
             let was_hot = std::mem::replace(&mut entry.hot, true);
             self.hot += u64::from(!was_hot);
-            if was_hot && self.options.copies && u64::from(entry.bytes) <= self.dram_capacity {
-                (entry.copy, entry.reads, entry.updates) = (true, 0, 0);
-                self.enter_ring(key);
+            if was_hot && self.options.copies {
+                self.copy(key);
                 self.clean(clock.seconds);
             }
         }
@@ -245,11 +282,17 @@ impl<F: Filter> Model for Hybrid<F> {
         self.filter.on_put(object.key, object.bytes);
         let before = self.entries[object.key as usize];
         self.leave(object.key);
-        if u64::from(object.bytes) > self.dram_capacity {
+        let large = self.filter.writes() && u64::from(object.bytes) > self.costs.large_bytes;
+        if !large && self.dram_cost(object.bytes) > self.dram_capacity {
             return;
         }
         let entry = &mut self.entries[object.key as usize];
-        (entry.bytes, entry.expires, entry.place) = (object.bytes, object.expires, Place::Dram);
+        (entry.bytes, entry.expires) = (object.bytes, object.expires);
+        if large {
+            self.write_through(object.key, clock.seconds);
+            return self.clean(clock.seconds);
+        }
+        entry.place = Place::Dram;
         (entry.reads, entry.updates) = match before.in_ring() {
             true => (before.reads, (before.updates + 1).min(COUNT_MAX)),
             false => (0, 0),
@@ -257,6 +300,7 @@ impl<F: Filter> Model for Hybrid<F> {
         self.enter_ring(object.key);
         self.clean(clock.seconds);
     }
+
     fn remove(&mut self, key: u32) {
         self.leave(key);
     }
@@ -278,7 +322,7 @@ impl<F: Filter> Model for Hybrid<F> {
         self.flash.check();
         let of = |place: Place| self.entries.iter().filter(move |entry| entry.place == place);
         let ring = || self.entries.iter().filter(|entry| entry.in_ring());
-        assert_eq!(ring().map(|entry| u64::from(entry.bytes)).sum::<u64>(), self.dram_used);
+        assert_eq!(ring().map(|entry| self.dram_cost(entry.bytes)).sum::<u64>(), self.dram_used);
         assert_eq!(ring().count() as u64, self.dram_objects);
         assert_eq!(of(Place::Flash).count() as u64, self.flash.objects());
         assert_eq!(self.entries.iter().filter(|entry| entry.hot).count() as u64, self.hot);

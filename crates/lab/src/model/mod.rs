@@ -6,6 +6,7 @@
 //! ([`Model::index_bytes`]), but does not take from the budget, so that policies are compared, not indexes.
 
 mod belady;
+mod costs;
 mod fifo;
 mod hybrid;
 mod lru;
@@ -18,6 +19,7 @@ mod victim;
 mod workload;
 
 pub use belady::Belady;
+pub use costs::{Costs, Layout};
 pub use fifo::Fifo;
 pub use hybrid::{Filter, Hybrid, HybridOptions, Offer};
 pub use lru::Lru;
@@ -25,6 +27,7 @@ pub use policy::Policy;
 pub use replay::{Tally, replay};
 pub use ripq::Ripq;
 pub use s3_fifo::S3Fifo;
+pub use segments::Packing;
 pub use victim::Victim;
 pub use workload::{Step, Workload};
 

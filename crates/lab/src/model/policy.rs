@@ -1,6 +1,9 @@
 //! Models by name.
 
-use super::{Belady, Budget, Fifo, Filter, Hybrid, HybridOptions, Lru, Model, Offer, Ripq, S3Fifo, Victim};
+use super::{
+    Belady, Budget, Costs, Fifo, Filter, Hybrid, HybridOptions, Layout, Lru, Model, Offer, Ripq, S3Fifo,
+    Victim,
+};
 use granary_cache::Key;
 use granary_cache::admission::{Admission, Admitter, Candidate, Flashield, Verdict};
 use std::fmt;
@@ -58,11 +61,24 @@ impl Policy {
             Self::Victim => Box::new(Victim::new(budget, keys)),
             Self::Ripq => Box::new(Ripq::new(budget, keys)),
             Self::Belady => Box::new(Belady::new(both, keys)),
-            Self::Hybrid(admission) => {
-                let filter = Served(Admitter::new(admission, budget.flash_bytes, None, SEED));
-                Box::new(Hybrid::new(budget, keys, HybridOptions::default(), filter))
-            }
+            Self::Hybrid(admission) => Box::new(Self::hybrid(admission, budget, keys, Costs::none(budget))),
         }
+    }
+
+    /// The same, empty, with all that an object takes in Granary's cache; `None`: that has no such policy.
+    pub fn model_with_costs(&self, budget: &Budget, keys: u32, layout: Layout) -> Option<Box<dyn Model>> {
+        let admission = self.admission()?;
+        Some(Box::new(Self::hybrid(admission, budget, keys, Costs::of_cache(budget, layout))))
+    }
+
+    fn hybrid(admission: &Admission, budget: &Budget, keys: u32, costs: Costs) -> Hybrid<Served> {
+        let filter = Served(Admitter::new(admission, budget.flash_bytes, None, SEED));
+        Hybrid::with_costs(budget, keys, HybridOptions::default(), costs, filter)
+    }
+
+    /// What Granary's cache is told to have this policy; `None`: it is another cache's.
+    pub fn admission(&self) -> Option<&Admission> {
+        if let Self::Hybrid(admission) = self { Some(admission) } else { None }
     }
 
     /// Whether it looks at the future.
@@ -142,6 +158,10 @@ impl Filter for Served {
 
     fn bytes_allocated(&self) -> u64 {
         self.0.bytes_allocated() as u64
+    }
+
+    fn writes(&self) -> bool {
+        self.0.writes()
     }
 }
 

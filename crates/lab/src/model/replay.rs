@@ -16,6 +16,8 @@ pub struct Tally {
     pub hit_bytes: u64,
     /// Reads that found it on flash.
     pub flash_hits: u64,
+    /// Reads of flash. A model reads flash only where the object is.
+    pub flash_reads: u64,
     /// Bytes of the objects that clients stored: by sets, and after reads that missed.
     pub stored_bytes: u64,
     /// Bytes written to flash.
@@ -49,9 +51,9 @@ impl Tally {
         ratio(self.flash_bytes_written, self.read_bytes)
     }
 
-    /// Reads of flash for each hit. A model reads flash only where the object is.
+    /// Reads of flash for each hit.
     pub fn flash_reads_per_hit(&self) -> f64 {
-        ratio(self.flash_hits, self.hits)
+        ratio(self.flash_reads, self.hits)
     }
 }
 
@@ -121,6 +123,7 @@ pub fn replay(
     progress(workload.steps.len());
     tally.dram_bytes = tally.dram_bytes.max(model.dram_bytes());
     tally.index_bytes = tally.index_bytes.max(model.index_bytes());
+    tally.flash_reads = tally.flash_hits;
     tally.flash_bytes_written = model.flash_bytes_written();
     tally
 }

@@ -14,10 +14,50 @@ struct Segment {
     objects: Vec<(u32, u32)>,
 }
 
+/// How records lie in a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// One after the other, without any waste.
+    Tight,
+    /// As in Granary's log: in blocks of so many bytes. A record that does not fit the rest of a block begins
+    /// another one; one that is longer than a block leaves the rest of its last block unused.
+    Blocks(u32),
+}
+
+/// Bytes of a block's header, and of a record's word in the summary.
+const BLOCK_HEADER_BYTES: u64 = 16;
+const WORD_BYTES: u64 = 6;
+
+impl Packing {
+    /// What an object adds to a segment of `used` bytes.
+    fn cost(self, used: u64, bytes: u64) -> u64 {
+        let Self::Blocks(block) = self else { return bytes };
+        let block = u64::from(block);
+        let in_last = used % block;
+        if in_last > 0 && in_last + bytes <= block {
+            return bytes;
+        }
+        let payload = block - BLOCK_HEADER_BYTES;
+        let rest = used.next_multiple_of(block) - used;
+        match bytes.div_ceil(payload) {
+            0 | 1 => rest + BLOCK_HEADER_BYTES + bytes,
+            blocks => rest + blocks * block,
+        }
+    }
+
+    /// What a segment takes as a whole.
+    fn segment(self, used: u64, objects: usize) -> u64 {
+        let Self::Blocks(block) = self else { return used };
+        let summary = objects as u64 * WORD_BYTES;
+        used.next_multiple_of(u64::from(block)) + summary.next_multiple_of(u64::from(block))
+    }
+}
+
 /// A log of segments: those on flash, and one in DRAM that fills.
 pub(super) struct Segments {
     capacity: u64,
     segment_bytes: u64,
+    packing: Packing,
     written: VecDeque<Segment>,
     /// Number of the oldest in `written`; the open one has the number after the newest.
     first: u32,
@@ -31,9 +71,14 @@ pub(super) struct Segments {
 
 impl Segments {
     pub(super) fn new(capacity: u64, segment_bytes: u64, keys: u32) -> Self {
+        Self::packed(capacity, segment_bytes, Packing::Tight, keys)
+    }
+
+    pub(super) fn packed(capacity: u64, segment_bytes: u64, packing: Packing, keys: u32) -> Self {
         Self {
             capacity,
             segment_bytes,
+            packing,
             written: VecDeque::new(),
             first: 0,
             open: Segment::default(),
@@ -65,18 +110,21 @@ impl Segments {
         if u64::from(bytes) > self.capacity {
             return false;
         }
-        if self.open.bytes + u64::from(bytes) > self.segment_bytes && !self.open.objects.is_empty() {
+        let used = self.open.bytes + self.packing.cost(self.open.bytes, u64::from(bytes));
+        let objects = self.open.objects.len();
+        if self.packing.segment(used, objects + 1) > self.segment_bytes && objects > 0 {
             self.write_open(&mut freed);
         }
         self.spots[key as usize] = (self.open_number(), self.open.objects.len() as u32);
         self.open.objects.push((key, bytes));
-        self.open.bytes += u64::from(bytes);
+        self.open.bytes += self.packing.cost(self.open.bytes, u64::from(bytes));
         self.live_bytes += u64::from(bytes);
         self.objects += 1;
         true
     }
 
     fn write_open(&mut self, freed: &mut impl FnMut(u32, u32)) {
+        self.open.bytes = self.packing.segment(self.open.bytes, self.open.objects.len());
         while self.bytes_on_flash + self.open.bytes > self.capacity {
             let segment = self.written.pop_front().expect("no segment is larger than flash");
             self.bytes_on_flash -= segment.bytes;
@@ -143,10 +191,11 @@ impl Segments {
         assert!(on_flash <= self.capacity);
         let (mut objects, mut live) = (0, 0);
         for (number, segment) in (self.first..).zip(self.written.iter().chain([&self.open])) {
-            assert_eq!(
-                segment.bytes,
-                segment.objects.iter().map(|(_, bytes)| u64::from(*bytes)).sum::<u64>()
-            );
+            let bytes = segment.objects.iter().map(|(_, bytes)| u64::from(*bytes));
+            match self.packing {
+                Packing::Tight => assert_eq!(segment.bytes, bytes.sum::<u64>()),
+                Packing::Blocks(_) => assert!(segment.bytes >= bytes.sum::<u64>()),
+            }
             for (at, (key, bytes)) in segment.objects.iter().enumerate() {
                 if self.spots[*key as usize] == (number, at as u32) {
                     (objects, live) = (objects + 1, live + u64::from(*bytes));
@@ -156,5 +205,24 @@ impl Segments {
         assert_eq!((objects, live), (self.objects, self.live_bytes));
         let found = self.spots.iter().filter(|spot| **spot != NOWHERE).count() as u64;
         assert_eq!(found, objects, "each spot is a spot of some segment");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_packed_as_the_log_packs_them() {
+        let used = |records: &[u64]| {
+            records.iter().fold(0, |used, bytes| used + Packing::Blocks(512).cost(used, *bytes))
+        };
+        assert_eq!(used(&[100, 100]), 216);
+        assert_eq!(used(&[248, 248]), 512, "two fill a block");
+        assert_eq!(used(&[248, 249]), 512 + 16 + 249);
+        assert_eq!(used(&[100, 497]), 512 + 1024, "longer than a payload: two blocks");
+        assert_eq!(used(&[497, 1]), 1024 + 17);
+        assert_eq!(Packing::Blocks(512).segment(528, 100), 1024 + 1024);
+        assert_eq!(Packing::Tight.segment(528, 100), 528);
     }
 }

@@ -87,6 +87,28 @@ impl Workload {
         Self { name: name.into(), label, steps, keys: numbers.len() as u32 }
     }
 
+    /// The same requests so many times, side by side, each time for other keys: what finds a part of the objects
+    /// finds the same part in as many times the space. `None`: there would be too many requests or keys.
+    pub fn copies(self, times: u32) -> Option<Self> {
+        let keys = self.keys.checked_mul(times)?;
+        let requests = self.steps.len().checked_mul(times as usize)?;
+        if requests > Self::REQUESTS_MAX {
+            return None;
+        }
+        let mut steps = Vec::with_capacity(requests);
+        for step in self.steps {
+            steps.extend((0..times).map(|copy| Step { key: step.key * times + copy, ..step }));
+        }
+        Some(Self { steps, keys, ..self })
+    }
+
+    /// Leaves out requests for objects with more bytes; says how many there were.
+    pub fn leave_out_larger(&mut self, bytes_max: u64) -> usize {
+        let before = self.steps.len();
+        self.steps.retain(|step| u64::from(step.bytes) <= bytes_max);
+        before - self.steps.len()
+    }
+
     /// For each request the position of the next read that a copy made now can answer, or [`NEVER`]: a copy
     /// is of no use any more when the object is written or deleted before that.
     pub fn next_reads(&self) -> Vec<u32> {
@@ -192,6 +214,19 @@ mod tests {
         assert_eq!((workload.keys, workload.unique_bytes(), workload.reads()), (2, 200, 3));
         // The copy of the first request is written over before it is read.
         assert_eq!(workload.next_reads(), [NEVER, 2, NEVER, NEVER, NEVER]);
+    }
+
+    #[test]
+    fn copies_are_side_by_side_and_what_is_too_large_is_left_out() {
+        use Operation::Get;
+        let requests = [request(0, 7, Get, 90, 0), request(1, 8, Get, 190, 0), request(2, 7, Get, 90, 0)];
+        let workload = Workload::new("test", Label::RealSized, &requests);
+        assert!(workload.clone().copies(u32::MAX).is_none());
+        let mut twice = workload.copies(2).unwrap();
+        let seen: Vec<_> = twice.steps.iter().map(|step| (step.seconds, step.key, step.bytes)).collect();
+        let expected = [(0, 0, 100), (0, 1, 100), (1, 2, 200), (1, 3, 200), (2, 0, 100), (2, 1, 100)];
+        assert_eq!((&*seen, twice.keys, twice.working_set_bytes()), (&expected[..], 4, 600));
+        assert_eq!((twice.leave_out_larger(100), twice.steps.len()), (2, 4));
     }
 
     #[test]

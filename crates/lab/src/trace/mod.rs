@@ -4,6 +4,7 @@
 //! [`Label`] that says how much of them is real. Nothing is read ahead; memory does not grow with the file.
 
 mod error;
+pub(crate) mod fuzzing;
 pub mod generate;
 mod lines;
 mod open;
@@ -11,7 +12,7 @@ mod packed;
 mod read;
 mod records;
 mod request;
-mod sizes;
+pub(crate) mod sizes;
 
 pub use error::TraceError;
 pub use open::{Format, Source};

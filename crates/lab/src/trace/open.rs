@@ -85,21 +85,7 @@ impl Trace {
             Some(format) => format,
             None => guess(path)?,
         };
-        let bytes = || packed::open(path);
-        let text = |label, parse| Ok(Self::new(name(path), label, Lines::new(path.clone(), bytes()?, parse)));
         match format {
-            Format::CloudPhysics => text(Label::RealSized, boxed(cloud_physics::parse)),
-            Format::Web => text(Label::RealSized, boxed(web::parse)),
-            Format::Twitter => text(Label::RealSized, boxed(twitter::parse)),
-            Format::KeyValue => text(Label::RealSized, boxed(key_value::parser())),
-            Format::Cache2k => {
-                let records = Records::new(path.clone(), bytes()?, cache2k::parser());
-                Ok(Self::new(name(path), Label::RealKeys, records))
-            }
-            Format::OracleGeneral => {
-                let records = Records::new(path.clone(), bytes()?, oracle_general::parse);
-                Ok(Self::new(name(path), Label::RealSized, records))
-            }
             Format::CacheLib => cachelib::open(path, source.scale),
             Format::TwitterClusters => {
                 let number = source.cluster.ok_or_else(|| {
@@ -107,6 +93,28 @@ impl Trace {
                 })?;
                 Ok(clusters_of_twitter::open(clusters::read(path, number)?, source.scale))
             }
+            recorded => Ok(Self::recorded(recorded, path, packed::open(path)?)),
+        }
+    }
+
+    /// Requests of a format that is recorded, from unpacked bytes. The path is for names and errors.
+    pub(super) fn recorded(format: Format, path: &Path, bytes: Bytes) -> Self {
+        let text =
+            |bytes, parse| Self::new(name(path), Label::RealSized, Lines::new(path.into(), bytes, parse));
+        match format {
+            Format::CloudPhysics => text(bytes, boxed(cloud_physics::parse)),
+            Format::Web => text(bytes, boxed(web::parse)),
+            Format::Twitter => text(bytes, boxed(twitter::parse)),
+            Format::KeyValue => text(bytes, boxed(key_value::parser())),
+            Format::Cache2k => {
+                let records = Records::new(path.into(), bytes, cache2k::parser());
+                Self::new(name(path), Label::RealKeys, records)
+            }
+            Format::OracleGeneral => {
+                let records = Records::new(path.into(), bytes, oracle_general::parse);
+                Self::new(name(path), Label::RealSized, records)
+            }
+            Format::CacheLib | Format::TwitterClusters => unreachable!("these are drawn"),
         }
     }
 }
@@ -131,11 +139,15 @@ fn guess(path: &Path) -> Result<Format, TraceError> {
             false => Err(TraceError::file(path, "a folder without config.json: not CacheLib's statistics")),
         };
     }
+    guess_contents(path, &mut packed::open(path)?)
+}
+
+/// The format of a file, by its name and its unpacked bytes.
+pub(super) fn guess_contents(path: &Path, bytes: &mut Bytes) -> Result<Format, TraceError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     if name.contains("oraclegeneral") {
         return Ok(Format::OracleGeneral);
     }
-    let mut bytes: Bytes = packed::open(path)?;
     let head = bytes.fill_buf().map_err(TraceError::read(path))?;
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let text = std::str::from_utf8(line).ok().map(str::trim).filter(|text| !text.contains('\0'));

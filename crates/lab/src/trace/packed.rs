@@ -20,9 +20,13 @@ pub(super) type Bytes = BufReader<Box<dyn Read + Send>>;
 
 /// Opens a file and unpacks it on the way, if need be.
 pub(super) fn open(path: &Path) -> Result<Bytes, TraceError> {
-    let error = TraceError::read(path);
-    let mut file = BufReader::with_capacity(BUFFER, File::open(path).map_err(&error)?);
-    let head = file.fill_buf().map_err(&error)?;
+    let file = File::open(path).map_err(TraceError::read(path))?;
+    unpack(path, BufReader::with_capacity(BUFFER, file))
+}
+
+/// What is packed, or not, unpacked. The path is for errors.
+pub(super) fn unpack(path: &Path, mut file: impl BufRead + Send + 'static) -> Result<Bytes, TraceError> {
+    let head = file.fill_buf().map_err(TraceError::read(path))?;
     let bytes: Box<dyn Read + Send> = if head.starts_with(&GZIP) {
         Box::new(MultiGzDecoder::new(file))
     } else if head.starts_with(&XZ) {

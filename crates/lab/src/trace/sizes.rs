@@ -11,22 +11,22 @@ const ETC_SCALE: f64 = 214.476;
 const ETC_SHAPE: f64 = 0.348_238;
 
 /// Bytes of a key where a trace has only numbers: about the mean of ETC's keys.
-pub(super) const ASSIGNED_KEY_BYTES: u32 = 31;
+pub(crate) const ASSIGNED_KEY_BYTES: u32 = 31;
 
 /// A number in `0..1` for a key, another one for each `purpose`.
-pub(super) fn fraction(key: u64, purpose: u64) -> f64 {
+pub(crate) fn fraction(key: u64, purpose: u64) -> f64 {
     (xxh3_64_with_seed(&key.to_le_bytes(), purpose) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// The size of a key's value, as ETC's values are distributed.
-pub(super) fn etc_value_bytes(key: u64) -> u32 {
+pub(crate) fn etc_value_bytes(key: u64) -> u32 {
     let below = fraction(key, 1);
     let bytes = ETC_SCALE / ETC_SHAPE * ((1.0 - below).powf(-ETC_SHAPE) - 1.0);
     bytes.clamp(1.0, VALUE_BYTES_MAX) as u32
 }
 
 /// An exponentially distributed size with this mean.
-pub(super) fn exponential_bytes(key: u64, mean: f64) -> u32 {
+pub(crate) fn exponential_bytes(key: u64, mean: f64) -> u32 {
     let below = fraction(key, 1);
     (-mean * (1.0 - below).ln()).clamp(1.0, VALUE_BYTES_MAX) as u32
 }

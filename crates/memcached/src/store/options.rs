@@ -65,9 +65,14 @@ impl Options {
         self.path.join("numbers")
     }
 
-    /// A segment holds the longest item, and is a power of two.
-    fn segment_bytes(&self) -> u64 {
+    /// What is written and reused at once: it holds the longest item, and is a power of two.
+    pub fn segment_bytes(&self) -> u64 {
         (2 * self.item_bytes_max as u64).next_power_of_two().max(SEGMENT_BYTES_MIN)
+    }
+
+    /// What is read at least.
+    pub fn block_bytes(&self) -> u64 {
+        if self.flash_bytes <= SMALL_FLASH_BYTES { BLOCK_BYTES } else { LARGE_BLOCK_BYTES }
     }
 
     pub(super) fn cache(&self) -> Result<granary_cache::Options, OpenError> {
@@ -103,8 +108,7 @@ impl Options {
         }
         let mut flash = FlashOptions::new(self.path.join("items"), self.flash_bytes / segment * segment);
         flash.write_buffer_size = segment;
-        flash.block_size =
-            if self.flash_bytes <= SMALL_FLASH_BYTES { BLOCK_BYTES } else { LARGE_BLOCK_BYTES };
+        flash.block_size = self.block_bytes();
         flash.fingerprint = FINGERPRINT;
         flash.reinsertion = Reinsertion::Read;
         flash.admission = self.admission.clone();

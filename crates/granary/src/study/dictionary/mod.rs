@@ -14,9 +14,9 @@ use clap::Args;
 use granary_lab::{ClickHouse, bars};
 
 use crate::failure::{Result, at};
+use crate::scratch::Scratch;
 use crate::study::figure;
 use crate::study::machine;
-use crate::study::scratch::Scratch;
 use contender::Granary;
 use size::Size;
 

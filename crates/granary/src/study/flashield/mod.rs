@@ -4,6 +4,7 @@ mod claims;
 mod inputs;
 mod page;
 mod runs;
+mod space;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use granary_lab::bars;
 
 use crate::failure::{Failure, Result, at};
 use runs::{Runs, Scope};
+use space::Space;
 
 /// Arguments of `granary study flashield`.
 #[derive(Args)]
@@ -23,6 +25,10 @@ pub struct Arguments {
     /// Where flashield.md, flashield.csv and the plots go
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
+
+    /// A folder on the disk that the cache itself is measured on; it is emptied again
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    disk: PathBuf,
 
     /// Requests of drawn streams
     #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1000..=100_000_000))]
@@ -44,6 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if inputs.is_empty() {
         return Err(Failure::Argument(format!("no trace of the study is in {}", arguments.traces.display())));
     }
+    let space = Space::measure(&arguments.disk, arguments.quick)?;
     let runs = Runs::all(&inputs, &scope)?;
     for table in [runs.clwa(), runs.hit_ratio()] {
         println!("{}\n", table.text());
@@ -52,7 +59,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
-    write("flashield.md", page::text(&runs, arguments.quick))?;
+    write("flashield.md", page::text(&runs, &space, arguments.quick))?;
     write("flashield.csv", runs.csv())?;
     let (series, groups) = runs.bars(|tally| tally.clwa());
     bars(&place("flashield-clwa.svg"), "Cache-level write amplification", "CLWA", &series, &groups)?;

@@ -2,9 +2,10 @@
 
 use super::claims;
 use super::runs::{PART, RATIO, Runs};
+use super::space::Space;
 
 /// The page.
-pub fn text(runs: &Runs, quick: bool) -> String {
+pub fn text(runs: &Runs, space: &Space, quick: bool) -> String {
     let warning = match quick {
         true => "\n**Made with `--quick`: the streams are too short for the figures to mean anything.**\n",
         false => "",
@@ -21,7 +22,7 @@ pub fn text(runs: &Runs, quick: bool) -> String {
 {warning}
 Flash wears out by writes. *Flashield* (Eisenman et al., NSDI 2019) lets every object into DRAM first, learns which \
 are read again, and writes only those. This repeats its comparisons on other workloads, by models of the caches that \
-are fed with the requests. `flashield` is the paper's policy and `reuse` one of our own; [both](../admission.md) are \
+are fed with the requests; [how well they predict the real server](replay.md) was measured, too. `flashield` is the paper's policy and `reuse` one of our own; [both](../admission.md) are \
 the code that serves.
 
 ```sh
@@ -124,6 +125,9 @@ Hit ratio, percent, of `reuse`, then of `flashield`:
 
 {parts}
 
+## Space use of a segment
+
+{space}
 ## DRAM for the index
 
 Of the DRAM that objects take, by what the literature says of each index (Granary 4 bytes an object on flash, RIPQ \
@@ -133,6 +137,7 @@ two, which is much for these small caches and little for a real one:
 {index}
 ",
         inputs = inputs.join("\n"),
+        space = space.text(),
         part = PART * 100.0,
         clwa = runs.clwa().markdown(),
         written = runs.written_per_read().markdown(),

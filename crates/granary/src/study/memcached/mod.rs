@@ -14,8 +14,8 @@ use clap::Args;
 use granary_lab::{LoadFigures, Samples};
 
 use crate::failure::{Result, at};
+use crate::scratch::Scratch;
 use crate::study::machine;
-use crate::study::scratch::Scratch;
 
 /// Arguments of `granary study memcached`.
 #[derive(Args)]

@@ -16,10 +16,10 @@ use std::time::Instant;
 use clap::Args;
 
 use crate::failure::{Failure, Result, at};
+use crate::scratch::Scratch;
 use crate::study::machine;
 use crate::study::postgres::Postgres;
 use crate::study::process::free_port;
-use crate::study::scratch::Scratch;
 use crate::study::served::Served;
 use client::{Keys, Speech};
 use kind::KINDS;

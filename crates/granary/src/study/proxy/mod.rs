@@ -13,9 +13,9 @@ use clap::Args;
 use granary_lab::{ClickHouse, bars};
 
 use crate::failure::{Result, at};
+use crate::scratch::Scratch;
 use crate::study::machine;
 use crate::study::postgres::Postgres;
-use crate::study::scratch::Scratch;
 use size::Size;
 use stream::Stream;
 

@@ -60,7 +60,19 @@ pub fn open(folder: &Path, scale: Scale) -> Result<Trace, TraceError> {
     let name = |key: &str, default: &str| test[key].as_str().unwrap_or(default).to_owned();
     let popularity_file = Json::read(folder, &name("popDistFile", "pop.json"))?;
     let sizes_file = Json::read(folder, &name("valSizeDistFile", "sizes.json"))?;
+    let name = folder.file_name().map_or("CacheLib".into(), |name| name.to_string_lossy().into_owned());
+    draw(name, &config, &popularity_file, &sizes_file, scale)
+}
 
+/// Draws from the statistics of three files.
+pub(in crate::trace) fn draw(
+    name: String,
+    config: &Json,
+    popularity_file: &Json,
+    sizes_file: &Json,
+    scale: Scale,
+) -> Result<Trace, TraceError> {
+    let test = &config.value["test_config"];
     let objects =
         popularity_file.numbers(&popularity_file.value["popularityBuckets"], "popularityBuckets")?;
     let weights =
@@ -78,8 +90,8 @@ pub fn open(folder: &Path, scale: Scale) -> Result<Trace, TraceError> {
         let shares = file.numbers(&value[share], share)?;
         Sizes::new(bounds, &shares).ok_or_else(|| file.wrong(&format!("{range} and {share} do not fit")))
     };
-    let value_sizes = sizes(&sizes_file, &sizes_file.value, "valSizeRange", "valSizeRangeProbability")?;
-    let key_sizes = sizes(&config, test, "keySizeRange", "keySizeRangeProbability")?;
+    let value_sizes = sizes(sizes_file, &sizes_file.value, "valSizeRange", "valSizeRangeProbability")?;
+    let key_sizes = sizes(config, test, "keySizeRange", "keySizeRangeProbability")?;
     let mix = Mix::new(test).ok_or_else(|| config.wrong("the operations have no ratios"))?;
 
     let mut random = SmallRng::seed_from_u64(scale.seed);
@@ -95,7 +107,6 @@ pub fn open(folder: &Path, scale: Scale) -> Result<Trace, TraceError> {
             ttl: 0,
         })
     });
-    let name = folder.file_name().map_or("CacheLib".into(), |name| name.to_string_lossy());
     Ok(Trace::new(name, Label::Synthetic, requests))
 }
 
@@ -127,7 +138,7 @@ impl Mix {
 }
 
 /// A file of statistics.
-struct Json {
+pub(in crate::trace) struct Json {
     path: std::path::PathBuf,
     value: Value,
 }
@@ -140,7 +151,11 @@ impl Json {
             return Err(TraceError::file(&path, format!("{bytes} bytes: too large for statistics")));
         }
         let text = std::fs::read(&path).map_err(TraceError::read(&path))?;
-        match serde_json::from_slice(&text) {
+        Self::parse(path, &text)
+    }
+
+    pub(in crate::trace) fn parse(path: std::path::PathBuf, text: &[u8]) -> Result<Self, TraceError> {
+        match serde_json::from_slice(text) {
             Ok(value) => Ok(Self { path, value }),
             Err(error) => Err(TraceError::file(&path, error.to_string())),
         }

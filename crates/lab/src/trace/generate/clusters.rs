@@ -26,6 +26,11 @@ pub struct Cluster {
 /// Reads the row of a cluster.
 pub fn read(path: &Path, number: u32) -> Result<Cluster, TraceError> {
     let text = std::fs::read_to_string(path).map_err(TraceError::read(path))?;
+    find(path, &text, number)
+}
+
+/// Finds the row of a cluster in a table. The path is for errors.
+pub(in crate::trace) fn find(path: &Path, text: &str, number: u32) -> Result<Cluster, TraceError> {
     let wanted = format!("cluster{number}");
     for (line, row) in text.lines().enumerate() {
         let cells: Vec<&str> = row.trim().trim_matches('|').split('|').map(str::trim).collect();

@@ -1,4 +1,4 @@
-//! A folder of a study's own, removed at the end.
+//! A folder of our own, removed at the end.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ pub struct Scratch {
 
 impl Scratch {
     pub fn new(parent: &Path) -> Result<Scratch> {
-        let path = parent.join(format!("granary-study-{}", std::process::id()));
+        let path = parent.join(format!("granary-{}", std::process::id()));
         std::fs::create_dir_all(&path).map_err(at(&path))?;
         Ok(Scratch { path: path.canonicalize().map_err(at(&path))? })
     }

@@ -1,0 +1,50 @@
+//! The workloads of the study, large enough for a server that does not write less than 4 MiB at once.
+
+use std::path::{Path, PathBuf};
+
+use granary_lab::model::Workload;
+use granary_lab::trace::generate::Scale;
+use granary_lab::trace::{Source, Trace};
+
+use crate::failure::Result;
+use crate::replay::object_bytes_max;
+
+/// A trace, or statistics that a stream is drawn from.
+pub struct Input {
+    path: PathBuf,
+    requests: u64,
+    /// How often it is replayed side by side.
+    pub copies: u32,
+}
+
+/// Name, requests of one copy at most, copies.
+const INPUTS: [(&str, u64, u32); 5] = [
+    ("cloudPhysicsIO.csv.gz", u64::MAX, 1),
+    ("web07.trace.xz", u64::MAX, 64),
+    ("orm-busy.trace.xz", 100_000, 64),
+    ("cdn", 200_000, 1),
+    ("kvcache_reg", 500_000, 8),
+];
+
+/// Of which a quick run takes one part in so many.
+const QUICK_PARTS: u64 = 100;
+
+/// Those that are there.
+pub fn find(folder: &Path) -> Vec<Input> {
+    let all = INPUTS.map(|(name, requests, copies)| Input { path: folder.join(name), requests, copies });
+    all.into_iter().filter(|input| input.path.exists()).collect()
+}
+
+impl Input {
+    /// The requests, and how many were left out because the server does not take their objects.
+    pub fn load(&self, quick: bool) -> Result<(Workload, usize)> {
+        let parts = if quick { QUICK_PARTS } else { 1 };
+        let scale = Scale { requests: self.requests / parts, keys: None, seed: 1 };
+        let source = Source { path: self.path.clone(), format: None, scale, cluster: None };
+        let limit = usize::try_from(if quick { self.requests.min(100_000) / parts } else { self.requests });
+        let workload = Workload::load(Trace::open(&source)?, limit.unwrap_or(usize::MAX))?;
+        let mut workload = workload.copies(self.copies).expect("there is room for these");
+        let left_out = workload.leave_out_larger(object_bytes_max());
+        Ok((workload, left_out))
+    }
+}

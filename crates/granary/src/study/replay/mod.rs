@@ -1,0 +1,108 @@
+//! `granary study replay`: do the models of the lab predict the real server on a real disk?
+
+mod inputs;
+mod page;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use granary_lab::model::{Budget, Policy, Tally, replay};
+use granary_lab::remote::Served;
+
+use crate::failure::{Failure, Result, at};
+use crate::progress::bar;
+use crate::replay::{OnDisk, budget_of_server, describe, exact_model, sizes};
+use inputs::Input;
+
+/// Arguments of `granary study replay`.
+#[derive(Args)]
+pub struct Arguments {
+    /// The folder with the traces and statistics; what is not there is left out
+    #[arg(long, value_name = "DIR")]
+    traces: PathBuf,
+
+    /// A folder on the disk that the server writes to; it is emptied again
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    disk: PathBuf,
+
+    /// Where replay.md and replay.csv go
+    #[arg(long, value_name = "DIR", default_value = "docs/studies")]
+    out: PathBuf,
+
+    /// A hundredth of the requests in the least space: to see that it works. The figures mean nothing
+    #[arg(long)]
+    quick: bool,
+}
+
+/// Policies that model and server have.
+const POLICIES: [&str; 3] = ["reuse", "flashield", "probability:1"];
+
+/// DRAM and flash together, of the working set; flash to DRAM.
+const PART: f64 = 0.15;
+const RATIO: u64 = 7;
+
+/// The least that a server is started with here.
+const LEAST: Budget = Budget { dram_bytes: 4 << 20, flash_bytes: 16 << 20, segment_bytes: 4 << 20 };
+
+/// One policy on one workload: the model of the studies, the one with all costs, the server.
+struct Run {
+    policy: &'static str,
+    model: Tally,
+    exact: Tally,
+    real: Served,
+}
+
+struct Line {
+    name: String,
+    description: String,
+    budget: Budget,
+    copies: u32,
+    left_out: usize,
+    runs: Vec<Run>,
+}
+
+/// Runs all of it and writes the page.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let inputs = inputs::find(&arguments.traces);
+    if inputs.is_empty() {
+        return Err(Failure::Argument(format!("no trace of the study is in {}", arguments.traces.display())));
+    }
+    std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
+    let on_disk = OnDisk { folder: arguments.disk.clone(), connections: 8, pipeline: 32 };
+    let lines =
+        inputs.iter().map(|input| line(input, &on_disk, arguments.quick)).collect::<Result<Vec<Line>>>()?;
+    println!("{}", page::hits(&lines).text());
+    println!("{}", page::writes(&lines).text());
+    for (name, text) in
+        [("replay.md", page::text(&lines, arguments.quick)), ("replay.csv", page::csv(&lines))]
+    {
+        let place = arguments.out.join(name);
+        std::fs::write(&place, text).map_err(at(&place))?;
+        println!("Written: {}", place.display());
+    }
+    Ok(())
+}
+
+fn line(input: &Input, on_disk: &OnDisk, quick: bool) -> Result<Line> {
+    let (workload, left_out) = input.load(quick)?;
+    let wanted = if quick { LEAST } else { sizes(workload.working_set_bytes(), PART, RATIO) };
+    let budget = budget_of_server(wanted.dram_bytes, wanted.flash_bytes, None);
+    let watch = bar(2 * POLICIES.len() as u64);
+    let mut runs = Vec::new();
+    for policy in POLICIES {
+        watch.set_message(format!("{}: {policy}", workload.name));
+        let parsed: Policy = policy.parse().expect("the names are ours");
+        let admission = parsed.admission().expect("the server has it");
+        let mut exact = exact_model(&parsed, &budget, workload.keys).expect("the server has it");
+        let mut model = parsed.model(&budget, workload.keys);
+        let (model, exact) =
+            (replay(&mut *model, &workload, &[], |_| ()), replay(&mut *exact, &workload, &[], |_| ()));
+        watch.inc(1);
+        let real = on_disk.replay(policy, admission, &budget, &workload)?;
+        watch.inc(1);
+        runs.push(Run { policy, model, exact, real });
+    }
+    watch.finish_and_clear();
+    let (name, description) = (workload.name.clone(), describe(&workload));
+    Ok(Line { name, description, budget, copies: input.copies, left_out, runs })
+}

@@ -1,0 +1,212 @@
+//! docs/studies/replay.md.
+
+use granary_lab::Report;
+use granary_lab::model::Tally;
+use indicatif::{BinaryBytes, HumanCount};
+
+use super::{Line, PART, RATIO, Run};
+
+/// A row for each run: a figure of the model, of the model with all costs, and of the server.
+fn table(
+    lines: &[Line],
+    headings: [&str; 4],
+    show: impl Fn(f64) -> String,
+    figure: impl Fn(&Tally) -> f64,
+    apart: impl Fn(f64, f64) -> String,
+) -> Report {
+    let [model, exact, real, difference] = headings;
+    let mut report = Report::new(&["workload", "policy", model, exact, real, difference]);
+    for (line, run) in runs(lines) {
+        let [model, exact, real] = [&run.model, &run.exact, &run.real.tally].map(&figure);
+        report.row([
+            line.name.clone(),
+            run.policy.to_owned(),
+            show(model),
+            show(exact),
+            show(real),
+            apart(exact, real),
+        ]);
+    }
+    report
+}
+
+fn runs(lines: &[Line]) -> impl Iterator<Item = (&Line, &Run)> {
+    lines.iter().flat_map(|line| line.runs.iter().map(move |run| (line, run)))
+}
+
+/// Hit ratios.
+pub fn hits(lines: &[Line]) -> Report {
+    let headings = ["model", "with all costs", "server", "server beside that"];
+    let points = |exact: f64, real: f64| format!("{:+.2} points", (real - exact) * 100.0);
+    table(lines, headings, |x| format!("{:.2} %", x * 100.0), Tally::hit_ratio, points)
+}
+
+/// CLWA.
+pub fn writes(lines: &[Line]) -> Report {
+    let headings = ["model", "with all costs", "server", "server beside that"];
+    let times = |exact: f64, real: f64| format!("{:.2} times", real / exact);
+    table(lines, headings, |x| format!("{x:.2}"), Tally::clwa, times)
+}
+
+fn reads(lines: &[Line]) -> Report {
+    let mut report =
+        Report::new(&["workload", "policy", "found on flash: model", "server", "reads for each of these"]);
+    for (line, run) in runs(lines) {
+        let share = |tally: &Tally| format!("{:.1} %", 100.0 * tally.flash_hits as f64 / tally.hits as f64);
+        let (model, real) = (&run.exact, &run.real.tally);
+        report.row([
+            line.name.clone(),
+            run.policy.to_owned(),
+            share(model),
+            share(real),
+            format!("{:.3}", real.flash_reads as f64 / real.flash_hits as f64),
+        ]);
+    }
+    report
+}
+
+fn behind(lines: &[Line]) -> String {
+    let (mut unseen, mut refused) = (0, 0);
+    for (_, run) in runs(lines) {
+        unseen += run.real.left_unseen;
+        refused += run.real.refused;
+    }
+    format!(
+        "{} objects left DRAM without the policy being asked, and {} were not kept at all.",
+        HumanCount(unseen),
+        HumanCount(refused)
+    )
+}
+
+/// Every count, unrounded.
+pub fn csv(lines: &[Line]) -> String {
+    let mut report = Report::new(&[
+        "workload",
+        "policy",
+        "by",
+        "reads",
+        "hits",
+        "flash_hits",
+        "flash_reads",
+        "read_bytes",
+        "hit_bytes",
+        "stored_bytes",
+        "flash_bytes_written",
+        "dram_bytes",
+        "index_bytes",
+    ]);
+    for (line, run) in runs(lines) {
+        for (by, t) in [("model", &run.model), ("model with costs", &run.exact), ("server", &run.real.tally)]
+        {
+            let numbers = [
+                t.reads,
+                t.hits,
+                t.flash_hits,
+                t.flash_reads,
+                t.read_bytes,
+                t.hit_bytes,
+                t.stored_bytes,
+                t.flash_bytes_written,
+                t.dram_bytes,
+                t.index_bytes,
+            ];
+            let names = [line.name.clone(), run.policy.to_owned(), by.to_owned()];
+            report.row(names.into_iter().chain(numbers.iter().map(u64::to_string)));
+        }
+    }
+    report.csv()
+}
+
+/// The page.
+pub fn text(lines: &[Line], quick: bool) -> String {
+    let warning = match quick {
+        true => "\n**Made with `--quick`: the streams are too short for the figures to mean anything.**\n",
+        false => "",
+    };
+    let inputs: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            format!(
+                "- {}; {} copies; DRAM {}, flash {}; {} requests left out, for objects over the server's limit",
+                line.description,
+                line.copies,
+                BinaryBytes(line.budget.dram_bytes),
+                BinaryBytes(line.budget.flash_bytes),
+                HumanCount(line.left_out as u64)
+            )
+        })
+        .collect();
+    format!(
+        "\
+<!-- Written by `granary study replay`. Change the program, not this page. -->
+
+# Do the models predict the real server?
+{warning}
+[The study of admission](flashield.md) compares policies by models. Here the same requests go through a model and \
+through the memcached server on a real disk, over 8 connections, with the same DRAM and flash. Every value that comes \
+back is compared with the one stored last; one that differs would have ended this.
+
+```sh
+granary study replay --traces DIR --disk /mnt/ssd      # writes this page and replay.csv
+granary replay TRACE --disk /mnt/ssd --policy reuse    # one trace
+granary replay TRACE --server HOST:PORT                # a server that runs
+```
+
+## Workloads
+
+DRAM and flash together are {part:.0} % of what a cache without bounds would hold, 1 part DRAM to {RATIO} parts flash. \
+The server writes 4 MiB at once, so small traces are replayed several times side by side, each time for keys of their \
+own: a model finds the same part of them in as many times the space.
+
+{inputs}
+
+*model*: objects take their bytes and nothing else, as in the study of admission. *with all costs*: DRAM and flash take \
+what an object costs there beside its bytes (37 bytes in DRAM; 21 on flash, and its word in the segment's summary), \
+records are packed into blocks of 8 KiB as the log does it, DRAM that the cleaner keeps free and segments that are \
+emptied ahead hold nothing, and objects of more than a 512th of DRAM are written at once.
+
+## Hit ratio
+
+{hits}
+
+## CLWA
+
+Bytes written to flash for each byte that clients store:
+
+{writes}
+
+## Reads of flash
+
+Objects found on flash, of all that are found, and what the server reads for each of these, misses' reads among them:
+
+{reads}
+
+## Where they differ, and why
+
+- *From `model` to `with all costs`*: small objects lose DRAM and flash to what is kept with them. Large ones lose to \
+blocks: `cloudPhysicsIO` has objects of exactly 4096, 8192 and 65536 bytes, which with their headers are a little more \
+than half a block, one block and eight, and leave the rest unused. What is written as padding counts as written.
+- *Large objects*: a 512th of DRAM is less than many objects of `cdn` and `kvcache_reg` have. These are written \
+whatever the policy says, which is most of what `reuse` and `flashield` write there. The more DRAM, the fewer they are.
+- *What the model with costs leaves out*: DRAM is 64 rings, in each of which an object that is a large part of it drives others \
+out sooner; a chunk of DRAM that a large object does not fit stays partly unused; and requests of different keys \
+overtake each other by up to some thousands. Objects in write buffers are found there and not on flash.
+- *`flashield`* writes more on the server than in the model with costs where it writes least (`cloudPhysicsIO`, \
+`orm-busy`), some hundredths of what clients store. We do not know why.
+- *Reads of flash*: keys of a block that are asked for together share a read, so there may be less than one for each \
+object. The second read that an object longer than a block takes is not counted. The server looks an item up before \
+it deletes it: where clients delete much (`cloudPhysicsIO`, whose objects change their size), it finds and reads more \
+than clients ask for. The model does not.
+- *Time*: the server gets in seconds what the trace has in hours. Clients wait while more than 16 MiB wait to be \
+written. All the same {behind}
+- *Lifetimes and deletions*: what ends in the trace's time is deleted by the client that asks for it, in the model and \
+on the server.
+",
+        part = PART * 100.0,
+        inputs = inputs.join("\n"),
+        hits = hits(lines).markdown(),
+        writes = writes(lines).markdown(),
+        reads = reads(lines).markdown(),
+        behind = behind(lines),
+    )
+}

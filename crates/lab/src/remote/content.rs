@@ -1,0 +1,66 @@
+//! Keys and values that stand for the objects of a workload, and that tell whose they are.
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Bytes of a key. An object that is shorter than this has a key and no value.
+pub const KEY_BYTES: usize = 8;
+
+/// Where in the pool a value may begin.
+const STARTS: usize = 1 << 16;
+
+const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+
+/// Keys of one replay, which are no other replay's, and their values. A value is a piece of random bytes;
+/// which piece follows from the key and from how often it was stored: one in 65 536 mistakes goes unseen.
+pub(super) struct Content {
+    run: u64,
+    pool: Vec<u8>,
+}
+
+impl Content {
+    /// For objects of up to so many bytes.
+    pub fn new(run: u64, bytes_max: usize) -> Self {
+        let mut pool = vec![0; STARTS + bytes_max];
+        SmallRng::seed_from_u64(run).fill_bytes(&mut pool);
+        Self { run, pool }
+    }
+
+    /// The name of a key.
+    pub fn key(&self, key: u32) -> [u8; KEY_BYTES] {
+        // 32 bits of the key, 16 of the run.
+        let number = u64::from(key) | self.run << 32;
+        std::array::from_fn(|i| DIGITS[(number >> (6 * i)) as usize % DIGITS.len()])
+    }
+
+    /// Its value, stored for the `version`th time, where key and value have so many bytes.
+    pub fn value(&self, key: u32, version: u32, bytes: u32) -> &[u8] {
+        let number = u64::from(key) | u64::from(version) << 32;
+        let start = xxh3_64_with_seed(&number.to_le_bytes(), self.run) as usize % STARTS;
+        &self.pool[start..start + value_bytes(bytes)]
+    }
+}
+
+/// Bytes of the value of an object.
+pub(super) fn value_bytes(bytes: u32) -> usize {
+    (bytes as usize).saturating_sub(KEY_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn keys_and_values_differ_by_key_version_and_run() {
+        let [one, two] = [1, 2].map(|run| Content::new(run, 1000));
+        let keys: HashSet<_> = (0..1000).flat_map(|key| [one.key(key), two.key(key)]).collect();
+        assert_eq!(keys.len(), 2000);
+        assert_ne!(one.key(7), one.key(7 | 1 << 31));
+        assert_eq!(one.value(7, 1, 1000), one.value(7, 1, 1000));
+        assert_ne!(one.value(7, 1, 1000), one.value(7, 2, 1000));
+        assert_ne!(one.value(7, 1, 1000), one.value(8, 1, 1000));
+        assert_eq!((one.value(7, 1, 1000).len(), one.value(7, 1, 3).len()), (992, 0));
+    }
+}

@@ -1,0 +1,252 @@
+//! The requests of some of the keys, over one connection: which of them go together, and what comes of them.
+
+use super::connection::Connection;
+use super::content::Content;
+use crate::model::{NEVER, Step, Tally, Workload};
+use crate::trace::Operation;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+
+/// Bytes of values that go to and fro at once, unless one is longer: a server that can neither send nor
+/// receive any more must not be written to.
+const VALUE_BYTES_MAX: u64 = 64 << 10;
+
+/// Requests that wait in a lane: so many times as go at once.
+const QUEUE_PIPELINES: usize = 8;
+
+/// What the clients know of an object.
+#[derive(Clone, Copy)]
+pub(super) struct Known {
+    /// Bytes of what was stored last; 0: nothing was since the last deletion.
+    bytes: u32,
+    /// When that ends, in the trace's time.
+    expires: u32,
+    /// How often anything was stored.
+    version: u32,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { bytes: 0, expires: NEVER, version: 0 }
+    }
+}
+
+impl Known {
+    fn stored(&self) -> Option<(u32, u32)> {
+        (self.bytes > 0).then_some((self.version, self.bytes))
+    }
+}
+
+/// What the clients counted.
+#[derive(Default)]
+pub(super) struct Counted {
+    pub tally: Tally,
+    pub refused: u64,
+}
+
+/// A command that was sent, with the position of its request in the workload.
+#[derive(Clone, Copy)]
+enum Sent {
+    /// The store after a read that missed.
+    Fill(u32),
+    Get(u32),
+    Set(u32),
+    Add(u32),
+    /// Deleted by the trace, or because it is no longer good.
+    Delete,
+}
+
+pub(super) struct Lane {
+    connection: Connection,
+    pipeline: usize,
+    /// Positions of requests that wait.
+    queue: VecDeque<u32>,
+    /// Positions of reads that missed.
+    misses: Vec<u32>,
+    sent: Vec<Sent>,
+    /// Keys of what is sent together, and whether all of it is reads.
+    keys: Vec<(u32, bool)>,
+}
+
+impl Lane {
+    pub fn new(server: SocketAddr, pipeline: usize) -> io::Result<Self> {
+        Ok(Self {
+            connection: Connection::new(server)?,
+            pipeline,
+            queue: VecDeque::new(),
+            misses: Vec::new(),
+            sent: Vec::new(),
+            keys: Vec::new(),
+        })
+    }
+
+    /// Takes a request; `false`: enough of them wait.
+    pub fn take(&mut self, position: u32) -> bool {
+        let has_room = self.queue.len() < self.pipeline * QUEUE_PIPELINES;
+        if has_room {
+            self.queue.push_back(position);
+        }
+        has_room
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.misses.is_empty()
+    }
+
+    /// Sends what was missed, and requests that wait.
+    pub fn send(&mut self, workload: &Workload, content: &Content, known: &mut [Known]) -> io::Result<()> {
+        self.sent.clear();
+        self.keys.clear();
+        for position in self.misses.drain(..) {
+            let step = &workload.steps[position as usize];
+            store(&mut self.connection, "set", step, content, &mut known[step.key as usize]);
+            self.sent.push(Sent::Fill(position));
+        }
+        let mut bytes = 0;
+        while self.keys.len() < self.pipeline
+            && let Some(position) = self.queue.front().copied()
+        {
+            let step = &workload.steps[position as usize];
+            bytes += u64::from(step.bytes);
+            if !self.keys.is_empty() && bytes > VALUE_BYTES_MAX || !self.goes_along(step, known) {
+                break;
+            }
+            self.queue.pop_front();
+            self.add(position, step, content, &mut known[step.key as usize]);
+        }
+        self.connection.send()
+    }
+
+    /// Whether a request may go with those before it: what becomes of a key must be known before the next
+    /// command for it, unless both read.
+    fn goes_along(&self, step: &Step, known: &[Known]) -> bool {
+        let reads = step.operation == Operation::Get && !is_over(step, &known[step.key as usize]);
+        self.keys.iter().all(|(key, only_reads)| *key != step.key || *only_reads && reads)
+    }
+
+    fn add(&mut self, position: u32, step: &Step, content: &Content, known: &mut Known) {
+        let key = content.key(step.key);
+        let over = is_over(step, known);
+        self.keys.push((step.key, step.operation == Operation::Get && !over));
+        if over && step.operation != Operation::Delete {
+            self.connection.ask("delete", &key);
+            self.sent.push(Sent::Delete);
+            known.bytes = 0;
+        }
+        let sent = match step.operation {
+            Operation::Get => {
+                self.connection.ask("get", &key);
+                Sent::Get(position)
+            }
+            Operation::Set => {
+                store(&mut self.connection, "set", step, content, known);
+                Sent::Set(position)
+            }
+            // What is known changes when the server says that it was stored.
+            Operation::Add => {
+                store(&mut self.connection, "add", step, content, &mut { *known });
+                Sent::Add(position)
+            }
+            Operation::Delete => {
+                self.connection.ask("delete", &key);
+                known.bytes = 0;
+                Sent::Delete
+            }
+        };
+        self.sent.push(sent);
+    }
+
+    /// Takes the replies to all that was sent.
+    pub fn receive(
+        &mut self,
+        workload: &Workload,
+        content: &Content,
+        known: &mut [Known],
+        counted: &mut Counted,
+    ) -> io::Result<()> {
+        let mut again = Vec::new();
+        for sent in std::mem::take(&mut self.sent) {
+            match sent {
+                Sent::Get(position) => {
+                    let step = &workload.steps[position as usize];
+                    let stored = known[step.key as usize].stored();
+                    let found = self.connection.found(content, step.key, stored)?;
+                    // Who comes while another client fetches the object waits for that.
+                    if self.misses.iter().any(|miss| workload.steps[*miss as usize].key == step.key) {
+                        again.push(position);
+                        continue;
+                    }
+                    let tally = &mut counted.tally;
+                    tally.reads += 1;
+                    tally.read_bytes += u64::from(step.bytes);
+                    if found {
+                        tally.hits += 1;
+                        tally.hit_bytes += u64::from(step.bytes);
+                    } else {
+                        self.misses.push(position);
+                    }
+                }
+                Sent::Fill(position) | Sent::Set(position) | Sent::Add(position) => {
+                    let step = &workload.steps[position as usize];
+                    let known = &mut known[step.key as usize];
+                    self.stored(sent, step, known, counted)?;
+                }
+                Sent::Delete => match self.connection.line()? {
+                    b"DELETED" | b"NOT_FOUND" => {}
+                    other => return Err(unexpected("delete", other)),
+                },
+            }
+        }
+        again.into_iter().rev().for_each(|position| self.queue.push_front(position));
+        Ok(())
+    }
+
+    /// The reply to a store.
+    fn stored(
+        &mut self,
+        sent: Sent,
+        step: &Step,
+        known: &mut Known,
+        counted: &mut Counted,
+    ) -> io::Result<()> {
+        let adds = matches!(sent, Sent::Add(_));
+        match self.connection.line()? {
+            b"STORED" => {
+                if adds {
+                    note(step, known);
+                }
+            }
+            b"NOT_STORED" if adds => return Ok(()),
+            line if line.starts_with(b"SERVER_ERROR") => {
+                // It has nothing of the key any more, not even what was there before.
+                known.bytes = 0;
+                counted.refused += 1;
+            }
+            other => return Err(unexpected("set", other)),
+        }
+        // What is refused was written by a client all the same.
+        counted.tally.stored_bytes += u64::from(step.bytes);
+        Ok(())
+    }
+}
+
+/// Whether what is known is not what the request means: it has ended, or has another size. The source
+/// changed it, and the trace does not tell when.
+fn is_over(step: &Step, known: &Known) -> bool {
+    let other = step.operation == Operation::Get && known.bytes != step.bytes;
+    known.bytes > 0 && (known.expires <= step.seconds || other)
+}
+
+fn note(step: &Step, known: &mut Known) {
+    *known = Known { bytes: step.bytes, expires: step.end(), version: known.version.wrapping_add(1) };
+}
+
+fn store(connection: &mut Connection, command: &str, step: &Step, content: &Content, known: &mut Known) {
+    note(step, known);
+    connection.store(command, &content.key(step.key), content.value(step.key, known.version, known.bytes));
+}
+
+fn unexpected(command: &str, reply: &[u8]) -> io::Error {
+    io::Error::other(format!("no reply to {command}: {:?}", String::from_utf8_lossy(reply)))
+}

@@ -1,0 +1,199 @@
+//! A workload through a memcached server: the real thing beside the models.
+//!
+//! Clients are look-aside, as in [`crate::model::replay`]: what a read does not find is stored. Keys are dealt
+//! out to connections, so that each key's requests keep their order; those of different keys may overtake each
+//! other by as many as wait at a time. What ends in the trace's time is deleted when somebody asks for it: the
+//! server lives in another time. Nor does it get days to write what clients store in days: where it says how much
+//! waits to be written, clients wait for the device. Every value that comes back is compared with the one that was stored last.
+
+mod connection;
+mod content;
+mod lane;
+mod statistics;
+
+pub use content::KEY_BYTES;
+pub use statistics::Statistics;
+
+use crate::model::{Tally, Workload};
+use connection::connect;
+use content::Content;
+use lane::{Counted, Known, Lane};
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Who asks, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Clients {
+    /// Where the server listens.
+    pub server: SocketAddr,
+    /// Connections.
+    pub connections: usize,
+    /// Requests that a connection sends at once, at most.
+    pub pipeline: usize,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// What the clients counted, and what the server says of flash and DRAM; a server that is not Granary's
+    /// says nothing of flash. DRAM is what it has allocated, room that is kept free among it.
+    pub tally: Tally,
+    /// Objects that the server did not take.
+    pub refused: u64,
+    /// Objects that left DRAM unseen by the policy, because the device was behind.
+    pub left_unseen: u64,
+}
+
+/// How often the server is asked for its statistics, at least.
+const ASK_EVERY: Duration = Duration::from_millis(250);
+
+/// Bytes that clients store before they ask whether the server keeps up.
+const ASK_EVERY_BYTES: u64 = 1 << 20;
+
+/// Bytes in write buffers that are waited for.
+const BUFFER_BYTES_MAX: u64 = 16 << 20;
+
+/// How long a device may take to write them.
+const WRITING_MAX: Duration = Duration::from_secs(60);
+
+/// How long the server may take to write what it has begun to write.
+const SETTLE_MAX: Duration = Duration::from_secs(10);
+
+/// What a server says of itself, its settings among it.
+///
+/// # Errors
+/// What the connection says.
+pub fn statistics(server: SocketAddr) -> io::Result<Statistics> {
+    ask(&connect(server)?)
+}
+
+fn ask(stream: &TcpStream) -> io::Result<Statistics> {
+    Statistics::ask(stream, &["", "settings", "granary"])
+}
+
+/// Replays a workload. `progress` is told how many requests are done.
+///
+/// # Errors
+/// What a connection says; a value that is not the one stored last; a reply that is none.
+pub fn replay_served(
+    workload: &Workload,
+    clients: &Clients,
+    mut progress: impl FnMut(usize),
+) -> io::Result<Served> {
+    let bytes_max = workload.steps.iter().map(|step| step.bytes).max().unwrap_or(0);
+    let content = Content::new(run(), bytes_max as usize);
+    let mut known = vec![Known::default(); workload.keys as usize];
+    let mut lanes = Vec::new();
+    for _ in 0..clients.connections.max(1) {
+        lanes.push(Lane::new(clients.server, clients.pipeline.max(1))?);
+    }
+    let watch = connect(clients.server)?;
+    let before = ask(&watch)?;
+    let mut counted = Counted::default();
+    let mut most = Most::default();
+    let mut asked = Instant::now();
+    let mut asked_at_bytes = 0;
+    let mut next = 0;
+    loop {
+        // In the trace's order, until a lane has enough: no lane gets far ahead of another.
+        while let Some(step) = workload.steps.get(next) {
+            // Keys are numbered as they come, which is no reason for neighbours to share a lane.
+            let lane = (step.key.wrapping_mul(0x9E37_79B9) >> 16) as usize % lanes.len();
+            if !lanes[lane].take(next as u32) {
+                break;
+            }
+            next += 1;
+        }
+        if lanes.iter().all(Lane::is_idle) {
+            break;
+        }
+        for lane in &mut lanes {
+            lane.send(workload, &content, &mut known)?;
+        }
+        for lane in &mut lanes {
+            lane.receive(workload, &content, &mut known, &mut counted)?;
+        }
+        let stored = counted.tally.stored_bytes;
+        if stored - asked_at_bytes > ASK_EVERY_BYTES || asked.elapsed() > ASK_EVERY {
+            most.note(&when_it_keeps_up(&watch)?);
+            (asked, asked_at_bytes) = (Instant::now(), stored);
+            progress(next);
+        }
+    }
+    progress(next);
+    let after = settled(&watch)?;
+    most.note(&after);
+    Ok(counted.served(&before, &after, &most))
+}
+
+/// The statistics when few write buffers are in use. They are a part of the server's RAM that a trace at its
+/// own speed does not fill.
+fn when_it_keeps_up(watch: &TcpStream) -> io::Result<Statistics> {
+    let begun = Instant::now();
+    loop {
+        let said = ask(watch)?;
+        let buffers = said.number("granary", "buffer_bytes").unwrap_or(0);
+        if buffers <= BUFFER_BYTES_MAX || begun.elapsed() > WRITING_MAX {
+            return Ok(said);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Most that the server said of its DRAM.
+#[derive(Default)]
+struct Most {
+    objects: u64,
+    index: u64,
+}
+
+impl Most {
+    fn note(&mut self, said: &Statistics) {
+        let sum = |names: [&str; 2]| names.iter().filter_map(|name| said.number("granary", name)).sum();
+        let objects: u64 = sum(["memory_bytes", "buffer_bytes"]);
+        // What any other server calls the bytes of its items.
+        let objects = if objects == 0 { said.number("", "bytes").unwrap_or(0) } else { objects };
+        self.objects = self.objects.max(objects);
+        self.index = self.index.max(sum(["index_bytes", "policy_bytes"]));
+    }
+}
+
+impl Counted {
+    fn served(&self, before: &Statistics, after: &Statistics, most: &Most) -> Served {
+        let granary = |name: &str| before.counted_until(after, "granary", name);
+        Served {
+            tally: Tally {
+                flash_hits: granary("hits_flash"),
+                flash_reads: granary("reads"),
+                flash_bytes_written: granary("bytes_written"),
+                dram_bytes: most.objects,
+                index_bytes: most.index,
+                ..self.tally
+            },
+            refused: self.refused,
+            left_unseen: granary("left_unseen"),
+        }
+    }
+}
+
+/// The statistics when the server writes no more.
+fn settled(watch: &TcpStream) -> io::Result<Statistics> {
+    let begun = Instant::now();
+    let written = |said: &Statistics| said.number("granary", "bytes_written");
+    let mut said = ask(watch)?;
+    loop {
+        std::thread::sleep(Duration::from_millis(100));
+        let now = ask(watch)?;
+        if written(&now) == written(&said) || begun.elapsed() > SETTLE_MAX {
+            return Ok(now);
+        }
+        said = now;
+    }
+}
+
+/// A number for this replay: what others have left on the server is not ours.
+fn run() -> u64 {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (time.as_nanos() as u64 ^ u64::from(std::process::id())).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48
+}
