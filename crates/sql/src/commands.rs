@@ -28,6 +28,15 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             catalogue.drop_dictionary(&database, &name, missing)?;
         }
         Command::CreateTable(table) => insert::create_table(session, table, text).await?,
+        Command::CreateView(view) => insert::create_view(session, view, text).await?,
+        Command::DropView { name, missing } => {
+            let (database, name) = full(name);
+            catalogue.drop_view(&database, &name, missing)?;
+        }
+        Command::Comment { name, comment } => {
+            let (database, name) = full(name);
+            catalogue.comment(&database, &name, comment)?;
+        }
         Command::Insert { into, head } => {
             let (database, name) = full(into.name);
             let table = catalogue.local_table(&database, &name)?;
@@ -68,6 +77,10 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::Truncate { name } => {
             let (database, name) = full(name);
             catalogue.local_table(&database, &name)?.truncate();
+        }
+        Command::Optimize { name } => {
+            let (database, name) = full(name);
+            catalogue.local_table(&database, &name)?;
         }
         Command::ShowTables { database, like } => {
             return names(session, database, like, |_| true);

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::{MemTable, TableProvider};
 use granary_dict::{DataType, Format, RowReader};
 
-use crate::catalogue::{LocalTable, Missing};
+use crate::catalogue::{LocalTable, Missing, View};
 use crate::error::{Error, Result};
 use crate::format::shown_name;
 use crate::query;
 use crate::session::Session;
-use crate::statement::{CreateTable, Rows};
+use crate::statement::{Column, CreateTable, CreateView, Rows};
 use crate::tables::local as tables;
 use crate::types::{CLICKHOUSE_TYPE, type_name};
 
@@ -26,10 +26,15 @@ pub async fn create_table(session: &Session, statement: CreateTable, text: &str)
     if statement.exists == Missing::IsFine && catalogue.entry(&database, &name).is_some() {
         return Ok(());
     }
+    if let Some(dictionary) = &statement.dictionary {
+        let table = dictionary_table(session, dictionary, &statement.columns, text).await?;
+        table.set_comment(statement.comment);
+        return catalogue.create_table(&database, &name, table, statement.exists);
+    }
     let columns = statement.columns.iter();
     let defaults = columns.clone().filter_map(|column| Some((column.name.clone(), column.default.clone()?)));
     let mut defaults: Vec<(String, String)> = defaults.collect();
-    let declared = tables::schema(columns.map(|column| (column.name.as_str(), column.data_type.as_str())))?;
+    let declared = declared(session, &statement.columns).await?;
     let mut rows: Vec<RecordBatch> = Vec::new();
     let schema = match statement.rows {
         Rows::None => declared,
@@ -50,7 +55,86 @@ pub async fn create_table(session: &Session, statement: CreateTable, text: &str)
     let table = LocalTable::new(statement.engine, text.to_owned(), schema, defaults);
     let batches = rows.iter().map(|batch| tables::row_batch(&table.schema(), None, batch));
     table.insert(batches.collect::<Result<_>>()?);
+    table.set_comment(statement.comment);
     catalogue.create_table(&database, &name, table, statement.exists)
+}
+
+/// The columns that a statement declares. One without a type has that of its DEFAULT.
+async fn declared(session: &Session, columns: &[Column]) -> Result<SchemaRef> {
+    let typed =
+        columns.iter().filter_map(|column| Some((column.name.as_str(), column.data_type.as_deref()?)));
+    let typed = tables::schema(typed)?;
+    if typed.fields().len() == columns.len() {
+        return Ok(typed);
+    }
+    let list: Vec<String> = columns.iter().map(|column| shown_as(column, &typed)).collect();
+    let rows = with_rows(session, RecordBatch::new_empty(typed), &list.join(", ")).await?;
+    found(&rows.schema(), &[])
+}
+
+/// A column among others, or its DEFAULT under its name.
+fn shown_as(column: &Column, typed: &SchemaRef) -> String {
+    match &column.default {
+        Some(default) if typed.index_of(&column.name).is_err() => {
+            format!("({default}) AS {}", quoted(&column.name))
+        }
+        _ => quoted(&column.name),
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('\\', "\\\\").replace('`', "\\`"))
+}
+
+/// CREATE VIEW. What is wrong with its query is said now.
+pub async fn create_view(session: &Session, statement: CreateView, text: &str) -> Result<()> {
+    let catalogue = session.catalogue();
+    let database = statement.name.database.unwrap_or_else(|| session.database());
+    let name = statement.name.name;
+    if statement.exists == Missing::IsFine && catalogue.entry(&database, &name).is_some() {
+        return Ok(());
+    }
+    let view = View { text: text.to_owned(), head: statement.head, database: session.database() };
+    let schema = query::columns(session, text, statement.head).await?;
+    let table = LocalTable::of_view("View", text.to_owned(), schema, view);
+    match statement.replaces {
+        true => catalogue.replace_view(&database, &name, table),
+        false => catalogue.create_table(&database, &name, table, statement.exists),
+    }
+}
+
+/// ENGINE = Dictionary(..): a view of a dictionary.
+async fn dictionary_table(
+    session: &Session,
+    dictionary: &str,
+    columns: &[Column],
+    create: &str,
+) -> Result<LocalTable> {
+    let is_name = |c: char| c.is_alphanumeric() || " ._`".contains(c);
+    let name = match dictionary.chars().all(is_name) {
+        true => dictionary.replace([' ', '`'], ""),
+        false => one_text(session, dictionary).await?,
+    };
+    let name = name.split('.').map(quoted).collect::<Vec<_>>().join(".");
+    let list: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
+    let list = if list.is_empty() { "*".to_owned() } else { list.join(", ") };
+    let view = View { text: format!("SELECT {list} FROM {name}"), head: 0, database: session.database() };
+    let schema = query::columns(session, &view.text, 0).await?;
+    Ok(LocalTable::of_view("Dictionary", create.to_owned(), schema, view))
+}
+
+/// The text that a constant expression is.
+async fn one_text(session: &Session, expression: &str) -> Result<String> {
+    let mut output = query::run(session, &format!("SELECT toString({expression})")).await?;
+    let batch = output.next().await.transpose()?;
+    let text = batch.and_then(|batch| {
+        batch
+            .column(0)
+            .as_string_opt::<i32>()
+            .filter(|texts| texts.len() == 1)
+            .map(|texts| texts.value(0).to_owned())
+    });
+    text.ok_or_else(|| Error::bad_arguments(format!("{expression} does not name a dictionary")))
 }
 
 /// The columns that a query's rows are. Most functions here say that they may give NULL, and do not: a column that is
@@ -135,7 +219,6 @@ pub async fn rows_of(
     });
     let part = Arc::new(schema.project(&places.collect::<Result<Vec<_>>>()?)?);
     let known = tables::row_batch(&part, Some(&given_names), &batch.project(&given)?)?;
-    let quoted = |name: &str| format!("`{}`", name.replace('\\', "\\\\").replace('`', "\\`"));
     let list = given_names
         .iter()
         .map(|name| quoted(name))
