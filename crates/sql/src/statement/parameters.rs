@@ -68,13 +68,14 @@ fn value_text(name: &str, data_type: &str, value: &str) -> Result<String> {
         return Ok("NULL".to_owned());
     }
     if data_type == "Identifier" {
-        return Ok(quoted(&unescaped(value), '`'));
+        // In these quotes a backslash is one, and a quote is two.
+        return Ok(format!("`{}`", unescaped(value).replace('`', "``")));
     }
     if data_type.starts_with("Array(") {
         let tokens = plain_tokens(value).filter(|tokens| are_literals(tokens)).ok_or_else(bad)?;
         return Ok(tokens.iter().map(written).collect());
     }
-    let text = quoted(&unescaped(value), '\'');
+    let text = quoted(&unescaped(value));
     // The type stands in the query itself, so whoever wrote it wrote the query.
     Ok(if data_type == "String" { text } else { format!("CAST({text} AS {data_type})") })
 }
@@ -82,14 +83,13 @@ fn value_text(name: &str, data_type: &str, value: &str) -> Result<String> {
 /// A token as it is written in SQL.
 fn written(token: &Token) -> String {
     match token {
-        Token::SingleQuotedString(text) => quoted(text, '\''),
+        Token::SingleQuotedString(text) => quoted(text),
         token => token.to_string(),
     }
 }
 
-fn quoted(text: &str, quote: char) -> String {
-    let escaped = text.replace('\\', "\\\\").replace(quote, &format!("\\{quote}"));
-    format!("{quote}{escaped}{quote}")
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 fn plain_tokens(text: &str) -> Option<Vec<Token>> {
@@ -157,7 +157,7 @@ mod tests {
             ("SELECT {x:DateTime('UTC')}", "5", "SELECT CAST('5' AS DateTime('UTC'))"),
             ("SELECT * FROM {x:Identifier}", "t; DROP", "SELECT * FROM `t; DROP`"),
             ("k IN {x:Array(String)}", "['a', 'b']", "k IN ['a','b']"),
-            ("DROP DICTIONARY {x:Identifier}.d /* {x */", "a`b", "DROP DICTIONARY `a\\`b`.d /* {x */"),
+            ("DROP DICTIONARY {x:Identifier}.d /* {x */", "a`b", "DROP DICTIONARY `a``b`.d /* {x */"),
             ("SELECT '{x:String}', {x:String}", "é", "SELECT '{x:String}', 'é'"),
         ] {
             assert_eq!(filled(sql, &[("x", value)]).unwrap(), expected);
@@ -169,11 +169,18 @@ mod tests {
         for value in ["[1] OR 1", "[1],[2]", "[(SELECT 1)]", "1", "[1", "]1[", ""] {
             assert_eq!(filled("{x:Array(UInt8)}", &[("x", value)]).unwrap_err().code, 457, "{value}");
         }
-        for value in ["' OR 1 --", "\\\\' OR 1 --", "'; DROP TABLE t; --", "\\\\"] {
-            let text = filled("{x:String}", &[("x", value)]).unwrap();
-            let tokens: Vec<Token> = tokenize(&text).unwrap().into_iter().map(|token| token.token).collect();
-            assert_eq!(tokens[0], Token::SingleQuotedString(unescaped(value)));
-            assert!(matches!(tokens[1..], [] | [Token::EOF]), "{tokens:?}");
+        for value in ["' OR 1 --", "` OR 1 --", "\\\\' OR 1 --", "\\\\` OR 1", "'; DROP TABLE t; --", "\\\\"]
+        {
+            for (data_type, expected) in [
+                ("String", Token::SingleQuotedString(unescaped(value))),
+                ("Identifier", Token::make_word(&unescaped(value), Some('`'))),
+            ] {
+                let text = filled(&format!("{{x:{data_type}}}"), &[("x", value)]).unwrap();
+                let tokens: Vec<Token> =
+                    tokenize(&text).unwrap().into_iter().map(|token| token.token).collect();
+                assert_eq!(tokens[0], expected);
+                assert!(matches!(tokens[1..], [] | [Token::EOF]), "{tokens:?}");
+            }
         }
         assert_eq!(filled("SELECT {y:String}", &[("x", "1")]).unwrap_err().code, 456);
         assert_eq!(filled("SELECT {y}", &[]).unwrap_err().code, 62);
