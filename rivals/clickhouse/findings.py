@@ -312,6 +312,21 @@ def parameters():
 
 
 @finding
+def wide_keys():
+    """Keys of more than 64 bits, over a CLICKHOUSE source."""
+    with ClickHouse() as engine:
+        engine.query("CREATE TABLE t (id UInt128, s String) ENGINE = Memory")
+        engine.query("INSERT INTO t VALUES ('5', 'small'), ('340282366920938463463374607431768211455', 'large')")
+        for layout in ("HASHED()) LIFETIME(0", "CACHE(SIZE_IN_CELLS 1000)) LIFETIME(1000", ssd() + ") LIFETIME(1000", "DIRECT("):
+            engine.query(
+                "CREATE OR REPLACE DICTIONARY d (id UInt128, s String DEFAULT 'none') PRIMARY KEY id "
+                f"SOURCE(CLICKHOUSE(TABLE 't')) LAYOUT(COMPLEX_KEY_{layout})" + (")" if layout == "DIRECT(" else "")
+            )
+            found = engine.query("SELECT s, dictGet('d', 's', tuple(id)) FROM t ORDER BY id")[0].split()
+            print(f"COMPLEX_KEY_{layout.split('(')[0]}: {found[0]} is {found[1]}, {found[2]} is {found[3]}")
+
+
+@finding
 def cache_keeps():
     """How many of as many distinct keys as there are cells CACHE keeps."""
     with ClickHouse() as engine:

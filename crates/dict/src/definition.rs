@@ -230,6 +230,11 @@ impl Definition {
         }
     }
 
+    /// Whether its rows come from a table beside it, this one.
+    pub fn reads_own_table(&self, database: &str, name: &str) -> bool {
+        self.source.reads_own_table(database, name)
+    }
+
     /// The dictionary is in this database; a source beside it that names none means that one.
     pub fn settle(&mut self, database: &str) {
         self.database = Some(database.to_string());

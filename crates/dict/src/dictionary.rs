@@ -102,6 +102,12 @@ impl Dictionary {
         Dictionary { core: Arc::clone(&self.core), definition }
     }
 
+    /// The same dictionary with another comment.
+    pub fn commented(&self, comment: String) -> Dictionary {
+        let definition = Definition { comment, ..self.definition.clone() };
+        Dictionary { core: Arc::clone(&self.core), definition }
+    }
+
     /// What it was opened with.
     pub fn definition(&self) -> &Definition {
         &self.definition

@@ -27,8 +27,8 @@ pub struct Environment {
     pub own_tables: Option<OwnTables>,
 }
 
-/// Answers a SELECT in the FORMAT that it names.
-pub type AnswerQuery = dyn Fn(&str) -> Result<Vec<u8>, DictError> + Send + Sync;
+/// Answers a SELECT in the FORMAT that it names, under the SETTINGS of a dictionary.
+pub type AnswerQuery = dyn Fn(&str, &[(String, String)]) -> Result<Vec<u8>, DictError> + Send + Sync;
 
 /// The tables beside the dictionaries.
 #[derive(Clone)]

@@ -245,7 +245,7 @@ fn refusals_name_the_clause_and_what_is_allowed() {
         ("v UInt8", "v UInt8 HIERARCHICAL", 53, &["UInt64"]),
         ("v UInt8", "v UInt8, v Int8", 36, &["v is declared twice"]),
         ("v UInt8", "v UInt8 CODEC(LZ4)", 62, &["DEFAULT, EXPRESSION"]),
-        ("v UInt8", "", 62, &["the name of a column"]),
+        ("v UInt8", ",", 62, &["the name of a column"]),
         ("DICTIONARY d", "DICTIONARY d ON CLUSTER c", 48, &["ON CLUSTER"]),
         ("LIFETIME(5)", "LIFETIME(5) RANGE(MIN a MAX b)", 62, &["RANGE"]),
         ("LIFETIME(5)", "LIFETIME(5); SELECT 1", 62, &["end of the statement"]),

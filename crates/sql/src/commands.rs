@@ -1,5 +1,6 @@
 //! The statements that are not queries.
 
+mod create;
 mod insert;
 
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use datafusion::arrow::array::{ArrayRef, StringArray, UInt8Array};
 use datafusion::arrow::datatypes::Schema;
 use granary_dict::parse_create;
 
+use self::insert::quoted;
 use crate::catalogue::{DEFAULT_DATABASE, Entry};
 use crate::error::{Error, Result};
 use crate::output::Output;
@@ -27,7 +29,16 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             let (database, name) = full(name);
             catalogue.drop_dictionary(&database, &name, missing)?;
         }
-        Command::CreateTable(table) => insert::create_table(session, table, text).await?,
+        Command::CreateTable(table) => create::table(session, table, text).await?,
+        Command::CreateView(view) => create::view(session, view, text).await?,
+        Command::DropView { name, missing } => {
+            let (database, name) = full(name);
+            catalogue.drop_view(&database, &name, missing)?;
+        }
+        Command::Comment { name, comment } => {
+            let (database, name) = full(name);
+            catalogue.comment(&database, &name, comment)?;
+        }
         Command::Insert { into, head } => {
             let (database, name) = full(into.name);
             let table = catalogue.local_table(&database, &name)?;
@@ -68,6 +79,10 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::Truncate { name } => {
             let (database, name) = full(name);
             catalogue.local_table(&database, &name)?.truncate();
+        }
+        Command::Optimize { name } => {
+            let (database, name) = full(name);
+            catalogue.local_table(&database, &name)?;
         }
         Command::ShowTables { database, like } => {
             return names(session, database, like, |_| true);
@@ -179,7 +194,6 @@ fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {
 
 /// ClickHouse's seven columns, of which dictionaries and files fill two.
 async fn describe(session: &Session, name: Name) -> Result<Output> {
-    let quoted = |part: &str| format!("`{}`", part.replace('`', "\\`"));
     let table = match &name.database {
         Some(database) => format!("{}.{}", quoted(database), quoted(&name.name)),
         None => quoted(&name.name),

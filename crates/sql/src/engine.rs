@@ -15,10 +15,10 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::catalogue::{Catalogue, Databases};
 use crate::error::Result;
-use crate::functions::{self, ClickHouseTypes};
+use crate::functions::{self, ClickHouseTypes, LazyDefaults};
 use crate::limits::SPARE_STATES;
 use crate::own_tables::{Later, OwnRuntime};
-use crate::plan::{OuterJoinDefaults, QuerySettings};
+use crate::plan::{DeclaredTypes, MarkedRows, OuterJoinDefaults, QuerySettings};
 use crate::session::{Executables, Options};
 use crate::settings::configuration;
 use crate::tables::given::Given;
@@ -101,6 +101,9 @@ fn state(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionState>
         .with_default_features()
         .with_type_planner(Arc::new(ClickHouseTypes))
         .with_analyzer_rule(Arc::new(OuterJoinDefaults))
+        .with_analyzer_rule(Arc::new(LazyDefaults { catalogue: Arc::clone(catalogue) }))
+        .with_analyzer_rule(Arc::new(DeclaredTypes))
+        .with_analyzer_rule(Arc::new(MarkedRows))
         .build();
     let context = SessionContext::new_with_state(state);
     context.register_catalog("granary", Arc::new(Databases::new(Arc::clone(catalogue), Arc::clone(given))));

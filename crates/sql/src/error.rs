@@ -85,6 +85,8 @@ constructors! {
     dictionary_already_exists = 387 "DICTIONARY_ALREADY_EXISTS";
     cannot_get_create_query = 390 "CANNOT_GET_CREATE_TABLE_QUERY";
     checksum_does_not_match = 40 "CHECKSUM_DOESNT_MATCH";
+    infinite_loop = 269 "INFINITE_LOOP";
+    too_deep_recursion = 306 "TOO_DEEP_RECURSION";
     required_password = 194 "REQUIRED_PASSWORD";
     cannot_decompress = 271 "CANNOT_DECOMPRESS";
     too_many_rows = 396 "TOO_MANY_ROWS_OR_BYTES";

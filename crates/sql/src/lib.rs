@@ -22,6 +22,7 @@ mod settings;
 mod statement;
 mod tables;
 mod types;
+mod views;
 
 pub use datafusion::arrow;
 pub use engine::give_way;

@@ -34,6 +34,9 @@ pub const ALIAS_EXPANSIONS_MAX: usize = 10_000;
 /// How far up a hierarchy is followed, as in ClickHouse.
 pub const HIERARCHY_DEPTH_MAX: usize = 1000;
 
+/// How deep views may be made of views.
+pub const VIEWS_DEEP_MAX: usize = 32;
+
 /// Copies of DataFusion's state that are kept for the next queries, some hundred KiB each.
 pub const SPARE_STATES: usize = 8;
 

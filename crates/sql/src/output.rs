@@ -29,12 +29,15 @@ pub struct Output {
     plan: Option<Arc<dyn ExecutionPlan>>,
     limits: Limits,
     rows: u64,
+    /// Counted only if there is a limit.
+    bytes: u64,
 }
 
 /// How long a query may take and how much it may answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Limits {
     rows: Option<u64>,
+    bytes: Option<u64>,
     seconds: Option<f64>,
     deadline: Option<Instant>,
 }
@@ -50,7 +53,9 @@ impl Limits {
         let deadline = seconds
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .and_then(|patience| Instant::now().checked_add(patience));
-        Limits { rows: Some(settings.max_result_rows).filter(|rows| *rows > 0), seconds, deadline }
+        let limit = |most: u64| Some(most).filter(|most| *most > 0);
+        let (rows, bytes) = (limit(settings.max_result_rows), limit(settings.max_result_bytes));
+        Limits { rows, bytes, seconds, deadline }
     }
 }
 
@@ -63,7 +68,7 @@ impl Output {
     pub(crate) fn of(schema: SchemaRef, batches: Vec<RecordBatch>) -> Output {
         let stream = futures::stream::iter(batches.into_iter().map(Ok));
         let stream = Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), stream));
-        Output { schema, format: None, stream, plan: None, limits: Limits::default(), rows: 0 }
+        Output { schema, format: None, stream, plan: None, limits: Limits::default(), rows: 0, bytes: 0 }
     }
 
     /// The answer of a query.
@@ -73,7 +78,7 @@ impl Output {
         plan: Arc<dyn ExecutionPlan>,
         limits: Limits,
     ) -> Output {
-        Output { schema: plan.schema(), format, stream, plan: Some(plan), limits, rows: 0 }
+        Output { schema: plan.schema(), format, stream, plan: Some(plan), limits, rows: 0, bytes: 0 }
     }
 
     /// One batch with these columns.
@@ -108,13 +113,18 @@ impl Output {
             Err(error) => return Some(Err(error.into())),
         };
         self.rows += batch.num_rows() as u64;
-        match self.limits.rows {
-            Some(most) if self.rows > most => Some(Err(Error::too_many_rows(format!(
-                "Limit for result exceeded, max rows: {most}, current rows: {}",
-                self.rows
-            )))),
-            _ => Some(Ok(batch)),
+        if self.limits.bytes.is_some() {
+            self.bytes += bytes_of(&batch);
         }
+        let limits = [("rows", self.rows, self.limits.rows), ("bytes", self.bytes, self.limits.bytes)];
+        for (what, count, most) in limits {
+            if let Some(most) = most.filter(|most| count > *most) {
+                let message =
+                    format!("Limit for result exceeded, max {what}: {most}, current {what}: {count}");
+                return Some(Err(Error::too_many_rows(message)));
+            }
+        }
+        Some(Ok(batch))
     }
 
     fn out_of_time(&self) -> Error {
@@ -161,6 +171,18 @@ impl Progress {
         }
         total
     }
+}
+
+/// What the rows of a batch take, without what else their buffers hold.
+fn bytes_of(batch: &RecordBatch) -> u64 {
+    if batch.num_rows() == 0 {
+        return 0;
+    }
+    // A kind of array that does not know it is counted whole.
+    let bytes = |array: &ArrayRef| {
+        array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size()) as u64
+    };
+    batch.columns().iter().map(bytes).sum()
 }
 
 fn add_leaves(plan: &Arc<dyn ExecutionPlan>, total: &mut Statistics) {

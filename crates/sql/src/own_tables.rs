@@ -9,6 +9,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::session::Session;
+use crate::settings::is_known;
 
 /// What answers once the engine is there: dictionaries are opened while it is made.
 #[derive(Clone, Default)]
@@ -24,10 +25,10 @@ impl Later {
     /// For the dictionaries' environment.
     pub fn tables(&self) -> OwnTables {
         let later = self.clone();
-        OwnTables(Arc::new(move |sql| {
+        OwnTables(Arc::new(move |sql, settings| {
             let engine = later.0.get().and_then(Weak::upgrade);
             let answer = match engine {
-                Some(engine) => answer(engine, sql),
+                Some(engine) => answer(engine, sql, settings),
                 None => Err(Error::logical_error("The tables are being closed")),
             };
             answer.map_err(|error| DictError::new(Code::IncorrectData, error.to_string()))
@@ -60,8 +61,10 @@ impl Drop for OwnRuntime {
     }
 }
 
-fn answer(engine: Arc<Engine>, sql: &str) -> Result<Vec<u8>> {
+fn answer(engine: Arc<Engine>, sql: &str, settings: &[(String, String)]) -> Result<Vec<u8>> {
     let session = Session::of_engine(Arc::clone(&engine));
+    // A dictionary's SETTINGS may be of formats that nobody reads here.
+    session.set(settings.iter().filter(|(name, _)| is_known(name)).cloned().collect())?;
     let statements = session.split(sql)?;
     let [statement] = statements.as_slice() else {
         return Err(Error::syntax_error("A dictionary's source is one query"));

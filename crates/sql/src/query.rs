@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::{RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter};
@@ -19,13 +20,15 @@ use granary_dict::tokenize;
 use crate::catalogue::SYSTEM_DATABASE;
 use crate::engine::task_context;
 use crate::error::{Error, Result};
+use crate::format::Format;
 use crate::limits::PARTITION_BATCHES_AHEAD;
 use crate::output::{Limits, Output};
 use crate::plan::optimise;
 use crate::rewrite::{Asker, Extras, rewrite};
 use crate::session::Session;
 use crate::settings::apply;
-use crate::statement::{Parameters, Tail, fill, mend, separate_values, take_named_expressions};
+use crate::statement::{Tail, mend, separate_values, take_named_expressions};
+use crate::views;
 
 /// Runs a query.
 pub async fn run(session: &Session, text: &str) -> Result<Output> {
@@ -34,9 +37,23 @@ pub async fn run(session: &Session, text: &str) -> Result<Output> {
 
 /// Runs the query that stands behind the first tokens of a text.
 pub async fn run_behind(session: &Session, text: &str, head: usize) -> Result<Output> {
-    let (mut statement, named, tail) = parse(text, head, &session.parameters())?;
+    let (format, plan, context) = planned(session, text, head).await?;
+    let stream = stream(&plan, &context)?;
+    Ok(Output::running(format, stream, plan, Limits::of(context.session_config())))
+}
+
+/// The columns of its rows.
+pub async fn columns(session: &Session, text: &str, head: usize) -> Result<SchemaRef> {
+    planned(session, text, head).await.map(|(_, plan, _)| plan.schema())
+}
+
+type Planned = (Option<Format>, Arc<dyn ExecutionPlan>, Arc<TaskContext>);
+
+async fn planned(session: &Session, text: &str, head: usize) -> Result<Planned> {
+    let (mut statement, named, tail) = parse(text, head)?;
     let asker = Asker { database: &session.database(), user: session.user() };
     let mut extras = rewrite(&mut statement, named, asker)?;
+    views::expand(session, &mut statement, &mut extras)?;
     extras.named.iter().try_for_each(|name| check_read(session, name))?;
     extras.format = tail.format.or(extras.format);
     extras.settings.extend(tail.settings);
@@ -52,8 +69,7 @@ pub async fn run_behind(session: &Session, text: &str, head: usize) -> Result<Ou
         session.remove_file(&file.table)?;
     }
     let (plan, context) = planned?;
-    let stream = stream(&plan, &context)?;
-    Ok(Output::running(format, stream, plan, Limits::of(context.session_config())))
+    Ok((format, plan, context))
 }
 
 /// Whether the session's user may read a table or dictionary.
@@ -77,14 +93,9 @@ fn check_read(session: &Session, full_name: &str) -> Result<()> {
 }
 
 /// The statement, the expressions that its WITH names, and what stands behind it.
-fn parse(
-    text: &str,
-    head: usize,
-    parameters: &Parameters,
-) -> Result<(Statement, HashMap<String, Expr>, Tail)> {
+pub(crate) fn parse(text: &str, head: usize) -> Result<(Statement, HashMap<String, Expr>, Tail)> {
     let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {error}"));
     let mut tokens = tokenize(text).map_err(|error| wrong(&error))?;
-    fill(&mut tokens, parameters)?;
     let tail = mend(&mut tokens);
     tokens.drain(..head.min(tokens.len()));
     separate_values(&mut tokens);

@@ -150,7 +150,7 @@ impl Session {
         self.engine.take_back(state);
     }
 
-    pub(crate) fn parameters(&self) -> Parameters {
+    fn parameters(&self) -> Parameters {
         self.parameters.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -213,6 +213,8 @@ impl Session {
     /// # Errors
     /// What is wrong with it, as ClickHouse says it; READONLY or ACCESS_DENIED if the user may not do that.
     pub async fn execute(&self, statement: &Statement) -> Result<Output> {
+        let filled = statement::fill(statement, &self.parameters())?;
+        let statement = filled.as_ref().unwrap_or(statement);
         match statement::parse(statement)? {
             (Command::Query, _) => {
                 let output = query::run(self, &statement.text).await;

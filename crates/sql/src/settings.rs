@@ -79,6 +79,13 @@ pub const KNOWN: &[Setting] = &[
         "Rows that a query may answer; 0: any number.",
     ),
     setting(
+        "max_result_bytes",
+        "UInt64",
+        "0",
+        Effect::Option("granary.max_result_bytes"),
+        "Bytes that a query may answer, as they are in RAM; 0: any number.",
+    ),
+    setting(
         "max_memory_usage",
         "UInt64",
         "0",
@@ -97,6 +104,7 @@ pub const KNOWN: &[Setting] = &[
     nothing("http_wait_end_of_query", "Bool", "0"),
     nothing("http_write_exception_in_output_format", "Bool", "0"),
     nothing("http_zlib_compression_level", "Int64", "3"),
+    nothing("allow_deprecated_database_ordinary", "Bool", "0"),
     nothing("allow_experimental_bigint_types", "Bool", "1"),
     nothing("allow_experimental_analyzer", "Bool", "1"),
     nothing("check_table_dependencies", "Bool", "1"),
@@ -104,15 +112,18 @@ pub const KNOWN: &[Setting] = &[
     nothing("enable_analyzer", "Bool", "1"),
     nothing("send_logs_level", "LogsLevel", "fatal"),
     nothing("short_circuit_function_evaluation", "ShortCircuitFunctionEvaluation", "enable"),
+    nothing("join_algorithm", "JoinAlgorithm", "direct,parallel_hash,hash"),
     nothing("log_comment", "String", ""),
     nothing("log_queries", "Bool", "1"),
     nothing("network_compression_method", "String", "LZ4"),
     nothing("output_format_native_write_json_as_string", "Bool", "0"),
+    nothing("prefer_localhost_replica", "Bool", "1"),
     nothing("priority", "UInt64", "0"),
     nothing("receive_timeout", "Seconds", "300"),
     nothing("send_progress_in_http_headers", "Bool", "0"),
     nothing("send_timeout", "Seconds", "300"),
     nothing("session_timezone", "Timezone", ""),
+    nothing("timeout_before_checking_execution_speed", "Seconds", "10"),
     nothing("use_uncompressed_cache", "Bool", "0"),
 ];
 
@@ -140,6 +151,11 @@ pub fn configuration() -> SessionConfig {
     options.execution.use_row_number_estimates_to_optimize_partitioning = true;
     options.extensions.insert(QuerySettings::default());
     config
+}
+
+/// Whether there is such a setting.
+pub fn is_known(name: &str) -> bool {
+    KNOWN.iter().any(|known| known.name == name)
 }
 
 fn cores() -> usize {

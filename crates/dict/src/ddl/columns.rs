@@ -29,6 +29,10 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Vec<Attribute>, DictError
             return Ok(columns);
         }
         tokens.expect(&Token::Comma, clause).map_err(|_| tokens.unexpected(clause, EXPECTED))?;
+        // A comma may stand behind the last one, too.
+        if tokens.take(&Token::RParen) {
+            return Ok(columns);
+        }
     }
 }
 

@@ -16,7 +16,8 @@ const CLAUSES: &str = "PRIMARY KEY, SOURCE(..), LAYOUT(..), LIFETIME(..), SETTIN
 #[derive(Default)]
 struct Clauses {
     primary_key: Option<Vec<String>>,
-    source: Option<SourceConfig>,
+    /// Read at the end: what is wrong with the layout is said first, as ClickHouse does.
+    source: Option<Node>,
     layout: Option<Layout>,
     lifetime: Option<Lifetime>,
     settings: Option<Vec<(String, String)>>,
@@ -77,8 +78,7 @@ impl Clauses {
                 tokens.expect_keyword("KEY", "PRIMARY KEY")?;
                 set(&mut clauses.primary_key, primary_key(tokens)?, "PRIMARY KEY")?;
             } else if tokens.keyword("SOURCE") {
-                let source = SourceConfig::from_node(&one_node(tokens, "SOURCE")?)?;
-                set(&mut clauses.source, source, "SOURCE")?;
+                set(&mut clauses.source, one_node(tokens, "SOURCE")?, "SOURCE")?;
             } else if tokens.keyword("LAYOUT") {
                 let layout = Layout::from_node(&one_node(tokens, "LAYOUT")?)?;
                 set(&mut clauses.layout, layout, "LAYOUT")?;
@@ -108,6 +108,7 @@ impl Clauses {
         let key = self.primary_key.ok_or_else(|| missing("PRIMARY KEY"))?;
         let source = self.source.ok_or_else(|| missing("SOURCE"))?;
         let layout = self.layout.ok_or_else(|| missing("LAYOUT"))?;
+        let source = SourceConfig::from_node(&source)?;
         let lifetime = structure::lifetime_or_default(self.lifetime, &layout)?;
         let structure = structure::from_columns(columns, &key, layout.key_form)?;
         Ok(Definition {

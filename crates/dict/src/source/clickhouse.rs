@@ -18,19 +18,21 @@ use std::time::{Duration, Instant};
 /// Who answers.
 pub(super) enum Server {
     Http(Client),
-    Own(OwnTables),
+    /// The tables beside the dictionary, and its SETTINGS.
+    Own(OwnTables, Vec<(String, String)>),
 }
 
 impl Server {
     pub fn of(
         config: &ClickhouseConfig,
-        own: Option<&OwnTables>,
+        own: Option<(OwnTables, Vec<(String, String)>)>,
         patience: Duration,
     ) -> Result<Server, DictError> {
         if config.is_own() {
             let text =
                 "SOURCE(CLICKHOUSE): there are no tables beside this dictionary; give a HOST and a PORT";
-            return own.cloned().map(Server::Own).ok_or_else(|| DictError::new(Code::NotImplemented, text));
+            let (tables, settings) = own.ok_or_else(|| DictError::new(Code::NotImplemented, text))?;
+            return Ok(Server::Own(tables, settings));
         }
         let server = &config.server;
         let credentials = Credentials { user: server.user.clone(), password: server.password.clone() };
@@ -55,14 +57,14 @@ impl Server {
         match self {
             Server::Http(_) => Format::RowBinary,
             // What can be NULL there is not what its type says: a text says it with each value.
-            Server::Own(_) => Format::TabSeparated,
+            Server::Own(..) => Format::TabSeparated,
         }
     }
 
     fn ask(&self, sql: &str) -> Result<Vec<u8>, DictError> {
         match self {
             Server::Http(client) => client.post(sql.as_bytes()),
-            Server::Own(tables) => (tables.0)(sql),
+            Server::Own(tables, settings) => (tables.0)(sql, settings),
         }
     }
 }
@@ -156,7 +158,9 @@ impl Source for Clickhouse {
             Server::Http(client) => {
                 pass_rows(format, client.post_and_read(statement.as_bytes())?, rows, take)
             }
-            Server::Own(tables) => pass_rows(format, &(tables.0)(&statement)?[..], rows, take),
+            Server::Own(tables, settings) => {
+                pass_rows(format, &(tables.0)(&statement, settings)?[..], rows, take)
+            }
         }
     }
 

@@ -109,7 +109,7 @@ pub(crate) fn factory(
             Ok(Arc::new(move || Ok(Box::new(mysql::Mysql::connect(&config, &structure, patience)?))))
         }
         SourceConfig::Clickhouse(config) => {
-            let own = environment.own_tables.clone();
+            let own = environment.own_tables.clone().map(|tables| (tables, definition.settings.clone()));
             let itself = (definition.database.clone().unwrap_or_default(), definition.name.clone());
             Ok(Arc::new(move || {
                 let table = config.select.table.as_deref();
@@ -121,7 +121,7 @@ pub(crate) fn factory(
                     );
                     return Err(DictError::bad_arguments(text));
                 }
-                let server = clickhouse::Server::of(&config, own.as_ref(), patience)?;
+                let server = clickhouse::Server::of(&config, own.clone(), patience)?;
                 Ok(Box::new(clickhouse::Clickhouse::connect(server, &config, &structure, patience)?))
             }))
         }

@@ -62,8 +62,45 @@ fn nested(text: &str, depth: usize) -> Result<DataType, DictError> {
             DataType::Nullable(_) | DataType::Array(_) => Err(unknown(text)),
             inner => Ok(DataType::Nullable(Box::new(inner))),
         },
-        _ => Err(unknown(text)),
+        _ => match other_name(name) {
+            // What other databases say of a text's length is dropped.
+            Some("String") => Ok(DataType::String),
+            Some(name) => match arguments {
+                None => nested(name, depth - 1),
+                Some(arguments) => nested(&format!("{name}({arguments})"), depth - 1),
+            },
+            None => Err(unknown(text)),
+        },
     }
+}
+
+/// Names of other databases, and spellings, that ClickHouse takes in any case.
+const OTHER_NAMES: &[(&str, &[&str])] = &[
+    ("Int8", &["TINYINT", "INT1"]),
+    ("Int16", &["SMALLINT"]),
+    ("Int32", &["INT", "INTEGER", "MEDIUMINT"]),
+    ("Int64", &["BIGINT", "SIGNED"]),
+    ("UInt64", &["UNSIGNED", "BIT"]),
+    ("Float32", &["FLOAT", "REAL", "SINGLE"]),
+    ("Float64", &["DOUBLE"]),
+    (
+        "String",
+        &["TEXT", "TINYTEXT", "MEDIUMTEXT", "LONGTEXT", "VARCHAR", "CHAR", "NVARCHAR", "CLOB", "BLOB"],
+    ),
+    ("Decimal", &["DECIMAL", "DEC", "NUMERIC", "FIXED"]),
+    ("Bool", &["BOOL", "BOOLEAN"]),
+    ("Date", &["DATE"]),
+    ("Date32", &["DATE32"]),
+    ("DateTime", &["DATETIME", "TIMESTAMP"]),
+    ("DateTime64", &["DATETIME64"]),
+    ("IPv4", &["INET4"]),
+    ("IPv6", &["INET6"]),
+];
+
+/// The name that stands here for another one.
+fn other_name(name: &str) -> Option<&'static str> {
+    let is_named = |others: &[&str]| others.iter().any(|other| other.eq_ignore_ascii_case(name));
+    OTHER_NAMES.iter().find(|(ours, others)| *ours != name && is_named(others)).map(|(ours, _)| *ours)
 }
 
 fn unknown(text: &str) -> DictError {
@@ -152,6 +189,18 @@ mod tests {
         assert_eq!(parse("Decimal256(3)").unwrap().to_string(), "Decimal(76, 3)");
         assert_eq!(parse("DateTime64").unwrap().to_string(), "DateTime64(3)");
         assert_eq!(parse("DateTime64( 4 , 'UTC' )").unwrap().to_string(), "DateTime64(4, 'UTC')");
+        for (text, name) in [
+            ("Int", "Int32"),
+            ("bigint", "Int64"),
+            ("VARCHAR(255)", "String"),
+            ("Nullable(Double)", "Nullable(Float64)"),
+            ("NUMERIC(18, 4)", "Decimal(18, 4)"),
+            ("boolean", "Bool"),
+            ("timestamp('UTC')", "DateTime('UTC')"),
+            ("Array(INET4)", "Array(IPv4)"),
+        ] {
+            assert_eq!(parse(text).unwrap().to_string(), name);
+        }
         assert_eq!(parse(" Decimal( 9 ) ").unwrap().to_string(), "Decimal(9, 0)");
     }
 
@@ -178,6 +227,7 @@ mod tests {
             "Decimal(3, 4)",
             "DateTime(UTC)",
             "String(3)",
+            "INT(11, 2)",
             "uint8",
             "",
             "Nullable",

@@ -116,15 +116,23 @@ pub(super) fn decimal_digits(text: &str, scale: u8) -> Option<(bool, impl Iterat
         b'+' => (false, &text[1..]),
         _ => (false, text),
     };
+    let (digits, exponent) = match digits.split_once(['e', 'E']) {
+        Some((digits, exponent)) => (digits, exponent.parse().ok().filter(|e| EXPONENTS.contains(e))?),
+        None => (digits, 0),
+    };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     if whole.len() + fraction.len() == 0
         || !(whole.bytes().chain(fraction.bytes())).all(|b| b.is_ascii_digit())
     {
         return None;
     }
-    let padded = fraction.bytes().chain(std::iter::repeat(b'0')).take(scale.into());
-    Some((negative, whole.bytes().chain(padded).map(|digit| digit - b'0')))
+    let count = usize::try_from(whole.len() as i64 + exponent + i64::from(scale)).unwrap_or(0);
+    let digits = whole.bytes().chain(fraction.bytes()).chain(std::iter::repeat(b'0')).take(count);
+    Some((negative, digits.map(|digit| digit - b'0')))
 }
+
+/// Beyond these a decimal is 0, or has more digits than any type.
+const EXPONENTS: std::ops::RangeInclusive<i64> = -1000..=1000;
 
 #[cfg(test)]
 mod tests {
@@ -166,7 +174,14 @@ mod tests {
         assert_eq!(decimal_from_text(".5", 9, 1), Some(5));
         assert_eq!(decimal_from_text("100", 3, 1), None);
         assert_eq!(decimal_from_text("-", 9, 2), None);
-        assert_eq!(decimal_from_text("1e3", 9, 2), None);
+        for (text, value) in
+            [("1e3", 100_000), ("-1.25e1", -1250), ("125E-1", 1250), ("1e-2", 1), ("9e-3", 0), ("5e-999", 0)]
+        {
+            assert_eq!(decimal_from_text(text, 9, 2), Some(value), "{text}");
+        }
+        for text in ["1e", "e1", "1e1.5", "1e8", "1e99999999999", "1e2000"] {
+            assert_eq!(decimal_from_text(text, 9, 2), None, "{text}");
+        }
     }
 
     #[test]

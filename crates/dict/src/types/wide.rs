@@ -109,6 +109,7 @@ mod tests {
         assert_eq!(number(&format!("1{}", "0".repeat(76)), 76, 0), None);
         assert_eq!(number(&"9".repeat(100), 76, 0), None);
         assert_eq!(number("1", 76, 76), None);
-        assert_eq!(number("1e3", 76, 2), None);
+        assert_eq!(number("1e70", 76, 2).unwrap(), format!("1{}", "0".repeat(70)));
+        assert_eq!(number("1e75", 76, 2), None);
     }
 }

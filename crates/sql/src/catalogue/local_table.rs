@@ -1,4 +1,4 @@
-//! Tables in RAM: what CREATE TABLE makes, whatever engine it names. They end with the process.
+//! Tables in RAM: what CREATE TABLE makes, whatever engine it names; and views. They end with the process.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -20,13 +20,49 @@ pub struct LocalTable {
     pub create: String,
     /// Columns that have a DEFAULT, and their expressions.
     pub defaults: Vec<(String, String)>,
+    /// What is read in place of rows.
+    pub view: Option<View>,
     schema: SchemaRef,
+    comment: RwLock<String>,
     batches: RwLock<Vec<RecordBatch>>,
+}
+
+/// The query that a view is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// A statement, and how many of its tokens stand before the query.
+    pub text: String,
+    pub head: usize,
+    /// The database of names without one.
+    pub database: String,
 }
 
 impl LocalTable {
     pub fn new(engine: String, create: String, schema: SchemaRef, defaults: Vec<(String, String)>) -> Self {
-        Self { engine, create, defaults, schema, batches: RwLock::default() }
+        Self {
+            engine,
+            create,
+            defaults,
+            view: None,
+            schema,
+            comment: RwLock::default(),
+            batches: RwLock::default(),
+        }
+    }
+
+    /// A view, which has no rows of its own.
+    pub fn of_view(engine: &str, create: String, schema: SchemaRef, view: View) -> Self {
+        Self { view: Some(view), ..Self::new(engine.to_owned(), create, schema, Vec::new()) }
+    }
+
+    /// COMMENT.
+    pub fn comment(&self) -> String {
+        self.comment.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// ALTER .. MODIFY COMMENT.
+    pub fn set_comment(&self, comment: String) {
+        *self.comment.write().unwrap_or_else(PoisonError::into_inner) = comment;
     }
 
     /// Adds rows of the table's schema.

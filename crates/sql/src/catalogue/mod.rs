@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Storage};
 
 use crate::error::{Error, Result};
-pub use local_table::LocalTable;
+pub use local_table::{LocalTable, View};
 pub use moves::Noun;
 pub use provider::Databases;
 use store::Store;
@@ -37,8 +37,20 @@ pub enum Entry {
     Unloaded(Box<Definition>),
     /// It is in the catalogue but could not be opened; the others do not suffer from it.
     Failed(Failure),
-    /// It is no dictionary but a table in RAM.
+    /// It is no dictionary but a table in RAM, or a view.
     Table(Arc<LocalTable>),
+}
+
+impl Entry {
+    /// What is known of a dictionary.
+    pub fn definition(&self) -> Option<&Definition> {
+        match self {
+            Self::Open(dictionary) => Some(dictionary.definition()),
+            Self::Unloaded(definition) => Some(definition),
+            Self::Failed(failure) => failure.definition.as_deref(),
+            Self::Table(_) => None,
+        }
+    }
 }
 
 /// A dictionary that could not be opened.
@@ -197,13 +209,8 @@ impl Catalogue {
         let database = definition.database.get_or_insert_with(|| DEFAULT_DATABASE.to_owned()).clone();
         definition.settle(&database);
         let same = |known: &Definition| known.to_sql_with_secrets() == definition.to_sql_with_secrets();
-        let unchanged = match self.entry(&database, &definition.name) {
-            Some(Entry::Open(dictionary)) => same(dictionary.definition()),
-            Some(Entry::Unloaded(definition)) => same(&definition),
-            Some(Entry::Failed(failure)) => failure.definition.as_deref().is_some_and(same),
-            Some(Entry::Table(_)) | None => false,
-        };
-        if unchanged {
+        let known = self.entry(&database, &definition.name);
+        if known.as_ref().and_then(Entry::definition).is_some_and(same) {
             return Ok(());
         }
         self.create_database(&database, Missing::IsFine)?;
@@ -221,12 +228,7 @@ impl Catalogue {
         let Some(path) = self.data_file(definition) else { return Ok(()) };
         for (other_database, dictionaries) in databases {
             for (other, entry) in dictionaries {
-                let taken = match entry {
-                    Entry::Open(dictionary) => self.data_file(dictionary.definition()),
-                    Entry::Unloaded(definition) => self.data_file(definition),
-                    Entry::Failed(failure) => failure.definition.as_ref().and_then(|d| self.data_file(d)),
-                    Entry::Table(_) => None,
-                };
+                let taken = entry.definition().and_then(|definition| self.data_file(definition));
                 if taken.as_ref() == Some(&path)
                     && (other_database.as_str(), other.as_str()) != (database, name)
                 {
@@ -318,12 +320,63 @@ impl Catalogue {
     /// The table in RAM of this name.
     pub fn local_table(&self, database: &str, name: &str) -> Result<Arc<LocalTable>> {
         match self.entry(database, name) {
+            Some(Entry::Table(table)) if table.view.is_some() => Err(Error::not_implemented(format!(
+                "{database}.{name} is a view: its rows are those of its query"
+            ))),
             Some(Entry::Table(table)) => Ok(table),
             Some(_) => Err(Error::not_implemented(format!(
                 "{database}.{name} is a dictionary: its rows come from its source"
             ))),
             None => Err(self.unknown_table(database, name)),
         }
+    }
+
+    /// The view of this name.
+    pub fn view(&self, database: &str, name: &str) -> Option<View> {
+        match self.read().get(database)?.get(name)? {
+            Entry::Table(table) => table.view.clone(),
+            _ => None,
+        }
+    }
+
+    /// CREATE OR REPLACE VIEW; what is no view stays.
+    pub fn replace_view(&self, database: &str, name: &str, view: LocalTable) -> Result<()> {
+        match self.entry(database, name) {
+            Some(Entry::Table(table)) if table.view.is_some() => {}
+            None => {}
+            Some(_) => return Err(Error::incorrect_query(format!("{database}.{name} is not a view"))),
+        }
+        let mut databases = self.write();
+        let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
+        entries.insert(name.to_owned(), Entry::Table(Arc::new(view)));
+        Ok(())
+    }
+
+    /// DROP VIEW.
+    pub fn drop_view(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
+        match self.entry(database, name) {
+            Some(_) if self.view(database, name).is_none() => {
+                Err(Error::incorrect_query(format!("{database}.{name} is not a view")))
+            }
+            _ => self.drop_table(database, name, missing),
+        }
+    }
+
+    /// ALTER TABLE .. MODIFY COMMENT, of a table or a dictionary.
+    pub fn comment(&self, database: &str, name: &str, comment: String) -> Result<()> {
+        match self.usable(database, name) {
+            Some(Entry::Table(table)) => table.set_comment(comment),
+            Some(Entry::Open(dictionary)) => {
+                let commented = Arc::new(dictionary.commented(comment));
+                self.store.put(database, name, &commented.definition().to_sql_with_secrets())?;
+                commented.watch();
+                let entry = Entry::Open(commented);
+                self.write().entry(database.to_owned()).or_default().insert(name.to_owned(), entry);
+            }
+            Some(Entry::Failed(failure)) => return Err(failure.error),
+            Some(Entry::Unloaded(_)) | None => return Err(self.unknown_table(database, name)),
+        }
+        Ok(())
     }
 
     /// What is wrong where there is no such table: it, or its database.

@@ -42,6 +42,18 @@ impl Catalogue {
     /// EXCHANGE: each takes the other's name.
     pub fn exchange(&self, noun: Noun, one: &FullName, other: &FullName) -> Result<()> {
         let mut databases = self.write();
+        for (dictionary, name) in [(one, other), (other, one)] {
+            let entry = databases.get(&dictionary.0).and_then(|entries| entries.get(&dictionary.1));
+            if entry
+                .and_then(Entry::definition)
+                .is_some_and(|definition| definition.reads_own_table(&name.0, &name.1))
+            {
+                return Err(Error::infinite_loop(format!(
+                    "{}.{} would read its rows from itself: it is made of {}.{}",
+                    dictionary.0, dictionary.1, name.0, name.1
+                )));
+            }
+        }
         for name in [one, other] {
             match self.check_noun(databases.get(&name.0), noun, name) {
                 // A table and a dictionary are two tables.
@@ -198,13 +210,10 @@ impl Catalogue {
 
     /// Writes a dictionary's statement down under its name.
     fn keep(&self, (database, name): &FullName, entry: &Entry) -> Result<()> {
-        let definition = match entry {
-            Entry::Open(dictionary) => dictionary.definition(),
-            Entry::Unloaded(definition) => definition,
-            Entry::Failed(Failure { definition: Some(definition), .. }) => definition,
-            Entry::Failed(_) | Entry::Table(_) => return Ok(()),
-        };
-        self.store.put(database, name, &definition.to_sql_with_secrets())
+        match entry.definition() {
+            Some(definition) => self.store.put(database, name, &definition.to_sql_with_secrets()),
+            None => Ok(()),
+        }
     }
 
     fn forget(&self, (database, name): &FullName, noun: Noun) -> Result<()> {

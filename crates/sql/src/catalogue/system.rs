@@ -49,27 +49,39 @@ fn tables(catalogue: &Catalogue) -> Result<RecordBatch> {
     let mut rows = Vec::new();
     for database in catalogue.databases() {
         for (name, entry) in catalogue.entries(&database) {
-            let (engine, total) = match &entry {
-                Entry::Table(table) => (table.engine.clone(), Some(table.rows() as u64)),
-                Entry::Open(_) | Entry::Unloaded(_) | Entry::Failed(_) => ("Dictionary".to_owned(), None),
+            let engine = match &entry {
+                Entry::Table(table) => table.engine.clone(),
+                Entry::Open(_) | Entry::Unloaded(_) | Entry::Failed(_) => "Dictionary".to_owned(),
             };
-            rows.push((database.clone(), name, engine, total));
+            let total = match &entry {
+                Entry::Table(table) if table.view.is_none() => Some(table.rows() as u64),
+                _ => None,
+            };
+            let comment = match &entry {
+                Entry::Table(table) => table.comment(),
+                other => other.definition().map(|definition| definition.comment.clone()).unwrap_or_default(),
+            };
+            let create = match &entry {
+                Entry::Table(table) => table.create.clone(),
+                other => other.definition().map(Definition::to_sql).unwrap_or_default(),
+            };
+            rows.push((database.clone(), name, engine, total, comment, create));
         }
     }
-    let fields = [("database", false), ("name", false), ("engine", false), ("total_rows", true)];
-    let fields: Vec<Field> = fields
-        .into_iter()
-        .map(|(name, nullable)| {
-            Field::new(name, if nullable { DataType::UInt64 } else { DataType::Utf8 }, nullable)
-        })
-        .collect();
-    let columns: Vec<ArrayRef> = vec![
-        texts(rows.iter().map(|row| row.0.clone())),
-        texts(rows.iter().map(|row| row.1.clone())),
-        texts(rows.iter().map(|row| row.2.clone())),
-        Arc::new(UInt64Array::from_iter(rows.iter().map(|row| row.3))),
+    let columns: [(&str, ArrayRef); 6] = [
+        ("database", texts(rows.iter().map(|row| row.0.clone()))),
+        ("name", texts(rows.iter().map(|row| row.1.clone()))),
+        ("engine", texts(rows.iter().map(|row| row.2.clone()))),
+        ("total_rows", Arc::new(UInt64Array::from_iter(rows.iter().map(|row| row.3)))),
+        ("comment", texts(rows.iter().map(|row| row.4.clone()))),
+        ("create_table_query", texts(rows.iter().map(|row| row.5.clone()))),
     ];
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+    let field = |(name, array): &(&str, ArrayRef)| {
+        Field::new(*name, array.data_type().clone(), *name == "total_rows")
+    };
+    let fields: Vec<Field> = columns.iter().map(field).collect();
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
 /// ClickHouse's names of what is counted, over all dictionaries since they were opened.

@@ -1,71 +1,20 @@
-//! Rows for tables in RAM: those of CREATE TABLE .. AS, of INSERT with a FORMAT, and what DEFAULT says.
+//! Rows for tables in RAM: those of INSERT with a FORMAT, and what DEFAULT says.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::{MemTable, TableProvider};
 use granary_dict::{DataType, Format, RowReader};
 
-use crate::catalogue::{LocalTable, Missing};
+use crate::catalogue::LocalTable;
 use crate::error::{Error, Result};
-use crate::format::shown_name;
 use crate::query;
 use crate::session::Session;
-use crate::statement::{CreateTable, Rows};
 use crate::tables::local as tables;
-use crate::types::{CLICKHOUSE_TYPE, type_name};
-
-/// CREATE TABLE, with or without AS.
-pub async fn create_table(session: &Session, statement: CreateTable, text: &str) -> Result<()> {
-    let catalogue = session.catalogue();
-    let database = statement.name.database.unwrap_or_else(|| session.database());
-    let name = statement.name.name;
-    if statement.exists == Missing::IsFine && catalogue.entry(&database, &name).is_some() {
-        return Ok(());
-    }
-    let columns = statement.columns.iter();
-    let defaults = columns.clone().filter_map(|column| Some((column.name.clone(), column.default.clone()?)));
-    let mut defaults: Vec<(String, String)> = defaults.collect();
-    let declared = tables::schema(columns.map(|column| (column.name.as_str(), column.data_type.as_str())))?;
-    let mut rows: Vec<RecordBatch> = Vec::new();
-    let schema = match statement.rows {
-        Rows::None => declared,
-        Rows::Like(other) => {
-            let from = other.database.unwrap_or_else(|| session.database());
-            let other = catalogue.local_table(&from, &other.name)?;
-            defaults.clone_from(&other.defaults);
-            other.schema()
-        }
-        Rows::Query { head } => {
-            let mut output = query::run_behind(session, text, head).await?;
-            while let Some(batch) = output.next().await {
-                rows.push(batch?);
-            }
-            if declared.fields().is_empty() { found(&output.schema, &rows)? } else { declared }
-        }
-    };
-    let table = LocalTable::new(statement.engine, text.to_owned(), schema, defaults);
-    let batches = rows.iter().map(|batch| tables::row_batch(&table.schema(), None, batch));
-    table.insert(batches.collect::<Result<_>>()?);
-    catalogue.create_table(&database, &name, table, statement.exists)
-}
-
-/// The columns that a query's rows are. Most functions here say that they may give NULL, and do not: a column that is
-/// not declared to be Nullable is it only if there is a NULL in it.
-fn found(schema: &SchemaRef, rows: &[RecordBatch]) -> Result<SchemaRef> {
-    let column = |(place, field): (usize, &Arc<Field>)| {
-        let declared =
-            field.metadata().get(CLICKHOUSE_TYPE).is_some_and(|name| name.starts_with("Nullable("));
-        let nullable = declared || rows.iter().any(|batch| batch.column(place).logical_null_count() > 0);
-        let field = field.as_ref().clone().with_nullable(nullable);
-        (shown_name(field.name()).to_owned(), type_name(&field))
-    };
-    let columns: Vec<(String, String)> = schema.fields().iter().enumerate().map(column).collect();
-    tables::schema(columns.iter().map(|(name, data_type)| (name.as_str(), data_type.as_str())))
-}
+use crate::types::CLICKHOUSE_TYPE;
 
 /// INSERT .. FORMAT: the rows that stand behind it.
 pub async fn data(
@@ -135,7 +84,6 @@ pub async fn rows_of(
     });
     let part = Arc::new(schema.project(&places.collect::<Result<Vec<_>>>()?)?);
     let known = tables::row_batch(&part, Some(&given_names), &batch.project(&given)?)?;
-    let quoted = |name: &str| format!("`{}`", name.replace('\\', "\\\\").replace('`', "\\`"));
     let list = given_names
         .iter()
         .map(|name| quoted(name))
@@ -147,7 +95,7 @@ pub async fn rows_of(
 }
 
 /// `SELECT list` of some rows, in their order.
-async fn with_rows(session: &Session, rows: RecordBatch, list: &str) -> Result<RecordBatch> {
+pub(super) async fn with_rows(session: &Session, rows: RecordBatch, list: &str) -> Result<RecordBatch> {
     // Statements of one session may run at once: no two have the same name.
     static NAMES: AtomicU64 = AtomicU64::new(1);
     let name = format!("rows {}", NAMES.fetch_add(1, Ordering::Relaxed));
@@ -161,4 +109,9 @@ async fn with_rows(session: &Session, rows: RecordBatch, list: &str) -> Result<R
         batches.push(batch?);
     }
     Ok(concat_batches(&output.schema, &batches)?)
+}
+
+/// A name in the quotes of SQL.
+pub(super) fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
 }

@@ -32,6 +32,7 @@ use crate::catalogue::Catalogue;
 use crate::error::Result;
 use arithmetic::{Arithmetic, Operation};
 
+pub(crate) use dictionary::LazyDefaults;
 pub use dictionary::{is_dictionary_function, is_hierarchy_function};
 pub(crate) use exact::exact;
 pub use hash::{int_hash_32, int_hash_64};

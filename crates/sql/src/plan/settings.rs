@@ -12,6 +12,8 @@ extensions_options! {
         pub max_execution_time: f64, default = 0.0
         /// Rows that a query may answer.
         pub max_result_rows: u64, default = 0
+        /// Bytes that a query may answer.
+        pub max_result_bytes: u64, default = 0
         /// Bytes that sorting, grouping and joining may hold.
         pub max_memory_usage: u64, default = 0
     }

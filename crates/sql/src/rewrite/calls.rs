@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::conditions;
 use super::syntax::{
     argument, argument_mut, arguments, arguments_mut, call, name_of, plain_arguments, rename, string, taken,
+    text,
 };
 use crate::error::{Error, Result};
 use crate::functions;
@@ -67,6 +68,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
     let Some(name) = name_of(function).map(canonical_name) else { return Ok(()) };
     match name.as_str() {
         "if" | "multiIf" => return choice(expr),
+        "arrayJoin" => rename(function, "unnest"),
         "uniqExact" | "uniq" => {
             rename(function, "count");
             if let FunctionArguments::List(list) = &mut function.args {
@@ -195,6 +197,12 @@ fn to_type(expr: &mut Expr, name: &str) -> Result<()> {
             let Some(scale) = scale(digits) else {
                 return Err(Error::illegal_type(format!("The scale of {name} must be a constant number")));
             };
+            // Arrow reads no exponents.
+            if text(&arguments[0]).is_some() {
+                let data_type = string(&format!("Decimal({precision}, {scale})"));
+                *expr = call(AS_TYPE, vec![arguments[0].clone(), data_type]);
+                return Ok(());
+            }
             DataType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale))
         }
         _ => return Err(Error::wrong_argument_count(format!("Function {name} requires two arguments"))),

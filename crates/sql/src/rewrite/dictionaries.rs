@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Function, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Function, Visit, Visitor};
 
 use super::syntax::{
     CONSTANT_SUFFIX, argument, argument_mut, arguments_mut, name_of, plain_arguments, rename, string, text,
@@ -25,7 +25,7 @@ pub fn rewrite(function: &mut Function, database: &str) -> Option<String> {
             Expr::CompoundIdentifier(parts) => {
                 Some(parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join("."))
             }
-            expr => text(expr).map(str::to_owned),
+            expr => constant_name(expr, database),
         };
         if let Some(name) = name {
             let full = if name.contains('.') { name } else { format!("{database}.{name}") };
@@ -44,6 +44,22 @@ pub fn rewrite(function: &mut Function, database: &str) -> Option<String> {
     let constant = arguments.iter().skip(key).filter_map(argument).all(is_constant);
     rename(function, &if constant { format!("{name}{CONSTANT_SUFFIX}") } else { name });
     called
+}
+
+/// A text, or texts and the current database joined to one.
+fn constant_name(expr: &Expr, database: &str) -> Option<String> {
+    match expr {
+        Expr::Nested(inner) => constant_name(inner, database),
+        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right } => {
+            Some(constant_name(left, database)? + &constant_name(right, database)?)
+        }
+        Expr::Function(function) => match name_of(function)? {
+            "concat" => plain_arguments(function)?.iter().map(|part| constant_name(part, database)).collect(),
+            "currentDatabase" | "current_database" => Some(database.to_owned()),
+            _ => None,
+        },
+        expr => text(expr).map(str::to_owned),
+    }
 }
 
 /// Attributes given as `('a', 'b')` or `tuple('a', 'b')`, each marked by the separator before it.

@@ -4,7 +4,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::keys;
 use super::split::Statement;
-use super::table::{self, CreateTable, InsertInto};
+use super::table::{self, CreateTable, CreateView, InsertInto};
 use super::words::{Name, Words, is_word};
 use crate::catalogue::{Missing, Noun};
 use crate::error::{Error, Result};
@@ -19,6 +19,16 @@ pub enum Command {
         missing: Missing,
     },
     CreateTable(CreateTable),
+    CreateView(CreateView),
+    DropView {
+        name: Name,
+        missing: Missing,
+    },
+    /// ALTER TABLE .. MODIFY COMMENT.
+    Comment {
+        name: Name,
+        comment: String,
+    },
     Insert {
         into: InsertInto,
         /// Tokens before the query that gives the rows.
@@ -30,6 +40,10 @@ pub enum Command {
         format: String,
     },
     Truncate {
+        name: Name,
+    },
+    /// OPTIMIZE TABLE, of which a table in RAM needs nothing.
+    Optimize {
         name: Name,
     },
     /// Pairs of old and new names.
@@ -132,6 +146,7 @@ impl Command {
             | Self::ShowDatabases
             | Self::ShowTables { .. }
             | Self::ShowCreate { .. }
+            | Self::Optimize { .. }
             | Self::Use { .. }
             | Self::Set { .. }
             | Self::Query => Effect::None,
@@ -140,6 +155,9 @@ impl Command {
             | Self::InvalidateDictionary { .. } => Effect::Renewal,
             Self::CreateDictionary
             | Self::CreateTable(_)
+            | Self::CreateView(_)
+            | Self::DropView { .. }
+            | Self::Comment { .. }
             | Self::Insert { .. }
             | Self::InsertData { .. }
             | Self::Rename { .. }
@@ -166,6 +184,7 @@ pub fn parse(statement: &Statement) -> Result<(Command, Option<String>)> {
         Command::Query
         | Command::CreateDictionary
         | Command::CreateTable(_)
+        | Command::CreateView(_)
         | Command::Insert { .. }
         | Command::InsertData { .. } => None,
         _ => words.format_and_end()?,
@@ -188,6 +207,13 @@ fn recognise(words: &mut Words) -> Result<Command> {
         Command::DropDictionary { name: words.name()?, missing }
     } else if words.take(&["CREATE", "TABLE"]) || words.take(&["CREATE", "TEMPORARY", "TABLE"]) {
         Command::CreateTable(table::create(words, length)?)
+    } else if words.take(&["CREATE", "VIEW"]) {
+        Command::CreateView(table::view(words, length, false)?)
+    } else if words.take(&["CREATE", "OR", "REPLACE", "VIEW"]) {
+        Command::CreateView(table::view(words, length, true)?)
+    } else if words.take(&["DROP", "VIEW"]) {
+        let missing = if_exists(words);
+        Command::DropView { name: words.name()?, missing }
     } else if words.take(&["INSERT", "INTO"]) {
         let into = table::insert(words)?;
         match words.take(&["FORMAT"]) {
@@ -226,9 +252,15 @@ fn recognise(words: &mut Words) -> Result<Command> {
         let exists = if words.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError };
         Command::Attach { noun, name: words.name()?, exists }
     } else if words.take(&["ALTER"]) {
-        return Err(Error::not_implemented(
-            "ALTER is not implemented; CREATE OR REPLACE makes a dictionary anew",
-        ));
+        let altered = if words.take(&["TABLE"]) { Some(words.name()?) } else { None };
+        match (altered, words.take(&["MODIFY", "COMMENT"])) {
+            (Some(name), true) => Command::Comment { name, comment: words.string()? },
+            _ => {
+                return Err(Error::not_implemented(
+                    "ALTER changes nothing here but comments (MODIFY COMMENT); CREATE OR REPLACE makes a dictionary anew",
+                ));
+            }
+        }
     } else if words.take(&["SYSTEM", "UNLOAD", "DICTIONARIES"]) {
         Command::UnloadDictionaries
     } else if words.take(&["SYSTEM", "UNLOAD", "DICTIONARY"]) {
@@ -237,6 +269,10 @@ fn recognise(words: &mut Words) -> Result<Command> {
         words.take(&["TABLE"]);
         if_exists(words);
         Command::Truncate { name: words.name()? }
+    } else if words.take(&["OPTIMIZE", "TABLE"]) {
+        let name = words.name()?;
+        words.take(&["FINAL"]);
+        Command::Optimize { name }
     } else if words.take(&["DROP", "TABLE"]) {
         let missing = if_exists(words);
         Command::DropTable { name: words.name()?, missing }

@@ -16,6 +16,6 @@ pub use data::insert_with_data;
 pub use mend::{Tail, mend, separate_values};
 pub use parameters::{Parameters, fill};
 pub use split::{Statement, split};
-pub use table::{CreateTable, Rows};
+pub use table::{Column, CreateTable, CreateView, Rows};
 pub use with::take_named_expressions;
 pub use words::Name;

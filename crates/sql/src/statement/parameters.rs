@@ -1,77 +1,95 @@
-//! Query parameters: `{name:Type}` in a query stands for the value that came beside it.
+//! Query parameters: `{name:Type}` in a statement stands for the value that came beside it.
 
 use std::collections::HashMap;
 
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use datafusion::sql::sqlparser::tokenizer::Token;
 use granary_dict::tokenize;
 
+use super::split::{Offsets, Statement, split};
 use crate::error::{Error, Result};
 
 /// Values by name, escaped as in TabSeparated; `\N` is NULL.
 pub type Parameters = HashMap<String, String>;
 
-/// Puts the values in.
+/// The statement with the values in it; `None` if it has no parameters.
 ///
 /// # Errors
 /// UNKNOWN_QUERY_PARAMETER for one that was not given, BAD_QUERY_PARAMETER for a value that cannot be of its type.
-pub fn fill(tokens: &mut Vec<TokenWithSpan>, parameters: &Parameters) -> Result<()> {
-    if !tokens.iter().any(|token| token.token == Token::LBrace) {
-        return Ok(());
+pub fn fill(statement: &Statement, parameters: &Parameters) -> Result<Option<Statement>> {
+    if !statement.tokens.contains(&Token::LBrace) {
+        return Ok(None);
     }
-    let mut filled = Vec::with_capacity(tokens.len());
-    let mut rest = std::mem::take(tokens).into_iter();
+    let text = statement.text.as_str();
+    let tokens = tokenize(text).map_err(|error| Error::syntax_error(format!("Syntax error: {error}")))?;
+    let mut offsets = Offsets::new(text);
+    let (mut filled, mut done) = (String::with_capacity(text.len()), 0);
+    let mut rest = tokens.into_iter();
     while let Some(token) = rest.next() {
         if token.token != Token::LBrace {
-            filled.push(token);
             continue;
         }
-        let inside: Vec<Token> = rest
-            .by_ref()
-            .map(|inner| inner.token)
-            .take_while(|inner| *inner != Token::RBrace)
-            .filter(|inner| !matches!(inner, Token::Whitespace(_)))
-            .collect();
+        filled += &text[done..offsets.of(token.span.start)];
+        let mut inside = Vec::new();
+        for inner in rest.by_ref() {
+            match inner.token {
+                Token::RBrace => {
+                    done = offsets.of(inner.span.end);
+                    break;
+                }
+                Token::Whitespace(_) => {}
+                other => inside.push(other),
+            }
+        }
         let [Token::Word(name), Token::Colon, of_type @ ..] = inside.as_slice() else {
             return Err(Error::syntax_error("Syntax error: a query parameter is written {name:Type}"));
         };
-        let data_type: String = of_type.iter().map(Token::to_string).collect();
+        let data_type: String = of_type.iter().map(written).collect();
         let Some(value) = parameters.get(&name.value) else {
             let message = format!("Substitution `{}` is not set", name.value);
             return Err(Error::unknown_query_parameter(message));
         };
-        let value = value_tokens(&name.value, &data_type, value)?;
-        filled.extend(value.into_iter().map(|value| TokenWithSpan { token: value, span: token.span }));
+        filled += &value_text(&name.value, &data_type, value)?;
     }
-    *tokens = filled;
-    Ok(())
+    filled += &text[done..];
+    let mut statements = split(&filled)?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(one), true) => Ok(Some(Statement { data: statement.data.clone(), ..one })),
+        _ => Err(Error::logical_error("A value made several statements of one")),
+    }
 }
 
-fn value_tokens(name: &str, data_type: &str, value: &str) -> Result<Vec<Token>> {
+/// A value as SQL.
+fn value_text(name: &str, data_type: &str, value: &str) -> Result<String> {
     let bad = || {
         let message = format!("Value {value} cannot be parsed as {data_type} for query parameter '{name}'");
         Error::bad_query_parameter(message)
     };
-    let cast = |value: Token| -> Result<Vec<Token>> {
-        // The type stands in the query itself, so whoever wrote it wrote the query.
-        let mut tokens = plain_tokens("CAST(x AS )").ok_or_else(bad)?;
-        tokens[2] = value;
-        tokens.splice(4..4, plain_tokens(data_type).ok_or_else(bad)?);
-        Ok(tokens)
-    };
     if value == "\\N" {
-        return plain_tokens("NULL").ok_or_else(bad);
+        return Ok("NULL".to_owned());
     }
     if data_type == "Identifier" {
-        let quoted = Word { value: unescaped(value), quote_style: Some('`'), keyword: Keyword::NoKeyword };
-        return Ok(vec![Token::Word(quoted)]);
+        // In these quotes a backslash is one, and a quote is two.
+        return Ok(format!("`{}`", unescaped(value).replace('`', "``")));
     }
     if data_type.starts_with("Array(") {
-        let tokens = plain_tokens(value).filter(|tokens| are_literals(tokens));
-        return tokens.ok_or_else(bad);
+        let tokens = plain_tokens(value).filter(|tokens| are_literals(tokens)).ok_or_else(bad)?;
+        return Ok(tokens.iter().map(written).collect());
     }
-    let text = Token::SingleQuotedString(unescaped(value));
-    if data_type == "String" { Ok(vec![text]) } else { cast(text) }
+    let text = quoted(&unescaped(value));
+    // The type stands in the query itself, so whoever wrote it wrote the query.
+    Ok(if data_type == "String" { text } else { format!("CAST({text} AS {data_type})") })
+}
+
+/// A token as it is written in SQL.
+fn written(token: &Token) -> String {
+    match token {
+        Token::SingleQuotedString(text) => quoted(text),
+        token => token.to_string(),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 fn plain_tokens(text: &str) -> Option<Vec<Token>> {
@@ -125,21 +143,22 @@ mod tests {
     use super::*;
 
     fn filled(sql: &str, parameters: &[(&str, &str)]) -> Result<String> {
-        let mut tokens = tokenize(sql).unwrap();
         let parameters = parameters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        fill(&mut tokens, &parameters)?;
-        Ok(tokens.iter().map(|token| token.token.to_string()).collect())
+        let statement = &split(sql).unwrap()[0];
+        Ok(fill(statement, &parameters)?.map_or_else(|| sql.to_owned(), |filled| filled.text))
     }
 
     #[test]
     fn values_take_their_places() {
         for (sql, value, expected) in [
-            ("SELECT {x:UInt64}", "5", "SELECT CAST('5'ASUInt64)"),
-            // A token is shown without escapes.
-            ("SELECT { x : String } ,1", "a\\'b\\tc", "SELECT 'a'b\tc' ,1"),
+            ("SELECT {x:UInt64}", "5", "SELECT CAST('5' AS UInt64)"),
+            ("SELECT { x : String } ,1", "a\\'b\\tc\\\\", "SELECT 'a\\'b\tc\\\\' ,1"),
             ("SELECT {x:Nullable(UInt8)}", "\\N", "SELECT NULL"),
+            ("SELECT {x:DateTime('UTC')}", "5", "SELECT CAST('5' AS DateTime('UTC'))"),
             ("SELECT * FROM {x:Identifier}", "t; DROP", "SELECT * FROM `t; DROP`"),
             ("k IN {x:Array(String)}", "['a', 'b']", "k IN ['a','b']"),
+            ("DROP DICTIONARY {x:Identifier}.d /* {x */", "a`b", "DROP DICTIONARY `a``b`.d /* {x */"),
+            ("SELECT '{x:String}', {x:String}", "é", "SELECT '{x:String}', 'é'"),
         ] {
             assert_eq!(filled(sql, &[("x", value)]).unwrap(), expected);
         }
@@ -150,9 +169,19 @@ mod tests {
         for value in ["[1] OR 1", "[1],[2]", "[(SELECT 1)]", "1", "[1", "]1[", ""] {
             assert_eq!(filled("{x:Array(UInt8)}", &[("x", value)]).unwrap_err().code, 457, "{value}");
         }
-        let mut tokens = tokenize("{x:String}").unwrap();
-        fill(&mut tokens, &[("x".into(), "' OR 1 --".into())].into()).unwrap();
-        assert_eq!(tokens[0].token, Token::SingleQuotedString("' OR 1 --".into()));
+        for value in ["' OR 1 --", "` OR 1 --", "\\\\' OR 1 --", "\\\\` OR 1", "'; DROP TABLE t; --", "\\\\"]
+        {
+            for (data_type, expected) in [
+                ("String", Token::SingleQuotedString(unescaped(value))),
+                ("Identifier", Token::make_word(&unescaped(value), Some('`'))),
+            ] {
+                let text = filled(&format!("{{x:{data_type}}}"), &[("x", value)]).unwrap();
+                let tokens: Vec<Token> =
+                    tokenize(&text).unwrap().into_iter().map(|token| token.token).collect();
+                assert_eq!(tokens[0], expected);
+                assert!(matches!(tokens[1..], [] | [Token::EOF]), "{tokens:?}");
+            }
+        }
         assert_eq!(filled("SELECT {y:String}", &[("x", "1")]).unwrap_err().code, 456);
         assert_eq!(filled("SELECT {y}", &[]).unwrap_err().code, 62);
     }

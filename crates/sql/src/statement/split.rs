@@ -61,18 +61,18 @@ pub fn split(text: &str) -> Result<Vec<Statement>> {
 }
 
 /// Turns lines and columns, which rise from token to token, into byte offsets in one pass.
-struct Offsets<'a> {
+pub(super) struct Offsets<'a> {
     characters: std::iter::Peekable<std::str::CharIndices<'a>>,
     end: usize,
     here: (u64, u64),
 }
 
 impl<'a> Offsets<'a> {
-    fn new(text: &'a str) -> Self {
+    pub(super) fn new(text: &'a str) -> Self {
         Self { characters: text.char_indices().peekable(), end: text.len(), here: (1, 1) }
     }
 
-    fn of(&mut self, location: Location) -> usize {
+    pub(super) fn of(&mut self, location: Location) -> usize {
         while self.here < (location.line, location.column) {
             match self.characters.next() {
                 Some((_, '\n')) => self.here = (self.here.0 + 1, 1),

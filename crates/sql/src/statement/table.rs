@@ -15,15 +15,28 @@ pub struct CreateTable {
     pub columns: Vec<Column>,
     /// `Memory` if it does not say.
     pub engine: String,
+    /// Of the engine Dictionary, the expression that names the dictionary.
+    pub dictionary: Option<String>,
     pub rows: Rows,
+    pub comment: String,
+}
+
+/// CREATE VIEW.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateView {
+    pub name: Name,
+    pub exists: Missing,
+    pub replaces: bool,
+    /// Tokens before its query.
+    pub head: usize,
 }
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     pub name: String,
-    /// ClickHouse's.
-    pub data_type: String,
+    /// ClickHouse's; `None`: that of its DEFAULT.
+    pub data_type: Option<String>,
     /// The expression behind DEFAULT.
     pub default: Option<String>,
 }
@@ -75,11 +88,20 @@ pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
     } else if !words.peek().is_some_and(|token| is_word(token, "AS") || is_word(token, "ENGINE")) {
         return Err(words.unexpected("columns in parentheses, or AS"));
     }
-    let (mut engine, mut rows) = (None, Rows::None);
+    let (mut engine, mut dictionary, mut rows, mut comment) = (None, None, Rows::None, String::new());
     while let Some(token) = words.any() {
         if is_word(token, "ENGINE") {
             words.token(&Token::Eq);
-            engine = Some(words.identifier()?);
+            let name = words.identifier()?;
+            if name == "Dictionary" {
+                if !words.token(&Token::LParen) {
+                    return Err(words.unexpected("the name of a dictionary in parentheses"));
+                }
+                dictionary = Some(expression(words)?);
+            }
+            engine = Some(name);
+        } else if is_word(token, "COMMENT") {
+            comment = words.string()?;
         } else if is_word(token, "AS") {
             let begins_query = |token: &Token| {
                 *token == Token::LParen || ["SELECT", "WITH"].iter().any(|word| is_word(token, word))
@@ -92,10 +114,21 @@ pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
             }
         }
     }
-    if columns.is_empty() && rows == Rows::None {
+    if columns.is_empty() && rows == Rows::None && dictionary.is_none() {
         return Err(words.unexpected("columns in parentheses, or AS"));
     }
-    Ok(CreateTable { name, exists, columns, engine: engine.unwrap_or_else(|| "Memory".to_owned()), rows })
+    let engine = engine.unwrap_or_else(|| "Memory".to_owned());
+    Ok(CreateTable { name, exists, columns, engine, dictionary, rows, comment })
+}
+
+/// What follows CREATE VIEW, up to its query. `length` is that of the whole statement in tokens.
+pub fn view(words: &mut Words<'_>, length: usize, replaces: bool) -> Result<CreateView> {
+    let exists = if words.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError };
+    let name = words.name()?;
+    words.expect("AS")?;
+    let head = length - words.left();
+    while words.any().is_some() {}
+    Ok(CreateView { name, exists, replaces, head })
 }
 
 /// Columns, and what else stands between the parentheses.
@@ -106,7 +139,8 @@ fn items(words: &mut Words<'_>) -> Result<Vec<Column>> {
             !words.peek().is_some_and(|token| NOT_COLUMNS.iter().any(|word| is_word(token, word)));
         if is_column {
             let name = words.identifier()?;
-            let data_type = data_type(words)?;
+            let follows = words.peek().is_some_and(|token| is_word(token, "DEFAULT"));
+            let data_type = if follows { None } else { Some(data_type(words)?) };
             let default = if words.take(&["DEFAULT"]) { Some(expression(words)?) } else { None };
             columns.push(Column { name, data_type, default });
         }
@@ -234,7 +268,7 @@ mod tests {
         .unwrap();
         assert_eq!((table.exists, table.engine.as_str()), (Missing::IsFine, "MergeTree"));
         let columns: Vec<(&str, &str)> =
-            table.columns.iter().map(|column| (column.name.as_str(), column.data_type.as_str())).collect();
+            table.columns.iter().map(|c| (c.name.as_str(), c.data_type.as_deref().unwrap())).collect();
         let expected = [("id", "UInt64"), ("a b", "Nullable(String)"), ("c", "DateTime64(3,'UTC')")];
         assert_eq!(columns, expected);
         assert_eq!(created("t (a UInt8)").unwrap().engine, "Memory");
@@ -255,6 +289,17 @@ mod tests {
         let defaults: Vec<Option<String>> = table.unwrap().columns.into_iter().map(|c| c.default).collect();
         assert_eq!(defaults[1].as_deref(), Some("concat ( 'it\\'s ' , toString ( a ) )"));
         assert_eq!((&defaults[0], defaults[2].as_deref()), (&None, Some("1")));
+        let table = created("t (a DEFAULT f(1), b UInt8) ENGINE = Dictionary(concat('a', '.b')) COMMENT 'c'")
+            .unwrap();
+        assert_eq!(
+            (&table.columns[0].data_type, table.columns[1].data_type.as_deref()),
+            (&None, Some("UInt8"))
+        );
+        assert_eq!(table.columns[0].default.as_deref(), Some("f ( 1 )"));
+        assert_eq!(
+            (table.dictionary.as_deref(), table.comment.as_str()),
+            (Some("concat ( 'a' , '.b' )"), "c")
+        );
         assert_eq!(created("t ENGINE = Memory AS SELECT 1").unwrap().rows, Rows::Query { head: 5 });
         assert_eq!(created("t AS WITH 1 AS x SELECT x").unwrap().rows, Rows::Query { head: 2 });
         let like = Name { database: Some("db".into()), name: "other".into() };

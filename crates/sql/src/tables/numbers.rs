@@ -74,9 +74,11 @@ impl TableProvider for Numbers {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let rows = limit.map_or(self.rows, |limit| self.rows.min(limit as u64));
-        // A limited scan wants the first numbers, so it stays whole.
+        // A limited scan wants the first numbers, so it stays whole; and nobody reads all of system.numbers.
         let pieces = match limit {
-            None if rows >= NUMBERS_SPLIT_ROWS => state.config().target_partitions() as u64,
+            None if rows >= NUMBERS_SPLIT_ROWS && rows < u64::MAX => {
+                state.config().target_partitions() as u64
+            }
             _ => 1,
         };
         // Unused columns are dropped by the piece itself: an empty projection still has rows to count.
@@ -125,5 +127,23 @@ impl PartitionStream for Piece {
             Ok(RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options)?)
         });
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), futures::stream::iter(batches)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::execution::context::SessionContext;
+    use datafusion::physical_plan::ExecutionPlanProperties;
+    use datafusion::prelude::SessionConfig;
+
+    /// A LIMIT behind a condition takes what comes first, from whichever piece.
+    #[tokio::test]
+    async fn all_numbers_are_one_piece() {
+        let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4));
+        for (rows, pieces) in [(u64::MAX, 1), (NUMBERS_SPLIT_ROWS, 4), (10, 1)] {
+            let scan = Numbers { first: 0, rows }.scan(&context.state(), None, &[], None).await.unwrap();
+            assert_eq!(scan.output_partitioning().partition_count(), pieces);
+        }
     }
 }

@@ -93,6 +93,10 @@ impl SourceConfig {
             "REDIS" => RedisConfig::take(nodes).map(SourceConfig::Redis),
             "EXECUTABLE_POOL" => ExecutablePoolConfig::take(nodes).map(SourceConfig::ExecutablePool),
             "FILE" => FileConfig::take(nodes).map(SourceConfig::File),
+            "NULL" => Err(DictError::new(
+                Code::UnsupportedMethod,
+                format!("SOURCE: NULL has no rows to ask for by key; use one of {ALLOWED}"),
+            )),
             other => Err(DictError::new(
                 Code::UnknownElementInConfig,
                 format!("SOURCE: unknown dictionary source type {other}; allowed are {ALLOWED}"),
@@ -141,6 +145,18 @@ impl SourceConfig {
             | SourceConfig::Executable(_)
             | SourceConfig::ExecutablePool(_)
             | SourceConfig::File(_) => None,
+        }
+    }
+
+    /// Whether it reads this table of the process that the dictionary is in.
+    pub(crate) fn reads_own_table(&self, database: &str, name: &str) -> bool {
+        match self {
+            SourceConfig::Clickhouse(config) => {
+                config.is_own()
+                    && config.server.database == database
+                    && config.select.table.as_deref() == Some(name)
+            }
+            _ => false,
         }
     }
 

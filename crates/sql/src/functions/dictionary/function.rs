@@ -96,21 +96,38 @@ impl DictionaryFunction {
             );
             return Err(Error::wrong_argument_count(message).into());
         }
-        let constant = |place: usize, what: &str| {
-            constant_text(constants[place]).ok_or_else(|| {
-                Error::illegal_type(format!(
-                    "Argument {} of function {shown} must be a constant string: {what}",
-                    place + 1
-                ))
-            })
-        };
-        let dictionary = constant(0, "the dictionary's name")?;
+        let dictionary = constant(constants, 0, "the dictionary's name", shown)?;
         let attributes = match self.kind {
             Kind::Has => None,
-            _ => Some(constant(1, "the attribute's name")?),
+            _ => Some(constant(constants, 1, "the attribute's name", shown)?),
         };
         Ok(Call::resolve(&self.catalogue, dictionary, attributes, self.demanded, shown)?)
     }
+}
+
+/// The dictionary and the attributes that the first two arguments name.
+pub(super) fn call_of(
+    catalogue: &Catalogue,
+    constants: &[Option<&ScalarValue>],
+    function: &str,
+) -> Result<Call> {
+    let dictionary = constant(constants, 0, "the dictionary's name", function)?;
+    let attributes = constant(constants, 1, "the attribute's name", function)?;
+    Ok(Call::resolve(catalogue, dictionary, Some(attributes), None, function)?)
+}
+
+fn constant<'a>(
+    constants: &[Option<&'a ScalarValue>],
+    place: usize,
+    what: &str,
+    function: &str,
+) -> Result<&'a str, Error> {
+    constant_text(constants[place]).ok_or_else(|| {
+        Error::illegal_type(format!(
+            "Argument {} of function {function} must be a constant string: {what}",
+            place + 1
+        ))
+    })
 }
 
 impl ScalarUDFImpl for DictionaryFunction {
@@ -160,14 +177,14 @@ impl ScalarUDFImpl for DictionaryFunction {
 }
 
 /// An answer for all rows of a batch, those with a NULL key too.
-struct Rows {
-    columns: Vec<ArrayRef>,
-    found: BooleanArray,
-    nulls: Option<NullBuffer>,
+pub(super) struct Rows {
+    pub columns: Vec<ArrayRef>,
+    pub found: BooleanArray,
+    pub nulls: Option<NullBuffer>,
 }
 
 /// Asks for the keys that are not NULL and puts the answers back into the batch's rows.
-fn look_up(call: &Call, keys: Keys) -> Result<Rows> {
+pub(super) fn look_up(call: &Call, keys: Keys) -> Result<Rows> {
     let get = |columns: &[ArrayRef]| -> Result<Answer> {
         if call.attributes.is_empty() {
             let found = call.dictionary.has(columns).map_err(Error::from)?;
@@ -209,7 +226,7 @@ fn spread_ref<'a, E>(
     |column| spread(column.as_ref())
 }
 
-fn with_nulls(array: ArrayRef, nulls: &Option<NullBuffer>) -> Result<ArrayRef> {
+pub(super) fn with_nulls(array: ArrayRef, nulls: &Option<NullBuffer>) -> Result<ArrayRef> {
     match nulls {
         None => Ok(array),
         Some(nulls) => Ok(nullif(&array, &BooleanArray::new(!nulls.inner(), None))?),
@@ -237,13 +254,28 @@ impl DictionaryFunction {
             };
             columns.push(with_nulls(column, &answer.nulls)?);
         }
-        match (call.shape, field.data_type()) {
-            (Shape::Tuple, DataType::Struct(fields)) => {
-                Ok(Arc::new(StructArray::try_new(fields.clone(), columns, None)?))
-            }
-            _ => Ok(columns.pop().unwrap_or_else(|| new_null_array(&DataType::Null, answer.found.len()))),
-        }
+        as_answer(call, columns, field, answer.found.len())
     }
+}
+
+/// The columns of the attributes as the one answer: a tuple if several were asked for.
+pub(super) fn as_answer(
+    call: &Call,
+    mut columns: Vec<ArrayRef>,
+    field: &Field,
+    rows: usize,
+) -> Result<ArrayRef> {
+    match (call.shape, field.data_type()) {
+        (Shape::Tuple, DataType::Struct(fields)) => {
+            Ok(Arc::new(StructArray::try_new(fields.clone(), columns, None)?))
+        }
+        _ => Ok(columns.pop().unwrap_or_else(|| new_null_array(&DataType::Null, rows))),
+    }
+}
+
+/// The defaults of all attributes asked for.
+pub(super) fn default_columns(call: &Call, field: &FieldRef, values: &ArrayRef) -> Result<Vec<ArrayRef>> {
+    (0..call.attributes.len()).map(|place| default_column(call, place, field, values)).collect()
 }
 
 /// The default of one attribute: the argument itself, or an item of it when several attributes were asked for.

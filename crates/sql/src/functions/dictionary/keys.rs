@@ -54,11 +54,13 @@ fn wrong_key(call: &Call, given: &DataType) -> Error {
     let (name, key) = (definition.full_name(), definition.structure.key_columns());
     let wanted: Vec<String> =
         key.iter().map(|column| format!("{} {}", column.name, column.data_type)).collect();
-    let wanted = wanted.join(", ");
+    let (wanted_count, wanted) = (wanted.len(), wanted.join(", "));
     let message = format!("The key of dictionary {name} is ({wanted}), not {}", plain_name(given));
-    // A tuple of another length is ClickHouse's TYPE_MISMATCH.
+    // A tuple of another length is ClickHouse's TYPE_MISMATCH, one with another type in it is not.
     match given {
-        DataType::Struct(_) if !call.has_simple_key() => Error::type_mismatch(message),
+        DataType::Struct(items) if !call.has_simple_key() && items.len() != wanted_count => {
+            Error::type_mismatch(message)
+        }
         _ => Error::illegal_type(message),
     }
 }

@@ -4,6 +4,7 @@ mod call;
 mod function;
 mod hierarchy;
 mod keys;
+mod lazy;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use crate::catalogue::Catalogue;
 use crate::rewrite::CONSTANT_SUFFIX;
 use function::{DictionaryFunction, Kind};
 use hierarchy::HierarchyFunction;
+pub(crate) use lazy::LazyDefaults;
 
 /// The types that have a `dictGet<Type>` of their own.
 const TYPES: &[&str] = &[

@@ -1,0 +1,146 @@
+//! CREATE TABLE, with or without AS, and CREATE VIEW.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::datatypes::{Field, SchemaRef};
+use datafusion::catalog::TableProvider;
+
+use super::insert::{quoted, with_rows};
+use crate::catalogue::{LocalTable, Missing, View};
+use crate::error::{Error, Result};
+use crate::format::shown_name;
+use crate::query;
+use crate::session::Session;
+use crate::statement::{Column, CreateTable, CreateView, Rows};
+use crate::tables::local as tables;
+use crate::types::{CLICKHOUSE_TYPE, type_name};
+
+/// CREATE TABLE.
+pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Result<()> {
+    let catalogue = session.catalogue();
+    let database = statement.name.database.unwrap_or_else(|| session.database());
+    let name = statement.name.name;
+    if statement.exists == Missing::IsFine && catalogue.entry(&database, &name).is_some() {
+        return Ok(());
+    }
+    if let Some(dictionary) = &statement.dictionary {
+        let table = dictionary_table(session, dictionary, &statement.columns, text).await?;
+        table.set_comment(statement.comment);
+        return catalogue.create_table(&database, &name, table, statement.exists);
+    }
+    let columns = statement.columns.iter();
+    let defaults = columns.clone().filter_map(|column| Some((column.name.clone(), column.default.clone()?)));
+    let mut defaults: Vec<(String, String)> = defaults.collect();
+    let declared = declared(session, &statement.columns).await?;
+    let mut rows: Vec<RecordBatch> = Vec::new();
+    let schema = match statement.rows {
+        Rows::None => declared,
+        Rows::Like(other) => {
+            let from = other.database.unwrap_or_else(|| session.database());
+            let other = catalogue.local_table(&from, &other.name)?;
+            defaults.clone_from(&other.defaults);
+            other.schema()
+        }
+        Rows::Query { head } => {
+            let mut output = query::run_behind(session, text, head).await?;
+            while let Some(batch) = output.next().await {
+                rows.push(batch?);
+            }
+            if declared.fields().is_empty() { found(&output.schema, &rows)? } else { declared }
+        }
+    };
+    let table = LocalTable::new(statement.engine, text.to_owned(), schema, defaults);
+    let batches = rows.iter().map(|batch| tables::row_batch(&table.schema(), None, batch));
+    table.insert(batches.collect::<Result<_>>()?);
+    table.set_comment(statement.comment);
+    catalogue.create_table(&database, &name, table, statement.exists)
+}
+
+/// The columns that a statement declares. One without a type has that of its DEFAULT.
+async fn declared(session: &Session, columns: &[Column]) -> Result<SchemaRef> {
+    let typed =
+        columns.iter().filter_map(|column| Some((column.name.as_str(), column.data_type.as_deref()?)));
+    let typed = tables::schema(typed)?;
+    if typed.fields().len() == columns.len() {
+        return Ok(typed);
+    }
+    let list: Vec<String> = columns.iter().map(|column| shown_as(column, &typed)).collect();
+    let rows = with_rows(session, RecordBatch::new_empty(typed), &list.join(", ")).await?;
+    found(&rows.schema(), &[])
+}
+
+/// A column among others, or its DEFAULT under its name.
+fn shown_as(column: &Column, typed: &SchemaRef) -> String {
+    match &column.default {
+        Some(default) if typed.index_of(&column.name).is_err() => {
+            format!("({default}) AS {}", quoted(&column.name))
+        }
+        _ => quoted(&column.name),
+    }
+}
+
+/// CREATE VIEW. What is wrong with its query is said now.
+pub async fn view(session: &Session, statement: CreateView, text: &str) -> Result<()> {
+    let catalogue = session.catalogue();
+    let database = statement.name.database.unwrap_or_else(|| session.database());
+    let name = statement.name.name;
+    if statement.exists == Missing::IsFine && catalogue.entry(&database, &name).is_some() {
+        return Ok(());
+    }
+    let view = View { text: text.to_owned(), head: statement.head, database: session.database() };
+    let schema = query::columns(session, text, statement.head).await?;
+    let table = LocalTable::of_view("View", text.to_owned(), schema, view);
+    match statement.replaces {
+        true => catalogue.replace_view(&database, &name, table),
+        false => catalogue.create_table(&database, &name, table, statement.exists),
+    }
+}
+
+/// ENGINE = Dictionary(..): a view of a dictionary.
+async fn dictionary_table(
+    session: &Session,
+    dictionary: &str,
+    columns: &[Column],
+    create: &str,
+) -> Result<LocalTable> {
+    let is_name = |c: char| c.is_alphanumeric() || " ._`".contains(c);
+    let name = match dictionary.chars().all(is_name) {
+        true => dictionary.replace([' ', '`'], ""),
+        false => one_text(session, dictionary).await?,
+    };
+    let name = name.split('.').map(quoted).collect::<Vec<_>>().join(".");
+    let list: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
+    let list = if list.is_empty() { "*".to_owned() } else { list.join(", ") };
+    let view = View { text: format!("SELECT {list} FROM {name}"), head: 0, database: session.database() };
+    let schema = query::columns(session, &view.text, 0).await?;
+    Ok(LocalTable::of_view("Dictionary", create.to_owned(), schema, view))
+}
+
+/// The text that a constant expression is.
+async fn one_text(session: &Session, expression: &str) -> Result<String> {
+    let mut output = query::run(session, &format!("SELECT toString({expression})")).await?;
+    let batch = output.next().await.transpose()?;
+    let text = batch.and_then(|batch| {
+        batch
+            .column(0)
+            .as_string_opt::<i32>()
+            .filter(|texts| texts.len() == 1)
+            .map(|texts| texts.value(0).to_owned())
+    });
+    text.ok_or_else(|| Error::bad_arguments(format!("{expression} does not name a dictionary")))
+}
+
+/// The columns that a query's rows are. Most functions here say that they may give NULL, and do not: a column that is
+/// not declared to be Nullable is it only if there is a NULL in it.
+fn found(schema: &SchemaRef, rows: &[RecordBatch]) -> Result<SchemaRef> {
+    let column = |(place, field): (usize, &Arc<Field>)| {
+        let declared =
+            field.metadata().get(CLICKHOUSE_TYPE).is_some_and(|name| name.starts_with("Nullable("));
+        let nullable = declared || rows.iter().any(|batch| batch.column(place).logical_null_count() > 0);
+        let field = field.as_ref().clone().with_nullable(nullable);
+        (shown_name(field.name()).to_owned(), type_name(&field))
+    };
+    let columns: Vec<(String, String)> = schema.fields().iter().enumerate().map(column).collect();
+    tables::schema(columns.iter().map(|(name, data_type)| (name.as_str(), data_type.as_str())))
+}

@@ -1,0 +1,211 @@
+//! `dictGetOrDefault` whose default has to be computed: it is, for the rows that need it and no others, as in
+//! ClickHouse. A function of DataFusion's gets all of its arguments; CASE evaluates only what it needs.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, BooleanArray, StructArray};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    Case, ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility, lit,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::call::Call;
+use super::function::{Kind, as_answer, call_of, default_columns, look_up, with_nulls};
+use super::keys::keys;
+use crate::catalogue::Catalogue;
+use crate::functions::numbers::{rows, shaped};
+use crate::functions::tuple_element::TupleElement;
+
+const VALUE: &str = "value";
+const FOUND: &str = "found";
+
+/// Turns `dictGetOrDefault(d, a, k, default)` into `CASE WHEN found THEN value ELSE default END`.
+#[derive(Debug)]
+pub struct LazyDefaults {
+    pub catalogue: Arc<Catalogue>,
+}
+
+impl AnalyzerRule for LazyDefaults {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut found = false;
+        plan.apply_with_subqueries(|node| {
+            node.apply_expressions(|expr| {
+                found |= expr.exists(|expr| Ok(lazy(expr).is_some()))?;
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })?;
+        if !found {
+            return Ok(plan);
+        }
+        plan.transform_up_with_subqueries(|node| {
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let expr = expr.transform_up(|expr| Ok(self.chosen(expr)))?;
+                Ok(expr.update_data(|expr| name.restore(expr)))
+            })
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "lazy_defaults"
+    }
+}
+
+/// The arguments of a call whose default has to be computed.
+fn lazy(expr: &Expr) -> Option<&[Expr]> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let name = call.name();
+    let is_default = name.starts_with("dictGet") && name.ends_with("OrDefault");
+    // What depends on no column is computed once.
+    let is_computed = |default: &Expr| default.any_column_refs() && !is_at_hand(default);
+    (is_default && call.args.len() == 4 && is_computed(&call.args[3])).then_some(&call.args)
+}
+
+/// Whether a value is there, or costs nothing to make and cannot fail.
+fn is_at_hand(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) | Expr::Literal(..) => true,
+        Expr::Alias(alias) => is_at_hand(&alias.expr),
+        Expr::ScalarFunction(call) => call.name() == "tuple" && call.args.iter().all(is_at_hand),
+        _ => false,
+    }
+}
+
+impl LazyDefaults {
+    fn chosen(&self, expr: Expr) -> Transformed<Expr> {
+        let Some(arguments) = lazy(&expr) else { return Transformed::no(expr) };
+        // A call of constants must not run while it is planned.
+        let volatility =
+            if arguments[2].any_column_refs() { Volatility::Stable } else { Volatility::Volatile };
+        let part = |part: Part, arguments: &[Expr]| {
+            let function = DefaultPart::new(part, volatility, Arc::clone(&self.catalogue));
+            ScalarUDF::from(function).call(arguments.to_vec())
+        };
+        let found = part(Part::Found, &arguments[..3]);
+        let element =
+            |name: &str| ScalarUDF::from(TupleElement::default()).call(vec![found.clone(), lit(name)]);
+        let default = part(Part::Default, arguments);
+        let when = vec![(Box::new(element(FOUND)), Box::new(element(VALUE)))];
+        Transformed::yes(Expr::Case(Case::new(None, when, Some(Box::new(default)))))
+    }
+}
+
+/// Which part of the answer a function gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Part {
+    /// What the dictionary has, and whether it has it; a row without a key has NULL.
+    Found,
+    /// The default, of the attribute's type.
+    Default,
+}
+
+/// One of the two functions.
+#[derive(Debug)]
+struct DefaultPart {
+    part: Part,
+    catalogue: Arc<Catalogue>,
+    signature: Signature,
+}
+
+impl PartialEq for DefaultPart {
+    fn eq(&self, other: &Self) -> bool {
+        (self.part, &self.signature) == (other.part, &other.signature)
+            && Arc::ptr_eq(&self.catalogue, &other.catalogue)
+    }
+}
+
+impl Eq for DefaultPart {}
+
+impl Hash for DefaultPart {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.part.hash(state);
+    }
+}
+
+impl DefaultPart {
+    fn new(part: Part, volatility: Volatility, catalogue: Arc<Catalogue>) -> Self {
+        Self { part, catalogue, signature: Signature::variadic_any(volatility) }
+    }
+
+    fn call(&self, constants: &[Option<&ScalarValue>]) -> Result<Call> {
+        call_of(&self.catalogue, constants, "dictGetOrDefault")
+    }
+
+    /// The whole answer's field.
+    fn answer(&self, call: &Call, key: &Field) -> FieldRef {
+        let field = call.field(VALUE, Kind::GetOrDefault, key);
+        Arc::new(field.as_ref().clone().with_name(VALUE))
+    }
+}
+
+fn found_fields(answer: FieldRef) -> Fields {
+    Fields::from(vec![answer, Arc::new(Field::new(FOUND, DataType::Boolean, false))])
+}
+
+impl ScalarUDFImpl for DefaultPart {
+    fn name(&self) -> &str {
+        match self.part {
+            Part::Found => "dictGetOrDefault/found",
+            Part::Default => "dictGetOrDefault/default",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Err(DataFusionError::Internal(
+            "the type of a dictionary's answer needs its constant arguments".into(),
+        ))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let call = self.call(args.scalar_arguments)?;
+        let answer = self.answer(&call, &args.arg_fields[2]);
+        Ok(match self.part {
+            Part::Found => Arc::new(Field::new(FOUND, DataType::Struct(found_fields(answer)), false)),
+            Part::Default => answer,
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let constants: Vec<Option<&ScalarValue>> = args
+            .args
+            .iter()
+            .map(|argument| match argument {
+                ColumnarValue::Scalar(scalar) => Some(scalar),
+                ColumnarValue::Array(_) => None,
+            })
+            .collect();
+        let call = self.call(&constants)?;
+        let answer = self.answer(&call, &args.arg_fields[2]);
+        let rows = rows(&args.args[2..], args.number_rows);
+        let array: ArrayRef = match self.part {
+            Part::Found => {
+                let found = look_up(&call, keys(&call, &args.arg_fields[2], &args.args[2].to_array(rows)?)?)?;
+                let columns = found.columns.iter().map(|column| with_nulls(Arc::clone(column), &found.nulls));
+                let value = as_answer(&call, columns.collect::<Result<_>>()?, &answer, rows)?;
+                let is_there = |row: usize| {
+                    found.found.value(row) || found.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+                };
+                let there: BooleanArray = (0..found.found.len()).map(|row| Some(is_there(row))).collect();
+                Arc::new(StructArray::try_new(found_fields(answer), vec![value, Arc::new(there)], None)?)
+            }
+            Part::Default => {
+                let values = args.args[3].to_array(rows)?;
+                as_answer(&call, default_columns(&call, &args.arg_fields[3], &values)?, &answer, rows)?
+            }
+        };
+        shaped(array, &args.args[2..])
+    }
+}

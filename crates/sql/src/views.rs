@@ -1,0 +1,143 @@
+//! Views: a query in place of a name in FROM. Its own names are of the database that it was made in.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Ident, ObjectName, ObjectNamePart, Query, Statement, TableAlias, TableFactor, Visit, VisitMut, Visitor,
+    VisitorMut,
+};
+
+use crate::catalogue::View;
+use crate::error::{Error, Result};
+use crate::limits::VIEWS_DEEP_MAX;
+use crate::query;
+use crate::rewrite::{Asker, Extras, WITH_TIMES, rewrite};
+use crate::session::Session;
+
+/// Puts the queries of views in place of their names, in a statement that was rewritten.
+///
+/// # Errors
+/// TOO_DEEP_RECURSION for views of views of views, and what is wrong with their queries.
+pub fn expand(session: &Session, statement: &mut Statement, extras: &mut Extras) -> Result<()> {
+    let is_view = |name: &String| {
+        let parts = name.split_once('.');
+        parts.is_some_and(|(database, name)| session.catalogue().view(database, name).is_some())
+    };
+    if !extras.named.iter().any(is_view) {
+        return Ok(());
+    }
+    let database = session.database();
+    Expander { session, extras, database: &database, names: Names::AsTheyAre, common: Vec::new(), depth: 0 }
+        .expand(statement)
+}
+
+/// What is done about names without a database.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    /// The session knows their database.
+    AsTheyAre,
+    /// They get the view's.
+    Full,
+}
+
+struct Expander<'a> {
+    session: &'a Session,
+    extras: &'a mut Extras,
+    database: &'a str,
+    names: Names,
+    /// What WITH names: these are no tables.
+    common: Vec<String>,
+    depth: usize,
+}
+
+impl Expander<'_> {
+    fn expand(mut self, statement: &mut Statement) -> Result<()> {
+        self.common = common_names(statement);
+        match statement.visit(&mut self) {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => Ok(()),
+        }
+    }
+
+    fn factor(&mut self, factor: &mut TableFactor) -> Result<()> {
+        let TableFactor::Table { name, alias, args: None, .. } = factor else { return Ok(()) };
+        let parts: Option<Vec<&str>> =
+            name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.as_str())).collect();
+        let (database, table) = match parts.as_deref() {
+            Some([table]) if self.common.iter().any(|common| common == table) => return Ok(()),
+            Some([table]) => (self.database, *table),
+            Some([.., database, table]) => (*database, *table),
+            Some([]) | None => return Ok(()),
+        };
+        let shown = table.strip_suffix(WITH_TIMES).unwrap_or(table);
+        if let Some(view) = self.session.catalogue().view(database, shown) {
+            let alias = alias.take().unwrap_or_else(|| TableAlias {
+                explicit: true,
+                name: Ident::with_quote('"', shown),
+                columns: Vec::new(),
+                at: None,
+            });
+            let subquery = self.query_of(&view)?;
+            *factor = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
+        } else if self.names == Names::Full && name.0.len() == 1 {
+            let database = ObjectNamePart::Identifier(Ident::with_quote('"', self.database));
+            *name = ObjectName([vec![database], std::mem::take(&mut name.0)].concat());
+        }
+        Ok(())
+    }
+
+    /// A view's query, rewritten, with all its names in full.
+    fn query_of(&mut self, view: &View) -> Result<Box<Query>> {
+        if self.depth == VIEWS_DEEP_MAX {
+            let message =
+                format!("Views of views may be {VIEWS_DEEP_MAX} deep; is one of them made of itself?");
+            return Err(Error::too_deep_recursion(message));
+        }
+        let (mut statement, named, _) = query::parse(&view.text, view.head)?;
+        let asker = Asker { database: &view.database, user: self.session.user() };
+        let extras = rewrite(&mut statement, named, asker)?;
+        self.extras.files.extend(extras.files);
+        self.extras.named.extend(extras.named);
+        let inner = Expander {
+            session: self.session,
+            extras: self.extras,
+            database: &view.database,
+            names: Names::Full,
+            common: Vec::new(),
+            depth: self.depth + 1,
+        };
+        inner.expand(&mut statement)?;
+        match statement {
+            Statement::Query(query) => Ok(query),
+            other => Err(Error::incorrect_query(format!("A view is a SELECT, not {other}"))),
+        }
+    }
+}
+
+impl VisitorMut for Expander<'_> {
+    type Break = Error;
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        match self.factor(factor) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+/// The names that a statement's WITHs give to queries.
+fn common_names(statement: &Statement) -> Vec<String> {
+    struct Names(Vec<String>);
+    impl Visitor for Names {
+        type Break = ();
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            let tables = query.with.iter().flat_map(|with| &with.cte_tables);
+            self.0.extend(tables.map(|table| table.alias.name.value.clone()));
+            ControlFlow::Continue(())
+        }
+    }
+    let mut names = Names(Vec::new());
+    // It never stops before the end.
+    let _ = statement.visit(&mut names);
+    names.0
+}
