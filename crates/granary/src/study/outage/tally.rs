@@ -55,9 +55,10 @@ pub fn judge(requests: &[Request], windows: &[Window]) -> Tallies {
             tally.latencies[usize::from(is_away)].push(u32::try_from(micros).unwrap_or(u32::MAX));
             continue;
         };
+        // What failed in a later one is not an earlier one's, however long that may be felt.
         let window = windows
             .iter()
-            .position(|window| request.ended >= window.failed && request.started <= window.may_fail_until);
+            .rposition(|window| request.ended >= window.failed && request.started <= window.may_fail_until);
         match window {
             Some(window) if !request.kind.is_always_answered() => {
                 tally.errors += 1;
