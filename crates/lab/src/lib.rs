@@ -21,5 +21,5 @@ pub use measure::{Samples, interleave};
 pub use peers::{ClickHouse, Fio, PeerError, fio_random_reads};
 pub use plot::{PlotError, bars};
 pub use report::Report;
-pub use space::{OBJECT_SIZES, SpaceUse, space_use};
+pub use space::{OBJECT_SIZES, ObjectSize, SpaceUse, space_use};
 pub use workload::Skewed;

@@ -26,8 +26,11 @@ pub struct SpaceUse {
     pub reads_per_miss: f64,
 }
 
+/// Bytes of the object of a number.
+pub type ObjectSize = fn(u64) -> u32;
+
 /// Sizes of objects, key and value together, by number.
-pub const OBJECT_SIZES: [(&str, fn(u64) -> u32); 7] = [
+pub const OBJECT_SIZES: [(&str, ObjectSize); 7] = [
     ("257 bytes each, the mean of the paper's", |_| 257),
     ("exponential, 257 bytes on average", |key| exponential_bytes(key, 257.0)),
     ("as in Facebook's ETC pool", |key| etc_value_bytes(key) + ASSIGNED_KEY_BYTES),

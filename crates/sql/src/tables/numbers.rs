@@ -76,7 +76,7 @@ impl TableProvider for Numbers {
         let rows = limit.map_or(self.rows, |limit| self.rows.min(limit as u64));
         // A limited scan wants the first numbers, so it stays whole; and nobody reads all of system.numbers.
         let pieces = match limit {
-            None if rows >= NUMBERS_SPLIT_ROWS && rows < u64::MAX => {
+            None if (NUMBERS_SPLIT_ROWS..u64::MAX).contains(&rows) => {
                 state.config().target_partitions() as u64
             }
             _ => 1,
