@@ -19,12 +19,15 @@ use tokio::time::timeout_at;
 use crate::error::{Error, Result};
 use crate::format::{self, Format, Statistics};
 use crate::plan::QuerySettings;
+use crate::query::Query;
 
 /// The answer of a statement: batches that come as they are asked for.
 pub struct Output {
     pub schema: SchemaRef,
     /// The format that the statement asked for.
     pub format: Option<Format>,
+    /// What has not begun yet.
+    query: Option<Query>,
     stream: SendableRecordBatchStream,
     plan: Option<Arc<dyn ExecutionPlan>>,
     limits: Limits,
@@ -68,17 +71,22 @@ impl Output {
     pub(crate) fn of(schema: SchemaRef, batches: Vec<RecordBatch>) -> Output {
         let stream = futures::stream::iter(batches.into_iter().map(Ok));
         let stream = Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), stream));
-        Output { schema, format: None, stream, plan: None, limits: Limits::default(), rows: 0, bytes: 0 }
+        Output {
+            schema,
+            format: None,
+            query: None,
+            stream,
+            plan: None,
+            limits: Limits::default(),
+            rows: 0,
+            bytes: 0,
+        }
     }
 
-    /// The answer of a query.
-    pub(crate) fn running(
-        format: Option<Format>,
-        stream: SendableRecordBatchStream,
-        plan: Arc<dyn ExecutionPlan>,
-        limits: Limits,
-    ) -> Output {
-        Output { schema: plan.schema(), format, stream, plan: Some(plan), limits, rows: 0, bytes: 0 }
+    /// The answer of a query, which begins when its first batch is asked for.
+    pub(crate) fn of_query(format: Option<Format>, query: Query, limits: Limits) -> Output {
+        let (schema, plan) = (query.plan.schema(), Arc::clone(&query.plan));
+        Output { query: Some(query), plan: Some(plan), format, limits, ..Output::of(schema, vec![]) }
     }
 
     /// One batch with these columns.
@@ -101,6 +109,9 @@ impl Output {
     /// # Errors
     /// TIMEOUT_EXCEEDED and TOO_MANY_ROWS_OR_BYTES beyond the settings' limits; what the query meets.
     pub async fn next(&mut self) -> Option<Result<RecordBatch>> {
+        if let Err(error) = self.begin(Query::ahead) {
+            return Some(Err(error));
+        }
         let next = match self.limits.deadline {
             None => self.stream.next().await,
             Some(deadline) => match timeout_at(deadline.into(), self.stream.next()).await {
@@ -127,6 +138,13 @@ impl Output {
         Some(Ok(batch))
     }
 
+    fn begin(&mut self, how: impl FnOnce(&Query) -> Result<SendableRecordBatchStream>) -> Result<()> {
+        if let Some(query) = self.query.take() {
+            self.stream = how(&query)?;
+        }
+        Ok(())
+    }
+
     fn out_of_time(&self) -> Error {
         let seconds = self.limits.seconds.unwrap_or_default();
         Error::timeout_exceeded(format!("Timeout exceeded: the query took longer than {seconds} seconds"))
@@ -139,6 +157,11 @@ impl Output {
 
     /// Writes all batches, from a thread that may wait: `out` may block, and is called outside the runtime.
     pub fn write(&mut self, runtime: &Handle, format: Format, out: &mut (dyn Write + Send)) -> Result<()> {
+        if self.limits.deadline.is_none() {
+            let _runtime = runtime.enter();
+            // Nobody has to be woken up, which for a small query takes as long as its lookup.
+            self.begin(Query::here)?;
+        }
         let mut writer = format::open(format, Arc::clone(&self.schema), out)?;
         while let Some(batch) = runtime.block_on(self.next()) {
             writer.write(&batch?)?;

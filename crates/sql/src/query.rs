@@ -38,8 +38,8 @@ pub async fn run(session: &Session, text: &str) -> Result<Output> {
 /// Runs the query that stands behind the first tokens of a text.
 pub async fn run_behind(session: &Session, text: &str, head: usize) -> Result<Output> {
     let (format, plan, context) = planned(session, text, head).await?;
-    let stream = stream(&plan, &context)?;
-    Ok(Output::running(format, stream, plan, Limits::of(context.session_config())))
+    let limits = Limits::of(context.session_config());
+    Ok(Output::of_query(format, Query { plan, context }, limits))
 }
 
 /// The columns of its rows.
@@ -137,35 +137,49 @@ async fn plan(
     Ok((plan, context))
 }
 
-/// All partitions one after the other. Later ones run ahead on other threads, so that the rows keep the order
-/// of their table and all cores work.
-fn stream(plan: &Arc<dyn ExecutionPlan>, context: &Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-    let partitions = plan.output_partitioning().partition_count();
-    if partitions == 1 {
-        // Its own task all the same: what reads the stream may be busy writing.
-        return ahead(plan, 0, context);
-    }
-    let streams = (0..partitions).map(|i| ahead(plan, i, context)).collect::<Result<Vec<_>>>()?;
-    let all = futures::stream::iter(streams).flatten();
-    Ok(Box::pin(RecordBatchStreamAdapter::new(plan.schema(), all)))
+/// A query that can be run.
+#[derive(Clone)]
+pub struct Query {
+    pub plan: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
 }
 
-fn ahead(
-    plan: &Arc<dyn ExecutionPlan>,
-    partition: usize,
-    context: &Arc<TaskContext>,
-) -> Result<SendableRecordBatchStream> {
-    let mut builder = RecordBatchReceiverStreamBuilder::new(plan.schema(), PARTITION_BATCHES_AHEAD);
-    let sender = builder.tx();
-    let mut stream = plan.execute(partition, Arc::clone(context))?;
-    builder.spawn(async move {
-        while let Some(batch) = stream.next().await {
-            let failed = batch.is_err();
-            if sender.send(batch).await.is_err() || failed {
-                break;
-            }
+impl Query {
+    /// All partitions one after the other. They run ahead on other threads, so that the rows keep the order of
+    /// their table, all cores work, and whoever reads may be busy writing.
+    pub fn ahead(&self) -> Result<SendableRecordBatchStream> {
+        let partitions = 0..self.partitions();
+        let streams = partitions.map(|i| self.partition_ahead(i)).collect::<Result<Vec<_>>>()?;
+        let all = futures::stream::iter(streams).flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.plan.schema(), all)))
+    }
+
+    /// The same, on the thread that reads if one is enough. That thread may wait for sources; it hands nothing
+    /// over, and a query that waits holds no second one.
+    pub fn here(&self) -> Result<SendableRecordBatchStream> {
+        match self.partitions() {
+            1 => Ok(self.plan.execute(0, Arc::clone(&self.context))?),
+            _ => self.ahead(),
         }
-        Ok(())
-    });
-    Ok(builder.build())
+    }
+
+    fn partitions(&self) -> usize {
+        self.plan.output_partitioning().partition_count()
+    }
+
+    fn partition_ahead(&self, partition: usize) -> Result<SendableRecordBatchStream> {
+        let mut builder = RecordBatchReceiverStreamBuilder::new(self.plan.schema(), PARTITION_BATCHES_AHEAD);
+        let sender = builder.tx();
+        let mut stream = self.plan.execute(partition, Arc::clone(&self.context))?;
+        builder.spawn(async move {
+            while let Some(batch) = stream.next().await {
+                let failed = batch.is_err();
+                if sender.send(batch).await.is_err() || failed {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        Ok(builder.build())
+    }
 }

@@ -14,6 +14,11 @@ pub struct Table {
 
 impl Table {
     pub fn new() -> Self {
+        let counts = Tally::default().counts();
+        let columns: Vec<&str> = std::iter::once("policy")
+            .chain(counts.iter().map(|(name, _)| *name))
+            .chain(["hit_ratio", "byte_hit_ratio", "clwa"])
+            .collect();
         Self {
             report: Report::new(&[
                 "policy",
@@ -25,22 +30,7 @@ impl Table {
                 "DRAM: objects",
                 "DRAM: index",
             ]),
-            csv: Report::new(&[
-                "policy",
-                "reads",
-                "hits",
-                "flash_hits",
-                "flash_reads",
-                "read_bytes",
-                "hit_bytes",
-                "stored_bytes",
-                "flash_bytes_written",
-                "dram_bytes",
-                "index_bytes",
-                "hit_ratio",
-                "byte_hit_ratio",
-                "clwa",
-            ]),
+            csv: Report::new(&columns),
             notes: String::new(),
         }
     }
@@ -69,20 +59,10 @@ impl Table {
             bytes(tally.dram_bytes),
             bytes(tally.index_bytes),
         ]);
-        let numbers = [
-            tally.reads,
-            tally.hits,
-            tally.flash_hits,
-            tally.flash_reads,
-            tally.read_bytes,
-            tally.hit_bytes,
-            tally.stored_bytes,
-            tally.flash_bytes_written,
-            tally.dram_bytes,
-            tally.index_bytes,
-        ];
+        let counts = tally.counts();
         let ratios = [tally.hit_ratio(), tally.byte_hit_ratio(), tally.clwa()];
-        let numbers = numbers.iter().map(u64::to_string).chain(ratios.iter().map(f64::to_string));
+        let numbers =
+            counts.iter().map(|(_, count)| count.to_string()).chain(ratios.iter().map(f64::to_string));
         self.csv.row(std::iter::once(policy.to_owned()).chain(numbers));
     }
 

@@ -55,6 +55,22 @@ impl Tally {
     pub fn flash_reads_per_hit(&self) -> f64 {
         ratio(self.flash_reads, self.hits)
     }
+
+    /// Every count with its name, as the columns of a CSV file.
+    pub fn counts(&self) -> [(&'static str, u64); 10] {
+        [
+            ("reads", self.reads),
+            ("hits", self.hits),
+            ("flash_hits", self.flash_hits),
+            ("flash_reads", self.flash_reads),
+            ("read_bytes", self.read_bytes),
+            ("hit_bytes", self.hit_bytes),
+            ("stored_bytes", self.stored_bytes),
+            ("flash_bytes_written", self.flash_bytes_written),
+            ("dram_bytes", self.dram_bytes),
+            ("index_bytes", self.index_bytes),
+        ]
+    }
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {

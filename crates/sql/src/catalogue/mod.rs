@@ -341,13 +341,13 @@ impl Catalogue {
 
     /// CREATE OR REPLACE VIEW; what is no view stays.
     pub fn replace_view(&self, database: &str, name: &str, view: LocalTable) -> Result<()> {
-        match self.entry(database, name) {
+        let mut databases = self.write();
+        let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
+        match entries.get(name) {
             Some(Entry::Table(table)) if table.view.is_some() => {}
             None => {}
             Some(_) => return Err(Error::incorrect_query(format!("{database}.{name} is not a view"))),
         }
-        let mut databases = self.write();
-        let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
         entries.insert(name.to_owned(), Entry::Table(Arc::new(view)));
         Ok(())
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF, lit};
 use datafusion::optimizer::AnalyzerRule;
 use granary_dict::DataType as ClickHouseType;
 
+use super::{has_expression, has_node};
 use crate::functions::as_type::AsType;
 use crate::types::{CLICKHOUSE_TYPE, plain_name};
 
@@ -24,14 +25,7 @@ pub struct DeclaredTypes;
 
 impl AnalyzerRule for DeclaredTypes {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut choices = false;
-        plan.apply_with_subqueries(|node| {
-            node.apply_expressions(|expr| {
-                choices |= expr.exists(|expr| Ok(branches(expr).is_some()))?;
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })?;
-        if !choices {
+        if !has_node(&plan, |node| has_expression(node, |expr| branches(expr).is_some()))? {
             return Ok(plan);
         }
         plan.transform_up_with_subqueries(declare_all).data()

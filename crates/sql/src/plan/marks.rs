@@ -4,12 +4,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, JoinType, Result};
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
+
+use super::{has_expression, has_node};
 
 /// Makes the joins.
 #[derive(Debug)]
@@ -17,12 +19,7 @@ pub struct MarkedRows;
 
 impl AnalyzerRule for MarkedRows {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut found = false;
-        plan.apply_with_subqueries(|node| {
-            found |= has_values(node)?;
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if !found {
+        if !has_node(&plan, has_values)? {
             return Ok(plan);
         }
         plan.transform_up_with_subqueries(|node| match has_values(&node)? {
@@ -39,14 +36,8 @@ impl AnalyzerRule for MarkedRows {
 
 /// Whether a node makes columns, and does so of such subqueries.
 fn has_values(node: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    if matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
-        node.apply_expressions(|expr| {
-            found |= expr.exists(|expr| Ok(is_value(expr)))?;
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-    }
-    Ok(found)
+    let makes_columns = matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+    Ok(makes_columns && has_expression(node, is_value)?)
 }
 
 /// A subquery that does not depend on the row.

@@ -6,8 +6,32 @@ mod optimise;
 mod outer_join;
 mod settings;
 
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
 pub use declared::DeclaredTypes;
 pub use marks::MarkedRows;
 pub use optimise::optimise;
 pub use outer_join::OuterJoinDefaults;
 pub use settings::QuerySettings;
+
+/// Whether a plan or a subquery of it has such a node. Most plans do not, and are then left as they are.
+pub fn has_node(plan: &LogicalPlan, mut wanted: impl FnMut(&LogicalPlan) -> Result<bool>) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = wanted(node)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Whether a node has such an expression, be it within another.
+pub fn has_expression(node: &LogicalPlan, wanted: impl Fn(&Expr) -> bool) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found = expr.exists(|expr| Ok(wanted(expr)))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}

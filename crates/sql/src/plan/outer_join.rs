@@ -6,13 +6,13 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::metadata::FieldMetadata;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, DFSchema, JoinConstraint, JoinType, Result, ScalarValue, TableReference};
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::QuerySettings;
+use super::{QuerySettings, has_node};
 
 /// Puts the defaults above each outer join that a query has. It runs before DataFusion makes joins of its own (of
 /// subqueries), which need their NULLs.
@@ -24,12 +24,7 @@ impl AnalyzerRule for OuterJoinDefaults {
         if config.extensions.get::<QuerySettings>().is_some_and(|settings| settings.join_use_nulls) {
             return Ok(plan);
         }
-        let mut joins = false;
-        plan.apply_with_subqueries(|node| {
-            joins |= matches!(node, LogicalPlan::Join(_));
-            Ok(if joins { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if !joins {
+        if !has_node(&plan, |node| Ok(matches!(node, LogicalPlan::Join(_))))? {
             return Ok(plan);
         }
         plan.transform_up_with_subqueries(with_defaults).data()

@@ -80,38 +80,16 @@ fn behind(lines: &[Line]) -> String {
 
 /// Every count, unrounded.
 pub fn csv(lines: &[Line]) -> String {
-    let mut report = Report::new(&[
-        "workload",
-        "policy",
-        "by",
-        "reads",
-        "hits",
-        "flash_hits",
-        "flash_reads",
-        "read_bytes",
-        "hit_bytes",
-        "stored_bytes",
-        "flash_bytes_written",
-        "dram_bytes",
-        "index_bytes",
-    ]);
+    let counts = Tally::default().counts();
+    let columns: Vec<&str> =
+        ["workload", "policy", "by"].into_iter().chain(counts.iter().map(|(name, _)| *name)).collect();
+    let mut report = Report::new(&columns);
     for (line, run) in runs(lines) {
-        for (by, t) in [("model", &run.model), ("model with costs", &run.exact), ("server", &run.real.tally)]
+        for (by, tally) in
+            [("model", &run.model), ("model with costs", &run.exact), ("server", &run.real.tally)]
         {
-            let numbers = [
-                t.reads,
-                t.hits,
-                t.flash_hits,
-                t.flash_reads,
-                t.read_bytes,
-                t.hit_bytes,
-                t.stored_bytes,
-                t.flash_bytes_written,
-                t.dram_bytes,
-                t.index_bytes,
-            ];
             let names = [line.name.clone(), run.policy.to_owned(), by.to_owned()];
-            report.row(names.into_iter().chain(numbers.iter().map(u64::to_string)));
+            report.row(names.into_iter().chain(tally.counts().iter().map(|(_, count)| count.to_string())));
         }
     }
     report.csv()

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::ColumnarValue;
 use granary_dict::{Dictionary, Key};
 
 use super::function::Kind;
@@ -103,6 +105,15 @@ impl Call {
     pub fn has_simple_key(&self) -> bool {
         matches!(self.dictionary.definition().structure.key, Key::Simple { .. })
     }
+}
+
+/// The values of the arguments that are constants.
+pub fn constants(arguments: &[ColumnarValue]) -> Vec<Option<&ScalarValue>> {
+    let constant = |argument| match argument {
+        ColumnarValue::Scalar(scalar) => Some(scalar),
+        ColumnarValue::Array(_) => None,
+    };
+    arguments.iter().map(constant).collect()
 }
 
 /// The type without a time zone. Nullable is another type, as in ClickHouse.

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 };
 use granary_dict::Answer;
 
-use super::call::{Call, Shape};
+use super::call::{Call, Shape, constants};
 use super::keys::{Keys, keys};
 use crate::catalogue::Catalogue;
 use crate::error::Error;
@@ -149,15 +149,7 @@ impl ScalarUDFImpl for DictionaryFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constants: Vec<Option<&ScalarValue>> = args
-            .args
-            .iter()
-            .map(|argument| match argument {
-                ColumnarValue::Scalar(scalar) => Some(scalar),
-                ColumnarValue::Array(_) => None,
-            })
-            .collect();
-        let call = self.resolve(&constants)?;
+        let call = self.resolve(&constants(&args.args))?;
         let place = self.kind.key();
         let rows = rows(&args.args[place..], args.number_rows);
         let keys = keys(&call, &args.arg_fields[place], &args.args[place].to_array(rows)?)?;

@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 };
 use granary_dict::{Attribute, Dictionary, Hierarchy, Key, Literal};
 
+use super::call::constants;
 use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::functions::exact::exact;
@@ -144,15 +145,7 @@ impl ScalarUDFImpl for HierarchyFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constants: Vec<Option<&ScalarValue>> = args
-            .args
-            .iter()
-            .map(|argument| match argument {
-                ColumnarValue::Scalar(scalar) => Some(scalar),
-                ColumnarValue::Array(_) => None,
-            })
-            .collect();
-        let (dictionary, parent) = self.resolve(&constants)?;
+        let (dictionary, parent) = self.resolve(&constants(&args.args))?;
         if args.return_field.data_type().is_null() {
             return Ok(ColumnarValue::Scalar(ScalarValue::Null));
         }

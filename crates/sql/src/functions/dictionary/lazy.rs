@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, StructArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
@@ -16,12 +16,13 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::call::Call;
+use super::call::{Call, constants};
 use super::function::{Kind, as_answer, call_of, default_columns, look_up, with_nulls};
 use super::keys::keys;
 use crate::catalogue::Catalogue;
 use crate::functions::numbers::{rows, shaped};
 use crate::functions::tuple_element::TupleElement;
+use crate::plan::{has_expression, has_node};
 
 const VALUE: &str = "value";
 const FOUND: &str = "found";
@@ -34,14 +35,7 @@ pub struct LazyDefaults {
 
 impl AnalyzerRule for LazyDefaults {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut found = false;
-        plan.apply_with_subqueries(|node| {
-            node.apply_expressions(|expr| {
-                found |= expr.exists(|expr| Ok(lazy(expr).is_some()))?;
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })?;
-        if !found {
+        if !has_node(&plan, |node| has_expression(node, |expr| lazy(expr).is_some()))? {
             return Ok(plan);
         }
         plan.transform_up_with_subqueries(|node| {
@@ -179,15 +173,7 @@ impl ScalarUDFImpl for DefaultPart {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constants: Vec<Option<&ScalarValue>> = args
-            .args
-            .iter()
-            .map(|argument| match argument {
-                ColumnarValue::Scalar(scalar) => Some(scalar),
-                ColumnarValue::Array(_) => None,
-            })
-            .collect();
-        let call = self.call(&constants)?;
+        let call = self.call(&constants(&args.args))?;
         let answer = self.answer(&call, &args.arg_fields[2]);
         let rows = rows(&args.args[2..], args.number_rows);
         let array: ArrayRef = match self.part {
