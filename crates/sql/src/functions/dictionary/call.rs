@@ -109,11 +109,13 @@ impl Call {
 
 /// The values of the arguments that are constants.
 pub fn constants(arguments: &[ColumnarValue]) -> Vec<Option<&ScalarValue>> {
-    let constant = |argument| match argument {
-        ColumnarValue::Scalar(scalar) => Some(scalar),
-        ColumnarValue::Array(_) => None,
-    };
-    arguments.iter().map(constant).collect()
+    arguments
+        .iter()
+        .map(|argument| match argument {
+            ColumnarValue::Scalar(scalar) => Some(scalar),
+            ColumnarValue::Array(_) => None,
+        })
+        .collect()
 }
 
 /// The type without a time zone. Nullable is another type, as in ClickHouse.
