@@ -45,8 +45,12 @@ impl Store {
             Storage::Ssd(ssd) => {
                 let flash = flash_options(ssd, definition, environment)?;
                 let entries_max = flash.max_stored_keys;
-                let options =
-                    Options { flash: Some(flash), memory_bytes: ssd.memory_cache_size, memory_entries: None };
+                let options = Options {
+                    flash: Some(flash),
+                    memory_bytes: ssd.memory_cache_size,
+                    // What the bound drove from flash would stay in RAM otherwise.
+                    memory_entries: entries_max,
+                };
                 (options, entries_max)
             }
         };
