@@ -136,6 +136,7 @@ impl PartitionStream for Piece {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::configuration;
     use datafusion::execution::context::SessionContext;
     use datafusion::physical_plan::ExecutionPlanProperties;
     use datafusion::prelude::SessionConfig;
@@ -143,7 +144,8 @@ mod tests {
     /// A LIMIT behind a condition takes what comes first, from whichever thread.
     #[tokio::test]
     async fn no_threads_share_all_numbers() {
-        let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4));
+        let config = configuration().with_target_partitions(4).with_create_default_catalog_and_schema(true);
+        let context = SessionContext::new_with_config(config);
         for (rows, threads) in [(u64::MAX, 1), (1 << 30, 4)] {
             context.deregister_table("n").unwrap();
             context.register_table("n", Arc::new(Numbers { first: 0, rows })).unwrap();
