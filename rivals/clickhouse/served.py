@@ -23,10 +23,15 @@ FORMATS = [
 ]  # fmt: skip
 LAYOUTS = {"DIRECT()": "", "CACHE(SIZE_IN_CELLS 100000)": "LIFETIME(MIN 100 MAX 200)", "HASHED()": "LIFETIME(0)"}
 KEYS = 70_000
-ATTRIBUTES = "s String, n Nullable(Int32), d Date, t DateTime, f Float64, u UUID, m Decimal(9, 2), y UInt8"
-NAMES = ["s", "n", "d", "t", "f", "u", "m", "y"]
+ATTRIBUTES = (
+    "s String, n Nullable(Int32), d Date, t DateTime, f Float64, u UUID, m Decimal(9, 2), y UInt8,"
+    " l Map(String, Nullable(Int16)), w Nested(a UInt8, b Array(String))"
+)
+NAMES = ["s", "n", "d", "t", "f", "u", "m", "y", "l", "w"]
 VALUES = """concat('v', toString(number)), if(number % 3 = 0, NULL, toInt32(number) - 5), toDate(number % 60000),
-    toDateTime(number * 7), number / 8, toUUID('00112233-4455-6677-8899-aabbccddeeff'), CAST(number % 1000 AS Decimal(9, 2)), number % 256"""
+    toDateTime(number * 7), number / 8, toUUID('00112233-4455-6677-8899-aabbccddeeff'), CAST(number % 1000 AS Decimal(9, 2)), number % 256,
+    CAST(map(concat('k', toString(number % 3)), number % 100, '', NULL) AS Map(String, Nullable(Int16))),
+    CAST([(number % 7, [toString(number % 5)])] AS Nested(a UInt8, b Array(String)))"""
 
 
 def post(url: str, sql: str) -> str:

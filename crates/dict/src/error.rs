@@ -10,8 +10,12 @@ pub enum Code {
     UnsupportedMethod = 1,
     /// `CANNOT_PARSE_TEXT`
     CannotParseText = 6,
+    /// `DUPLICATE_COLUMN`
+    DuplicateColumn = 15,
     /// `BAD_ARGUMENTS`
     BadArguments = 36,
+    /// `NUMBER_OF_ARGUMENTS_DOESNT_MATCH`
+    NumberOfArgumentsDoesntMatch = 42,
     /// `ILLEGAL_TYPE_OF_ARGUMENT`
     IllegalTypeOfArgument = 43,
     /// `NOT_IMPLEMENTED`
@@ -72,7 +76,9 @@ impl Code {
         match self {
             Code::UnsupportedMethod => "UNSUPPORTED_METHOD",
             Code::CannotParseText => "CANNOT_PARSE_TEXT",
+            Code::DuplicateColumn => "DUPLICATE_COLUMN",
             Code::BadArguments => "BAD_ARGUMENTS",
+            Code::NumberOfArgumentsDoesntMatch => "NUMBER_OF_ARGUMENTS_DOESNT_MATCH",
             Code::IllegalTypeOfArgument => "ILLEGAL_TYPE_OF_ARGUMENT",
             Code::NotImplemented => "NOT_IMPLEMENTED",
             Code::UnknownType => "UNKNOWN_TYPE",

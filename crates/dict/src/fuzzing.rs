@@ -2,6 +2,7 @@
 //! again. Called by the fuzz targets and, with a fixed seed, by the tests.
 
 use crate::definition::{Key, KeyColumn, Structure};
+use crate::row::{Cell, Raw, Style, are_items, print};
 use crate::source::RowReader;
 use crate::types::DataType;
 use crate::{Format, parse_create, parse_xml};
@@ -24,6 +25,31 @@ pub fn xml(text: &str) {
     }
 }
 
+/// Types whose values are made of parts, and without floats, of which JSON does not have all.
+const COMPOSITE: [&str; 5] = [
+    "Array(Array(Nullable(String)))",
+    "Map(String, Map(Int16, Nullable(Date)))",
+    "Map(Array(String), Array(Tuple(UInt8, Bool)))",
+    "Nested(a Nullable(UInt8), `b c` String)",
+    "Array(Tuple(Decimal(9, 2), Tuple(x IPv6, y Map(DateTime('Asia/Tokyo'), UInt128))))",
+];
+
+/// The text of a value of the type that the first byte says. Whether it was one: then it prints so that it reads the
+/// same again, as JSON too.
+pub fn text(bytes: &[u8]) -> bool {
+    let Some((&first, text)) = bytes.split_first() else { return false };
+    let data_type = DataType::parse(COMPOSITE[usize::from(first) % COMPOSITE.len()]).expect("a type");
+    let read = |text: &str| Cell::parse(&data_type, text);
+    let Ok(Cell::Items(items)) = read(&String::from_utf8_lossy(text)) else { return false };
+    assert!(are_items(data_type.item(), &items));
+    for style in [Style::Quoted, Style::Json] {
+        let mut printed = String::new();
+        print(&data_type, &Raw::Items(&items), style, &mut printed);
+        assert_eq!(read(&printed).expect("what is printed is read"), Cell::Items(items.clone()), "{printed}");
+    }
+    true
+}
+
 /// Keys as somebody sends them, in the format and of the columns that the first byte says: in one piece and in
 /// several, they are the same keys, or wrong both times.
 pub fn keys(bytes: &[u8]) {
@@ -39,8 +65,14 @@ pub fn keys(bytes: &[u8]) {
         parsed("w", "Array(UInt128)"),
         parsed("d", "Decimal(40, 2)"),
     ];
-    let columns = match usize::from(first) / formats.len() % 2 {
+    let composite = vec![
+        parsed("m", "Map(String, Nullable(UInt16))"),
+        parsed("n", "Nested(x UInt8, y Array(Date))"),
+        parsed("t", "Array(Tuple(Bool, Map(UInt8, String)))"),
+    ];
+    let columns = match usize::from(first) / formats.len() % 3 {
         1 => beyond_arrow,
+        2 => composite,
         _ => vec![
             column("a", DataType::UInt64),
             column("b", DataType::String),

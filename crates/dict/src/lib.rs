@@ -43,5 +43,5 @@ pub use resident::{Resident, Times};
 pub use source::{Changes, Field, FieldSink, RowReader, Source, SourceFactory, Tail, Take, TextFormat};
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;
-pub use types::{CLICKHOUSE_TYPE, DataType, digits_of, ipv6_text};
+pub use types::{CLICKHOUSE_TYPE, DataType, Element, digits_of, ipv6_text};
 pub use xml::parse_xml;

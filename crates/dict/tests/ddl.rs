@@ -66,6 +66,8 @@ fn types_beyond_arrow_in_ddl_and_xml() {
         ("w", "UInt128", "340282366920938463463374607431768211455"),
         ("a", "Array(UInt8)", "[1, 2]"),
         ("s", "Array(Array(Nullable(String)))", r"[['it\'s, [', NULL], []]"),
+        ("m", "Map(UInt8, Array(Float64))", "'{1:[2.5],1:[]}'"),
+        ("n", "Nested(x UInt8, `y z` Bool)", "'[(1,true)]'"),
     ];
     let list: Vec<String> =
         columns.iter().map(|(name, kind, value)| format!("`{name}` {kind} DEFAULT {value}")).collect();
@@ -104,6 +106,17 @@ fn types_beyond_arrow_in_ddl_and_xml() {
         ("Array(UInt8)", "NULL"),
         ("Array(UInt8)", "[1"),
         ("Array(String)", "[f(1)]"),
+        ("Map(String, UInt8)", "{'a':1}"),
+        ("Map(String, UInt8)", "map('a', 1)"),
+        ("Map(String, UInt8)", "[]"),
+        ("Map(String, UInt8)", "'{'"),
+        ("Map(String, UInt8)", "5"),
+        ("Map(String, UInt8)", "NULL"),
+        ("Map(String)", "'{}'"),
+        ("Map(Nullable(String), UInt8)", "'{}'"),
+        ("Nullable(Map(String, UInt8))", "NULL"),
+        ("Nested(x UInt8)", "'[(256)]'"),
+        ("Tuple(UInt8)", "'(1)'"),
     ] {
         let sql = sql.replace("`i` IPv4 DEFAULT '1.2.3.4'", &format!("`i` {kind} DEFAULT {value}"));
         assert!(parse_create(&sql).is_err(), "{kind} {value}");

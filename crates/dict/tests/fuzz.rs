@@ -30,6 +30,14 @@ fn xml() {
 }
 
 #[test]
+fn text() {
+    each("text", |text| assert!(fuzzing::text(text.as_bytes()), "{text}"));
+    mutations::smoke(&corpus("text"), 20_000, |bytes| {
+        fuzzing::text(bytes);
+    });
+}
+
+#[test]
 fn keys() {
     // Arrow's decoder panics at some of what it is given; that is caught, and said only once here.
     std::panic::set_hook(Box::new(|_| {}));

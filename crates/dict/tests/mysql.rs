@@ -92,6 +92,14 @@ fn types_beyond_arrow(server: &Server) {
             "-170141183460469231731687303715884105728",
         ],
     );
+    server.execute("CREATE TABLE app.labels (id int PRIMARY KEY, labels json, ports varchar(50), hops text)");
+    server.execute(
+        r#"INSERT INTO app.labels VALUES (1, '{"b": "x", "it''s": 5}', '{80:''http'',80:''x''}', '[(1,''a'')]')"#,
+    );
+    let columns =
+        "id UInt64, labels Map(String, String), ports Map(UInt16, String), hops Nested(n UInt8, s String)";
+    let labels = open(server, columns, "id", "TABLE 'labels'", "CACHE(SIZE_IN_CELLS 100)");
+    shows(&labels, &u64s([1]), &[r"{'b':'x','it\'s':'5'}", "{80:'http',80:'x'}", "[(1,'a')]"]);
     let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
     let by_address = open(server, HOSTS_BY_ADDRESS, "(ip, seen)", "TABLE 'hosts'", layout);
     shows_the_host(&by_address);

@@ -109,6 +109,17 @@ fn types_beyond_arrow(server: &Server) {
             "[1.5,2]",
         ],
     );
+    server.execute(
+        "CREATE EXTENSION hstore; CREATE TYPE hop AS (n int, s text);
+         CREATE TABLE labels (id int PRIMARY KEY, h hstore, j jsonb, t text, hops hop[]);
+         INSERT INTO labels VALUES (1, 'b=>\"it''s\", a=>NULL', '{\"x\": [1, 2]}', '{80:''http'',80:''x''}', \
+             ARRAY[(1, 'a')::hop, (2, NULL)::hop]);",
+    );
+    let columns = "id UInt64, h Map(String, Nullable(String)), j Map(String, Array(UInt8)), t Map(UInt16, String), \
+         hops Nested(s Nullable(String), n UInt8)";
+    let labels = open(server, columns, "id", "TABLE 'labels'", "CACHE(SIZE_IN_CELLS 100)");
+    let (h, hops) = (r"{'a':NULL,'b':'it\'s'}", "[('a',1),(NULL,2)]");
+    shows(&labels, &u64s([1]), &[h, "{'x':[1,2]}", "{80:'http',80:'x'}", hops]);
     let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
     let by_address = open(server, HOSTS_BY_ADDRESS, "(ip, seen)", "TABLE 'hosts'", layout);
     shows_the_host(&by_address);

@@ -48,10 +48,14 @@ fn redis() {
 }
 
 fn types_beyond_arrow(server: &Server) {
-    server.execute(5, &["SET ip 10.0.0.1", "SET list ['a','b']", "SET at 1700000000.123456"]);
+    server.execute(
+        5,
+        &["SET ip 10.0.0.1", "SET list ['a','b']", "SET map {'a':1,'a':2}", "SET at 1700000000.123456"],
+    );
     for (key, data_type, text) in [
         ("ip", "IPv4", "10.0.0.1"),
         ("list", "Array(String)", "['a','b']"),
+        ("map", "Map(String, UInt8)", "{'a':1,'a':2}"),
         ("at", "DateTime64(4, 'Asia/Tokyo')", "2023-11-15 07:13:20.1234"),
     ] {
         let columns = format!("name String, value {data_type}");

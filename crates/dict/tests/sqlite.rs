@@ -45,16 +45,21 @@ fn types_beyond_arrow() {
     let connection = rusqlite::Connection::open(folder.path().join("user_files/users.db")).unwrap();
     connection
         .execute_batch(
-            "CREATE TABLE hosts (ip TEXT, at TEXT, seen REAL, six TEXT, tags TEXT, wide TEXT, big TEXT);
-             INSERT INTO hosts VALUES ('10.0.0.1', '2024-02-29 12:00:00.1234', 1700000000.5, '::1', '[\"a\", null]', '-5', '1.5')",
+            r#"CREATE TABLE hosts (ip TEXT, at TEXT, seen REAL, six TEXT, tags TEXT, wide TEXT, big TEXT, labels TEXT, hops TEXT);
+             INSERT INTO hosts VALUES ('10.0.0.1', '2024-02-29 12:00:00.1234', 1700000000.5, '::1', '["a", null]', '-5', '1.5', '{"b": [], "a": [2], "b": []}', '[(1,''x'')]')"#,
         )
         .unwrap();
-    let columns = "ip IPv4, at DateTime64(4), seen DateTime64(3), six IPv6, tags Array(Nullable(String)), wide Int256, big Decimal256(2)";
+    let columns = "ip IPv4, at DateTime64(4), seen DateTime64(3), six IPv6, tags Array(Nullable(String)), wide Int256, big Decimal256(2), \
+         labels Map(String, Array(UInt8)), hops Nested(n UInt8, s String)";
     let source = "TABLE 'hosts'";
     let dictionary = open(folder.path(), columns, "ip, at", source, "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)");
     let at = DataType::parse("DateTime64(4)").unwrap();
     let key = [of_text(&DataType::Ipv4, "10.0.0.1"), of_text(&at, "2024-02-29 12:00:00.1234")];
-    shows(&dictionary, &key, &["1700000000.5", "::1", "['a',NULL]", "-5", "1.5"]);
+    shows(
+        &dictionary,
+        &key,
+        &["1700000000.5", "::1", "['a',NULL]", "-5", "1.5", "{'b':[],'a':[2],'b':[]}", "[(1,'x')]"],
+    );
 }
 
 #[test]

@@ -27,7 +27,7 @@ use crate::plan::optimise;
 use crate::rewrite::{Asker, Extras, rewrite};
 use crate::session::Session;
 use crate::settings::apply;
-use crate::statement::{Tail, mend, separate_values, take_named_expressions};
+use crate::statement::{Tail, mend, quote_maps, separate_values, take_named_expressions};
 use crate::views;
 
 /// Runs a query.
@@ -98,6 +98,7 @@ pub(crate) fn parse(text: &str, head: usize) -> Result<(Statement, HashMap<Strin
     let mut tokens = tokenize(text).map_err(|error| wrong(&error))?;
     let tail = mend(&mut tokens);
     tokens.drain(..head.min(tokens.len()));
+    quote_maps(&mut tokens);
     separate_values(&mut tokens);
     let named = take_named_expressions(&mut tokens);
     let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(tokens);

@@ -180,15 +180,15 @@ mod tests {
         for (text, code, message) in [
             ("Invalid function 'nosuch'", 46, "Function with name `nosuch` does not exist"),
             (
-                "Invalid function 'octet_lengt'.\nDid you mean 'octet_length'?",
+                "Invalid function 'starts_wit'.\nDid you mean 'starts_with'?",
                 46,
-                "Function with name `octet_lengt` does not exist. Maybe you meant: ['length']",
+                "Function with name `starts_wit` does not exist. Maybe you meant: ['startsWith']",
             ),
             ("table 'granary.default.t' not found", 60, "Unknown table expression identifier 't'"),
             (
-                "Failed to coerce arguments to satisfy a call to 'octet_length' function: coercion from UInt8 to the signature X failed",
+                "Failed to coerce arguments to satisfy a call to 'character_length' function: coercion from UInt8 to the signature X failed",
                 43,
-                "Illegal type UInt8 of argument of function length",
+                "Illegal type UInt8 of argument of function lengthUTF8",
             ),
             (
                 "No function matches the given name and argument types 'replace(Utf8, Decimal128(3, 1))'. You might need",

@@ -13,10 +13,12 @@ pub fn declared(field: &Field) -> Option<ClickHouseType> {
 
 /// Whether values of a type are read and converted by the rules of dictionaries, not by Arrow's.
 pub fn is_beyond_arrow(data_type: &ClickHouseType) -> bool {
-    use ClickHouseType::{Array, DateTime64, Decimal, Int128, Int256, Ipv4, Ipv6, UInt128};
+    use ClickHouseType::{Array, DateTime64, Decimal, Int128, Int256, Ipv4, Ipv6, Map, Nested, UInt128};
     matches!(
         data_type.inner(),
         Array(_)
+            | Map(_)
+            | Nested(_)
             | DateTime64 { .. }
             | Ipv4
             | Ipv6
@@ -45,11 +47,16 @@ enum Tuples {
 }
 
 fn name(field: &Field, tuples: Tuples) -> String {
-    let name = match field.metadata().get(CLICKHOUSE_TYPE) {
-        Some(name) => name.clone(),
-        None => name_of(field.data_type(), tuples),
+    let name = match (field.metadata().get(CLICKHOUSE_TYPE), tuples) {
+        // What is said there is on one line; a Nested always is.
+        (Some(name), Tuples::Indented { .. }) if name.contains("Tuple(") && !name.starts_with("Nested(") => {
+            name_of(field.data_type(), tuples)
+        }
+        (Some(name), _) => name.clone(),
+        (None, _) => name_of(field.data_type(), tuples),
     };
-    let can_be_nullable = !["Nullable(", "Tuple(", "Array(", "Map("].iter().any(|p| name.starts_with(p));
+    let can_be_nullable =
+        !["Nullable(", "Tuple(", "Array(", "Map(", "Nested("].iter().any(|p| name.starts_with(p));
     if field.is_nullable() && can_be_nullable { format!("Nullable({name})") } else { name }
 }
 
@@ -75,6 +82,13 @@ fn name_of(data_type: &DataType, tuples: Tuples) -> String {
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
             format!("Array({})", name(item, tuples))
         }
+        DataType::Map(entry, _) => match entry.data_type() {
+            DataType::Struct(fields) => {
+                let parts: Vec<String> = fields.iter().map(|field| name(field, tuples)).collect();
+                format!("Map({})", parts.join(", "))
+            }
+            other => other.to_string(),
+        },
         DataType::Struct(fields) => {
             let named = fields.iter().enumerate().any(|(i, f)| f.name() != &(i + 1).to_string());
             let (inner, before, between) = match tuples {

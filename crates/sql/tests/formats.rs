@@ -1,6 +1,7 @@
 //! The output formats, byte for byte. What is expected here was written by ClickHouse 26.9.2.1, except that
 //! JSON's statistics are left out.
 
+use granary_sql::arrow::datatypes::DataType;
 use granary_sql::arrow::ipc::reader::StreamReader;
 use granary_sql::format::{self, Format};
 use granary_sql::{Options, Session};
@@ -131,6 +132,55 @@ fn types_beyond_arrow() {
     let native = bytes(BEYOND_ARROW, Format::Native);
     let nested = b"\x17Array(Nullable(String))\x02\0\0\0\0\0\0\0\x00\x01\x03a'b\x00";
     assert!(native.ends_with(nested), "{}", String::from_utf8_lossy(&native));
+}
+
+/// Maps, and what they are in or have in them, in all families of formats: as a ClickHouse writes them.
+const MAPS: &str = "SELECT map('a', 1, 'it\\'s \"', 2, 'a', 3) AS m, \
+     CAST(map(1, NULL, 2, 'x') AS Map(UInt8, Nullable(String))) AS n, [map(toDate('2024-01-01'), [1, 2])] AS o, map() AS e";
+
+#[test]
+fn maps() {
+    let tab = "{'a':1,'it\\'s \"':2,'a':3}\t{1:NULL,2:'x'}\t[{'2024-01-01':[1,2]}]\t{}\n";
+    assert_eq!(text(MAPS, Format::TabSeparated), tab);
+    let types = "Map(String, UInt8)\tMap(UInt8, Nullable(String))\tArray(Map(Date, Array(UInt8)))\tMap(Nothing, Nothing)";
+    let head = text(MAPS, Format::TabSeparatedWithNamesAndTypes);
+    assert_eq!(head.lines().nth(1), Some(types));
+    let csv = "\"{'a':1,'it\\'s \"\"':2,'a':3}\",\"{1:NULL,2:'x'}\",\"[{'2024-01-01':[1,2]}]\",\"{}\"\n";
+    assert_eq!(text(MAPS, Format::Csv), csv);
+    let json = "{\"m\":{\"a\":1,\"it's \\\"\":2,\"a\":3},\"n\":{\"1\":null,\"2\":\"x\"},\
+         \"o\":[{\"2024-01-01\":[1,2]}],\"e\":{}}\n";
+    assert_eq!(text(MAPS, Format::JsonEachRow), json);
+    let indented = "\t\t{\n\t\t\t\"n\": {\n\t\t\t\t\"1\": null,\n\t\t\t\t\"2\": \"x\"\n\t\t\t},\n\
+         \t\t\t\"o\": [\n\t\t\t\t{\n\t\t\t\t\t\"2024-01-01\": [1,2]\n\t\t\t\t}\n\t\t\t],\n\t\t\t\"e\": {}\n\t\t}\n";
+    let shown = text(&format!("SELECT n, o, e FROM ({MAPS})"), Format::Json);
+    assert!(shown.contains(indented), "{shown}");
+    assert!(text(MAPS, Format::Vertical).contains("m: {'a':1,'it\\'s \"':2,'a':3}\n"));
+    assert!(text(MAPS, Format::PrettyCompact).contains("│ {1:NULL,2:'x'} │"));
+    let hex: String = bytes(MAPS, Format::RowBinary).iter().map(|byte| format!("{byte:02x}")).collect();
+    let expected = "03 016101 066974277320 2202 016103 02 0101 02000178 01 01 0b4d 020102 00";
+    assert_eq!(hex, expected.replace(' ', ""));
+    let native =
+        bytes("SELECT CAST(map(1, NULL, 2, 'x') AS Map(UInt8, Nullable(String))) AS n", Format::Native);
+    let ends = b"\x02\0\0\0\0\0\0\0";
+    let expected =
+        [&b"\x01\x01\x01n\x1cMap(UInt8, Nullable(String))"[..], ends, b"\x01\x02\x01\x00\x00\x01x"].concat();
+    assert_eq!(native, expected);
+}
+
+#[test]
+fn maps_in_arrow_and_parquet() {
+    let query = "SELECT map('b', number, 'a', 7, 'b', 9) AS m, number FROM numbers(3) WHERE number > 0";
+    let stream = bytes(query, Format::ArrowStream);
+    let batches: Vec<_> =
+        StreamReader::try_new(stream.as_slice(), None).unwrap().map(Result::unwrap).collect();
+    assert!(matches!(batches[0].schema().field(0).data_type(), DataType::Map(_, false)));
+    let file = tempfile::NamedTempFile::with_suffix(".parquet").unwrap();
+    std::fs::write(file.path(), bytes(query, Format::Parquet)).unwrap();
+    let read = format!("SELECT m, m['b'], toTypeName(m) FROM '{}' ORDER BY number", file.path().display());
+    assert_eq!(
+        text(&read, Format::TabSeparated),
+        "{'b':1,'a':7,'b':9}\t1\tMap(String, UInt64)\n{'b':2,'a':7,'b':9}\t2\tMap(String, UInt64)\n"
+    );
 }
 
 #[test]

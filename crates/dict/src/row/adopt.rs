@@ -1,11 +1,10 @@
 //! Arrow arrays of other types, made into arrays of ours: what others write as Arrow has their types, and what a query
 //! computes has the engine's.
 
-use super::Column;
+use super::{Column, composite};
 use crate::error::{Code, DictError};
 use crate::types::{DataType, digits_of, kept_digits, sign_extended, truncate};
-use arrow::array::{Array, ArrayRef, AsArray, Decimal256Array, ListArray, PrimitiveArray, new_null_array};
-use arrow::buffer::OffsetBuffer;
+use arrow::array::{Array, ArrayRef, AsArray, Decimal256Array, PrimitiveArray, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{
     DataType as Arrow, Decimal256Type, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType,
@@ -24,9 +23,14 @@ impl DataType {
         let data_type = self.inner();
         match (array.data_type(), data_type) {
             (Arrow::Null, _) => Ok(new_null_array(&data_type.to_arrow(), array.len())),
-            (Arrow::List(_) | Arrow::LargeList(_) | Arrow::FixedSizeList(..), DataType::Array(item)) => {
-                arrays(array, data_type, item)
+            (
+                Arrow::List(_) | Arrow::LargeList(_) | Arrow::FixedSizeList(..) | Arrow::Map(..),
+                DataType::Array(_) | DataType::Map(_) | DataType::Nested(_),
+            ) => composite::lists(array, data_type),
+            (_, DataType::Tuple(_)) if array.logical_null_count() > 0 => {
+                Err(DictError::parse_text(format!("NULL is no {data_type}")))
             }
+            (Arrow::Struct(_), DataType::Tuple(_)) => composite::tuples(array.as_struct(), data_type),
             (text, other) if text.is_string() && *other != DataType::String => parsed(array, data_type),
             (_, DataType::DateTime64 { precision, .. }) => moments(array, data_type, *precision),
             (theirs, _) if *theirs == data_type.to_arrow() && !data_type.is_wide() => Ok(Arc::clone(array)),
@@ -36,7 +40,7 @@ impl DataType {
     }
 }
 
-fn failed(e: ArrowError) -> DictError {
+pub(super) fn failed(e: ArrowError) -> DictError {
     DictError::new(Code::CannotParseText, format!("Arrow: {e}"))
 }
 
@@ -61,25 +65,6 @@ fn converted(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowEr
     };
     let array = number.map(|number| cast(array, &number)).unwrap_or_else(|| Ok(array.clone()))?;
     whole(&array, cast(&array, &data_type.to_arrow())?, data_type)
-}
-
-/// Arrays whose items are made into ours.
-fn arrays(array: &ArrayRef, data_type: &DataType, item: &DataType) -> Result<ArrayRef, DictError> {
-    let theirs = match array.data_type() {
-        Arrow::LargeList(items) | Arrow::FixedSizeList(items, _) => {
-            cast(array, &Arrow::List(Arc::clone(items))).map_err(failed)?
-        }
-        _ => Arc::clone(array),
-    };
-    let theirs = theirs.as_list::<i32>();
-    // Items of other rows are not looked at.
-    let (first, last) = (theirs.value_offsets()[0], theirs.value_offsets()[theirs.len()]);
-    let items = item.adopt(&theirs.values().slice(first as usize, (last - first) as usize))?;
-    let lengths = theirs.offsets().windows(2).map(|ends| (ends[1] - ends[0]) as usize);
-    let Arrow::List(field) = data_type.to_arrow() else { unreachable!("an array is one") };
-    let nulls = theirs.nulls().cloned();
-    let arrays = ListArray::try_new(field, OffsetBuffer::from_lengths(lengths), items, nulls);
-    Ok(Arc::new(arrays.map_err(failed)?))
 }
 
 /// What a cast cannot say is NULL, and would be taken for one; and Arrow's type of a wide integer has more numbers.

@@ -13,8 +13,8 @@ pub(crate) enum Cell {
     /// A fixed-width value in the low bytes.
     Fixed(Fixed),
     Text(String),
-    /// The bytes of an array's items.
-    List(Vec<u8>),
+    /// The bytes of the items of an array or a map, or of the elements of a tuple.
+    Items(Vec<u8>),
 }
 
 impl Cell {
@@ -40,28 +40,36 @@ impl Cell {
     pub fn parse(data_type: &DataType, text: &str) -> Result<Cell, DictError> {
         match data_type.shape() {
             Shape::Text => Ok(Cell::Text(text.to_string())),
-            Shape::List => list::parse(data_type, text).map(Cell::List),
+            Shape::List | Shape::Tuple => list::parse(data_type, text).map(Cell::Items),
             Shape::Fixed(_) | Shape::Bit => text_to_fixed(data_type, text).map(Cell::Fixed),
         }
     }
 
-    /// Appends it as an item of an array.
+    /// Appends it as an item or an element.
     pub fn put(&self, data_type: &DataType, out: &mut Vec<u8>) {
         let raw = match (self, data_type.shape()) {
             (Cell::Null, _) => Raw::Null,
             (Cell::Fixed(raw), Shape::Fixed(width)) => Raw::Fixed(&raw[..width]),
             (Cell::Fixed(raw), _) => Raw::Bit(raw[0] != 0),
             (Cell::Text(text), _) => Raw::Text(text.as_bytes()),
-            (Cell::List(bytes), _) => Raw::List(bytes),
+            (Cell::Items(bytes), _) => Raw::Items(bytes),
         };
         value::put(data_type, &raw, out);
     }
 
-    fn of_type(data_type: &DataType) -> Cell {
+    /// The value of a type that has no other.
+    pub fn of_type(data_type: &DataType) -> Cell {
         match (data_type, data_type.shape()) {
             (DataType::Nullable(_), _) => Cell::Null,
             (_, Shape::Text) => Cell::Text(String::new()),
-            (_, Shape::List) => Cell::List(Vec::new()),
+            (_, Shape::List) => Cell::Items(Vec::new()),
+            (_, Shape::Tuple) => {
+                let mut bytes = Vec::new();
+                for element in data_type.elements() {
+                    Cell::of_type(&element.data_type).put(&element.data_type, &mut bytes);
+                }
+                Cell::Items(bytes)
+            }
             // ClickHouse: 1900-01-01.
             (DataType::Date32, _) => {
                 let mut fixed = Fixed::default();

@@ -2,9 +2,10 @@
 
 use super::value;
 use crate::error::{Code, DictError};
-use crate::types::{DataType, Shape};
+use crate::types::{DataType, Element, Shape};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray};
 use arrow::buffer::{Buffer, NullBuffer};
+use std::sync::Arc;
 
 /// One column of a batch. Cheap to make: it shares the array's buffers.
 pub(crate) struct Cells {
@@ -20,8 +21,8 @@ enum Values {
     },
     Bits(BooleanArray),
     Text(StringArray),
-    /// The items of row `i` end at `ends[i]`.
-    Lists {
+    /// The items or elements of row `i` end at `ends[i]`.
+    Items {
         bytes: Vec<u8>,
         ends: Vec<usize>,
     },
@@ -34,8 +35,8 @@ pub(crate) enum Raw<'a> {
     Fixed(&'a [u8]),
     Bit(bool),
     Text(&'a [u8]),
-    /// The bytes of an array's items.
-    List(&'a [u8]),
+    /// The bytes of the items of an array or a map, or of the elements of a tuple.
+    Items(&'a [u8]),
 }
 
 impl Cells {
@@ -57,6 +58,7 @@ impl Cells {
             Shape::Bit => Values::Bits(array.as_boolean().clone()),
             Shape::Text => Values::Text(array.as_string::<i32>().clone()),
             Shape::List => lists(data_type.item(), array)?,
+            Shape::Tuple => tuples(data_type.elements(), array)?,
         };
         Ok(Cells { values, nulls: array.logical_nulls() })
     }
@@ -73,24 +75,40 @@ impl Cells {
             }
             Values::Bits(bits) => Raw::Bit(bits.value(row)),
             Values::Text(texts) => Raw::Text(texts.value(row).as_bytes()),
-            Values::Lists { bytes, ends } => {
+            Values::Items { bytes, ends } => {
                 let start = if row == 0 { 0 } else { ends[row - 1] };
-                Raw::List(&bytes[start..ends[row]])
+                Raw::Items(&bytes[start..ends[row]])
             }
         }
     }
 }
 
-/// Arrays as the bytes that their rows have.
+/// Arrays and maps as the bytes that their rows have.
 fn lists(item: &DataType, array: &ArrayRef) -> Result<Values, DictError> {
-    let list = array.as_list::<i32>();
-    let items = Cells::new(item, list.values())?;
-    let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(list.len()));
-    for (row, range) in list.offsets().windows(2).enumerate() {
-        if list.is_valid(row) {
+    let (offsets, items) = match array.as_map_opt() {
+        Some(map) => (map.offsets(), Arc::new(map.entries().clone()) as ArrayRef),
+        None => (array.as_list::<i32>().offsets(), Arc::clone(array.as_list::<i32>().values())),
+    };
+    let items = Cells::new(item, &items)?;
+    let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(array.len()));
+    for (row, range) in offsets.windows(2).enumerate() {
+        if array.is_valid(row) {
             (range[0]..range[1]).for_each(|i| value::put(item, &items.get(i as usize), &mut bytes));
         }
         ends.push(bytes.len());
     }
-    Ok(Values::Lists { bytes, ends })
+    Ok(Values::Items { bytes, ends })
+}
+
+fn tuples(elements: &[Element], array: &ArrayRef) -> Result<Values, DictError> {
+    let columns = elements.iter().zip(array.as_struct().columns());
+    let columns: Vec<(&DataType, Cells)> = columns
+        .map(|(element, column)| Ok((&element.data_type, Cells::new(&element.data_type, column)?)))
+        .collect::<Result<_, DictError>>()?;
+    let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(array.len()));
+    for row in 0..array.len() {
+        columns.iter().for_each(|(data_type, cells)| value::put(data_type, &cells.get(row), &mut bytes));
+        ends.push(bytes.len());
+    }
+    Ok(Values::Items { bytes, ends })
 }

@@ -4,12 +4,14 @@ use super::cells::Raw;
 use super::{Cell, list, value};
 use crate::definition::Literal;
 use crate::error::{Code, DictError};
-use crate::types::{DataType, Shape};
+use crate::types::{DataType, Element, Shape};
 use arrow::array::{
-    ArrayData, ArrayRef, BooleanArray, BooleanBufferBuilder, ListArray, StringArray, make_array,
+    ArrayData, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, ListArray, MapArray, StringArray,
+    StructArray, make_array,
 };
 use arrow::buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::DataType as Arrow;
+use arrow::error::ArrowError;
 use std::sync::Arc;
 
 /// Grows by a value or by many at a time; invariant: `nulls` (if any) and `values` have `len` entries.
@@ -28,6 +30,7 @@ enum Values {
     Bits(BooleanBufferBuilder),
     Text { ends: Vec<i32>, bytes: Vec<u8>, overflowed: Overflow },
     Lists { ends: Vec<i32>, items: Box<Column>, overflowed: Overflow },
+    Tuples(Vec<Column>),
 }
 
 /// Whether the texts, or the items, of a batch outgrew Arrow's 32-bit offsets.
@@ -55,6 +58,10 @@ impl Column {
                 let items = Box::new(Column::new(data_type.item()));
                 Values::Lists { ends: vec![0], items, overflowed: Overflow::No }
             }
+            Shape::Tuple => {
+                let element = |element: &Element| Column::new(&element.data_type);
+                Values::Tuples(data_type.elements().iter().map(element).collect())
+            }
         };
         Column { data_type: data_type.clone(), values, nulls: None, len: 0 }
     }
@@ -71,7 +78,9 @@ impl Column {
             Values::Fixed { width: 4, bytes } => bytes.push(u32::from_le_bytes(first(raw))),
             Values::Fixed { width, bytes } => bytes.extend_from_slice(&raw[..*width]),
             Values::Bits(bits) => bits.append(raw[0] != 0),
-            Values::Text { .. } | Values::Lists { .. } => unreachable!("it is not of fixed width"),
+            Values::Text { .. } | Values::Lists { .. } | Values::Tuples(_) => {
+                unreachable!("it is not of fixed width")
+            }
         }
         self.valid(1);
     }
@@ -120,7 +129,7 @@ impl Column {
         self.valid(1);
     }
 
-    /// Adds many strings or arrays that are not NULL: what `text` says of each row.
+    /// Adds many strings, arrays or maps that are not NULL: what `text` says of each row.
     pub fn extend_texts<'t>(&mut self, rows: &[u32], text: impl Fn(u32) -> &'t [u8]) {
         let Values::Text { ends, bytes, overflowed } = &mut self.values else {
             return rows.iter().for_each(|&row| self.push_items(text(row)));
@@ -135,34 +144,55 @@ impl Column {
         self.valid(rows.len());
     }
 
-    /// Adds an array whose bytes were found to be good.
+    /// Adds an array, a map or a tuple whose bytes were found to be good.
     pub fn push_items(&mut self, bytes: &[u8]) {
-        let item = self.data_type.item();
-        let Values::Lists { items, .. } = &mut self.values else {
-            unreachable!("only an array has items");
-        };
-        value::items(item, bytes).for_each(|value| items.push(value));
-        self.end_array();
-    }
-
-    /// The items of the array that is being added.
-    pub fn items(&mut self) -> &mut Column {
         match &mut self.values {
-            Values::Lists { items, .. } => items,
-            _ => unreachable!("only an array has items"),
+            Values::Lists { items, .. } => {
+                value::items(self.data_type.item(), bytes).for_each(|value| items.push(value));
+                self.end_list();
+            }
+            Values::Tuples(columns) => {
+                let elements = value::elements(&self.data_type, bytes);
+                columns.iter_mut().zip(elements).for_each(|(column, (_, value))| column.push(value));
+                self.end_tuples(1);
+            }
+            _ => unreachable!("it has neither items nor elements"),
         }
     }
 
-    /// Adds an array of the items that were added since the last one.
-    pub fn end_array(&mut self) {
-        let count = self.items().len;
-        self.end_array_at(count);
+    /// The items of the array or map that is being added.
+    pub fn items(&mut self) -> &mut Column {
+        match &mut self.values {
+            Values::Lists { items, .. } => items,
+            _ => unreachable!("it has no items"),
+        }
     }
 
-    /// Adds an array whose items end there.
-    pub fn end_array_at(&mut self, count: usize) {
+    /// The elements of the tuples that are being added.
+    pub fn elements(&mut self) -> &mut [Column] {
+        match &mut self.values {
+            Values::Tuples(columns) => columns,
+            _ => unreachable!("only a tuple has elements"),
+        }
+    }
+
+    /// Adds tuples of the elements that were added since the last ones.
+    pub fn end_tuples(&mut self, count: usize) {
+        self.valid(count);
+        let len = self.len;
+        debug_assert!(self.elements().iter().all(|column| column.len == len));
+    }
+
+    /// Adds an array or a map of the items that were added since the last one.
+    pub fn end_list(&mut self) {
+        let count = self.items().len;
+        self.end_list_at(count);
+    }
+
+    /// Adds an array or a map whose items end there.
+    pub fn end_list_at(&mut self, count: usize) {
         let Values::Lists { ends, overflowed, .. } = &mut self.values else {
-            unreachable!("only an array has items");
+            unreachable!("it has no items");
         };
         match i32::try_from(count) {
             Ok(end) => ends.push(end),
@@ -174,7 +204,7 @@ impl Column {
         self.valid(1);
     }
 
-    /// Adds a string, or an array whose bytes were found to be good.
+    /// Adds a string, or an array or a map whose bytes were found to be good.
     #[inline]
     pub fn push_sized(&mut self, bytes: &[u8]) {
         match &self.values {
@@ -191,7 +221,7 @@ impl Column {
             Raw::Fixed(raw) => self.push_fixed(raw),
             Raw::Bit(bit) => self.push_fixed(&[u8::from(bit)]),
             Raw::Text(text) => self.push_text(text),
-            Raw::List(bytes) => self.push_items(bytes),
+            Raw::Items(bytes) => self.push_items(bytes),
         }
     }
 
@@ -211,6 +241,7 @@ impl Column {
             Values::Bits(bits) => bits.append(false),
             Values::Text { ends, bytes, .. } => ends.push(bytes.len() as i32),
             Values::Lists { ends, .. } => ends.push(*ends.last().expect("they begin with 0")),
+            Values::Tuples(_) => unreachable!("a tuple is never NULL"),
         }
         assert!(self.data_type.is_nullable(), "only a Nullable column takes NULL");
         let none_yet = || {
@@ -227,7 +258,7 @@ impl Column {
             Cell::Null => self.push_null(),
             Cell::Fixed(raw) => self.push_fixed(raw),
             Cell::Text(text) => self.push_text(text.as_bytes()),
-            Cell::List(bytes) => self.push_items(bytes),
+            Cell::Items(bytes) => self.push_items(bytes),
         }
     }
 
@@ -241,7 +272,9 @@ impl Column {
     pub fn push_parsed(&mut self, text: &str) -> Result<(), DictError> {
         match self.values {
             Values::Text { .. } => self.push_text(text.as_bytes()),
-            Values::Lists { .. } => self.push_items(&list::parse(&self.data_type, text)?),
+            Values::Lists { .. } | Values::Tuples(_) => {
+                self.push_items(&list::parse(&self.data_type, text)?);
+            }
             _ => {
                 let raw = crate::types::text_to_fixed(&self.data_type, text)?;
                 self.push_fixed(&raw);
@@ -258,7 +291,7 @@ impl Column {
     pub fn finish(self) -> Result<ArrayRef, DictError> {
         let nulls =
             self.nulls.map(|mut nulls| NullBuffer::new(nulls.finish())).filter(|n| n.null_count() > 0);
-        let incorrect = |e: arrow::error::ArrowError| DictError::new(Code::IncorrectData, e.to_string());
+        let incorrect = |e: ArrowError| DictError::new(Code::IncorrectData, e.to_string());
         Ok(match self.values {
             Values::Fixed { bytes, .. } => {
                 let data = ArrayData::builder(self.data_type.to_arrow())
@@ -281,18 +314,42 @@ impl Column {
                 ));
             }
             Values::Lists { ends, items, .. } => {
-                let field = match self.data_type.to_arrow() {
-                    Arrow::List(field) => field,
-                    other => unreachable!("{other} is no array"),
-                };
-                let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
-                Arc::new(ListArray::try_new(field, offsets, items.finish()?, nulls).map_err(incorrect)?)
+                let (offsets, items) = (OffsetBuffer::new(ScalarBuffer::from(ends)), items.finish()?);
+                list_of(&self.data_type, offsets, items, nulls).map_err(incorrect)?
+            }
+            Values::Tuples(columns) => {
+                let columns = columns.into_iter().map(Column::finish).collect::<Result<_, _>>()?;
+                tuple_of(&self.data_type, columns).map_err(incorrect)?
             }
             Values::Text { ends, bytes, .. } => {
                 let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
                 Arc::new(StringArray::try_new(offsets, Buffer::from_vec(bytes), nulls).map_err(incorrect)?)
             }
         })
+    }
+}
+
+/// An array of arrays or maps of a type, of the type's items.
+pub(super) fn list_of(
+    data_type: &DataType,
+    offsets: OffsetBuffer<i32>,
+    items: ArrayRef,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, ArrowError> {
+    Ok(match data_type.to_arrow() {
+        Arrow::Map(field, ordered) => {
+            Arc::new(MapArray::try_new(field, offsets, items.as_struct().clone(), nulls, ordered)?)
+        }
+        Arrow::List(field) => Arc::new(ListArray::try_new(field, offsets, items, nulls)?),
+        other => unreachable!("{other} has no items"),
+    })
+}
+
+/// An array of tuples of a type, of the type's elements.
+pub(super) fn tuple_of(data_type: &DataType, columns: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> {
+    match data_type.to_arrow() {
+        Arrow::Struct(fields) => Ok(Arc::new(StructArray::try_new(fields, columns, None)?)),
+        other => unreachable!("{other} has no elements"),
     }
 }
 

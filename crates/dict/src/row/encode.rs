@@ -12,7 +12,7 @@ pub(crate) struct RowFormat {
     pub(super) slots: Vec<Slot>,
     /// Bytes before the first string.
     pub(super) fixed_bytes: usize,
-    /// Of each string or array in order: the type of its items, if it is an array.
+    /// Of each string, array or map in order: the type of its items, if it is no string.
     pub(super) items: Vec<Option<DataType>>,
     bitmap_bytes: usize,
 }
@@ -30,7 +30,7 @@ pub(super) struct Slot {
 pub(super) enum Place {
     /// Starts at this byte.
     Fixed { at: usize, width: usize },
-    /// Is the n-th string or array.
+    /// Is the n-th string, array or map.
     Text { ordinal: usize },
 }
 
@@ -53,6 +53,7 @@ impl RowFormat {
                     items.push((shape == Shape::List).then(|| data_type.item().clone()));
                     Place::Text { ordinal: items.len() - 1 }
                 }
+                Shape::Tuple => unreachable!("a tuple is no attribute"),
             };
             let null_bit = data_type.is_nullable().then_some(bits);
             bits += usize::from(null_bit.is_some());
@@ -78,7 +79,7 @@ impl RowFormat {
                     put_varint(&mut row, text.len());
                     row.extend_from_slice(text.as_bytes());
                 }
-                (Cell::List(bytes), _) => {
+                (Cell::Items(bytes), _) => {
                     put_varint(&mut row, bytes.len());
                     row.extend_from_slice(bytes);
                 }
@@ -103,7 +104,7 @@ impl RowFormat {
             match cells.get(row) {
                 Raw::Fixed(raw) => out.extend_from_slice(raw),
                 Raw::Bit(bit) => out.push(u8::from(bit)),
-                Raw::Text(_) | Raw::List(_) => unreachable!("Cells were made for this type"),
+                Raw::Text(_) | Raw::Items(_) => unreachable!("Cells were made for this type"),
                 Raw::Null => match (&slot.default, slot.null_bit) {
                     (Cell::Fixed(raw), None) => out.extend_from_slice(&raw[..width]),
                     _ => {
@@ -116,10 +117,10 @@ impl RowFormat {
         for (slot, cells) in self.slots.iter().zip(columns) {
             let Place::Text { .. } = slot.place else { continue };
             let text = match cells.get(row) {
-                Raw::Text(text) | Raw::List(text) => text,
+                Raw::Text(text) | Raw::Items(text) => text,
                 _ => match (&slot.default, slot.null_bit) {
                     (Cell::Text(text), None) => text.as_bytes(),
-                    (Cell::List(bytes), None) => bytes,
+                    (Cell::Items(bytes), None) => bytes,
                     _ => {
                         set_bit(&mut out[start..], slot.null_bit);
                         &[]

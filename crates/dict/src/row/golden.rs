@@ -6,7 +6,7 @@ use crate::definition::{Attribute, Key, KeyColumn, Structure};
 use crate::types::DataType;
 use arrow::array::ArrayRef;
 
-/// Type, value (`None`: NULL), bytes. Strings and arrays come last in a row, wherever they are declared.
+/// Type, value (`None`: NULL), bytes. Strings, arrays and maps come last in a row, wherever they are declared.
 const FIXED: [(&str, Option<&str>, &str); 33] = [
     ("UInt8", Some("200"), "c8"),
     ("Int8", Some("-2"), "fe"),
@@ -43,7 +43,7 @@ const FIXED: [(&str, Option<&str>, &str); 33] = [
     ("Nullable(UUID)", None, "00000000000000000000000000000000"),
 ];
 
-const TEXTS: [(&str, Option<&str>, &str); 7] = [
+const TEXTS: [(&str, Option<&str>, &str); 11] = [
     ("String", Some("grain"), "05677261696e"),
     ("String", Some(""), "00"),
     ("Array(UInt16)", Some("[258,1]"), "0402010100"),
@@ -51,6 +51,10 @@ const TEXTS: [(&str, Option<&str>, &str); 7] = [
     ("Array(Nullable(String))", Some("[NULL,'ü']"), "05010002c3bc"),
     ("Nullable(String)", None, "00"),
     ("Nullable(String)", Some("ü"), "02c3bc"),
+    ("Map(String, UInt16)", Some("{'ab':258,'':1}"), "080261620201000100"),
+    ("Map(UInt8, Nullable(String))", Some("{7:NULL,7:'x'}"), "06070107000178"),
+    ("Nested(a UInt8, b String)", Some("[(1,'x')]"), "03010178"),
+    ("Array(Tuple(Bool, Map(UInt8, UInt8)))", Some("[(true,{1:2}),(false,{})]"), "06010201020000"),
 ];
 
 /// Bits of the Nullable ones, in the order they are declared: the second and the fourth of the fixed

@@ -3,16 +3,19 @@
 //! ```text
 //! row   = null bitmap (a bit for each Nullable attribute, in order; absent if there is none)
 //!         fixed-width attributes, raw little-endian, in order (zeros where NULL)
-//!         strings and arrays, in order: varint length, bytes (length 0 where NULL)
+//!         strings, arrays and maps, in order: varint length, bytes (length 0 where NULL)
 //! key   = simple: 8 bytes, little-endian
 //!       | complex: for each column: [1 if NULL, else 0; only if Nullable] raw bytes or varint length, bytes
 //! array = its items as the columns of a complex key
+//! map   = of each entry the key and the value, in the same way
+//! tuple = its elements, in the same way
 //! ```
 
 mod adopt;
 mod cell;
 mod cells;
 mod column;
+mod composite;
 mod decode;
 mod encode;
 mod key;
@@ -26,7 +29,7 @@ pub(crate) use decode::Decoder;
 pub(crate) use encode::RowFormat;
 pub(crate) use key::{KeyBatch, KeyFormat};
 pub(crate) use list::{Style, print};
-pub(crate) use value::{are_items, items};
+pub(crate) use value::{are_items, elements, items};
 
 /// Counts changes of the layout above, and of how lifetimes follow from keys: files of another one are not read.
 pub(crate) const ROW_FORMAT_VERSION: u64 = 2;

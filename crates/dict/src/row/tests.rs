@@ -4,7 +4,7 @@ use crate::types::DataType;
 use arrow::array::ArrayRef;
 use proptest::prelude::*;
 
-const TYPES: [&str; 19] = [
+const TYPES: [&str; 21] = [
     "UInt8",
     "Int16",
     "UInt32",
@@ -24,6 +24,8 @@ const TYPES: [&str; 19] = [
     "UInt128",
     "Array(UInt16)",
     "Array(Array(Nullable(String)))",
+    "Map(String, Nullable(Int16))",
+    "Nested(a UInt8, b Array(Tuple(Bool)))",
 ];
 
 /// A type, and some of its values as text; `None`: NULL.
@@ -55,6 +57,20 @@ fn column(rows: usize) -> impl Strategy<Value = (DataType, Vec<Option<String>>)>
                 let inner =
                     prop::collection::vec(item, 0..3).prop_map(|items| format!("[{}]", items.join(",")));
                 prop::collection::vec(inner, 0..3).prop_map(|inner| format!("[{}]", inner.join(","))).boxed()
+            }
+            "Map(String, Nullable(Int16))" => {
+                let value = prop::option::of(any::<i16>())
+                    .prop_map(|value| value.map_or("NULL".to_string(), |value| value.to_string()));
+                let entry =
+                    ("[a-b',:é ]{0,2}", value).prop_map(|(k, v)| format!("'{}':{v}", k.replace('\'', "\\'")));
+                prop::collection::vec(entry, 0..4).prop_map(|all| format!("{{{}}}", all.join(","))).boxed()
+            }
+            "Nested(a UInt8, b Array(Tuple(Bool)))" => {
+                let flags = prop::collection::vec(any::<bool>(), 0..3).prop_map(|flags| {
+                    flags.iter().map(|flag| format!("({flag})")).collect::<Vec<_>>().join(",")
+                });
+                let item = (any::<u8>(), flags).prop_map(|(a, b)| format!("({a},[{b}])"));
+                prop::collection::vec(item, 0..3).prop_map(|all| format!("[{}]", all.join(","))).boxed()
             }
             "UInt128" => any::<u128>().prop_map(|v| v.to_string()).boxed(),
             "Bool" => any::<bool>().prop_map(|v| v.to_string()).boxed(),

@@ -1,4 +1,5 @@
-//! Values one behind the other, each of which says where it ends: the columns of a complex key, the items of an array.
+//! Values one behind the other, each of which says where it ends: the columns of a complex key, the items of an array
+//! or a map, the elements of a tuple.
 
 use super::cells::Raw;
 use super::{is_utf8, put_varint, text_span};
@@ -14,7 +15,8 @@ pub(crate) fn put(data_type: &DataType, value: &Raw<'_>, out: &mut Vec<u8>) {
         Raw::Null => {}
         Raw::Fixed(raw) => out.extend_from_slice(raw),
         Raw::Bit(bit) => out.push(u8::from(*bit)),
-        Raw::Text(bytes) | Raw::List(bytes) => {
+        Raw::Items(elements) if data_type.shape() == Shape::Tuple => out.extend_from_slice(elements),
+        Raw::Text(bytes) | Raw::Items(bytes) => {
             put_varint(out, bytes.len());
             out.extend_from_slice(bytes);
         }
@@ -41,12 +43,20 @@ pub(crate) fn take<'a>(data_type: &DataType, bytes: &'a [u8], mut at: usize) -> 
         }
         Shape::List => {
             let (start, end) = text_span(bytes, at)?;
-            are_items(data_type.item(), &bytes[start..end]).then_some((Raw::List(&bytes[start..end]), end))?
+            are_items(data_type.item(), &bytes[start..end])
+                .then_some((Raw::Items(&bytes[start..end]), end))?
+        }
+        Shape::Tuple => {
+            let mut end = at;
+            for element in data_type.elements() {
+                end = take(&element.data_type, bytes, end)?.1;
+            }
+            (Raw::Items(&bytes[at..end]), end)
         }
     })
 }
 
-/// Whether these bytes are items of an array, to the last one. How deep arrays nest, their type bounds.
+/// Whether these bytes are items of a list, to the last one. How deep types nest, is bounded where they are read.
 pub(crate) fn are_items(item: &DataType, bytes: &[u8]) -> bool {
     let mut at = 0;
     while at < bytes.len() {
@@ -58,12 +68,25 @@ pub(crate) fn are_items(item: &DataType, bytes: &[u8]) -> bool {
     true
 }
 
-/// The items of an array whose bytes were found to be good.
+/// The items of a list whose bytes were found to be good.
 pub(crate) fn items<'a>(item: &'a DataType, bytes: &'a [u8]) -> impl Iterator<Item = Raw<'a>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let (value, next) = if at < bytes.len() { take(item, bytes, at)? } else { return None };
         at = next;
         Some(value)
+    })
+}
+
+/// The elements of a tuple whose bytes were found to be good, each with its type.
+pub(crate) fn elements<'a>(
+    data_type: &'a DataType,
+    bytes: &'a [u8],
+) -> impl Iterator<Item = (&'a DataType, Raw<'a>)> {
+    let mut at = 0;
+    data_type.elements().iter().map_while(move |element| {
+        let (value, next) = take(&element.data_type, bytes, at)?;
+        at = next;
+        Some((&element.data_type, value))
     })
 }

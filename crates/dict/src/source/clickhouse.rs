@@ -11,7 +11,7 @@ use crate::config::{ClickhouseConfig, Credentials, Encryption, Format};
 use crate::definition::Structure;
 use crate::environment::OwnTables;
 use crate::error::{Code, DictError};
-use crate::types::DataType;
+use crate::types::{DataType, Element};
 use arrow::array::{ArrayRef, RecordBatch};
 use std::time::{Duration, Instant};
 
@@ -194,8 +194,7 @@ fn statement(config: &ClickhouseConfig, list: &str, condition: Option<&str>) -> 
 /// The type that a column comes in. Only what can be NULL there is asked for as Nullable, for a cast from String
 /// to that makes NULL of what it cannot read.
 fn sent(ours: &DataType, theirs: &str) -> DataType {
-    let is_array = matches!(ours, DataType::Array(_));
-    match theirs.contains("Nullable(") && !is_array {
+    match theirs.contains("Nullable(") && !ours.is_composite() {
         true => DataType::Nullable(Box::new(ours.inner().clone())),
         false => ours.inner().clone(),
     }
@@ -203,16 +202,25 @@ fn sent(ours: &DataType, theirs: &str) -> DataType {
 
 /// The name of a type that the server is asked for. Older ones have no Bool, which is the same byte as UInt8.
 fn their_name(data_type: &DataType) -> String {
-    let name = data_type.to_string();
-    let innermost = innermost(data_type);
-    if *innermost == DataType::Bool { name.replace("Bool", "UInt8") } else { name }
+    without_bool(data_type).to_string()
 }
 
-/// The type of what is in an array, however deep.
-fn innermost(data_type: &DataType) -> &DataType {
-    match data_type.inner() {
-        DataType::Array(item) => innermost(item),
-        plain => plain,
+fn without_bool(data_type: &DataType) -> DataType {
+    let inside = |inner: &DataType| Box::new(without_bool(inner));
+    match data_type {
+        DataType::Bool => DataType::UInt8,
+        DataType::Nullable(inner) => DataType::Nullable(inside(inner)),
+        DataType::Array(item) => DataType::Array(inside(item)),
+        DataType::Map(entry) => DataType::Map(inside(entry)),
+        DataType::Nested(item) => DataType::Nested(inside(item)),
+        DataType::Tuple(elements) => {
+            let plain = |element: &Element| Element {
+                name: element.name.clone(),
+                data_type: without_bool(&element.data_type),
+            };
+            DataType::Tuple(elements.iter().map(plain).collect())
+        }
+        plain => plain.clone(),
     }
 }
 

@@ -61,7 +61,7 @@ impl Condition {
         let values: Option<Vec<String>> = columns.iter().map(|column| column.literal(dialect, row)).collect();
         match (values.as_deref(), dialect) {
             // ClickHouse takes a single array in an IN for the list itself.
-            (Some([value]), _) if !columns[0].is_array() => append(&mut self.listed, ", ", value),
+            (Some([value]), _) if !columns[0].is_composite() => append(&mut self.listed, ", ", value),
             (Some(values @ [_, _, ..]), Dialect::Clickhouse) => {
                 append(&mut self.listed, ", ", &format!("({})", values.join(", ")));
             }
@@ -116,9 +116,13 @@ impl KeyColumn {
             (DataType::DateTime64 { precision, .. }, Raw::Fixed(raw)) => {
                 print_fixed(&DataType::DateTime64 { precision: *precision, tz: None }, raw, &mut text);
             }
-            (data_type, value @ Raw::List(_)) => {
+            (data_type, value @ Raw::Items(_)) if dialect == Dialect::Clickhouse => {
+                print(data_type, &value, Style::Calls, &mut text);
+                return Some(format!("CAST({text} AS {data_type})"));
+            }
+            (data_type, value @ Raw::Items(_)) => {
                 print(data_type, &value, Style::Quoted, &mut text);
-                return Some(if dialect == Dialect::Clickhouse { text } else { dialect.string(&text) });
+                return Some(dialect.string(&text));
             }
             (data_type, Raw::Fixed(raw)) => print_fixed(data_type, raw, &mut text),
         }
@@ -131,8 +135,8 @@ impl KeyColumn {
         Some(if is_number && self.is_bare(dialect) { text } else { dialect.string(&text) })
     }
 
-    fn is_array(&self) -> bool {
-        matches!(self.data_type.inner(), DataType::Array(_))
+    fn is_composite(&self) -> bool {
+        self.data_type.is_composite()
     }
 
     /// Whether a value is written without quotes. ClickHouse takes no Decimal for a number with a point.
@@ -233,7 +237,23 @@ mod tests {
         let keys_of_arrays = DataType::parse("Array(String)").unwrap().adopt(&texts).unwrap();
         assert_eq!(
             conditions(Dialect::Clickhouse, &arrays, &[keys_of_arrays]).unwrap(),
-            [r"((`p` = ['a']) OR (`p` = ['it\'s']))"]
+            [r"((`p` = CAST(['a'] AS Array(String))) OR (`p` = CAST(['it\'s'] AS Array(String))))"]
+        );
+        let maps = structure("m Map(String, UInt128), n Nested(a Date)", "m, n");
+        let of = |data_type: &str, text: &str| {
+            let texts: ArrayRef = Arc::new(StringArray::from(vec![text]));
+            DataType::parse(data_type).unwrap().adopt(&texts).unwrap()
+        };
+        assert_eq!(
+            conditions(
+                Dialect::Clickhouse,
+                &maps,
+                &[of("Map(String, UInt128)", "{'a':7,'b':8}"), of("Nested(a Date)", "[('2024-02-29')]")]
+            )
+            .unwrap(),
+            [
+                "(`m`, `n`) IN ((CAST(map('a','7','b','8') AS Map(String, UInt128)), CAST([tuple('2024-02-29')] AS Nested(a Date))))"
+            ]
         );
         assert_eq!(
             conditions(Dialect::Mysql, &three, &keys).unwrap(),

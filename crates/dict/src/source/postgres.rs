@@ -228,9 +228,11 @@ fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
             format!("to_char({expression}, 'YYYY-MM-DD HH24:MI:SS.US\"Z\"')")
         }
         // Their text is `{..}`, with escapes of its own.
-        (theirs, DataType::Array(_)) if matches!(theirs.kind(), Kind::Array(_)) => {
+        (theirs, DataType::Array(_) | DataType::Nested(_)) if matches!(theirs.kind(), Kind::Array(_)) => {
             format!("to_json({expression})::text")
         }
+        // Its text is `"a"=>"1"`. An extension's type has no number of its own.
+        (theirs, DataType::Map(_)) if theirs.name() == "hstore" => format!("to_json({expression})::text"),
         // As text it has its mask behind it.
         (&Type::INET | &Type::CIDR, DataType::Ipv4 | DataType::Ipv6) => format!("host({expression})"),
         (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::DateTime { .. }) => {

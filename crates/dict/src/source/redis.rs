@@ -211,7 +211,7 @@ fn texts(data_type: &DataType, array: &ArrayRef) -> Result<Vec<String>, DictErro
             text
         }
         // A key is an integer or a string here, and never NULL.
-        Raw::Null | Raw::Bit(_) | Raw::List(_) => String::new(),
+        Raw::Null | Raw::Bit(_) | Raw::Items(_) => String::new(),
     };
     Ok((0..array.len()).map(text).collect())
 }

@@ -172,7 +172,7 @@ fn bind(data_type: &DataType, value: Raw<'_>) -> Option<Value> {
         (DataType::Float32 | DataType::Float64, Raw::Fixed(raw)) => Value::Real(text(raw).parse().ok()?),
         (plain, Raw::Fixed(raw)) if plain.is_integer() => Value::Integer(text(raw).parse().ok()?),
         (_, Raw::Fixed(raw)) => Value::Text(text(raw)),
-        (_, value @ Raw::List(_)) => {
+        (_, value @ Raw::Items(_)) => {
             let mut text = String::new();
             print(data_type, &value, Style::Quoted, &mut text);
             Value::Text(text)

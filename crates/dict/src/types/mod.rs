@@ -2,6 +2,8 @@
 
 mod address;
 mod calendar;
+mod composite;
+mod elements;
 mod escape;
 mod moment;
 mod parse;
@@ -13,6 +15,7 @@ mod zone;
 
 pub use address::ipv6_text;
 pub(crate) use calendar::datetime_to_text;
+pub use composite::Element;
 pub(crate) use escape::{escape, unescape};
 pub use moment::digits_of;
 pub(crate) use moment::{from_ticks, kept_digits, to_ticks, truncate};
@@ -91,9 +94,16 @@ pub enum DataType {
         /// Digits behind the point.
         scale: u8,
     },
-    /// So many of a type of the above, of such a type or NULL, or of arrays.
+    /// So many of any type here.
     Array(Box<DataType>),
-    /// A type of the above that is no array, or NULL.
+    /// Keys with values, in the order in which they came; a key that came twice is there twice. What it holds is the
+    /// `Tuple` of a key and a value (see [`DataType::map`]).
+    Map(Box<DataType>),
+    /// So many of the `Tuple` that it holds, whose elements have names.
+    Nested(Box<DataType>),
+    /// A value of each of some types, one at least: only in an array, a map or a Nested, as in ClickHouse's dictionaries.
+    Tuple(Vec<Element>),
+    /// A type that is not made of others, or NULL.
     Nullable(Box<DataType>),
 }
 
@@ -114,6 +124,8 @@ pub(crate) enum Shape {
     Text,
     /// The same, the bytes of items.
     List,
+    /// Its elements, one behind the other.
+    Tuple,
 }
 
 impl DataType {
@@ -136,17 +148,6 @@ impl DataType {
     /// Whether NULL is a value of this type.
     pub fn is_nullable(&self) -> bool {
         matches!(self, DataType::Nullable(_))
-    }
-
-    /// The type of an array's items.
-    ///
-    /// # Panics
-    /// If it is no array.
-    pub(crate) fn item(&self) -> &DataType {
-        match self.inner() {
-            DataType::Array(item) => item,
-            other => unreachable!("{other} has no items"),
-        }
     }
 
     /// The Arrow type of a column of this type (nullability is the field's).
@@ -180,7 +181,9 @@ impl DataType {
                 Arrow::Decimal128(*precision, *scale as i8)
             }
             DataType::Decimal { precision, scale } => Arrow::Decimal256(*precision, *scale as i8),
-            DataType::Array(item) => Arrow::List(item.to_field("item").into()),
+            DataType::Array(item) | DataType::Nested(item) => Arrow::List(item.to_field("item").into()),
+            DataType::Map(entry) => composite::map_to_arrow(entry),
+            DataType::Tuple(elements) => composite::tuple_to_arrow(elements),
             DataType::Nullable(inner) => inner.to_arrow(),
         }
     }
@@ -207,7 +210,8 @@ impl DataType {
             }
             DataType::Bool => Shape::Bit,
             DataType::String => Shape::Text,
-            DataType::Array(_) => Shape::List,
+            DataType::Array(_) | DataType::Map(_) | DataType::Nested(_) => Shape::List,
+            DataType::Tuple(_) => Shape::Tuple,
             DataType::Nullable(inner) => inner.shape(),
         }
     }
@@ -225,10 +229,7 @@ impl DataType {
 
     /// Whether a number of this type has digits that a float does not keep.
     pub(crate) fn is_exact(&self) -> bool {
-        match self.inner() {
-            DataType::Array(item) => item.is_exact(),
-            plain => plain.is_wide() || matches!(plain, DataType::Decimal { .. }),
-        }
+        self.contains(|plain| plain.is_wide() || matches!(plain, DataType::Decimal { .. }))
     }
 
     /// Whether a number is one of this type, an integer of more than 64 bits.
@@ -259,6 +260,9 @@ impl fmt::Display for DataType {
             DataType::Ipv6 => f.write_str("IPv6"),
             DataType::Decimal { precision, scale } => write!(f, "Decimal({precision}, {scale})"),
             DataType::Array(item) => write!(f, "Array({item})"),
+            DataType::Map(entry) => composite::write_map(entry, f),
+            DataType::Nested(item) => composite::write_elements("Nested", item.elements(), f),
+            DataType::Tuple(elements) => composite::write_elements("Tuple", elements, f),
             DataType::Nullable(inner) => write!(f, "Nullable({inner})"),
             plain => write!(f, "{plain:?}"),
         }

@@ -1,7 +1,7 @@
 //! Type names as DDL writes them.
 
 use super::refusal::refused;
-use super::{DECIMAL_DIGITS_MAX, DataType, zone};
+use super::{DECIMAL_DIGITS_MAX, DataType, Element, elements, zone};
 use crate::error::{Code, DictError};
 use crate::limits::NESTING_MAX;
 
@@ -9,7 +9,10 @@ use crate::limits::NESTING_MAX;
 const USUAL_PRECISION: &str = "3";
 
 pub(super) fn parse(text: &str) -> Result<DataType, DictError> {
-    nested(text, NESTING_MAX)
+    match nested(text, NESTING_MAX)? {
+        DataType::Tuple(_) => Err(unknown(text)),
+        data_type => Ok(data_type),
+    }
 }
 
 /// A type in which types are nested so deep at most.
@@ -57,9 +60,22 @@ fn nested(text: &str, depth: usize) -> Result<DataType, DictError> {
         "Decimal64" => sized_decimal(text, 18, arguments),
         "Decimal128" => sized_decimal(text, 38, arguments),
         "Decimal256" => sized_decimal(text, DECIMAL_DIGITS_MAX, arguments),
-        "Array" => Ok(DataType::Array(Box::new(nested(arguments.unwrap_or(""), depth - 1)?))),
+        "Array" => match elements::split(arguments.unwrap_or("")).as_slice() {
+            [item] => Ok(DataType::Array(Box::new(nested(item, depth - 1)?))),
+            _ => Err(wrong_count("Array has one argument, the type of its items", text)),
+        },
+        "Map" => map(text, arguments.unwrap_or(""), depth - 1),
+        "Nested" => match tuple(text, arguments.unwrap_or(""), depth - 1)? {
+            all if all.iter().any(|element| element.name.is_none()) => Err(unknown(text)),
+            all => Ok(DataType::Nested(Box::new(DataType::Tuple(all)))),
+        },
+        "Tuple" => Ok(DataType::Tuple(tuple(text, arguments.unwrap_or(""), depth - 1)?)),
         "Nullable" => match nested(arguments.unwrap_or(""), depth - 1)? {
-            DataType::Nullable(_) | DataType::Array(_) => Err(unknown(text)),
+            DataType::Nullable(_) => Err(unknown(text)),
+            inner if inner.is_composite() => {
+                let message = format!("Nested type {inner} cannot be inside Nullable type");
+                Err(DictError::new(Code::IllegalTypeOfArgument, message))
+            }
             inner => Ok(DataType::Nullable(Box::new(inner))),
         },
         _ => match other_name(name) {
@@ -105,6 +121,44 @@ fn other_name(name: &str) -> Option<&'static str> {
 
 fn unknown(text: &str) -> DictError {
     DictError::new(Code::UnknownType, refused(text))
+}
+
+fn wrong_count(what: &str, text: &str) -> DictError {
+    let shown: String = text.chars().take(128).collect();
+    DictError::new(Code::NumberOfArgumentsDoesntMatch, format!("{what}: {shown}"))
+}
+
+fn map(text: &str, arguments: &str, depth: usize) -> Result<DataType, DictError> {
+    let [key, value] = elements::split(arguments)[..] else {
+        return Err(wrong_count("Map has two arguments, the types of its keys and of its values", text));
+    };
+    match (nested(key, depth)?, nested(value, depth)?) {
+        (key @ DataType::Nullable(_), _) => {
+            Err(DictError::bad_arguments(format!("Map cannot have a key of type {key}")))
+        }
+        (key, value) => Ok(DataType::map(key, value)),
+    }
+}
+
+/// The elements of a tuple or a Nested: all of them have names, or none has one.
+fn tuple(text: &str, arguments: &str, depth: usize) -> Result<Vec<Element>, DictError> {
+    let mut all: Vec<Element> = Vec::new();
+    for argument in elements::split(arguments) {
+        let (name, data_type) = match elements::named(argument) {
+            Some((name, data_type)) => (Some(name), data_type),
+            None => (None, argument),
+        };
+        if all.first().is_some_and(|first| first.name.is_some() != name.is_some()) {
+            let message = format!("Names are specified not for all elements of {text}");
+            return Err(DictError::bad_arguments(message));
+        }
+        if name.is_some() && all.iter().any(|other| other.name == name) {
+            let message = format!("Names of tuple elements must be unique: {text}");
+            return Err(DictError::new(Code::DuplicateColumn, message));
+        }
+        all.push(Element { name, data_type: nested(data_type, depth)? });
+    }
+    if all.is_empty() { Err(unknown(text)) } else { Ok(all) }
 }
 
 fn datetime64(text: &str, arguments: &str) -> Result<DataType, DictError> {
@@ -182,6 +236,10 @@ mod tests {
             "UInt128",
             "Int256",
             "Array(Array(Nullable(DateTime64(3, 'UTC'))))",
+            "Map(String, Nullable(Decimal(9, 2)))",
+            "Map(Array(Date), Map(UInt8, Array(Tuple(String, Nullable(DateTime('UTC'))))))",
+            "Array(Tuple(a UInt8, b Tuple(UInt8, UInt8)))",
+            "Nested(a UInt8, `b c\\`` Map(String, String))",
         ] {
             assert_eq!(parse(text).unwrap().to_string(), text);
         }
@@ -198,6 +256,8 @@ mod tests {
             ("boolean", "Bool"),
             ("timestamp('UTC')", "DateTime('UTC')"),
             ("Array(INET4)", "Array(IPv4)"),
+            ("Map( TEXT,Map(String , BIGINT) )", "Map(String, Map(String, Int64))"),
+            ("Nested(`a`  INT,\"b\" Decimal (9,2))", "Nested(a Int32, b Decimal(9, 2))"),
         ] {
             assert_eq!(parse(text).unwrap().to_string(), name);
         }
@@ -216,14 +276,17 @@ mod tests {
             "DateTime64(-1)",
             "IPv4(4)",
             "UInt256",
-            "Array",
-            "Array()",
-            "Array(UInt8, UInt8)",
             "Array(LowCardinality(String))",
-            "Nullable(Array(UInt8))",
+            "Map(LowCardinality(String), UInt8)",
+            "Map(String, )",
+            "Map(String, Enum8('a' = 1))",
+            "Nested",
+            "Nested()",
+            "Nested(UInt8, String)",
+            "Array(Tuple())",
+            "JSON",
             "Enum8('a' = 1)",
             "Tuple(UInt8, String)",
-            "Map(String, String)",
             "Decimal(3, 4)",
             "DateTime(UTC)",
             "String(3)",
@@ -237,9 +300,28 @@ mod tests {
             assert_eq!(error.code(), 50, "{text}");
             assert!(error.message().contains("allowed are UInt8"), "{text}");
         }
-        assert_eq!(parse("DateTime('Mars/Olympus')").unwrap_err().code(), 36);
+        for (text, code) in [
+            ("Array", 42),
+            ("Array()", 42),
+            ("Array(UInt8, UInt8)", 42),
+            ("Map", 42),
+            ("Map(String)", 42),
+            ("Map(String, UInt8, UInt8)", 42),
+            ("Map(Nullable(String), UInt8)", 36),
+            ("Nullable(Array(UInt8))", 43),
+            ("Nullable(Map(String, UInt8))", 43),
+            ("Array(Nullable(Tuple(UInt8)))", 43),
+            ("Nullable(Nested(a UInt8))", 43),
+            ("Array(Tuple(a UInt8, String))", 36),
+            ("Array(Nested(a UInt8,))", 36),
+            ("Nested(a UInt8, a UInt8)", 15),
+            ("DateTime('Mars/Olympus')", 36),
+            ("Map(String, DateTime('Mars/Olympus'))", 36),
+        ] {
+            assert_eq!(parse(text).unwrap_err().code(), code, "{text}");
+        }
         assert_eq!(parse("DateTime64(3, 'Mars/Olympus')").unwrap_err().code(), 36);
-        for deep in ["Nullable(", "Array("] {
+        for deep in ["Nullable(", "Array(", "Map(UInt8, ", "Tuple(a ", "Nested(a "] {
             let text = format!("{}UInt8{}", deep.repeat(1 << 17), ")".repeat(1 << 17));
             assert_eq!(parse(&text).unwrap_err().code(), 50);
         }

@@ -36,7 +36,12 @@ pub(crate) fn print_fixed(data_type: &DataType, raw: &[u8], out: &mut String) {
         }
         DataType::Decimal { scale, .. } => print_decimal(out, signed(raw), (*scale).into()),
         DataType::Int128 | DataType::UInt128 | DataType::Int256 => out.write_str(&wide::to_text(raw, 0)),
-        DataType::String | DataType::Array(_) | DataType::Nullable(_) => unreachable!("not of fixed width"),
+        DataType::String
+        | DataType::Array(_)
+        | DataType::Map(_)
+        | DataType::Nested(_)
+        | DataType::Tuple(_)
+        | DataType::Nullable(_) => unreachable!("not of fixed width"),
     };
     done.expect("a String takes everything");
 }

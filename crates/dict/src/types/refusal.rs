@@ -2,7 +2,8 @@
 
 const ALLOWED: &str = "UInt8, UInt16, UInt32, UInt64, UInt128, Int8, Int16, Int32, Int64, Int128, Int256, Float32, \
      Float64, String, Date, Date32, DateTime, DateTime('time zone'), DateTime64(P), DateTime64(P, 'time zone'), UUID, \
-     IPv4, IPv6, Bool, Decimal(P, S) to 76 digits, Nullable of these, and Array of all of these and of arrays";
+     IPv4, IPv6, Bool, Decimal(P, S) to 76 digits, Nullable of these, Array(T), Map(K, V) and Nested(name T, ..) of all \
+     of these, and Tuple inside of those three";
 
 /// Types that ClickHouse's dictionaries do not have either.
 const NOWHERE: [&str; 18] = [
@@ -32,7 +33,8 @@ pub(super) fn refused(text: &str) -> String {
     let name = text.split('(').next().unwrap_or_default().trim_end();
     let why = match name {
         "UInt256" => "Type UInt256 is wider than any number of Arrow's, which has one sign and 255 bits",
-        "Map" | "JSON" | "Nested" => "Only ClickHouse's own dictionaries have columns of this type",
+        "JSON" => "Only ClickHouse's own dictionaries have columns of this type; a String holds the text",
+        "Nested" => "Nested has elements of one type each, with their names in front",
         _ if NOWHERE.contains(&name) || name.starts_with("Interval") => {
             "ClickHouse's dictionaries have no columns of this type either"
         }

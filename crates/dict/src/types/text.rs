@@ -13,7 +13,7 @@ pub(crate) type Fixed = [u8; 32];
 /// `CANNOT_PARSE_TEXT` with the text and the type.
 pub(crate) fn text_to_fixed(data_type: &DataType, text: &str) -> Result<Fixed, DictError> {
     let data_type = data_type.inner();
-    debug_assert!(!matches!(data_type.shape(), Shape::Text | Shape::List));
+    debug_assert!(matches!(data_type.shape(), Shape::Fixed(_) | Shape::Bit));
     parse(data_type, text).ok_or_else(|| {
         let shown: String = text.chars().take(64).collect();
         DictError::parse_text(format!("Cannot parse '{shown}' as {data_type}"))
@@ -59,7 +59,12 @@ fn parse(data_type: &DataType, text: &str) -> Option<Fixed> {
             decimal_from_text(text, *precision, *scale).map(|value| pad(&value.to_le_bytes()))
         }
         DataType::Decimal { precision, scale } => wide::decimal(text, *precision, *scale),
-        DataType::String | DataType::Array(_) | DataType::Nullable(_) => None,
+        DataType::String
+        | DataType::Array(_)
+        | DataType::Map(_)
+        | DataType::Nested(_)
+        | DataType::Tuple(_)
+        | DataType::Nullable(_) => None,
     }
 }
 

@@ -74,18 +74,22 @@ fn types_beyond_arrow_in_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(folder.path(), &[]);
     let columns = "ip IPv4, at DateTime64(4, 'Asia/Tokyo'), six IPv6, wide Int128, big Decimal(60, 3), \
-        tags Array(Nullable(String)), times Array(Array(DateTime64(7)))";
+        tags Array(Nullable(String)), times Array(Array(DateTime64(7))), labels Map(String, Nullable(UInt16)), \
+        hops Nested(n UInt8, `by ip` Map(IPv4, String))";
     served.sql(&format!("CREATE TABLE hosts ({columns})"));
     served.sql(
         "INSERT INTO hosts VALUES ('10.0.0.1', '2024-02-29 12:00:00.1234', '2001:db8::1', -5, 1.5, ['it\\'s\\t', NULL], \
-            [[], ['2024-02-29 12:00:00.1234567']]), ('10.0.0.2', '1969-12-31 12:00:00.0001', '::', 0, 0, [], [])",
+            [[], ['2024-02-29 12:00:00.1234567']], {'b':1, 'it\\'s':NULL, 'b':2}, '[(7,{\\'1.2.3.4\\':\\'x\\'}),(8,{})]'), \
+            ('10.0.0.2', '1969-12-31 12:00:00.0001', '::', 0, 0, [], [], {}, '[]')",
     );
     served.sql(&format!(
         "CREATE DICTIONARY h ({columns}) PRIMARY KEY ip, at SOURCE(CLICKHOUSE(TABLE 'hosts')) LIFETIME(0) \
          LAYOUT(COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100))"
     ));
-    let attributes = "'six', 'wide', 'big', 'tags', 'times'";
-    let expected = bytes(&served, "SELECT six, wide, big, tags, times FROM hosts ORDER BY ip");
+    let attributes = "'six', 'wide', 'big', 'tags', 'times', 'labels', 'hops'";
+    let expected = bytes(&served, "SELECT six, wide, big, tags, times, labels, hops FROM hosts ORDER BY ip");
+    let shown = String::from_utf8_lossy(&expected).into_owned();
+    assert!(shown.contains("{'b':1,'it\\'s':NULL,'b':2}\t[(7,{'1.2.3.4':'x'}),(8,{})]\n"), "{shown}");
     for format in FORMATS {
         let keys = bytes(&served, &format!("SELECT ip, at FROM hosts ORDER BY ip FORMAT {format}"));
         let answer = served.post(&format!("/dictionary/h?format={format}"), &keys);
@@ -102,8 +106,8 @@ fn types_beyond_arrow_in_every_format() {
         let got = bytes(
             &served,
             &format!(
-                "SELECT tupleElement(t, 1), tupleElement(t, 2), tupleElement(t, 3), tupleElement(t, 4), tupleElement(t, 5) \
-                 FROM (SELECT ip, dictGet('over_http', ({attributes}), (ip, at)) AS t FROM hosts) ORDER BY ip"
+                "SELECT tupleElement(t, 1), tupleElement(t, 2), tupleElement(t, 3), tupleElement(t, 4), tupleElement(t, 5), \
+                 tupleElement(t, 6), tupleElement(t, 7) FROM (SELECT ip, dictGet('over_http', ({attributes}), (ip, at)) AS t FROM hosts) ORDER BY ip"
             ),
         );
         assert_eq!(String::from_utf8_lossy(&got), String::from_utf8_lossy(&expected), "{format}");

@@ -21,6 +21,10 @@ impl Layout {
             DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
                 (true, vec![Layout::of(item)])
             }
+            DataType::Map(entry, _) => match entry.data_type() {
+                DataType::Struct(fields) => (true, fields.iter().map(|field| Layout::of(field)).collect()),
+                _ => (true, Vec::new()),
+            },
             _ => (false, Vec::new()),
         };
         Layout { nullable: field.is_nullable() && !composite, items }
@@ -52,6 +56,15 @@ impl Layout {
                 }
                 let end = offsets[rows.end];
                 self.items[0].write_column(items, first..end, out)?;
+            }
+            Cells::Map { offsets, keys, values } => {
+                let (first, end) = (offsets[rows.start], offsets[rows.end]);
+                for row in rows.clone() {
+                    out.extend_from_slice(&((offsets[row + 1] - first) as u64).to_le_bytes());
+                }
+                for (layout, part) in self.items.iter().zip([keys, values]) {
+                    layout.write_column(part, first..end, out)?;
+                }
             }
             Cells::Tuple { items, .. } => {
                 for (layout, item) in self.items.iter().zip(items) {
@@ -130,6 +143,14 @@ impl Layout {
                 varint((offsets[row + 1] - offsets[row]) as u64, out);
                 for item in offsets[row]..offsets[row + 1] {
                     self.items[0].write(items, item, out)?;
+                }
+            }
+            Cells::Map { offsets, keys, values } => {
+                varint((offsets[row + 1] - offsets[row]) as u64, out);
+                for entry in offsets[row]..offsets[row + 1] {
+                    for (layout, part) in self.items.iter().zip([keys, values]) {
+                        layout.write(part, entry, out)?;
+                    }
                 }
             }
             Cells::Tuple { items, .. } => {

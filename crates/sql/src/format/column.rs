@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::*;
-use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit, *};
 
@@ -65,6 +65,11 @@ pub enum Cells {
         offsets: Vec<usize>,
         items: Box<Column>,
     },
+    Map {
+        offsets: Vec<usize>,
+        keys: Box<Column>,
+        values: Box<Column>,
+    },
     Tuple {
         names: Option<Vec<String>>,
         items: Vec<Column>,
@@ -95,6 +100,7 @@ impl Column {
                 | Cells::Ipv4(_)
                 | Cells::Ipv6(_)
                 | Cells::Array { .. }
+                | Cells::Map { .. }
                 | Cells::Tuple { .. }
         )
     }
@@ -136,8 +142,17 @@ fn cells(field: &Field, array: &ArrayRef) -> Result<Cells> {
         DataType::List(item) => {
             let list = array.as_list::<i32>();
             Cells::Array {
-                offsets: list.offsets().iter().map(|&offset| offset as usize).collect(),
+                offsets: places(list.offsets()),
                 items: Box::new(Column::new(item, list.values())?),
+            }
+        }
+        DataType::Map(..) => {
+            let map = array.as_map();
+            let fields = map.entries().fields();
+            Cells::Map {
+                offsets: places(map.offsets()),
+                keys: Box::new(Column::new(&fields[0], map.keys())?),
+                values: Box::new(Column::new(&fields[1], map.values())?),
             }
         }
         DataType::Struct(fields) => tuple(fields, array.as_struct())?,
@@ -153,6 +168,10 @@ fn cells(field: &Field, array: &ArrayRef) -> Result<Cells> {
         // Intervals, times and the like: Arrow's own text.
         _ => recast(field, array, DataType::Utf8)?,
     })
+}
+
+fn places(offsets: &OffsetBuffer<i32>) -> Vec<usize> {
+    offsets.iter().map(|&offset| offset as usize).collect()
 }
 
 fn recast(field: &Field, array: &ArrayRef, to: DataType) -> Result<Cells> {

@@ -3,6 +3,7 @@
 mod arrow_stream;
 mod binary;
 mod column;
+mod composite;
 mod csv;
 pub(crate) mod escape;
 mod json;

@@ -51,6 +51,7 @@ fn stored(field: &FieldRef) -> FieldRef {
         DataType::Timestamp(unit, _) => DataType::Timestamp(*unit, Some("UTC".into())),
         DataType::Boolean if !is_bool => DataType::UInt8,
         DataType::List(item) => DataType::List(stored(item)),
+        DataType::Map(entry, ordered) => DataType::Map(stored(entry), *ordered),
         DataType::Struct(items) => DataType::Struct(items.iter().map(stored).collect()),
         other => other.clone(),
     };

@@ -8,7 +8,7 @@ use datafusion::arrow::array::timezone::Tz;
 use granary_dict::ipv6_text;
 
 use super::column::{Cells, Column};
-use super::escape;
+use super::{composite, escape};
 
 /// How strings are quoted and NULL is spelled.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Style {
         }
     }
 
-    fn is_json(self) -> bool {
+    pub fn is_json(self) -> bool {
         matches!(self, Style::Json | Style::JsonIndented(_))
     }
 }
@@ -82,8 +82,13 @@ pub fn write_cell(column: &Column, row: usize, style: Style, out: &mut Vec<u8>) 
         Cells::DateTime64 { ticks, places, digits, zone } => {
             quoted(style, out, |out| date_time_64(ticks.value(row), (*places, *digits), zone.as_ref(), out));
         }
-        Cells::Array { offsets, items } => array(items, offsets[row]..offsets[row + 1], style, out),
-        Cells::Tuple { names, items } => tuple(names.as_deref(), items, row, style, out),
+        Cells::Array { offsets, items } => {
+            composite::array(items, offsets[row]..offsets[row + 1], style, out)
+        }
+        Cells::Map { offsets, keys, values } => {
+            composite::map(keys, values, offsets[row]..offsets[row + 1], style, out);
+        }
+        Cells::Tuple { names, items } => composite::tuple(names.as_deref(), items, row, style, out),
     }
 }
 
@@ -177,76 +182,4 @@ fn date_time_64(ticks: i64, (places, digits): (u32, u32), zone: Option<&Tz>, out
 
 fn ip(text: impl std::fmt::Display, out: &mut Vec<u8>) {
     let _ = write!(out, "{text}");
-}
-
-fn array(items: &Column, range: std::ops::Range<usize>, style: Style, out: &mut Vec<u8>) {
-    if style == Style::Csv {
-        let mut text = Vec::new();
-        array(items, range, Style::Nested, &mut text);
-        escape::csv(&text, out);
-        return;
-    }
-    let inner = if style.is_json() { style } else { Style::Nested };
-    // ClickHouse breaks lines inside JSON arrays only when their items are tuples.
-    let lines = match (style, &items.cells) {
-        (Style::JsonIndented(depth), Cells::Tuple { .. }) => Some(depth),
-        _ => None,
-    };
-    list(range.map(|row| (items, row)), (b'[', b']'), inner, lines, None, out);
-}
-
-fn tuple(names: Option<&[String]>, items: &[Column], row: usize, style: Style, out: &mut Vec<u8>) {
-    let cells = items.iter().map(|item| (item, row));
-    match style {
-        Style::Csv => {
-            for (i, (item, row)) in cells.enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                write_cell(item, row, style, out);
-            }
-        }
-        Style::Json | Style::JsonIndented(_) => {
-            let lines = if let Style::JsonIndented(depth) = style { Some(depth) } else { None };
-            let brackets = if names.is_some() { (b'{', b'}') } else { (b'[', b']') };
-            list(cells, brackets, style, lines, names, out);
-        }
-        _ => list(cells, (b'(', b')'), Style::Nested, None, None, out),
-    }
-}
-
-fn list<'a>(
-    cells: impl Iterator<Item = (&'a Column, usize)>,
-    brackets: (u8, u8),
-    style: Style,
-    lines: Option<usize>,
-    names: Option<&[String]>,
-    out: &mut Vec<u8>,
-) {
-    let new_line = |depth: usize, out: &mut Vec<u8>| {
-        out.push(b'\n');
-        out.extend(std::iter::repeat_n(b'\t', depth));
-    };
-    out.push(brackets.0);
-    for (i, (column, row)) in cells.enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        if let Some(depth) = lines {
-            new_line(depth + 1, out);
-        }
-        if let Some(name) = names.and_then(|names| names.get(i)) {
-            escape::json(name.as_bytes(), out);
-            out.extend_from_slice(if lines.is_some() { b": " } else { b":" });
-        }
-        let inner = match lines {
-            Some(depth) => Style::JsonIndented(depth + 1),
-            None => style,
-        };
-        write_cell(column, row, inner, out);
-    }
-    if let Some(depth) = lines {
-        new_line(depth, out);
-    }
-    out.push(brackets.1);
 }

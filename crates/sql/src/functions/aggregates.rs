@@ -16,6 +16,8 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
 };
 
+use super::default_value::default_value;
+
 /// Replaces DataFusion's functions by wrapped ones of the same names.
 pub(super) fn register(context: &SessionContext) -> Result<()> {
     for name in ["sum", "min", "max", "avg", "median", "percentile_cont", "first_value", "last_value"] {
@@ -48,7 +50,7 @@ impl NeverEmpty {
             DataType::Float64 if matches!(self.name(), "avg" | "median" | "percentile_cont") => {
                 Ok(ScalarValue::Float64(Some(f64::NAN)))
             }
-            other => ScalarValue::new_default(other),
+            other => default_value(other),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Arrays: `[a, b]` and `array(a, b)`, `arrayElement(array, n)` and `array[n]`, `has(array, element)`.
+//! Arrays: `[a, b]` and `array(a, b)`, `arrayElement(array, n)` and `array[n]`, `has(array, element)`; the last two of
+//! maps, too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,16 +7,19 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, UInt8Array};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::kernels::cmp::not_distinct;
-use datafusion::arrow::compute::{cast, interleave, take};
+use datafusion::arrow::compute::{cast, interleave, is_null, nullif, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::binary::type_union_resolution;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
+use super::default_value::default_value;
+use super::map;
 use super::numbers::{rows, shaped};
 use crate::error::Error;
+use crate::types::plain_name;
 
 /// What is done with arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,11 +84,15 @@ impl ScalarUDFImpl for ArrayFunction {
                 Ok(element.data_type().clone())
             }
             (Action::Has, [DataType::List(_), _]) => Ok(DataType::UInt8),
-            _ => {
-                let name = self.name();
-                Err(Error::illegal_type(format!("Illegal arguments of function {name}: {arguments:?}"))
-                    .into())
+            (Action::Element | Action::Has, [map @ DataType::Map(..), key]) => {
+                let (keys, values) = map::entry(map).expect("a map has entries");
+                match self.action {
+                    _ if !are_comparable(keys.data_type(), key) => Err(self.illegal(arguments)),
+                    Action::Element => Ok(values.data_type().clone()),
+                    _ => Ok(DataType::UInt8),
+                }
             }
+            _ => Err(self.illegal(arguments)),
         }
     }
 
@@ -102,6 +110,11 @@ impl ScalarUDFImpl for ArrayFunction {
                 Field::new(self.name(), data_type, element.is_nullable())
                     .with_metadata(element.metadata().clone())
             }
+            (data_type, [given @ DataType::Map(..), _]) if self.action == Action::Element => {
+                let (_, value) = map::entry(given).expect("a map has entries");
+                let nullable = value.is_nullable() || args.arg_fields[1].is_nullable();
+                Field::new(self.name(), data_type, nullable).with_metadata(value.metadata().clone())
+            }
             (data_type, _) => Field::new(self.name(), data_type, false),
         };
         Ok(Arc::new(field))
@@ -111,6 +124,11 @@ impl ScalarUDFImpl for ArrayFunction {
         let rows = rows(&args.args, args.number_rows);
         let arrays = args.args.iter().map(|item| item.to_array(rows)).collect::<Result<Vec<_>>>()?;
         let result: ArrayRef = match (self.action, arrays.as_slice()) {
+            (Action::Element, [map, key]) if map.as_map_opt().is_some() => {
+                let values = map::value(map.as_map(), key)?;
+                nullif(&values, &is_null(key)?)?
+            }
+            (Action::Has, [map, key]) if map.as_map_opt().is_some() => map::contains(map.as_map(), key)?,
             (Action::Element, [array, index]) => element(array.as_list(), index)?,
             (Action::Has, [array, element]) => has(array.as_list(), element)?,
             (_, elements) => make(args.return_type(), elements, rows)?,
@@ -119,8 +137,24 @@ impl ScalarUDFImpl for ArrayFunction {
     }
 }
 
+impl ArrayFunction {
+    fn illegal(&self, arguments: &[DataType]) -> DataFusionError {
+        let types: Vec<String> = arguments.iter().map(plain_name).collect();
+        let (types, name) = (types.join(", "), self.name());
+        Error::illegal_type(format!("Illegal types of arguments: {types} for function {name}")).into()
+    }
+}
+
+/// Whether keys of a type are looked for by values of the other one.
+fn are_comparable(keys: &DataType, key: &DataType) -> bool {
+    keys == key
+        || key.is_null()
+        || keys.is_numeric() && key.is_numeric()
+        || keys.is_string() && key.is_string()
+}
+
 /// What all fields say of themselves.
-fn common_metadata(fields: &[FieldRef]) -> HashMap<String, String> {
+pub fn common_metadata(fields: &[FieldRef]) -> HashMap<String, String> {
     match fields {
         [first, others @ ..] if others.iter().all(|field| field.metadata() == first.metadata()) => {
             first.metadata().clone()
@@ -133,22 +167,25 @@ fn make(data_type: &DataType, elements: &[ArrayRef], rows: usize) -> Result<Arra
     let DataType::List(field) = data_type else { unreachable!("it makes lists") };
     let values = match elements {
         [] => datafusion::arrow::array::new_empty_array(field.data_type()),
-        _ => {
-            let elements: Vec<&dyn Array> = elements.iter().map(|element| element.as_ref()).collect();
-            let places: Vec<(usize, usize)> =
-                (0..rows).flat_map(|row| (0..elements.len()).map(move |i| (i, row))).collect();
-            interleave(&elements, &places)?
-        }
+        _ => interleaved(elements, rows)?,
     };
     let ends = OffsetBuffer::from_repeated_length(elements.len(), rows);
     Ok(Arc::new(ListArray::try_new(Arc::clone(field), ends, values, None)?))
+}
+
+/// Of each row the values of all columns, one behind the other.
+pub fn interleaved(columns: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let places: Vec<(usize, usize)> =
+        (0..rows).flat_map(|row| (0..columns.len()).map(move |i| (i, row))).collect();
+    let columns: Vec<&dyn Array> = columns.iter().map(|column| column.as_ref()).collect();
+    Ok(interleave(&columns, &places)?)
 }
 
 fn element(array: &ListArray, index: &ArrayRef) -> Result<ArrayRef> {
     let index = cast(index, &DataType::Int64)?;
     let index: &Int64Array = index.as_primitive::<Int64Type>();
     let values = array.values();
-    let default = ScalarValue::new_default(values.data_type())?.to_array()?;
+    let default = default_value(values.data_type())?.to_array()?;
     let places: Vec<(usize, usize)> = (0..array.len())
         .map(|row| {
             let (start, len) = (array.value_offsets()[row] as i64, i64::from(array.value_length(row)));
@@ -163,16 +200,24 @@ fn element(array: &ListArray, index: &ArrayRef) -> Result<ArrayRef> {
 }
 
 fn has(array: &ListArray, element: &ArrayRef) -> Result<ArrayRef> {
-    let values = array.values();
-    let element = cast(element, values.data_type())?;
-    let row_of_value =
-        (0..array.len()).flat_map(|row| std::iter::repeat_n(row as i64, array.value_length(row) as usize));
-    let start = array.value_offsets()[0] as usize;
-    let rows = Int64Array::from_iter_values(row_of_value);
-    let same: BooleanArray = not_distinct(&values.slice(start, rows.len()), &take(&element, &rows, None)?)?;
-    let has = (0..array.len()).map(|row| {
-        let (from, to) = (array.value_offsets()[row] as usize, array.value_offsets()[row + 1] as usize);
-        u8::from((from..to).any(|i| same.value(i - start)))
-    });
-    Ok(Arc::new(UInt8Array::from_iter_values(has)))
+    let places = places_of(array.offsets(), array.values(), element)?;
+    Ok(Arc::new(UInt8Array::from_iter_values(places.into_iter().map(|place| u8::from(place.is_some())))))
+}
+
+/// Where among its items each row first has the element of that row.
+pub fn places_of(
+    offsets: &OffsetBuffer<i32>,
+    items: &ArrayRef,
+    element: &ArrayRef,
+) -> Result<Vec<Option<usize>>> {
+    let element = cast(element, items.data_type())?;
+    let ends: Vec<usize> = offsets.iter().map(|&end| end as usize).collect();
+    let row_of_item = ends
+        .windows(2)
+        .enumerate()
+        .flat_map(|(row, range)| std::iter::repeat_n(row as i64, range[1] - range[0]));
+    let rows = Int64Array::from_iter_values(row_of_item);
+    let start = ends[0];
+    let same: BooleanArray = not_distinct(&items.slice(start, rows.len()), &take(&element, &rows, None)?)?;
+    Ok(ends.windows(2).map(|range| (range[0]..range[1]).find(|i| same.value(i - start))).collect())
 }

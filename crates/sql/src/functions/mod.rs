@@ -6,11 +6,14 @@ mod array;
 pub(crate) mod as_type;
 mod bool;
 mod convert;
+mod default_value;
 mod dictionary;
 mod exact;
 mod hash;
 mod ignore;
+mod length;
 mod lenient;
+mod map;
 mod negate;
 mod numbers;
 mod parse;
@@ -32,6 +35,7 @@ use crate::catalogue::Catalogue;
 use crate::error::Result;
 use arithmetic::{Arithmetic, Operation};
 
+pub(crate) use default_value::default_value;
 pub(crate) use dictionary::LazyDefaults;
 pub use dictionary::{is_dictionary_function, is_hierarchy_function};
 pub(crate) use exact::exact;
@@ -73,6 +77,8 @@ pub fn is_registered(name: &str) -> bool {
         || rounding::DIRECTIONS.iter().any(|direction| direction.name() == name)
         || OPERATIONS.iter().any(|operation| operation.name() == name)
         || array::ACTIONS.iter().any(|action| action.name() == name)
+        || map::ACTIONS.iter().any(|action| action.name() == name || action.alias() == Some(name))
+        || length::QUESTIONS.iter().any(|question| question.name() == name)
 }
 
 /// Makes all functions known to a session.
@@ -82,6 +88,12 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     }
     for action in array::ACTIONS {
         context.register_udf(ScalarUDF::from(array::ArrayFunction::new(action)));
+    }
+    for action in map::ACTIONS {
+        context.register_udf(ScalarUDF::from(map::MapFunction::new(action)));
+    }
+    for question in length::QUESTIONS {
+        context.register_udf(ScalarUDF::from(length::Length::new(question)));
     }
     for (name, target) in convert::TARGETS {
         context.register_udf(ScalarUDF::from(convert::Convert::new(name, target.clone())));

@@ -1,5 +1,7 @@
 //! Reading any integer column as 64 bits, the common ground of arithmetic, conversions and hashes.
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::*;
 use datafusion::arrow::buffer::{NullBuffer, ScalarBuffer};
 use datafusion::arrow::datatypes::*;
@@ -95,9 +97,10 @@ pub fn shaped(array: ArrayRef, arguments: &[ColumnarValue]) -> Result<ColumnarVa
         Ok(ColumnarValue::Array(array))
     } else {
         // Made of an item of an array, a scalar would forget what the items' field says.
-        Ok(ColumnarValue::Scalar(match array.as_list_opt::<i32>() {
-            Some(list) => ScalarValue::List(std::sync::Arc::new(list.clone())),
-            None => ScalarValue::try_from_array(&array, 0)?,
+        Ok(ColumnarValue::Scalar(match (array.as_list_opt::<i32>(), array.as_map_opt()) {
+            (Some(list), _) => ScalarValue::List(Arc::new(list.clone())),
+            (_, Some(map)) => ScalarValue::Map(Arc::new(map.clone())),
+            _ => ScalarValue::try_from_array(&array, 0)?,
         }))
     }
 }

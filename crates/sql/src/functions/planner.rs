@@ -8,7 +8,7 @@ use datafusion::logical_expr::planner::{
 };
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, GetFieldAccess, Operator, ScalarUDF};
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo,
+    ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo, Ident,
 };
 use granary_dict::DataType as ClickHouseType;
 
@@ -56,13 +56,19 @@ impl ExprPlanner for ArithmeticPlanner {
     fn plan_field_access(
         &self,
         access: RawFieldAccessExpr,
-        _: &DFSchema,
+        schema: &DFSchema,
     ) -> Result<PlannerResult<RawFieldAccessExpr>> {
-        let GetFieldAccess::ListIndex { key } = access.field_access else {
-            return Ok(PlannerResult::Original(access));
+        let key = match &access.field_access {
+            GetFieldAccess::ListIndex { key } => key.as_ref().clone(),
+            GetFieldAccess::NamedStructField { name }
+                if matches!(access.expr.get_type(schema)?, DataType::Map(..)) =>
+            {
+                Expr::Literal(name.clone(), None)
+            }
+            _ => return Ok(PlannerResult::Original(access)),
         };
         let function = ScalarUDF::from(ArrayFunction::new(Action::Element));
-        Ok(PlannerResult::Planned(function.call(vec![access.expr, *key])))
+        Ok(PlannerResult::Planned(function.call(vec![access.expr, key])))
     }
 }
 
@@ -134,11 +140,29 @@ pub(crate) fn type_spelling(sql_type: &SqlType) -> String {
     match sql_type {
         SqlType::Array(ArrayElemTypeDef::Parenthesis(item)) => format!("Array({})", type_spelling(item)),
         SqlType::Nullable(inner) => format!("Nullable({})", type_spelling(inner)),
+        SqlType::Map(key, value) => format!("Map({}, {})", type_spelling(key), type_spelling(value)),
+        SqlType::Tuple(elements) => {
+            let elements = elements.iter().map(|e| element(e.field_name.as_ref(), &e.field_type));
+            format!("Tuple({})", elements.collect::<Vec<_>>().join(", "))
+        }
+        SqlType::Nested(elements) => {
+            let elements = elements.iter().map(|e| element(Some(&e.name), &e.data_type));
+            format!("Nested({})", elements.collect::<Vec<_>>().join(", "))
+        }
         SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale)) => {
             format!("Decimal({precision}, {scale})")
         }
         SqlType::Date => "Date".into(),
         other => name(other).unwrap_or_else(|| other.to_string()),
+    }
+}
+
+fn element(name: Option<&Ident>, data_type: &SqlType) -> String {
+    match name {
+        Some(name) => {
+            format!("`{}` {}", name.value.replace('\\', "\\\\").replace('`', "\\`"), type_spelling(data_type))
+        }
+        None => type_spelling(data_type),
     }
 }
 

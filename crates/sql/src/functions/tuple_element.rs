@@ -1,8 +1,9 @@
-//! `tupleElement(t, 1)`, `tupleElement(t, 'name')`, also written `t.1` and `t.name`.
+//! `tupleElement(t, 1)`, `tupleElement(t, 'name')`, also written `t.1` and `t.name`; of an array of tuples an array of
+//! elements.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use datafusion::arrow::compute::nullif;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result};
@@ -46,9 +47,15 @@ impl ScalarUDFImpl for TupleElement {
             let message = "The second argument of function tupleElement must be a constant name or place";
             return Err(Error::illegal_type(message).into());
         };
-        let (_, field) = find(tuple.data_type(), element)?;
-        let nullable = field.is_nullable() || tuple.is_nullable();
-        Ok(Arc::new(field.as_ref().clone().with_nullable(nullable)))
+        if let DataType::List(item) = tuple.data_type() {
+            let item = element_of(item, element)?.with_name("item");
+            return Ok(Arc::new(Field::new(
+                self.name(),
+                DataType::List(Arc::new(item)),
+                tuple.is_nullable(),
+            )));
+        }
+        Ok(Arc::new(element_of(tuple, element)?))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -56,14 +63,33 @@ impl ScalarUDFImpl for TupleElement {
             return Err(DataFusionError::Internal("the element's name is a constant".into()));
         };
         let tuple = args.args[0].to_array(rows(&args.args, args.number_rows))?;
-        let (place, _) = find(tuple.data_type(), constant_text(Some(element)).unwrap_or_default())?;
-        let column = tuple.as_struct().column(place);
-        let column = match tuple.logical_nulls() {
-            None => Arc::clone(column),
-            Some(nulls) => nullif(column, &(!nulls.inner()).into())?,
+        let element = constant_text(Some(element)).unwrap_or_default();
+        let column: ArrayRef = match (tuple.as_list_opt::<i32>(), args.return_type()) {
+            (Some(list), DataType::List(item)) => {
+                let (ends, nulls) = (list.offsets().clone(), list.nulls().cloned());
+                let items = column_of(list.values(), element)?;
+                Arc::new(ListArray::try_new(Arc::clone(item), ends, items, nulls)?)
+            }
+            _ => column_of(&tuple, element)?,
         };
         shaped(column, &args.args)
     }
+}
+
+/// The field of an element.
+fn element_of(tuple: &FieldRef, element: &str) -> Result<Field> {
+    let (_, field) = find(tuple.data_type(), element)?;
+    let nullable = field.is_nullable() || tuple.is_nullable();
+    Ok(field.as_ref().clone().with_nullable(nullable))
+}
+
+fn column_of(tuple: &ArrayRef, element: &str) -> Result<ArrayRef> {
+    let (place, _) = find(tuple.data_type(), element)?;
+    let column = tuple.as_struct().column(place);
+    Ok(match tuple.logical_nulls() {
+        None => Arc::clone(column),
+        Some(nulls) => nullif(column, &(!nulls.inner()).into())?,
+    })
 }
 
 /// An element by its name, or by its place from 1 on.

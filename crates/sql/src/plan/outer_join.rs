@@ -7,12 +7,13 @@ use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
-use datafusion::common::{Column, DFSchema, JoinConstraint, JoinType, Result, ScalarValue, TableReference};
+use datafusion::common::{Column, DFSchema, JoinConstraint, JoinType, Result, TableReference};
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::{QuerySettings, has_node};
+use crate::functions::default_value;
 
 /// Puts the defaults above each outer join that a query has. It runs before DataFusion makes joins of its own (of
 /// subqueries), which need their NULLs.
@@ -65,7 +66,7 @@ fn columns(join: &Join, schema: &DFSchema, missing: bool) -> Vec<Expr> {
             return Expr::Column(column);
         }
         // A type without a default keeps its NULL.
-        let Ok(default) = ScalarValue::new_default(field.data_type()) else { return Expr::Column(column) };
+        let Ok(default) = default_value(field.data_type()) else { return Expr::Column(column) };
         let mut values = vec![Expr::Column(column.clone())];
         values.extend(partner(join, &column));
         values.push(lit(default));

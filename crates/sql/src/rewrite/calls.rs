@@ -17,8 +17,8 @@ use crate::functions::as_type::AS_TYPE;
 
 /// Functions that DataFusion has under another name.
 const RENAMED: &[(&str, &str)] = &[
-    ("length", "octet_length"),
     ("lengthUTF8", "character_length"),
+    ("map", "mapOf"),
     ("lowerUTF8", "lower"),
     ("upperUTF8", "upper"),
     ("startsWith", "starts_with"),
@@ -84,6 +84,14 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
             }
         }
         "tuple" | "negate" => {}
+        "map" => {
+            let given = arguments(function).len();
+            if given % 2 == 1 {
+                let message = format!("Function map requires even number of arguments, but {given} given");
+                return Err(Error::wrong_argument_count(message));
+            }
+            rename(function, "mapOf");
+        }
         // Columns that are there can be evaluated without being read.
         "ignore" => {
             rename(function, &name);

@@ -1,5 +1,6 @@
 //! Text into statements, and the statements that are not queries.
 
+mod braces;
 mod command;
 mod data;
 mod keys;
@@ -11,6 +12,7 @@ mod tuples;
 mod with;
 mod words;
 
+pub use braces::quote_maps;
 pub use command::{Command, Effect, parse};
 pub use data::insert_with_data;
 pub use mend::{Tail, mend, separate_values};

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use granary_dict::tokenize;
 
 use super::split::{Offsets, Statement, split};
+use super::words::is_word;
 use crate::error::{Error, Result};
 
 /// Values by name, escaped as in TabSeparated; `\N` is NULL.
@@ -24,8 +25,9 @@ pub fn fill(statement: &Statement, parameters: &Parameters) -> Result<Option<Sta
     let mut offsets = Offsets::new(text);
     let (mut filled, mut done) = (String::with_capacity(text.len()), 0);
     let mut rest = tokens.into_iter();
+    let may_have_maps = statement.tokens.first().is_some_and(|first| is_word(first, "INSERT"));
     while let Some(token) = rest.next() {
-        if token.token != Token::LBrace {
+        if token.token != Token::LBrace || may_have_maps && !is_name(next(rest.as_slice())) {
             continue;
         }
         filled += &text[done..offsets.of(token.span.start)];
@@ -50,12 +52,24 @@ pub fn fill(statement: &Statement, parameters: &Parameters) -> Result<Option<Sta
         };
         filled += &value_text(&name.value, &data_type, value)?;
     }
+    if done == 0 {
+        return Ok(None);
+    }
     filled += &text[done..];
     let mut statements = split(&filled)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(one), true) => Ok(Some(Statement { data: statement.data.clone(), ..one })),
         _ => Err(Error::logical_error("A value made several statements of one")),
     }
+}
+
+fn next(tokens: &[TokenWithSpan]) -> Option<&Token> {
+    tokens.iter().map(|token| &token.token).find(|token| !matches!(token, Token::Whitespace(_)))
+}
+
+/// Whether a brace in front of this begins a parameter, and no map of VALUES.
+fn is_name(token: Option<&Token>) -> bool {
+    matches!(token, Some(Token::Word(word)) if word.quote_style.is_none())
 }
 
 /// A value as SQL.
@@ -81,7 +95,7 @@ fn value_text(name: &str, data_type: &str, value: &str) -> Result<String> {
 }
 
 /// A token as it is written in SQL.
-fn written(token: &Token) -> String {
+pub(super) fn written(token: &Token) -> String {
     match token {
         Token::SingleQuotedString(text) => quoted(text),
         token => token.to_string(),
@@ -159,6 +173,12 @@ mod tests {
             ("k IN {x:Array(String)}", "['a', 'b']", "k IN ['a','b']"),
             ("DROP DICTIONARY {x:Identifier}.d /* {x */", "a`b", "DROP DICTIONARY `a``b`.d /* {x */"),
             ("SELECT '{x:String}', {x:String}", "é", "SELECT '{x:String}', 'é'"),
+            (
+                "INSERT INTO t VALUES ({}, { 'a':{'b':{x:String}} }), ({1:2})",
+                "é",
+                "INSERT INTO t VALUES ({}, { 'a':{'b':'é'} }), ({1:2})",
+            ),
+            ("INSERT INTO t VALUES ({}, {'a':1})", "é", "INSERT INTO t VALUES ({}, {'a':1})"),
         ] {
             assert_eq!(filled(sql, &[("x", value)]).unwrap(), expected);
         }
@@ -184,5 +204,6 @@ mod tests {
         }
         assert_eq!(filled("SELECT {y:String}", &[("x", "1")]).unwrap_err().code, 456);
         assert_eq!(filled("SELECT {y}", &[]).unwrap_err().code, 62);
+        assert_eq!(filled("SELECT {'a':1}", &[]).unwrap_err().code, 62);
     }
 }

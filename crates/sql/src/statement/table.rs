@@ -181,10 +181,10 @@ fn expression(words: &mut Words<'_>) -> Result<String> {
     if texts.is_empty() { Err(words.unexpected("an expression")) } else { Ok(texts.join(" ")) }
 }
 
-/// The text of a type: a word, and what stands in parentheses behind it.
+/// The text of a type: a word, and what stands in parentheses behind it, with blanks between words: `Nested(a UInt8)`.
 fn data_type(words: &mut Words<'_>) -> Result<String> {
     let mut text = String::new();
-    let mut depth = 0usize;
+    let (mut depth, mut follows_word) = (0usize, false);
     while let Some(token) = words.peek() {
         match token {
             Token::LParen => depth += 1,
@@ -194,6 +194,11 @@ fn data_type(words: &mut Words<'_>) -> Result<String> {
             token if depth == 0 && OPTIONS.iter().any(|word| is_word(token, word)) => break,
             _ => {}
         }
+        let is_name = matches!(token, Token::Word(_));
+        if follows_word && is_name {
+            text.push(' ');
+        }
+        follows_word = is_name;
         text += &token.to_string();
         words.any();
     }

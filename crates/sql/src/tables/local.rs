@@ -5,11 +5,10 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, Scalar, new_null_array};
 use datafusion::arrow::compute::{cast, is_not_null, kernels::zip::zip};
 use datafusion::arrow::datatypes::{DataType as Arrow, Field, Schema, SchemaRef};
-use datafusion::common::ScalarValue;
 use granary_dict::DataType;
 
 use crate::error::{Error, Result};
-use crate::functions::exact;
+use crate::functions::{default_value, exact};
 use crate::types::CLICKHOUSE_TYPE;
 
 /// The schema of columns of ClickHouse's types.
@@ -55,7 +54,7 @@ pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBa
         if field.is_nullable() || given.logical_null_count() == 0 {
             return Ok(given);
         }
-        let default = Scalar::new(ScalarValue::new_default(to)?.to_array()?);
+        let default = Scalar::new(default_value(to)?.to_array()?);
         Ok(zip(&is_not_null(&given)?, &given, &default)?)
     };
     let columns = schema.fields().iter().map(column).collect::<Result<_>>()?;

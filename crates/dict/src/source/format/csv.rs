@@ -28,14 +28,14 @@ pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
         }
         match key.text(row, Style::Quoted) {
             None => out.extend_from_slice(b"\\N"),
-            Some(text) if quoted(key.data_type) || key.is_array() => quote(&text, out),
+            Some(text) if quoted(key.data_type) || key.is_composite() => quote(&text, out),
             Some(text) => out.extend_from_slice(text.as_bytes()),
         }
     }
     out.push(b'\n');
 }
 
-/// What ClickHouse puts in quotes, in CSV beside arrays.
+/// What ClickHouse puts in quotes, in CSV beside arrays and maps.
 pub(super) fn quoted(data_type: &DataType) -> bool {
     let data_type = data_type.inner();
     data_type.shape() == Shape::Text || data_type.is_quoted()

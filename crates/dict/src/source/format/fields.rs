@@ -18,7 +18,7 @@ pub trait FieldSink {
     /// The next field of a row; `column` counts from 0.
     fn field(&mut self, column: usize, field: Field<'_>) -> Result<(), DictError>;
 
-    /// Whether the backslashes of a field of TabSeparated are the value's own, as they are inside an array.
+    /// Whether the backslashes of a field of TabSeparated are the value's own, as they are inside an array or a map.
     fn keeps_escapes(&self, _column: usize) -> bool {
         false
     }

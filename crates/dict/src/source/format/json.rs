@@ -1,9 +1,10 @@
 //! JSONEachRow: one object a row, columns by name, in any order; what is missing is NULL (so the default).
 
+use super::json_value::Json;
 use super::{End, KeyCells, Rows, csv};
 use crate::error::DictError;
 use crate::row::Style;
-use serde_json::{Map, Value};
+use serde_json::{Number, Value};
 
 pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
     out.push(b'{');
@@ -27,22 +28,29 @@ pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
 
 /// Reads the whole objects at the beginning of `bytes`, and says where they end.
 pub(super) fn read(bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, DictError> {
-    let mut objects = serde_json::Deserializer::from_slice(bytes).into_iter::<Map<String, Value>>();
+    let mut objects = serde_json::Deserializer::from_slice(bytes).into_iter::<Json>();
     let mut read = 0;
     while let Some(object) = objects.next() {
-        let object = match object {
-            Ok(object) => object,
+        let members = match object {
+            Ok(Json::Object(members)) => members,
+            Ok(other) => {
+                let shown: String = other.to_string().chars().take(64).collect();
+                return Err(DictError::parse_text(format!("Expected an object of JSON, got {shown}")));
+            }
             Err(e) if e.is_eof() && end == End::Later => return Ok(read),
             Err(e) => return Err(DictError::parse_text(format!("Malformed JSON: {e}"))),
         };
         read = objects.byte_offset();
         for column in 0..rows.width() {
-            match object.get(rows.name(column)) {
-                None | Some(Value::Null) => rows.push_parsed(column, None)?,
-                Some(Value::String(text)) => rows.push_parsed(column, Some(text))?,
-                Some(Value::Bool(flag)) => rows.push_parsed(column, Some(if *flag { "1" } else { "0" }))?,
-                Some(number) if is_rounded(number) && rows.data_type(column).is_exact() => {
-                    let text = format!("{number} may have lost digits as a JSON number: put it in quotes");
+            // Of members with one name the last counts.
+            let value =
+                members.iter().rev().find(|(name, _)| name == rows.name(column)).map(|(_, value)| value);
+            match value {
+                None | Some(Json::Null) => rows.push_parsed(column, None)?,
+                Some(Json::Text(text)) => rows.push_parsed(column, Some(text))?,
+                Some(Json::Bool(flag)) => rows.push_parsed(column, Some(if *flag { "1" } else { "0" }))?,
+                Some(value) if rows.data_type(column).is_exact() && value.has_number(is_rounded) => {
+                    let text = format!("{value} may have lost digits as a JSON number: put it in quotes");
                     return Err(rows.within(column, DictError::parse_text(text)));
                 }
                 Some(other) => rows.push_parsed(column, Some(&other.to_string()))?,
@@ -57,10 +65,7 @@ pub(super) fn read(bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, Dic
 const FLOAT_DIGITS: usize = 15;
 
 /// Whether the reader may have made another number of one with more digits.
-fn is_rounded(value: &Value) -> bool {
-    if let Value::Array(items) = value {
-        return items.iter().any(is_rounded);
-    }
+fn is_rounded(number: &Number) -> bool {
     let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count();
-    value.is_f64() && digits(&value.to_string()) > FLOAT_DIGITS
+    number.is_f64() && digits(&number.to_string()) > FLOAT_DIGITS
 }

@@ -5,6 +5,7 @@ mod arrow_stream;
 mod csv;
 mod fields;
 mod json;
+mod json_value;
 mod native;
 mod order;
 mod reader;
@@ -155,7 +156,7 @@ pub(super) fn whole_rows(format: TextFormat, bytes: &[u8]) -> usize {
 }
 
 impl KeyCells<'_> {
-    /// The text of a value, unescaped but for what is inside an array; `None`: NULL.
+    /// The text of a value, unescaped but for what it is made of; `None`: NULL.
     fn text(&self, row: usize, style: Style) -> Option<String> {
         let value = self.cells.get(row);
         let mut text = String::new();
@@ -163,8 +164,8 @@ impl KeyCells<'_> {
         (!matches!(value, Raw::Null)).then_some(text)
     }
 
-    fn is_array(&self) -> bool {
-        self.data_type.shape() == Shape::List
+    fn is_composite(&self) -> bool {
+        self.data_type.is_composite()
     }
 }
 
@@ -187,7 +188,7 @@ impl FieldSink for Rows {
     }
 
     fn keeps_escapes(&self, column: usize) -> bool {
-        column < self.width() && self.data_type(column).shape() == Shape::List
+        column < self.width() && self.data_type(column).is_composite()
     }
 
     fn end_row(&mut self, columns: usize) -> Result<(), DictError> {

@@ -18,7 +18,7 @@ pub(super) fn write(keys: &[KeyCells<'_>], rows: usize, out: &mut Vec<u8>) {
     for key in keys {
         put_text(key.name, out);
         put_text(&key.data_type.to_string(), out);
-        if key.is_array() {
+        if key.is_composite() {
             let arrays: Vec<Raw<'_>> = (0..rows).map(|row| key.cells.get(row)).collect();
             arrays::write(key.data_type, &arrays, out);
             continue;
@@ -103,7 +103,7 @@ impl Block {
         for (i, (flags, values)) in self.columns.iter().enumerate() {
             let Some(column) = self.order.places[i] else { continue };
             let wire = Wire::of(&self.order.types[i]);
-            if let DataType::Array(_) = self.order.types[i] {
+            if self.order.types[i].is_composite() {
                 let read = arrays::read(&self.order.types[i], bytes, *values, self.rows, rows.column(column));
                 read.map_err(|e| rows.within(column, e))?;
                 continue;

@@ -88,10 +88,22 @@ fn same(ours: &DataType, theirs: &DataType) -> bool {
         (DataType::DateTime64 { precision: ours, .. }, DataType::DateTime64 { precision: theirs, .. }) => {
             ours == theirs
         }
-        // Whether there are NULLs among the items, their bytes say.
-        (DataType::Array(ours), DataType::Array(theirs)) => {
-            ours.is_nullable() == theirs.is_nullable() && same(ours, theirs)
+        (DataType::Map(ours), DataType::Map(theirs)) => same(ours, theirs),
+        (
+            DataType::Array(ours) | DataType::Nested(ours),
+            DataType::Array(theirs) | DataType::Nested(theirs),
+        ) => same_parts(ours, theirs),
+        // Their names are of the text, too.
+        (DataType::Tuple(ours), DataType::Tuple(theirs)) => {
+            let mut pairs = ours.iter().zip(theirs);
+            ours.len() == theirs.len()
+                && pairs.all(|(ours, theirs)| same_parts(&ours.data_type, &theirs.data_type))
         }
         (ours, theirs) => ours == theirs,
     }
+}
+
+/// Whether there are NULLs among the items or elements, their bytes say.
+fn same_parts(ours: &DataType, theirs: &DataType) -> bool {
+    ours.is_nullable() == theirs.is_nullable() && same(ours, theirs)
 }

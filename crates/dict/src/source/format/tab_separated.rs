@@ -24,7 +24,7 @@ pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
         match key.text(row, Style::Quoted) {
             None => out.extend_from_slice(b"\\N"),
             // Nothing in it ends a field: its strings are escaped already.
-            Some(text) if key.is_array() => out.extend_from_slice(text.as_bytes()),
+            Some(text) if key.is_composite() => out.extend_from_slice(text.as_bytes()),
             Some(text) => escape(text.as_bytes(), out),
         }
     }

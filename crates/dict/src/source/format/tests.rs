@@ -234,6 +234,91 @@ fn malformed_arrays_are_refused() {
     }
 }
 
+const NESTED: &str = "Nested(a UInt8, `b c` Nullable(String), m Map(String, UInt8))";
+const TUPLES: &str = "Array(Tuple(IPv4, Tuple(a Tuple(Bool), b IPv6)))";
+
+/// Members of an object keep their order, and one that comes twice is there twice.
+#[test]
+fn maps_in_json() {
+    let structure = Structure {
+        key: Key::Simple { name: "id".into() },
+        attributes: vec![
+            Attribute::new("m", DataType::parse("Map(String, Array(Map(UInt8, String)))").unwrap()),
+            Attribute::new("w", DataType::parse("Map(String, Decimal(40, 2))").unwrap()),
+        ],
+    };
+    let read = |text: &str| {
+        let mut rows = Rows::new(&structure);
+        read_rows(Format::JsonEachRow, text.as_bytes(), &mut rows)?;
+        rows.finish(&[])
+    };
+    let batch = read(r#"{"id":1,"m":{"b":[{"2":"x","1":7,"2":null}],"a":[]},"w":{"z":"1.25","y":1.5}}"#);
+    assert!(batch.unwrap_err().message().contains("Column m"));
+    let batch = read(
+        r#"{"id":1,"m":{"b":[{"2":"x","1":7,"2":"y"}],"a":[]},"w":{"z":"1.25","y":1.5},"m":{}}{"id":2}"#,
+    )
+    .unwrap();
+    assert_eq!(
+        batch.column(1).slice(0, 1).as_ref(),
+        of_texts("Map(String, Array(Map(UInt8, String)))", ["{}"]).as_ref()
+    );
+    assert_eq!(
+        batch.column(2).slice(0, 1).as_ref(),
+        of_texts("Map(String, Decimal(40, 2))", ["{'z':1.25,'y':1.5}"]).as_ref()
+    );
+    let batch = read(r#"{"id":1,"m":{"b":[{"2":"x","1":7,"2":"y"}],"a":[]}}"#).unwrap();
+    assert_eq!(
+        batch.column(1),
+        &of_texts("Map(String, Array(Map(UInt8, String)))", ["{'b':[{2:'x',1:'7',2:'y'}],'a':[]}"])
+    );
+    for bad in [
+        r#"{"id":1,"w":{"z":12345678901234567.25}}"#,
+        r#"{"id":1,"m":[]}"#,
+        r#"{"id":1,"m":{"a":1}}"#,
+        "{\"id\":1,\"m\":{1:[]}}",
+    ] {
+        assert!(read(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn malformed_maps_are_refused() {
+    let structure = Structure {
+        key: Key::Complex(vec![KeyColumn {
+            name: "m".into(),
+            data_type: DataType::parse("Map(UInt8, Nullable(String))").unwrap(),
+        }]),
+        attributes: Vec::new(),
+    };
+    let read = |format, bytes: &[u8]| RowReader::new(format, &structure).read_all(bytes);
+    let native = |rest: &[u8]| [&b"\x01\x02\x01m\x1cMap(UInt8, Nullable(String))"[..], rest].concat();
+    assert_eq!(
+        read(Format::RowBinary, b"\x02\x07\x00\x01x\x07\x01").unwrap(),
+        [of_texts("Map(UInt8, Nullable(String))", ["{7:'x',7:NULL}"])]
+    );
+    for bytes in [
+        &b"\xff\xff\xff\xff\x7f"[..],
+        b"\x01",
+        b"\x01\x07",
+        b"\x01\x07\x02",
+        b"\x01\x07\x00\x02x",
+        b"\x01\x07\x00\x01\xff",
+    ] {
+        assert!(read(Format::RowBinary, bytes).is_err(), "{bytes:?}");
+    }
+    // Where the rows end, the keys, which values are NULL, the values.
+    let ends = |first: u64, second: u64| [first.to_le_bytes(), second.to_le_bytes()].concat();
+    let good = [&ends(1, 2)[..], b"\x07\x08", b"\x00\x01", b"\x01x\x00"].concat();
+    let expected = of_texts("Map(UInt8, Nullable(String))", ["{7:'x'}", "{8:NULL}"]);
+    assert_eq!(read(Format::Native, &native(&good)).unwrap(), [expected]);
+    for (first, second) in [(2, 1), (u64::MAX, 1), (0, u64::MAX), (1, 3), (3, 2)] {
+        let bad = [&ends(first, second)[..], b"\x07\x08", b"\x00\x01", b"\x01x\x00"].concat();
+        assert!(read(Format::Native, &native(&bad)).is_err(), "{first} {second}");
+    }
+    let other = [&b"\x01\x00\x01m\x12Map(UInt8, String)"[..]].concat();
+    assert_eq!(read(Format::Native, &other).unwrap_err().code(), 53);
+}
+
 /// Keys in every format, in pieces of every length: the same keys as in one piece.
 #[test]
 fn keys_in_pieces_are_the_keys_in_one() {
@@ -265,6 +350,17 @@ fn keys_in_pieces_are_the_keys_in_one() {
             },
             KeyColumn { name: "au".into(), data_type: DataType::parse("Array(UUID)").unwrap() },
             KeyColumn { name: "ai".into(), data_type: DataType::parse("Array(UInt16)").unwrap() },
+            KeyColumn {
+                name: "ms".into(),
+                data_type: DataType::parse("Map(String, Nullable(DateTime64(4)))").unwrap(),
+            },
+            KeyColumn { name: "mu".into(), data_type: DataType::parse("Map(UUID, Array(UInt16))").unwrap() },
+            KeyColumn {
+                name: "ma".into(),
+                data_type: DataType::parse("Map(Array(UInt8), Map(Date, Bool))").unwrap(),
+            },
+            KeyColumn { name: "ne".into(), data_type: DataType::parse(NESTED).unwrap() },
+            KeyColumn { name: "tu".into(), data_type: DataType::parse(TUPLES).unwrap() },
         ]),
         attributes: Vec::new(),
     };
@@ -299,6 +395,20 @@ fn keys_in_pieces_are_the_keys_in_one() {
         of_texts("Array(Nullable(DateTime64(4)))", ["[1.2345,NULL]", "[]", "[NULL]", "['2024-02-29']"]),
         of_texts("Array(UUID)", ["['00112233-4455-6677-8899-aabbccddeeff']", "[]", "[]", "[]"]),
         of_texts("Array(UInt16)", ["[]", "[1]", "[1,2,65535]", "[0]"]),
+        of_texts(
+            "Map(String, Nullable(DateTime64(4)))",
+            [r#"{'b':1.5,'it\'s "':NULL,'b':2}"#, "{}", r"{'\t':'2024-02-29 12:34:56.7891'}", "{'':0}"],
+        ),
+        of_texts(
+            "Map(UUID, Array(UInt16))",
+            ["{'00112233-4455-6677-8899-aabbccddeeff':[1,2]}", "{}", "{}", "{}"],
+        ),
+        of_texts(
+            "Map(Array(UInt8), Map(Date, Bool))",
+            ["{[1,2]:{'2024-02-29':true},[]:{}}", "{}", "{[7]:{}}", "{}"],
+        ),
+        of_texts(NESTED, ["[(1,NULL,{'x':1}),(2,'a,b',{})]", "[]", r"[(3,'it\'s',{'\n':0})]", "[]"]),
+        of_texts(TUPLES, ["[('1.2.3.4',((true),'::1'))]", "[]", "[]", "[('0.0.0.0',((false),'::'))]"]),
     ];
     for format in Format::names().map(|name| Format::named(name).unwrap()) {
         let bytes = write_keys(format, &columns, &keys).unwrap();

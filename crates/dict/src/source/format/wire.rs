@@ -4,8 +4,8 @@
 use super::Rows;
 use super::native::varint;
 use crate::error::DictError;
-use crate::row::{Column, Raw, is_utf8, items, put_varint, text_span};
-use crate::types::{DataType, Fixed, Shape, from_ticks, kept_digits, sign_extended, to_ticks};
+use crate::row::{Column, Raw, elements, is_utf8, items, put_varint, text_span};
+use crate::types::{DataType, Element, Fixed, Shape, from_ticks, kept_digits, sign_extended, to_ticks};
 
 /// How the values of one type that are not NULL lie there.
 pub(super) struct Wire<'a> {
@@ -17,20 +17,27 @@ enum Form<'a> {
     Text,
     /// A length, and so many items: with a NULL flag each if they are Nullable.
     List(Box<Wire<'a>>),
+    /// Its elements, in the same way.
+    Tuple(Vec<Wire<'a>>),
     /// So many bytes, which are those of a row.
     AsInRow(usize),
     /// So many bytes, of which those of a row are made.
     Converted(usize),
 }
 
-impl Wire<'_> {
-    pub fn of(data_type: &DataType) -> Wire<'_> {
-        let width = width(data_type);
+impl<'a> Wire<'a> {
+    pub fn of(data_type: &'a DataType) -> Wire<'a> {
         let form = match data_type.shape() {
             Shape::Text => Form::Text,
             Shape::List => Form::List(Box::new(Wire::of(data_type.item()))),
-            Shape::Fixed(there) if there == width && !is_other(data_type.inner()) => Form::AsInRow(width),
-            Shape::Fixed(_) | Shape::Bit => Form::Converted(width),
+            Shape::Tuple => {
+                let wire = |element: &'a Element| Wire::of(&element.data_type);
+                Form::Tuple(data_type.elements().iter().map(wire).collect())
+            }
+            Shape::Fixed(there) if there == width(data_type) && !is_other(data_type.inner()) => {
+                Form::AsInRow(there)
+            }
+            Shape::Fixed(_) | Shape::Bit => Form::Converted(width(data_type)),
         };
         Wire { data_type, form }
     }
@@ -38,7 +45,7 @@ impl Wire<'_> {
     /// Bytes of a value, if all have so many.
     pub fn width(&self) -> Option<usize> {
         match self.form {
-            Form::Text | Form::List(_) => None,
+            Form::Text | Form::List(_) | Form::Tuple(_) => None,
             Form::AsInRow(width) | Form::Converted(width) => Some(width),
         }
     }
@@ -50,7 +57,10 @@ impl Wire<'_> {
             Form::Text => (0..count).try_fold(at, |at, _| Some(text_span(bytes, at)?.1)),
             Form::List(ref item) => (0..count).try_fold(at, |at, _| {
                 let (items, at) = varint(bytes, at)?;
-                (0..items).try_fold(at, |at, _| item.item_end(bytes, at))
+                (0..items).try_fold(at, |at, _| item.part_end(bytes, at))
+            }),
+            Form::Tuple(ref elements) => (0..count).try_fold(at, |at, _| {
+                elements.iter().try_fold(at, |at, element| element.part_end(bytes, at))
             }),
             Form::AsInRow(width) | Form::Converted(width) => {
                 Some(at.checked_add(count.checked_mul(width)?)?).filter(|&end| end <= bytes.len())
@@ -78,8 +88,8 @@ impl Wire<'_> {
                 rows.column(column).push_text(text);
                 Ok(end)
             }),
-            Form::List(ref item) => (0..count)
-                .try_fold(at, |at, _| item.read_array(bytes, at, rows.column(column)))
+            Form::List(_) | Form::Tuple(_) => (0..count)
+                .try_fold(at, |at, _| self.read_one(bytes, at, rows.column(column)))
                 .map_err(|e| rows.within(column, e)),
             Form::AsInRow(_) => {
                 let end = self.end(bytes, at, count).ok_or_else(cut_off)?;
@@ -98,9 +108,9 @@ impl Wire<'_> {
     }
 }
 
-/// Values as items of an array. Each takes a byte or more, so that a length from outside is no more than the bytes are.
+/// Values as items and elements. Each takes a byte or more, so that a length from outside is no more than the bytes are.
 impl Wire<'_> {
-    fn item_end(&self, bytes: &[u8], at: usize) -> Option<usize> {
+    fn part_end(&self, bytes: &[u8], at: usize) -> Option<usize> {
         match self.data_type.is_nullable() {
             true if *bytes.get(at)? == 0 => self.end(bytes, at + 1, 1),
             true => Some(at + 1),
@@ -108,15 +118,7 @@ impl Wire<'_> {
         }
     }
 
-    /// Reads an array of these; the place behind it.
-    fn read_array(&self, bytes: &[u8], at: usize, column: &mut Column) -> Result<usize, DictError> {
-        let (count, at) = varint(bytes, at).ok_or_else(cut_off)?;
-        let end = (0..count).try_fold(at, |at, _| self.read_item(bytes, at, column.items()))?;
-        column.end_array();
-        Ok(end)
-    }
-
-    fn read_item(&self, bytes: &[u8], mut at: usize, column: &mut Column) -> Result<usize, DictError> {
+    fn read_part(&self, bytes: &[u8], mut at: usize, column: &mut Column) -> Result<usize, DictError> {
         if self.data_type.is_nullable() {
             at += 1;
             match bytes.get(at - 1).ok_or_else(cut_off)? {
@@ -137,12 +139,23 @@ impl Wire<'_> {
             Form::Text => {
                 let (start, end) = text_span(bytes, at).ok_or_else(cut_off)?;
                 if !is_utf8(&bytes[start..end]) {
-                    return Err(DictError::parse_text("A string of an array is not valid UTF-8"));
+                    return Err(DictError::parse_text("A string in a value is not valid UTF-8"));
                 }
                 column.push_text(&bytes[start..end]);
                 Ok(end)
             }
-            Form::List(item) => item.read_array(bytes, at, column),
+            Form::List(item) => {
+                let (count, at) = varint(bytes, at).ok_or_else(cut_off)?;
+                let end = (0..count).try_fold(at, |at, _| item.read_part(bytes, at, column.items()))?;
+                column.end_list();
+                Ok(end)
+            }
+            Form::Tuple(elements) => {
+                let mut parts = elements.iter().zip(column.elements());
+                let end = parts.try_fold(at, |at, (element, column)| element.read_part(bytes, at, column))?;
+                column.end_tuples(1);
+                Ok(end)
+            }
             Form::AsInRow(_) => {
                 let end = self.end(bytes, at, 1).ok_or_else(cut_off)?;
                 column.push_fixed(&bytes[at..end]);
@@ -191,15 +204,13 @@ fn in_row(data_type: &DataType, raw: &[u8]) -> Result<Fixed, DictError> {
 pub(super) fn write_value(data_type: &DataType, value: Raw<'_>, out: &mut Vec<u8>) {
     match value {
         Raw::Null => {}
-        Raw::List(bytes) => {
+        Raw::Items(bytes) if data_type.shape() == Shape::Tuple => {
+            elements(data_type, bytes).for_each(|(element, value)| write_part(element, value, out));
+        }
+        Raw::Items(bytes) => {
             let item = data_type.item();
             put_varint(out, items(item, bytes).count());
-            for value in items(item, bytes) {
-                if item.is_nullable() {
-                    out.push(u8::from(matches!(value, Raw::Null)));
-                }
-                write_value(item, value, out);
-            }
+            items(item, bytes).for_each(|value| write_part(item, value, out));
         }
         Raw::Bit(bit) => out.push(u8::from(bit)),
         Raw::Text(text) => {
@@ -217,6 +228,14 @@ pub(super) fn write_value(data_type: &DataType, value: Raw<'_>, out: &mut Vec<u8
     }
 }
 
+/// Writes an item or an element, behind its NULL flag if it has one.
+fn write_part(data_type: &DataType, value: Raw<'_>, out: &mut Vec<u8>) {
+    if data_type.is_nullable() {
+        out.push(u8::from(matches!(value, Raw::Null)));
+    }
+    write_value(data_type, value, out);
+}
+
 /// Bytes of a fixed-width value there; 1 for a text or an array: an empty one has its length.
 pub(super) fn width(data_type: &DataType) -> usize {
     match data_type.inner() {
@@ -228,6 +247,7 @@ pub(super) fn width(data_type: &DataType) -> usize {
         other => match other.shape() {
             Shape::Fixed(width) => width,
             Shape::Bit | Shape::Text | Shape::List => 1,
+            Shape::Tuple => unreachable!("a tuple's elements have widths of their own"),
         },
     }
 }
