@@ -33,7 +33,10 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 
-LAYOUTS = {prefix + name for prefix in ("", "COMPLEX_KEY_") for name in ("SSD_CACHE", "CACHE", "DIRECT")}
+COMPLEX = ("SSD_CACHE", "CACHE", "DIRECT", "HASHED", "SPARSE_HASHED", "HASHED_ARRAY")
+LAYOUTS = {prefix + name for prefix in ("", "COMPLEX_KEY_") for name in COMPLEX} | {"FLAT"}
+# As in ClickHouse, each test has a database of its own, which is called so in its answers.
+DATABASE, CALLED = "test_stateless", "default"
 CREATED = re.compile(
     r"(?:CREATE|REPLACE)\s+DICTIONARY\s+(?:IF\s+NOT\s+EXISTS\s+)?(\S+?)\s*\(.*?LAYOUT\s*\(\s*(\w+)", re.I | re.S
 )
@@ -41,8 +44,8 @@ TUPLES = re.compile(
     r"CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(\S+?)\s*\(.*\b(?-i:Tuple)\(", re.I | re.S
 )
 # What ClickHouse's shell_config.sh says, as far as the scripts about dictionaries need it.
-SHELL_CONFIG = """\
-export CLICKHOUSE_DATABASE=default
+SHELL_CONFIG = f"""\
+export CLICKHOUSE_DATABASE={DATABASE}
 export CLICKHOUSE_CLIENT_BINARY=clickhouse-client
 export CLICKHOUSE_CLIENT=clickhouse-client
 """
@@ -91,15 +94,16 @@ class Client:
         self.parameters = {
             "session_id": session,
             "default_format": "TabSeparated",
-            "param_CLICKHOUSE_DATABASE": "default",
+            "param_CLICKHOUSE_DATABASE": DATABASE,
         }
+        self.ask(f"USE {DATABASE}")
 
     def ask(self, sql: str) -> tuple[str, str | None]:
         """The answer and the error."""
         parameters = urllib.parse.urlencode(self.parameters)
         try:
             with urllib.request.urlopen(f"{self.url}/?{parameters}", data=sql.encode(), timeout=60) as answer:
-                return answer.read().decode(), None
+                return answer.read().decode().replace(DATABASE, CALLED), None
         except urllib.error.HTTPError as error:
             return "", error.read().decode().strip()
 
@@ -124,6 +128,8 @@ class Server:
         for line in self.process.stderr:
             if listening := re.search(r"Granary listens on (\S+)", line):
                 self.url = listening[1]
+                created = f"CREATE DATABASE {DATABASE}".encode()
+                urllib.request.urlopen(f"{self.url}/", data=created, timeout=60).close()
                 return
         sys.exit("the server did not start")
 

@@ -1,6 +1,6 @@
 //! What a dictionary is, whether DDL or XML said it.
 
-use crate::config::{Layout, SourceConfig, Storage};
+use crate::config::{Layout, SourceConfig, Storage, WholeForm};
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::types::DataType;
@@ -260,6 +260,13 @@ impl Definition {
             )));
         }
         self.layout.validate()?;
+        if let (Storage::Whole(WholeForm::Flat), Key::Complex(_)) =
+            (&self.layout.storage, &self.structure.key)
+        {
+            return Err(DictError::definition(
+                "Primary key for simple dictionary must contain exactly one element; LAYOUT(COMPLEX_KEY_HASHED()) takes several",
+            ));
+        }
         if matches!(self.layout.storage, Storage::Direct) && self.lifetime != Lifetime::FOREVER {
             return Err(DictError::bad_arguments(
                 "'lifetime' parameter is redundant for the dictionary of layout 'direct'",

@@ -1,7 +1,8 @@
-//! The dictionary: a cache in front of a source.
+//! The dictionary: a cache in front of a source, or all that the source has.
 
 mod renewal;
 mod updates;
+mod whole;
 
 use crate::answer::{Answer, AnswerRows};
 use crate::config::{Format, Storage};
@@ -17,6 +18,7 @@ use crate::row::{KeyBatch, KeyFormat, RowFormat};
 use crate::source::{self, RowReader, SourceFactory};
 use crate::status::Status;
 use crate::store::Store;
+use crate::whole::Whole;
 use arrow::array::{ArrayRef, BooleanArray, UInt32Array};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -42,6 +44,8 @@ struct Core {
     readers: Pool,
     loader: Arc<Loader>,
     opened_at: AtomicU64,
+    /// Somebody has needed it.
+    used: AtomicBool,
     known: Mutex<updates::Known>,
 }
 
@@ -66,6 +70,10 @@ impl Dictionary {
         let update = &definition.layout.update;
         let store = Store::open(&definition, environment)?;
         let mark = store.as_ref().and_then(Store::load_mark);
+        let whole = match definition.layout.storage {
+            Storage::Whole(form) => Some(Whole::new(form)),
+            Storage::Direct | Storage::Ssd(_) | Storage::Memory { .. } => None,
+        };
         let loader = Loader {
             name: definition.full_name(),
             key_format: KeyFormat::new(&definition.structure),
@@ -76,6 +84,7 @@ impl Dictionary {
             counters: Counters::default(),
             factory,
             store,
+            whole,
             table: Mutex::default(),
             landed: AtomicU64::new(0),
             backoff: Mutex::new(Backoff::new(environment.backoff_base_seconds, fastrand::Rng::new())),
@@ -90,6 +99,7 @@ impl Dictionary {
             pool: pool(),
             readers: pool(),
             opened_at: AtomicU64::new(environment.clock.now()),
+            used: AtomicBool::new(false),
             loader: Arc::new(loader),
             known: Mutex::new(updates::Known::since(mark)),
         };
@@ -138,11 +148,13 @@ impl Dictionary {
             return Err(self.too_many_keys());
         }
         let rows = self.possible_rows(keys, encoded.len());
+        self.core.note_use();
         loader.counters.keys_requested.add(encoded.len());
         let mut batch = Batch::new(loader, attributes, encoded);
-        match &loader.store {
-            Some(store) => self.look_up(&mut batch, store, &rows, keys)?,
-            None => {
+        match (&loader.store, &loader.whole) {
+            (Some(store), _) => self.look_up(&mut batch, store, &rows, keys)?,
+            (None, Some(whole)) => self.show_held(&mut batch, whole, &rows)?,
+            (None, None) => {
                 let (unique, places) = unique(&batch.keys, &rows);
                 let chosen: Vec<u32> = unique.iter().map(|&(row, _)| row).collect();
                 let deadline = self.deadline();
@@ -167,10 +179,12 @@ impl Dictionary {
     }
 
     /// What is resident, found and fresh, in the structure's schema. DIRECT: everything the source has, read on a
-    /// connection that lookups do not wait for.
+    /// connection that lookups do not wait for. Of a layout that holds all rows: these, which are loaded if they are
+    /// not there yet.
     ///
     /// # Errors
-    /// 159 if the source has too many requests waiting; its rows say what else is wrong.
+    /// 159 if the source has too many requests waiting; its rows say what else is wrong. If all rows have to be
+    /// loaded first, what is wrong with that.
     pub fn resident(&self) -> Result<Resident, DictError> {
         self.resident_with(Times::Hidden)
     }
@@ -179,9 +193,11 @@ impl Dictionary {
     pub fn resident_with(&self, times: Times) -> Result<Resident, DictError> {
         let columns = Columns::new(&self.definition.structure, times);
         let (loader, update) = (&self.core.loader, &self.definition.layout.update);
-        match &loader.store {
-            Some(_) => Ok(Resident::of_cache(loader, columns)),
-            None => Resident::of_source(&self.core.readers, loader, update, columns),
+        self.core.note_use();
+        match (&loader.store, &loader.whole) {
+            (Some(_), _) => Ok(Resident::of_cache(loader, columns)),
+            (None, Some(whole)) => Ok(Resident::of_held(loader, columns, self.held(whole)?)),
+            (None, None) => Resident::of_source(&self.core.readers, loader, update, columns),
         }
     }
 
@@ -192,6 +208,7 @@ impl Dictionary {
             &self.core.loader,
             self.core.pool.waiting(),
             self.core.opened_at.load(Ordering::Relaxed),
+            self.core.used.load(Ordering::Relaxed),
         )
     }
 
@@ -392,7 +409,7 @@ impl Dictionary {
 
     fn failed(&self, error: DictError) -> DictError {
         match self.definition.layout.storage {
-            Storage::Direct => error,
+            Storage::Direct | Storage::Whole(_) => error,
             Storage::Ssd(_) | Storage::Memory { .. } => DictError::new(
                 Code::CacheDictionaryUpdateFail,
                 format!("Update failed for dictionary '{}': {error}", self.core.loader.name),
@@ -410,6 +427,13 @@ fn direct_claim(flights: Vec<Arc<Flight>>) -> Claim {
 }
 
 impl Core {
+    fn note_use(&self) {
+        // Read first: a write would take the line from all other processors each time.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
     fn close(&self) {
         self.loader.is_closing.store(true, Ordering::SeqCst);
         self.pool.close(CLOSE_PATIENCE);

@@ -21,6 +21,7 @@ mod store;
 mod structure;
 mod tokens;
 mod types;
+mod whole;
 mod xml;
 
 pub use answer::{Answer, AnswerRows};
@@ -28,7 +29,7 @@ pub use config::{
     Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
     ExecutablePoolConfig, Execution, Expired, FileConfig, Format, Header, HttpConfig, KeyEcho, KeyForm,
     Layout, MysqlConfig, PostgresConfig, PostgresTls, RedisConfig, RedisStorage, Select, Server,
-    SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates,
+    SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates, WholeForm,
 };
 pub use ddl::{CreateDictionary, parse_create};
 pub use definition::{

@@ -1,13 +1,14 @@
 //! What `system.dictionaries` shows.
 
-use crate::config::{KeyForm, Storage};
+use crate::config::{KeyForm, Storage, WholeForm};
 use crate::definition::{Definition, Key};
 use crate::lookup::{Latency, Loader, lock};
+use crate::whole::Whole;
 
 /// Figures of one dictionary. Counters start at its opening.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
-    /// Whether it is open.
+    /// Whether it has been used.
     pub state: LoadState,
     /// ClickHouse's name of the layout's class, such as `SSDComplexKeyCache`.
     pub layout_type: &'static str,
@@ -77,7 +78,7 @@ pub struct Status {
     pub source_queue: u64,
     /// keys_hit / keys_requested.
     pub hit_rate: f64,
-    /// (keys_hit + keys_found_at_source) / keys_requested.
+    /// (keys_hit + keys_found_at_source) / keys_requested; where all rows are held, those of them that were found.
     pub found_rate: f64,
     /// LIFETIME's MIN.
     pub lifetime_min_seconds: u64,
@@ -93,13 +94,17 @@ pub struct Status {
     pub last_exception: String,
 }
 
-/// ClickHouse's `status` column; an opened dictionary is loaded.
+/// ClickHouse's `status` column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoadState {
     #[default]
-    /// Not opened.
+    /// Nobody has needed it yet, and nothing is in it.
     NotLoaded,
-    /// Open.
+    /// All rows are being read, for the first time.
+    Loading,
+    /// They could not be read.
+    Failed,
+    /// It works.
     Loaded,
 }
 
@@ -108,6 +113,8 @@ impl LoadState {
     pub fn name(self) -> &'static str {
         match self {
             LoadState::NotLoaded => "NOT_LOADED",
+            LoadState::Loading => "LOADING",
+            LoadState::Failed => "FAILED",
             LoadState::Loaded => "LOADED",
         }
     }
@@ -119,7 +126,9 @@ impl Status {
         loader: &Loader,
         source_queue: usize,
         opened_at: u64,
+        used: bool,
     ) -> Status {
+        let held = loader.whole.as_ref().and_then(Whole::held);
         let cache = loader.store.as_ref().map(|store| store.cache().stats()).unwrap_or_default();
         let entries_max = loader.store.as_ref().and_then(|store| store.entries_max()).unwrap_or(0);
         let counters = &loader.counters;
@@ -128,17 +137,25 @@ impl Status {
         let found_at_source = counters.keys_found_at_source.get();
         let backoff = lock(&loader.backoff);
         Status {
-            state: LoadState::Loaded,
+            state: match &loader.whole {
+                Some(whole) => whole.state(),
+                // What was there at the start is in use again.
+                None if used || cache.entries > 0 => LoadState::Loaded,
+                None => LoadState::NotLoaded,
+            },
             layout_type: layout_type(definition),
             source: definition.source.describe(),
-            element_count: cache.entries,
+            element_count: held.as_ref().map_or(cache.entries, |held| held.len() as u64),
             capacity: entries_max,
-            load_factor: match entries_max {
-                0 => rate(cache.entries, cache.index_slots),
-                entries_max => rate(cache.entries, entries_max),
+            load_factor: match (&held, entries_max) {
+                (Some(held), _) => held.load_factor(),
+                (None, 0) => rate(cache.entries, cache.index_slots),
+                (None, entries_max) => rate(cache.entries, entries_max),
             },
-            bytes_allocated: cache.bytes_allocated(),
-            index_bytes: cache.index_bytes,
+            bytes_allocated: held
+                .as_ref()
+                .map_or(cache.bytes_allocated(), |held| held.bytes_allocated() as u64),
+            index_bytes: held.as_ref().map_or(cache.index_bytes, |held| held.index_bytes() as u64),
             keys_requested: requested,
             keys_hit: hit,
             keys_expired: counters.keys_expired.get(),
@@ -166,7 +183,11 @@ impl Status {
             source_errors: counters.source_errors.get(),
             source_queue: source_queue as u64,
             hit_rate: rate(hit, requested),
-            found_rate: rate(hit + found_at_source, requested),
+            found_rate: match &loader.whole {
+                // What is not there has been looked up, too, but not found.
+                Some(_) => rate(hit - counters.keys_negative.get().min(hit), requested),
+                None => rate(hit + found_at_source, requested),
+            },
             lifetime_min_seconds: definition.lifetime.min_seconds,
             lifetime_max_seconds: definition.lifetime.max_seconds,
             loading_start_time: opened_at,
@@ -193,5 +214,12 @@ fn layout_type(definition: &Definition) -> &'static str {
         (Storage::Memory { .. }, KeyForm::Complex) => "ComplexKeyCache",
         (Storage::Direct, KeyForm::Simple) => "Direct",
         (Storage::Direct, KeyForm::Complex) => "ComplexKeyDirect",
+        (Storage::Whole(WholeForm::Flat), _) => "Flat",
+        (Storage::Whole(WholeForm::Hashed), KeyForm::Simple) => "Hashed",
+        (Storage::Whole(WholeForm::Hashed), KeyForm::Complex) => "ComplexKeyHashed",
+        (Storage::Whole(WholeForm::SparseHashed), KeyForm::Simple) => "SparseHashed",
+        (Storage::Whole(WholeForm::SparseHashed), KeyForm::Complex) => "ComplexKeySparseHashed",
+        (Storage::Whole(WholeForm::HashedArray), KeyForm::Simple) => "HashedArray",
+        (Storage::Whole(WholeForm::HashedArray), KeyForm::Complex) => "ComplexHashedArray",
     }
 }

@@ -30,13 +30,13 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Opens what LAYOUT(..) says; `None` for DIRECT.
+    /// Opens what LAYOUT(..) says; `None` for layouts without a cache.
     ///
     /// # Errors
     /// `BAD_ARGUMENTS` if another dictionary has the same PATH, `PATH_ACCESS_DENIED` if it is not allowed.
     pub fn open(definition: &Definition, environment: &Environment) -> Result<Option<Store>, DictError> {
         let (options, entries_max) = match &definition.layout.storage {
-            Storage::Direct => return Ok(None),
+            Storage::Direct | Storage::Whole(_) => return Ok(None),
             Storage::Memory { cells } => {
                 // A cell is an entry, whatever its size.
                 let cells = Some(*cells);
@@ -45,8 +45,12 @@ impl Store {
             Storage::Ssd(ssd) => {
                 let flash = flash_options(ssd, definition, environment)?;
                 let entries_max = flash.max_stored_keys;
-                let options =
-                    Options { flash: Some(flash), memory_bytes: ssd.memory_cache_size, memory_entries: None };
+                let options = Options {
+                    flash: Some(flash),
+                    memory_bytes: ssd.memory_cache_size,
+                    // What the bound drove from flash would stay in RAM otherwise.
+                    memory_entries: entries_max,
+                };
                 (options, entries_max)
             }
         };

@@ -1,10 +1,7 @@
 //! The command line: `granary local`, `granary server`, `granary hash-password`, `granary demo`, `granary replay`,
 //! `granary study`.
 
-/// Queries are planned and answered in many short-lived pieces, by many threads.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
+mod allocator;
 mod client;
 mod demo;
 mod failure;

@@ -79,12 +79,15 @@ fn max_stored_keys_bounds_keys_that_the_source_lacks_too() {
     let sql = create(odd, "UInt64", "MIN 1000 MAX 2000", layout)
         + "SELECT sum(ignore(dictGet('d', 'v', number))) FROM numbers(50000);
            SELECT sum(ignore(dictGet('d', 'v', number * 2))) FROM numbers(50000);
-           SELECT element_count, capacity, index_bytes FROM system.dictionaries";
+           SELECT sum(ignore(dictGet('d', 'v', number * 2))) FROM numbers(50000);
+           SELECT element_count, capacity, index_bytes, bytes_allocated FROM system.dictionaries";
     let answers = run(folder.path(), &sql);
-    let [_, _, entries, capacity, index_bytes] = answers.as_slice() else { panic!("{answers:?}") };
+    let [.., entries, capacity, index_bytes, bytes] = answers.as_slice() else { panic!("{answers:?}") };
     assert_eq!(capacity, "1024");
     assert!((1..=1024).contains(&number(entries)), "{entries} entries");
     assert!(number(index_bytes) < 64 << 10, "{index_bytes} bytes");
+    // Two buffers of 64 KiB, the index, and as many entries in the RAM tier, in chunks.
+    assert!(number(bytes) < 512 << 10, "{bytes} bytes");
 }
 
 #[test]

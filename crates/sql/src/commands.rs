@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt8Array};
 use datafusion::arrow::datatypes::Schema;
-use granary_dict::parse_create;
+use granary_dict::{LoadState, parse_create};
 
 use self::insert::quoted;
 use crate::catalogue::{DEFAULT_DATABASE, Entry};
@@ -130,7 +130,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::ReloadDictionaries => {
             for database in catalogue.databases() {
                 for (name, entry) in catalogue.entries(&database) {
-                    if !matches!(entry, Entry::Table(_)) {
+                    if !matches!(entry, Entry::Table(_)) && !is_unused(&entry) {
                         catalogue.reload(&database, &name)?;
                     }
                 }
@@ -168,6 +168,11 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::Query => return Err(Error::logical_error("A query is not a command")),
     }
     Ok(Output::empty())
+}
+
+/// Whether nobody has needed a dictionary yet: there is nothing in it to be read anew.
+fn is_unused(entry: &Entry) -> bool {
+    matches!(entry, Entry::Open(dictionary) if dictionary.status().state == LoadState::NotLoaded)
 }
 
 /// The names in a database that the user may read and a pattern matches.

@@ -26,7 +26,7 @@ pub struct Output {
     pub schema: SchemaRef,
     /// The format that the statement asked for.
     pub format: Option<Format>,
-    /// What has not begun yet.
+    /// What has not begun yet: a query begins when its first batch is asked for.
     query: Option<Query>,
     stream: SendableRecordBatchStream,
     plan: Option<Arc<dyn ExecutionPlan>>,

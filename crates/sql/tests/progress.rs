@@ -1,7 +1,9 @@
 //! How far a query is can be seen while it runs.
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
+use futures::poll;
 use granary_sql::{Executables, Options, Session};
 use tokio::runtime::Runtime;
 
@@ -34,12 +36,14 @@ fn rows_are_counted_while_a_dictionary_waits_for_its_source() {
         let statements = session.split("SELECT sum(dictGet('slow', 'v', number)) FROM numbers(500)").unwrap();
         let mut output = session.execute(&statements[0]).await.unwrap();
         let (progress, started) = (output.progress(), Instant::now());
+        let mut first = pin!(output.next());
         // What reads the table runs ahead of who reads the answer.
         while progress.rows_read() == 0 && started.elapsed() < Duration::from_secs(30) {
+            assert!(poll!(first.as_mut()).is_pending(), "the source has not answered yet");
             tokio::task::yield_now().await;
         }
         assert_eq!(progress.rows_read(), 500);
         assert!(started.elapsed() < Duration::from_secs(2), "the source has not answered yet");
-        output.next().await.unwrap().unwrap();
+        first.await.unwrap().unwrap();
     });
 }

@@ -5,7 +5,7 @@ mod node;
 mod source;
 mod update;
 
-pub use layout::{KeyForm, Layout, SsdSettings, Storage};
+pub use layout::{KeyForm, Layout, SsdSettings, Storage, WholeForm};
 pub use source::{
     Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
     ExecutablePoolConfig, Execution, FileConfig, Format, Header, HttpConfig, KeyEcho, MysqlConfig,

@@ -11,7 +11,11 @@ use std::sync::atomic::Ordering;
 
 impl Dictionary {
     /// Forgets every entry, as SYSTEM RELOAD DICTIONARY does; requests under way are answered, but not kept. A
-    /// source that was left alone after a failure may be asked again: whoever reloads has mended it.
+    /// source that was left alone after a failure may be asked again: whoever reloads has mended it. Where all rows
+    /// are held, they are loaded anew, and the old ones shown until the new ones are all there.
+    ///
+    /// # Errors
+    /// That the cache cannot be emptied, or those of the source; the old rows are then still there.
     pub fn reload(&self) -> Result<(), DictError> {
         if let Some(store) = &self.core.loader.store {
             self.forget_requests();
@@ -22,14 +26,19 @@ impl Dictionary {
                 )
             })?;
         }
+        self.core.note_use();
         lock(&self.core.loader.backoff).reset();
         self.core.opened_at.store(self.core.loader.clock.now(), Ordering::Relaxed);
-        Ok(())
+        self.core.loader.whole.as_ref().map_or(Ok(()), |whole| self.reload_whole(whole))
     }
 
     /// Forgets what is known of these keys (as for [`get`](Self::get)): whoever looks them up next asks the source.
     /// That holds across a kill, too.
+    ///
+    /// # Errors
+    /// `UNSUPPORTED_METHOD` if the layout holds all rows.
     pub fn invalidate(&self, keys: &[ArrayRef]) -> Result<(), DictError> {
+        self.refuse_keys_of_whole()?;
         let encoded = self.core.loader.key_format.encode(keys)?;
         if let Some(store) = &self.core.loader.store {
             self.forget_requests();
@@ -43,8 +52,10 @@ impl Dictionary {
     /// was known stays if the source fails.
     ///
     /// # Errors
-    /// Those of [`get`](Self::get).
+    /// Those of [`get`](Self::get), and `UNSUPPORTED_METHOD` if the layout holds all rows.
     pub fn refresh(&self, keys: &[ArrayRef]) -> Result<usize, DictError> {
+        self.refuse_keys_of_whole()?;
+        self.core.note_use();
         let encoded = self.core.loader.key_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
             return Err(self.too_many_keys());

@@ -35,8 +35,9 @@ impl Known {
 
 impl Dictionary {
     /// Looks for changes every UPDATE_PERIOD, for as long as the dictionary is there; without UPDATE_FIELD, and with
-    /// nothing cached, there is nothing to do.
+    /// nothing cached, there is nothing to do. Where all rows are held, they are loaded anew when LIFETIME is over.
     pub fn watch(self: &Arc<Self>) {
+        self.watch_lifetime();
         let Some(updates) = self.updates().cloned() else { return };
         let watched = Arc::downgrade(self);
         let thread = std::thread::Builder::new().name("granary-updates".into());

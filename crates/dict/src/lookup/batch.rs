@@ -4,9 +4,10 @@ use super::found::Found;
 use super::load::Loader;
 use crate::answer::AnswerRows;
 use crate::config::Expired;
-use crate::error::DictError;
+use crate::error::{Code, DictError};
 use crate::row::{Decoder, KeyBatch};
 use crate::store::Store;
+use crate::whole::Held;
 use arrow::array::BooleanArray;
 use arrow::buffer::BooleanBuffer;
 use granary_cache::{Key, Outcome};
@@ -69,6 +70,18 @@ impl<'a> Batch<'a> {
         self.missing.sort_unstable();
     }
 
+    /// Looks `rows` up among all the rows that the source has; returns how many are there.
+    pub fn show_held(&mut self, held: &Held, rows: &[u32]) -> Result<usize, DictError> {
+        let first = self.decoder.len();
+        for &row in rows {
+            if let Some(bytes) = held.get(self.keys.get(row as usize)) {
+                self.decoder.push(bytes).map_err(|_| wrongly_encoded())?;
+                self.places[row as usize] = self.decoder.len() as u32 - 1;
+            }
+        }
+        Ok(self.decoder.len() - first)
+    }
+
     /// Shows loaded rows: `rows[i]` has unique key `uniques[i]`, whose encoded row is `row(unique)`.
     /// Returns how many of `rows` the source has.
     pub fn fill<'r>(
@@ -83,12 +96,7 @@ impl<'a> Batch<'a> {
             places.push(match row(unique) {
                 None => DEFAULT,
                 Some(bytes) => {
-                    self.decoder.push(bytes).map_err(|_| {
-                        DictError::new(
-                            crate::error::Code::IncorrectData,
-                            "A row of the source was encoded wrongly",
-                        )
-                    })?;
+                    self.decoder.push(bytes).map_err(|_| wrongly_encoded())?;
                     self.decoder.len() as u32 - 1
                 }
             });
@@ -110,4 +118,8 @@ impl<'a> Batch<'a> {
         }
         AnswerRows::new(self.decoder, self.places, BooleanArray::new(found, None))
     }
+}
+
+fn wrongly_encoded() -> DictError {
+    DictError::new(Code::IncorrectData, "A row of the source was encoded wrongly")
 }

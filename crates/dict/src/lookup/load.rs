@@ -9,6 +9,7 @@ use crate::error::{Code, DictError};
 use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, RowFormat};
 use crate::source::{Source, SourceFactory};
 use crate::store::Store;
+use crate::whole::Whole;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use granary_cache::{Entry, Key};
 use hashbrown::HashTable;
@@ -31,8 +32,10 @@ pub(crate) struct Loader {
     pub waiting: Waiting,
     pub counters: Counters,
     pub factory: SourceFactory,
-    /// `None`: DIRECT.
+    /// What is kept of the source; `None`: nothing (DIRECT), or all of it.
     pub store: Option<Store>,
+    /// All of the source; `None`: the layout does not hold it.
+    pub whole: Option<Whole>,
     pub table: Mutex<FlightTable>,
     /// Flights that were taken out of the table, counted under its lock. A lookup that read a smaller number
     /// before it missed a key may find it in the cache now.
@@ -102,7 +105,8 @@ impl Loader {
         self.may_ask()
     }
 
-    fn not_started(&self) -> DictError {
+    /// The error of a request whose turn did not come.
+    pub fn not_started(&self) -> DictError {
         DictError::new(
             Code::CacheDictionaryUpdateFail,
             format!("Update of dictionary {} was not started", self.name),
@@ -214,23 +218,35 @@ impl Loader {
         let mut loaded = Loaded { bytes: Vec::new(), rows: vec![None; keys.len()] };
         let mut slots = Slots { keys, next: 0, table: None };
         for batch in batches {
-            let (key_arrays, row_cells) = self.split(batch)?;
-            let batch_keys = self.key_format.encode(&key_arrays)?;
-            let impossible = self.key_format.impossible(&key_arrays);
-            for row in 0..batch.num_rows() {
-                if impossible.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                    continue;
-                }
-                if let Some(slot) = slots.find(batch_keys.get(row)) {
+            self.each_row(batch, |key, row| {
+                if let Some(slot) = slots.find(key) {
                     let start = loaded.bytes.len();
-                    self.row_format.encode(&row_cells, row, &mut loaded.bytes);
+                    row.append_to(&mut loaded.bytes);
                     loaded.rows[slot] = Some((start, loaded.bytes.len()));
                 } else {
                     self.counters.source_rows_uninvited.add(1);
                 }
-            }
+                Ok(())
+            })?;
         }
         Ok(loaded)
+    }
+
+    /// Visits the rows of a batch of the source whose keys can exist.
+    pub fn each_row(
+        &self,
+        batch: &RecordBatch,
+        mut visit: impl FnMut(&[u8], SourceRow<'_>) -> Result<(), DictError>,
+    ) -> Result<(), DictError> {
+        let (key_arrays, cells) = self.split(batch)?;
+        let keys = self.key_format.encode(&key_arrays)?;
+        let impossible = self.key_format.impossible(&key_arrays);
+        for row in 0..batch.num_rows() {
+            if impossible.as_ref().is_none_or(|nulls| nulls.is_valid(row)) {
+                visit(keys.get(row), SourceRow { format: &self.row_format, cells: &cells, row })?;
+            }
+        }
+        Ok(())
     }
 
     /// Key arrays and attribute cells of a batch, checked.
@@ -311,6 +327,21 @@ impl Loader {
     fn lifetime_of(&self, key: &[u8]) -> u64 {
         let Lifetime { min_seconds, max_seconds } = self.lifetime;
         min_seconds + xxh3_64_with_seed(key, LIFETIME_SEED) % (max_seconds - min_seconds + 1)
+    }
+}
+
+/// A row that the source answered.
+pub(crate) struct SourceRow<'a> {
+    format: &'a RowFormat,
+    cells: &'a [Cells],
+    row: usize,
+}
+
+impl SourceRow<'_> {
+    /// Encodes its attributes.
+    #[inline]
+    pub fn append_to(&self, bytes: &mut Vec<u8>) {
+        self.format.encode(self.cells, self.row, bytes);
     }
 }
 

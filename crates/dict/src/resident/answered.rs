@@ -5,7 +5,7 @@ use crate::config::UpdateSettings;
 use crate::error::{Code, DictError};
 use crate::lookup::{Loader, Pool, begin, receive};
 use crate::source::Source;
-use arrow::array::{Array, RecordBatch, TimestampSecondArray, UInt32Array};
+use arrow::array::{Array, RecordBatch};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -73,12 +73,8 @@ fn read(
 /// A batch as lookups would show it.
 fn shown(loader: &Loader, columns: &Columns, answered: &RecordBatch) -> Result<RecordBatch, DictError> {
     let mut arrays = loader.with_defaults(answered)?;
-    if columns.shows_times {
-        // What was just answered is of now.
-        let now = TimestampSecondArray::new_scalar(loader.clock.now() as i64).into_inner();
-        let rows = arrays.first().map_or(0, |column| column.len());
-        let times = arrow::compute::take(&now, &UInt32Array::from(vec![0; rows]), None);
-        arrays.push(times.map_err(|e| DictError::new(Code::LimitExceeded, e.to_string()))?);
-    }
+    let rows = arrays.first().map_or(0, |column| column.len());
+    // What was just answered is of now.
+    arrays.extend(columns.times(loader.clock.now(), rows)?);
     columns.batch(arrays)
 }

@@ -1,16 +1,20 @@
-//! SELECT * FROM a dictionary: what is in the cache, or for DIRECT what is in the source, a batch at a time.
+//! SELECT * FROM a dictionary: what is in the cache, for DIRECT what is in the source, or all rows of the layouts
+//! that hold them; a batch at a time.
 
 mod answered;
 mod cached;
+mod held;
 
 use self::answered::Answered;
 use self::cached::Cached;
+use self::held::HeldRows;
 use crate::config::UpdateSettings;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::lookup::{Loader, Pool};
 use crate::types::DataType;
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use crate::whole::Held;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, TimestampSecondArray, UInt32Array};
 use arrow::datatypes::{Schema, SchemaRef};
 use std::sync::Arc;
 
@@ -58,11 +62,16 @@ pub struct Resident(Option<Rows>);
 enum Rows {
     Cached(Cached),
     Answered(Answered),
+    Held(HeldRows),
 }
 
 impl Resident {
     pub(crate) fn of_cache(loader: &Arc<Loader>, columns: Columns) -> Resident {
         Resident(Some(Rows::Cached(Cached::new(loader, columns))))
+    }
+
+    pub(crate) fn of_held(loader: &Arc<Loader>, columns: Columns, held: Arc<Held>) -> Resident {
+        Resident(Some(Rows::Held(HeldRows::new(loader, columns, held))))
     }
 
     /// Asks a source thread of `pool` to read everything.
@@ -84,6 +93,7 @@ impl Iterator for Resident {
         let batch = match self.0.as_mut()? {
             Rows::Cached(rows) => rows.next_batch().transpose(),
             Rows::Answered(rows) => rows.next_batch().transpose(),
+            Rows::Held(rows) => rows.next_batch().transpose(),
         };
         if !matches!(batch, Some(Ok(_))) {
             self.0 = None;
@@ -104,6 +114,16 @@ impl Columns {
     pub fn new(structure: &Structure, times: Times) -> Columns {
         let shows_times = times == Times::Shown && structure.shows_times();
         Columns { schema: structure.schema_with(times), shows_times }
+    }
+
+    /// The column that says when rows were got that were got together, if it is shown.
+    fn times(&self, unix_seconds: u64, rows: usize) -> Result<Option<ArrayRef>, DictError> {
+        if !self.shows_times {
+            return Ok(None);
+        }
+        let time = TimestampSecondArray::new_scalar(unix_seconds as i64).into_inner();
+        let times = arrow::compute::take(&time, &UInt32Array::from(vec![0; rows]), None);
+        times.map(Some).map_err(|e| DictError::new(Code::LimitExceeded, e.to_string()))
     }
 
     fn batch(&self, columns: Vec<ArrayRef>) -> Result<RecordBatch, DictError> {

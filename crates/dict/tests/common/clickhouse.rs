@@ -33,10 +33,11 @@ impl Server {
 
     /// Runs one statement.
     pub fn execute(&self, sql: &str) -> String {
-        let mut answer = ureq::post(format!("http://127.0.0.1:{}/", self.port))
-            .send(sql)
-            .unwrap_or_else(|e| panic!("{e}\n{sql}"));
-        answer.body_mut().read_to_string().unwrap()
+        let request = ureq::post(format!("http://127.0.0.1:{}/", self.port));
+        let mut answer = request.config().http_status_as_error(false).build().send(sql).unwrap();
+        let text = answer.body_mut().read_to_string().unwrap();
+        assert!(answer.status().is_success(), "{text}\n{sql}");
+        text
     }
 
     /// Stops the server at once; connections break.

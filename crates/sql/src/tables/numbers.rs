@@ -95,7 +95,10 @@ impl TableProvider for Numbers {
             Arc::new(piece) as Arc<dyn PartitionStream>
         });
         let scan = Scan::new("numbers", Arc::clone(&schema), partitions.collect());
-        Ok(Arc::new(scan.with_rows(rows)))
+        // Who takes some of system.numbers wants the first of them: as if they were few, what is done with them stays
+        // on one thread, in their order.
+        let estimate = if self.rows == u64::MAX { 1 } else { rows };
+        Ok(Arc::new(scan.with_rows(estimate)))
     }
 }
 
@@ -133,9 +136,24 @@ impl PartitionStream for Piece {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::configuration;
     use datafusion::execution::context::SessionContext;
     use datafusion::physical_plan::ExecutionPlanProperties;
     use datafusion::prelude::SessionConfig;
+
+    /// A LIMIT behind a condition takes what comes first, from whichever thread.
+    #[tokio::test]
+    async fn no_threads_share_all_numbers() {
+        let config = configuration().with_target_partitions(4).with_create_default_catalog_and_schema(true);
+        let context = SessionContext::new_with_config(config);
+        for (rows, threads) in [(u64::MAX, 1), (1 << 30, 4)] {
+            context.deregister_table("n").unwrap();
+            context.register_table("n", Arc::new(Numbers { first: 0, rows })).unwrap();
+            let rows = context.sql("SELECT number + 1 FROM n WHERE number % 3 = 1").await.unwrap();
+            let plan = rows.create_physical_plan().await.unwrap();
+            assert_eq!(plan.output_partitioning().partition_count(), threads);
+        }
+    }
 
     /// A LIMIT behind a condition takes what comes first, from whichever piece.
     #[tokio::test]

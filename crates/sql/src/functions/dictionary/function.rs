@@ -145,6 +145,9 @@ impl ScalarUDFImpl for DictionaryFunction {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let call = self.resolve(args.scalar_arguments)?;
+        if self.kind == Kind::GetOrDefault {
+            check_default(&call, &args.arg_fields[3])?;
+        }
         Ok(call.field(self.shown(), self.kind, &args.arg_fields[self.kind.key()]))
     }
 
@@ -270,22 +273,29 @@ pub(super) fn default_columns(call: &Call, field: &FieldRef, values: &ArrayRef) 
     (0..call.attributes.len()).map(|place| default_column(call, place, field, values)).collect()
 }
 
+/// Refuses a default that has not one item for each of several attributes.
+fn check_default(call: &Call, field: &Field) -> Result<()> {
+    match (call.shape, field.data_type()) {
+        (Shape::Single, _) => Ok(()),
+        (Shape::Tuple, DataType::Struct(fields)) if fields.len() == call.attributes.len() => Ok(()),
+        (Shape::Tuple, _) => {
+            let attributes = call.attributes.len();
+            let message = format!("The default must be a tuple of {attributes} items, as the attributes are");
+            Err(Error::type_mismatch(message).into())
+        }
+    }
+}
+
 /// The default of one attribute: the argument itself, or an item of it when several attributes were asked for.
 fn default_column(call: &Call, place: usize, field: &FieldRef, values: &ArrayRef) -> Result<ArrayRef> {
     if call.shape == Shape::Single {
         return default_of(call, place, field, values);
     }
     match (field.data_type(), values.as_any().downcast_ref::<StructArray>()) {
-        (DataType::Struct(fields), Some(items)) if fields.len() == call.attributes.len() => {
+        (DataType::Struct(fields), Some(items)) => {
             default_of(call, place, &fields[place], items.column(place))
         }
-        _ => {
-            let message = format!(
-                "The default must be a tuple of {} items, as the attributes are",
-                call.attributes.len()
-            );
-            Err(Error::illegal_type(message).into())
-        }
+        _ => Err(DataFusionError::Internal("a default that was not checked".into())),
     }
 }
 

@@ -1,0 +1,146 @@
+//! Layouts that hold all rows of the source: FLAT, HASHED and the like. What is not there is known not to be in the
+//! source, which is read whole at the first use, at SYSTEM RELOAD DICTIONARY, and when LIFETIME is over.
+
+mod held;
+
+pub(crate) use held::Held;
+
+use self::held::Filling;
+use crate::config::WholeForm;
+use crate::definition::Lifetime;
+use crate::error::DictError;
+use crate::lookup::{Loader, lock};
+use crate::source::Source;
+use crate::status::LoadState;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::time::Instant;
+
+/// The rows, and the loads that replace them: one at a time, numbered from 1.
+pub(crate) struct Whole {
+    form: WholeForm,
+    /// What lookups show, for as long as they need it; replaced as a whole. `None`: nothing has been loaded yet.
+    held: RwLock<Option<Arc<Held>>>,
+    loads: Mutex<Loads>,
+    ended: Condvar,
+}
+
+/// Invariant: `begun` is `ended`, or one more while a load is under way.
+#[derive(Default)]
+struct Loads {
+    begun: u64,
+    ended: u64,
+    /// Of the last that ended.
+    failure: Option<DictError>,
+    /// Unix seconds from which on the rows are to be loaded anew; `None`: they are not, until somebody asks for that.
+    due_at: Option<u64>,
+}
+
+/// A load that somebody waits for.
+pub(crate) enum Turn {
+    /// It has to be begun, with [`Load`].
+    Mine(u64),
+    /// It is under way.
+    Another(u64),
+}
+
+impl Whole {
+    pub fn new(form: WholeForm) -> Whole {
+        Whole { form, held: RwLock::default(), loads: Mutex::default(), ended: Condvar::new() }
+    }
+
+    /// What there is.
+    pub fn held(&self) -> Option<Arc<Held>> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The load that is under way, or the next one.
+    pub fn turn(&self) -> Turn {
+        let mut loads = lock(&self.loads);
+        if loads.begun > loads.ended {
+            return Turn::Another(loads.begun);
+        }
+        loads.begun += 1;
+        Turn::Mine(loads.begun)
+    }
+
+    /// Waits for a load, or a later one; `None`: none of these has ended by `deadline`.
+    pub fn wait(&self, number: u64, deadline: Instant) -> Option<Result<(), DictError>> {
+        let mut loads = lock(&self.loads);
+        while loads.ended < number {
+            let left = deadline.checked_duration_since(Instant::now())?;
+            loads = self.ended.wait_timeout(loads, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Some(loads.failure.clone().map_or(Ok(()), Err))
+    }
+
+    /// Why the last load failed, if it did.
+    pub fn failure(&self) -> Option<DictError> {
+        lock(&self.loads).failure.clone()
+    }
+
+    /// Whether the rows are older than LIFETIME allows.
+    pub fn is_due(&self, now: u64) -> bool {
+        lock(&self.loads).due_at.is_some_and(|due_at| due_at <= now)
+    }
+
+    pub fn state(&self) -> LoadState {
+        let loads = lock(&self.loads);
+        match self.held().is_some() {
+            true => LoadState::Loaded,
+            false if loads.begun > loads.ended => LoadState::Loading,
+            false if loads.failure.is_some() => LoadState::Failed,
+            false => LoadState::NotLoaded,
+        }
+    }
+
+    fn end(&self, outcome: Result<Held, DictError>, lifetime: Lifetime) {
+        let mut loads = lock(&self.loads);
+        match outcome {
+            Ok(held) => {
+                loads.due_at = (lifetime != Lifetime::FOREVER)
+                    .then(|| held.loaded_at + fastrand::u64(lifetime.min_seconds..=lifetime.max_seconds));
+                loads.failure = None;
+                *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(held));
+            }
+            Err(failure) => loads.failure = Some(failure),
+        }
+        loads.ended += 1;
+        self.ended.notify_all();
+    }
+}
+
+/// A load that has been begun. It ends when this is dropped, whatever comes of it.
+pub(crate) struct Load {
+    loader: Arc<Loader>,
+    outcome: Option<Result<Held, DictError>>,
+}
+
+impl Load {
+    pub fn new(loader: &Arc<Loader>) -> Load {
+        Load { loader: Arc::clone(loader), outcome: None }
+    }
+
+    /// Reads everything, on a source thread. The connection is not used again.
+    pub fn run(mut self, connection: &mut Option<Box<dyn Source>>) {
+        let loader = Arc::clone(&self.loader);
+        let Some(whole) = &loader.whole else { return };
+        let mut filling = Filling::new(whole.form, loader.clock.now());
+        let outcome = loader.ask(connection, |source| {
+            source.load_all(&mut |batch| {
+                loader.count_rows(std::slice::from_ref(&batch));
+                loader.each_row(&batch, |key, row| filling.add(key, |bytes| row.append_to(bytes)))
+            })
+        });
+        *connection = None;
+        self.outcome = Some(outcome.map(|()| filling.finish()));
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        if let Some(whole) = &self.loader.whole {
+            let outcome = self.outcome.take().unwrap_or_else(|| Err(self.loader.not_started()));
+            whole.end(outcome, self.loader.lifetime);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The allocator of the process, and how it is set.
+
+use std::ffi::c_char;
+
+/// Queries are planned and answered in many short-lived pieces, by many threads.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// What jemalloc reads before its first allocation, a C string. `_RJEM_MALLOC_CONF` in the environment comes later
+/// and overrides it.
+#[repr(transparent)]
+struct Options(*const c_char);
+
+// SAFETY: it points to a constant.
+unsafe impl Sync for Options {}
+
+/// Each thread keeps what it frees for itself, pieces of up to 32 KiB if nothing else is said. A server has many
+/// threads that wait, for clients and for sources, and are used in turn: what they kept grew for hours, to a third
+/// of its heap. Larger pieces than these are rare enough to be taken from all threads' common store.
+#[used]
+#[unsafe(export_name = "_rjem_malloc_conf")]
+static OPTIONS: Options = Options(c"tcache_max:4096".as_ptr());
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::null_mut;
+
+    #[test]
+    fn threads_keep_small_pieces_only() {
+        let (mut most, mut len) = (0_usize, size_of::<usize>());
+        // SAFETY: the option is a `size_t`, written to a variable of that size.
+        let error = unsafe {
+            tikv_jemalloc_sys::mallctl(
+                c"opt.tcache_max".as_ptr(),
+                (&raw mut most).cast(),
+                &raw mut len,
+                null_mut(),
+                0,
+            )
+        };
+        assert_eq!((error, most), (0, 4096));
+    }
+}
