@@ -167,13 +167,17 @@ fn made_of(arguments: &[FieldRef]) -> Result<DataType> {
         let nullable = parts.iter().any(|part| part.is_nullable());
         Field::new(name, data_type, nullable).with_metadata(common_metadata(&parts))
     };
-    let (key, value) = (part("key", 0), part("value", 1));
-    if key.is_nullable() {
-        let key = plain_name(key.data_type());
-        return Err(Error::bad_arguments(format!("Map cannot have a key of type Nullable({key})")).into());
+    // Of many functions it is only known that they may give NULL: whether a key is NULL is seen when it is there.
+    let (key, value) = (part("key", 0).with_nullable(false), part("value", 1));
+    if key.data_type().is_null() && !arguments.is_empty() {
+        return Err(null_key().into());
     }
     let entry = Field::new("entries", DataType::Struct(Fields::from(vec![key, value])), false);
     Ok(DataType::Map(Arc::new(entry), false))
+}
+
+fn null_key() -> Error {
+    Error::bad_arguments("Map cannot have a key that is NULL")
 }
 
 fn make(entry: &FieldRef, parts: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
@@ -186,7 +190,11 @@ fn make(entry: &FieldRef, parts: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
             interleaved(&parts, rows)
         }
     };
-    let entries = StructArray::try_new(fields.clone(), vec![part(0)?, part(1)?], None)?;
+    let (keys, values) = (part(0)?, part(1)?);
+    if keys.logical_null_count() > 0 {
+        return Err(null_key().into());
+    }
+    let entries = StructArray::try_new(fields.clone(), vec![keys, values], None)?;
     let ends = OffsetBuffer::from_repeated_length(parts.len() / 2, rows);
     Ok(Arc::new(MapArray::try_new(Arc::clone(entry), ends, entries, None, false)?))
 }
