@@ -139,7 +139,6 @@ async fn plan(
 }
 
 /// A query that can be run.
-#[derive(Clone)]
 pub struct Query {
     pub plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,

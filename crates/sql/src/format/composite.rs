@@ -6,10 +6,7 @@ use super::value::{Style, write_cell};
 
 pub fn array(items: &Column, range: std::ops::Range<usize>, style: Style, out: &mut Vec<u8>) {
     if style == Style::Csv {
-        let mut text = Vec::new();
-        array(items, range, Style::Nested, &mut text);
-        escape::csv(&text, out);
-        return;
+        return one_field(out, |text| array(items, range, Style::Nested, text));
     }
     let inner = if style.is_json() { style } else { Style::Nested };
     // ClickHouse breaks lines inside JSON arrays only when their items are tuples or maps.
@@ -43,10 +40,7 @@ pub fn tuple(names: Option<&[String]>, items: &[Column], row: usize, style: Styl
 /// `{'a':1}`; in JSON every key is a string.
 pub fn map(keys: &Column, values: &Column, range: std::ops::Range<usize>, style: Style, out: &mut Vec<u8>) {
     if style == Style::Csv {
-        let mut text = Vec::new();
-        map(keys, values, range, Style::Nested, &mut text);
-        escape::csv(&text, out);
-        return;
+        return one_field(out, |text| map(keys, values, range, Style::Nested, text));
     }
     let lines =
         if let Style::JsonIndented(depth) = style { Some(depth) } else { None }.filter(|_| !range.is_empty());
@@ -77,6 +71,13 @@ pub fn map(keys: &Column, values: &Column, range: std::ops::Range<usize>, style:
         new_line(depth, out);
     }
     out.push(b'}');
+}
+
+/// In CSV it is one field, quoted as a text is.
+fn one_field(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let mut text = Vec::new();
+    write(&mut text);
+    escape::csv(&text, out);
 }
 
 fn new_line(depth: usize, out: &mut Vec<u8>) {

@@ -36,6 +36,13 @@ impl Question {
             Question::NotEmpty => "notEmpty",
         }
     }
+
+    fn answer_type(self) -> DataType {
+        match self {
+            Question::Length => DataType::UInt64,
+            Question::Empty | Question::NotEmpty => DataType::UInt8,
+        }
+    }
 }
 
 /// The function.
@@ -61,14 +68,10 @@ impl ScalarUDFImpl for Length {
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        match (&arguments[0], self.question) {
-            (DataType::List(_) | DataType::Map(..) | DataType::Null, Question::Length) => {
-                Ok(DataType::UInt64)
-            }
-            (text, Question::Length) if text.is_string() => Ok(DataType::UInt64),
-            (DataType::List(_) | DataType::Map(..) | DataType::Null, _) => Ok(DataType::UInt8),
-            (text, _) if text.is_string() => Ok(DataType::UInt8),
-            (other, _) => {
+        match &arguments[0] {
+            DataType::List(_) | DataType::Map(..) | DataType::Null => Ok(self.question.answer_type()),
+            text if text.is_string() => Ok(self.question.answer_type()),
+            other => {
                 let (given, name) = (plain_name(other), self.name());
                 Err(Error::illegal_type(format!("Illegal type {given} of argument of function {name}"))
                     .into())

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF, lit};
 use datafusion::optimizer::AnalyzerRule;
 use granary_dict::DataType as ClickHouseType;
 
-use super::{has_expression, has_node};
+use super::{has_expression, has_node, map_named_expressions};
 use crate::functions::as_type::AsType;
 use crate::types::{CLICKHOUSE_TYPE, plain_name};
 
@@ -44,12 +43,7 @@ fn declare_all(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     for input in node.inputs() {
         schema.merge(input.schema());
     }
-    let names = NamePreserver::new(&node);
-    let declared = node.map_expressions(|expr| {
-        let name = names.save(&expr);
-        let declared = expr.transform_up(|expr| Ok(declare(expr, &schema)))?;
-        Ok(declared.update_data(|expr| name.restore(expr)))
-    })?;
+    let declared = map_named_expressions(node, |expr| Ok(declare(expr, &schema)))?;
     // What is below may have got other types, too.
     declared.map_data(LogicalPlan::recompute_schema)
 }

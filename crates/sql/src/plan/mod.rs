@@ -7,7 +7,8 @@ mod outer_join;
 mod settings;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 pub use declared::DeclaredTypes;
@@ -34,4 +35,17 @@ pub fn has_expression(node: &LogicalPlan, wanted: impl Fn(&Expr) -> bool) -> Res
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
+}
+
+/// Changes the expressions of a node from the inside out; their columns keep their names.
+pub fn map_named_expressions(
+    node: LogicalPlan,
+    mut change: impl FnMut(Expr) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
+    let names = NamePreserver::new(&node);
+    node.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let changed = expr.transform_up(&mut change)?;
+        Ok(changed.update_data(|expr| name.restore(expr)))
+    })
 }

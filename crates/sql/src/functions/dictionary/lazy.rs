@@ -7,9 +7,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, StructArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Case, ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility, lit,
@@ -22,7 +21,7 @@ use super::keys::keys;
 use crate::catalogue::Catalogue;
 use crate::functions::numbers::{rows, shaped};
 use crate::functions::tuple_element::TupleElement;
-use crate::plan::{has_expression, has_node};
+use crate::plan::{has_expression, has_node, map_named_expressions};
 
 const VALUE: &str = "value";
 const FOUND: &str = "found";
@@ -38,15 +37,8 @@ impl AnalyzerRule for LazyDefaults {
         if !has_node(&plan, |node| has_expression(node, |expr| lazy(expr).is_some()))? {
             return Ok(plan);
         }
-        plan.transform_up_with_subqueries(|node| {
-            let names = NamePreserver::new(&node);
-            node.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let expr = expr.transform_up(|expr| Ok(self.chosen(expr)))?;
-                Ok(expr.update_data(|expr| name.restore(expr)))
-            })
-        })
-        .data()
+        plan.transform_up_with_subqueries(|node| map_named_expressions(node, |expr| Ok(self.chosen(expr))))
+            .data()
     }
 
     fn name(&self) -> &str {
