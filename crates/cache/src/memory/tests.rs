@@ -1,0 +1,126 @@
+use super::*;
+use std::collections::HashMap;
+
+fn get<'a>(memory: &'a mut Memory, key: &[u8]) -> Option<(Option<&'a [u8]>, u32)> {
+    let key = Key::new(key);
+    let candidate = memory.candidate(key.hash())?;
+    let stored = memory.get(key, candidate)?;
+    Some((stored.value, stored.expires_at))
+}
+
+#[test]
+fn agrees_with_a_map_and_keeps_its_budget() {
+    for (bytes, entries) in [(64 << 10, u64::MAX), (u64::MAX, 300), (5_000, u64::MAX), (1 << 30, u64::MAX)] {
+        let mut memory = Memory::new(Budget { bytes, entries });
+        let mut map: HashMap<u64, (Option<Vec<u8>>, u32)> = HashMap::new();
+        let mut random = 9u64;
+        for step in 0..30_000u32 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let number = random % 700;
+            let bytes_of_key = format!("k{number}").into_bytes();
+            let key = Key::new(&bytes_of_key);
+            match random >> 32 & 7 {
+                0 => {
+                    memory.remove(key);
+                    map.remove(&number);
+                }
+                1..4 => {
+                    let value =
+                        (random >> 40 & 7 != 0).then(|| vec![step as u8; (random >> 44 & 255) as usize]);
+                    memory.insert(key, value.as_deref(), step, Kept::Copy);
+                    map.insert(number, (value, step));
+                }
+                _ => {
+                    if let Some(stored) = get(&mut memory, &bytes_of_key) {
+                        let (value, expires_at) = &map[&number];
+                        assert_eq!(stored, (value.as_deref(), *expires_at));
+                    }
+                }
+            }
+            assert!(
+                memory.bytes_allocated() as u64 <= budget_with_slack(bytes),
+                "{}",
+                memory.bytes_allocated()
+            );
+            assert!(memory.len() as u64 <= entries);
+            if step % 1000 == 0 {
+                memory.validate();
+            }
+        }
+        if bytes == 1 << 30 {
+            assert_eq!(memory.len(), map.len(), "with room for all, all are there");
+        }
+        assert!(memory.len() > 10, "{bytes} bytes hold something: {}", memory.len());
+    }
+}
+
+/// A chunk is kept for reuse.
+fn budget_with_slack(bytes: u64) -> u64 {
+    bytes.saturating_add(2 * MEMORY_CHUNK_BYTES_MIN as u64)
+}
+
+#[test]
+fn entries_that_are_put_again_and_again_take_no_more_room() {
+    let budget = Budget { bytes: u64::MAX, entries: 10_000 };
+    let mut memory = Memory::new(budget);
+    let keys: Vec<Vec<u8>> = (0..3000u32).map(|i| format!("key{i}").into_bytes()).collect();
+    let value = [7; 100];
+    let live: usize = keys.iter().map(|key| key.len() + value.len() + 30).sum();
+    for round in 0..50u32 {
+        // Some are put once: they stay among those that die.
+        let step = if round == 0 { 1 } else { 3 };
+        for key in keys.iter().step_by(step) {
+            memory.insert(Key::new(key), Some(&value), round, Kept::Copy);
+        }
+        assert_eq!(memory.len(), keys.len());
+        let most = 2 * live + memory.table.allocation_size() + 3 * budget.chunk_bytes();
+        assert!(memory.bytes_allocated() <= most, "{} bytes for {live}", memory.bytes_allocated());
+        memory.validate();
+    }
+    for (i, key) in keys.iter().enumerate() {
+        let expires_at = if i % 3 == 0 { 49 } else { 0 };
+        assert_eq!(get(&mut memory, key), Some((Some(&value[..]), expires_at)));
+    }
+}
+
+#[test]
+fn a_lookup_marks_the_entry_it_finds_and_no_other() {
+    let mut memory = Memory::new(Budget { bytes: 1 << 20, entries: u64::MAX });
+    let name = |i: u32| format!("key{i}").into_bytes();
+    for i in 0..2000 {
+        memory.insert(Key::new(&name(i)), Some(&[1; 20]), 0, Kept::Only);
+    }
+    // Keys that are not there have candidates, too, which are others'.
+    let strangers = (2000..20_000).filter(|i| memory.candidate(Key::new(&name(*i)).hash()).is_some()).count();
+    assert!(strangers > 100, "{strangers}");
+    (2000..20_000).for_each(|i| assert!(get(&mut memory, &name(i)).is_none()));
+    for i in (0..2000).step_by(2) {
+        get(&mut memory, &name(i)).unwrap();
+    }
+    let mut counts = Vec::new();
+    memory.shrink(0, |leaving| {
+        counts.push((leaving.entry.key.to_vec(), leaving.reads));
+        Leave::Go
+    });
+    counts.sort();
+    let mut expected: Vec<_> = (0..2000).map(|i| (name(i), u8::from(i % 2 == 0))).collect();
+    expected.sort();
+    assert_eq!(counts, expected);
+}
+
+#[test]
+fn what_is_read_outlives_what_is_not() {
+    let mut memory = Memory::new(Budget { bytes: 64 << 10, entries: u64::MAX });
+    let hot: Vec<Vec<u8>> = (0..50).map(|i| format!("hot{i}").into_bytes()).collect();
+    for key in &hot {
+        memory.insert(Key::new(key), Some(&[1; 100]), 0, Kept::Copy);
+    }
+    for i in 0..5_000 {
+        memory.insert(Key::new(format!("cold{i}").as_bytes()), Some(&[2; 100]), 0, Kept::Copy);
+        get(&mut memory, &hot[i % 50]);
+    }
+    let kept = hot.iter().filter(|key| get(&mut memory, key).is_some()).count();
+    assert!(kept >= 45, "{kept} of 50 hot entries are left");
+}
