@@ -97,18 +97,16 @@ impl Engine {
 
     /// A session ends, whatever it waits for.
     pub fn forget(&mut self, session: &Session) {
-        if let Some(id) = session.parked {
-            self.parked.forget(id);
-        }
+        session.parked.iter().for_each(|id| self.parked.forget(*id));
     }
 
     /// Carries out what these clients sent, as far as it has arrived and they take the replies. Reads and
-    /// plain `set`s go together, whoever's they are; each client's requests keep their order. A client whose
-    /// reads wait for the device goes on at a later turn.
+    /// plain `set`s go together, whoever's they are; each client's requests keep their order. What is no
+    /// read waits until the reads before it have come from the device, which is at a later turn.
     pub fn turn(&mut self, sessions: &mut [Session], now: u32) {
         self.shared.store.tick(now);
         self.answer_ripe(sessions, now);
-        while sessions.iter().any(Session::may_step) {
+        while sessions.iter().any(Session::may_read) {
             let mut progress = self.read_many(sessions, now);
             progress |= self.set_many(sessions, now);
             for session in &mut *sessions {

@@ -1,4 +1,4 @@
-//! Reads of sessions that wait for the device: what was found of their keys until all are there.
+//! Reads of sessions that wait for the device: what was found of their keys until they are answered, in order.
 
 use crate::item::{Header, Item};
 use crate::limits::{BUFFER_BYTES_KEPT, PARKED_BYTES_MAX};
@@ -11,8 +11,10 @@ pub(super) enum Found {
     /// Its item, whose data lies apart.
     Hit(Header, Range<usize>),
     Miss(Why),
-    /// It is not there yet, or its value found no room: then it is to be looked up again.
+    /// Its value found no room: it is to be looked up again.
     Later,
+    /// It is on its way from the device.
+    Awaited,
 }
 
 impl Found {
@@ -38,8 +40,19 @@ pub(super) struct Parked {
     /// Keys that were not found yet.
     left: usize,
     /// By their order in the input.
-    pub found: Vec<Found>,
-    pub values: Vec<u8>,
+    found: Vec<Found>,
+    values: Vec<u8>,
+    /// How many of them were answered.
+    answered: usize,
+}
+
+impl Parked {
+    /// What was found of the next keys that can be answered, and where their values lie.
+    pub fn ready(&self) -> (&[Found], &[u8]) {
+        let rest = &self.found[self.answered..];
+        let ready = rest.iter().position(|found| matches!(found, Found::Awaited)).unwrap_or(rest.len());
+        (&rest[..ready], &self.values)
+    }
 }
 
 /// All of a thread's. A place is used again when everything asked for has come.
@@ -47,7 +60,7 @@ pub(super) struct Parked {
 pub(super) struct ParkingLot {
     all: Vec<Parked>,
     free: Vec<u32>,
-    /// Owners of those that became complete.
+    /// Owners of those of which a key can be answered.
     ripe: Vec<usize>,
 }
 
@@ -69,23 +82,31 @@ impl ParkingLot {
 
     /// A key is looked up: its ticket.
     pub fn expect(&mut self, id: u32, nth: usize) -> u64 {
-        self.all[id as usize].left += 1;
+        let parked = &mut self.all[id as usize];
+        parked.left += 1;
+        if parked.found.len() <= nth {
+            parked.found.resize_with(nth + 1, || Found::Later);
+        }
+        parked.found[nth] = Found::Awaited;
         u64::from(id) << 32 | nth as u64
     }
 
-    /// What is known of all keys at first.
+    /// What is known of all keys at first, but for those that are expected.
     pub fn fill(&mut self, id: u32, found: &[Found], values: &[u8]) {
         let parked = &mut self.all[id as usize];
-        for (nth, found) in found.iter().enumerate() {
-            let found = match found {
-                Found::Miss(why) => Found::Miss(*why),
+        parked.found.resize_with(found.len(), || Found::Later);
+        for (nth, (parked_found, found)) in parked.found.iter_mut().zip(found).enumerate() {
+            match found {
+                Found::Miss(why) => *parked_found = Found::Miss(*why),
                 Found::Hit(header, data) => {
                     let item = Item { header: *header, data: &values[data.clone()] };
-                    Found::of(Looked::Hit(item), &mut parked.values, bytes_max(nth))
+                    *parked_found = Found::of(Looked::Hit(item), &mut parked.values, bytes_max(nth));
                 }
-                Found::Later => Found::Later,
-            };
-            parked.found.push(found);
+                Found::Later | Found::Awaited => {}
+            }
+        }
+        if !matches!(parked.found.first(), Some(Found::Awaited)) {
+            self.ripe.extend(parked.owner);
         }
     }
 
@@ -99,14 +120,16 @@ impl ParkingLot {
             None if parked.left == 0 => return self.close(id as u32),
             None => return,
         }
-        if parked.left == 0 {
+        if nth == parked.answered {
             self.ripe.extend(parked.owner);
         }
     }
 
-    /// Whether all keys were looked up.
-    pub fn is_complete(&self, id: u32) -> bool {
-        self.all[id as usize].left == 0
+    /// The next `count` keys were answered; whether these were the last.
+    pub fn answered(&mut self, id: u32, count: usize) -> bool {
+        let parked = &mut self.all[id as usize];
+        parked.answered += count;
+        parked.answered == parked.found.len()
     }
 
     /// What is there of a session's keys.
@@ -117,7 +140,7 @@ impl ParkingLot {
     /// A session has its answers.
     pub fn close(&mut self, id: u32) {
         let parked = &mut self.all[id as usize];
-        parked.owner = None;
+        (parked.owner, parked.answered) = (None, 0);
         parked.found.clear();
         parked.values.clear();
         parked.values.shrink_to(BUFFER_BYTES_KEPT);
@@ -127,14 +150,14 @@ impl ParkingLot {
     /// A session has gone.
     pub fn forget(&mut self, id: u32) {
         let parked = &mut self.all[id as usize];
-        parked.owner = None;
+        (parked.owner, parked.answered) = (None, 0);
         (parked.found, parked.values) = (Vec::new(), Vec::new());
         if parked.left == 0 {
             self.free.push(id);
         }
     }
 
-    /// A session of which everything was found lately.
+    /// A session that can be answered further.
     pub fn next_ripe(&mut self) -> Option<usize> {
         self.ripe.pop()
     }

@@ -1,9 +1,10 @@
 //! Reads of many clients at once: all leading `get`, `gets` and plain `mg` of all sessions are one look
-//! into the cache. A session some of whose keys are on the device waits for these, and is answered then.
+//! into the cache. A session some of whose keys are on the device waits for these, and is answered then;
+//! reads that it asks for meanwhile are begun, and wait behind them.
 
 use super::Engine;
 use super::parked::Found;
-use super::session::{Answered, Input, Output, Session};
+use super::session::{Input, Output, Reach, Session};
 use crate::commands::{self, Shown};
 use crate::item::Item;
 use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH};
@@ -45,9 +46,9 @@ fn may_be_read(rest: &[u8]) -> bool {
     matches!(rest, [b'g' | b'b' | b' ', ..] | [b'm', b'g', ..])
 }
 
-/// The pieces of what a session's input begins with, of so many keys at most.
-fn gather<'a>(input: &'a Input, keys_max: usize, pieces: &mut Vec<Piece<'a>>) -> Answered {
-    let mut done = Answered { len: 0, resume: input.resume };
+/// The pieces of the reads that a session's input goes on with, of so many keys at most.
+fn gather<'a>(input: &'a Input, from: Reach, keys_max: usize, pieces: &mut Vec<Piece<'a>>) -> Reach {
+    let mut done = from;
     let mut gathered = 0;
     loop {
         if !may_be_read(&input.rest()[done.len..]) || gathered >= keys_max {
@@ -62,7 +63,7 @@ fn gather<'a>(input: &'a Input, keys_max: usize, pieces: &mut Vec<Piece<'a>>) ->
             Request::Get { keys, numbered } => {
                 for (resume, key) in keys_from(keys, done.resume) {
                     if gathered >= keys_max {
-                        return Answered { len: at, resume };
+                        return Reach { len: at, resume };
                     }
                     gathered += 1;
                     pieces.push(Piece { at, resume, part: Part::Key { key, numbered } });
@@ -75,7 +76,7 @@ fn gather<'a>(input: &'a Input, keys_max: usize, pieces: &mut Vec<Piece<'a>>) ->
             }
             _ => return done,
         }
-        done = Answered { len: at + len, resume: 0 };
+        done = Reach { len: at + len, resume: 0 };
     }
 }
 
@@ -91,7 +92,7 @@ struct Asking {
     session: usize,
     pieces: Range<usize>,
     keys: Range<usize>,
-    answered: Answered,
+    reach: Reach,
     /// Where it waits, if it does.
     parked: Option<u32>,
 }
@@ -100,22 +101,30 @@ impl Engine {
     /// Looks up the reads that sessions begin with, answers those of which all keys are in RAM, and lets the
     /// others wait; whether there were any.
     pub(super) fn read_many(&mut self, sessions: &mut [Session], now: u32) -> bool {
-        if !sessions.iter().any(|session| may_be_read(session.input.rest())) {
+        if !sessions.iter().any(|session| may_be_read(session.not_begun())) {
             return false;
         }
-        let may: Vec<bool> = sessions.iter().map(Session::may_step).collect();
+        let begun: Vec<Option<Reach>> =
+            sessions.iter().map(|session| session.may_read().then(|| session.begun())).collect();
+        let waits: Vec<bool> = sessions.iter().map(Session::is_parked).collect();
         let numbers: Vec<usize> = sessions.iter().map(|session| session.number).collect();
         let mut parts: Vec<(&Input, &mut Output)> =
             sessions.iter_mut().map(|session| (&session.input, &mut session.output)).collect();
         let (mut pieces, mut gathered, mut asking) = (Vec::new(), 0, Vec::<Asking>::new());
-        for session in (0..parts.len()).filter(|session| may[*session]) {
+        for (session, begun) in begun.into_iter().enumerate() {
+            let Some(begun) = begun else { continue };
             let first = pieces.len();
-            let answered = gather(parts[session].0, KEYS_PER_BATCH - gathered, &mut pieces);
+            let reach = gather(parts[session].0, begun, KEYS_PER_BATCH - gathered, &mut pieces);
             let keys = pieces[first..].iter().filter(|piece| piece.key().is_some()).count();
-            if pieces.len() > first {
+            // What waits is known by its keys.
+            if keys > 0 || (pieces.len() > first && !waits[session]) {
                 let (pieces, keys) = (first..pieces.len(), gathered..gathered + keys);
                 gathered = keys.end;
-                asking.push(Asking { session, pieces, keys, answered, parked: None });
+                // Behind reads that wait it waits, too.
+                let parked = waits[session].then(|| self.parked.open(numbers[session]));
+                asking.push(Asking { session, pieces, keys, reach, parked });
+            } else {
+                pieces.truncate(first);
             }
         }
         if asking.is_empty() {
@@ -147,37 +156,46 @@ impl Engine {
             let output = &mut *parts[asking.session].1;
             let (given, stopped) = self.give(&pieces[asking.pieces.clone()], found, now, output);
             is_progress |= given > 0;
-            asking.answered = stopped.unwrap_or(asking.answered);
+            asking.reach = stopped.unwrap_or(asking.reach);
         }
-        for Asking { session, answered, parked, .. } in asking {
-            let session = &mut sessions[session];
-            session.parked = parked;
-            if parked.is_none() {
-                session.go_behind(answered);
+        for Asking { session, reach, parked, .. } in asking {
+            match parked {
+                Some(id) => sessions[session].park(id, reach),
+                None => sessions[session].go_behind(reach),
             }
         }
         self.values.clear();
         is_progress
     }
 
-    /// Answers the reads of sessions that have waited for them.
+    /// Answers the reads of sessions that have waited for them, up to the first that still waits.
     pub(super) fn answer_ripe(&mut self, sessions: &mut [Session], now: u32) {
         for session in sessions {
-            let Some(id) = session.parked.filter(|id| self.parked.is_complete(*id)) else { continue };
-            let Session { input, output, .. } = session;
-            let parked = self.parked.get(id);
-            // The same that were gathered when it began to wait: its input has not changed since.
-            let mut pieces = Vec::new();
-            let answered = gather(input, parked.found.len(), &mut pieces);
-            let keys: Vec<Key<'_>> = pieces.iter().filter_map(|piece| piece.key().map(Key::new)).collect();
-            let found = Lookups { keys: &keys, found: &parked.found, values: &parked.values };
-            let (_, stopped) = self.give(&pieces, found, now, output);
-            self.parked.close(id);
-            session.parked = None;
-            session.go_behind(stopped.unwrap_or(answered));
-            if stopped.is_some() {
-                // It is a read that changes something: nobody looks it up again before that.
-                self.step(session, now);
+            while let Some(id) = session.parked.front().copied() {
+                let (found, values) = self.parked.get(id).ready();
+                if found.is_empty() {
+                    break;
+                }
+                // The same that were gathered when it began to wait: its input has only become longer since.
+                let Session { input, output, .. } = session;
+                let mut pieces = Vec::new();
+                let from = Reach { len: 0, resume: input.resume };
+                let reach = gather(input, from, found.len(), &mut pieces);
+                let keys: Vec<Key<'_>> =
+                    pieces.iter().filter_map(|piece| piece.key().map(Key::new)).collect();
+                let lookups = Lookups { keys: &keys, found, values };
+                let (_, stopped) = self.give(&pieces, lookups, now, output);
+                if self.parked.answered(id, found.len()) {
+                    self.parked.close(id);
+                    session.parked.pop_front();
+                }
+                session.go_behind(stopped.unwrap_or(reach));
+                if stopped.is_some() {
+                    // What was begun behind it is begun anew. It is a read that changes something: nobody looks it
+                    // up again before that.
+                    session.parked.drain(..).for_each(|id| self.parked.forget(id));
+                    self.step(session, now);
+                }
             }
         }
     }
@@ -190,14 +208,14 @@ impl Engine {
         Lookups { keys, found, values }: Lookups<'_>,
         now: u32,
         output: &mut Output,
-    ) -> (usize, Option<Answered>) {
+    ) -> (usize, Option<Reach>) {
         let mut lookups = found.iter().zip(keys);
         for (given, piece) in pieces.iter().enumerate() {
             let found = piece.key().and_then(|_| lookups.next());
             if !output.has_room()
                 || self.answer(piece, found, values, now, &mut output.bytes) == Answer::Later
             {
-                return (given, Some(Answered { len: piece.at, resume: piece.resume }));
+                return (given, Some(Reach { len: piece.at, resume: piece.resume }));
             }
         }
         (pieces.len(), None)
@@ -217,7 +235,7 @@ impl Engine {
             return Answer::Given;
         };
         let item = match found {
-            Found::Later => return Answer::Later,
+            Found::Later | Found::Awaited => return Answer::Later,
             Found::Hit(header, data) => Some(Item { header: *header, data: &values[data.clone()] }),
             Found::Miss(_) => None,
         };

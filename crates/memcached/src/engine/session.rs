@@ -1,7 +1,8 @@
 //! One client's conversation, without its socket: bytes come in, replies wait to go out.
 
-use crate::limits::{BUFFER_BYTES_KEPT, OUTPUT_BYTES_MAX};
+use crate::limits::{BUFFER_BYTES_KEPT, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PARKED_READS_MAX};
 use crate::protocol::{Access, Decoder, Ending, Step, Taken};
+use std::collections::VecDeque;
 
 /// What a client sent and what was not looked at yet.
 #[derive(Debug)]
@@ -42,9 +43,9 @@ impl Input {
     }
 }
 
-/// How far reads that an input begins with were answered: bytes of whole requests, and of keys of the next.
-#[derive(Clone, Copy)]
-pub(super) struct Answered {
+/// How far reads reach that an input begins with: bytes of whole requests, and of keys of the next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reach {
     pub len: usize,
     pub resume: usize,
 }
@@ -73,8 +74,11 @@ pub struct Session {
     pub(super) wanted: usize,
     /// What its owner calls it.
     pub(super) number: usize,
-    /// Where the reads that the input begins with wait for the device: nothing behind them is looked at.
-    pub(super) parked: Option<u32>,
+    /// Where the reads that the input begins with wait for the device, in their order: other requests behind
+    /// them are not looked at.
+    pub(super) parked: VecDeque<u32>,
+    /// How far these reach.
+    begun: Reach,
 }
 
 impl Session {
@@ -82,7 +86,8 @@ impl Session {
     pub fn new(item_bytes_max: usize, access: Access, number: usize) -> Self {
         let decoder = Decoder::new(item_bytes_max, access);
         let input = Input { bytes: Vec::new(), begin: 0, decoder, resume: 0 };
-        Self { input, output: Output::default(), ending: None, wanted: 0, number, parked: None }
+        let (parked, begun) = (VecDeque::new(), Reach::default());
+        Self { input, output: Output::default(), ending: None, wanted: 0, number, parked, begun }
     }
 
     /// Takes what the client sent.
@@ -105,26 +110,52 @@ impl Session {
     }
 
     /// Goes on behind reads that were answered.
-    pub(super) fn go_behind(&mut self, Answered { len, resume }: Answered) {
+    pub(super) fn go_behind(&mut self, Reach { len, resume }: Reach) {
         if len > 0 {
             self.advance(Taken { len, swallow: 0 });
         }
         self.input.resume = resume;
+        self.begun.len = self.begun.len.saturating_sub(len);
     }
 
-    /// Whether more input is of use: not while replies or reads wait, nor after the end.
+    /// Reads up to there wait at a further place.
+    pub(super) fn park(&mut self, id: u32, begun: Reach) {
+        self.parked.push_back(id);
+        self.begun = begun;
+    }
+
+    /// How far reads were begun.
+    pub(super) fn begun(&self) -> Reach {
+        if self.is_parked() { self.begun } else { Reach { len: 0, resume: self.input.resume } }
+    }
+
+    /// What was not begun of the input.
+    pub(super) fn not_begun(&self) -> &[u8] {
+        &self.input.rest()[self.begun().len..]
+    }
+
+    /// Whether more input is of use: not while replies wait or what has come cannot be begun, nor after the end.
     pub fn wants_input(&self) -> bool {
-        self.ending.is_none() && self.output.has_room() && !self.is_parked()
+        let may_begin = self.parked.len() < PARKED_READS_MAX && self.not_begun().len() < LINE_BYTES_MAX;
+        self.ending.is_none() && self.output.has_room() && (may_begin || !self.is_parked())
     }
 
     /// Whether it waits for the device.
     pub fn is_parked(&self) -> bool {
-        self.parked.is_some()
+        !self.parked.is_empty()
     }
 
-    /// Whether there may be requests to answer.
+    /// Whether there may be requests to carry out.
     pub fn may_step(&self) -> bool {
-        self.wants_input() && self.input.rest().len() >= self.wanted.max(1)
+        !self.is_parked() && self.wants_input() && self.input.rest().len() >= self.wanted.max(1)
+    }
+
+    /// Whether there may be reads to begin.
+    pub(super) fn may_read(&self) -> bool {
+        match self.is_parked() {
+            true => self.ending.is_none() && self.output.has_room() && self.parked.len() < PARKED_READS_MAX,
+            false => self.may_step(),
+        }
     }
 
     /// Replies to send.

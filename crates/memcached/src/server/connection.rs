@@ -144,11 +144,12 @@ impl Connection {
             // Sent all at once or not: then there was no room, and an event will come.
             return Fate::Wait;
         }
-        if session.is_parked() {
-            // What it waits for will come, whether or not the client has closed its side.
-            return Fate::Wait;
-        }
         match self.readiness {
+            Readiness::Ready | Readiness::Closing if session.is_parked() && session.wants_input() => {
+                Fate::Again
+            }
+            // What it waits for will come, whether or not the client has closed its side.
+            _ if session.is_parked() => Fate::Wait,
             _ if session.ending().is_some() => Fate::Close,
             _ if session.may_step() => Fate::Again,
             Readiness::Ready | Readiness::Closing => Fate::Again,
