@@ -16,7 +16,7 @@ mod workload;
 
 pub use engine::{EngineRun, Reopening, block_reads, reopening, write_until_killed};
 pub use granary_cache::OpenError;
-pub use load::{Items, Load, LoadFigures};
+pub use load::{Asking, Items, Load, LoadFigures};
 pub use measure::{Samples, interleave};
 pub use peers::{ClickHouse, Fio, PeerError, fio_random_reads};
 pub use plot::{PlotError, bars};

@@ -1,11 +1,12 @@
-//! One connection: a request of several gets, then all of its replies.
+//! One connection: gets that are sent, and their replies.
 
-use super::{Items, KEY_BYTES};
+use super::{Asking, Items, KEY_BYTES, LoadFigures};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Bytes that there is room for in each read.
 const READ_BYTES: usize = 64 << 10;
@@ -14,33 +15,24 @@ const MISS: &[u8] = b"END\r\n";
 
 pub(super) struct Client {
     stream: TcpStream,
-    pipeline: usize,
+    asking: Asking,
     /// Of a hit: what comes before the key, between key and value, and after the value.
     parts: [Vec<u8>; 3],
     value_bytes: usize,
-    asked: Vec<u64>,
+    /// Keys whose replies have not come, and when they were asked for.
+    asked: VecDeque<(u64, Instant)>,
     request: Vec<u8>,
-    /// Room for replies, zeroed once, of which so many bytes are there.
+    /// Room for replies, zeroed once; those between `at` and `filled` were not looked at.
     replies: Vec<u8>,
     filled: usize,
-    /// Replies of the request that were looked at, and where they end.
-    answered: usize,
     at: usize,
-    hits: u64,
-    sent: Instant,
-}
-
-/// A request whose replies are all there.
-pub(super) struct Answered {
-    pub hits: u64,
-    pub took: Duration,
 }
 
 impl Client {
     pub fn connect(
         server: SocketAddr,
         value_bytes: usize,
-        pipeline: usize,
+        asking: Asking,
         registry: &Registry,
         token: Token,
     ) -> io::Result<Self> {
@@ -52,39 +44,46 @@ impl Client {
         let parts = [b"VALUE ".to_vec(), format!(" 0 {value_bytes}\r\n").into(), b"\r\nEND\r\n".to_vec()];
         Ok(Self {
             stream,
-            pipeline,
+            asking,
             parts,
             value_bytes,
-            asked: Vec::new(),
+            asked: VecDeque::new(),
             request: Vec::new(),
             replies: Vec::new(),
             filled: 0,
-            answered: 0,
             at: 0,
-            hits: 0,
-            sent: Instant::now(),
         })
     }
 
-    /// Sends the next request.
+    /// Sends as many gets as may be under way, if it is time for more.
     pub fn send(&mut self, keys: &mut impl FnMut() -> u64) -> io::Result<()> {
-        self.asked.clear();
-        self.request.clear();
-        (self.filled, self.answered, self.at, self.hits) = (0, 0, 0, 0);
-        for _ in 0..self.pipeline {
-            let key = keys();
-            self.asked.push(key);
-            write!(self.request, "get {}\r\n", Items::key(key))?;
+        let more = self.asking.gets() - self.asked.len();
+        let is_time = matches!(self.asking, Asking::KeepingUp(_)) || self.asked.is_empty();
+        if more == 0 || !is_time {
+            return Ok(());
         }
-        self.sent = Instant::now();
-        // A request is far shorter than a socket's buffer, which is empty.
+        self.request.clear();
+        let now = Instant::now();
+        for _ in 0..more {
+            let key = keys();
+            self.asked.push_back((key, now));
+            for part in [b"get ".as_slice(), &Items::key(key), b"\r\n"] {
+                self.request.extend_from_slice(part);
+            }
+        }
+        // Requests are far shorter than a socket's buffer, in which few others are.
         self.stream.write_all(&self.request)
     }
 
     /// Takes what has come.
-    pub fn receive(&mut self) -> io::Result<Option<Answered>> {
+    pub fn receive(&mut self, figures: &mut LoadFigures) -> io::Result<()> {
         loop {
+            if self.at == self.filled {
+                (self.at, self.filled) = (0, 0);
+            }
             if self.replies.len() < self.filled + READ_BYTES {
+                self.replies.copy_within(self.at..self.filled, 0);
+                (self.at, self.filled) = (0, self.filled - self.at);
                 self.replies.resize(self.filled + READ_BYTES, 0);
             }
             match self.stream.read(&mut self.replies[self.filled..]) {
@@ -95,44 +94,46 @@ impl Client {
                     ));
                 }
                 Ok(len) => self.filled += len,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
-            self.look()?;
-            if self.answered == self.pipeline {
-                return Ok(Some(Answered { hits: self.hits, took: self.sent.elapsed() }));
+            self.look(figures)?;
+            if self.asked.is_empty() {
+                return Ok(());
             }
         }
-        Ok(None)
     }
 
     /// Looks at the replies that are whole.
-    fn look(&mut self) -> io::Result<()> {
+    fn look(&mut self, figures: &mut LoadFigures) -> io::Result<()> {
         let [before, between, after] = &self.parts;
         let hit = before.len() + KEY_BYTES + between.len() + self.value_bytes + after.len();
-        while let Some(key) = self.asked.get(self.answered) {
+        let now = Instant::now();
+        while let Some((key, sent)) = self.asked.front() {
             let rest = &self.replies[self.at..self.filled];
-            if rest.starts_with(MISS) {
+            let is_hit = if rest.starts_with(MISS) {
                 self.at += MISS.len();
+                false
             } else if rest.len() >= hit && rest.starts_with(before) {
                 let (value_at, key) = (before.len() + KEY_BYTES + between.len(), Items::key(*key));
-                let whole = rest[before.len()..].starts_with(key.as_bytes())
-                    && rest[value_at..].starts_with(key.as_bytes())
+                let whole = rest[before.len()..].starts_with(&key)
+                    && rest[value_at..].starts_with(&key)
                     && rest[..hit].ends_with(after);
                 if !whole {
-                    let reply = String::from_utf8_lossy(&rest[..hit.min(200)]).into_owned();
+                    let [key, reply] = [&key, &rest[..hit.min(200)]].map(String::from_utf8_lossy);
                     return Err(io::Error::other(format!("asked for {key}, got {reply}")));
                 }
                 self.at += hit;
-                self.hits += 1;
+                true
             } else if rest.len() >= hit || (!rest.is_empty() && !b"VE".contains(&rest[0])) {
                 let reply = String::from_utf8_lossy(&rest[..rest.len().min(200)]).into_owned();
                 return Err(io::Error::other(format!("no reply to a get: {reply}")));
             } else {
                 break;
-            }
-            self.answered += 1;
+            };
+            figures.add(is_hit, now - *sent);
+            self.asked.pop_front();
         }
         Ok(())
     }

@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
-/// Operations, hits, and how long requests took.
+/// Gets, hits, and how long each took.
 #[derive(Clone, Debug, Default)]
 pub struct LoadFigures {
-    operations: u64,
     hits: u64,
     seconds: f64,
-    /// Microseconds of each request.
+    /// Microseconds of each get.
     took: Vec<u32>,
 }
 
 impl LoadFigures {
-    pub(super) fn add(&mut self, operations: u64, hits: u64, took: Duration) {
-        self.operations += operations;
-        self.hits += hits;
+    pub(super) fn add(&mut self, is_hit: bool, took: Duration) {
+        self.hits += u64::from(is_hit);
         self.took.push(u32::try_from(took.as_micros()).unwrap_or(u32::MAX));
     }
 
@@ -26,15 +24,15 @@ impl LoadFigures {
 
     /// Gets a second.
     pub fn operations_per_second(&self) -> f64 {
-        self.operations as f64 / self.seconds
+        self.took.len() as f64 / self.seconds
     }
 
     /// Found, of all that was asked for.
     pub fn hit_ratio(&self) -> f64 {
-        self.hits as f64 / (self.operations as f64).max(1.0)
+        self.hits as f64 / (self.took.len() as f64).max(1.0)
     }
 
-    /// Microseconds that a part (0 to 1) of the requests took at most.
+    /// Microseconds that a part (0 to 1) of the gets took at most, from their sending to their replies.
     pub fn percentile_us(&self, part: f64) -> f64 {
         let last = self.took.len().saturating_sub(1);
         self.took.get((last as f64 * part) as usize).copied().map_or(f64::NAN, f64::from)

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use granary_lab::{Fio, Items, Load, Report, Samples, fio_random_reads, interleave};
+use granary_lab::{Asking, Fio, Items, Load, Report, Samples, fio_random_reads, interleave};
 
 use super::memory_limit::MemoryLimit;
 use super::page::{ratio, reached};
@@ -10,8 +10,9 @@ use super::servers::{self, Given, Server};
 use super::{INSTALL, Runs, Size};
 use crate::failure::{Failure, Result};
 
-/// (connections, gets that each sends at once).
-pub const LOADS: [(usize, usize); 2] = [(64, 1), (4, 16)];
+/// Connections, and how each asks.
+const LOADS: [(usize, Asking); 3] =
+    [(64, Asking::InTurns(1)), (4, Asking::InTurns(16)), (4, Asking::KeepingUp(16))];
 pub const VALUE_BYTES: usize = 1000;
 /// How much faster than extstore hits on the device are to be.
 const WANTED: f64 = 2.0;
@@ -65,7 +66,7 @@ pub fn run(size: &Size, scratch: &Path, rivals: &Path) -> Result<Flash> {
         items.fill(server.address, FILL_BYTES_PER_SECOND).map_err(failed)?;
     }
     let mut all = Vec::new();
-    for (connections, pipeline) in LOADS {
+    for (connections, asking) in LOADS {
         let mut runs = <[OnFlash; 2]>::default();
         let mut fio = Vec::new();
         let mut seed = 0;
@@ -74,7 +75,14 @@ pub fn run(size: &Size, scratch: &Path, rivals: &Path) -> Result<Flash> {
             if contender == 2 {
                 let (file, seconds) = (folder.join("memcached/items.bin"), size.time.as_secs().max(1) as u32);
                 let bytes = size.flash_keys * VALUE_BYTES as u64 * 3 / 4;
-                return match fio_random_reads(rivals, &file, bytes, BLOCK, connections * pipeline, seconds) {
+                return match fio_random_reads(
+                    rivals,
+                    &file,
+                    bytes,
+                    BLOCK,
+                    connections * asking.gets(),
+                    seconds,
+                ) {
                     Ok(read) => {
                         fio.push(read.clone());
                         Ok(read.iops)
@@ -85,7 +93,7 @@ pub fn run(size: &Size, scratch: &Path, rivals: &Path) -> Result<Flash> {
                     }
                 };
             }
-            let load = Load { connections, pipeline, time: size.time, seed };
+            let load = Load { connections, asking, time: size.time, seed };
             let server = &servers[contender];
             let before = on_flash(contender, server)?;
             let figures = items.ask(server.address, &load).map_err(failed)?;
@@ -124,8 +132,12 @@ impl Flash {
             "median, us",
             "p99, us",
         ]);
-        for ((connections, pipeline), ([ours, theirs], fio)) in LOADS.into_iter().zip(&self.runs) {
-            let load = format!("{connections} x {pipeline}");
+        for ((connections, asking), ([ours, theirs], fio)) in LOADS.into_iter().zip(&self.runs) {
+            let depth = connections * asking.gets();
+            let load = match asking {
+                Asking::InTurns(gets) => format!("{connections} x {gets}"),
+                Asking::KeepingUp(gets) => format!("{connections} x {gets}, kept up"),
+            };
             let row = |name: &str, ratio: [String; 3], runs: &OnFlash| {
                 [load.clone(), name.to_owned(), format!("{:.0}", runs.hits.median())]
                     .into_iter()
@@ -150,7 +162,7 @@ impl Flash {
             let slower = ours.all.p99_us.median() / median(fio, |run| run.latency_us_p99);
             report.row([
                 load.clone(),
-                format!("fio, {BLOCK} bytes, depth {}", connections * pipeline),
+                format!("fio, {BLOCK} bytes, depth {depth}"),
                 format!("{:.0}", median(fio, |run| run.iops)),
                 format!("{share:.2}; p99 {slower:.1}"),
                 format!("{FIO_SHARE_WANTED}; {FIO_P99_WANTED}"),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use granary_lab::{Items, Load, Report, interleave};
+use granary_lab::{Asking, Items, Load, Report, interleave};
 
 use super::page::{ratio, reached};
 use super::servers::{self, Given};
@@ -38,7 +38,8 @@ pub fn run(size: &Size, scratch: &Path) -> Result<Memory> {
         let mut seed = 0;
         interleave(size.repetitions, 2, |contender| {
             seed += 1;
-            let load = Load { connections: CONNECTIONS, pipeline, time: size.time, seed };
+            let load =
+                Load { connections: CONNECTIONS, asking: Asking::InTurns(pipeline), time: size.time, seed };
             let figures = items.ask(addresses[contender], &load).map_err(failed)?;
             if figures.hit_ratio() < 1.0 {
                 return Err(Failure::Answer(format!("{} of what was stored", figures.hit_ratio())));

@@ -59,8 +59,10 @@ granary study memcached                                         # writes this pa
 {notes}
 
 One program loads all servers in the same way: one thread, so many connections, each of which sends its gets and \
-waits for all replies before the next. Keys are drawn uniformly, every value is checked. Each figure is the median \
-of {repetitions} runs of {seconds} s; the servers took turns.
+waits for all replies before the next; where they are `kept up`, a new get follows each reply, so that as many are \
+under way always, as from a proxy with many clients. Keys are drawn uniformly, every value is checked. Times are \
+those of each get, from its sending to its reply. Each figure is the median of {repetitions} runs of {seconds} s; \
+the servers took turns.
 
 ## Items in RAM
 {memory_keys} items of {memory_value} bytes, {connections} connections, a thread for each server. Granary runs as \
