@@ -70,14 +70,16 @@ impl Dictionary {
         let update = &definition.layout.update;
         let store = Store::open(&definition, environment)?;
         let mark = store.as_ref().and_then(Store::load_mark);
+        let row_format = RowFormat::new(&definition.structure)?;
         let whole = match definition.layout.storage {
-            Storage::Whole(form) => Some(Whole::new(form)),
+            Storage::Whole(form) => Some(Whole::new(form, &row_format)),
             Storage::Direct | Storage::Ssd(_) | Storage::Memory { .. } => None,
         };
         let loader = Loader {
             name: definition.full_name(),
             key_format: KeyFormat::new(&definition.structure),
-            row_format: RowFormat::new(&definition.structure)?,
+            sought_format: KeyFormat::of_sought(&definition),
+            row_format,
             lifetime: definition.lifetime,
             clock: environment.clock.clone(),
             waiting: environment.waiting.clone(),
@@ -123,8 +125,8 @@ impl Dictionary {
         &self.definition
     }
 
-    /// Looks up a batch: `keys` holds an array for each key column, of the key's Arrow types and of equal
-    /// lengths; `attributes` are places in `structure.attributes`. A key with NULL in a column that is not
+    /// Looks up a batch: `keys` holds an array for each of the definition's
+    /// [`sought_columns`](Definition::sought_columns), of their Arrow types and of equal lengths; `attributes` are places in `structure.attributes`. A key with NULL in a column that is not
     /// Nullable is not found.
     ///
     /// # Errors
@@ -143,7 +145,7 @@ impl Dictionary {
             return Err(DictError::bad_arguments(format!("There is no attribute {wrong}")));
         }
         let (loader, started) = (&*self.core.loader, Instant::now());
-        let encoded = loader.key_format.encode(keys)?;
+        let encoded = loader.sought_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
             return Err(self.too_many_keys());
         }
@@ -228,7 +230,7 @@ impl Dictionary {
     /// The rows whose keys the source may have.
     fn possible_rows(&self, keys: &[ArrayRef], count: usize) -> Vec<u32> {
         let rows = 0..count as u32;
-        match self.core.loader.key_format.impossible(keys) {
+        match self.core.loader.sought_format.impossible(keys) {
             None => rows.collect(),
             Some(nulls) => rows.filter(|&row| nulls.is_valid(row as usize)).collect(),
         }

@@ -4,8 +4,9 @@ mod layout;
 mod node;
 mod source;
 mod update;
+mod whole;
 
-pub use layout::{KeyForm, Layout, SsdSettings, Storage, WholeForm};
+pub use layout::{KeyForm, Layout, SsdSettings, Storage};
 pub use source::{
     Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
     ExecutablePoolConfig, Execution, FileConfig, Format, Header, HttpConfig, KeyEcho, MysqlConfig,
@@ -14,6 +15,7 @@ pub use source::{
 };
 
 pub use update::{Expired, UpdateSettings};
+pub use whole::{NullBounds, Overlap, RangeSettings, WholeForm};
 
 pub(crate) use node::{Node, Value};
 pub(crate) use source::CURRENT_DATABASE;

@@ -5,6 +5,7 @@ use super::{Cell, Cells, put_varint};
 use crate::definition::Structure;
 use crate::error::DictError;
 use crate::types::{DataType, Shape};
+use std::ops::Range;
 
 /// Where each attribute lies in a row.
 #[derive(Debug)]
@@ -65,6 +66,14 @@ impl RowFormat {
     /// The attributes' types.
     pub fn data_types(&self) -> impl ExactSizeIterator<Item = &DataType> {
         self.slots.iter().map(|slot| &slot.data_type)
+    }
+
+    /// Where a row has an attribute of fixed width.
+    pub fn fixed_span(&self, attribute: usize) -> Range<usize> {
+        match self.slots[attribute].place {
+            Place::Fixed { at, width } => at..at + width,
+            Place::Text { .. } => unreachable!("it is not of fixed width"),
+        }
     }
 
     /// What a lookup shows for a key that the source does not have.

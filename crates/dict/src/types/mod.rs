@@ -8,6 +8,7 @@ mod escape;
 mod moment;
 mod parse;
 mod print;
+mod rank;
 mod refusal;
 mod text;
 mod wide;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::ColumnarValue;
-use granary_dict::{Dictionary, Key};
+use granary_dict::{Dictionary, Key, Sought};
 
 use super::function::Kind;
 use crate::catalogue::Catalogue;
@@ -37,7 +37,7 @@ impl Call {
         function: &str,
     ) -> Result<Call> {
         let dictionary = catalogue.dictionary(dictionary)?;
-        let structure = &dictionary.definition().structure;
+        let definition = dictionary.definition();
         let (names, shape) = match attributes {
             None => (Vec::new(), Shape::Single),
             Some(text) => match text.strip_prefix(ATTRIBUTE_SEPARATOR) {
@@ -47,15 +47,16 @@ impl Call {
         };
         let mut places = Vec::with_capacity(names.len());
         for name in names {
-            let Some(place) = structure.attribute_index(name) else {
-                let dictionary = dictionary.definition().full_name();
-                let known: Vec<&str> = structure.attributes.iter().map(|a| a.name.as_str()).collect();
+            let Some(place) = definition.attribute_index(name) else {
+                let dictionary = definition.full_name();
+                let known: Vec<&str> =
+                    definition.named_attributes().iter().map(|a| a.name.as_str()).collect();
                 let known = known.join(", ");
                 return Err(Error::bad_arguments(format!(
                     "Dictionary attribute '{name}' not found in dictionary {dictionary}; it has {known}"
                 )));
             };
-            let given = structure.attributes[place].data_type.to_string();
+            let given = definition.structure.attributes[place].data_type.to_string();
             if let Some(demanded) = demanded
                 && plain(&given) != demanded
             {
@@ -99,6 +100,14 @@ impl Call {
     pub fn attribute(&self, place: usize) -> Field {
         let attribute = &self.dictionary.definition().structure.attributes[self.attributes[place]];
         attribute.data_type.to_field(&attribute.name)
+    }
+
+    /// How many arguments say what is looked up: the key, and a value in the range of its rows where they have one.
+    pub fn sought_arguments(&self) -> usize {
+        match self.dictionary.definition().layout.sought() {
+            Sought::Key => 1,
+            Sought::KeyInRange => 2,
+        }
     }
 
     /// Whether the key is one UInt64.

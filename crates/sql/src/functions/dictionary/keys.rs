@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::buffer::NullBuffer;
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::logical_expr::ColumnarValue;
 
 use super::call::Call;
 use crate::error::{Error, Result};
@@ -18,33 +19,41 @@ pub struct Keys {
     pub nulls: Option<NullBuffer>,
 }
 
-/// Takes the key argument apart and casts its parts. Columns that have the right type are passed on as they are.
-pub fn keys(call: &Call, field: &Field, argument: &ArrayRef) -> Result<Keys> {
-    let wanted = call.dictionary.definition().structure.key_fields();
-    let (fields, parts): (Vec<Field>, Vec<ArrayRef>) = match argument.data_type() {
-        DataType::Struct(fields) => {
-            let fields = fields.iter().map(|field| field.as_ref().clone()).collect();
-            (fields, argument.as_struct().columns().to_vec())
-        }
-        _ => (vec![field.clone()], vec![Arc::clone(argument)]),
+/// Takes the arguments that say what is looked up apart and casts their parts. Columns that have the right type are
+/// passed on as they are.
+pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows: usize) -> Result<Keys> {
+    let definition = call.dictionary.definition();
+    let wanted: Vec<Field> =
+        definition.sought_columns().iter().map(|column| column.data_type.to_field(&column.name)).collect();
+    let key = arguments[0].to_array(rows)?;
+    let (key_fields, parts): (Vec<FieldRef>, Vec<ArrayRef>) = match key.data_type() {
+        DataType::Struct(fields) => (fields.to_vec(), key.as_struct().columns().to_vec()),
+        _ => (vec![Arc::clone(&fields[0])], vec![Arc::clone(&key)]),
     };
-    let tuple = matches!(argument.data_type(), DataType::Struct(_));
+    let tuple = matches!(key.data_type(), DataType::Struct(_));
     let is_list = |data_type: &DataType| matches!(data_type, DataType::List(_) | DataType::LargeList(_));
     let unwanted =
         |(part, wanted): (&ArrayRef, &Field)| is_list(part.data_type()) && !is_list(wanted.data_type());
-    if parts.len() != wanted.len()
+    if parts.len() + arguments.len() - 1 != wanted.len()
         || (tuple && call.has_simple_key())
         || parts.iter().zip(&wanted).any(unwanted)
     {
-        return Err(wrong_key(call, argument.data_type()));
+        return Err(wrong_key(call, key.data_type()));
     }
     let mut nulls = None;
-    let mut columns = Vec::with_capacity(parts.len());
-    for ((wanted, field), part) in wanted.iter().zip(&fields).zip(&parts) {
+    let mut columns = Vec::with_capacity(wanted.len());
+    for ((wanted, field), part) in wanted.iter().zip(&key_fields).zip(&parts) {
         if !wanted.is_nullable() {
             nulls = NullBuffer::union(nulls.as_ref(), part.logical_nulls().as_ref());
         }
         columns.push(exact(field, part, wanted)?);
+    }
+    for ((wanted, field), argument) in wanted[parts.len()..].iter().zip(&fields[1..]).zip(&arguments[1..]) {
+        let in_range = argument.to_array(rows)?;
+        if in_range.logical_null_count() > 0 {
+            return Err(Error::cannot_convert_type("Cannot convert NULL value to non-Nullable type"));
+        }
+        columns.push(exact(field, &in_range, wanted)?);
     }
     Ok(Keys { columns, nulls: nulls.filter(|nulls| nulls.null_count() > 0) })
 }

@@ -1,0 +1,156 @@
+//! The layouts that hold all rows of the source.
+
+use super::layout::KeyForm;
+use super::node::{Node, Parameters, Settings};
+use super::update::SOURCE_PARAMETERS;
+use crate::error::DictError;
+
+/// ClickHouse's layouts that hold all rows. They are kept in the same way; what a row is found by, which of several
+/// that are found counts, and in which order they are read, is each one's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WholeForm {
+    /// FLAT.
+    Flat,
+    /// HASHED.
+    Hashed,
+    /// SPARSE_HASHED.
+    SparseHashed,
+    /// HASHED_ARRAY.
+    HashedArray,
+    /// RANGE_HASHED.
+    RangeHashed(RangeSettings),
+}
+
+/// Settings of RANGE_HASHED.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RangeSettings {
+    /// RANGE_LOOKUP_STRATEGY.
+    pub overlap: Overlap,
+    /// CONVERT_NULL_RANGE_BOUND_TO_OPEN.
+    pub null_bounds: NullBounds,
+}
+
+/// Which of several ranges with the value in them counts: they are ordered by their first values, and by their last
+/// ones where these are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// The first, `'min'`.
+    First,
+    /// The last, `'max'`.
+    Last,
+}
+
+/// What NULL means as a range's bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NullBounds {
+    /// There is no bound.
+    Open,
+    /// There is no such row.
+    Dropped,
+}
+
+/// How ClickHouse arranges rows in RAM.
+const HASHED_PARAMETERS: Parameters = Parameters {
+    allowed: SOURCE_PARAMETERS,
+    idle: &[
+        "INITIAL_ARRAY_SIZE",
+        "MAX_ARRAY_SIZE",
+        "PREALLOCATE",
+        "SHARDS",
+        "SHARD_LOAD_QUEUE_BACKLOG",
+        "MAX_LOAD_FACTOR",
+    ],
+    refused: &[],
+};
+const STRATEGY: &str = "RANGE_LOOKUP_STRATEGY";
+const NULL_IS_OPEN: &str = "CONVERT_NULL_RANGE_BOUND_TO_OPEN";
+
+impl WholeForm {
+    /// Reads the layout called `kind`, behind COMPLEX_KEY_ or not; `None`: it is none of these.
+    pub(super) fn from_node<'a>(
+        node: &'a Node,
+        kind: &str,
+        key_form: KeyForm,
+        parameters: &'a [Node],
+    ) -> Result<Option<(WholeForm, Settings<'a>)>, DictError> {
+        let hashed = |form| {
+            let settings = Settings::of("LAYOUT", &node.name, parameters, &HASHED_PARAMETERS)?;
+            Ok(Some((form, settings)))
+        };
+        match (kind, key_form) {
+            // A key of several parts is no place in an array: there is no COMPLEX_KEY_FLAT.
+            ("FLAT", KeyForm::Simple) => hashed(WholeForm::Flat),
+            ("HASHED", _) => hashed(WholeForm::Hashed),
+            ("SPARSE_HASHED", _) => hashed(WholeForm::SparseHashed),
+            ("HASHED_ARRAY", _) => hashed(WholeForm::HashedArray),
+            ("RANGE_HASHED", _) => {
+                let allowed = [&[STRATEGY, NULL_IS_OPEN], SOURCE_PARAMETERS].concat();
+                let settings = Settings::new("LAYOUT", &node.name, parameters, allowed)?;
+                Ok(Some((WholeForm::RangeHashed(RangeSettings::take(&settings)?), settings)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The layout as DDL names it.
+    pub(super) fn name(self, key_form: KeyForm) -> &'static str {
+        match (self, key_form) {
+            (WholeForm::Flat, _) => "FLAT",
+            (WholeForm::Hashed, KeyForm::Simple) => "HASHED",
+            (WholeForm::Hashed, KeyForm::Complex) => "COMPLEX_KEY_HASHED",
+            (WholeForm::SparseHashed, KeyForm::Simple) => "SPARSE_HASHED",
+            (WholeForm::SparseHashed, KeyForm::Complex) => "COMPLEX_KEY_SPARSE_HASHED",
+            (WholeForm::HashedArray, KeyForm::Simple) => "HASHED_ARRAY",
+            (WholeForm::HashedArray, KeyForm::Complex) => "COMPLEX_KEY_HASHED_ARRAY",
+            (WholeForm::RangeHashed(_), KeyForm::Simple) => "RANGE_HASHED",
+            (WholeForm::RangeHashed(_), KeyForm::Complex) => "COMPLEX_KEY_RANGE_HASHED",
+        }
+    }
+
+    /// What `system.dictionaries` calls it.
+    pub(crate) fn type_name(self, key_form: KeyForm) -> &'static str {
+        match (self, key_form) {
+            (WholeForm::Flat, _) => "Flat",
+            (WholeForm::Hashed, KeyForm::Simple) => "Hashed",
+            (WholeForm::Hashed, KeyForm::Complex) => "ComplexKeyHashed",
+            (WholeForm::SparseHashed, KeyForm::Simple) => "SparseHashed",
+            (WholeForm::SparseHashed, KeyForm::Complex) => "ComplexKeySparseHashed",
+            (WholeForm::HashedArray, KeyForm::Simple) => "HashedArray",
+            (WholeForm::HashedArray, KeyForm::Complex) => "ComplexHashedArray",
+            (WholeForm::RangeHashed(_), KeyForm::Simple) => "RangeHashed",
+            (WholeForm::RangeHashed(_), KeyForm::Complex) => "ComplexKeyRangeHashed",
+        }
+    }
+
+    /// The settings that differ from their defaults.
+    pub(super) fn put(self, nodes: &mut Vec<Node>) {
+        match self {
+            WholeForm::RangeHashed(settings) => settings.put(nodes),
+            WholeForm::Flat | WholeForm::Hashed | WholeForm::SparseHashed | WholeForm::HashedArray => {}
+        }
+    }
+}
+
+impl RangeSettings {
+    fn take(settings: &Settings<'_>) -> Result<Self, DictError> {
+        let overlap = match settings.text(STRATEGY)? {
+            None | Some("min") => Overlap::First,
+            Some("max") => Overlap::Last,
+            Some(other) => {
+                return Err(settings.error(STRATEGY, &format!("must be min or max, not '{other}'")));
+            }
+        };
+        let is_open = settings.text(NULL_IS_OPEN)?.is_none() || settings.flag(NULL_IS_OPEN)?;
+        let null_bounds = if is_open { NullBounds::Open } else { NullBounds::Dropped };
+        Ok(RangeSettings { overlap, null_bounds })
+    }
+
+    fn put(self, nodes: &mut Vec<Node>) {
+        if self.overlap == Overlap::Last {
+            nodes.push(Node::text(STRATEGY, "max"));
+        }
+        if self.null_bounds == NullBounds::Dropped {
+            nodes.push(Node::text(NULL_IS_OPEN, "0"));
+        }
+    }
+}

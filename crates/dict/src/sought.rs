@@ -1,0 +1,150 @@
+//! What a lookup is given. Most layouts find rows by their keys, some by what lies in them.
+
+use crate::config::{Layout, Storage, WholeForm};
+use crate::definition::{Attribute, Definition, KeyColumn, Structure};
+use crate::error::{Code, DictError};
+use crate::types::DataType;
+
+/// What rows are found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sought {
+    /// Their key.
+    Key,
+    /// Their key, and a value between the two bounds that each has: its first two attributes.
+    KeyInRange,
+}
+
+/// The columns of RANGE(MIN .. MAX ..).
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RangeNames {
+    pub min: String,
+    pub max: String,
+}
+
+impl Layout {
+    /// What its rows are found by.
+    pub fn sought(&self) -> Sought {
+        match self.storage {
+            Storage::Whole(WholeForm::RangeHashed(_)) => Sought::KeyInRange,
+            _ => Sought::Key,
+        }
+    }
+}
+
+impl Definition {
+    /// Names and types of what a lookup is given, a column each.
+    pub fn sought_columns(&self) -> Vec<KeyColumn> {
+        let bound = self.bounds().first();
+        let bound = bound.map(|min| KeyColumn { name: min.name.clone(), data_type: min.data_type.clone() });
+        self.structure.key_columns().into_iter().chain(bound).collect()
+    }
+
+    /// The first and the last value of a row's range; none where rows have no ranges.
+    pub fn bounds(&self) -> &[Attribute] {
+        &self.structure.attributes[..self.bound_count()]
+    }
+
+    /// The attributes that a lookup can ask for.
+    pub fn named_attributes(&self) -> &[Attribute] {
+        &self.structure.attributes[self.bound_count()..]
+    }
+
+    /// The place of one of them in the structure.
+    pub fn attribute_index(&self, name: &str) -> Option<usize> {
+        let place = self.named_attributes().iter().position(|attribute| attribute.name == name);
+        place.map(|place| place + self.bound_count())
+    }
+
+    /// What the source is asked for: a bound of its rows may be NULL.
+    pub(crate) fn asked_structure(&self) -> Structure {
+        let mut structure = self.structure.clone();
+        for bound in &mut structure.attributes[..self.bound_count()] {
+            bound.data_type = DataType::Nullable(Box::new(bound.data_type.clone()));
+            bound.default = None;
+        }
+        structure
+    }
+
+    /// Refuses what can be done with keys alone.
+    ///
+    /// # Errors
+    /// `UNSUPPORTED_METHOD` if rows are found by something else.
+    pub fn require_keys(&self) -> Result<(), DictError> {
+        match self.layout.sought() {
+            Sought::Key => Ok(()),
+            Sought::KeyInRange => Err(DictError::new(
+                Code::UnsupportedMethod,
+                format!(
+                    "Dictionary {} has the layout {}, whose rows are not found by their keys alone",
+                    self.full_name(),
+                    self.layout.name()
+                ),
+            )),
+        }
+    }
+
+    fn bound_count(&self) -> usize {
+        match self.layout.sought() {
+            Sought::KeyInRange => 2,
+            Sought::Key => 0,
+        }
+    }
+
+    /// Checks that the bounds are values of one type, which has an order.
+    pub(crate) fn validate_bounds(&self) -> Result<(), DictError> {
+        let [min, max] = self.bounds() else { return Ok(()) };
+        let (of_min, of_max) = (&min.data_type, &max.data_type);
+        if of_min != of_max {
+            return Err(DictError::bad_arguments(format!(
+                "Dictionary structure 'range_min' and 'range_max' should have same type, 'range_min' type: {of_min}, 'range_max' type: {of_max}"
+            )));
+        }
+        if of_min.extremes().is_none() {
+            return Err(DictError::bad_arguments(format!(
+                "Dictionary structure type of 'range_min' and 'range_max' should be an Integer of at most 64 bits, Float, Date, Date32, DateTime or DateTime64. Actual 'range_min' and 'range_max' type is {of_min}"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Puts the columns of RANGE(..) before the other attributes.
+pub(crate) fn bounds_first(
+    mut attributes: Vec<Attribute>,
+    layout: &Layout,
+    range: Option<RangeNames>,
+) -> Result<Vec<Attribute>, DictError> {
+    let Some(range) = range else {
+        return match layout.sought() {
+            Sought::KeyInRange => Err(DictError::bad_arguments(format!(
+                "dictionary of layout '{}' requires .structure.range_min and .structure.range_max: RANGE(MIN a MAX b)",
+                layout.name().to_lowercase()
+            ))),
+            Sought::Key => Ok(attributes),
+        };
+    };
+    let mut bounds = Vec::new();
+    for (which, name) in [("MIN", &range.min), ("MAX", &range.max)] {
+        let place = attributes.iter().position(|attribute| attribute.name == *name).ok_or_else(|| {
+            let message = format!("{which} {name} attribute is not defined in the dictionary attributes");
+            DictError::definition(message)
+        })?;
+        bounds.push(bound(attributes.remove(place)));
+    }
+    if layout.sought() != Sought::KeyInRange {
+        return Err(DictError::bad_arguments(
+            "elements .structure.range_min and .structure.range_max should be defined only for a dictionary of layout 'range_hashed'",
+        ));
+    }
+    bounds.extend(attributes);
+    Ok(bounds)
+}
+
+/// NULL is no bound: a row whose source has it is given another one, or left out.
+fn bound(mut attribute: Attribute) -> Attribute {
+    if let DataType::Nullable(inner) = attribute.data_type {
+        attribute.data_type = *inner;
+        attribute.default = None;
+    }
+    attribute
+}
