@@ -3,7 +3,6 @@
 use crate::config::{Layout, SourceConfig, Storage, WholeForm};
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::sought::Sought;
 use crate::types::DataType;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use std::collections::HashSet;
@@ -243,16 +242,6 @@ impl Definition {
             return Err(DictError::definition("A dictionary needs a name"));
         }
         self.structure.validate()?;
-        if self.layout.sought() != Sought::Key
-            && let Some(parent) =
-                self.structure.attributes.iter().find(|attribute| attribute.hierarchy != Hierarchy::Flat)
-        {
-            return Err(DictError::bad_arguments(format!(
-                "Hierarchical attributes not supported by {} dictionary: {} is one",
-                self.layout.name(),
-                parent.name
-            )));
-        }
         let Lifetime { min_seconds, max_seconds } = self.lifetime;
         if min_seconds > max_seconds {
             return Err(DictError::bad_arguments(format!(
@@ -266,7 +255,7 @@ impl Definition {
             )));
         }
         self.layout.validate()?;
-        self.validate_bounds()?;
+        self.validate_sought()?;
         if let (Storage::Whole(WholeForm::Flat), Key::Complex(_)) =
             (&self.layout.storage, &self.structure.key)
         {

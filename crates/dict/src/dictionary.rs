@@ -70,7 +70,7 @@ impl Dictionary {
         let update = &definition.layout.update;
         let store = Store::open(&definition, environment)?;
         let mark = store.as_ref().and_then(Store::load_mark);
-        let row_format = RowFormat::new(&definition.structure)?;
+        let row_format = RowFormat::with_key(&definition.structure, definition.key_attribute().as_ref())?;
         let whole = match definition.layout.storage {
             Storage::Whole(form) => Some(Whole::new(form, &row_format)),
             Storage::Direct | Storage::Ssd(_) | Storage::Memory { .. } => None,
@@ -126,7 +126,8 @@ impl Dictionary {
     }
 
     /// Looks up a batch: `keys` holds an array for each of the definition's
-    /// [`sought_columns`](Definition::sought_columns), of their Arrow types and of equal lengths; `attributes` are places in `structure.attributes`. A key with NULL in a column that is not
+    /// [`sought_columns`](Definition::sought_columns), of their Arrow types and of equal lengths; `attributes` are places in `structure.attributes`, or what
+    /// [`attribute_index`](Definition::attribute_index) says. A key with NULL in a column that is not
     /// Nullable is not found.
     ///
     /// # Errors
@@ -141,10 +142,10 @@ impl Dictionary {
     /// # Errors
     /// Those of [`get`](Self::get): once there are rows, no source is needed for them.
     pub fn get_rows(&self, attributes: &[usize], keys: &[ArrayRef]) -> Result<AnswerRows<'_>, DictError> {
-        if let Some(wrong) = attributes.iter().find(|&&i| i >= self.definition.structure.attributes.len()) {
+        let (loader, started) = (&*self.core.loader, Instant::now());
+        if let Some(wrong) = attributes.iter().find(|&&i| i >= loader.row_format.attributes()) {
             return Err(DictError::bad_arguments(format!("There is no attribute {wrong}")));
         }
-        let (loader, started) = (&*self.core.loader, Instant::now());
         let encoded = loader.sought_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
             return Err(self.too_many_keys());

@@ -28,10 +28,10 @@ mod xml;
 pub use answer::{Answer, AnswerRows};
 pub use config::{
     Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
-    ExecutablePoolConfig, Execution, Expired, FileConfig, Format, Header, HttpConfig, KeyEcho, KeyForm,
-    Layout, MysqlConfig, NullBounds, Overlap, PostgresConfig, PostgresTls, RangeSettings, RedisConfig,
-    RedisStorage, Select, Server, SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings,
-    Updates, WholeForm,
+    ExecutablePoolConfig, Execution, Expired, FileConfig, Format, Header, HttpConfig, KeyAccess, KeyEcho,
+    KeyForm, Layout, MysqlConfig, NullBounds, Overlap, PostgresConfig, PostgresTls, RangeSettings,
+    RedisConfig, RedisStorage, Select, Server, SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage,
+    UpdateSettings, Updates, WholeForm,
 };
 pub use ddl::{CreateDictionary, parse_create};
 pub use definition::{

@@ -1,7 +1,7 @@
 //! What a lookup is given. Most layouts find rows by their keys, some by what lies in them.
 
-use crate::config::{Layout, Storage, WholeForm};
-use crate::definition::{Attribute, Definition, KeyColumn, Structure};
+use crate::config::{KeyAccess, Layout, Storage, WholeForm};
+use crate::definition::{Attribute, Definition, Hierarchy, KeyColumn, Structure};
 use crate::error::{Code, DictError};
 use crate::types::DataType;
 
@@ -12,6 +12,8 @@ pub enum Sought {
     Key,
     /// Their key, and a value between the two bounds that each has: its first two attributes.
     KeyInRange,
+    /// An address in the network that their key is.
+    Address,
 }
 
 /// The columns of RANGE(MIN .. MAX ..).
@@ -26,6 +28,7 @@ impl Layout {
     pub fn sought(&self) -> Sought {
         match self.storage {
             Storage::Whole(WholeForm::RangeHashed(_)) => Sought::KeyInRange,
+            Storage::Whole(WholeForm::IpTrie(_)) => Sought::Address,
             _ => Sought::Key,
         }
     }
@@ -34,9 +37,16 @@ impl Layout {
 impl Definition {
     /// Names and types of what a lookup is given, a column each.
     pub fn sought_columns(&self) -> Vec<KeyColumn> {
-        let bound = self.bounds().first();
-        let bound = bound.map(|min| KeyColumn { name: min.name.clone(), data_type: min.data_type.clone() });
-        self.structure.key_columns().into_iter().chain(bound).collect()
+        let mut columns = self.structure.key_columns();
+        match self.layout.sought() {
+            Sought::Key => {}
+            Sought::KeyInRange => {
+                let min = &self.bounds()[0];
+                columns.push(KeyColumn { name: min.name.clone(), data_type: min.data_type.clone() });
+            }
+            Sought::Address => columns[0].data_type = DataType::Ipv6,
+        }
+        columns
     }
 
     /// The first and the last value of a row's range; none where rows have no ranges.
@@ -49,10 +59,27 @@ impl Definition {
         &self.structure.attributes[self.bound_count()..]
     }
 
-    /// The place of one of them in the structure.
+    /// The place of one of them in the structure, or behind it if it is the key that can be asked for as one.
     pub fn attribute_index(&self, name: &str) -> Option<usize> {
         let place = self.named_attributes().iter().position(|attribute| attribute.name == name);
-        place.map(|place| place + self.bound_count())
+        let is_key = || self.key_attribute().is_some_and(|key| key.name == name);
+        let behind = || is_key().then(|| self.structure.attributes.len());
+        place.map(|place| place + self.bound_count()).or_else(behind)
+    }
+
+    /// The attribute at such a place.
+    pub fn attribute(&self, place: usize) -> Attribute {
+        let attribute = self.structure.attributes.get(place).cloned();
+        attribute.or_else(|| self.key_attribute()).expect("a place is one that attribute_index gave")
+    }
+
+    /// The key as an attribute, where it can be asked for as one.
+    pub(crate) fn key_attribute(&self) -> Option<Attribute> {
+        let Storage::Whole(WholeForm::IpTrie(KeyAccess::Attribute)) = self.layout.storage else {
+            return None;
+        };
+        let key = self.structure.key_columns().swap_remove(0);
+        Some(Attribute::new(key.name, key.data_type))
     }
 
     /// What the source is asked for: a bound of its rows may be NULL.
@@ -72,7 +99,7 @@ impl Definition {
     pub fn require_keys(&self) -> Result<(), DictError> {
         match self.layout.sought() {
             Sought::Key => Ok(()),
-            Sought::KeyInRange => Err(DictError::new(
+            Sought::KeyInRange | Sought::Address => Err(DictError::new(
                 Code::UnsupportedMethod,
                 format!(
                     "Dictionary {} has the layout {}, whose rows are not found by their keys alone",
@@ -86,12 +113,42 @@ impl Definition {
     fn bound_count(&self) -> usize {
         match self.layout.sought() {
             Sought::KeyInRange => 2,
-            Sought::Key => 0,
+            Sought::Key | Sought::Address => 0,
         }
     }
 
-    /// Checks that the bounds are values of one type, which has an order.
-    pub(crate) fn validate_bounds(&self) -> Result<(), DictError> {
+    /// Checks that rows can be found by what lies in them.
+    pub(crate) fn validate_sought(&self) -> Result<(), DictError> {
+        match self.layout.sought() {
+            Sought::Key => return Ok(()),
+            Sought::KeyInRange => self.validate_bounds()?,
+            Sought::Address => self.validate_networks()?,
+        }
+        let is_parent = |attribute: &&Attribute| attribute.hierarchy != Hierarchy::Flat;
+        match self.structure.attributes.iter().find(is_parent) {
+            None => Ok(()),
+            Some(parent) => Err(DictError::bad_arguments(format!(
+                "Hierarchical attributes not supported by {} dictionary: {} is one",
+                self.layout.name(),
+                parent.name
+            ))),
+        }
+    }
+
+    /// The key is the text of a network.
+    fn validate_networks(&self) -> Result<(), DictError> {
+        match self.structure.key_columns().as_slice() {
+            [KeyColumn { data_type: DataType::String, .. }] => Ok(()),
+            [other] => Err(DictError::bad_arguments(format!(
+                "The key of a dictionary of layout 'ip_trie' is a String, such as '10.0.0.0/8'; {} is {}",
+                other.name, other.data_type
+            ))),
+            _ => Err(DictError::bad_arguments("Dictionary of layout 'ip_trie' has to have one 'key'")),
+        }
+    }
+
+    /// The bounds are values of one type, which has an order.
+    fn validate_bounds(&self) -> Result<(), DictError> {
         let [min, max] = self.bounds() else { return Ok(()) };
         let (of_min, of_max) = (&min.data_type, &max.data_type);
         if of_min != of_max {
@@ -120,7 +177,7 @@ pub(crate) fn bounds_first(
                 "dictionary of layout '{}' requires .structure.range_min and .structure.range_max: RANGE(MIN a MAX b)",
                 layout.name().to_lowercase()
             ))),
-            Sought::Key => Ok(attributes),
+            Sought::Key | Sought::Address => Ok(attributes),
         };
     };
     let mut bounds = Vec::new();

@@ -94,3 +94,32 @@ fn xml_has_bounds_of_their_own() {
     assert!(error.message().contains("either specified or not"), "{error}");
     assert_eq!(definition(same).sought_columns()[1].data_type, DataType::Date);
 }
+
+#[test]
+fn networks_are_read_and_shown_as_texts() {
+    let folder = tempfile::tempdir().unwrap();
+    let columns = "prefix String, v Nullable(String)";
+    let rows = b"10.0.0.0/8\ta\n10.1.2.3/16\tb\n10.1.0.0/16\tc\n192.168.0.1\t\\N\n";
+    let clauses = "PRIMARY KEY prefix LAYOUT(IP_TRIE(ACCESS_TO_KEY_FROM_ATTRIBUTES 1))";
+    let dictionary = open(folder.path(), columns, clauses, "TabSeparated", rows);
+    let found = ["10.0.0.1", "10.1.0.1", "11.0.0.0", "::"].map(|address| look_up(&dictionary, &[address]));
+    assert_eq!(found, ["a", "b", "NULL", "NULL"]);
+    let prefix = dictionary.definition().attribute_index("prefix").unwrap();
+    let addresses = arrow::compute::concat(&[
+        &of_text(&DataType::Ipv6, "192.168.0.1"),
+        &of_text(&DataType::Ipv6, "10.1.9.9"),
+        &of_text(&DataType::Ipv6, "10.9.9.9"),
+        &of_text(&DataType::Ipv6, "9.9.9.9"),
+    ]);
+    let answer = dictionary.get(&[0, prefix, 0], &[addresses.unwrap()]).unwrap();
+    assert_eq!(texts(&answer.columns[0]), ["NULL", "b", "a", "NULL"]);
+    assert_eq!(texts(&answer.columns[1]), ["192.168.0.1/32", "10.1.0.0/16", "10.0.0.0/8", ""]);
+    assert_eq!(shown(&dictionary), ["10.0.0.0/8 a", "10.1.0.0/16 b", "192.168.0.1/32 "]);
+    assert_eq!(dictionary.status().layout_type, "Trie");
+    let hidden =
+        open(folder.path(), columns, "PRIMARY KEY prefix LAYOUT(IP_TRIE)", "TabSeparated", b"x\ty\n");
+    assert_eq!(hidden.definition().attribute_index("prefix"), None);
+    let address = [of_text(&DataType::Ipv6, "::")];
+    let error = hidden.get(&[0], &address).unwrap_err();
+    assert_eq!((error.code(), error.message()), (27, "Can't parse address \"x\""));
+}

@@ -66,7 +66,7 @@ pub struct SsdSettings {
 const DEFAULT_FILE_SIZE: u64 = 4 << 30;
 const DEFAULT_BLOCK_SIZE: u64 = 4096;
 const DEFAULT_MEMORY_CACHE_SIZE: u64 = 16 << 20;
-const ALLOWED: &str = "SSD_CACHE, CACHE, DIRECT, HASHED, SPARSE_HASHED, HASHED_ARRAY, RANGE_HASHED, each also behind COMPLEX_KEY_, and FLAT";
+const ALLOWED: &str = "SSD_CACHE, CACHE, DIRECT, HASHED, SPARSE_HASHED, HASHED_ARRAY, RANGE_HASHED, each also behind COMPLEX_KEY_, FLAT and IP_TRIE";
 
 const SSD_PARAMETERS: &[&str] = &[
     "BLOCK_SIZE",
@@ -83,7 +83,7 @@ const CACHE_PARAMETERS: &[&str] = &["SIZE_IN_CELLS"];
 impl Layout {
     /// Reads the one element inside LAYOUT(..) or `<layout>`.
     pub(crate) fn from_node(node: &Node) -> Result<Layout, DictError> {
-        let (key_form, kind) = match node.name.strip_prefix("COMPLEX_KEY_") {
+        let (mut key_form, kind) = match node.name.strip_prefix("COMPLEX_KEY_") {
             Some(kind) => (KeyForm::Complex, kind),
             None => (KeyForm::Simple, node.name.as_str()),
         };
@@ -114,6 +114,7 @@ impl Layout {
                             ),
                         )
                     })?;
+                key_form = form.key_form(key_form);
                 (Storage::Whole(form), settings)
             }
         };

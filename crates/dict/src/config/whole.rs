@@ -19,6 +19,17 @@ pub enum WholeForm {
     HashedArray,
     /// RANGE_HASHED.
     RangeHashed(RangeSettings),
+    /// IP_TRIE.
+    IpTrie(KeyAccess),
+}
+
+/// Whether the key of a row that was found can be asked for as an attribute (ACCESS_TO_KEY_FROM_ATTRIBUTES).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyAccess {
+    /// It cannot.
+    Hidden,
+    /// It can.
+    Attribute,
 }
 
 /// Settings of RANGE_HASHED.
@@ -62,6 +73,7 @@ const HASHED_PARAMETERS: Parameters = Parameters {
     ],
     refused: &[],
 };
+const KEY_ACCESS: &str = "ACCESS_TO_KEY_FROM_ATTRIBUTES";
 const STRATEGY: &str = "RANGE_LOOKUP_STRATEGY";
 const NULL_IS_OPEN: &str = "CONVERT_NULL_RANGE_BOUND_TO_OPEN";
 
@@ -88,7 +100,22 @@ impl WholeForm {
                 let settings = Settings::new("LAYOUT", &node.name, parameters, allowed)?;
                 Ok(Some((WholeForm::RangeHashed(RangeSettings::take(&settings)?), settings)))
             }
+            ("IP_TRIE", KeyForm::Simple) => {
+                let allowed = [&[KEY_ACCESS], SOURCE_PARAMETERS].concat();
+                let settings = Settings::new("LAYOUT", &node.name, parameters, allowed)?;
+                let is_attribute = settings.flag(KEY_ACCESS)?;
+                let access = if is_attribute { KeyAccess::Attribute } else { KeyAccess::Hidden };
+                Ok(Some((WholeForm::IpTrie(access), settings)))
+            }
             _ => Ok(None),
+        }
+    }
+
+    /// Which form the key has of a layout that is written in this one.
+    pub(super) fn key_form(self, written: KeyForm) -> KeyForm {
+        match self {
+            WholeForm::IpTrie(_) => KeyForm::Complex,
+            _ => written,
         }
     }
 
@@ -104,6 +131,7 @@ impl WholeForm {
             (WholeForm::HashedArray, KeyForm::Complex) => "COMPLEX_KEY_HASHED_ARRAY",
             (WholeForm::RangeHashed(_), KeyForm::Simple) => "RANGE_HASHED",
             (WholeForm::RangeHashed(_), KeyForm::Complex) => "COMPLEX_KEY_RANGE_HASHED",
+            (WholeForm::IpTrie(_), _) => "IP_TRIE",
         }
     }
 
@@ -119,6 +147,7 @@ impl WholeForm {
             (WholeForm::HashedArray, KeyForm::Complex) => "ComplexHashedArray",
             (WholeForm::RangeHashed(_), KeyForm::Simple) => "RangeHashed",
             (WholeForm::RangeHashed(_), KeyForm::Complex) => "ComplexKeyRangeHashed",
+            (WholeForm::IpTrie(_), _) => "Trie",
         }
     }
 
@@ -126,6 +155,8 @@ impl WholeForm {
     pub(super) fn put(self, nodes: &mut Vec<Node>) {
         match self {
             WholeForm::RangeHashed(settings) => settings.put(nodes),
+            WholeForm::IpTrie(KeyAccess::Attribute) => nodes.push(Node::text(KEY_ACCESS, "1")),
+            WholeForm::IpTrie(KeyAccess::Hidden) => {}
             WholeForm::Flat | WholeForm::Hashed | WholeForm::SparseHashed | WholeForm::HashedArray => {}
         }
     }

@@ -15,6 +15,7 @@ mod wide;
 mod zone;
 
 pub use address::ipv6_text;
+pub(crate) use address::{ipv4_from_text, ipv4_to_text, ipv6_from_text};
 pub(crate) use calendar::datetime_to_text;
 pub use composite::Element;
 pub(crate) use escape::{escape, unescape};

@@ -1,9 +1,10 @@
 //! All rows of a source in RAM. Once made, they do not change: a reload makes others.
 
 use super::keys::{Keys, Twins};
+use super::networks::{Network, Networks};
 use super::ranges::{Bounds, Ranges};
 use super::rows::Rows;
-use crate::config::WholeForm;
+use crate::config::{KeyAccess, WholeForm};
 use crate::error::DictError;
 use crate::row::RowFormat;
 
@@ -19,6 +20,7 @@ pub(crate) struct Held {
 enum Index {
     Keys(Keys),
     Ranges(Ranges),
+    Networks(Networks),
 }
 
 impl Held {
@@ -33,6 +35,7 @@ impl Held {
         let place = match &self.index {
             Index::Keys(keys) => keys.find(&self.rows, sought),
             Index::Ranges(ranges) => ranges.find(&self.rows, sought),
+            Index::Networks(networks) => networks.find(sought),
         };
         place.map(|place| self.rows.row(place))
     }
@@ -51,6 +54,7 @@ impl Held {
         let index = match &self.index {
             Index::Keys(keys) => keys.bytes_allocated(),
             Index::Ranges(ranges) => ranges.bytes_allocated(),
+            Index::Networks(networks) => networks.bytes_allocated(),
         };
         self.rows.span_bytes() + index
     }
@@ -60,6 +64,7 @@ impl Held {
         let (filled, room) = match &self.index {
             Index::Keys(keys) => keys.filled(),
             Index::Ranges(ranges) => ranges.filled(),
+            Index::Networks(networks) => networks.filled(),
         };
         if room == 0 { 0.0 } else { filled as f64 / room as f64 }
     }
@@ -73,6 +78,8 @@ pub(super) enum Arrangement {
     Hashed,
     /// RANGE_HASHED.
     Ranged(Bounds),
+    /// IP_TRIE: in the order of the networks.
+    Networks(KeyAccess),
 }
 
 impl Arrangement {
@@ -81,6 +88,7 @@ impl Arrangement {
             WholeForm::Flat => Arrangement::Numbered,
             WholeForm::Hashed | WholeForm::SparseHashed | WholeForm::HashedArray => Arrangement::Hashed,
             WholeForm::RangeHashed(settings) => Arrangement::Ranged(Bounds::new(settings, format)),
+            WholeForm::IpTrie(access) => Arrangement::Networks(access),
         }
     }
 }
@@ -91,46 +99,59 @@ pub(super) struct Filling<'a> {
     rows: Rows,
     /// Of those that are found by their keys alone.
     keys: Keys,
+    /// Of those that are found by addresses.
+    networks: Vec<Network>,
     loaded_at: u64,
 }
 
 impl Filling<'_> {
     pub fn new(arrangement: &Arrangement, loaded_at: u64) -> Filling<'_> {
-        Filling { arrangement, rows: Rows::default(), keys: Keys::default(), loaded_at }
+        let (rows, keys, networks) = (Rows::default(), Keys::default(), Vec::new());
+        Filling { arrangement, rows, keys, networks, loaded_at }
     }
 
     /// Adds a row, which `encode` appends; `is_null` says of an attribute whether the source has NULL there.
     ///
     /// # Errors
-    /// `LIMIT_EXCEEDED` if there are more than 32 bits can count.
+    /// `LIMIT_EXCEEDED` if there are more than 32 bits can count, and what is wrong with the key.
     pub fn add(
         &mut self,
         key: &[u8],
         is_null: impl Fn(usize) -> bool,
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), DictError> {
-        let Filling { rows, keys, .. } = self;
+        let Filling { rows, keys, networks, .. } = self;
         match self.arrangement {
-            Arrangement::Numbered => keys.add(rows, key, Twins::LastCounts, encode),
-            Arrangement::Hashed => keys.add(rows, key, Twins::FirstCounts, encode),
-            Arrangement::Ranged(bounds) => bounds.add(rows, key, is_null, encode),
+            Arrangement::Numbered => keys.add(rows, key, Twins::LastCounts, encode)?,
+            Arrangement::Hashed => keys.add(rows, key, Twins::FirstCounts, encode)?,
+            Arrangement::Ranged(bounds) => bounds.add(rows, key, is_null, encode)?,
+            // The key is in the network.
+            Arrangement::Networks(_) => networks.push(Network::of_key(key, rows.push(&[], encode)?)?),
         }
+        Ok(())
     }
 
     /// All of them.
-    pub fn finish(self) -> Held {
-        let Filling { arrangement, mut rows, mut keys, loaded_at } = self;
+    ///
+    /// # Errors
+    /// Those of [`add`](Self::add).
+    pub fn finish(self) -> Result<Held, DictError> {
+        let Filling { arrangement, mut rows, keys, networks, loaded_at } = self;
         rows.shrink();
         let index = match arrangement {
             Arrangement::Numbered => {
                 rows.sort_by_key(|key| key.try_into().map_or(0, u64::from_le_bytes));
-                keys = Keys::of(&rows);
-                Index::Keys(keys)
+                Index::Keys(Keys::of(&rows))
             }
             Arrangement::Hashed => Index::Keys(keys),
             Arrangement::Ranged(bounds) => Index::Ranges(Ranges::of(&rows, bounds)),
+            Arrangement::Networks(access) => {
+                let (sorted, networks) = Networks::of(&rows, networks, *access)?;
+                rows = sorted;
+                Index::Networks(networks)
+            }
         };
-        Held { rows, index, loaded_at }
+        Ok(Held { rows, index, loaded_at })
     }
 }
 
@@ -144,7 +165,7 @@ mod tests {
             let encode = |bytes: &mut Vec<u8>| bytes.extend_from_slice(row.as_bytes());
             filling.add(&key.to_le_bytes(), |_| false, encode).unwrap();
         }
-        filling.finish()
+        filling.finish().unwrap()
     }
 
     fn shown(held: &Held) -> Vec<(u64, String)> {
@@ -178,7 +199,7 @@ mod tests {
             let encode = |bytes: &mut Vec<u8>| bytes.extend_from_slice(&(id * 3).to_le_bytes());
             filling.add(&id.to_le_bytes(), |_| false, encode).unwrap();
         }
-        let held = filling.finish();
+        let held = filling.finish().unwrap();
         assert_eq!(held.len() as u64, rows);
         for id in 0..rows {
             assert_eq!(held.get(&id.to_le_bytes()), Some(&(id * 3).to_le_bytes()[..]));

@@ -1,9 +1,10 @@
-//! Layouts that hold all rows of the source: FLAT, HASHED, RANGE_HASHED and the like. What is not there is known not to be in the
+//! Layouts that hold all rows of the source: FLAT, HASHED, RANGE_HASHED, IP_TRIE and the like. What is not there is known not to be in the
 //! source, which is read whole at the first use, at SYSTEM RELOAD DICTIONARY, and when LIFETIME is over.
 
 mod held;
 mod intervals;
 mod keys;
+mod networks;
 mod ranges;
 mod rows;
 
@@ -140,7 +141,7 @@ impl Load {
             })
         });
         *connection = None;
-        self.outcome = Some(outcome.map(|()| filling.finish()));
+        self.outcome = Some(outcome.and_then(|()| filling.finish()));
     }
 }
 

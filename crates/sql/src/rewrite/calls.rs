@@ -124,6 +124,14 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
         | "toDecimal256" => {
             as_type(expr, &name)?;
         }
+        // The number of an address; of one of IPv6 there is none so wide.
+        "IPv4StringToNum" | "IPv6StringToNum" => {
+            let address = if name == "IPv4StringToNum" { "toIPv4" } else { "toIPv6" };
+            as_type(expr, address)?;
+            if address == "toIPv4" {
+                *expr = call("toUInt32", vec![taken(expr)]);
+            }
+        }
         "median" => {
             if let Some(first) =
                 arguments_mut(function).and_then(|all| all.first_mut()).and_then(argument_mut)

@@ -56,7 +56,7 @@ impl Call {
                     "Dictionary attribute '{name}' not found in dictionary {dictionary}; it has {known}"
                 )));
             };
-            let given = definition.structure.attributes[place].data_type.to_string();
+            let given = definition.attribute(place).data_type.to_string();
             if let Some(demanded) = demanded
                 && plain(&given) != demanded
             {
@@ -74,12 +74,11 @@ impl Call {
         if kind == Kind::Has {
             return Arc::new(Field::new(function, DataType::Boolean, key.is_nullable()));
         }
-        let fields = self.dictionary.definition().structure.attribute_fields();
         let nullable = |field: &Field| {
             field.is_nullable() || key.is_nullable() || key.data_type().is_null() || kind == Kind::GetOrNull
         };
-        let mut chosen = self.attributes.iter().map(|&place| {
-            let field = fields[place].clone();
+        let mut chosen = (0..self.attributes.len()).map(|place| {
+            let field = self.attribute(place);
             let nullable = nullable(&field);
             field.with_nullable(nullable)
         });
@@ -93,19 +92,19 @@ impl Call {
 
     /// Whether the attribute asked for at a place may be NULL.
     pub fn is_nullable(&self, place: usize) -> bool {
-        self.dictionary.definition().structure.attributes[self.attributes[place]].data_type.is_nullable()
+        self.dictionary.definition().attribute(self.attributes[place]).data_type.is_nullable()
     }
 
     /// The field of the attribute asked for at a place.
     pub fn attribute(&self, place: usize) -> Field {
-        let attribute = &self.dictionary.definition().structure.attributes[self.attributes[place]];
+        let attribute = self.dictionary.definition().attribute(self.attributes[place]);
         attribute.data_type.to_field(&attribute.name)
     }
 
     /// How many arguments say what is looked up: the key, and a value in the range of its rows where they have one.
     pub fn sought_arguments(&self) -> usize {
         match self.dictionary.definition().layout.sought() {
-            Sought::Key => 1,
+            Sought::Key | Sought::Address => 1,
             Sought::KeyInRange => 2,
         }
     }

@@ -1,11 +1,13 @@
 //! Keys as a query has them, made into keys as the dictionary wants them.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, new_null_array};
 use datafusion::arrow::buffer::NullBuffer;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, UInt32Type};
 use datafusion::logical_expr::ColumnarValue;
+use granary_dict::Sought;
 
 use super::call::Call;
 use crate::error::{Error, Result};
@@ -46,7 +48,10 @@ pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows:
         if !wanted.is_nullable() {
             nulls = NullBuffer::union(nulls.as_ref(), part.logical_nulls().as_ref());
         }
-        columns.push(exact(field, part, wanted)?);
+        columns.push(match definition.layout.sought() {
+            Sought::Address => addresses(part)?,
+            Sought::Key | Sought::KeyInRange => exact(field, part, wanted)?,
+        });
     }
     for ((wanted, field), argument) in wanted[parts.len()..].iter().zip(&fields[1..]).zip(&arguments[1..]) {
         let in_range = argument.to_array(rows)?;
@@ -56,6 +61,23 @@ pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows:
         columns.push(exact(field, &in_range, wanted)?);
     }
     Ok(Keys { columns, nulls: nulls.filter(|nulls| nulls.null_count() > 0) })
+}
+
+/// Addresses of either family as those of IPv6. Nothing else is converted, as in ClickHouse.
+fn addresses(array: &ArrayRef) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::FixedSizeBinary(16) => Ok(Arc::clone(array)),
+        DataType::Null => Ok(new_null_array(&DataType::FixedSizeBinary(16), array.len())),
+        DataType::UInt32 => {
+            let mapped = |address: u32| Ipv4Addr::from_bits(address).to_ipv6_mapped().octets();
+            let addresses = array.as_primitive::<UInt32Type>().iter().map(|address| address.map(mapped));
+            Ok(Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(addresses, 16)?))
+        }
+        other => Err(Error::type_mismatch(format!(
+            "Key does not match, expected either `IPv4` (`UInt32`) or `IPv6` (`FixedString(16)`), not {}",
+            plain_name(other)
+        ))),
+    }
 }
 
 fn wrong_key(call: &Call, given: &DataType) -> Error {
