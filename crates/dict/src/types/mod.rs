@@ -139,6 +139,14 @@ impl DataType {
         parse::parse(text)
     }
 
+    /// The same for a column of a table, which may be a Tuple, too.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TYPE`.
+    pub fn parse_column(text: &str) -> Result<DataType, DictError> {
+        parse::parse_column(text)
+    }
+
     /// The type inside `Nullable`, or itself.
     pub fn inner(&self) -> &DataType {
         match self {
