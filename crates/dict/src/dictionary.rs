@@ -70,9 +70,9 @@ impl Dictionary {
         let update = &definition.layout.update;
         let store = Store::open(&definition, environment)?;
         let mark = store.as_ref().and_then(Store::load_mark);
-        let row_format = RowFormat::with_key(&definition.structure, definition.key_attribute().as_ref())?;
+        let row_format = RowFormat::new(&definition.structure, definition.key_attribute().as_ref())?;
         let whole = match definition.layout.storage {
-            Storage::Whole(form) => Some(Whole::new(form, &row_format)),
+            Storage::Whole(form) => Some(Whole::new(form, &definition.structure, &row_format)),
             Storage::Direct | Storage::Ssd(_) | Storage::Memory { .. } => None,
         };
         let loader = Loader {
@@ -187,13 +187,14 @@ impl Dictionary {
     ///
     /// # Errors
     /// 159 if the source has too many requests waiting; its rows say what else is wrong. If all rows have to be
-    /// loaded first, what is wrong with that.
+    /// loaded first, what is wrong with that. `UNSUPPORTED_METHOD` if they have lost their keys.
     pub fn resident(&self) -> Result<Resident, DictError> {
         self.resident_with(Times::Hidden)
     }
 
     /// The same, in the structure's schema with `times`.
     pub fn resident_with(&self, times: Times) -> Result<Resident, DictError> {
+        self.definition.require_rows()?;
         let columns = Columns::new(&self.definition.structure, times);
         let (loader, update) = (&self.core.loader, &self.definition.layout.update);
         self.core.note_use();

@@ -29,9 +29,9 @@ pub use answer::{Answer, AnswerRows};
 pub use config::{
     Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
     ExecutablePoolConfig, Execution, Expired, FileConfig, Format, Header, HttpConfig, KeyAccess, KeyEcho,
-    KeyForm, Layout, MysqlConfig, NullBounds, Overlap, PostgresConfig, PostgresTls, RangeSettings,
-    RedisConfig, RedisStorage, Select, Server, SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage,
-    UpdateSettings, Updates, WholeForm,
+    KeyForm, Layout, MysqlConfig, NullBounds, Overlap, PolygonKey, PolygonName, PostgresConfig, PostgresTls,
+    RangeSettings, RedisConfig, RedisStorage, Select, Server, SourceConfig, SqliteConfig, SsdSettings,
+    SslMode, Storage, UpdateSettings, Updates, WholeForm,
 };
 pub use ddl::{CreateDictionary, parse_create};
 pub use definition::{

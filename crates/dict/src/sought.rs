@@ -1,9 +1,10 @@
 //! What a lookup is given. Most layouts find rows by their keys, some by what lies in them.
 
-use crate::config::{KeyAccess, Layout, Storage, WholeForm};
+use crate::config::{KeyAccess, Layout, PolygonKey, Storage, WholeForm};
 use crate::definition::{Attribute, Definition, Hierarchy, KeyColumn, Structure};
 use crate::error::{Code, DictError};
 use crate::types::DataType;
+use crate::whole::Outline;
 
 /// What rows are found by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub enum Sought {
     KeyInRange,
     /// An address in the network that their key is.
     Address,
+    /// A point, its x and its y, in the polygons that their key has.
+    Point,
 }
 
 /// The columns of RANGE(MIN .. MAX ..).
@@ -29,6 +32,7 @@ impl Layout {
         match self.storage {
             Storage::Whole(WholeForm::RangeHashed(_)) => Sought::KeyInRange,
             Storage::Whole(WholeForm::IpTrie(_)) => Sought::Address,
+            Storage::Whole(WholeForm::Polygon(..)) => Sought::Point,
             _ => Sought::Key,
         }
     }
@@ -45,6 +49,10 @@ impl Definition {
                 columns.push(KeyColumn { name: min.name.clone(), data_type: min.data_type.clone() });
             }
             Sought::Address => columns[0].data_type = DataType::Ipv6,
+            Sought::Point => {
+                let coordinate = |name: &str| KeyColumn { name: name.into(), data_type: DataType::Float64 };
+                columns = ["x", "y"].map(coordinate).to_vec();
+            }
         }
         columns
     }
@@ -99,7 +107,7 @@ impl Definition {
     pub fn require_keys(&self) -> Result<(), DictError> {
         match self.layout.sought() {
             Sought::Key => Ok(()),
-            Sought::KeyInRange | Sought::Address => Err(DictError::new(
+            Sought::KeyInRange | Sought::Address | Sought::Point => Err(DictError::new(
                 Code::UnsupportedMethod,
                 format!(
                     "Dictionary {} has the layout {}, whose rows are not found by their keys alone",
@@ -113,7 +121,7 @@ impl Definition {
     fn bound_count(&self) -> usize {
         match self.layout.sought() {
             Sought::KeyInRange => 2,
-            Sought::Key | Sought::Address => 0,
+            Sought::Key | Sought::Address | Sought::Point => 0,
         }
     }
 
@@ -123,6 +131,7 @@ impl Definition {
             Sought::Key => return Ok(()),
             Sought::KeyInRange => self.validate_bounds()?,
             Sought::Address => self.validate_networks()?,
+            Sought::Point => self.validate_polygons()?,
         }
         let is_parent = |attribute: &&Attribute| attribute.hierarchy != Hierarchy::Flat;
         match self.structure.attributes.iter().find(is_parent) {
@@ -144,6 +153,47 @@ impl Definition {
                 other.name, other.data_type
             ))),
             _ => Err(DictError::bad_arguments("Dictionary of layout 'ip_trie' has to have one 'key'")),
+        }
+    }
+
+    /// The key is polygons.
+    fn validate_polygons(&self) -> Result<(), DictError> {
+        match self.structure.key_columns().as_slice() {
+            [key] if Outline::of(&key.data_type).is_some() => Ok(()),
+            [key] => Err(DictError::bad_arguments(format!(
+                "The key type {} is not one of the following allowed types for a polygon dictionary: {}",
+                key.data_type,
+                Outline::TYPES.join(" ")
+            ))),
+            _ => Err(DictError::bad_arguments(
+                "The 'key' should consist of a single attribute for a polygon dictionary",
+            )),
+        }
+    }
+
+    /// Refuses to find rows with attributes that the layout does not have in ClickHouse, either.
+    pub(crate) fn require_attributes(&self) -> Result<(), DictError> {
+        let is_nullable = |attribute: &Attribute| attribute.data_type.is_nullable();
+        match self.layout.sought() {
+            Sought::Address if self.structure.attributes.iter().any(is_nullable) => Err(DictError::new(
+                Code::UnsupportedMethod,
+                format!(
+                    "{}: nullable attributes not supported for dictionary of type Trie",
+                    self.full_name()
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to read all rows where they have lost their keys.
+    pub(crate) fn require_rows(&self) -> Result<(), DictError> {
+        match self.layout.storage {
+            Storage::Whole(WholeForm::Polygon(_, PolygonKey::Dropped)) => Err(DictError::new(
+                Code::UnsupportedMethod,
+                "Set `store_polygon_key_column` setting in dictionary configuration to true to support reading from PolygonDictionary.",
+            )),
+            _ => Ok(()),
         }
     }
 
@@ -177,7 +227,7 @@ pub(crate) fn bounds_first(
                 "dictionary of layout '{}' requires .structure.range_min and .structure.range_max: RANGE(MIN a MAX b)",
                 layout.name().to_lowercase()
             ))),
-            Sought::Key | Sought::Address => Ok(attributes),
+            Sought::Key | Sought::Address | Sought::Point => Ok(attributes),
         };
     };
     let mut bounds = Vec::new();

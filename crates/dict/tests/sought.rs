@@ -33,9 +33,6 @@ fn look_up(dictionary: &Dictionary, sought: &[&str]) -> String {
 /// All columns of all rows, as texts.
 fn shown(dictionary: &Dictionary) -> Vec<String> {
     let rows = all_rows(dictionary).unwrap();
-    let columns: Vec<_> =
-        rows.columns().iter().map(|c| arrow::util::display::array_value_to_string(c, 0)).collect();
-    assert!(columns.iter().all(Result::is_ok));
     let cell = |column: &ArrayRef, row| arrow::util::display::array_value_to_string(column, row).unwrap();
     let line = |row| rows.columns().iter().map(|column| cell(column, row)).collect::<Vec<_>>().join(" ");
     (0..rows.num_rows()).map(line).collect()
@@ -98,12 +95,12 @@ fn xml_has_bounds_of_their_own() {
 #[test]
 fn networks_are_read_and_shown_as_texts() {
     let folder = tempfile::tempdir().unwrap();
-    let columns = "prefix String, v Nullable(String)";
-    let rows = b"10.0.0.0/8\ta\n10.1.2.3/16\tb\n10.1.0.0/16\tc\n192.168.0.1\t\\N\n";
+    let columns = "prefix String, v String DEFAULT '-'";
+    let rows = b"10.0.0.0/8\ta\n10.1.2.3/16\tb\n10.1.0.0/16\tc\n192.168.0.1\td\n";
     let clauses = "PRIMARY KEY prefix LAYOUT(IP_TRIE(ACCESS_TO_KEY_FROM_ATTRIBUTES 1))";
     let dictionary = open(folder.path(), columns, clauses, "TabSeparated", rows);
     let found = ["10.0.0.1", "10.1.0.1", "11.0.0.0", "::"].map(|address| look_up(&dictionary, &[address]));
-    assert_eq!(found, ["a", "b", "NULL", "NULL"]);
+    assert_eq!(found, ["a", "b", "-", "-"]);
     let prefix = dictionary.definition().attribute_index("prefix").unwrap();
     let addresses = arrow::compute::concat(&[
         &of_text(&DataType::Ipv6, "192.168.0.1"),
@@ -112,9 +109,9 @@ fn networks_are_read_and_shown_as_texts() {
         &of_text(&DataType::Ipv6, "9.9.9.9"),
     ]);
     let answer = dictionary.get(&[0, prefix, 0], &[addresses.unwrap()]).unwrap();
-    assert_eq!(texts(&answer.columns[0]), ["NULL", "b", "a", "NULL"]);
+    assert_eq!(texts(&answer.columns[0]), ["d", "b", "a", "-"]);
     assert_eq!(texts(&answer.columns[1]), ["192.168.0.1/32", "10.1.0.0/16", "10.0.0.0/8", ""]);
-    assert_eq!(shown(&dictionary), ["10.0.0.0/8 a", "10.1.0.0/16 b", "192.168.0.1/32 "]);
+    assert_eq!(shown(&dictionary), ["10.0.0.0/8 a", "10.1.0.0/16 b", "192.168.0.1/32 d"]);
     assert_eq!(dictionary.status().layout_type, "Trie");
     let hidden =
         open(folder.path(), columns, "PRIMARY KEY prefix LAYOUT(IP_TRIE)", "TabSeparated", b"x\ty\n");

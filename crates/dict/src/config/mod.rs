@@ -15,7 +15,7 @@ pub use source::{
 };
 
 pub use update::{Expired, UpdateSettings};
-pub use whole::{KeyAccess, NullBounds, Overlap, RangeSettings, WholeForm};
+pub use whole::{KeyAccess, NullBounds, Overlap, PolygonKey, PolygonName, RangeSettings, WholeForm};
 
 pub(crate) use node::{Node, Value};
 pub(crate) use source::CURRENT_DATABASE;

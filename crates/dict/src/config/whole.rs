@@ -21,6 +21,30 @@ pub enum WholeForm {
     RangeHashed(RangeSettings),
     /// IP_TRIE.
     IpTrie(KeyAccess),
+    /// POLYGON, by any of its names.
+    Polygon(PolygonName, PolygonKey),
+}
+
+/// How ClickHouse is told to look for polygons; here it is one way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolygonName {
+    /// POLYGON.
+    Usual,
+    /// POLYGON_SIMPLE.
+    Simple,
+    /// POLYGON_INDEX_EACH.
+    IndexEach,
+    /// POLYGON_INDEX_CELL.
+    IndexCell,
+}
+
+/// Whether all rows can be read, with their polygons (STORE_POLYGON_KEY_COLUMN).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolygonKey {
+    /// They cannot.
+    Dropped,
+    /// They can.
+    Stored,
 }
 
 /// Whether the key of a row that was found can be asked for as an attribute (ACCESS_TO_KEY_FROM_ATTRIBUTES).
@@ -73,6 +97,9 @@ const HASHED_PARAMETERS: Parameters = Parameters {
     ],
     refused: &[],
 };
+/// What POLYGON is told of how to look for polygons is accepted, and changes nothing.
+const POLYGON_PARAMETERS: &[&str] = &[POLYGON_KEY, "MIN_INTERSECTIONS", "MAX_DEPTH"];
+const POLYGON_KEY: &str = "STORE_POLYGON_KEY_COLUMN";
 const KEY_ACCESS: &str = "ACCESS_TO_KEY_FROM_ATTRIBUTES";
 const STRATEGY: &str = "RANGE_LOOKUP_STRATEGY";
 const NULL_IS_OPEN: &str = "CONVERT_NULL_RANGE_BOUND_TO_OPEN";
@@ -107,6 +134,14 @@ impl WholeForm {
                 let access = if is_attribute { KeyAccess::Attribute } else { KeyAccess::Hidden };
                 Ok(Some((WholeForm::IpTrie(access), settings)))
             }
+            (_, KeyForm::Simple) => {
+                let Some(name) = PolygonName::of(kind) else { return Ok(None) };
+                let allowed = [POLYGON_PARAMETERS, SOURCE_PARAMETERS].concat();
+                let settings = Settings::new("LAYOUT", &node.name, parameters, allowed)?;
+                let is_stored = settings.flag(POLYGON_KEY)?;
+                let key = if is_stored { PolygonKey::Stored } else { PolygonKey::Dropped };
+                Ok(Some((WholeForm::Polygon(name, key), settings)))
+            }
             _ => Ok(None),
         }
     }
@@ -114,7 +149,7 @@ impl WholeForm {
     /// Which form the key has of a layout that is written in this one.
     pub(super) fn key_form(self, written: KeyForm) -> KeyForm {
         match self {
-            WholeForm::IpTrie(_) => KeyForm::Complex,
+            WholeForm::IpTrie(_) | WholeForm::Polygon(..) => KeyForm::Complex,
             _ => written,
         }
     }
@@ -132,6 +167,7 @@ impl WholeForm {
             (WholeForm::RangeHashed(_), KeyForm::Simple) => "RANGE_HASHED",
             (WholeForm::RangeHashed(_), KeyForm::Complex) => "COMPLEX_KEY_RANGE_HASHED",
             (WholeForm::IpTrie(_), _) => "IP_TRIE",
+            (WholeForm::Polygon(name, _), _) => name.name(),
         }
     }
 
@@ -148,6 +184,7 @@ impl WholeForm {
             (WholeForm::RangeHashed(_), KeyForm::Simple) => "RangeHashed",
             (WholeForm::RangeHashed(_), KeyForm::Complex) => "ComplexKeyRangeHashed",
             (WholeForm::IpTrie(_), _) => "Trie",
+            (WholeForm::Polygon(..), _) => "Polygon",
         }
     }
 
@@ -156,8 +193,27 @@ impl WholeForm {
         match self {
             WholeForm::RangeHashed(settings) => settings.put(nodes),
             WholeForm::IpTrie(KeyAccess::Attribute) => nodes.push(Node::text(KEY_ACCESS, "1")),
-            WholeForm::IpTrie(KeyAccess::Hidden) => {}
+            WholeForm::Polygon(_, PolygonKey::Stored) => nodes.push(Node::text(POLYGON_KEY, "1")),
+            WholeForm::IpTrie(KeyAccess::Hidden) | WholeForm::Polygon(_, PolygonKey::Dropped) => {}
             WholeForm::Flat | WholeForm::Hashed | WholeForm::SparseHashed | WholeForm::HashedArray => {}
+        }
+    }
+}
+
+impl PolygonName {
+    const ALL: [PolygonName; 4] =
+        [PolygonName::Usual, PolygonName::Simple, PolygonName::IndexEach, PolygonName::IndexCell];
+
+    fn of(kind: &str) -> Option<PolygonName> {
+        Self::ALL.into_iter().find(|name| name.name() == kind)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            PolygonName::Usual => "POLYGON",
+            PolygonName::Simple => "POLYGON_SIMPLE",
+            PolygonName::IndexEach => "POLYGON_INDEX_EACH",
+            PolygonName::IndexCell => "POLYGON_INDEX_CELL",
         }
     }
 }

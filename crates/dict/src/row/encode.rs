@@ -38,16 +38,9 @@ pub(super) enum Place {
 }
 
 impl RowFormat {
-    pub fn new(structure: &Structure) -> Result<RowFormat, DictError> {
-        RowFormat::of(&structure.attributes, None)
-    }
-
-    /// The same, with an attribute behind those that the source has: a String.
-    pub fn with_key(structure: &Structure, key: Option<&Attribute>) -> Result<RowFormat, DictError> {
-        RowFormat::of(&structure.attributes, key)
-    }
-
-    fn of(asked: &[Attribute], added: Option<&Attribute>) -> Result<RowFormat, DictError> {
+    /// `added`: a String behind the attributes that the source has.
+    pub fn new(structure: &Structure, added: Option<&Attribute>) -> Result<RowFormat, DictError> {
+        let asked = &structure.attributes;
         let nullable = asked.iter().filter(|a| a.data_type.is_nullable()).count();
         let bitmap_bytes = nullable.div_ceil(8);
         let (mut at, mut items, mut bits) = (bitmap_bytes, Vec::new(), 0);

@@ -2,11 +2,15 @@
 
 use super::keys::{Keys, Twins};
 use super::networks::{Network, Networks};
+use super::outline::Drawing;
+use super::polygons::Polygons;
 use super::ranges::{Bounds, Ranges};
 use super::rows::Rows;
-use crate::config::{KeyAccess, WholeForm};
+use crate::config::{KeyAccess, PolygonKey, WholeForm};
+use crate::definition::Structure;
 use crate::error::DictError;
 use crate::row::RowFormat;
+use crate::types::DataType;
 
 /// Rows, found by what is sought and shown in order.
 pub(crate) struct Held {
@@ -21,6 +25,7 @@ enum Index {
     Keys(Keys),
     Ranges(Ranges),
     Networks(Networks),
+    Polygons(Polygons),
 }
 
 impl Held {
@@ -36,6 +41,7 @@ impl Held {
             Index::Keys(keys) => keys.find(&self.rows, sought),
             Index::Ranges(ranges) => ranges.find(&self.rows, sought),
             Index::Networks(networks) => networks.find(sought),
+            Index::Polygons(polygons) => polygons.find(sought),
         };
         place.map(|place| self.rows.row(place))
     }
@@ -55,6 +61,7 @@ impl Held {
             Index::Keys(keys) => keys.bytes_allocated(),
             Index::Ranges(ranges) => ranges.bytes_allocated(),
             Index::Networks(networks) => networks.bytes_allocated(),
+            Index::Polygons(polygons) => polygons.bytes_allocated(),
         };
         self.rows.span_bytes() + index
     }
@@ -65,6 +72,7 @@ impl Held {
             Index::Keys(keys) => keys.filled(),
             Index::Ranges(ranges) => ranges.filled(),
             Index::Networks(networks) => networks.filled(),
+            Index::Polygons(polygons) => polygons.filled(),
         };
         if room == 0 { 0.0 } else { filled as f64 / room as f64 }
     }
@@ -80,15 +88,20 @@ pub(super) enum Arrangement {
     Ranged(Bounds),
     /// IP_TRIE: in the order of the networks.
     Networks(KeyAccess),
+    /// POLYGON, whose polygons are of this type: in the order of the source.
+    Polygons(DataType, PolygonKey),
 }
 
 impl Arrangement {
-    pub fn new(form: WholeForm, format: &RowFormat) -> Arrangement {
+    pub fn new(form: WholeForm, structure: &Structure, format: &RowFormat) -> Arrangement {
         match form {
             WholeForm::Flat => Arrangement::Numbered,
             WholeForm::Hashed | WholeForm::SparseHashed | WholeForm::HashedArray => Arrangement::Hashed,
             WholeForm::RangeHashed(settings) => Arrangement::Ranged(Bounds::new(settings, format)),
             WholeForm::IpTrie(access) => Arrangement::Networks(access),
+            WholeForm::Polygon(_, key) => {
+                Arrangement::Polygons(structure.key_columns().swap_remove(0).data_type, key)
+            }
         }
     }
 }
@@ -101,13 +114,15 @@ pub(super) struct Filling<'a> {
     keys: Keys,
     /// Of those that are found by addresses.
     networks: Vec<Network>,
+    /// Of those that are found by points.
+    drawing: Drawing,
     loaded_at: u64,
 }
 
 impl Filling<'_> {
     pub fn new(arrangement: &Arrangement, loaded_at: u64) -> Filling<'_> {
-        let (rows, keys, networks) = (Rows::default(), Keys::default(), Vec::new());
-        Filling { arrangement, rows, keys, networks, loaded_at }
+        let (rows, keys, networks, drawing) = Default::default();
+        Filling { arrangement, rows, keys, networks, drawing, loaded_at }
     }
 
     /// Adds a row, which `encode` appends; `is_null` says of an attribute whether the source has NULL there.
@@ -120,13 +135,17 @@ impl Filling<'_> {
         is_null: impl Fn(usize) -> bool,
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), DictError> {
-        let Filling { rows, keys, networks, .. } = self;
+        let Filling { rows, keys, networks, drawing, .. } = self;
         match self.arrangement {
             Arrangement::Numbered => keys.add(rows, key, Twins::LastCounts, encode)?,
             Arrangement::Hashed => keys.add(rows, key, Twins::FirstCounts, encode)?,
             Arrangement::Ranged(bounds) => bounds.add(rows, key, is_null, encode)?,
             // The key is in the network.
             Arrangement::Networks(_) => networks.push(Network::of_key(key, rows.push(&[], encode)?)?),
+            Arrangement::Polygons(data_type, stored) => {
+                let kept = if *stored == PolygonKey::Stored { key } else { &[] };
+                drawing.add(data_type, key, rows.push(kept, encode)?)?;
+            }
         }
         Ok(())
     }
@@ -136,7 +155,7 @@ impl Filling<'_> {
     /// # Errors
     /// Those of [`add`](Self::add).
     pub fn finish(self) -> Result<Held, DictError> {
-        let Filling { arrangement, mut rows, keys, networks, loaded_at } = self;
+        let Filling { arrangement, mut rows, keys, networks, drawing, loaded_at } = self;
         rows.shrink();
         let index = match arrangement {
             Arrangement::Numbered => {
@@ -150,6 +169,7 @@ impl Filling<'_> {
                 rows = sorted;
                 Index::Networks(networks)
             }
+            Arrangement::Polygons(..) => Index::Polygons(Polygons::of(drawing)),
         };
         Ok(Held { rows, index, loaded_at })
     }

@@ -25,6 +25,12 @@ pub(super) fn make_tree(intervals: &mut [Interval]) {
     set_reach(intervals);
 }
 
+/// The same of intervals in any order.
+pub(super) fn make_tree_of(intervals: &mut [Interval]) {
+    intervals.sort_unstable_by_key(|interval| interval.low);
+    make_tree(intervals);
+}
+
 /// Says what the root's reach is. How deep this goes is the logarithm of the tree's size.
 fn set_reach(tree: &mut [Interval]) -> u64 {
     let Some((before, [root, behind @ ..])) = tree.split_at_mut_checked(tree.len() / 2) else { return 0 };
@@ -56,4 +62,20 @@ pub(super) fn last_reaching(tree: &[Interval], count: usize, value: u64) -> Opti
         .map(|at| before.len() + 1 + at)
         .or_else(|| (root.high >= value).then_some(before.len()))
         .or_else(|| last_reaching(before, before.len(), value))
+}
+
+/// Visits the items of the intervals with a value in them.
+pub(super) fn each_with(tree: &[Interval], value: u64, visit: &mut impl FnMut(u32)) {
+    let (before, [root, behind @ ..]) = tree.split_at(tree.len() / 2) else { return };
+    if root.reach < value {
+        return;
+    }
+    each_with(before, value, visit);
+    // Those behind begin no earlier.
+    if root.low <= value {
+        if root.high >= value {
+            visit(root.item);
+        }
+        each_with(behind, value, visit);
+    }
 }

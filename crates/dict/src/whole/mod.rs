@@ -1,18 +1,21 @@
-//! Layouts that hold all rows of the source: FLAT, HASHED, RANGE_HASHED, IP_TRIE and the like. What is not there is known not to be in the
+//! Layouts that hold all rows of the source: FLAT, HASHED, RANGE_HASHED, IP_TRIE, POLYGON and the like. What is not there is known not to be in the
 //! source, which is read whole at the first use, at SYSTEM RELOAD DICTIONARY, and when LIFETIME is over.
 
 mod held;
 mod intervals;
 mod keys;
 mod networks;
+mod outline;
+mod polygons;
 mod ranges;
 mod rows;
 
 pub(crate) use held::Held;
+pub(crate) use outline::Outline;
 
 use self::held::{Arrangement, Filling};
 use crate::config::WholeForm;
-use crate::definition::Lifetime;
+use crate::definition::{Lifetime, Structure};
 use crate::error::DictError;
 use crate::lookup::{Loader, lock};
 use crate::row::RowFormat;
@@ -50,8 +53,8 @@ pub(crate) enum Turn {
 }
 
 impl Whole {
-    pub fn new(form: WholeForm, format: &RowFormat) -> Whole {
-        let arrangement = Arrangement::new(form, format);
+    pub fn new(form: WholeForm, structure: &Structure, format: &RowFormat) -> Whole {
+        let arrangement = Arrangement::new(form, structure, format);
         Whole { arrangement, held: RwLock::default(), loads: Mutex::default(), ended: Condvar::new() }
     }
 

@@ -139,7 +139,7 @@ mod tests {
         let attributes = ["low", "high"].map(|name| Attribute::new(name, DataType::Int16)).to_vec();
         let structure = Structure { key: Key::Simple { name: "id".into() }, attributes };
         let settings = RangeSettings { overlap, null_bounds: NullBounds::Open };
-        let bounds = Bounds::new(settings, &RowFormat::new(&structure).unwrap());
+        let bounds = Bounds::new(settings, &RowFormat::new(&structure, None).unwrap());
         let mut rows = Rows::default();
         for (key, low, high) in all {
             let encode = |bytes: &mut Vec<u8>| bytes.extend([low.to_le_bytes(), high.to_le_bytes()].concat());
@@ -170,7 +170,7 @@ mod tests {
                 let all: Vec<_> = (0..count).map(|_| range()).collect();
                 for overlap in [Overlap::First, Overlap::Last] {
                     let (rows, ranges) = ranges(overlap, &all);
-                    for (key, value) in (0..4).flat_map(|key| (-55..55).map(move |value| (key, value))) {
+                    for (key, value) in (0..4u64).flat_map(|key| (-55..55).map(move |value| (key, value))) {
                         let sought = [&key.to_le_bytes()[..], &i16::to_le_bytes(value)].concat();
                         let found = ranges.find(&rows, &sought);
                         assert_eq!(found, place(overlap, &all, key, value), "{key} {value} {all:?}");

@@ -69,14 +69,13 @@ impl Call {
         Ok(Call { dictionary, attributes: places, shape })
     }
 
-    /// The field of the answer.
-    pub fn field(&self, function: &str, kind: Kind, key: &Field) -> FieldRef {
+    /// The field of the answer, by those of what is looked up.
+    pub fn field(&self, function: &str, kind: Kind, sought: &[FieldRef]) -> FieldRef {
+        let may_be_null = sought.iter().any(|field| field.is_nullable() || field.data_type().is_null());
         if kind == Kind::Has {
-            return Arc::new(Field::new(function, DataType::Boolean, key.is_nullable()));
+            return Arc::new(Field::new(function, DataType::Boolean, may_be_null));
         }
-        let nullable = |field: &Field| {
-            field.is_nullable() || key.is_nullable() || key.data_type().is_null() || kind == Kind::GetOrNull
-        };
+        let nullable = |field: &Field| field.is_nullable() || may_be_null || kind == Kind::GetOrNull;
         let mut chosen = (0..self.attributes.len()).map(|place| {
             let field = self.attribute(place);
             let nullable = nullable(&field);
@@ -104,7 +103,7 @@ impl Call {
     /// How many arguments say what is looked up: the key, and a value in the range of its rows where they have one.
     pub fn sought_arguments(&self) -> usize {
         match self.dictionary.definition().layout.sought() {
-            Sought::Key | Sought::Address => 1,
+            Sought::Key | Sought::Address | Sought::Point => 1,
             Sought::KeyInRange => 2,
         }
     }

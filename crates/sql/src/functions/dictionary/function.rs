@@ -169,7 +169,7 @@ impl ScalarUDFImpl for DictionaryFunction {
         if self.kind == Kind::GetOrDefault {
             check_default(&call, &args.arg_fields[args.arg_fields.len() - 1])?;
         }
-        Ok(call.field(self.shown(), self.kind, &args.arg_fields[self.kind.key()]))
+        Ok(call.field(self.shown(), self.kind, &args.arg_fields[self.kind.sought(&call)]))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

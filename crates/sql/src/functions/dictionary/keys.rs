@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, new_null_array};
 use datafusion::arrow::buffer::NullBuffer;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, UInt32Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, UInt32Type};
 use datafusion::logical_expr::ColumnarValue;
 use granary_dict::Sought;
 
@@ -17,7 +17,7 @@ use crate::types::plain_name;
 /// The key columns of a batch.
 pub struct Keys {
     pub columns: Vec<ArrayRef>,
-    /// Rows whose key is NULL where the dictionary's cannot be: their answer is NULL.
+    /// Rows whose key is NULL where the dictionary's cannot be, or whose value in a range is: their answer is NULL.
     pub nulls: Option<NullBuffer>,
 }
 
@@ -50,15 +50,18 @@ pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows:
         }
         columns.push(match definition.layout.sought() {
             Sought::Address => addresses(part)?,
+            Sought::Point => coordinates(exact(field, part, wanted)?)?,
             Sought::Key | Sought::KeyInRange => exact(field, part, wanted)?,
         });
     }
-    for ((wanted, field), argument) in wanted[parts.len()..].iter().zip(&fields[1..]).zip(&arguments[1..]) {
+    if let ([_, field], [_, argument]) = (fields, arguments) {
         let in_range = argument.to_array(rows)?;
-        if in_range.logical_null_count() > 0 {
-            return Err(Error::cannot_convert_type("Cannot convert NULL value to non-Nullable type"));
+        if in_range.data_type().is_string() {
+            let what = "Illegal type String of the argument behind the key: it must be convertible to Int64";
+            return Err(Error::illegal_column(what));
         }
-        columns.push(exact(field, &in_range, wanted)?);
+        nulls = NullBuffer::union(nulls.as_ref(), in_range.logical_nulls().as_ref());
+        columns.push(exact(field, &in_range, &wanted[parts.len()])?);
     }
     Ok(Keys { columns, nulls: nulls.filter(|nulls| nulls.null_count() > 0) })
 }
@@ -80,9 +83,23 @@ fn addresses(array: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
+/// The coordinates of points are finite.
+fn coordinates(array: ArrayRef) -> Result<ArrayRef> {
+    let points = array.as_primitive::<Float64Type>();
+    let is_wrong = |coordinate: &f64| !coordinate.is_finite();
+    match points.iter().flatten().find(is_wrong) {
+        None => Ok(array),
+        Some(wrong) => {
+            let what = if wrong.is_nan() { "NaN" } else { "infinite" };
+            Err(Error::bad_arguments(format!("PolygonDictionary input point component must not be {what}")))
+        }
+    }
+}
+
 fn wrong_key(call: &Call, given: &DataType) -> Error {
     let definition = call.dictionary.definition();
-    let (name, key) = (definition.full_name(), definition.structure.key_columns());
+    let (name, mut key) = (definition.full_name(), definition.sought_columns());
+    key.truncate(key.len() + 1 - call.sought_arguments());
     let wanted: Vec<String> =
         key.iter().map(|column| format!("{} {}", column.name, column.data_type)).collect();
     let (wanted_count, wanted) = (wanted.len(), wanted.join(", "));

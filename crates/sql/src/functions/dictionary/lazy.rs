@@ -141,8 +141,9 @@ impl DefaultPart {
     }
 
     /// The whole answer's field.
-    fn answer(&self, call: &Call, key: &Field) -> FieldRef {
-        let field = call.field(VALUE, Kind::GetOrDefault, key);
+    fn answer(&self, call: &Call, arguments: &[FieldRef]) -> FieldRef {
+        let sought = &arguments[2..2 + call.sought_arguments()];
+        let field = call.field(VALUE, Kind::GetOrDefault, sought);
         Arc::new(field.as_ref().clone().with_name(VALUE))
     }
 }
@@ -171,7 +172,7 @@ impl ScalarUDFImpl for DefaultPart {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let call = self.call(args.scalar_arguments)?;
-        let answer = self.answer(&call, &args.arg_fields[2]);
+        let answer = self.answer(&call, &args.arg_fields);
         Ok(match self.part {
             Part::Found => Arc::new(Field::new(FOUND, DataType::Struct(found_fields(answer)), false)),
             Part::Default => answer,
@@ -180,11 +181,12 @@ impl ScalarUDFImpl for DefaultPart {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let call = self.call(&constants(&args.args))?;
-        let answer = self.answer(&call, &args.arg_fields[2]);
+        let answer = self.answer(&call, &args.arg_fields);
         let rows = rows(&args.args[2..], args.number_rows);
         let array: ArrayRef = match self.part {
             Part::Found => {
-                let found = look_up(&call, keys(&call, &args.arg_fields[2..], &args.args[2..], rows)?)?;
+                let keys = keys(&call, &args.arg_fields[2..], &args.args[2..], rows)?;
+                let found = look_up(&call, keys)?;
                 let columns = found.columns.iter().map(|column| with_nulls(Arc::clone(column), &found.nulls));
                 let value = as_answer(&call, columns.collect::<Result<_>>()?, &answer, rows)?;
                 let is_there = |row: usize| {
