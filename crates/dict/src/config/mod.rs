@@ -2,6 +2,7 @@
 
 mod layout;
 mod node;
+mod range;
 mod source;
 mod update;
 mod whole;
@@ -14,8 +15,9 @@ pub use source::{
     SslMode, Updates,
 };
 
+pub use range::{NullBounds, Overlap, RangeSettings};
 pub use update::{Expired, UpdateSettings};
-pub use whole::{KeyAccess, NullBounds, Overlap, PolygonKey, PolygonName, RangeSettings, WholeForm};
+pub use whole::{KeyAccess, PolygonKey, PolygonName, WholeForm};
 
 pub(crate) use node::{Node, Value};
 pub(crate) use source::CURRENT_DATABASE;

@@ -2,6 +2,7 @@
 
 use super::layout::KeyForm;
 use super::node::{Node, Parameters, Settings};
+use super::range::{RANGE_PARAMETERS, RangeSettings};
 use super::update::SOURCE_PARAMETERS;
 use crate::error::DictError;
 
@@ -56,34 +57,6 @@ pub enum KeyAccess {
     Attribute,
 }
 
-/// Settings of RANGE_HASHED.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RangeSettings {
-    /// RANGE_LOOKUP_STRATEGY.
-    pub overlap: Overlap,
-    /// CONVERT_NULL_RANGE_BOUND_TO_OPEN.
-    pub null_bounds: NullBounds,
-}
-
-/// Which of several ranges with the value in them counts: they are ordered by their first values, and by their last
-/// ones where these are the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overlap {
-    /// The first, `'min'`.
-    First,
-    /// The last, `'max'`.
-    Last,
-}
-
-/// What NULL means as a range's bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NullBounds {
-    /// There is no bound.
-    Open,
-    /// There is no such row.
-    Dropped,
-}
-
 /// How ClickHouse arranges rows in RAM.
 const HASHED_PARAMETERS: Parameters = Parameters {
     allowed: SOURCE_PARAMETERS,
@@ -101,8 +74,6 @@ const HASHED_PARAMETERS: Parameters = Parameters {
 const POLYGON_PARAMETERS: &[&str] = &[POLYGON_KEY, "MIN_INTERSECTIONS", "MAX_DEPTH"];
 const POLYGON_KEY: &str = "STORE_POLYGON_KEY_COLUMN";
 const KEY_ACCESS: &str = "ACCESS_TO_KEY_FROM_ATTRIBUTES";
-const STRATEGY: &str = "RANGE_LOOKUP_STRATEGY";
-const NULL_IS_OPEN: &str = "CONVERT_NULL_RANGE_BOUND_TO_OPEN";
 
 impl WholeForm {
     /// Reads the layout called `kind`, behind COMPLEX_KEY_ or not; `None`: it is none of these.
@@ -123,7 +94,7 @@ impl WholeForm {
             ("SPARSE_HASHED", _) => hashed(WholeForm::SparseHashed),
             ("HASHED_ARRAY", _) => hashed(WholeForm::HashedArray),
             ("RANGE_HASHED", _) => {
-                let allowed = [&[STRATEGY, NULL_IS_OPEN], SOURCE_PARAMETERS].concat();
+                let allowed = [RANGE_PARAMETERS, SOURCE_PARAMETERS].concat();
                 let settings = Settings::new("LAYOUT", &node.name, parameters, allowed)?;
                 Ok(Some((WholeForm::RangeHashed(RangeSettings::take(&settings)?), settings)))
             }
@@ -214,30 +185,6 @@ impl PolygonName {
             PolygonName::Simple => "POLYGON_SIMPLE",
             PolygonName::IndexEach => "POLYGON_INDEX_EACH",
             PolygonName::IndexCell => "POLYGON_INDEX_CELL",
-        }
-    }
-}
-
-impl RangeSettings {
-    fn take(settings: &Settings<'_>) -> Result<Self, DictError> {
-        let overlap = match settings.text(STRATEGY)? {
-            None | Some("min") => Overlap::First,
-            Some("max") => Overlap::Last,
-            Some(other) => {
-                return Err(settings.error(STRATEGY, &format!("must be min or max, not '{other}'")));
-            }
-        };
-        let is_open = settings.text(NULL_IS_OPEN)?.is_none() || settings.flag(NULL_IS_OPEN)?;
-        let null_bounds = if is_open { NullBounds::Open } else { NullBounds::Dropped };
-        Ok(RangeSettings { overlap, null_bounds })
-    }
-
-    fn put(self, nodes: &mut Vec<Node>) {
-        if self.overlap == Overlap::Last {
-            nodes.push(Node::text(STRATEGY, "max"));
-        }
-        if self.null_bounds == NullBounds::Dropped {
-            nodes.push(Node::text(NULL_IS_OPEN, "0"));
         }
     }
 }

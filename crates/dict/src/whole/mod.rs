@@ -1,6 +1,7 @@
 //! Layouts that hold all rows of the source: FLAT, HASHED, RANGE_HASHED, IP_TRIE, POLYGON and the like. What is not there is known not to be in the
 //! source, which is read whole at the first use, at SYSTEM RELOAD DICTIONARY, and when LIFETIME is over.
 
+mod filling;
 mod held;
 mod intervals;
 mod keys;
@@ -13,7 +14,7 @@ mod rows;
 pub(crate) use held::Held;
 pub(crate) use outline::Outline;
 
-use self::held::{Arrangement, Filling};
+use self::filling::{Arrangement, Filling};
 use crate::config::WholeForm;
 use crate::definition::{Lifetime, Structure};
 use crate::error::DictError;

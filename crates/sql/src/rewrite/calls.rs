@@ -102,7 +102,8 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
                 arguments.retain(|argument| !wildcard(argument));
             }
         }
-        "isNull" | "isNotNull" | "materialize" => {
+        // Of the latter two nothing is to be seen here.
+        "isNull" | "isNotNull" | "materialize" | "toLowCardinality" => {
             let Some([argument]) = plain_arguments(function).and_then(|all| <[Expr; 1]>::try_from(all).ok())
             else {
                 return Err(Error::wrong_argument_count(format!("Function {name} requires one argument")));
