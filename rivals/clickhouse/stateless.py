@@ -9,9 +9,8 @@ run, such as 'LAYOUT *\\((COMPLEX_KEY_)?(CACHE|DIRECT)'. Each file gets a server
 `-- { serverError NAME }` behind a statement means that it must fail so. Scripts find this
 program where they look for clickhouse-client. Prints a line a file; exit status 0 if all passed.
 
-With --in-part, statements about dictionaries of layouts and tables of types that Granary does
-not have are left out of .sql files; what is answered must then stand in the .reference in
-that order.
+With --in-part, statements about dictionaries of layouts that Granary does not have are left
+out of .sql files; what is answered must then stand in the .reference in that order.
 """
 
 import argparse
@@ -33,15 +32,13 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 
-COMPLEX = ("SSD_CACHE", "CACHE", "DIRECT", "HASHED", "SPARSE_HASHED", "HASHED_ARRAY")
-LAYOUTS = {prefix + name for prefix in ("", "COMPLEX_KEY_") for name in COMPLEX} | {"FLAT"}
+COMPLEX = ("SSD_CACHE", "CACHE", "DIRECT", "HASHED", "SPARSE_HASHED", "HASHED_ARRAY", "RANGE_HASHED")
+OTHERS = {"FLAT", "IP_TRIE", "POLYGON", "POLYGON_SIMPLE", "POLYGON_INDEX_EACH", "POLYGON_INDEX_CELL"}
+LAYOUTS = {prefix + name for prefix in ("", "COMPLEX_KEY_") for name in COMPLEX} | OTHERS
 # As in ClickHouse, each test has a database of its own, which is called so in its answers.
 DATABASE, CALLED = "test_stateless", "default"
 CREATED = re.compile(
     r"(?:CREATE|REPLACE)\s+DICTIONARY\s+(?:IF\s+NOT\s+EXISTS\s+)?(\S+?)\s*\(.*?LAYOUT\s*\(\s*(\w+)", re.I | re.S
-)
-TUPLES = re.compile(
-    r"CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(\S+?)\s*\(.*\b(?-i:Tuple)\(", re.I | re.S
 )
 # What ClickHouse's shell_config.sh says, as far as the scripts about dictionaries need it.
 SHELL_CONFIG = f"""\
@@ -142,9 +139,7 @@ class Server:
 
 
 def is_foreign(sql: str, foreign: set[str]) -> bool:
-    """Whether a statement is about a dictionary of a layout, or a table of a type, that Granary does not have."""
-    if tuples := TUPLES.search(sql):
-        foreign.add(tuples[1].strip("`").split(".")[-1])
+    """Whether a statement is about a dictionary of a layout that Granary does not have."""
     if created := CREATED.search(sql):
         name, layout = created[1].strip("`").split(".")[-1], created[2].upper()
         (foreign.discard if layout in LAYOUTS else foreign.add)(name)

@@ -156,11 +156,6 @@ impl Structure {
         }
     }
 
-    /// The place of an attribute, by name.
-    pub fn attribute_index(&self, name: &str) -> Option<usize> {
-        self.attributes.iter().position(|a| a.name == name)
-    }
-
     fn validate(&self) -> Result<(), DictError> {
         let keys = self.key_columns();
         if keys.is_empty() {
@@ -260,6 +255,7 @@ impl Definition {
             )));
         }
         self.layout.validate()?;
+        self.validate_sought()?;
         if let (Storage::Whole(WholeForm::Flat), Key::Complex(_)) =
             (&self.layout.storage, &self.structure.key)
         {

@@ -70,14 +70,16 @@ impl Dictionary {
         let update = &definition.layout.update;
         let store = Store::open(&definition, environment)?;
         let mark = store.as_ref().and_then(Store::load_mark);
+        let row_format = RowFormat::new(&definition.structure, definition.key_attribute().as_ref())?;
         let whole = match definition.layout.storage {
-            Storage::Whole(form) => Some(Whole::new(form)),
+            Storage::Whole(form) => Some(Whole::new(form, &definition.structure, &row_format)),
             Storage::Direct | Storage::Ssd(_) | Storage::Memory { .. } => None,
         };
         let loader = Loader {
             name: definition.full_name(),
             key_format: KeyFormat::new(&definition.structure),
-            row_format: RowFormat::new(&definition.structure)?,
+            sought_format: KeyFormat::of_sought(&definition),
+            row_format,
             lifetime: definition.lifetime,
             clock: environment.clock.clone(),
             waiting: environment.waiting.clone(),
@@ -123,8 +125,9 @@ impl Dictionary {
         &self.definition
     }
 
-    /// Looks up a batch: `keys` holds an array for each key column, of the key's Arrow types and of equal
-    /// lengths; `attributes` are places in `structure.attributes`. A key with NULL in a column that is not
+    /// Looks up a batch: `keys` holds an array for each of the definition's
+    /// [`sought_columns`](Definition::sought_columns), of their Arrow types and of equal lengths; `attributes` are places in `structure.attributes`, or what
+    /// [`attribute_index`](Definition::attribute_index) says. A key with NULL in a column that is not
     /// Nullable is not found.
     ///
     /// # Errors
@@ -139,11 +142,11 @@ impl Dictionary {
     /// # Errors
     /// Those of [`get`](Self::get): once there are rows, no source is needed for them.
     pub fn get_rows(&self, attributes: &[usize], keys: &[ArrayRef]) -> Result<AnswerRows<'_>, DictError> {
-        if let Some(wrong) = attributes.iter().find(|&&i| i >= self.definition.structure.attributes.len()) {
+        let (loader, started) = (&*self.core.loader, Instant::now());
+        if let Some(wrong) = attributes.iter().find(|&&i| i >= loader.row_format.attributes()) {
             return Err(DictError::bad_arguments(format!("There is no attribute {wrong}")));
         }
-        let (loader, started) = (&*self.core.loader, Instant::now());
-        let encoded = loader.key_format.encode(keys)?;
+        let encoded = loader.sought_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
             return Err(self.too_many_keys());
         }
@@ -184,13 +187,14 @@ impl Dictionary {
     ///
     /// # Errors
     /// 159 if the source has too many requests waiting; its rows say what else is wrong. If all rows have to be
-    /// loaded first, what is wrong with that.
+    /// loaded first, what is wrong with that. `UNSUPPORTED_METHOD` if they have lost their keys.
     pub fn resident(&self) -> Result<Resident, DictError> {
         self.resident_with(Times::Hidden)
     }
 
     /// The same, in the structure's schema with `times`.
     pub fn resident_with(&self, times: Times) -> Result<Resident, DictError> {
+        self.definition.require_rows()?;
         let columns = Columns::new(&self.definition.structure, times);
         let (loader, update) = (&self.core.loader, &self.definition.layout.update);
         self.core.note_use();
@@ -228,7 +232,7 @@ impl Dictionary {
     /// The rows whose keys the source may have.
     fn possible_rows(&self, keys: &[ArrayRef], count: usize) -> Vec<u32> {
         let rows = 0..count as u32;
-        match self.core.loader.key_format.impossible(keys) {
+        match self.core.loader.sought_format.impossible(keys) {
             None => rows.collect(),
             Some(nulls) => rows.filter(|&row| nulls.is_valid(row as usize)).collect(),
         }

@@ -12,6 +12,8 @@ pub enum Code {
     CannotParseText = 6,
     /// `DUPLICATE_COLUMN`
     DuplicateColumn = 15,
+    /// `CANNOT_PARSE_INPUT_ASSERTION_FAILED`
+    CannotParseInputAssertionFailed = 27,
     /// `BAD_ARGUMENTS`
     BadArguments = 36,
     /// `NUMBER_OF_ARGUMENTS_DOESNT_MATCH`
@@ -77,6 +79,7 @@ impl Code {
             Code::UnsupportedMethod => "UNSUPPORTED_METHOD",
             Code::CannotParseText => "CANNOT_PARSE_TEXT",
             Code::DuplicateColumn => "DUPLICATE_COLUMN",
+            Code::CannotParseInputAssertionFailed => "CANNOT_PARSE_INPUT_ASSERTION_FAILED",
             Code::BadArguments => "BAD_ARGUMENTS",
             Code::NumberOfArgumentsDoesntMatch => "NUMBER_OF_ARGUMENTS_DOESNT_MATCH",
             Code::IllegalTypeOfArgument => "ILLEGAL_TYPE_OF_ARGUMENT",

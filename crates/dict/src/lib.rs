@@ -15,6 +15,7 @@ mod lookup;
 mod mark;
 mod resident;
 mod row;
+mod sought;
 mod source;
 mod status;
 mod store;
@@ -27,9 +28,10 @@ mod xml;
 pub use answer::{Answer, AnswerRows};
 pub use config::{
     Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
-    ExecutablePoolConfig, Execution, Expired, FileConfig, Format, Header, HttpConfig, KeyEcho, KeyForm,
-    Layout, MysqlConfig, PostgresConfig, PostgresTls, RedisConfig, RedisStorage, Select, Server,
-    SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates, WholeForm,
+    ExecutablePoolConfig, Execution, Expired, FileConfig, Format, Header, HttpConfig, KeyAccess, KeyEcho,
+    KeyForm, Layout, MysqlConfig, NullBounds, Overlap, PolygonKey, PolygonName, PostgresConfig, PostgresTls,
+    RangeSettings, RedisConfig, RedisStorage, Select, Server, SourceConfig, SqliteConfig, SsdSettings,
+    SslMode, Storage, UpdateSettings, Updates, WholeForm,
 };
 pub use ddl::{CreateDictionary, parse_create};
 pub use definition::{
@@ -40,6 +42,7 @@ pub use environment::{AnswerQuery, Clock, Environment, OwnTables, Waiting};
 pub use error::{Code, DictError};
 pub use lookup::{LATENCY_BUCKETS, Latency};
 pub use resident::{Resident, Times};
+pub use sought::Sought;
 pub use source::{Changes, Field, FieldSink, RowReader, Source, SourceFactory, Tail, Take, TextFormat};
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;

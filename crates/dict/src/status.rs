@@ -1,6 +1,6 @@
 //! What `system.dictionaries` shows.
 
-use crate::config::{KeyForm, Storage, WholeForm};
+use crate::config::{KeyForm, Storage};
 use crate::definition::{Definition, Key};
 use crate::lookup::{Latency, Loader, lock};
 use crate::whole::Whole;
@@ -214,12 +214,6 @@ fn layout_type(definition: &Definition) -> &'static str {
         (Storage::Memory { .. }, KeyForm::Complex) => "ComplexKeyCache",
         (Storage::Direct, KeyForm::Simple) => "Direct",
         (Storage::Direct, KeyForm::Complex) => "ComplexKeyDirect",
-        (Storage::Whole(WholeForm::Flat), _) => "Flat",
-        (Storage::Whole(WholeForm::Hashed), KeyForm::Simple) => "Hashed",
-        (Storage::Whole(WholeForm::Hashed), KeyForm::Complex) => "ComplexKeyHashed",
-        (Storage::Whole(WholeForm::SparseHashed), KeyForm::Simple) => "SparseHashed",
-        (Storage::Whole(WholeForm::SparseHashed), KeyForm::Complex) => "ComplexKeySparseHashed",
-        (Storage::Whole(WholeForm::HashedArray), KeyForm::Simple) => "HashedArray",
-        (Storage::Whole(WholeForm::HashedArray), KeyForm::Complex) => "ComplexHashedArray",
+        (Storage::Whole(whole), form) => whole.type_name(form),
     }
 }

@@ -6,6 +6,7 @@ use crate::definition::{
 };
 use crate::error::{Code, DictError};
 use crate::limits;
+use crate::sought::{self, RangeNames};
 use crate::structure;
 use crate::types::DataType;
 use quick_xml::Reader;
@@ -188,10 +189,48 @@ fn lifetime(element: &Element) -> Result<Lifetime, DictError> {
 }
 
 fn read_structure(element: &Element, layout: &Layout) -> Result<Structure, DictError> {
-    let attributes = element
+    let mut attributes = element
         .children("attribute")
-        .map(|child| attribute(child, IsKey::No))
+        .map(|child| attribute(child, NullValue::Required))
         .collect::<Result<Vec<_>, _>>()?;
+    let range = range(element, &mut attributes)?;
+    let mut structure = keyed(element, layout, attributes)?;
+    structure.attributes = sought::bounds_first(structure.attributes, layout, range)?;
+    Ok(structure)
+}
+
+/// Adds `<range_min>` and `<range_max>` to the attributes, unless they are among them.
+fn range(element: &Element, attributes: &mut Vec<Attribute>) -> Result<Option<RangeNames>, DictError> {
+    let (min, max) = match (element.child("range_min"), element.child("range_max")) {
+        (Some(min), Some(max)) => (bound(min)?, bound(max)?),
+        (None, None) => return Ok(None),
+        _ => {
+            return Err(DictError::bad_arguments(
+                "Dictionary structure should have both 'range_min' and 'range_max' either specified or not.",
+            ));
+        }
+    };
+    let names = RangeNames { min: min.name.clone(), max: max.name.clone() };
+    for bound in [min, max] {
+        attributes.retain(|attribute| attribute.name != bound.name);
+        attributes.push(bound);
+    }
+    Ok(Some(names))
+}
+
+/// A Date, unless it says otherwise.
+fn bound(element: &Element) -> Result<Attribute, DictError> {
+    match element.child("type") {
+        Some(_) => attribute(element, NullValue::None),
+        None => {
+            let mut bound = Attribute::new(element.required("name")?.text.trim(), DataType::Date);
+            bound.expression = expression(element);
+            Ok(bound)
+        }
+    }
+}
+
+fn keyed(element: &Element, layout: &Layout, attributes: Vec<Attribute>) -> Result<Structure, DictError> {
     match (element.child("id"), element.child("key")) {
         (Some(id), None) => {
             let name = id.required("name")?.text.trim().to_string();
@@ -206,7 +245,7 @@ fn read_structure(element: &Element, layout: &Layout) -> Result<Structure, DictE
         (None, Some(key)) => {
             let mut columns = key
                 .children("attribute")
-                .map(|child| attribute(child, IsKey::Yes))
+                .map(|child| attribute(child, NullValue::None))
                 .collect::<Result<Vec<_>, _>>()?;
             let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
             columns.extend(attributes);
@@ -216,24 +255,28 @@ fn read_structure(element: &Element, layout: &Layout) -> Result<Structure, DictE
     }
 }
 
-/// Whether a column belongs to the key, where `<null_value>` is not asked for.
+/// Whether a column has `<null_value>`, which the key and the bounds of a range do not have.
 #[derive(Clone, Copy, PartialEq)]
-enum IsKey {
-    No,
-    Yes,
+enum NullValue {
+    None,
+    Required,
 }
 
-fn attribute(element: &Element, is_key: IsKey) -> Result<Attribute, DictError> {
+fn expression(element: &Element) -> Option<String> {
+    element.child("expression").map(|expression| expression.text.trim().to_string())
+}
+
+fn attribute(element: &Element, null_value: NullValue) -> Result<Attribute, DictError> {
     let name = element.required("name")?.text.trim();
     let data_type = DataType::parse(&element.required("type")?.text)
         .map_err(|e| e.within(format_args!("<attribute> {name}")))?;
     let mut attribute = Attribute::new(name, data_type);
-    if is_key == IsKey::No {
+    if null_value == NullValue::Required {
         let null_value =
             element.required("null_value").map_err(|e| e.within(format_args!("<attribute> {name}")))?;
         attribute.default = null_literal(&attribute.data_type, &null_value.text);
     }
-    attribute.expression = element.child("expression").map(|expression| expression.text.trim().to_string());
+    attribute.expression = expression(element);
     if element.flag("hierarchical")? {
         attribute.hierarchy = Hierarchy::Hierarchical;
     }

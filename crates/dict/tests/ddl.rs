@@ -209,7 +209,7 @@ fn refusals_name_the_clause_and_what_is_allowed() {
         ("LIFETIME(5)", "LIFETIME(5) LIFETIME(6)", 62, &["LIFETIME is given twice"]),
         ("LIFETIME(5)", "LIFETIME(99999999999)", 36, &["LIFETIME"]),
         ("SSD_CACHE(PATH 'p')", "DIRECT()", 36, &["redundant"]),
-        ("SSD_CACHE(PATH 'p')", "IP_TRIE()", 137, &["LAYOUT", "IP_TRIE", "SSD_CACHE", "HASHED_ARRAY"]),
+        ("SSD_CACHE(PATH 'p')", "REGEXP_TREE()", 137, &["LAYOUT", "REGEXP_TREE", "SSD_CACHE", "POLYGON"]),
         ("SSD_CACHE(PATH 'p')", "COMPLEX_KEY_FLAT()", 137, &["COMPLEX_KEY_FLAT", "HASHED"]),
         ("SSD_CACHE(PATH 'p')", "HASHED(NOSUCH 5)", 115, &["NOSUCH", "QUERY_WAIT_TIMEOUT_MILLISECONDS"]),
         ("LAYOUT(SSD_CACHE(PATH 'p')) LIFETIME(5)", "LAYOUT(HASHED())", 489, &["LIFETIME is missing"]),
@@ -269,7 +269,8 @@ fn refusals_name_the_clause_and_what_is_allowed() {
         ("v UInt8", "v UInt8 CODEC(LZ4)", 62, &["DEFAULT, EXPRESSION"]),
         ("v UInt8", ",", 62, &["the name of a column"]),
         ("DICTIONARY d", "DICTIONARY d ON CLUSTER c", 48, &["ON CLUSTER"]),
-        ("LIFETIME(5)", "LIFETIME(5) RANGE(MIN a MAX b)", 62, &["RANGE"]),
+        ("LIFETIME(5)", "LIFETIME(5) RANGE(MIN a MAX b)", 489, &["MIN a attribute is not defined"]),
+        ("LIFETIME(5)", "LIFETIME(5) RANGE(MIN a)", 62, &["RANGE", "MAX"]),
         ("LIFETIME(5)", "LIFETIME(5); SELECT 1", 62, &["end of the statement"]),
         ("LIFETIME(5)", "LIFETIME(5) COMMENT 'unfinished", 62, &["Syntax error"]),
     ];

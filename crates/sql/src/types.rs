@@ -8,17 +8,20 @@ pub const CLICKHOUSE_TYPE: &str = "clickhouse.type";
 
 /// The type that a field is declared to be, if it is one that Arrow cannot tell from others or reads otherwise.
 pub fn declared(field: &Field) -> Option<ClickHouseType> {
-    ClickHouseType::parse(field.metadata().get(CLICKHOUSE_TYPE)?).ok().filter(is_beyond_arrow)
+    ClickHouseType::parse_column(field.metadata().get(CLICKHOUSE_TYPE)?).ok().filter(is_beyond_arrow)
 }
 
 /// Whether values of a type are read and converted by the rules of dictionaries, not by Arrow's.
 pub fn is_beyond_arrow(data_type: &ClickHouseType) -> bool {
-    use ClickHouseType::{Array, DateTime64, Decimal, Int128, Int256, Ipv4, Ipv6, Map, Nested, UInt128};
+    use ClickHouseType::{
+        Array, DateTime64, Decimal, Int128, Int256, Ipv4, Ipv6, Map, Nested, Tuple, UInt128,
+    };
     matches!(
         data_type.inner(),
         Array(_)
             | Map(_)
             | Nested(_)
+            | Tuple(_)
             | DateTime64 { .. }
             | Ipv4
             | Ipv6

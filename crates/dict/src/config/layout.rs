@@ -1,7 +1,8 @@
 //! LAYOUT(..): where entries live and how they are refreshed.
 
-use super::node::{Node, Parameters, Settings, Value};
+use super::node::{Node, Settings, Value};
 use super::update::{EXPIRY_PARAMETERS, SOURCE_PARAMETERS, UpdateSettings};
+use super::whole::WholeForm;
 use crate::error::{Code, DictError};
 use crate::limits;
 
@@ -41,20 +42,6 @@ pub enum Storage {
     Whole(WholeForm),
 }
 
-/// ClickHouse's layouts that hold all rows. Here they are kept in the same way; which of two rows with the same key
-/// counts, and in which order they are read, is each one's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WholeForm {
-    /// FLAT.
-    Flat,
-    /// HASHED.
-    Hashed,
-    /// SPARSE_HASHED.
-    SparseHashed,
-    /// HASHED_ARRAY.
-    HashedArray,
-}
-
 /// Settings of SSD_CACHE. Sizes are bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SsdSettings {
@@ -79,8 +66,7 @@ pub struct SsdSettings {
 const DEFAULT_FILE_SIZE: u64 = 4 << 30;
 const DEFAULT_BLOCK_SIZE: u64 = 4096;
 const DEFAULT_MEMORY_CACHE_SIZE: u64 = 16 << 20;
-const ALLOWED: &str =
-    "SSD_CACHE, CACHE, DIRECT, HASHED, SPARSE_HASHED, HASHED_ARRAY, each also behind COMPLEX_KEY_, and FLAT";
+const ALLOWED: &str = "SSD_CACHE, CACHE, DIRECT, HASHED, SPARSE_HASHED, HASHED_ARRAY, RANGE_HASHED, each also behind COMPLEX_KEY_, FLAT, IP_TRIE, POLYGON, POLYGON_SIMPLE, POLYGON_INDEX_EACH and POLYGON_INDEX_CELL";
 
 const SSD_PARAMETERS: &[&str] = &[
     "BLOCK_SIZE",
@@ -93,24 +79,11 @@ const SSD_PARAMETERS: &[&str] = &[
     "MEMORY_CACHE_SIZE",
 ];
 const CACHE_PARAMETERS: &[&str] = &["SIZE_IN_CELLS"];
-/// How ClickHouse arranges rows in RAM.
-const WHOLE_PARAMETERS: Parameters = Parameters {
-    allowed: SOURCE_PARAMETERS,
-    idle: &[
-        "INITIAL_ARRAY_SIZE",
-        "MAX_ARRAY_SIZE",
-        "PREALLOCATE",
-        "SHARDS",
-        "SHARD_LOAD_QUEUE_BACKLOG",
-        "MAX_LOAD_FACTOR",
-    ],
-    refused: &[],
-};
 
 impl Layout {
     /// Reads the one element inside LAYOUT(..) or `<layout>`.
     pub(crate) fn from_node(node: &Node) -> Result<Layout, DictError> {
-        let (key_form, kind) = match node.name.strip_prefix("COMPLEX_KEY_") {
+        let (mut key_form, kind) = match node.name.strip_prefix("COMPLEX_KEY_") {
             Some(kind) => (KeyForm::Complex, kind),
             None => (KeyForm::Simple, node.name.as_str()),
         };
@@ -131,16 +104,18 @@ impl Layout {
             }
             "DIRECT" => (Storage::Direct, settings(&[SOURCE_PARAMETERS])?),
             _ => {
-                let form = WholeForm::of_name(kind, key_form).ok_or_else(|| {
-                    DictError::new(
-                        Code::UnknownElementInConfig,
-                        format!(
-                            "LAYOUT: unknown dictionary layout type {}; allowed are {ALLOWED}",
-                            node.name
-                        ),
-                    )
-                })?;
-                (Storage::Whole(form), Settings::of("LAYOUT", &node.name, parameters, &WHOLE_PARAMETERS)?)
+                let (form, settings) =
+                    WholeForm::from_node(node, kind, key_form, parameters)?.ok_or_else(|| {
+                        DictError::new(
+                            Code::UnknownElementInConfig,
+                            format!(
+                                "LAYOUT: unknown dictionary layout type {}; allowed are {ALLOWED}",
+                                node.name
+                            ),
+                        )
+                    })?;
+                key_form = form.key_form(key_form);
+                (Storage::Whole(form), settings)
             }
         };
         Ok(Layout { key_form, storage, update: UpdateSettings::take(&settings)? })
@@ -155,8 +130,7 @@ impl Layout {
             (KeyForm::Complex, Storage::Ssd(_)) => "COMPLEX_KEY_SSD_CACHE",
             (KeyForm::Complex, Storage::Memory { .. }) => "COMPLEX_KEY_CACHE",
             (KeyForm::Complex, Storage::Direct) => "COMPLEX_KEY_DIRECT",
-            (KeyForm::Simple, Storage::Whole(form)) => form.name(),
-            (KeyForm::Complex, Storage::Whole(form)) => form.complex_name(),
+            (key_form, Storage::Whole(form)) => form.name(key_form),
         }
     }
 
@@ -179,7 +153,8 @@ impl Layout {
                 put("MEMORY_CACHE_SIZE", unless(ssd.memory_cache_size, DEFAULT_MEMORY_CACHE_SIZE));
             }
             Storage::Memory { cells } => put("SIZE_IN_CELLS", Some(cells.to_string())),
-            Storage::Direct | Storage::Whole(_) => {}
+            Storage::Direct => {}
+            Storage::Whole(form) => form.put(&mut nodes),
         }
         self.update.put(&mut nodes);
         Node { name: self.name().to_string(), value: Value::Group(nodes) }
@@ -219,35 +194,6 @@ impl Layout {
             format!("FILE_SIZE * MAX_PARTITIONS_COUNT must be at most {}", limits::FILE_BYTES_MAX),
         )?;
         check(!ssd.path.is_empty(), "PATH is required".into())
-    }
-}
-
-impl WholeForm {
-    const ALL: [WholeForm; 4] =
-        [WholeForm::Flat, WholeForm::Hashed, WholeForm::SparseHashed, WholeForm::HashedArray];
-
-    /// A key of several parts is no place in an array: there is no COMPLEX_KEY_FLAT.
-    fn of_name(name: &str, key_form: KeyForm) -> Option<WholeForm> {
-        let form = Self::ALL.into_iter().find(|form| form.name() == name)?;
-        (form != WholeForm::Flat || key_form == KeyForm::Simple).then_some(form)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            WholeForm::Flat => "FLAT",
-            WholeForm::Hashed => "HASHED",
-            WholeForm::SparseHashed => "SPARSE_HASHED",
-            WholeForm::HashedArray => "HASHED_ARRAY",
-        }
-    }
-
-    fn complex_name(self) -> &'static str {
-        match self {
-            WholeForm::Flat => "COMPLEX_KEY_FLAT",
-            WholeForm::Hashed => "COMPLEX_KEY_HASHED",
-            WholeForm::SparseHashed => "COMPLEX_KEY_SPARSE_HASHED",
-            WholeForm::HashedArray => "COMPLEX_KEY_HASHED_ARRAY",
-        }
     }
 }
 

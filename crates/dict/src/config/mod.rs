@@ -2,10 +2,12 @@
 
 mod layout;
 mod node;
+mod range;
 mod source;
 mod update;
+mod whole;
 
-pub use layout::{KeyForm, Layout, SsdSettings, Storage, WholeForm};
+pub use layout::{KeyForm, Layout, SsdSettings, Storage};
 pub use source::{
     Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
     ExecutablePoolConfig, Execution, FileConfig, Format, Header, HttpConfig, KeyEcho, MysqlConfig,
@@ -13,7 +15,9 @@ pub use source::{
     SslMode, Updates,
 };
 
+pub use range::{NullBounds, Overlap, RangeSettings};
 pub use update::{Expired, UpdateSettings};
+pub use whole::{KeyAccess, PolygonKey, PolygonName, WholeForm};
 
 pub(crate) use node::{Node, Value};
 pub(crate) use source::CURRENT_DATABASE;

@@ -7,10 +7,11 @@ use crate::config::{CURRENT_DATABASE, Layout, Node, SourceConfig, Value};
 use crate::definition::{Attribute, Definition, Lifetime};
 use crate::error::DictError;
 use crate::limits;
+use crate::sought::{self, RangeNames};
 use crate::structure;
 use sqlparser::tokenizer::Token;
 
-const CLAUSES: &str = "PRIMARY KEY, SOURCE(..), LAYOUT(..), LIFETIME(..), SETTINGS(..), COMMENT '..' or the end of the statement";
+const CLAUSES: &str = "PRIMARY KEY, SOURCE(..), LAYOUT(..), RANGE(..), LIFETIME(..), SETTINGS(..), COMMENT '..' or the end of the statement";
 
 /// What the clauses have said so far.
 #[derive(Default)]
@@ -19,6 +20,7 @@ struct Clauses {
     /// Read at the end: what is wrong with the layout is said first, as ClickHouse does.
     source: Option<Node>,
     layout: Option<Layout>,
+    range: Option<RangeNames>,
     lifetime: Option<Lifetime>,
     settings: Option<Vec<(String, String)>>,
     comment: Option<String>,
@@ -88,8 +90,8 @@ impl Clauses {
                 set(&mut clauses.settings, settings(tokens)?, "SETTINGS")?;
             } else if tokens.keyword("COMMENT") {
                 set(&mut clauses.comment, tokens.string("COMMENT")?, "COMMENT")?;
-            } else if tokens.peek_keyword("RANGE") {
-                return Err(tokens.unexpected("CREATE DICTIONARY", "no RANGE: cache layouts have no ranges"));
+            } else if tokens.keyword("RANGE") {
+                set(&mut clauses.range, range(tokens)?, "RANGE")?;
             } else {
                 return Err(tokens.unexpected("CREATE DICTIONARY", CLAUSES));
             }
@@ -110,7 +112,8 @@ impl Clauses {
         let layout = self.layout.ok_or_else(|| missing("LAYOUT"))?;
         let source = SourceConfig::from_node(&source)?;
         let lifetime = structure::lifetime_or_default(self.lifetime, &layout)?;
-        let structure = structure::from_columns(columns, &key, layout.key_form)?;
+        let mut structure = structure::from_columns(columns, &key, layout.key_form)?;
+        structure.attributes = sought::bounds_first(structure.attributes, &layout, self.range)?;
         Ok(Definition {
             database,
             name,
@@ -165,6 +168,26 @@ fn lifetime(tokens: &mut Tokens<'_>) -> Result<Lifetime, DictError> {
     };
     tokens.expect(&Token::RParen, clause)?;
     Ok(lifetime)
+}
+
+/// `(MIN a MAX b)`, in any order.
+fn range(tokens: &mut Tokens<'_>) -> Result<RangeNames, DictError> {
+    let clause = "RANGE";
+    tokens.expect(&Token::LParen, clause)?;
+    let (mut min, mut max) = (None, None);
+    while min.is_none() || max.is_none() {
+        let (bound, name) = match tokens.keyword("MIN") {
+            true => (&mut min, "RANGE: MIN"),
+            false => {
+                tokens.expect_keyword("MAX", clause)?;
+                (&mut max, "RANGE: MAX")
+            }
+        };
+        set(bound, tokens.identifier(clause, "the name of a column")?, name)?;
+    }
+    tokens.expect(&Token::RParen, clause)?;
+    let [min, max] = [min, max].map(Option::unwrap_or_default);
+    Ok(RangeNames { min, max })
 }
 
 /// `(name = value, ..)`.

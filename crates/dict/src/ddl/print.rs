@@ -70,6 +70,9 @@ impl Definition {
             sql += &format!("\nLIFETIME(MIN {} MAX {})", lifetime.min_seconds, lifetime.max_seconds);
         }
         sql += &format!("\nLAYOUT({})", node(&self.layout.to_node()));
+        if let [min, max] = self.bounds() {
+            sql += &format!("\nRANGE(MIN {} MAX {})", identifier(&min.name), identifier(&max.name));
+        }
         if !self.settings.is_empty() {
             let settings: Vec<String> = self
                 .settings

@@ -14,6 +14,7 @@ const PULSE: Duration = Duration::from_secs(1);
 impl Dictionary {
     /// All rows. Who needs them first has them loaded; who needs them meanwhile waits for that, too.
     pub(super) fn held(&self, whole: &Whole) -> Result<Arc<Held>, DictError> {
+        self.definition.require_attributes()?;
         if let Some(held) = whole.held() {
             return Ok(held);
         }

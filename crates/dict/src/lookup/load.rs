@@ -6,7 +6,7 @@ use super::{Backoff, Counters, Pace};
 use crate::definition::Lifetime;
 use crate::environment::{Clock, Waiting};
 use crate::error::{Code, DictError};
-use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, RowFormat};
+use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, Raw, RowFormat};
 use crate::source::{Source, SourceFactory};
 use crate::store::Store;
 use crate::whole::Whole;
@@ -25,7 +25,10 @@ const LIFETIME_SEED: u64 = 0x6c69_6665_7469_6d65;
 /// What source threads share with lookups.
 pub(crate) struct Loader {
     pub name: String,
+    /// Of the source's rows.
     pub key_format: KeyFormat,
+    /// Of what lookups are given.
+    pub sought_format: KeyFormat,
     pub row_format: RowFormat,
     pub lifetime: Lifetime,
     pub clock: Clock,
@@ -338,6 +341,11 @@ pub(crate) struct SourceRow<'a> {
 }
 
 impl SourceRow<'_> {
+    /// Whether the source has NULL for an attribute.
+    pub fn is_null(&self, attribute: usize) -> bool {
+        matches!(self.cells[attribute].get(self.row), Raw::Null)
+    }
+
     /// Encodes its attributes.
     #[inline]
     pub fn append_to(&self, bytes: &mut Vec<u8>) {

@@ -45,7 +45,7 @@ impl Structure {
     }
 
     fn shows_times(&self) -> bool {
-        self.attribute_index(UPDATED_AT).is_none()
+        self.attributes.iter().all(|attribute| attribute.name != UPDATED_AT)
             && self.key_columns().iter().all(|key| key.name != UPDATED_AT)
     }
 }

@@ -2,14 +2,17 @@
 
 use super::cells::Raw;
 use super::{Cell, Cells, put_varint};
-use crate::definition::Structure;
+use crate::definition::{Attribute, Structure};
 use crate::error::DictError;
 use crate::types::{DataType, Shape};
+use std::ops::Range;
 
 /// Where each attribute lies in a row.
 #[derive(Debug)]
 pub(crate) struct RowFormat {
     pub(super) slots: Vec<Slot>,
+    /// How many of these the source has.
+    asked: usize,
     /// Bytes before the first string.
     pub(super) fixed_bytes: usize,
     /// Of each string, array or map in order: the type of its items, if it is no string.
@@ -35,12 +38,14 @@ pub(super) enum Place {
 }
 
 impl RowFormat {
-    pub fn new(structure: &Structure) -> Result<RowFormat, DictError> {
-        let nullable = structure.attributes.iter().filter(|a| a.data_type.is_nullable()).count();
+    /// `added`: a String behind the attributes that the source has.
+    pub fn new(structure: &Structure, added: Option<&Attribute>) -> Result<RowFormat, DictError> {
+        let asked = &structure.attributes;
+        let nullable = asked.iter().filter(|a| a.data_type.is_nullable()).count();
         let bitmap_bytes = nullable.div_ceil(8);
         let (mut at, mut items, mut bits) = (bitmap_bytes, Vec::new(), 0);
-        let mut slots = Vec::with_capacity(structure.attributes.len());
-        for attribute in &structure.attributes {
+        let mut slots = Vec::with_capacity(asked.len() + 1);
+        for attribute in asked.iter().chain(added) {
             let data_type = attribute.data_type.clone();
             let mut fixed = |width: usize| {
                 at += width;
@@ -59,12 +64,25 @@ impl RowFormat {
             bits += usize::from(null_bit.is_some());
             slots.push(Slot { data_type, place, null_bit, default: Cell::of_attribute(attribute)? });
         }
-        Ok(RowFormat { slots, fixed_bytes: at, items, bitmap_bytes })
+        Ok(RowFormat { slots, asked: asked.len(), fixed_bytes: at, items, bitmap_bytes })
     }
 
-    /// The attributes' types.
+    /// The types of the attributes that the source has.
     pub fn data_types(&self) -> impl ExactSizeIterator<Item = &DataType> {
-        self.slots.iter().map(|slot| &slot.data_type)
+        self.slots[..self.asked].iter().map(|slot| &slot.data_type)
+    }
+
+    /// How many attributes rows have.
+    pub fn attributes(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Where a row has an attribute of fixed width.
+    pub fn fixed_span(&self, attribute: usize) -> Range<usize> {
+        match self.slots[attribute].place {
+            Place::Fixed { at, width } => at..at + width,
+            Place::Text { .. } => unreachable!("it is not of fixed width"),
+        }
     }
 
     /// What a lookup shows for a key that the source does not have.
@@ -95,7 +113,8 @@ impl RowFormat {
         row
     }
 
-    /// Appends row `row` of `columns` (one for each attribute). NULL where the type has none: the default.
+    /// Appends row `row` of `columns` (one for each attribute that the source has). NULL where the type has none: the
+    /// default. What is added to the source's attributes is to be appended by who knows it, as a length and bytes.
     pub fn encode(&self, columns: &[Cells], row: usize, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + self.bitmap_bytes, 0);

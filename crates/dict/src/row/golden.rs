@@ -80,7 +80,7 @@ fn a_row_with_every_type() {
     let types: Vec<DataType> = columns.iter().map(|(name, ..)| DataType::parse(name).unwrap()).collect();
     let attributes = types.iter().enumerate().map(|(i, t)| Attribute::new(format!("a{i}"), t.clone()));
     let structure = Structure { key: Key::Simple { name: "id".into() }, attributes: attributes.collect() };
-    let format = RowFormat::new(&structure).unwrap();
+    let format = RowFormat::new(&structure, None).unwrap();
     let arrays: Vec<ArrayRef> = types.iter().zip(&columns).map(|(t, (_, v, _))| array(t, *v)).collect();
     let cells: Vec<Cells> =
         types.iter().zip(&arrays).map(|(t, array)| Cells::new(t, array).unwrap()).collect();

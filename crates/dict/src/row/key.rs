@@ -2,8 +2,9 @@
 
 use super::cells::Raw;
 use super::{Cells, Column, value};
-use crate::definition::{Key, Structure};
+use crate::definition::{Definition, Key, Structure};
 use crate::error::{Code, DictError};
+use crate::sought::Sought;
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::{Buffer, NullBuffer};
@@ -30,6 +31,16 @@ impl KeyFormat {
             Key::Simple { .. } => KeyFormat::Simple,
             Key::Complex(columns) => {
                 KeyFormat::Complex(columns.iter().map(|c| c.data_type.clone()).collect())
+            }
+        }
+    }
+
+    /// The same of what the dictionary's lookups are given.
+    pub fn of_sought(definition: &Definition) -> KeyFormat {
+        match definition.layout.sought() {
+            Sought::Key => KeyFormat::new(&definition.structure),
+            Sought::KeyInRange | Sought::Address | Sought::Point => {
+                KeyFormat::Complex(definition.sought_columns().into_iter().map(|c| c.data_type).collect())
             }
         }
     }

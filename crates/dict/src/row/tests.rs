@@ -116,7 +116,7 @@ proptest! {
             attribute
         });
         let structure = Structure { key: Key::Simple { name: "id".into() }, attributes: attributes.collect() };
-        let format = RowFormat::new(&structure).unwrap();
+        let format = RowFormat::new(&structure, None).unwrap();
         let cells: Vec<Cells> =
             columns.iter().map(|(t, values)| Cells::new(t, &array(&nullable(t), values)).unwrap()).collect();
         let wanted: Vec<usize> = order.iter().map(|i| i.index(columns.len())).collect();
@@ -199,7 +199,7 @@ fn the_row_of_the_documentation() {
             attribute("t", "String"),
         ],
     };
-    let format = RowFormat::new(&structure).unwrap();
+    let format = RowFormat::new(&structure, None).unwrap();
     let cells = |i: usize, text: Option<&str>| {
         let data_type = &structure.attributes[i].data_type;
         Cells::new(data_type, &array(&nullable(data_type), &[text.map(str::to_string)])).unwrap()

@@ -90,7 +90,7 @@ pub(crate) fn factory(
     definition: &Definition,
     environment: &Environment,
 ) -> Result<SourceFactory, DictError> {
-    let structure = definition.structure.clone();
+    let structure = definition.asked_structure();
     // A request that is still running when its lookup has given up may answer late, but not for ever.
     let patience = Duration::from_millis(2 * definition.layout.update.query_wait_timeout_ms);
     match definition.source.clone() {

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// `192.168.0.1` as a number. Octets may have leading zeros.
-pub(super) fn ipv4_from_text(text: &str) -> Option<u32> {
+pub(crate) fn ipv4_from_text(text: &str) -> Option<u32> {
     let mut octets = text.split('.').map(|octet| {
         let sane = (1..=3).contains(&octet.len()) && octet.bytes().all(|byte| byte.is_ascii_digit());
         sane.then(|| octet.parse::<u8>().ok()).flatten()
@@ -13,12 +13,12 @@ pub(super) fn ipv4_from_text(text: &str) -> Option<u32> {
 }
 
 /// A number as `192.168.0.1`.
-pub(super) fn ipv4_to_text(address: u32) -> String {
+pub(crate) fn ipv4_to_text(address: u32) -> String {
     Ipv4Addr::from_bits(address).to_string()
 }
 
 /// `2001:db8::1` in the order of the network. An address of IPv4 is mapped.
-pub(super) fn ipv6_from_text(text: &str) -> Option<[u8; 16]> {
+pub(crate) fn ipv6_from_text(text: &str) -> Option<[u8; 16]> {
     match ipv4_from_text(text) {
         Some(address) => Some(Ipv4Addr::from_bits(address).to_ipv6_mapped().octets()),
         None => text.parse::<Ipv6Addr>().ok().map(|address| address.octets()),

@@ -8,12 +8,14 @@ mod escape;
 mod moment;
 mod parse;
 mod print;
+mod rank;
 mod refusal;
 mod text;
 mod wide;
 mod zone;
 
 pub use address::ipv6_text;
+pub(crate) use address::{ipv4_from_text, ipv4_to_text, ipv6_from_text};
 pub(crate) use calendar::datetime_to_text;
 pub use composite::Element;
 pub(crate) use escape::{escape, unescape};
@@ -135,6 +137,14 @@ impl DataType {
     /// `UNKNOWN_TYPE` for what a dictionary here cannot hold, naming it and what is allowed.
     pub fn parse(text: &str) -> Result<DataType, DictError> {
         parse::parse(text)
+    }
+
+    /// The same for a column of a table, which may be a Tuple, too.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TYPE`.
+    pub fn parse_column(text: &str) -> Result<DataType, DictError> {
+        parse::parse_column(text)
     }
 
     /// The type inside `Nullable`, or itself.

@@ -78,6 +78,15 @@ pub(super) fn from_text(text: &str, precision: u8, tz: Option<&str>) -> Option<i
     SECONDS.contains(&seconds).then(|| i64::try_from(ticks * i128::from(finer(precision))).ok())?
 }
 
+/// The first and the last moment, in Arrow's unit.
+pub(super) fn extremes(precision: u8) -> [i64; 2] {
+    let second = 10i128.pow(kept_digits(precision).into());
+    let [first, last] =
+        [i128::from(*SECONDS.start()) * second, (i128::from(*SECONDS.end()) + 1) * second - 1];
+    let kept = |ticks: i128| ticks.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+    [kept(first), truncate(kept(last), precision)]
+}
+
 /// `2024-02-29 12:34:56.789` in the zone.
 pub(super) fn to_text(kept: i64, precision: u8, tz: Option<&str>) -> String {
     let second = 10i64.pow(kept_digits(precision).into());

@@ -15,6 +15,11 @@ pub(super) fn parse(text: &str) -> Result<DataType, DictError> {
     }
 }
 
+/// The same for a column of a table, which may be a tuple.
+pub(super) fn parse_column(text: &str) -> Result<DataType, DictError> {
+    nested(text, NESTING_MAX)
+}
+
 /// A type in which types are nested so deep at most.
 fn nested(text: &str, depth: usize) -> Result<DataType, DictError> {
     let text = text.trim();

@@ -1,201 +1,73 @@
 //! All rows of a source in RAM. Once made, they do not change: a reload makes others.
 
-use crate::config::WholeForm;
-use crate::error::{Code, DictError};
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
-use xxhash_rust::xxh3::xxh3_64;
+use super::keys::Keys;
+use super::networks::Networks;
+use super::polygons::Polygons;
+use super::ranges::Ranges;
+use super::rows::Rows;
 
-/// Rows, found by key and shown in order.
+/// Rows, found by what is sought and shown in order.
 pub(crate) struct Held {
-    /// Keys, each with its row behind it.
-    bytes: Vec<u8>,
-    /// In the order in which they are shown.
-    spans: Vec<Span>,
-    /// By the hash of the key: places in `spans`.
-    places: HashTable<u32>,
+    pub(super) rows: Rows,
+    pub(super) index: Index,
     /// Unix seconds of when they were asked for.
     pub loaded_at: u64,
 }
 
-/// Where a key and its row are. Sized for tables of many short rows.
-#[derive(Clone, Copy)]
-struct Span {
-    start: u64,
-    key_bytes: u32,
-    row_bytes: u32,
+/// How rows are found.
+pub(super) enum Index {
+    Keys(Keys),
+    Ranges(Ranges),
+    Networks(Networks),
+    Polygons(Polygons),
 }
-
-const _: () = assert!(size_of::<Span>() == 16);
 
 impl Held {
     /// How many rows there are.
     pub fn len(&self) -> usize {
-        self.spans.len()
+        self.rows.len()
     }
 
-    /// The row of a key.
+    /// The row for what is sought.
     #[inline]
-    pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
-        let place = self.places.find(xxh3_64(key), |&place| self.key(self.spans[place as usize]) == key)?;
-        Some(self.row(self.spans[*place as usize]))
+    pub fn get(&self, sought: &[u8]) -> Option<&[u8]> {
+        let place = match &self.index {
+            Index::Keys(keys) => keys.find(&self.rows, sought),
+            Index::Ranges(ranges) => ranges.find(&self.rows, sought),
+            Index::Networks(networks) => networks.find(sought),
+            Index::Polygons(polygons) => polygons.find(sought),
+        };
+        place.map(|place| self.rows.row(place))
     }
 
     /// A key and its row, by their place in the order.
     pub fn at(&self, place: usize) -> (&[u8], &[u8]) {
-        let span = self.spans[place];
-        (self.key(span), self.row(span))
+        (self.rows.key(place as u32), self.rows.row(place as u32))
     }
 
     pub fn bytes_allocated(&self) -> usize {
-        self.bytes.capacity() + self.index_bytes()
+        self.rows.bytes_allocated() + self.index_bytes()
     }
 
-    /// What finding a key takes beside the rows.
+    /// What finding a row takes beside the rows.
     pub fn index_bytes(&self) -> usize {
-        self.spans.capacity() * size_of::<Span>() + self.places.allocation_size()
+        let index = match &self.index {
+            Index::Keys(keys) => keys.bytes_allocated(),
+            Index::Ranges(ranges) => ranges.bytes_allocated(),
+            Index::Networks(networks) => networks.bytes_allocated(),
+            Index::Polygons(polygons) => polygons.bytes_allocated(),
+        };
+        self.rows.span_bytes() + index
     }
 
-    /// Rows in each of the places that the index has for them.
+    /// Keys in each of the places that the index has for them.
     pub fn load_factor(&self) -> f64 {
-        if self.places.capacity() == 0 { 0.0 } else { self.len() as f64 / self.places.capacity() as f64 }
-    }
-
-    fn key(&self, span: Span) -> &[u8] {
-        &self.bytes[span.start as usize..][..span.key_bytes as usize]
-    }
-
-    fn row(&self, span: Span) -> &[u8] {
-        &self.bytes[span.start as usize + span.key_bytes as usize..][..span.row_bytes as usize]
-    }
-}
-
-/// Rows that are still coming.
-pub(super) struct Filling {
-    held: Held,
-    form: WholeForm,
-}
-
-impl Filling {
-    pub fn new(form: WholeForm, loaded_at: u64) -> Filling {
-        let (bytes, spans, places) = (Vec::new(), Vec::new(), HashTable::new());
-        Filling { held: Held { bytes, spans, places, loaded_at }, form }
-    }
-
-    /// Adds a row, which `encode` appends. Of rows of the same key the last one counts in FLAT, the first one in
-    /// the others: so it is in ClickHouse.
-    ///
-    /// # Errors
-    /// `LIMIT_EXCEEDED` if there are more than 32 bits can count.
-    pub fn add(&mut self, key: &[u8], encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), DictError> {
-        let Held { bytes, spans, places, .. } = &mut self.held;
-        let bytes_of =
-            |bytes: &[u8], span: Span| xxh3_64(&bytes[span.start as usize..][..span.key_bytes as usize]);
-        let entry = places.entry(
-            xxh3_64(key),
-            |&place| {
-                let span = spans[place as usize];
-                &bytes[span.start as usize..][..span.key_bytes as usize] == key
-            },
-            |&place| bytes_of(bytes, spans[place as usize]),
-        );
-        if matches!(entry, Entry::Occupied(_)) && self.form != WholeForm::Flat {
-            return Ok(());
-        }
-        let start = bytes.len();
-        bytes.extend_from_slice(key);
-        encode(bytes);
-        let row_bytes = bytes.len() - start - key.len();
-        let (Ok(key_bytes), Ok(row_bytes), Ok(place)) =
-            (u32::try_from(key.len()), u32::try_from(row_bytes), u32::try_from(spans.len()))
-        else {
-            let what =
-                "The rows of a dictionary that holds all of them are more, or longer, than 32 bits can count";
-            return Err(DictError::new(Code::LimitExceeded, what));
+        let (filled, room) = match &self.index {
+            Index::Keys(keys) => keys.filled(),
+            Index::Ranges(ranges) => ranges.filled(),
+            Index::Networks(networks) => networks.filled(),
+            Index::Polygons(polygons) => polygons.filled(),
         };
-        let span = Span { start: start as u64, key_bytes, row_bytes };
-        match entry {
-            Entry::Occupied(known) => spans[*known.get() as usize] = span,
-            Entry::Vacant(vacant) => {
-                vacant.insert(place);
-                spans.push(span);
-            }
-        }
-        Ok(())
-    }
-
-    /// All of them: FLAT in the order of the keys, as ClickHouse has them; the others in the order of the source.
-    pub fn finish(self) -> Held {
-        let Filling { mut held, form } = self;
-        if form == WholeForm::Flat {
-            let bytes = &held.bytes;
-            let id = |span: &Span| {
-                let key = &bytes[span.start as usize..][..span.key_bytes as usize];
-                key.try_into().map_or(0, u64::from_le_bytes)
-            };
-            held.spans.sort_unstable_by_key(id);
-            let mut places = HashTable::with_capacity(held.spans.len());
-            let hash = |place: &u32| xxh3_64(held.key(held.spans[*place as usize]));
-            for place in 0..held.spans.len() as u32 {
-                places.insert_unique(hash(&place), place, hash);
-            }
-            held.places = places;
-        }
-        held.bytes.shrink_to_fit();
-        held.spans.shrink_to_fit();
-        held
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn filled(form: WholeForm, rows: &[(u64, &str)]) -> Held {
-        let mut filling = Filling::new(form, 7);
-        for (key, row) in rows {
-            filling.add(&key.to_le_bytes(), |bytes| bytes.extend_from_slice(row.as_bytes())).unwrap();
-        }
-        filling.finish()
-    }
-
-    fn shown(held: &Held) -> Vec<(u64, String)> {
-        let row = |place| {
-            let (key, row) = held.at(place);
-            (u64::from_le_bytes(key.try_into().unwrap()), String::from_utf8(row.to_vec()).unwrap())
-        };
-        (0..held.len()).map(row).collect()
-    }
-
-    #[test]
-    fn which_of_two_rows_counts_and_in_which_order_they_come_is_as_in_clickhouse() {
-        let rows = [(3, "c"), (1, "a"), (900, "z"), (1, "second"), (5, "")];
-        let pairs = |rows: &[(u64, &str)]| rows.iter().map(|(k, r)| (*k, r.to_string())).collect::<Vec<_>>();
-        let hashed = filled(WholeForm::Hashed, &rows);
-        assert_eq!(shown(&hashed), pairs(&[(3, "c"), (1, "a"), (900, "z"), (5, "")]));
-        let flat = filled(WholeForm::Flat, &rows);
-        assert_eq!(shown(&flat), pairs(&[(1, "second"), (3, "c"), (5, ""), (900, "z")]));
-        for held in [hashed, flat] {
-            assert_eq!(held.get(&900u64.to_le_bytes()), Some(&b"z"[..]));
-            assert_eq!(held.get(&5u64.to_le_bytes()), Some(&b""[..]));
-            assert_eq!(held.get(&4u64.to_le_bytes()), None);
-        }
-    }
-
-    #[test]
-    fn every_row_of_many_is_found_and_little_ram_is_taken_beside_them() {
-        let mut filling = Filling::new(WholeForm::HashedArray, 7);
-        let rows = 200_000u64;
-        for id in 0..rows {
-            filling.add(&id.to_le_bytes(), |bytes| bytes.extend_from_slice(&(id * 3).to_le_bytes())).unwrap();
-        }
-        let held = filling.finish();
-        assert_eq!(held.len() as u64, rows);
-        for id in 0..rows {
-            assert_eq!(held.get(&id.to_le_bytes()), Some(&(id * 3).to_le_bytes()[..]));
-        }
-        assert_eq!(held.get(&rows.to_le_bytes()), None);
-        assert!(held.index_bytes() as u64 <= rows * 30, "{} bytes", held.index_bytes());
-        assert_eq!(held.bytes_allocated(), held.index_bytes() + rows as usize * 16);
+        if room == 0 { 0.0 } else { filled as f64 / room as f64 }
     }
 }

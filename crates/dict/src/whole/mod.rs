@@ -1,15 +1,25 @@
-//! Layouts that hold all rows of the source: FLAT, HASHED and the like. What is not there is known not to be in the
+//! Layouts that hold all rows of the source: FLAT, HASHED, RANGE_HASHED, IP_TRIE, POLYGON and the like. What is not there is known not to be in the
 //! source, which is read whole at the first use, at SYSTEM RELOAD DICTIONARY, and when LIFETIME is over.
 
+mod filling;
 mod held;
+mod intervals;
+mod keys;
+mod networks;
+mod outline;
+mod polygons;
+mod ranges;
+mod rows;
 
 pub(crate) use held::Held;
+pub(crate) use outline::Outline;
 
-use self::held::Filling;
+use self::filling::{Arrangement, Filling};
 use crate::config::WholeForm;
-use crate::definition::Lifetime;
+use crate::definition::{Lifetime, Structure};
 use crate::error::DictError;
 use crate::lookup::{Loader, lock};
+use crate::row::RowFormat;
 use crate::source::Source;
 use crate::status::LoadState;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
@@ -17,7 +27,7 @@ use std::time::Instant;
 
 /// The rows, and the loads that replace them: one at a time, numbered from 1.
 pub(crate) struct Whole {
-    form: WholeForm,
+    arrangement: Arrangement,
     /// What lookups show, for as long as they need it; replaced as a whole. `None`: nothing has been loaded yet.
     held: RwLock<Option<Arc<Held>>>,
     loads: Mutex<Loads>,
@@ -44,8 +54,9 @@ pub(crate) enum Turn {
 }
 
 impl Whole {
-    pub fn new(form: WholeForm) -> Whole {
-        Whole { form, held: RwLock::default(), loads: Mutex::default(), ended: Condvar::new() }
+    pub fn new(form: WholeForm, structure: &Structure, format: &RowFormat) -> Whole {
+        let arrangement = Arrangement::new(form, structure, format);
+        Whole { arrangement, held: RwLock::default(), loads: Mutex::default(), ended: Condvar::new() }
     }
 
     /// What there is.
@@ -124,15 +135,17 @@ impl Load {
     pub fn run(mut self, connection: &mut Option<Box<dyn Source>>) {
         let loader = Arc::clone(&self.loader);
         let Some(whole) = &loader.whole else { return };
-        let mut filling = Filling::new(whole.form, loader.clock.now());
+        let mut filling = Filling::new(&whole.arrangement, loader.clock.now());
         let outcome = loader.ask(connection, |source| {
             source.load_all(&mut |batch| {
                 loader.count_rows(std::slice::from_ref(&batch));
-                loader.each_row(&batch, |key, row| filling.add(key, |bytes| row.append_to(bytes)))
+                loader.each_row(&batch, |key, row| {
+                    filling.add(key, |attribute| row.is_null(attribute), |bytes| row.append_to(bytes))
+                })
             })
         });
         *connection = None;
-        self.outcome = Some(outcome.map(|()| filling.finish()));
+        self.outcome = Some(outcome.and_then(|()| filling.finish()));
     }
 }
 

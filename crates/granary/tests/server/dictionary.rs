@@ -159,6 +159,27 @@ fn the_statement_for_clickhouse() {
 }
 
 #[test]
+fn rows_that_keys_do_not_find_are_given_whole() {
+    let (folder, served) = with_users();
+    served.sql(
+        "CREATE DICTIONARY ranges (id UInt64, name String, low UInt8 EXPRESSION id % 7, high UInt8 EXPRESSION 7) \
+         PRIMARY KEY id SOURCE(SQLITE(PATH 'users.db' TABLE 'users')) LIFETIME(0) LAYOUT(RANGE_HASHED()) \
+         RANGE(MIN low MAX high)",
+    );
+    assert_eq!(served.stop(), Some(0));
+    let served = Served::start(folder.path(), &[]);
+    let found = served.sql("SELECT dictGet('ranges', 'name', 9, 2), dictHas('ranges', 9, 1)");
+    assert_eq!(found, "n9\t0\n");
+    let rows = served.get("/dictionary/ranges?format=CSV").text();
+    assert_eq!((rows.lines().count(), rows.lines().nth(8)), (100, Some("9,2,7,\"n9\"")));
+    for refused in
+        [served.post("/dictionary/ranges?format=TSV", b"9\n"), served.get("/dictionary/ranges/ddl")]
+    {
+        assert_eq!(refused.header("x-clickhouse-exception-code"), "1", "{}", refused.text());
+    }
+}
+
+#[test]
 fn what_is_not_allowed_is_refused() {
     let (folder, served) = with_users();
     let outside = CREATE.replace("users.db", "/etc/passwd").replace("DICTIONARY users", "DICTIONARY o");

@@ -53,6 +53,7 @@ pub async fn look_up(
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
     let dictionary = caller.session().dictionary(&name)?;
+    dictionary.definition().require_keys()?;
     let rows = form.rows;
     let mut pieces = Pieces::of(body);
     let body = answer::written(Compression::None, Delivery::OrCutOff, move |out| {
@@ -173,6 +174,7 @@ pub async fn statement(
     headers: HeaderMap,
 ) -> Result<Response, Exception> {
     let dictionary = caller.session().dictionary(&name)?;
+    dictionary.definition().require_keys()?;
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8123");
     let url = format!("http://{host}/dictionary/{name}");
     Ok(dictionary.definition().to_sql_over_http(&url).into_response())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
-use granary_dict::{DictError, Dictionary, Storage, Times};
+use granary_dict::{DictError, Dictionary, Key, Storage, Times};
 
 use crate::error::Error;
 use crate::tables::scan::Scan;
@@ -21,6 +21,8 @@ use crate::tables::scan::Scan;
 pub struct DictionaryTable {
     dictionary: Arc<Dictionary>,
     schema: SchemaRef,
+    /// Of each column its place in a row of the dictionary.
+    places: Vec<usize>,
     times: Times,
 }
 
@@ -32,8 +34,15 @@ impl std::fmt::Debug for DictionaryTable {
 
 impl DictionaryTable {
     pub fn new(dictionary: Arc<Dictionary>, times: Times) -> Self {
-        let schema = dictionary.definition().structure.schema_with(times);
-        Self { dictionary, schema, times }
+        let definition = dictionary.definition();
+        let rows = definition.structure.schema_with(times);
+        let mut places: Vec<usize> = (0..rows.fields().len()).collect();
+        // As in ClickHouse, the bounds of a range stand before a complex key and behind a simple one.
+        if let Key::Complex(key) = &definition.structure.key {
+            places[..key.len() + definition.bounds().len()].rotate_left(key.len());
+        }
+        let fields: Vec<_> = places.iter().map(|&place| Arc::clone(&rows.fields()[place])).collect();
+        Self { dictionary, schema: Arc::new(Schema::new(fields)), places, times }
     }
 }
 
@@ -61,7 +70,10 @@ impl TableProvider for DictionaryTable {
                 Some(columns) => Arc::new(self.schema.project(columns)?),
                 None => Arc::clone(&self.schema),
             },
-            projection: projection.cloned(),
+            places: match projection {
+                Some(columns) => columns.iter().map(|&column| self.places[column]).collect(),
+                None => self.places.clone(),
+            },
         };
         let scan = Scan::new("dictionary", Arc::clone(&rows.schema), vec![Arc::new(rows)]);
         // Of a source nobody knows how many rows it has.
@@ -80,7 +92,7 @@ struct Rows {
     times: Times,
     /// Of the columns wanted.
     schema: SchemaRef,
-    projection: Option<Vec<usize>>,
+    places: Vec<usize>,
 }
 
 impl std::fmt::Debug for Rows {
@@ -95,13 +107,9 @@ impl PartitionStream for Rows {
     }
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let projection = self.projection.clone();
+        let places = self.places.clone();
         let wanted = move |batch: std::result::Result<RecordBatch, DictError>| -> Result<RecordBatch> {
-            let batch = batch.map_err(Error::from)?;
-            Ok(match &projection {
-                Some(columns) => batch.project(columns)?,
-                None => batch,
-            })
+            Ok(batch.map_err(Error::from)?.project(&places)?)
         };
         let batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send> =
             match self.dictionary.resident_with(self.times) {

@@ -231,7 +231,7 @@ fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
         Arc::new(TimestampSecondArray::from_iter_values(rows.iter().map(|row| f(&row.status) as i64)))
     };
     let keys = |d: &Definition| d.structure.key_columns();
-    let attributes = |d: &Definition| d.structure.attributes.clone();
+    let attributes = |d: &Definition| d.named_attributes().to_vec();
     batch(vec![
         ("database", text(&|row| row.database.clone())),
         ("name", text(&|row| row.name.clone())),

@@ -35,7 +35,7 @@ pub async fn data(
         let field =
             field.map_err(|_| Error::no_such_column(format!("No such column {name} in the table")))?;
         let data_type = field.metadata().get(CLICKHOUSE_TYPE).map_or("String", String::as_str);
-        Ok((name.clone(), DataType::parse(data_type)?))
+        Ok((name.clone(), DataType::parse_column(data_type)?))
     };
     let typed: Vec<(String, DataType)> = columns.iter().map(typed).collect::<Result<_>>()?;
     let arrays = RowReader::of_columns(format, &typed).read_all(bytes)?;

@@ -102,7 +102,8 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
                 arguments.retain(|argument| !wildcard(argument));
             }
         }
-        "isNull" | "isNotNull" | "materialize" => {
+        // Of the latter two nothing is to be seen here.
+        "isNull" | "isNotNull" | "materialize" | "toLowCardinality" => {
             let Some([argument]) = plain_arguments(function).and_then(|all| <[Expr; 1]>::try_from(all).ok())
             else {
                 return Err(Error::wrong_argument_count(format!("Function {name} requires one argument")));
@@ -123,6 +124,14 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
         "toIPv4" | "toIPv6" | "toInt128" | "toUInt128" | "toInt256" | "toUInt256" | "toDateTime64"
         | "toDecimal256" => {
             as_type(expr, &name)?;
+        }
+        // The number of an address; of one of IPv6 there is none so wide.
+        "IPv4StringToNum" | "IPv6StringToNum" => {
+            let address = if name == "IPv4StringToNum" { "toIPv4" } else { "toIPv6" };
+            as_type(expr, address)?;
+            if address == "toIPv4" {
+                *expr = call("toUInt32", vec![taken(expr)]);
+            }
         }
         "median" => {
             if let Some(first) =

@@ -17,7 +17,7 @@ use crate::types::CLICKHOUSE_TYPE;
 /// UNKNOWN_TYPE.
 pub fn schema<'a>(columns: impl Iterator<Item = (&'a str, &'a str)>) -> Result<SchemaRef> {
     let field = |(name, text): (&str, &str)| -> Result<Field> {
-        let data_type = DataType::parse(text)?;
+        let data_type = DataType::parse_column(text)?;
         let metadata = [(CLICKHOUSE_TYPE.to_owned(), data_type.to_string())].into();
         Ok(Field::new(name, data_type.to_arrow(), data_type.is_nullable()).with_metadata(metadata))
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::ColumnarValue;
-use granary_dict::{Dictionary, Key};
+use granary_dict::{Dictionary, Key, Sought};
 
 use super::function::Kind;
 use crate::catalogue::Catalogue;
@@ -37,7 +37,7 @@ impl Call {
         function: &str,
     ) -> Result<Call> {
         let dictionary = catalogue.dictionary(dictionary)?;
-        let structure = &dictionary.definition().structure;
+        let definition = dictionary.definition();
         let (names, shape) = match attributes {
             None => (Vec::new(), Shape::Single),
             Some(text) => match text.strip_prefix(ATTRIBUTE_SEPARATOR) {
@@ -47,15 +47,16 @@ impl Call {
         };
         let mut places = Vec::with_capacity(names.len());
         for name in names {
-            let Some(place) = structure.attribute_index(name) else {
-                let dictionary = dictionary.definition().full_name();
-                let known: Vec<&str> = structure.attributes.iter().map(|a| a.name.as_str()).collect();
+            let Some(place) = definition.attribute_index(name) else {
+                let dictionary = definition.full_name();
+                let known: Vec<&str> =
+                    definition.named_attributes().iter().map(|a| a.name.as_str()).collect();
                 let known = known.join(", ");
                 return Err(Error::bad_arguments(format!(
                     "Dictionary attribute '{name}' not found in dictionary {dictionary}; it has {known}"
                 )));
             };
-            let given = structure.attributes[place].data_type.to_string();
+            let given = definition.attribute(place).data_type.to_string();
             if let Some(demanded) = demanded
                 && plain(&given) != demanded
             {
@@ -68,17 +69,15 @@ impl Call {
         Ok(Call { dictionary, attributes: places, shape })
     }
 
-    /// The field of the answer.
-    pub fn field(&self, function: &str, kind: Kind, key: &Field) -> FieldRef {
+    /// The field of the answer, by those of what is looked up.
+    pub fn field(&self, function: &str, kind: Kind, sought: &[FieldRef]) -> FieldRef {
+        let may_be_null = sought.iter().any(|field| field.is_nullable() || field.data_type().is_null());
         if kind == Kind::Has {
-            return Arc::new(Field::new(function, DataType::Boolean, key.is_nullable()));
+            return Arc::new(Field::new(function, DataType::Boolean, may_be_null));
         }
-        let fields = self.dictionary.definition().structure.attribute_fields();
-        let nullable = |field: &Field| {
-            field.is_nullable() || key.is_nullable() || key.data_type().is_null() || kind == Kind::GetOrNull
-        };
-        let mut chosen = self.attributes.iter().map(|&place| {
-            let field = fields[place].clone();
+        let nullable = |field: &Field| field.is_nullable() || may_be_null || kind == Kind::GetOrNull;
+        let mut chosen = (0..self.attributes.len()).map(|place| {
+            let field = self.attribute(place);
             let nullable = nullable(&field);
             field.with_nullable(nullable)
         });
@@ -92,13 +91,21 @@ impl Call {
 
     /// Whether the attribute asked for at a place may be NULL.
     pub fn is_nullable(&self, place: usize) -> bool {
-        self.dictionary.definition().structure.attributes[self.attributes[place]].data_type.is_nullable()
+        self.dictionary.definition().attribute(self.attributes[place]).data_type.is_nullable()
     }
 
     /// The field of the attribute asked for at a place.
     pub fn attribute(&self, place: usize) -> Field {
-        let attribute = &self.dictionary.definition().structure.attributes[self.attributes[place]];
+        let attribute = self.dictionary.definition().attribute(self.attributes[place]);
         attribute.data_type.to_field(&attribute.name)
+    }
+
+    /// How many arguments say what is looked up: the key, and a value in the range of its rows where they have one.
+    pub fn sought_arguments(&self) -> usize {
+        match self.dictionary.definition().layout.sought() {
+            Sought::Key | Sought::Address | Sought::Point => 1,
+            Sought::KeyInRange => 2,
+        }
     }
 
     /// Whether the key is one UInt64.

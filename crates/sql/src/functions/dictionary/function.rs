@@ -1,6 +1,7 @@
 //! The functions: a batch of keys in, one call of the dictionary, columns out.
 
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, StructArray, UInt32Array, new_null_array};
@@ -42,8 +43,14 @@ impl Kind {
         if self == Kind::Has { 1 } else { 2 }
     }
 
-    fn arguments(self) -> usize {
-        self.key() + if self == Kind::GetOrDefault { 2 } else { 1 }
+    /// How many arguments a call has.
+    fn arguments(self, call: &Call) -> usize {
+        self.key() + call.sought_arguments() + usize::from(self == Kind::GetOrDefault)
+    }
+
+    /// Where what is looked up stands.
+    fn sought(self, call: &Call) -> Range<usize> {
+        self.key()..self.key() + call.sought_arguments()
     }
 }
 
@@ -89,20 +96,34 @@ impl DictionaryFunction {
 
     fn resolve(&self, constants: &[Option<&ScalarValue>]) -> Result<Call> {
         let shown = self.shown();
-        if constants.len() != self.kind.arguments() {
-            let (given, wanted) = (constants.len(), self.kind.arguments());
-            let message = format!(
-                "Number of arguments for function {shown} doesn't match: passed {given}, should be {wanted}"
-            );
-            return Err(Error::wrong_argument_count(message).into());
+        // What the key is and whether there is more, the dictionary says.
+        let least = self.kind.key() + 1;
+        if constants.len() < least {
+            return Err(wrong_count(shown, constants.len(), least).into());
         }
         let dictionary = constant(constants, 0, "the dictionary's name", shown)?;
         let attributes = match self.kind {
             Kind::Has => None,
             _ => Some(constant(constants, 1, "the attribute's name", shown)?),
         };
-        Ok(Call::resolve(&self.catalogue, dictionary, attributes, self.demanded, shown)?)
+        let call = Call::resolve(&self.catalogue, dictionary, attributes, self.demanded, shown)?;
+        check_count(&call, self.kind, constants.len(), shown)?;
+        Ok(call)
     }
+}
+
+/// Refuses a call of another number of arguments than the dictionary's layout wants.
+pub(super) fn check_count(call: &Call, kind: Kind, given: usize, function: &str) -> Result<(), Error> {
+    match kind.arguments(call) {
+        wanted if wanted == given => Ok(()),
+        wanted => Err(wrong_count(function, given, wanted)),
+    }
+}
+
+fn wrong_count(function: &str, given: usize, wanted: usize) -> Error {
+    Error::wrong_argument_count(format!(
+        "Number of arguments for function {function} doesn't match: passed {given}, should be {wanted}"
+    ))
 }
 
 /// The dictionary and the attributes that the first two arguments name.
@@ -146,22 +167,24 @@ impl ScalarUDFImpl for DictionaryFunction {
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let call = self.resolve(args.scalar_arguments)?;
         if self.kind == Kind::GetOrDefault {
-            check_default(&call, &args.arg_fields[3])?;
+            check_default(&call, &args.arg_fields[args.arg_fields.len() - 1])?;
         }
-        Ok(call.field(self.shown(), self.kind, &args.arg_fields[self.kind.key()]))
+        Ok(call.field(self.shown(), self.kind, &args.arg_fields[self.kind.sought(&call)]))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let call = self.resolve(&constants(&args.args))?;
-        let place = self.kind.key();
+        let (place, sought) = (self.kind.key(), self.kind.sought(&call));
         let rows = rows(&args.args[place..], args.number_rows);
-        let keys = keys(&call, &args.arg_fields[place], &args.args[place].to_array(rows)?)?;
+        let keys = keys(&call, &args.arg_fields[sought.clone()], &args.args[sought.clone()], rows)?;
         let answer = look_up(&call, keys)?;
         let array: ArrayRef = match self.kind {
             Kind::Has => with_nulls(Arc::new(answer.found), &answer.nulls)?,
             _ => {
                 let default = match self.kind {
-                    Kind::GetOrDefault => Some((&args.arg_fields[3], args.args[3].to_array(rows)?)),
+                    Kind::GetOrDefault => {
+                        Some((&args.arg_fields[sought.end], args.args[sought.end].to_array(rows)?))
+                    }
                     _ => None,
                 };
                 self.columns(&call, answer, default, &args.return_field)?

@@ -1,10 +1,13 @@
 //! Keys as a query has them, made into keys as the dictionary wants them.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, new_null_array};
 use datafusion::arrow::buffer::NullBuffer;
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, UInt32Type};
+use datafusion::logical_expr::ColumnarValue;
+use granary_dict::Sought;
 
 use super::call::Call;
 use crate::error::{Error, Result};
@@ -14,44 +17,89 @@ use crate::types::plain_name;
 /// The key columns of a batch.
 pub struct Keys {
     pub columns: Vec<ArrayRef>,
-    /// Rows whose key is NULL where the dictionary's cannot be: their answer is NULL.
+    /// Rows whose key is NULL where the dictionary's cannot be, or whose value in a range is: their answer is NULL.
     pub nulls: Option<NullBuffer>,
 }
 
-/// Takes the key argument apart and casts its parts. Columns that have the right type are passed on as they are.
-pub fn keys(call: &Call, field: &Field, argument: &ArrayRef) -> Result<Keys> {
-    let wanted = call.dictionary.definition().structure.key_fields();
-    let (fields, parts): (Vec<Field>, Vec<ArrayRef>) = match argument.data_type() {
-        DataType::Struct(fields) => {
-            let fields = fields.iter().map(|field| field.as_ref().clone()).collect();
-            (fields, argument.as_struct().columns().to_vec())
-        }
-        _ => (vec![field.clone()], vec![Arc::clone(argument)]),
+/// Takes the arguments that say what is looked up apart and casts their parts. Columns that have the right type are
+/// passed on as they are.
+pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows: usize) -> Result<Keys> {
+    let definition = call.dictionary.definition();
+    let wanted: Vec<Field> =
+        definition.sought_columns().iter().map(|column| column.data_type.to_field(&column.name)).collect();
+    let key = arguments[0].to_array(rows)?;
+    let (key_fields, parts): (Vec<FieldRef>, Vec<ArrayRef>) = match key.data_type() {
+        DataType::Struct(fields) => (fields.to_vec(), key.as_struct().columns().to_vec()),
+        _ => (vec![Arc::clone(&fields[0])], vec![Arc::clone(&key)]),
     };
-    let tuple = matches!(argument.data_type(), DataType::Struct(_));
+    let tuple = matches!(key.data_type(), DataType::Struct(_));
     let is_list = |data_type: &DataType| matches!(data_type, DataType::List(_) | DataType::LargeList(_));
     let unwanted =
         |(part, wanted): (&ArrayRef, &Field)| is_list(part.data_type()) && !is_list(wanted.data_type());
-    if parts.len() != wanted.len()
+    if parts.len() + arguments.len() - 1 != wanted.len()
         || (tuple && call.has_simple_key())
         || parts.iter().zip(&wanted).any(unwanted)
     {
-        return Err(wrong_key(call, argument.data_type()));
+        return Err(wrong_key(call, key.data_type()));
     }
     let mut nulls = None;
-    let mut columns = Vec::with_capacity(parts.len());
-    for ((wanted, field), part) in wanted.iter().zip(&fields).zip(&parts) {
+    let mut columns = Vec::with_capacity(wanted.len());
+    for ((wanted, field), part) in wanted.iter().zip(&key_fields).zip(&parts) {
         if !wanted.is_nullable() {
             nulls = NullBuffer::union(nulls.as_ref(), part.logical_nulls().as_ref());
         }
-        columns.push(exact(field, part, wanted)?);
+        columns.push(match definition.layout.sought() {
+            Sought::Address => addresses(part)?,
+            Sought::Point => coordinates(exact(field, part, wanted)?)?,
+            Sought::Key | Sought::KeyInRange => exact(field, part, wanted)?,
+        });
+    }
+    if let ([_, field], [_, argument]) = (fields, arguments) {
+        let in_range = argument.to_array(rows)?;
+        if in_range.data_type().is_string() {
+            let what = "Illegal type String of the argument behind the key: it must be convertible to Int64";
+            return Err(Error::illegal_column(what));
+        }
+        nulls = NullBuffer::union(nulls.as_ref(), in_range.logical_nulls().as_ref());
+        columns.push(exact(field, &in_range, &wanted[parts.len()])?);
     }
     Ok(Keys { columns, nulls: nulls.filter(|nulls| nulls.null_count() > 0) })
 }
 
+/// Addresses of either family as those of IPv6. Nothing else is converted, as in ClickHouse.
+fn addresses(array: &ArrayRef) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::FixedSizeBinary(16) => Ok(Arc::clone(array)),
+        DataType::Null => Ok(new_null_array(&DataType::FixedSizeBinary(16), array.len())),
+        DataType::UInt32 => {
+            let mapped = |address: u32| Ipv4Addr::from_bits(address).to_ipv6_mapped().octets();
+            let addresses = array.as_primitive::<UInt32Type>().iter().map(|address| address.map(mapped));
+            Ok(Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(addresses, 16)?))
+        }
+        other => Err(Error::type_mismatch(format!(
+            "Key does not match, expected either `IPv4` (`UInt32`) or `IPv6` (`FixedString(16)`), not {}",
+            plain_name(other)
+        ))),
+    }
+}
+
+/// The coordinates of points are finite.
+fn coordinates(array: ArrayRef) -> Result<ArrayRef> {
+    let points = array.as_primitive::<Float64Type>();
+    let is_wrong = |coordinate: &f64| !coordinate.is_finite();
+    match points.iter().flatten().find(is_wrong) {
+        None => Ok(array),
+        Some(wrong) => {
+            let what = if wrong.is_nan() { "NaN" } else { "infinite" };
+            Err(Error::bad_arguments(format!("PolygonDictionary input point component must not be {what}")))
+        }
+    }
+}
+
 fn wrong_key(call: &Call, given: &DataType) -> Error {
     let definition = call.dictionary.definition();
-    let (name, key) = (definition.full_name(), definition.structure.key_columns());
+    let (name, mut key) = (definition.full_name(), definition.sought_columns());
+    key.truncate(key.len() + 1 - call.sought_arguments());
     let wanted: Vec<String> =
         key.iter().map(|column| format!("{} {}", column.name, column.data_type)).collect();
     let (wanted_count, wanted) = (wanted.len(), wanted.join(", "));

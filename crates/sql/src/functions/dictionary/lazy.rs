@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::call::{Call, constants};
-use super::function::{Kind, as_answer, call_of, default_columns, look_up, with_nulls};
+use super::function::{Kind, as_answer, call_of, check_count, default_columns, look_up, with_nulls};
 use super::keys::keys;
 use crate::catalogue::Catalogue;
 use crate::functions::numbers::{rows, shaped};
@@ -46,14 +46,15 @@ impl AnalyzerRule for LazyDefaults {
     }
 }
 
-/// The arguments of a call whose default has to be computed.
+/// The arguments of a call whose default, which is the last, has to be computed.
 fn lazy(expr: &Expr) -> Option<&[Expr]> {
     let Expr::ScalarFunction(call) = expr else { return None };
     let name = call.name();
     let is_default = name.starts_with("dictGet") && name.ends_with("OrDefault");
     // What depends on no column is computed once.
     let is_computed = |default: &Expr| default.any_column_refs() && !is_at_hand(default);
-    (is_default && call.args.len() == 4 && is_computed(&call.args[3])).then_some(&call.args)
+    let default = call.args.last().filter(|_| is_default && (4..=5).contains(&call.args.len()))?;
+    is_computed(default).then_some(&call.args)
 }
 
 /// Whether a value is there, or costs nothing to make and cannot fail.
@@ -69,14 +70,15 @@ fn is_at_hand(expr: &Expr) -> bool {
 impl LazyDefaults {
     fn chosen(&self, expr: Expr) -> Transformed<Expr> {
         let Some(arguments) = lazy(&expr) else { return Transformed::no(expr) };
+        let sought = &arguments[2..arguments.len() - 1];
         // A call of constants must not run while it is planned.
         let volatility =
-            if arguments[2].any_column_refs() { Volatility::Stable } else { Volatility::Volatile };
+            if sought.iter().any(Expr::any_column_refs) { Volatility::Stable } else { Volatility::Volatile };
         let part = |part: Part, arguments: &[Expr]| {
             let function = DefaultPart::new(part, volatility, Arc::clone(&self.catalogue));
             ScalarUDF::from(function).call(arguments.to_vec())
         };
-        let found = part(Part::Found, &arguments[..3]);
+        let found = part(Part::Found, &arguments[..arguments.len() - 1]);
         let element =
             |name: &str| ScalarUDF::from(TupleElement::default()).call(vec![found.clone(), lit(name)]);
         let default = part(Part::Default, arguments);
@@ -123,12 +125,17 @@ impl DefaultPart {
     }
 
     fn call(&self, constants: &[Option<&ScalarValue>]) -> Result<Call> {
-        call_of(&self.catalogue, constants, "dictGetOrDefault")
+        let function = "dictGetOrDefault";
+        let call = call_of(&self.catalogue, constants, function)?;
+        let given = constants.len() + usize::from(self.part == Part::Found);
+        check_count(&call, Kind::GetOrDefault, given, function)?;
+        Ok(call)
     }
 
     /// The whole answer's field.
-    fn answer(&self, call: &Call, key: &Field) -> FieldRef {
-        let field = call.field(VALUE, Kind::GetOrDefault, key);
+    fn answer(&self, call: &Call, arguments: &[FieldRef]) -> FieldRef {
+        let sought = &arguments[2..2 + call.sought_arguments()];
+        let field = call.field(VALUE, Kind::GetOrDefault, sought);
         Arc::new(field.as_ref().clone().with_name(VALUE))
     }
 }
@@ -157,7 +164,7 @@ impl ScalarUDFImpl for DefaultPart {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let call = self.call(args.scalar_arguments)?;
-        let answer = self.answer(&call, &args.arg_fields[2]);
+        let answer = self.answer(&call, &args.arg_fields);
         Ok(match self.part {
             Part::Found => Arc::new(Field::new(FOUND, DataType::Struct(found_fields(answer)), false)),
             Part::Default => answer,
@@ -166,11 +173,12 @@ impl ScalarUDFImpl for DefaultPart {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let call = self.call(&constants(&args.args))?;
-        let answer = self.answer(&call, &args.arg_fields[2]);
+        let answer = self.answer(&call, &args.arg_fields);
         let rows = rows(&args.args[2..], args.number_rows);
         let array: ArrayRef = match self.part {
             Part::Found => {
-                let found = look_up(&call, keys(&call, &args.arg_fields[2], &args.args[2].to_array(rows)?)?)?;
+                let keys = keys(&call, &args.arg_fields[2..], &args.args[2..], rows)?;
+                let found = look_up(&call, keys)?;
                 let columns = found.columns.iter().map(|column| with_nulls(Arc::clone(column), &found.nulls));
                 let value = as_answer(&call, columns.collect::<Result<_>>()?, &answer, rows)?;
                 let is_there = |row: usize| {
@@ -180,8 +188,9 @@ impl ScalarUDFImpl for DefaultPart {
                 Arc::new(StructArray::try_new(found_fields(answer), vec![value, Arc::new(there)], None)?)
             }
             Part::Default => {
-                let values = args.args[3].to_array(rows)?;
-                as_answer(&call, default_columns(&call, &args.arg_fields[3], &values)?, &answer, rows)?
+                let last = args.args.len() - 1;
+                let values = args.args[last].to_array(rows)?;
+                as_answer(&call, default_columns(&call, &args.arg_fields[last], &values)?, &answer, rows)?
             }
         };
         shaped(array, &args.args[2..])

@@ -1,0 +1,106 @@
+//! What a lookup is given. Most layouts find rows by their keys, some by what lies in them.
+
+mod bounds;
+mod check;
+
+pub(crate) use bounds::{RangeNames, bounds_first};
+
+use crate::config::{KeyAccess, Layout, Storage, WholeForm};
+use crate::definition::{Attribute, Definition, KeyColumn, Structure};
+use crate::types::DataType;
+
+/// What rows are found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sought {
+    /// Their key.
+    Key,
+    /// Their key, and a value between the two bounds that each has: its first two attributes.
+    KeyInRange,
+    /// An address in the network that their key is.
+    Address,
+    /// A point, its x and its y, in the polygons that their key has.
+    Point,
+}
+
+impl Layout {
+    /// What its rows are found by.
+    pub fn sought(&self) -> Sought {
+        match self.storage {
+            Storage::Whole(WholeForm::RangeHashed(_)) => Sought::KeyInRange,
+            Storage::Whole(WholeForm::IpTrie(_)) => Sought::Address,
+            Storage::Whole(WholeForm::Polygon(..)) => Sought::Point,
+            _ => Sought::Key,
+        }
+    }
+}
+
+impl Definition {
+    /// Names and types of what a lookup is given, a column each.
+    pub fn sought_columns(&self) -> Vec<KeyColumn> {
+        let mut columns = self.structure.key_columns();
+        match self.layout.sought() {
+            Sought::Key => {}
+            Sought::KeyInRange => {
+                let min = &self.bounds()[0];
+                columns.push(KeyColumn { name: min.name.clone(), data_type: min.data_type.clone() });
+            }
+            Sought::Address => columns[0].data_type = DataType::Ipv6,
+            Sought::Point => {
+                let coordinate = |name: &str| KeyColumn { name: name.into(), data_type: DataType::Float64 };
+                columns = ["x", "y"].map(coordinate).to_vec();
+            }
+        }
+        columns
+    }
+
+    /// The first and the last value of a row's range; none where rows have no ranges.
+    pub fn bounds(&self) -> &[Attribute] {
+        &self.structure.attributes[..self.bound_count()]
+    }
+
+    /// The attributes that a lookup can ask for.
+    pub fn named_attributes(&self) -> &[Attribute] {
+        &self.structure.attributes[self.bound_count()..]
+    }
+
+    /// The place of one of them in the structure, or behind it if it is the key that can be asked for as one.
+    pub fn attribute_index(&self, name: &str) -> Option<usize> {
+        let place = self.named_attributes().iter().position(|attribute| attribute.name == name);
+        let is_key = || self.key_attribute().is_some_and(|key| key.name == name);
+        let behind = || is_key().then(|| self.structure.attributes.len());
+        place.map(|place| place + self.bound_count()).or_else(behind)
+    }
+
+    /// The attribute at such a place.
+    pub fn attribute(&self, place: usize) -> Attribute {
+        let attribute = self.structure.attributes.get(place).cloned();
+        attribute.or_else(|| self.key_attribute()).expect("a place is one that attribute_index gave")
+    }
+
+    /// The key as an attribute, where it can be asked for as one.
+    pub(crate) fn key_attribute(&self) -> Option<Attribute> {
+        let Storage::Whole(WholeForm::IpTrie(KeyAccess::Attribute)) = self.layout.storage else {
+            return None;
+        };
+        let key = self.structure.key_columns().swap_remove(0);
+        Some(Attribute::new(key.name, key.data_type))
+    }
+
+    /// What the source is asked for: a bound of its rows may be NULL.
+    pub(crate) fn asked_structure(&self) -> Structure {
+        let mut structure = self.structure.clone();
+        for bound in &mut structure.attributes[..self.bound_count()] {
+            bound.data_type = DataType::Nullable(Box::new(bound.data_type.clone()));
+            bound.default = None;
+        }
+        structure
+    }
+
+    fn bound_count(&self) -> usize {
+        match self.layout.sought() {
+            // A definition that was not checked may have fewer.
+            Sought::KeyInRange => self.structure.attributes.len().min(2),
+            Sought::Key | Sought::Address | Sought::Point => 0,
+        }
+    }
+}

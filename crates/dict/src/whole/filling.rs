@@ -1,0 +1,166 @@
+//! Rows that are still coming, and how they are arranged.
+
+use super::held::{Held, Index};
+use super::keys::{Keys, Twins};
+use super::networks::{Network, Networks};
+use super::outline::Drawing;
+use super::polygons::Polygons;
+use super::ranges::{Bounds, Ranges};
+use super::rows::Rows;
+use crate::config::{KeyAccess, PolygonKey, WholeForm};
+use crate::definition::Structure;
+use crate::error::DictError;
+use crate::row::RowFormat;
+use crate::types::DataType;
+
+/// How the rows of a layout are arranged.
+pub(super) enum Arrangement {
+    /// FLAT: the last of several rows of a key counts, and they are shown in the order of their keys.
+    Numbered,
+    /// HASHED and the like: the first of several counts, and they are shown in the order of the source.
+    Hashed,
+    /// RANGE_HASHED.
+    Ranged(Bounds),
+    /// IP_TRIE: in the order of the networks.
+    Networks(KeyAccess),
+    /// POLYGON, whose polygons are of this type: in the order of the source.
+    Polygons(DataType, PolygonKey),
+}
+
+impl Arrangement {
+    pub fn new(form: WholeForm, structure: &Structure, format: &RowFormat) -> Arrangement {
+        match form {
+            WholeForm::Flat => Arrangement::Numbered,
+            WholeForm::Hashed | WholeForm::SparseHashed | WholeForm::HashedArray => Arrangement::Hashed,
+            WholeForm::RangeHashed(settings) => Arrangement::Ranged(Bounds::new(settings, format)),
+            WholeForm::IpTrie(access) => Arrangement::Networks(access),
+            WholeForm::Polygon(_, key) => {
+                Arrangement::Polygons(structure.key_columns().swap_remove(0).data_type, key)
+            }
+        }
+    }
+}
+
+/// Rows that are still coming.
+pub(super) struct Filling<'a> {
+    arrangement: &'a Arrangement,
+    rows: Rows,
+    /// Of those that are found by their keys alone.
+    keys: Keys,
+    /// Of those that are found by addresses.
+    networks: Vec<Network>,
+    /// Of those that are found by points.
+    drawing: Drawing,
+    loaded_at: u64,
+}
+
+impl Filling<'_> {
+    pub fn new(arrangement: &Arrangement, loaded_at: u64) -> Filling<'_> {
+        let (rows, keys, networks, drawing) = Default::default();
+        Filling { arrangement, rows, keys, networks, drawing, loaded_at }
+    }
+
+    /// Adds a row, which `encode` appends; `is_null` says of an attribute whether the source has NULL there.
+    ///
+    /// # Errors
+    /// `LIMIT_EXCEEDED` if there are more than 32 bits can count, and what is wrong with the key.
+    pub fn add(
+        &mut self,
+        key: &[u8],
+        is_null: impl Fn(usize) -> bool,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), DictError> {
+        let Filling { rows, keys, networks, drawing, .. } = self;
+        match self.arrangement {
+            Arrangement::Numbered => keys.add(rows, key, Twins::LastCounts, encode)?,
+            Arrangement::Hashed => keys.add(rows, key, Twins::FirstCounts, encode)?,
+            Arrangement::Ranged(bounds) => bounds.add(rows, key, is_null, encode)?,
+            // The key is in the network.
+            Arrangement::Networks(_) => networks.push(Network::of_key(key, rows.push(&[], encode)?)?),
+            Arrangement::Polygons(data_type, stored) => {
+                let kept = if *stored == PolygonKey::Stored { key } else { &[] };
+                drawing.add(data_type, key, rows.push(kept, encode)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All of them.
+    ///
+    /// # Errors
+    /// Those of [`add`](Self::add).
+    pub fn finish(self) -> Result<Held, DictError> {
+        let Filling { arrangement, mut rows, keys, networks, drawing, loaded_at } = self;
+        rows.shrink();
+        let index = match arrangement {
+            Arrangement::Numbered => {
+                rows.sort_by_key(|key| key.try_into().map_or(0, u64::from_le_bytes));
+                Index::Keys(Keys::of(&rows))
+            }
+            Arrangement::Hashed => Index::Keys(keys),
+            Arrangement::Ranged(bounds) => Index::Ranges(Ranges::of(&rows, bounds)),
+            Arrangement::Networks(access) => {
+                let (sorted, networks) = Networks::of(&rows, networks, *access)?;
+                rows = sorted;
+                Index::Networks(networks)
+            }
+            Arrangement::Polygons(..) => Index::Polygons(Polygons::of(drawing)),
+        };
+        Ok(Held { rows, index, loaded_at })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(arrangement: &Arrangement, rows: &[(u64, &str)]) -> Held {
+        let mut filling = Filling::new(arrangement, 7);
+        for (key, row) in rows {
+            let encode = |bytes: &mut Vec<u8>| bytes.extend_from_slice(row.as_bytes());
+            filling.add(&key.to_le_bytes(), |_| false, encode).unwrap();
+        }
+        filling.finish().unwrap()
+    }
+
+    fn shown(held: &Held) -> Vec<(u64, String)> {
+        let row = |place| {
+            let (key, row) = held.at(place);
+            (u64::from_le_bytes(key.try_into().unwrap()), String::from_utf8(row.to_vec()).unwrap())
+        };
+        (0..held.len()).map(row).collect()
+    }
+
+    #[test]
+    fn which_of_two_rows_counts_and_in_which_order_they_come_is_as_in_clickhouse() {
+        let rows = [(3, "c"), (1, "a"), (900, "z"), (1, "second"), (5, "")];
+        let pairs = |rows: &[(u64, &str)]| rows.iter().map(|(k, r)| (*k, r.to_string())).collect::<Vec<_>>();
+        let hashed = filled(&Arrangement::Hashed, &rows);
+        assert_eq!(shown(&hashed), pairs(&[(3, "c"), (1, "a"), (900, "z"), (5, "")]));
+        let flat = filled(&Arrangement::Numbered, &rows);
+        assert_eq!(shown(&flat), pairs(&[(1, "second"), (3, "c"), (5, ""), (900, "z")]));
+        for held in [hashed, flat] {
+            assert_eq!(held.get(&900u64.to_le_bytes()), Some(&b"z"[..]));
+            assert_eq!(held.get(&5u64.to_le_bytes()), Some(&b""[..]));
+            assert_eq!(held.get(&4u64.to_le_bytes()), None);
+        }
+    }
+
+    #[test]
+    fn every_row_of_many_is_found_and_little_ram_is_taken_beside_them() {
+        let mut filling = Filling::new(&Arrangement::Hashed, 7);
+        let rows = 200_000u64;
+        for id in 0..rows {
+            let encode = |bytes: &mut Vec<u8>| bytes.extend_from_slice(&(id * 3).to_le_bytes());
+            filling.add(&id.to_le_bytes(), |_| false, encode).unwrap();
+        }
+        let held = filling.finish().unwrap();
+        assert_eq!(held.len() as u64, rows);
+        for id in 0..rows {
+            assert_eq!(held.get(&id.to_le_bytes()), Some(&(id * 3).to_le_bytes()[..]));
+        }
+        assert_eq!(held.get(&rows.to_le_bytes()), None);
+        assert!(held.index_bytes() as u64 <= rows * 30, "{} bytes", held.index_bytes());
+        assert_eq!(held.bytes_allocated(), held.index_bytes() + rows as usize * 16);
+    }
+}

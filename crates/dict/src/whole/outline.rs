@@ -1,0 +1,151 @@
+//! Polygons as keys have them.
+
+use crate::error::{Code, DictError};
+use crate::row::{Raw, items, text_span};
+use crate::types::DataType;
+use std::ops::Range;
+
+/// How the type of a key says where polygons are; a point is a tuple or an array of two Float64.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Outline {
+    /// The points around one polygon: Array(point).
+    Ring,
+    /// Polygons, each of which has rings: one around it, and those around its holes: Array(Array(Array(point))).
+    Polygons,
+}
+
+/// Polygons that are still coming.
+#[derive(Default)]
+pub(super) struct Drawing {
+    pub polygons: Vec<Polygon>,
+    pub segments: Vec<Segment>,
+}
+
+/// One polygon, whose sides are `segments`, of the row at `place`.
+#[derive(Clone, Debug)]
+pub(super) struct Polygon {
+    pub area: f64,
+    pub segments: Range<usize>,
+    pub place: u32,
+}
+
+/// From one point to another; each is x and y.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment(pub [f64; 2], pub [f64; 2]);
+
+impl Outline {
+    /// The types that do.
+    pub const TYPES: [&str; 4] = [
+        "Array(Array(Array(Array(Float64))))",
+        "Array(Array(Array(Tuple(Float64, Float64))))",
+        "Array(Array(Float64))",
+        "Array(Tuple(Float64, Float64))",
+    ];
+
+    /// `None`: it does not.
+    pub fn of(data_type: &DataType) -> Option<Outline> {
+        let is_number = |data_type: &DataType| *data_type == DataType::Float64;
+        let is_point = |data_type: &DataType| match data_type {
+            DataType::Array(number) => is_number(number),
+            DataType::Tuple(elements) => {
+                elements.len() == 2 && elements.iter().all(|element| is_number(&element.data_type))
+            }
+            _ => false,
+        };
+        let DataType::Array(item) = data_type else { return None };
+        match &**item {
+            point if is_point(point) => Some(Outline::Ring),
+            DataType::Array(ring) => match &**ring {
+                DataType::Array(point) if is_point(point) => Some(Outline::Polygons),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl Drawing {
+    /// Adds the polygons of a row.
+    ///
+    /// # Errors
+    /// `BAD_ARGUMENTS` if a point has not two finite coordinates.
+    pub fn add(&mut self, data_type: &DataType, key: &[u8], place: u32) -> Result<(), DictError> {
+        let Some((start, end)) = text_span(key, 0) else { return Ok(()) };
+        let key = &key[start..end];
+        if Outline::of(data_type) == Some(Outline::Ring) {
+            return self.polygon(data_type.item(), [Raw::Items(key)].into_iter(), place);
+        }
+        let polygon = data_type.item();
+        let ring = polygon.item();
+        for rings in items(polygon, key) {
+            if let Raw::Items(rings) = rings {
+                self.polygon(ring.item(), items(ring, rings), place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn polygon<'a>(
+        &mut self,
+        point: &DataType,
+        rings: impl Iterator<Item = Raw<'a>>,
+        place: u32,
+    ) -> Result<(), DictError> {
+        let first = self.segments.len();
+        let mut area = 0.0;
+        for (at, ring) in rings.enumerate() {
+            let Raw::Items(ring) = ring else { continue };
+            let points = items(point, ring).map(coordinates).collect::<Result<Vec<_>, _>>()?;
+            let next = points.iter().cycle().skip(1);
+            let sides = points.iter().zip(next).map(|(from, to)| Segment(*from, *to));
+            let enclosed =
+                sides.clone().map(|Segment([x, y], [to_x, to_y])| x * to_y - to_x * y).sum::<f64>();
+            area += if at == 0 { enclosed.abs() } else { -enclosed.abs() };
+            self.segments.extend(sides);
+        }
+        if u32::try_from(self.segments.len()).is_err() {
+            let what = "The polygons of a dictionary have more sides than 32 bits can count";
+            return Err(DictError::new(Code::LimitExceeded, what));
+        }
+        self.polygons.push(Polygon { area, segments: first..self.segments.len(), place });
+        Ok(())
+    }
+}
+
+/// The x and the y of a point.
+pub(super) fn coordinates(point: Raw<'_>) -> Result<[f64; 2], DictError> {
+    let Raw::Items(bytes) = point else { return Err(no_point("All points should be two-dimensional")) };
+    let (numbers, rest) = bytes.as_chunks::<8>();
+    let (&[x, y], []) = (numbers, rest) else { return Err(no_point("All points should be two-dimensional")) };
+    let point = [x, y].map(f64::from_le_bytes);
+    match point.iter().all(|coordinate| coordinate.is_finite()) {
+        true => Ok(point),
+        false => Err(no_point("A polygon has a coordinate that is not finite")),
+    }
+}
+
+fn no_point(what: &str) -> DictError {
+    DictError::new(Code::BadArguments, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_types_say_where_polygons_are() {
+        let of = |name: &str| Outline::of(&DataType::parse(name).unwrap());
+        let [many, ring] = [Some(Outline::Polygons), Some(Outline::Ring)];
+        assert_eq!(Outline::TYPES.map(of), [many, many, ring, ring]);
+        for name in [
+            "Array(Float64)",
+            "Array(Array(Array(Float64)))",
+            "Array(Array(Tuple(Float64, Float64)))",
+            "Array(Tuple(Float64, Float32))",
+            "Array(Tuple(Float64, Float64, Float64))",
+            "String",
+        ] {
+            assert_eq!(of(name), None, "{name}");
+        }
+    }
+}
