@@ -26,12 +26,13 @@ mod xml;
 
 pub use answer::{Answer, AnswerRows};
 pub use config::{
-    Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
-    ExecutablePoolConfig, Execution, Expired, FileConfig, Format, Header, HttpConfig, KeyEcho, KeyForm,
-    Layout, MysqlConfig, PostgresConfig, PostgresTls, RedisConfig, RedisStorage, Select, Server,
-    SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates, WholeForm,
+    Authorities, ChunkHeader, ClickhouseConfig, Collection, Collections, Credentials, Encryption,
+    ExecutableConfig, ExecutablePoolConfig, Execution, Expired, FileConfig, Format, Header, HttpConfig,
+    KeyEcho, KeyForm, Layout, MysqlConfig, NamedSource, PostgresConfig, PostgresTls, RedisConfig,
+    RedisStorage, Select, Server, SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings,
+    Updates, WholeForm,
 };
-pub use ddl::{CreateDictionary, parse_create};
+pub use ddl::{CreateDictionary, Form, identifier, parse_create, quote};
 pub use definition::{
     Attribute, Definition, Hierarchy, Injectivity, Key, KeyColumn, Lifetime, Literal, ObjectId, Structure,
 };
@@ -44,4 +45,5 @@ pub use source::{Changes, Field, FieldSink, RowReader, Source, SourceFactory, Ta
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;
 pub use types::{CLICKHOUSE_TYPE, DataType, Element, digits_of, ipv6_text};
+pub use whole::Children;
 pub use xml::parse_xml;

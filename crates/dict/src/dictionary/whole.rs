@@ -4,7 +4,7 @@ use super::Dictionary;
 use crate::definition::Lifetime;
 use crate::error::{Code, DictError};
 use crate::lookup::{Batch, begin, lock};
-use crate::whole::{Held, Load, Turn, Whole};
+use crate::whole::{Children, Held, Load, Turn, Whole};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -26,6 +26,21 @@ impl Dictionary {
         let outcome = self.await_load(whole, number);
         // A load that failed behind one that did not is no concern of a lookup.
         whole.held().ok_or_else(|| outcome.err().unwrap_or_else(|| loader.not_started()))
+    }
+
+    /// The way down its hierarchy; `None`: it has no hierarchy, or not all rows.
+    ///
+    /// # Errors
+    /// What is wrong with loading the rows, where they are not there yet.
+    pub fn children(&self) -> Result<Option<Arc<Children>>, DictError> {
+        let loader = &self.core.loader;
+        match (&loader.whole, self.definition.structure.parent_index()) {
+            (Some(whole), Some(parent)) => {
+                self.core.note_use();
+                self.held(whole)?.children(&loader.row_format, parent).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Shows rows of a batch.

@@ -1,9 +1,16 @@
 //! All rows of a source in RAM. Once made, they do not change: a reload makes others.
 
+use super::Children;
 use crate::config::WholeForm;
 use crate::error::{Code, DictError};
+use crate::limits;
+use crate::lookup::lock;
+use crate::row::{Decoder, RowFormat};
+use arrow::array::AsArray;
+use arrow::datatypes::UInt64Type;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+use std::sync::{Arc, Mutex};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Rows, found by key and shown in order.
@@ -16,6 +23,9 @@ pub(crate) struct Held {
     places: HashTable<u32>,
     /// Unix seconds of when they were asked for.
     pub loaded_at: u64,
+    form: WholeForm,
+    /// Made when somebody first asks for it.
+    children: Mutex<Option<Arc<Children>>>,
 }
 
 /// Where a key and its row are. Sized for tables of many short rows.
@@ -47,8 +57,38 @@ impl Held {
         (self.key(span), self.row(span))
     }
 
+    /// Which keys have which parent, by the attribute at `parent`: one that is a UInt64, of rows of a simple key.
+    pub fn children(&self, format: &RowFormat, parent: usize) -> Result<Arc<Children>, DictError> {
+        // Whoever comes meanwhile waits for it rather than making it, too.
+        let mut made = lock(&self.children);
+        if let Some(children) = &*made {
+            return Ok(Arc::clone(children));
+        }
+        let mut pairs = Vec::with_capacity(self.len());
+        for spans in self.spans.chunks(limits::RESIDENT_BATCH_ROWS) {
+            let mut rows = Decoder::new(format, &[parent], spans.len());
+            for &span in spans {
+                rows.push(self.row(span)).map_err(|_| {
+                    DictError::new(Code::IncorrectData, "A row of the source was encoded wrongly")
+                })?;
+            }
+            let parents = rows.finish()?;
+            let parents = parents[0].as_primitive::<UInt64Type>();
+            let keys = spans.iter().map(|&span| key_number(self.key(span)));
+            pairs.extend(parents.iter().zip(keys).filter_map(|(parent, key)| Some((parent?, key))));
+        }
+        let children = Arc::new(Children::new(pairs, self.form));
+        *made = Some(Arc::clone(&children));
+        Ok(children)
+    }
+
     pub fn bytes_allocated(&self) -> usize {
-        self.bytes.capacity() + self.index_bytes()
+        self.bytes.capacity() + self.index_bytes() + self.children_bytes()
+    }
+
+    /// What the way down the hierarchy takes, if somebody went it.
+    pub fn children_bytes(&self) -> usize {
+        lock(&self.children).as_ref().map_or(0, |children| children.bytes_allocated())
     }
 
     /// What finding a key takes beside the rows.
@@ -70,16 +110,18 @@ impl Held {
     }
 }
 
-/// Rows that are still coming.
-pub(super) struct Filling {
-    held: Held,
-    form: WholeForm,
+/// A simple key.
+fn key_number(key: &[u8]) -> u64 {
+    key.try_into().map_or(0, u64::from_le_bytes)
 }
+
+/// Rows that are still coming.
+pub(super) struct Filling(Held);
 
 impl Filling {
     pub fn new(form: WholeForm, loaded_at: u64) -> Filling {
         let (bytes, spans, places) = (Vec::new(), Vec::new(), HashTable::new());
-        Filling { held: Held { bytes, spans, places, loaded_at }, form }
+        Filling(Held { bytes, spans, places, loaded_at, form, children: Mutex::default() })
     }
 
     /// Adds a row, which `encode` appends. Of rows of the same key the last one counts in FLAT, the first one in
@@ -88,7 +130,7 @@ impl Filling {
     /// # Errors
     /// `LIMIT_EXCEEDED` if there are more than 32 bits can count.
     pub fn add(&mut self, key: &[u8], encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), DictError> {
-        let Held { bytes, spans, places, .. } = &mut self.held;
+        let Held { bytes, spans, places, form, .. } = &mut self.0;
         let bytes_of =
             |bytes: &[u8], span: Span| xxh3_64(&bytes[span.start as usize..][..span.key_bytes as usize]);
         let entry = places.entry(
@@ -99,7 +141,7 @@ impl Filling {
             },
             |&place| bytes_of(bytes, spans[place as usize]),
         );
-        if matches!(entry, Entry::Occupied(_)) && self.form != WholeForm::Flat {
+        if matches!(entry, Entry::Occupied(_)) && *form != WholeForm::Flat {
             return Ok(());
         }
         let start = bytes.len();
@@ -126,13 +168,10 @@ impl Filling {
 
     /// All of them: FLAT in the order of the keys, as ClickHouse has them; the others in the order of the source.
     pub fn finish(self) -> Held {
-        let Filling { mut held, form } = self;
-        if form == WholeForm::Flat {
+        let Filling(mut held) = self;
+        if held.form == WholeForm::Flat {
             let bytes = &held.bytes;
-            let id = |span: &Span| {
-                let key = &bytes[span.start as usize..][..span.key_bytes as usize];
-                key.try_into().map_or(0, u64::from_le_bytes)
-            };
+            let id = |span: &Span| key_number(&bytes[span.start as usize..][..span.key_bytes as usize]);
             held.spans.sort_unstable_by_key(id);
             let mut places = HashTable::with_capacity(held.spans.len());
             let hash = |place: &u32| xxh3_64(held.key(held.spans[*place as usize]));

@@ -1,8 +1,10 @@
 //! Layouts that hold all rows of the source: FLAT, HASHED and the like. What is not there is known not to be in the
 //! source, which is read whole at the first use, at SYSTEM RELOAD DICTIONARY, and when LIFETIME is over.
 
+mod children;
 mod held;
 
+pub use children::Children;
 pub(crate) use held::Held;
 
 use self::held::Filling;
