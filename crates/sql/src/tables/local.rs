@@ -8,8 +8,8 @@ use datafusion::arrow::datatypes::{DataType as Arrow, Field, Schema, SchemaRef};
 use granary_dict::DataType;
 
 use crate::error::{Error, Result};
-use crate::functions::{default_value, exact};
-use crate::types::CLICKHOUSE_TYPE;
+use crate::functions::{convert, default_value, exact};
+use crate::types::{CLICKHOUSE_TYPE, declared};
 
 /// The schema of columns of ClickHouse's types.
 ///
@@ -47,6 +47,14 @@ pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBa
             // A literal of VALUES is read as Float64 here, and by ClickHouse as what the column is.
             Some(place) if (rows.column(place).data_type(), to) == (&Arrow::Float64, &Arrow::Float32) => {
                 cast(rows.column(place), to)?
+            }
+            // An integer that does not fit keeps its low bits.
+            Some(place)
+                if rows.column(place).data_type().is_integer()
+                    && to.is_integer()
+                    && declared(field).is_none() =>
+            {
+                convert(source.field(place), rows.column(place), to)?
             }
             Some(place) => exact(source.field(place), rows.column(place), field)?,
             None => new_null_array(to, rows.num_rows()),
