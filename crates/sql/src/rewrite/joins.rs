@@ -2,8 +2,8 @@
 //! own they have the columns of both sides.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Join, JoinConstraint, JoinOperator, Query, Select, SetExpr, Statement,
-    TableAlias, TableFactor, TableWithJoins,
+    BinaryOperator, Distinct, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Select, SetExpr,
+    Statement, TableAlias, TableFactor, TableWithJoins,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -93,15 +93,12 @@ fn chosen(
 
 /// A query over a side, in its place; `keys` are those of DISTINCT ON, if it has one.
 fn subquery(template: &str, side: &TableFactor, keys: Vec<Expr>) -> Result<TableFactor> {
-    use datafusion::sql::sqlparser::ast::Distinct;
     let parsed = Parser::parse_sql(&GenericDialect {}, template);
     let parsed = parsed.map_err(|error| Error::logical_error(error.to_string()))?.pop();
     let (Some(Statement::Query(mut query)), Some(name)) = (parsed, name_of(side)) else {
         return Err(Error::not_implemented("ANY, SEMI and ANTI need a name for each side of the join"));
     };
-    if let Query { body, .. } = query.as_mut()
-        && let SetExpr::Select(select) = body.as_mut()
-    {
+    if let SetExpr::Select(select) = query.body.as_mut() {
         select.from[0].relation = side.clone();
         if !keys.is_empty() {
             select.distinct = Some(Distinct::On(keys));
@@ -129,7 +126,7 @@ fn keys(side: &TableFactor, constraint: &JoinConstraint) -> Result<Vec<Expr>> {
     };
     match constraint {
         JoinConstraint::Using(names) => {
-            let key = |name: &datafusion::sql::sqlparser::ast::ObjectName| {
+            let key = |name: &ObjectName| {
                 name.0.last().and_then(|part| part.as_ident()).cloned().map(Expr::Identifier)
             };
             names.iter().map(|name| key(name).ok_or_else(unclear)).collect()
