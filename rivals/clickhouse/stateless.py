@@ -47,6 +47,8 @@ export CLICKHOUSE_CLIENT_BINARY=clickhouse-client
 export CLICKHOUSE_CLIENT=clickhouse-client
 """
 SCRIPT_SECONDS = 120
+# As the configuration that the tests are run with has it.
+COLLECTION = "CREATE NAMED COLLECTION clickhouse_dictionary AS host = 'localhost', user = 'default', table = 's'"
 
 
 def statements(text: str):
@@ -125,8 +127,8 @@ class Server:
         for line in self.process.stderr:
             if listening := re.search(r"Granary listens on (\S+)", line):
                 self.url = listening[1]
-                created = f"CREATE DATABASE {DATABASE}".encode()
-                urllib.request.urlopen(f"{self.url}/", data=created, timeout=60).close()
+                for made in (f"CREATE DATABASE {DATABASE}", COLLECTION):
+                    urllib.request.urlopen(f"{self.url}/", data=made.encode(), timeout=60).close()
                 return
         sys.exit("the server did not start")
 

@@ -156,6 +156,15 @@ impl Structure {
         }
     }
 
+    /// The place of the attribute that names a key's parent, of a dictionary with a hierarchy.
+    pub fn parent_index(&self) -> Option<usize> {
+        let names_parent = |attribute: &Attribute| attribute.hierarchy != Hierarchy::Flat;
+        match self.key {
+            Key::Simple { .. } => self.attributes.iter().position(names_parent),
+            Key::Complex(_) => None,
+        }
+    }
+
     fn validate(&self) -> Result<(), DictError> {
         let keys = self.key_columns();
         if keys.is_empty() {

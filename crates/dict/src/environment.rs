@@ -1,5 +1,6 @@
 //! What surrounds a dictionary: folders, permissions, the clock.
 
+use crate::config::Collections;
 use crate::error::{Code, DictError};
 use crate::limits;
 use std::fmt;
@@ -25,6 +26,8 @@ pub struct Environment {
     pub waiting: Waiting,
     /// The tables beside the dictionaries, if there are any.
     pub own_tables: Option<OwnTables>,
+    /// What sources may take parameters from.
+    pub collections: Collections,
 }
 
 /// Answers a SELECT in the FORMAT that it names, under the SETTINGS of a dictionary.
@@ -121,6 +124,7 @@ impl Environment {
             clock: Clock::System,
             waiting: Waiting::new(|wait| wait()),
             own_tables: None,
+            collections: Collections::default(),
         }
     }
 

@@ -68,6 +68,8 @@ pub enum Code {
     PostgresqlConnectionFailure = 614,
     /// `SQLITE_ENGINE_ERROR`
     SqliteEngineError = 626,
+    /// `NAMED_COLLECTION_DOESNT_EXIST`
+    NamedCollectionDoesntExist = 669,
     /// `POCO_EXCEPTION`
     PocoException = 1000,
 }
@@ -107,6 +109,7 @@ impl Code {
             Code::CacheDictionaryUpdateFail => "CACHE_DICTIONARY_UPDATE_FAIL",
             Code::PostgresqlConnectionFailure => "POSTGRESQL_CONNECTION_FAILURE",
             Code::SqliteEngineError => "SQLITE_ENGINE_ERROR",
+            Code::NamedCollectionDoesntExist => "NAMED_COLLECTION_DOESNT_EXIST",
             Code::PocoException => "POCO_EXCEPTION",
         }
     }

@@ -27,13 +27,13 @@ mod xml;
 
 pub use answer::{Answer, AnswerRows};
 pub use config::{
-    Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
-    ExecutablePoolConfig, Execution, Expired, FileConfig, Format, Header, HttpConfig, KeyAccess, KeyEcho,
-    KeyForm, Layout, MysqlConfig, NullBounds, Overlap, PolygonKey, PolygonName, PostgresConfig, PostgresTls,
-    RangeSettings, RedisConfig, RedisStorage, Select, Server, SourceConfig, SqliteConfig, SsdSettings,
-    SslMode, Storage, UpdateSettings, Updates, WholeForm,
+    Authorities, ChunkHeader, ClickhouseConfig, Collection, Collections, Credentials, Encryption,
+    ExecutableConfig, ExecutablePoolConfig, Execution, Expired, FileConfig, Format, Header, HttpConfig,
+    KeyAccess, KeyEcho, KeyForm, Layout, MysqlConfig, NamedSource, NullBounds, Overlap, PolygonKey,
+    PolygonName, PostgresConfig, PostgresTls, RangeSettings, RedisConfig, RedisStorage, Select, Server,
+    SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates, WholeForm,
 };
-pub use ddl::{CreateDictionary, parse_create};
+pub use ddl::{CreateDictionary, Form, identifier, parse_create, quote};
 pub use definition::{
     Attribute, Definition, Hierarchy, Injectivity, Key, KeyColumn, Lifetime, Literal, ObjectId, Structure,
 };
@@ -47,4 +47,5 @@ pub use source::{Changes, Field, FieldSink, RowReader, Source, SourceFactory, Ta
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;
 pub use types::{CLICKHOUSE_TYPE, DataType, Element, digits_of, ipv6_text};
+pub use whole::Children;
 pub use xml::parse_xml;

@@ -24,6 +24,8 @@ pub struct Status {
     pub bytes_allocated: u64,
     /// RAM of the index alone.
     pub index_bytes: u64,
+    /// RAM of the way down the hierarchy, in bytes, where all rows are held and somebody went it.
+    pub hierarchy_bytes: u64,
     /// Rows of all lookups, duplicates counted.
     pub keys_requested: u64,
     /// Answered from the cache by a fresh entry, negative ones too.
@@ -155,6 +157,7 @@ impl Status {
             bytes_allocated: held
                 .as_ref()
                 .map_or(cache.bytes_allocated(), |held| held.bytes_allocated() as u64),
+            hierarchy_bytes: held.as_ref().map_or(0, |held| held.children_bytes() as u64),
             index_bytes: held.as_ref().map_or(cache.index_bytes, |held| held.index_bytes() as u64),
             keys_requested: requested,
             keys_hit: hit,

@@ -2,10 +2,10 @@
 
 use crate::config::{KeyForm, Layout, Storage};
 use crate::definition::{Attribute, Key, KeyColumn, Lifetime, Structure};
-use crate::error::{Code, DictError};
+use crate::error::DictError;
 
 /// Parts the columns into key and attributes. A simple layout with several key columns is complex, as in
-/// ClickHouse; with one, the column is an integer and is looked up as UInt64.
+/// ClickHouse; with one, the column is a UInt64, whatever type it is said to have.
 pub(crate) fn from_columns(
     columns: Vec<Attribute>,
     key_names: &[String],
@@ -27,16 +27,7 @@ pub(crate) fn from_columns(
     }
     let attributes = columns.into_iter().filter(|column| !key_names.contains(&column.name)).collect();
     let key = match (form, key.as_slice()) {
-        (KeyForm::Simple, [only]) if only.data_type.is_integer() => Key::Simple { name: only.name.clone() },
-        (KeyForm::Simple, [only]) => {
-            return Err(DictError::new(
-                Code::TypeMismatch,
-                format!(
-                    "PRIMARY KEY: the key of a simple layout is an integer (UInt64); {} is {}. Use a COMPLEX_KEY_ layout",
-                    only.name, only.data_type
-                ),
-            ));
-        }
+        (KeyForm::Simple, [only]) => Key::Simple { name: only.name.clone() },
         _ => Key::Complex(key),
     };
     Ok(Structure { key, attributes })

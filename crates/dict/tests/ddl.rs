@@ -259,7 +259,6 @@ fn refusals_name_the_clause_and_what_is_allowed() {
         ),
         ("PRIMARY KEY id", "PRIMARY KEY nosuch", 489, &["nosuch", "id, v"]),
         ("PRIMARY KEY id", "PRIMARY KEY id, id", 489, &["twice"]),
-        ("id UInt64", "id String", 53, &["COMPLEX_KEY_"]),
         ("v UInt8", "v LowCardinality(String)", 50, &["column v", "LowCardinality(String)", "Nullable"]),
         ("v UInt8", "v UInt8 DEFAULT now()", 62, &["column v"]),
         ("v UInt8", "v UInt8 DEFAULT 256", 6, &["attribute v", "256"]),

@@ -82,6 +82,13 @@ const CASES: &[Case] = &[
         shown: "EXECUTABLE_POOL(COMMAND 'cat x' FORMAT 'TabSeparated' IMPLICIT_KEY 1 POOL_SIZE 4 COMMAND_READ_TIMEOUT 500)",
         described: "ExecutablePool size: 4 command: cat x",
     },
+    // What the collection has is known when the dictionary is opened.
+    Case {
+        ddl: "POSTGRESQL(name shop password 'p' table 't')",
+        xml: "<postgresql><name>shop</name><password>p</password><table>t</table></postgresql>",
+        shown: "POSTGRESQL(NAME 'shop' PASSWORD '[HIDDEN]' TABLE 't')",
+        described: "",
+    },
     Case {
         ddl: "FILE(path './x.csv' format 'CSV')",
         xml: "<file><path>./x.csv</path><format>CSV</format></file>",
@@ -111,7 +118,7 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
         48,
         &["SOURCE(MYSQL): REPLICA", "HOST"],
     ),
-    ("MYSQL(NAME 'mine')", 48, &["SOURCE(MYSQL): NAME", "named collections"]),
+    ("SQLITE(NAME 'mine')", 115, &["SQLITE", "NAME"]),
     ("MYSQL(TABLE 't' SSL_CA 'x')", 48, &["SSL_CA", "not encrypted"]),
     ("MYSQL(TABLE 't' NOSUCH 1)", 115, &["NOSUCH", "HOST, PORT, USER, PASSWORD, DB, TABLE, QUERY, WHERE"]),
     ("MYSQL(DB 'd')", 36, &["SOURCE(MYSQL): TABLE or QUERY is required"]),

@@ -2,20 +2,20 @@
 
 mod create;
 mod insert;
+mod materialized;
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, StringArray, UInt8Array};
+use datafusion::arrow::array::{ArrayRef, StringArray, UInt8Array, UInt64Array};
 use datafusion::arrow::datatypes::Schema;
-use granary_dict::{LoadState, parse_create};
+use granary_dict::{Form, LoadState, parse_create};
 
-use self::insert::quoted;
 use crate::catalogue::{DEFAULT_DATABASE, Entry};
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
-use crate::statement::{Command, Name, Statement};
+use crate::statement::{Command, Name, Statement, quoted};
 use crate::types::pretty_type_name;
 
 /// Runs one.
@@ -31,6 +31,8 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         }
         Command::CreateTable(table) => create::table(session, table, text).await?,
         Command::CreateView(view) => create::view(session, view, text).await?,
+        Command::CreateMaterializedView(view) => materialized::create(session, view, text).await?,
+        Command::ModifyQuery { name, head } => materialized::modify(session, full(name), text, head).await?,
         Command::DropView { name, missing } => {
             let (database, name) = full(name);
             catalogue.drop_view(&database, &name, missing)?;
@@ -40,19 +42,17 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             catalogue.comment(&database, &name, comment)?;
         }
         Command::Insert { into, head } => {
-            let (database, name) = full(into.name);
-            let table = catalogue.local_table(&database, &name)?;
+            let name = full(into.name);
+            catalogue.table_to_fill(&name.0, &name.1)?;
             let mut rows = Vec::new();
             let mut output = query::run_behind(session, text, head).await?;
             while let Some(batch) = output.next().await {
-                rows.push(insert::rows_of(session, &table, into.columns.as_deref(), &batch?).await?);
+                rows.push(batch?);
             }
-            table.insert(rows);
+            insert::put(session, &name, into.columns.as_deref(), &rows, 0).await?;
         }
         Command::InsertData { into, format } => {
-            let (database, name) = full(into.name);
-            let table = catalogue.local_table(&database, &name)?;
-            insert::data(session, &table, into.columns, &format, &statement.data).await?;
+            insert::data(session, &full(into.name), into.columns, &format, &statement.data).await?;
         }
         Command::Rename { noun, names } => {
             for (from, to) in names {
@@ -111,7 +111,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
                     Some(definition) => definition.to_sql(),
                     None => return Err(failure.error),
                 },
-                Some(Entry::Table(table)) => table.create.clone(),
+                Some(Entry::Table(table)) => table.to_sql(&database, &name, Form::Lines),
                 None => {
                     catalogue.check_database(&database)?;
                     return Err(Error::cannot_get_create_query(format!(
@@ -156,6 +156,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
                 }
             }
         }
+        Command::Collection { name, change } => catalogue.change_collection(&name, change)?,
         Command::Use { database } => session.set_database(&database)?,
         Command::CreateDatabase { name, exists } => catalogue.create_database(&name, exists)?,
         Command::DropDatabase { name, missing } => {
@@ -163,6 +164,17 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             if session.database() == name {
                 session.set_database(DEFAULT_DATABASE)?;
             }
+        }
+        Command::ExplainEstimate { head } => {
+            query::columns(session, text, head).await?;
+            let count = || -> ArrayRef { Arc::new(UInt64Array::from(Vec::<u64>::new())) };
+            return Output::columns(vec![
+                ("database", texts([])),
+                ("table", texts([])),
+                ("parts", count()),
+                ("rows", count()),
+                ("marks", count()),
+            ]);
         }
         Command::Set { settings } => session.set(settings)?,
         Command::Query => return Err(Error::logical_error("A query is not a command")),

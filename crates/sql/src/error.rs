@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use datafusion::common::DataFusionError;
+use granary_dict::Code;
 
 use crate::reword;
 
@@ -59,6 +60,8 @@ constructors! {
     wrong_column_count = 20 "NUMBER_OF_COLUMNS_DOESNT_MATCH";
     unknown_table = 60 "UNKNOWN_TABLE";
     syntax_error = 62 "SYNTAX_ERROR";
+    file_doesnt_exist = 107 "FILE_DOESNT_EXIST";
+    incompatible_type_of_join = 264 "INCOMPATIBLE_TYPE_OF_JOIN";
     argument_out_of_bound = 69 "ARGUMENT_OUT_OF_BOUND";
     cannot_convert_type = 70 "CANNOT_CONVERT_TYPE";
     cannot_parse_number = 72 "CANNOT_PARSE_NUMBER";
@@ -76,6 +79,7 @@ constructors! {
     ambiguous_identifier = 207 "AMBIGUOUS_IDENTIFIER";
     not_an_aggregate = 215 "NOT_AN_AGGREGATE";
     too_big_ast = 168 "TOO_BIG_AST";
+    too_large_string_size = 131 "TOO_LARGE_STRING_SIZE";
     timeout_exceeded = 159 "TIMEOUT_EXCEEDED";
     memory_limit_exceeded = 241 "MEMORY_LIMIT_EXCEEDED";
     parameter_out_of_bound = 12 "PARAMETER_OUT_OF_BOUND";
@@ -93,6 +97,8 @@ constructors! {
     unknown_query_parameter = 456 "UNKNOWN_QUERY_PARAMETER";
     bad_query_parameter = 457 "BAD_QUERY_PARAMETER";
     cannot_unlink = 458 "CANNOT_UNLINK";
+    named_collection_already_exists = 670 "NAMED_COLLECTION_ALREADY_EXISTS";
+    cluster_doesnt_exist = 701 "CLUSTER_DOESNT_EXIST";
     access_denied = 497 "ACCESS_DENIED";
     authentication_failed = 516 "AUTHENTICATION_FAILED";
     cannot_detach_dictionary_as_table = 520 "CANNOT_DETACH_DICTIONARY_AS_TABLE";
@@ -162,6 +168,11 @@ impl Error {
     /// Says which file it was.
     pub(crate) fn at(self, path: &Path) -> Error {
         Error { message: format!("{}: {}", path.display(), self.message), ..self }
+    }
+
+    /// Whether it says that a program may not be run.
+    pub(crate) fn is_dictionary_access_denied(&self) -> bool {
+        self.code == Code::DictionaryAccessDenied as i32
     }
 
     /// Whether nobody reads the answer any more.

@@ -34,6 +34,9 @@ pub const ALIAS_EXPANSIONS_MAX: usize = 10_000;
 /// How far up a hierarchy is followed, as in ClickHouse.
 pub const HIERARCHY_DEPTH_MAX: usize = 1000;
 
+/// The longest FixedString, as in ClickHouse.
+pub const FIXED_STRING_BYTES_MAX: u64 = 0xff_ffff;
+
 /// How deep views may be made of views.
 pub const VIEWS_DEEP_MAX: usize = 32;
 

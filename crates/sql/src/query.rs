@@ -37,21 +37,25 @@ pub async fn run(session: &Session, text: &str) -> Result<Output> {
 
 /// Runs the query that stands behind the first tokens of a text.
 pub async fn run_behind(session: &Session, text: &str, head: usize) -> Result<Output> {
-    let (format, plan, context) = planned(session, text, head).await?;
+    run_parsed(session, parse(text, head)?).await
+}
+
+/// Runs what [`parse`] gave.
+pub async fn run_parsed(session: &Session, parsed: Parsed) -> Result<Output> {
+    let (format, plan, context) = planned_of(session, parsed).await?;
     let limits = Limits::of(context.session_config());
     Ok(Output::of_query(format, Query { plan, context }, limits))
 }
 
 /// The columns of its rows.
 pub async fn columns(session: &Session, text: &str, head: usize) -> Result<SchemaRef> {
-    planned(session, text, head).await.map(|(_, plan, _)| plan.schema())
+    planned_of(session, parse(text, head)?).await.map(|(_, plan, _)| plan.schema())
 }
 
 type Planned = (Option<Format>, Arc<dyn ExecutionPlan>, Arc<TaskContext>);
 
-async fn planned(session: &Session, text: &str, head: usize) -> Result<Planned> {
-    let (mut statement, named, tail) = parse(text, head)?;
-    let asker = Asker { database: &session.database(), user: session.user() };
+async fn planned_of(session: &Session, (mut statement, named, tail): Parsed) -> Result<Planned> {
+    let asker = Asker { database: &session.database(), user: session.user(), settings: &session.settings() };
     let mut extras = rewrite(&mut statement, named, asker)?;
     views::expand(session, &mut statement, &mut extras)?;
     extras.named.iter().try_for_each(|name| check_read(session, name))?;
@@ -79,12 +83,13 @@ fn check_read(session: &Session, full_name: &str) -> Result<()> {
     }
     match full_name.split_once('.') {
         // These tell of all dictionaries at once.
-        Some((SYSTEM_DATABASE, "dictionaries" | "tables" | "columns" | "metrics" | "events")) => {
-            Err(Error::access_denied(format!(
-                "{}: Not enough privileges. To read {full_name} one must be allowed to read every dictionary",
-                session.user()
-            )))
-        }
+        Some((
+            SYSTEM_DATABASE,
+            "dictionaries" | "tables" | "columns" | "metrics" | "events" | "named_collections",
+        )) => Err(Error::access_denied(format!(
+            "{}: Not enough privileges. To read {full_name} one must be allowed to read every dictionary",
+            session.user()
+        ))),
         Some((database, name)) if session.catalogue().entry(database, name).is_some() => {
             session.rights().check_read(session.user(), full_name)
         }
@@ -92,8 +97,11 @@ fn check_read(session: &Session, full_name: &str) -> Result<()> {
     }
 }
 
-/// The statement, the expressions that its WITH names, and what stands behind it.
-pub(crate) fn parse(text: &str, head: usize) -> Result<(Statement, HashMap<String, Expr>, Tail)> {
+/// A statement, the expressions that its WITH names, and what stands behind it.
+pub(crate) type Parsed = (Statement, HashMap<String, Expr>, Tail);
+
+/// Takes a text apart.
+pub(crate) fn parse(text: &str, head: usize) -> Result<Parsed> {
     let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {error}"));
     let mut tokens = tokenize(text).map_err(|error| wrong(&error))?;
     let tail = mend(&mut tokens);

@@ -89,6 +89,13 @@ impl Session {
         Session { settings: RwLock::new(settings), ..Self::over(Arc::clone(&self.engine), user, rights) }
     }
 
+    /// A session of whoever may do anything, in another database: for what is done because of what this one does.
+    pub(crate) fn within(&self, database: &str) -> Result<Session> {
+        let session = self.another(DEFAULT_USER.to_owned(), Rights::default());
+        session.set_database(database)?;
+        Ok(session)
+    }
+
     /// Whose session it is.
     pub fn user(&self) -> &str {
         &self.user
@@ -148,6 +155,11 @@ impl Session {
     /// The end of what [`state`](Self::state) gave.
     pub(crate) fn take_back(&self, state: SessionState) {
         self.engine.take_back(state);
+    }
+
+    /// What SET said.
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn parameters(&self) -> Parameters {

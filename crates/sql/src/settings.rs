@@ -105,6 +105,7 @@ pub const KNOWN: &[Setting] = &[
     nothing("http_write_exception_in_output_format", "Bool", "0"),
     nothing("http_zlib_compression_level", "Int64", "3"),
     nothing("allow_deprecated_database_ordinary", "Bool", "0"),
+    nothing("any_join_distinct_right_table_keys", "Bool", "0"),
     nothing("allow_experimental_bigint_types", "Bool", "1"),
     nothing("allow_experimental_analyzer", "Bool", "1"),
     nothing("check_table_dependencies", "Bool", "1"),
@@ -129,6 +130,16 @@ pub const KNOWN: &[Setting] = &[
 
 const fn nothing(name: &'static str, type_name: &'static str, default: &'static str) -> Setting {
     setting(name, type_name, default, Effect::None, "Accepted; changes nothing.")
+}
+
+/// What a setting is, by what SET said last; `None`: there is no such setting.
+pub fn value_of(name: &str, said: &[(String, String)]) -> Option<String> {
+    let setting = KNOWN.iter().find(|setting| setting.name == name)?;
+    let said = said.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    match said.unwrap_or(setting.default) {
+        "0" if name == "max_threads" => Some(cores().to_string()),
+        value => Some(value.to_owned()),
+    }
 }
 
 /// How queries are planned, and files looked at.

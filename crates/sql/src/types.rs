@@ -11,6 +11,12 @@ pub fn declared(field: &Field) -> Option<ClickHouseType> {
     ClickHouseType::parse_column(field.metadata().get(CLICKHOUSE_TYPE)?).ok().filter(is_beyond_arrow)
 }
 
+/// How many bytes a field has that is a FixedString: a text with zeros behind it.
+pub fn fixed_bytes(field: &Field) -> Option<usize> {
+    let name = field.metadata().get(CLICKHOUSE_TYPE)?;
+    name.strip_prefix("FixedString(")?.strip_suffix(')')?.parse().ok()
+}
+
 /// Whether values of a type are read and converted by the rules of dictionaries, not by Arrow's.
 pub fn is_beyond_arrow(data_type: &ClickHouseType) -> bool {
     use ClickHouseType::{

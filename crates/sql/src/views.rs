@@ -94,7 +94,8 @@ impl Expander<'_> {
             return Err(Error::too_deep_recursion(message));
         }
         let (mut statement, named, _) = query::parse(&view.text, view.head)?;
-        let asker = Asker { database: &view.database, user: self.session.user() };
+        let settings = &self.session.settings();
+        let asker = Asker { database: &view.database, user: self.session.user(), settings };
         let extras = rewrite(&mut statement, named, asker)?;
         self.extras.files.extend(extras.files);
         self.extras.named.extend(extras.named);

@@ -1,5 +1,6 @@
 //! SOURCE(..) and LAYOUT(..): one tree of names and values, whether DDL or XML wrote it.
 
+mod collections;
 mod layout;
 mod node;
 mod range;
@@ -7,12 +8,13 @@ mod source;
 mod update;
 mod whole;
 
+pub use collections::{Collection, Collections};
 pub use layout::{KeyForm, Layout, SsdSettings, Storage};
 pub use source::{
     Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
     ExecutablePoolConfig, Execution, FileConfig, Format, Header, HttpConfig, KeyEcho, MysqlConfig,
-    PostgresConfig, PostgresTls, RedisConfig, RedisStorage, Select, Server, SourceConfig, SqliteConfig,
-    SslMode, Updates,
+    NamedSource, PostgresConfig, PostgresTls, RedisConfig, RedisStorage, Select, Server, SourceConfig,
+    SqliteConfig, SslMode, Updates,
 };
 
 pub use range::{NullBounds, Overlap, RangeSettings};

@@ -5,6 +5,8 @@ mod parser;
 mod print;
 mod tokens;
 
+pub use print::{Form, identifier, quote};
+
 use crate::definition::Definition;
 use crate::error::DictError;
 

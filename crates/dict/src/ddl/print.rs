@@ -8,15 +8,47 @@ use crate::row::ROW_FORMAT_VERSION;
 
 const HIDDEN: &str = "[HIDDEN]";
 
+/// How a statement is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A line for each column and clause, as SHOW CREATE has it.
+    Lines,
+    /// As `create_table_query` of `system.tables` has it.
+    OneLine,
+}
+
+impl Form {
+    /// Columns in their parentheses, behind a name.
+    pub fn columns(self, columns: &[String]) -> String {
+        match self {
+            Form::Lines => format!("\n(\n    {}\n)", columns.join(",\n    ")),
+            Form::OneLine => format!(" ({})", columns.join(", ")),
+        }
+    }
+
+    /// What stands between two clauses.
+    pub fn between(self) -> char {
+        match self {
+            Form::Lines => '\n',
+            Form::OneLine => ' ',
+        }
+    }
+}
+
 impl Definition {
     /// The CREATE DICTIONARY statement as ClickHouse's SHOW CREATE prints it; the password is `[HIDDEN]`.
     pub fn to_sql(&self) -> String {
-        self.print(Some(HIDDEN))
+        self.to_sql_in(Form::Lines)
+    }
+
+    /// The same in another form.
+    pub fn to_sql_in(&self, form: Form) -> String {
+        self.print(Some(HIDDEN), form)
     }
 
     /// The same with the password in it, for storage: `parse_create` reads back this very definition.
     pub fn to_sql_with_secrets(&self) -> String {
-        self.print(None)
+        self.print(None, Form::Lines)
     }
 
     /// The statement that makes a ClickHouse ask the dictionary source at `url` for what this dictionary has.
@@ -29,9 +61,9 @@ impl Definition {
             Key::Complex(_) => "COMPLEX_KEY_DIRECT",
         };
         format!(
-            "CREATE DICTIONARY {}\n{}\nSOURCE(HTTP(URL {} FORMAT 'RowBinary'))\nLAYOUT({layout}())\n",
+            "CREATE DICTIONARY {}{}\nSOURCE(HTTP(URL {} FORMAT 'RowBinary'))\nLAYOUT({layout}())\n",
             identifier(&self.name),
-            there.columns(),
+            there.columns(Form::Lines),
             quote(url)
         )
     }
@@ -40,38 +72,38 @@ impl Definition {
     /// where rows come from (not as whom). Entries of a file with another one are not ours.
     pub(crate) fn fingerprint(&self) -> u64 {
         let source = self.source.anonymous();
-        let meaning = format!("{}\n{}\n{}", self.layout.name(), self.columns(), node(&source.to_node(None)));
+        let meaning =
+            format!("{}{}\n{}", self.layout.name(), self.columns(Form::Lines), node(&source.to_node(None)));
         xxh3_64_with_seed(meaning.as_bytes(), ROW_FORMAT_VERSION)
     }
 
     /// The columns, a line each, and the primary key.
-    fn columns(&self) -> String {
+    fn columns(&self, form: Form) -> String {
         let keys = self.structure.key_columns();
         let key_columns = keys.iter().map(|key| format!("`{}` {}", escape(&key.name, '`'), key.data_type));
-        let columns: Vec<String> = key_columns
-            .chain(self.structure.attributes.iter().map(attribute))
-            .map(|column| format!("    {column}"))
-            .collect();
+        let columns: Vec<String> =
+            key_columns.chain(self.structure.attributes.iter().map(attribute)).collect();
         let names: Vec<String> = keys.iter().map(|key| identifier(&key.name)).collect();
-        format!("(\n{}\n)\nPRIMARY KEY {}", columns.join(",\n"), names.join(", "))
+        format!("{}{}PRIMARY KEY {}", form.columns(&columns), form.between(), names.join(", "))
     }
 
-    fn print(&self, password: Option<&str>) -> String {
+    fn print(&self, password: Option<&str>, form: Form) -> String {
+        let between = form.between();
         let mut sql = String::from("CREATE DICTIONARY ");
         if let Some(database) = &self.database {
             sql += &identifier(database);
             sql.push('.');
         }
         sql += &identifier(&self.name);
-        sql += &format!("\n{}", self.columns());
-        sql += &format!("\nSOURCE({})", node(&self.source.to_node(password)));
+        sql += &self.columns(form);
+        sql += &format!("{between}SOURCE({})", node(&self.source.to_node(password)));
         if !matches!(self.layout.storage, Storage::Direct) {
             let lifetime = self.lifetime;
-            sql += &format!("\nLIFETIME(MIN {} MAX {})", lifetime.min_seconds, lifetime.max_seconds);
+            sql += &format!("{between}LIFETIME(MIN {} MAX {})", lifetime.min_seconds, lifetime.max_seconds);
         }
-        sql += &format!("\nLAYOUT({})", node(&self.layout.to_node()));
+        sql += &format!("{between}LAYOUT({})", node(&self.layout.to_node()));
         if let [min, max] = self.bounds() {
-            sql += &format!("\nRANGE(MIN {} MAX {})", identifier(&min.name), identifier(&max.name));
+            sql += &format!("{between}RANGE(MIN {} MAX {})", identifier(&min.name), identifier(&max.name));
         }
         if !self.settings.is_empty() {
             let settings: Vec<String> = self
@@ -79,10 +111,10 @@ impl Definition {
                 .iter()
                 .map(|(name, value)| format!("{} = {}", identifier(name), scalar(value)))
                 .collect();
-            sql += &format!("\nSETTINGS({})", settings.join(", "));
+            sql += &format!("{between}SETTINGS({})", settings.join(", "));
         }
         if !self.comment.is_empty() {
-            sql += &format!("\nCOMMENT {}", quote(&self.comment));
+            sql += &format!("{between}COMMENT {}", quote(&self.comment));
         }
         sql
     }
@@ -135,12 +167,13 @@ fn scalar(text: &str) -> String {
     }
 }
 
-fn quote(text: &str) -> String {
+/// A string in its quotes.
+pub fn quote(text: &str) -> String {
     format!("'{}'", escape(text, '\''))
 }
 
 /// A name, in quotes unless it is a plain word; IF would be read as IF NOT EXISTS.
-fn identifier(name: &str) -> String {
+pub fn identifier(name: &str) -> String {
     let plain = !name.eq_ignore_ascii_case("if")
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
         && name.bytes().next().is_some_and(|b| !b.is_ascii_digit());

@@ -1,10 +1,11 @@
 //! Dictionaries that hold all rows: when these are loaded, and who waits for that.
 
 use super::Dictionary;
+use crate::config::Storage;
 use crate::definition::Lifetime;
 use crate::error::{Code, DictError};
 use crate::lookup::{Batch, begin, lock};
-use crate::whole::{Held, Load, Turn, Whole};
+use crate::whole::{Children, Held, Load, Turn, Whole};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -27,6 +28,23 @@ impl Dictionary {
         let outcome = self.await_load(whole, number);
         // A load that failed behind one that did not is no concern of a lookup.
         whole.held().ok_or_else(|| outcome.err().unwrap_or_else(|| loader.not_started()))
+    }
+
+    /// The way down its hierarchy; `None`: it has no hierarchy, or not all rows.
+    ///
+    /// # Errors
+    /// What is wrong with loading the rows, where they are not there yet.
+    pub fn children(&self) -> Result<Option<Arc<Children>>, DictError> {
+        let loader = &self.core.loader;
+        let definition = &self.definition;
+        let parent = definition.structure.parent_index();
+        let (Some(whole), Storage::Whole(form), Some(parent)) =
+            (&loader.whole, &definition.layout.storage, parent)
+        else {
+            return Ok(None);
+        };
+        self.core.note_use();
+        self.held(whole)?.children(*form, &loader.row_format, parent).map(Some)
     }
 
     /// Shows rows of a batch.

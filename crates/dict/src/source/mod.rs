@@ -93,7 +93,13 @@ pub(crate) fn factory(
     let structure = definition.asked_structure();
     // A request that is still running when its lookup has given up may answer late, but not for ever.
     let patience = Duration::from_millis(2 * definition.layout.update.query_wait_timeout_ms);
-    match definition.source.clone() {
+    if definition.source.select().is_some_and(|select| select.table.as_deref() == Some("")) {
+        let name = definition.full_name();
+        return Ok(Arc::new(move || {
+            Err(DictError::bad_arguments(format!("Dictionary {name}: its source has an empty TABLE")))
+        }));
+    }
+    match definition.source.complete().clone() {
         SourceConfig::Sqlite(config) => {
             let path = environment.resolve(&config.path)?;
             Ok(Arc::new(move || Ok(Box::new(sqlite::Sqlite::open(&path, &config, &structure)?))))
@@ -152,6 +158,9 @@ pub(crate) fn factory(
         SourceConfig::File(config) => {
             let path = environment.resolve(&config.path)?;
             Ok(Arc::new(move || Ok(Box::new(file::File::new(&path, &config, &structure)))))
+        }
+        SourceConfig::Named(named) => {
+            Err(DictError::bad_arguments(format!("{named:?} has not been completed")))
         }
     }
 }

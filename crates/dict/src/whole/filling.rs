@@ -1,6 +1,6 @@
 //! Rows that are still coming, and how they are arranged.
 
-use super::held::{Held, Index};
+use super::held::{Held, Index, key_number};
 use super::keys::{Keys, Twins};
 use super::networks::{Network, Networks};
 use super::outline::Drawing;
@@ -12,6 +12,7 @@ use crate::definition::Structure;
 use crate::error::DictError;
 use crate::row::RowFormat;
 use crate::types::DataType;
+use std::sync::Mutex;
 
 /// How the rows of a layout are arranged.
 pub(super) enum Arrangement {
@@ -94,7 +95,7 @@ impl Filling<'_> {
         rows.shrink();
         let index = match arrangement {
             Arrangement::Numbered => {
-                rows.sort_by_key(|key| key.try_into().map_or(0, u64::from_le_bytes));
+                rows.sort_by_key(key_number);
                 Index::Keys(Keys::of(&rows))
             }
             Arrangement::Hashed => Index::Keys(keys),
@@ -106,7 +107,7 @@ impl Filling<'_> {
             }
             Arrangement::Polygons(..) => Index::Polygons(Polygons::of(drawing)),
         };
-        Ok(Held { rows, index, loaded_at })
+        Ok(Held { rows, index, loaded_at, children: Mutex::default() })
     }
 }
 

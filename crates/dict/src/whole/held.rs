@@ -1,10 +1,19 @@
 //! All rows of a source in RAM. Once made, they do not change: a reload makes others.
 
+use super::Children;
 use super::keys::Keys;
 use super::networks::Networks;
 use super::polygons::Polygons;
 use super::ranges::Ranges;
 use super::rows::Rows;
+use crate::config::WholeForm;
+use crate::error::{Code, DictError};
+use crate::limits;
+use crate::lookup::lock;
+use crate::row::{Decoder, RowFormat};
+use arrow::array::AsArray;
+use arrow::datatypes::UInt64Type;
+use std::sync::{Arc, Mutex};
 
 /// Rows, found by what is sought and shown in order.
 pub(crate) struct Held {
@@ -12,6 +21,8 @@ pub(crate) struct Held {
     pub(super) index: Index,
     /// Unix seconds of when they were asked for.
     pub loaded_at: u64,
+    /// Made when somebody first asks for it.
+    pub(super) children: Mutex<Option<Arc<Children>>>,
 }
 
 /// How rows are found.
@@ -45,8 +56,44 @@ impl Held {
         (self.rows.key(place as u32), self.rows.row(place as u32))
     }
 
+    /// Which keys have which parent, by the attribute at `parent`: one that is a UInt64, of rows of a simple key.
+    pub fn children(
+        &self,
+        form: WholeForm,
+        format: &RowFormat,
+        parent: usize,
+    ) -> Result<Arc<Children>, DictError> {
+        // Whoever comes meanwhile waits for it rather than making it, too.
+        let mut made = lock(&self.children);
+        if let Some(children) = &*made {
+            return Ok(Arc::clone(children));
+        }
+        let mut pairs = Vec::with_capacity(self.len());
+        for first in (0..self.len()).step_by(limits::RESIDENT_BATCH_ROWS) {
+            let places = first..(first + limits::RESIDENT_BATCH_ROWS).min(self.len());
+            let mut rows = Decoder::new(format, &[parent], places.len());
+            for place in places.clone() {
+                rows.push(self.at(place).1).map_err(|_| {
+                    DictError::new(Code::IncorrectData, "A row of the source was encoded wrongly")
+                })?;
+            }
+            let parents = rows.finish()?;
+            let parents = parents[0].as_primitive::<UInt64Type>();
+            let keys = places.map(|place| key_number(self.at(place).0));
+            pairs.extend(parents.iter().zip(keys).filter_map(|(parent, key)| Some((parent?, key))));
+        }
+        let children = Arc::new(Children::new(pairs, form));
+        *made = Some(Arc::clone(&children));
+        Ok(children)
+    }
+
     pub fn bytes_allocated(&self) -> usize {
-        self.rows.bytes_allocated() + self.index_bytes()
+        self.rows.bytes_allocated() + self.index_bytes() + self.children_bytes()
+    }
+
+    /// What the way down the hierarchy takes, if somebody went it.
+    pub fn children_bytes(&self) -> usize {
+        lock(&self.children).as_ref().map_or(0, |children| children.bytes_allocated())
     }
 
     /// What finding a row takes beside the rows.
@@ -70,4 +117,9 @@ impl Held {
         };
         if room == 0 { 0.0 } else { filled as f64 / room as f64 }
     }
+}
+
+/// A simple key.
+pub(super) fn key_number(key: &[u8]) -> u64 {
+    key.try_into().map_or(0, u64::from_le_bytes)
 }

@@ -1,6 +1,7 @@
 //! Layouts that hold all rows of the source: FLAT, HASHED, RANGE_HASHED, IP_TRIE, POLYGON and the like. What is not there is known not to be in the
 //! source, which is read whole at the first use, at SYSTEM RELOAD DICTIONARY, and when LIFETIME is over.
 
+mod children;
 mod filling;
 mod held;
 mod intervals;
@@ -11,6 +12,7 @@ mod polygons;
 mod ranges;
 mod rows;
 
+pub use children::Children;
 pub(crate) use held::Held;
 pub(crate) use outline::Outline;
 

@@ -1,11 +1,14 @@
 //! The dictionaries that all sessions see: opened at the start, found by name, kept in a folder.
 
+mod collections;
 mod dictionary_table;
+mod join_keys;
 mod local_table;
 mod moves;
 mod provider;
 mod store;
 mod system;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,8 +18,9 @@ use std::time::{Duration, Instant};
 use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Storage};
 
 use crate::error::{Error, Result};
-pub use local_table::{LocalTable, View};
-pub use moves::Noun;
+pub use join_keys::JoinKeys;
+pub use local_table::{Feed, LocalTable, MATERIALIZED_VIEW, Target, View};
+pub use moves::{FullName, Noun};
 pub use provider::Databases;
 use store::Store;
 
@@ -89,6 +93,9 @@ impl Catalogue {
     /// Opens what the folder keeps. A dictionary that cannot be opened is there as a failed one.
     pub fn open(folder: PathBuf, environment: Environment) -> Result<Catalogue> {
         let store = Store::open(folder)?;
+        for (name, collection) in store.load_collections()? {
+            environment.collections.set(&name, Some(collection));
+        }
         let mut databases = BTreeMap::from([(DEFAULT_DATABASE.to_owned(), Dictionaries::new())]);
         for kept in store.load()? {
             let dictionaries = databases.entry(kept.database.clone()).or_default();
@@ -190,16 +197,16 @@ impl Catalogue {
         if let Some(Entry::Open(old)) = dictionaries.remove(&name) {
             old.remove();
         }
-        let sql = definition.to_sql_with_secrets();
-        let dictionary = match opened(definition, &self.environment) {
-            Ok(dictionary) => dictionary,
-            Err(error) => {
+        let entry = match open_entry(&definition, &self.environment) {
+            // As in ClickHouse, that a program may not be run is said to whoever needs its rows.
+            Entry::Failed(failure) if !failure.error.is_dictionary_access_denied() => {
                 self.store.remove(&database, &name)?;
-                return Err(error);
+                return Err(failure.error);
             }
+            entry => entry,
         };
-        self.store.put(&database, &name, &sql)?;
-        dictionaries.insert(name, Entry::Open(dictionary));
+        self.store.put(&database, &name, &definition.to_sql_with_secrets())?;
+        dictionaries.insert(name, entry);
         Ok(())
     }
 
@@ -214,7 +221,9 @@ impl Catalogue {
             return Ok(());
         }
         self.create_database(&database, Missing::IsFine)?;
-        self.create(CreateDictionary { or_replace: true, if_not_exists: false, definition }, &database)
+        let name = definition.full_name();
+        self.create(CreateDictionary { or_replace: true, if_not_exists: false, definition }, &database)?;
+        self.dictionary(&name).map(drop)
     }
 
     /// Refuses a PATH that another dictionary writes to: each would overwrite the other's entries.
@@ -298,110 +307,6 @@ impl Catalogue {
             while Arc::strong_count(&dictionary) > 1 && Instant::now() < deadline {
                 std::thread::sleep(CLOSE_PAUSE);
             }
-        }
-    }
-
-    /// CREATE TABLE.
-    pub fn create_table(&self, database: &str, name: &str, table: LocalTable, exists: Missing) -> Result<()> {
-        let mut databases = self.write();
-        let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
-        match (entries.contains_key(name), exists) {
-            (true, Missing::IsFine) => Ok(()),
-            (true, Missing::IsError) => {
-                Err(Error::table_already_exists(format!("Table {database}.{name} already exists")))
-            }
-            (false, _) => {
-                entries.insert(name.to_owned(), Entry::Table(Arc::new(table)));
-                Ok(())
-            }
-        }
-    }
-
-    /// The table in RAM of this name.
-    pub fn local_table(&self, database: &str, name: &str) -> Result<Arc<LocalTable>> {
-        match self.entry(database, name) {
-            Some(Entry::Table(table)) if table.view.is_some() => Err(Error::not_implemented(format!(
-                "{database}.{name} is a view: its rows are those of its query"
-            ))),
-            Some(Entry::Table(table)) => Ok(table),
-            Some(_) => Err(Error::not_implemented(format!(
-                "{database}.{name} is a dictionary: its rows come from its source"
-            ))),
-            None => Err(self.unknown_table(database, name)),
-        }
-    }
-
-    /// The view of this name.
-    pub fn view(&self, database: &str, name: &str) -> Option<View> {
-        match self.read().get(database)?.get(name)? {
-            Entry::Table(table) => table.view.clone(),
-            _ => None,
-        }
-    }
-
-    /// CREATE OR REPLACE VIEW; what is no view stays.
-    pub fn replace_view(&self, database: &str, name: &str, view: LocalTable) -> Result<()> {
-        let mut databases = self.write();
-        let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
-        match entries.get(name) {
-            Some(Entry::Table(table)) if table.view.is_some() => {}
-            None => {}
-            Some(_) => return Err(Error::incorrect_query(format!("{database}.{name} is not a view"))),
-        }
-        entries.insert(name.to_owned(), Entry::Table(Arc::new(view)));
-        Ok(())
-    }
-
-    /// DROP VIEW.
-    pub fn drop_view(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
-        match self.entry(database, name) {
-            Some(_) if self.view(database, name).is_none() => {
-                Err(Error::incorrect_query(format!("{database}.{name} is not a view")))
-            }
-            _ => self.drop_table(database, name, missing),
-        }
-    }
-
-    /// ALTER TABLE .. MODIFY COMMENT, of a table or a dictionary.
-    pub fn comment(&self, database: &str, name: &str, comment: String) -> Result<()> {
-        match self.usable(database, name) {
-            Some(Entry::Table(table)) => table.set_comment(comment),
-            Some(Entry::Open(dictionary)) => {
-                let commented = Arc::new(dictionary.commented(comment));
-                self.store.put(database, name, &commented.definition().to_sql_with_secrets())?;
-                commented.watch();
-                let entry = Entry::Open(commented);
-                self.write().entry(database.to_owned()).or_default().insert(name.to_owned(), entry);
-            }
-            Some(Entry::Failed(failure)) => return Err(failure.error),
-            Some(Entry::Unloaded(_)) | None => return Err(self.unknown_table(database, name)),
-        }
-        Ok(())
-    }
-
-    /// What is wrong where there is no such table: it, or its database.
-    fn unknown_table(&self, database: &str, name: &str) -> Error {
-        let table = || Error::unknown_table(format!("Table {database}.{name} does not exist"));
-        self.check_database(database).err().unwrap_or_else(table)
-    }
-
-    /// DROP TABLE; a dictionary must not go by mistake.
-    pub fn drop_table(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
-        match self.entry(database, name) {
-            Some(Entry::Table(_)) => {
-                self.write().get_mut(database).and_then(|entries| entries.remove(name));
-                return Ok(());
-            }
-            Some(_) => {
-                return Err(Error::cannot_detach_dictionary_as_table(format!(
-                    "Cannot drop/detach dictionary {database}.{name} as table, use DROP DICTIONARY query instead"
-                )));
-            }
-            None => {}
-        }
-        match missing {
-            Missing::IsFine => Ok(()),
-            Missing::IsError => Err(self.unknown_table(database, name)),
         }
     }
 

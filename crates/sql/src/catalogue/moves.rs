@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use granary_dict::{Definition, Dictionary};
 
-use super::{CLOSE_PAUSE, Catalogue, Dictionaries, Entry, Failure, Missing, open_entry, unknown_database};
+use super::{
+    CLOSE_PAUSE, Catalogue, Dictionaries, Entry, Failure, Missing, Target, open_entry, unknown_database,
+};
 use crate::error::{Error, Result};
 
 /// How long a dictionary that is to be closed may still be in use by queries.
@@ -33,6 +35,13 @@ impl Catalogue {
         let Some(entry) = databases.get_mut(&from.0).and_then(|entries| entries.remove(&from.1)) else {
             return Err(self.missing(noun, from));
         };
+        if let Entry::Table(table) = &entry
+            && let Some(inner @ Target::Inner) = &table.target
+        {
+            let (inner_from, inner_to) = (inner.name(&from.0, &from.1), inner.name(&to.0, &to.1));
+            let moved = databases.get_mut(&inner_from.0).and_then(|entries| entries.remove(&inner_from.1));
+            databases.entry(inner_to.0).or_default().extend(moved.map(|moved| (inner_to.1, moved)));
+        }
         let entry = renamed(entry, to);
         self.keep(to, &entry)?;
         databases.entry(to.0.clone()).or_default().insert(to.1.clone(), entry);
@@ -59,6 +68,13 @@ impl Catalogue {
                 // A table and a dictionary are two tables.
                 Err(error) if error.code == Error::cannot_detach_dictionary_as_table("").code => {}
                 result => result?,
+            }
+        }
+        for name in [one, other] {
+            let entry = databases.get(&name.0).and_then(|entries| entries.get(&name.1));
+            if matches!(entry, Some(Entry::Table(table)) if table.target == Some(Target::Inner)) {
+                let message = format!("EXCHANGE of {}.{}, which has a table of its own", name.0, name.1);
+                return Err(Error::not_implemented(message));
             }
         }
         let mut take =

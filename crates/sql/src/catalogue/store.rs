@@ -1,5 +1,5 @@
-//! The catalogue's folder: `metadata/<database>/<dictionary>.sql` holds the CREATE statement, password and all,
-//! so only the owner may read it. Each file is replaced in one step.
+//! The catalogue's folder: `metadata/<database>/<dictionary>.sql` and `named_collections/<name>.sql` hold CREATE
+//! statements, passwords and all, so only the owner may read them. Each file is replaced in one step.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -7,9 +7,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use granary_dict::{Definition, parse_create};
+use granary_dict::{Collection, Definition, parse_create};
 
 use crate::error::{Error, Result};
+use crate::statement::{parse_collection, split};
 
 /// How long another process may hold the folder: one that was killed while it started a program lets go only when
 /// that program runs.
@@ -19,6 +20,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// The folder, locked for this process.
 pub struct Store {
     metadata: PathBuf,
+    collections: PathBuf,
     /// Held for as long as the session lives; the system lets go of it however the process ends.
     _lock: File,
 }
@@ -34,7 +36,8 @@ impl Store {
     /// Takes the folder for this process alone.
     pub fn open(folder: PathBuf) -> Result<Store> {
         let metadata = folder.join("metadata");
-        for path in [&metadata, &folder.join("user_files")] {
+        let collections = folder.join("named_collections");
+        for path in [&metadata, &collections, &folder.join("user_files")] {
             fs::create_dir_all(path).map_err(|e| failed("create folder", path, &e))?;
         }
         let path = folder.join("lock");
@@ -52,7 +55,7 @@ impl Store {
             }
         };
         match taken {
-            Ok(()) => Ok(Store { metadata, _lock: lock }),
+            Ok(()) => Ok(Store { metadata, collections, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(Error::directory_in_use(format!(
                 "Cannot lock {}: another granary is working in this folder",
                 path.display()
@@ -86,29 +89,33 @@ impl Store {
     /// Writes a dictionary's statement.
     pub fn put(&self, database: &str, dictionary: &str, sql: &str) -> Result<()> {
         self.create_database(database)?;
-        let path = self.path(database, dictionary);
-        let unfinished = path.with_extension("sql.tmp");
-        let write = || -> std::io::Result<()> {
-            let mut file =
-                OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
-            file.write_all(sql.as_bytes())?;
-            file.write_all(b"\n")?;
-            file.sync_all()?;
-            fs::rename(&unfinished, &path)?;
-            File::open(self.folder(database))?.sync_all()
-        };
-        write().map_err(|e| failed("write", &path, &e))
+        put(&self.folder(database), &self.path(database, dictionary), sql)
     }
 
     /// Forgets a dictionary, if it is known.
     pub fn remove(&self, database: &str, dictionary: &str) -> Result<()> {
-        let path = self.path(database, dictionary);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::cannot_unlink(format!("Cannot remove {}: {error}", path.display())))
-            }
-            _ => Ok(()),
-        }
+        remove(&self.path(database, dictionary))
+    }
+
+    /// Reads the named collections.
+    pub fn load_collections(&self) -> Result<Vec<(String, Collection)>> {
+        let read = |file: PathBuf| {
+            let sql = fs::read_to_string(&file).map_err(|e| failed("read", &file, &e))?;
+            let statement = split(&sql)?.pop().ok_or_else(|| Error::syntax_error("It is empty"));
+            statement.and_then(|statement| parse_collection(&statement)).map_err(|e| e.at(&file))
+        };
+        let files = sorted(&self.collections)?.into_iter();
+        files.filter(|file| file.extension().is_some_and(|extension| extension == "sql")).map(read).collect()
+    }
+
+    /// Writes the statement of a named collection.
+    pub fn put_collection(&self, name: &str, sql: &str) -> Result<()> {
+        put(&self.collections, &self.collection_path(name), sql)
+    }
+
+    /// Forgets a named collection, if it is known.
+    pub fn remove_collection(&self, name: &str) -> Result<()> {
+        remove(&self.collection_path(name))
     }
 
     /// Keeps a dictionary's statement from being read at the next start, but for [`take_back`](Self::take_back).
@@ -147,12 +154,40 @@ impl Store {
         }
     }
 
+    fn collection_path(&self, name: &str) -> PathBuf {
+        self.collections.join(format!("{}.sql", escape(name)))
+    }
+
     fn folder(&self, database: &str) -> PathBuf {
         self.metadata.join(escape(database))
     }
 
     fn path(&self, database: &str, dictionary: &str) -> PathBuf {
         self.folder(database).join(format!("{}.sql", escape(dictionary)))
+    }
+}
+
+/// Writes a statement, which may have a password in it, in one step.
+fn put(folder: &Path, path: &Path, sql: &str) -> Result<()> {
+    let unfinished = path.with_extension("sql.tmp");
+    let write = || -> std::io::Result<()> {
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+        file.write_all(sql.as_bytes())?;
+        file.write_all(b"\n")?;
+        file.sync_all()?;
+        fs::rename(&unfinished, path)?;
+        File::open(folder)?.sync_all()
+    };
+    write().map_err(|e| failed("write", path, &e))
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::cannot_unlink(format!("Cannot remove {}: {error}", path.display())))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,5 +1,5 @@
 //! `system.dictionaries`, `system.databases`, `system.tables`, `system.events`, `system.metrics`,
-//! `system.settings`, `system.one`, `system.numbers`.
+//! `system.named_collections`, `system.settings`, `system.one`, `system.numbers`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use datafusion::arrow::array::*;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::Result;
-use granary_dict::{Definition, Status};
+use granary_dict::{Definition, Form, Key, Status};
 
 use super::{Catalogue, Entry};
 use crate::settings::{KNOWN, Setting};
@@ -22,6 +22,7 @@ pub fn table(catalogue: &Catalogue, name: &str) -> Result<Option<Arc<dyn TablePr
         "dictionaries" => dictionaries(catalogue)?,
         "events" => events(catalogue)?,
         "metrics" => metrics(catalogue)?,
+        "named_collections" => named_collections(catalogue)?,
         "settings" => settings()?,
         "tables" => tables(catalogue)?,
         _ => return Ok(None),
@@ -54,7 +55,9 @@ fn tables(catalogue: &Catalogue) -> Result<RecordBatch> {
                 Entry::Open(_) | Entry::Unloaded(_) | Entry::Failed(_) => "Dictionary".to_owned(),
             };
             let total = match &entry {
-                Entry::Table(table) if table.view.is_none() => Some(table.rows() as u64),
+                Entry::Table(table) if table.view.is_none() && table.target.is_none() => {
+                    Some(table.rows() as u64)
+                }
                 _ => None,
             };
             let comment = match &entry {
@@ -62,8 +65,8 @@ fn tables(catalogue: &Catalogue) -> Result<RecordBatch> {
                 other => other.definition().map(|definition| definition.comment.clone()).unwrap_or_default(),
             };
             let create = match &entry {
-                Entry::Table(table) => table.create.clone(),
-                other => other.definition().map(Definition::to_sql).unwrap_or_default(),
+                Entry::Table(table) => table.to_sql(&database, &name, Form::OneLine),
+                other => other.definition().map(|it| it.to_sql_in(Form::OneLine)).unwrap_or_default(),
             };
             rows.push((database.clone(), name, engine, total, comment, create));
         }
@@ -154,6 +157,11 @@ fn metrics(catalogue: &Catalogue) -> Result<RecordBatch> {
     ])
 }
 
+fn named_collections(catalogue: &Catalogue) -> Result<RecordBatch> {
+    let (names, statements): (Vec<String>, Vec<String>) = catalogue.collections().into_iter().unzip();
+    batch(vec![("name", texts(names)), ("create_query", texts(statements))])
+}
+
 fn settings() -> Result<RecordBatch> {
     let text = |f: fn(&Setting) -> &str| texts(KNOWN.iter().map(|setting| f(setting).to_owned()));
     let zeros = || -> ArrayRef { Arc::new(UInt8Array::from(vec![0; KNOWN.len()])) };
@@ -214,6 +222,16 @@ fn rows(catalogue: &Catalogue) -> Vec<Row> {
     rows
 }
 
+/// The type of a key, be it a tuple.
+fn key_type(definition: &Definition) -> String {
+    let types: Vec<String> =
+        definition.structure.key_columns().iter().map(|key| key.data_type.to_string()).collect();
+    match definition.structure.key {
+        Key::Simple { .. } => types.concat(),
+        Key::Complex(_) => format!("({})", types.join(", ")),
+    }
+}
+
 /// ClickHouse's columns in ClickHouse's order, then counters of our own.
 fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
     let rows = rows(catalogue);
@@ -243,7 +261,7 @@ fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
         ("attribute.names", list(&|d| attributes(d).into_iter().map(|a| a.name).collect())),
         ("attribute.types", list(&|d| attributes(d).into_iter().map(|a| a.data_type.to_string()).collect())),
         ("bytes_allocated", count(&|s| s.bytes_allocated)),
-        ("hierarchical_index_bytes_allocated", count(&|_| 0)),
+        ("hierarchical_index_bytes_allocated", count(&|s| s.hierarchy_bytes)),
         ("query_count", count(&|s| s.keys_requested)),
         ("hit_rate", rate(&|s| s.hit_rate)),
         ("found_rate", rate(&|s| s.found_rate)),
@@ -258,6 +276,7 @@ fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
         ("loading_duration", Arc::new(Float32Array::from_iter_values(rows.iter().map(|_| 0.0)))),
         ("last_exception", text(&|row| row.status.last_exception.clone())),
         ("comment", text(&|row| row.definition.as_ref().map(|d| d.comment.clone()).unwrap_or_default())),
+        ("key", text(&|row| row.definition.as_ref().map(key_type).unwrap_or_default())),
         ("capacity", count(&|s| s.capacity)),
         ("index_bytes", count(&|s| s.index_bytes)),
         ("keys_requested", count(&|s| s.keys_requested)),

@@ -6,15 +6,18 @@ use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 use datafusion::catalog::TableProvider;
 
-use super::insert::{quoted, with_rows};
-use crate::catalogue::{LocalTable, Missing, View};
+use super::insert::with_rows;
+use crate::catalogue::{JoinKeys, LocalTable, Missing, Target, View};
 use crate::error::{Error, Result};
 use crate::format::shown_name;
 use crate::query;
 use crate::session::Session;
-use crate::statement::{Column, CreateTable, CreateView, Rows};
+use crate::statement::{Column, CreateTable, CreateView, Engine, Rows, quoted, spelled, split};
 use crate::tables::local as tables;
 use crate::types::{CLICKHOUSE_TYPE, type_name};
+
+/// Clusters of ClickHouse's own configurations that are one server: this one.
+const OWN_CLUSTERS: [&str; 2] = ["default", "test_shard_localhost"];
 
 /// CREATE TABLE.
 pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Result<()> {
@@ -24,14 +27,15 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
     if statement.exists == Missing::IsFine && catalogue.entry(&database, &name).is_some() {
         return Ok(());
     }
-    if let Some(dictionary) = &statement.dictionary {
-        let table = dictionary_table(session, dictionary, &statement.columns, text).await?;
+    let clauses = [vec![engine_clause(&statement.engine)], statement.storage].concat();
+    if let ("Dictionary", [dictionary]) =
+        (statement.engine.name.as_str(), statement.engine.arguments.as_slice())
+    {
+        let table = dictionary_table(session, dictionary, &statement.columns, clauses).await?;
         table.set_comment(statement.comment);
         return catalogue.create_table(&database, &name, table, statement.exists);
     }
-    let columns = statement.columns.iter();
-    let defaults = columns.clone().filter_map(|column| Some((column.name.clone(), column.default.clone()?)));
-    let mut defaults: Vec<(String, String)> = defaults.collect();
+    let mut defaults = defaults(&statement.columns);
     let declared = declared(session, &statement.columns).await?;
     let mut rows: Vec<RecordBatch> = Vec::new();
     let schema = match statement.rows {
@@ -50,15 +54,78 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
             if declared.fields().is_empty() { found(&output.schema, &rows)? } else { declared }
         }
     };
-    let table = LocalTable::new(statement.engine, text.to_owned(), schema, defaults);
+    let target = distributed(session, &statement.engine).await?;
+    let join_keys = join_keys(&statement.engine, &schema)?;
+    let table = LocalTable::new(statement.engine.name, clauses, schema, defaults).found_by(join_keys);
+    let table = match target {
+        Some(target) => {
+            return catalogue.create_table(&database, &name, table.over(target), statement.exists);
+        }
+        None => table,
+    };
     let batches = rows.iter().map(|batch| tables::row_batch(&table.schema(), None, batch));
-    table.insert(batches.collect::<Result<_>>()?);
+    table.insert(batches.collect::<Result<_>>()?)?;
     table.set_comment(statement.comment);
     catalogue.create_table(&database, &name, table, statement.exists)
 }
 
+/// ENGINE = Distributed(cluster, database, table): the table, if the cluster is this server.
+async fn distributed(session: &Session, engine: &Engine) -> Result<Option<Target>> {
+    let ("Distributed", [cluster, database, table, ..]) = (engine.name.as_str(), engine.arguments.as_slice())
+    else {
+        return Ok(None);
+    };
+    let cluster = word_or_text(session, cluster).await?;
+    if !OWN_CLUSTERS.contains(&cluster.as_str()) {
+        return Err(Error::cluster_doesnt_exist(format!(
+            "Requested cluster '{cluster}' not found: this server is alone, as {}",
+            OWN_CLUSTERS.join(" or ")
+        )));
+    }
+    let database = Some(word_or_text(session, database).await?).filter(|database| !database.is_empty());
+    let table = word_or_text(session, table).await?;
+    Ok(Some(Target::Table((database.unwrap_or_else(|| session.database()), table))))
+}
+
+/// ENGINE = Join(strictness, kind, key, ..).
+fn join_keys(engine: &Engine, schema: &SchemaRef) -> Result<Option<JoinKeys>> {
+    let ("Join", [strictness, _, keys @ ..]) = (engine.name.as_str(), engine.arguments.as_slice()) else {
+        return Ok(None);
+    };
+    let place = |key: &String| {
+        let name = key.replace('`', "");
+        schema
+            .index_of(&name)
+            .map_err(|_| Error::no_such_column(format!("Key column ({name}) does not exist")))
+    };
+    let columns = keys.iter().map(place).collect::<Result<Vec<_>>>()?;
+    if columns.is_empty() {
+        return Err(Error::bad_arguments("Storage Join requires at least one key column"));
+    }
+    Ok(Some(JoinKeys { columns, is_any: strictness.eq_ignore_ascii_case("ANY") }))
+}
+
+/// A name as it stands, or what a constant expression is.
+async fn word_or_text(session: &Session, expression: &str) -> Result<String> {
+    let is_name = expression.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '`');
+    if is_name { Ok(expression.replace('`', "")) } else { one_text(session, expression).await }
+}
+
+/// The columns that have a DEFAULT, and what it says.
+pub(super) fn defaults(columns: &[Column]) -> Vec<(String, String)> {
+    columns.iter().filter_map(|column| Some((column.name.clone(), column.default.clone()?))).collect()
+}
+
+/// ENGINE as ClickHouse spells it: without empty parentheses.
+pub(super) fn engine_clause(engine: &Engine) -> String {
+    match engine.arguments.as_slice() {
+        [] => format!("ENGINE = {}", engine.name),
+        arguments => format!("ENGINE = {}({})", engine.name, arguments.join(", ")),
+    }
+}
+
 /// The columns that a statement declares. One without a type has that of its DEFAULT.
-async fn declared(session: &Session, columns: &[Column]) -> Result<SchemaRef> {
+pub(super) async fn declared(session: &Session, columns: &[Column]) -> Result<SchemaRef> {
     let typed =
         columns.iter().filter_map(|column| Some((column.name.as_str(), column.data_type.as_deref()?)));
     let typed = tables::schema(typed)?;
@@ -90,11 +157,17 @@ pub async fn view(session: &Session, statement: CreateView, text: &str) -> Resul
     }
     let view = View { text: text.to_owned(), head: statement.head, database: session.database() };
     let schema = query::columns(session, text, statement.head).await?;
-    let table = LocalTable::of_view("View", text.to_owned(), schema, view);
+    let table = LocalTable::of_view("View", vec![as_query(text, statement.head)?], schema, view);
     match statement.replaces {
         true => catalogue.replace_view(&database, &name, table),
         false => catalogue.create_table(&database, &name, table, statement.exists),
     }
+}
+
+/// AS, before the query that stands behind the first tokens of a statement.
+pub(super) fn as_query(text: &str, head: usize) -> Result<String> {
+    let tokens = split(text)?.swap_remove(0).tokens;
+    Ok(format!("AS {}", spelled(tokens.get(head..).unwrap_or_default())))
 }
 
 /// ENGINE = Dictionary(..): a view of a dictionary.
@@ -102,7 +175,7 @@ async fn dictionary_table(
     session: &Session,
     dictionary: &str,
     columns: &[Column],
-    create: &str,
+    clauses: Vec<String>,
 ) -> Result<LocalTable> {
     let is_name = |c: char| c.is_alphanumeric() || " ._`".contains(c);
     let name = match dictionary.chars().all(is_name) {
@@ -114,7 +187,7 @@ async fn dictionary_table(
     let list = if list.is_empty() { "*".to_owned() } else { list.join(", ") };
     let view = View { text: format!("SELECT {list} FROM {name}"), head: 0, database: session.database() };
     let schema = query::columns(session, &view.text, 0).await?;
-    Ok(LocalTable::of_view("Dictionary", create.to_owned(), schema, view))
+    Ok(LocalTable::of_view("Dictionary", clauses, schema, view))
 }
 
 /// The text that a constant expression is.
@@ -133,7 +206,7 @@ async fn one_text(session: &Session, expression: &str) -> Result<String> {
 
 /// The columns that a query's rows are. Most functions here say that they may give NULL, and do not: a column that is
 /// not declared to be Nullable is it only if there is a NULL in it.
-fn found(schema: &SchemaRef, rows: &[RecordBatch]) -> Result<SchemaRef> {
+pub(super) fn found(schema: &SchemaRef, rows: &[RecordBatch]) -> Result<SchemaRef> {
     let column = |(place, field): (usize, &Arc<Field>)| {
         let declared =
             field.metadata().get(CLICKHOUSE_TYPE).is_some_and(|name| name.starts_with("Nullable("));

@@ -5,21 +5,59 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
-use datafusion::arrow::datatypes::{Field, Schema};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::{MemTable, TableProvider};
+use futures::future::BoxFuture;
 use granary_dict::{DataType, Format, RowReader};
 
-use crate::catalogue::LocalTable;
+use super::materialized;
+use crate::catalogue::{FullName, LocalTable};
 use crate::error::{Error, Result};
+use crate::limits::VIEWS_DEEP_MAX;
 use crate::query;
 use crate::session::Session;
+use crate::statement::quoted;
 use crate::tables::local as tables;
 use crate::types::CLICKHOUSE_TYPE;
+
+/// Puts rows where INSERT says, and what materialized views make of them where these say. `depth` counts the tables
+/// that they came through.
+pub fn put<'a>(
+    session: &'a Session,
+    to: &'a FullName,
+    columns: Option<&'a [String]>,
+    batches: &'a [RecordBatch],
+    depth: usize,
+) -> BoxFuture<'a, Result<()>> {
+    Box::pin(async move {
+        if depth > VIEWS_DEEP_MAX {
+            return Err(Error::too_deep_recursion(format!(
+                "Rows for {}.{} came through {VIEWS_DEEP_MAX} tables; do they come back to one of them?",
+                to.0, to.1
+            )));
+        }
+        let catalogue = session.catalogue();
+        let table = catalogue.table_to_fill(&to.0, &to.1)?;
+        let mut rows = Vec::with_capacity(batches.len());
+        for batch in batches {
+            rows.push(rows_of(session, &table, columns, batch).await?);
+        }
+        if let Some(target) = &table.target {
+            let names: Vec<String> = table.schema().fields().iter().map(|f| f.name().clone()).collect();
+            return put(session, &target.name(&to.0, &to.1), Some(&names), &rows, depth + 1).await;
+        }
+        table.insert(rows.clone())?;
+        for (name, view) in catalogue.fed_by(to) {
+            materialized::feed(session, name, &view, &rows, depth).await?;
+        }
+        Ok(())
+    })
+}
 
 /// INSERT .. FORMAT: the rows that stand behind it.
 pub async fn data(
     session: &Session,
-    table: &LocalTable,
+    to: &FullName,
     columns: Option<Vec<String>>,
     format: &str,
     bytes: &[u8],
@@ -28,7 +66,7 @@ pub async fn data(
         let known: Vec<&str> = Format::names().collect();
         Error::unknown_format(format!("Rows cannot be read as {format}; use {}", known.join(", ")))
     })?;
-    let schema = table.schema();
+    let schema = session.catalogue().table_to_fill(&to.0, &to.1)?.schema();
     let columns = columns.unwrap_or_else(|| schema.fields().iter().map(|f| f.name().clone()).collect());
     let typed = |name: &String| -> Result<(String, DataType)> {
         let field = schema.field_with_name(name);
@@ -45,14 +83,23 @@ pub async fn data(
     });
     let fields = Schema::new(fields.collect::<Vec<_>>());
     let batch = RecordBatch::try_new(Arc::new(fields), arrays)?;
-    if batch.num_rows() > 0 {
-        table.insert(vec![rows_of(session, table, Some(&columns), &batch).await?]);
+    match batch.num_rows() {
+        0 => Ok(()),
+        _ => put(session, to, Some(&columns), &[batch], 0).await,
     }
-    Ok(())
+}
+
+/// Makes rows known to queries under a name that no statement uses, until it is removed.
+pub(super) fn lend(session: &Session, schema: SchemaRef, rows: Vec<RecordBatch>) -> Result<String> {
+    // Statements of one session may run at once: no two have the same name.
+    static NAMES: AtomicU64 = AtomicU64::new(1);
+    let name = format!("rows {}", NAMES.fetch_add(1, Ordering::Relaxed));
+    session.add_table(&name, Arc::new(MemTable::try_new(schema, vec![rows])?))?;
+    Ok(name)
 }
 
 /// Rows of the table: a column that was not given is what its DEFAULT says of the others.
-pub async fn rows_of(
+async fn rows_of(
     session: &Session,
     table: &LocalTable,
     columns: Option<&[String]>,
@@ -96,11 +143,7 @@ pub async fn rows_of(
 
 /// `SELECT list` of some rows, in their order.
 pub(super) async fn with_rows(session: &Session, rows: RecordBatch, list: &str) -> Result<RecordBatch> {
-    // Statements of one session may run at once: no two have the same name.
-    static NAMES: AtomicU64 = AtomicU64::new(1);
-    let name = format!("rows {}", NAMES.fetch_add(1, Ordering::Relaxed));
-    let table = MemTable::try_new(rows.schema(), vec![vec![rows]])?;
-    session.add_table(&name, Arc::new(table))?;
+    let name = lend(session, rows.schema(), vec![rows])?;
     let output = query::run(session, &format!("SELECT {list} FROM `{name}`")).await;
     session.remove_file(&name)?;
     let mut output = output?;
@@ -109,9 +152,4 @@ pub(super) async fn with_rows(session: &Session, rows: RecordBatch, list: &str) 
         batches.push(batch?);
     }
     Ok(concat_batches(&output.schema, &batches)?)
-}
-
-/// A name in the quotes of SQL.
-pub(super) fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
 }

@@ -119,6 +119,12 @@ impl Layout {
             Cells::Ipv6(a) => out.extend_from_slice(a.value(row)),
             Cells::Truth(a) | Cells::Bool(a) => out.push(u8::from(a.value(row))),
             Cells::Text(a) => bytes(a.value(row).as_bytes(), out),
+            Cells::Fixed { texts, bytes } => {
+                let end = out.len() + bytes;
+                out.extend_from_slice(texts.value(row).as_bytes());
+                // What lies under a NULL has the width, too.
+                out.resize(end, 0);
+            }
             Cells::Bytes(a) => bytes(a.value(row), out),
             Cells::Uuid(a) => {
                 // Two 64-bit halves, each little-endian.

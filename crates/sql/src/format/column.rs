@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::{DataType, Field, TimeUnit, *};
 use granary_dict::digits_of;
 
 use crate::error::{Error, Result};
-use crate::types::{CLICKHOUSE_TYPE, declared};
+use crate::types::{CLICKHOUSE_TYPE, declared, fixed_bytes};
 
 /// One column of a batch, by the kind of its cells.
 pub struct Column {
@@ -43,6 +43,11 @@ pub enum Cells {
     /// ClickHouse's Bool, written true or false.
     Bool(BooleanArray),
     Text(StringArray),
+    /// A FixedString.
+    Fixed {
+        texts: StringArray,
+        bytes: usize,
+    },
     Bytes(BinaryArray),
     Uuid(FixedSizeBinaryArray),
     Ipv4(UInt32Array),
@@ -95,6 +100,7 @@ impl Column {
             Cells::Null
                 | Cells::Bool(_)
                 | Cells::Text(_)
+                | Cells::Fixed { .. }
                 | Cells::Bytes(_)
                 | Cells::Uuid(_)
                 | Cells::Ipv4(_)
@@ -127,7 +133,10 @@ fn cells(field: &Field, array: &ArrayRef) -> Result<Cells> {
         DataType::Decimal256(..) => Cells::Wide { values: array.as_primitive().clone(), bytes: 32 },
         DataType::Boolean if says("Bool") => Cells::Bool(array.as_boolean().clone()),
         DataType::Boolean => Cells::Truth(array.as_boolean().clone()),
-        DataType::Utf8 => Cells::Text(array.as_string::<i32>().clone()),
+        DataType::Utf8 => match fixed_bytes(field) {
+            Some(bytes) => Cells::Fixed { texts: array.as_string::<i32>().clone(), bytes },
+            None => Cells::Text(array.as_string::<i32>().clone()),
+        },
         DataType::Binary => Cells::Bytes(array.as_binary::<i32>().clone()),
         DataType::FixedSizeBinary(16) => Cells::Uuid(array.as_fixed_size_binary().clone()),
         DataType::Date32 if says("Date32") => Cells::Date32(array.as_primitive().clone()),

@@ -70,7 +70,7 @@ pub fn write_cell(column: &Column, row: usize, style: Style, out: &mut Vec<u8>) 
         Cells::Wide { values, .. } => decimal(&values.value_as_string(row), out),
         Cells::Truth(a) => out.push(if a.value(row) { b'1' } else { b'0' }),
         Cells::Bool(a) => out.extend_from_slice(if a.value(row) { b"true" } else { b"false" }),
-        Cells::Text(a) => string(a.value(row).as_bytes(), style, out),
+        Cells::Text(a) | Cells::Fixed { texts: a, .. } => string(a.value(row).as_bytes(), style, out),
         Cells::Bytes(a) => string(a.value(row), style, out),
         Cells::Uuid(a) => quoted(style, out, |out| uuid(a.value(row), out)),
         Cells::Ipv4(a) => quoted(style, out, |out| ip(Ipv4Addr::from_bits(a.value(row)), out)),

@@ -1,14 +1,17 @@
-//! Arrays: `[a, b]` and `array(a, b)`, `arrayElement(array, n)` and `array[n]`, `has(array, element)`; the last two of
-//! maps, too.
+//! Arrays: `[a, b]` and `array(a, b)`, `arrayElement(array, n)` and `array[n]`, `has(array, element)`, the last two of
+//! maps, too; `arrayDistinct(array)`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, UInt8Array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, UInt8Array, UInt64Array,
+};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::kernels::cmp::not_distinct;
 use datafusion::arrow::compute::{cast, interleave, is_null, nullif, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::binary::type_union_resolution;
 use datafusion::logical_expr::{
@@ -30,9 +33,11 @@ pub enum Action {
     Element,
     /// Whether it has an element.
     Has,
+    /// Keeps the first of equal elements, and no NULL.
+    Distinct,
 }
 
-pub const ACTIONS: [Action; 3] = [Action::Make, Action::Element, Action::Has];
+pub const ACTIONS: [Action; 4] = [Action::Make, Action::Element, Action::Has, Action::Distinct];
 
 /// A function of arrays.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -47,6 +52,7 @@ impl Action {
             Action::Make => "array",
             Action::Element => "arrayElement",
             Action::Has => "has",
+            Action::Distinct => "arrayDistinct",
         }
     }
 }
@@ -56,6 +62,7 @@ impl ArrayFunction {
         let signature = match action {
             Action::Make => TypeSignature::OneOf(vec![TypeSignature::Nullary, TypeSignature::UserDefined]),
             Action::Element | Action::Has => TypeSignature::Any(2),
+            Action::Distinct => TypeSignature::Any(1),
         };
         Self { action, signature: Signature::new(signature, Volatility::Immutable) }
     }
@@ -84,6 +91,7 @@ impl ScalarUDFImpl for ArrayFunction {
                 Ok(element.data_type().clone())
             }
             (Action::Has, [DataType::List(_), _]) => Ok(DataType::UInt8),
+            (Action::Distinct, [list @ DataType::List(_)]) => Ok(list.clone()),
             (Action::Element | Action::Has, [map @ DataType::Map(..), key]) => {
                 let (keys, values) = map::entry(map).expect("a map has entries");
                 match self.action {
@@ -131,6 +139,7 @@ impl ScalarUDFImpl for ArrayFunction {
             (Action::Has, [map, key]) if map.as_map_opt().is_some() => map::contains(map.as_map(), key)?,
             (Action::Element, [array, index]) => element(array.as_list(), index)?,
             (Action::Has, [array, element]) => has(array.as_list(), element)?,
+            (Action::Distinct, [array]) => distinct(array.as_list())?,
             (_, elements) => make(args.return_type(), elements, rows)?,
         };
         shaped(result, &args.args)
@@ -202,6 +211,28 @@ fn element(array: &ListArray, index: &ArrayRef) -> Result<ArrayRef> {
 fn has(array: &ListArray, element: &ArrayRef) -> Result<ArrayRef> {
     let places = places_of(array.offsets(), array.values(), element)?;
     Ok(Arc::new(UInt8Array::from_iter_values(places.into_iter().map(|place| u8::from(place.is_some())))))
+}
+
+fn distinct(array: &ListArray) -> Result<ArrayRef> {
+    let DataType::List(item) = array.data_type() else { unreachable!("it is a list") };
+    let values = array.values();
+    let converter = RowConverter::new(vec![SortField::new(values.data_type().clone())])?;
+    let rows = converter.convert_columns(std::slice::from_ref(values))?;
+    let nulls = values.logical_nulls();
+    let (mut kept, mut lengths) = (Vec::new(), Vec::with_capacity(array.len()));
+    for ends in array.offsets().windows(2) {
+        let (mut seen, before) = (HashSet::new(), kept.len());
+        for place in ends[0] as usize..ends[1] as usize {
+            let is_null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(place));
+            if !is_null && seen.insert(rows.row(place)) {
+                kept.push(place as u64);
+            }
+        }
+        lengths.push(kept.len() - before);
+    }
+    let values = take(values, &UInt64Array::from(kept), None)?;
+    let ends = OffsetBuffer::from_lengths(lengths);
+    Ok(Arc::new(ListArray::try_new(Arc::clone(item), ends, values, array.nulls().cloned())?))
 }
 
 /// Where among its items each row first has the element of that row.

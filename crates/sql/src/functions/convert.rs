@@ -10,10 +10,12 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::fixed_string;
 use super::numbers::{array_bits, from_bits, rows, shaped};
 use super::parse::{Overflow, parse};
 use crate::error::Error;
 use crate::format;
+use crate::types::fixed_bytes;
 
 /// The conversions and what they give.
 pub const TARGETS: &[(&str, DataType)] = &[
@@ -75,6 +77,8 @@ impl ScalarUDFImpl for Convert {
 
 /// Converts as ClickHouse's `toX` functions do: integers keep their low bits, text must be a whole number.
 pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
+    let trimmed = fixed_bytes(field).map(|_| fixed_string::trimmed(array));
+    let array = trimmed.as_ref().unwrap_or(array);
     let from = array.data_type();
     if from == target {
         return Ok(Arc::clone(array));

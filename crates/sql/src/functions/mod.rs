@@ -9,8 +9,11 @@ mod convert;
 mod default_value;
 mod dictionary;
 mod exact;
+mod file;
+mod fixed_string;
 mod hash;
 mod ignore;
+mod join_get;
 mod length;
 mod lenient;
 mod map;
@@ -35,6 +38,7 @@ use crate::catalogue::Catalogue;
 use crate::error::Result;
 use arithmetic::{Arithmetic, Operation};
 
+pub(crate) use convert::convert;
 pub(crate) use default_value::default_value;
 pub(crate) use dictionary::LazyDefaults;
 pub use dictionary::{is_dictionary_function, is_hierarchy_function};
@@ -57,12 +61,14 @@ const OPERATIONS: [Operation; 6] = [
 /// Whether a name is one of the functions registered here (those over dictionaries apart).
 pub fn is_registered(name: &str) -> bool {
     const SINGLE: &[&str] = &[
+        "file",
         "intHash32",
         "intHash64",
         "ignore",
         "tuple",
         "negate",
         "toBool",
+        "toFixedString",
         "toNullable",
         "toTypeName",
         "toUUID",
@@ -72,6 +78,7 @@ pub fn is_registered(name: &str) -> bool {
         truth::AS_NUMBER,
     ];
     SINGLE.contains(&name)
+        || is_join_function(name)
         || convert::TARGETS.iter().any(|(known, _)| *known == name)
         || lenient::all().any(|function| function.name() == name)
         || rounding::DIRECTIONS.iter().any(|direction| direction.name() == name)
@@ -79,6 +86,11 @@ pub fn is_registered(name: &str) -> bool {
         || array::ACTIONS.iter().any(|action| action.name() == name)
         || map::ACTIONS.iter().any(|action| action.name() == name || action.alias() == Some(name))
         || length::QUESTIONS.iter().any(|question| question.name() == name)
+}
+
+/// Whether a name is one of those that look into tables of ENGINE = Join.
+pub fn is_join_function(name: &str) -> bool {
+    join_get::FUNCTIONS.iter().any(|(known, _)| *known == name)
 }
 
 /// Makes all functions known to a session.
@@ -113,12 +125,18 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     }
     context.register_udf(ScalarUDF::from(as_type::AsType::default()));
     context.register_udf(ScalarUDF::from(bool::ToBool::default()));
+    context.register_udf(ScalarUDF::from(fixed_string::ToFixedString::default()));
     context.register_udf(ScalarUDF::from(ignore::Ignore::default()));
     context.register_udf(ScalarUDF::from(negate::Negate::default()));
     context.register_udf(ScalarUDF::from(tuple::Tuple::default()));
     context.register_udf(ScalarUDF::from(tuple_element::TupleElement::default()));
     context.register_udf(ScalarUDF::from(type_name::ToTypeName::default()));
     context.register_udf(ScalarUDF::from(uuid::ToUuid::default()));
+    context.register_udf(ScalarUDF::from(file::ReadFile::new(Arc::clone(catalogue))));
+    for (name, otherwise) in join_get::FUNCTIONS {
+        let function = join_get::JoinGet::new(name, otherwise, Arc::clone(catalogue));
+        context.register_udf(ScalarUDF::from(function));
+    }
     aggregates::register(context)?;
     dictionary::register(context, catalogue);
     context.state_ref().write().register_expr_planner(Arc::new(ArithmeticPlanner))?;

@@ -15,9 +15,10 @@ use granary_dict::DataType as ClickHouseType;
 use super::arithmetic::{Arithmetic, Operation};
 use super::array::{Action, ArrayFunction};
 use super::as_type::AsType;
+use super::convert::Convert;
 use super::uuid::ToUuid;
 use crate::error::Error;
-use crate::types::declared;
+use crate::types::{declared, fixed_bytes};
 
 /// Arithmetic between numbers becomes ClickHouse's functions; dates and intervals stay DataFusion's. Arrays are
 /// ClickHouse's.
@@ -92,6 +93,14 @@ fn typed_text(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
         let name = Expr::Literal(ScalarValue::Utf8(Some(wanted.inner().to_string())), None);
         ScalarUDF::from(AsType::default()).call(vec![expr, name])
     };
+    // The zeros behind a FixedString are not compared.
+    let text = |expr: Expr| ScalarUDF::from(Convert::new("toString", DataType::Utf8)).call(vec![expr]);
+    if fixed_bytes(&left).is_some() {
+        raw.left = text(raw.left);
+    }
+    if fixed_bytes(&right).is_some() {
+        raw.right = text(raw.right);
+    }
     match (declared(&left), declared(&right)) {
         (Some(wanted), _) if right.data_type().is_string() => raw.right = as_type(raw.right, wanted),
         (_, Some(wanted)) if left.data_type().is_string() => raw.left = as_type(raw.left, wanted),

@@ -1,6 +1,7 @@
 //! What is changed in DataFusion's plans, where types are known.
 
 mod declared;
+mod in_texts;
 mod marks;
 mod optimise;
 mod outer_join;

@@ -9,6 +9,8 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerConfig};
 
+use super::in_texts::in_texts;
+
 /// What a plan consists of, as far as rules ask for it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Nodes {
@@ -27,7 +29,7 @@ struct Nodes {
 pub fn optimise(state: &mut SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     let nodes = Nodes::of(&plan)?;
     if nodes.other {
-        return state.optimize(&plan);
+        return state.optimize(&in_texts(plan)?);
     }
     if !nodes.filter {
         // What one pass leaves to a second is what filters meet on their way down.

@@ -1,5 +1,6 @@
 //! A row without a partner in an outer join: ClickHouse fills the partner's columns with the defaults of their
-//! types, 0 or an empty string, where SQL has NULL. Columns that are Nullable have NULL in both.
+//! types, 0 or an empty string, where SQL has NULL. Columns that are Nullable have NULL in both. With join_use_nulls
+//! all have NULL, but for the one column that `*` shows of those that USING names.
 
 use std::sync::Arc;
 
@@ -22,18 +23,27 @@ pub struct OuterJoinDefaults;
 
 impl AnalyzerRule for OuterJoinDefaults {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        if config.extensions.get::<QuerySettings>().is_some_and(|settings| settings.join_use_nulls) {
-            return Ok(plan);
-        }
+        let settings = config.extensions.get::<QuerySettings>();
+        let missing = match settings.is_some_and(|settings| settings.join_use_nulls) {
+            true => Missing::Null,
+            false => Missing::Default,
+        };
         if !has_node(&plan, |node| Ok(matches!(node, LogicalPlan::Join(_))))? {
             return Ok(plan);
         }
-        plan.transform_up_with_subqueries(with_defaults).data()
+        plan.transform_up_with_subqueries(|node| filled(node, missing)).data()
     }
 
     fn name(&self) -> &str {
         "outer_join_defaults"
     }
+}
+
+/// What stands where there is no row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Default,
+    Null,
 }
 
 /// Which sides of a join may lack a row.
@@ -46,20 +56,44 @@ fn missing_sides(join_type: JoinType) -> (bool, bool) {
     }
 }
 
-fn with_defaults(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn filled(plan: LogicalPlan, missing: Missing) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Join(join) = &plan else { return Ok(Transformed::no(plan)) };
     let (left, right) = missing_sides(join.join_type);
-    if !left && !right {
+    let is_using = join.join_constraint == JoinConstraint::Using;
+    if !left && !right || missing == Missing::Null && !is_using {
         return Ok(Transformed::no(plan));
     }
     let columns = [(&join.left, left), (&join.right, right)]
         .into_iter()
-        .flat_map(|(side, missing)| columns(join, side.schema(), missing))
+        .flat_map(|(side, may_lack)| match missing {
+            Missing::Default => with_defaults(join, side.schema(), may_lack),
+            Missing::Null => with_keys(join, side.schema(), may_lack),
+        })
         .collect();
     Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan.clone()))?)))
 }
 
-fn columns(join: &Join, schema: &DFSchema, missing: bool) -> Vec<Expr> {
+/// The columns of a side. Of two that USING names, DataFusion shows for `*` the one whose table's name comes first:
+/// that has the value of whichever side has a row.
+fn with_keys(join: &Join, schema: &DFSchema, may_lack: bool) -> Vec<Expr> {
+    let filled = |(relation, field): (Option<&TableReference>, &FieldRef)| {
+        let column = Column::new(relation.cloned(), field.name());
+        match partner(join, &column) {
+            Some(Expr::Column(partner)) if may_lack && column < partner => {
+                let metadata = FieldMetadata::new_from_field(field);
+                coalesce(vec![Expr::Column(column), Expr::Column(partner)]).alias_qualified_with_metadata(
+                    relation.cloned(),
+                    field.name(),
+                    Some(metadata),
+                )
+            }
+            _ => Expr::Column(column),
+        }
+    };
+    schema.iter().map(filled).collect()
+}
+
+fn with_defaults(join: &Join, schema: &DFSchema, missing: bool) -> Vec<Expr> {
     let filled = |(relation, field): (Option<&TableReference>, &FieldRef)| {
         let column = Column::new(relation.cloned(), field.name());
         if !missing || field.is_nullable() {

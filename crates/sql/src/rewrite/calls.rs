@@ -102,7 +102,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
                 arguments.retain(|argument| !wildcard(argument));
             }
         }
-        // Of the latter two nothing is to be seen here.
+        // What has few values is a matter of how they lie in RAM.
         "isNull" | "isNotNull" | "materialize" | "toLowCardinality" => {
             let Some([argument]) = plain_arguments(function).and_then(|all| <[Expr; 1]>::try_from(all).ok())
             else {
@@ -131,6 +131,16 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
             as_type(expr, address)?;
             if address == "toIPv4" {
                 *expr = call("toUInt32", vec![taken(expr)]);
+            }
+        }
+        "toFixedString" => {
+            rename(function, &name);
+            // Its type is known when the call is planned, before anything is evaluated.
+            let width = arguments_mut(function).and_then(|all| all.get_mut(1)).and_then(argument_mut);
+            if let Some(width) = width
+                && let Some(number) = inner_number(width)
+            {
+                *width = number;
             }
         }
         "median" => {
@@ -193,6 +203,16 @@ fn constant(expr: &Expr) -> String {
     let mut expr = expr.clone();
     super::literals::undo(&mut expr);
     expr.to_string()
+}
+
+/// The number in conversions of a number: `toUInt128(7)`.
+fn inner_number(expr: &Expr) -> Option<Expr> {
+    match expr {
+        Expr::Value(value) => matches!(value.value, Value::Number(..)).then(|| expr.clone()),
+        Expr::Function(function) => inner_number(plain_arguments(function)?.first()?),
+        Expr::Cast { expr, .. } | Expr::Nested(expr) => inner_number(expr),
+        _ => None,
+    }
 }
 
 /// `toDecimal32(x, scale)` and `toDate32(x)` are casts.

@@ -17,22 +17,8 @@ pub fn rewrite(function: &mut Function, database: &str) -> Option<String> {
     if name.ends_with(CONSTANT_SUFFIX) {
         return None;
     }
+    let called = rewrite_name(function, database);
     let arguments = arguments_mut(function)?;
-    let mut called = None;
-    if let Some(dictionary) = arguments.first_mut().and_then(argument_mut) {
-        let name = match &*dictionary {
-            Expr::Identifier(ident) => Some(ident.value.clone()),
-            Expr::CompoundIdentifier(parts) => {
-                Some(parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join("."))
-            }
-            expr => constant_name(expr, database),
-        };
-        if let Some(name) = name {
-            let full = if name.contains('.') { name } else { format!("{database}.{name}") };
-            *dictionary = string(&full);
-            called = Some(full);
-        }
-    }
     let has_attribute = name != "dictHas" && !functions::is_hierarchy_function(&name);
     if has_attribute
         && let Some(attributes) = arguments.get_mut(1).and_then(argument_mut)
@@ -44,6 +30,21 @@ pub fn rewrite(function: &mut Function, database: &str) -> Option<String> {
     let constant = arguments.iter().skip(key).filter_map(argument).all(is_constant);
     rename(function, &if constant { format!("{name}{CONSTANT_SUFFIX}") } else { name });
     called
+}
+
+/// Makes the first argument of a call the full name of the dictionary or table that it names, and gives it.
+pub fn rewrite_name(function: &mut Function, database: &str) -> Option<String> {
+    let named = arguments_mut(function)?.first_mut().and_then(argument_mut)?;
+    let name = match &*named {
+        Expr::Identifier(ident) => ident.value.clone(),
+        Expr::CompoundIdentifier(parts) => {
+            parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".")
+        }
+        expr => constant_name(expr, database)?,
+    };
+    let full = if name.contains('.') { name } else { format!("{database}.{name}") };
+    *named = string(&full);
+    Some(full)
 }
 
 /// A text, or texts and the current database joined to one.

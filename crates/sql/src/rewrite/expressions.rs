@@ -17,6 +17,10 @@ pub fn before(expr: &mut Expr, asker: Asker<'_>, named: &mut Vec<String>) -> Res
             named.extend(dictionaries::rewrite(function, asker.database));
             Ok(())
         }
+        Expr::Function(function) if name_of(function).is_some_and(functions::is_join_function) => {
+            named.extend(dictionaries::rewrite_name(function, asker.database));
+            Ok(())
+        }
         Expr::Function(function) => {
             match session::constant(function, asker) {
                 Some(constant) => *expr = constant,

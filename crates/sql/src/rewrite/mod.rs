@@ -9,6 +9,7 @@ mod calls;
 mod conditions;
 mod dictionaries;
 mod expressions;
+mod joins;
 mod literals;
 mod names;
 mod projections;
@@ -130,6 +131,9 @@ impl VisitorMut for Rewriter<'_> {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         if self.times {
             times::keep_out_of_wildcards(select);
+        }
+        if let Err(error) = joins::make(select) {
+            return ControlFlow::Break(error);
         }
         projections::name(&mut select.projection);
         if let GroupByExpr::Expressions(_, modifiers) | GroupByExpr::All(modifiers) = &select.group_by

@@ -2,9 +2,11 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::collection::{self, CollectionChange};
 use super::keys;
 use super::split::Statement;
-use super::table::{self, CreateTable, CreateView, InsertInto};
+use super::table::{self, CreateTable, InsertInto};
+use super::view::{self, CreateMaterializedView, CreateView};
 use super::words::{Name, Words, is_word};
 use crate::catalogue::{Missing, Noun};
 use crate::error::{Error, Result};
@@ -20,6 +22,13 @@ pub enum Command {
     },
     CreateTable(CreateTable),
     CreateView(CreateView),
+    CreateMaterializedView(CreateMaterializedView),
+    /// ALTER TABLE .. MODIFY QUERY, of a materialized view.
+    ModifyQuery {
+        name: Name,
+        /// Tokens before the query.
+        head: usize,
+    },
     DropView {
         name: Name,
         missing: Missing,
@@ -110,6 +119,11 @@ pub enum Command {
     Use {
         database: String,
     },
+    /// CREATE, ALTER or DROP NAMED COLLECTION.
+    Collection {
+        name: String,
+        change: CollectionChange,
+    },
     CreateDatabase {
         name: String,
         exists: Missing,
@@ -120,6 +134,11 @@ pub enum Command {
     },
     Set {
         settings: Vec<(String, String)>,
+    },
+    /// EXPLAIN ESTIMATE: of rows that are not in parts, there is nothing to estimate.
+    ExplainEstimate {
+        /// Tokens before the query.
+        head: usize,
     },
     /// Everything else: DataFusion plans it.
     Query,
@@ -149,6 +168,7 @@ impl Command {
             | Self::Optimize { .. }
             | Self::Use { .. }
             | Self::Set { .. }
+            | Self::ExplainEstimate { .. }
             | Self::Query => Effect::None,
             Self::ReloadDictionary { .. }
             | Self::RefreshDictionary { .. }
@@ -156,6 +176,8 @@ impl Command {
             Self::CreateDictionary
             | Self::CreateTable(_)
             | Self::CreateView(_)
+            | Self::CreateMaterializedView(_)
+            | Self::ModifyQuery { .. }
             | Self::DropView { .. }
             | Self::Comment { .. }
             | Self::Insert { .. }
@@ -170,6 +192,7 @@ impl Command {
             | Self::DropDictionary { .. }
             | Self::DropTable { .. }
             | Self::ReloadDictionaries
+            | Self::Collection { .. }
             | Self::CreateDatabase { .. }
             | Self::DropDatabase { .. } => Effect::Change,
         }
@@ -185,6 +208,9 @@ pub fn parse(statement: &Statement) -> Result<(Command, Option<String>)> {
         | Command::CreateDictionary
         | Command::CreateTable(_)
         | Command::CreateView(_)
+        | Command::CreateMaterializedView(_)
+        | Command::ModifyQuery { .. }
+        | Command::ExplainEstimate { .. }
         | Command::Insert { .. }
         | Command::InsertData { .. } => None,
         _ => words.format_and_end()?,
@@ -192,8 +218,19 @@ pub fn parse(statement: &Statement) -> Result<(Command, Option<String>)> {
     Ok((command, format))
 }
 
+/// A named collection, as its CREATE says it.
+pub fn parse_collection(statement: &Statement) -> Result<(String, Vec<(String, String)>)> {
+    match parse(statement)?.0 {
+        Command::Collection { name, change: CollectionChange::Create { values, .. } } => Ok((name, values)),
+        _ => Err(Error::syntax_error("This is not a CREATE NAMED COLLECTION")),
+    }
+}
+
 fn recognise(words: &mut Words) -> Result<Command> {
     let length = words.left();
+    if let Some((name, change)) = collection::change(words)? {
+        return Ok(Command::Collection { name, change });
+    }
     let creates = [
         &["CREATE", "DICTIONARY"][..],
         &["CREATE", "OR", "REPLACE", "DICTIONARY"],
@@ -208,9 +245,11 @@ fn recognise(words: &mut Words) -> Result<Command> {
     } else if words.take(&["CREATE", "TABLE"]) || words.take(&["CREATE", "TEMPORARY", "TABLE"]) {
         Command::CreateTable(table::create(words, length)?)
     } else if words.take(&["CREATE", "VIEW"]) {
-        Command::CreateView(table::view(words, length, false)?)
+        Command::CreateView(view::view(words, length, false)?)
+    } else if words.take(&["CREATE", "MATERIALIZED", "VIEW"]) {
+        Command::CreateMaterializedView(view::materialized_view(words, length)?)
     } else if words.take(&["CREATE", "OR", "REPLACE", "VIEW"]) {
-        Command::CreateView(table::view(words, length, true)?)
+        Command::CreateView(view::view(words, length, true)?)
     } else if words.take(&["DROP", "VIEW"]) {
         let missing = if_exists(words);
         Command::DropView { name: words.name()?, missing }
@@ -253,11 +292,18 @@ fn recognise(words: &mut Words) -> Result<Command> {
         Command::Attach { noun, name: words.name()?, exists }
     } else if words.take(&["ALTER"]) {
         let altered = if words.take(&["TABLE"]) { Some(words.name()?) } else { None };
-        match (altered, words.take(&["MODIFY", "COMMENT"])) {
-            (Some(name), true) => Command::Comment { name, comment: words.string()? },
+        match altered {
+            Some(name) if words.take(&["MODIFY", "COMMENT"]) => {
+                Command::Comment { name, comment: words.string()? }
+            }
+            Some(name) if words.take(&["MODIFY", "QUERY"]) => {
+                let head = length - words.left();
+                while words.any().is_some() {}
+                Command::ModifyQuery { name, head }
+            }
             _ => {
                 return Err(Error::not_implemented(
-                    "ALTER changes nothing here but comments (MODIFY COMMENT); CREATE OR REPLACE makes a dictionary anew",
+                    "ALTER changes nothing here but comments (MODIFY COMMENT) and materialized views (MODIFY QUERY); CREATE OR REPLACE makes a dictionary anew",
                 ));
             }
         }
@@ -321,6 +367,10 @@ fn recognise(words: &mut Words) -> Result<Command> {
     } else if words.take(&["DROP", "DATABASE"]) {
         let missing = if_exists(words);
         Command::DropDatabase { name: words.identifier()?, missing }
+    } else if words.take(&["EXPLAIN", "ESTIMATE"]) {
+        let head = length - words.left();
+        while words.any().is_some() {}
+        Command::ExplainEstimate { head }
     } else if words.take(&["SET"]) {
         let mut settings = vec![words.setting()?];
         while words.comma() {

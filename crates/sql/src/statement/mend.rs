@@ -6,8 +6,8 @@
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::tuples;
 use super::words::{Words, is_word};
+use super::{joins, tuples};
 
 /// What stands behind a query.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -30,6 +30,7 @@ pub fn mend(tokens: &mut Vec<TokenWithSpan>) -> Tail {
     quote_table(tokens);
     quote_roundings(tokens);
     open_lists(tokens);
+    joins::order(tokens);
     tuples::separate_places(tokens);
     tuples::close(tokens);
     let plain: Vec<Token> = tokens.iter().map(|token| token.token.clone()).collect();

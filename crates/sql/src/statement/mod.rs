@@ -1,23 +1,30 @@
 //! Text into statements, and the statements that are not queries.
 
 mod braces;
+mod collection;
 mod command;
 mod data;
+mod joins;
 mod keys;
 mod mend;
 mod parameters;
+mod spelled;
 mod split;
 mod table;
 mod tuples;
+mod view;
 mod with;
 mod words;
 
 pub use braces::quote_maps;
-pub use command::{Command, Effect, parse};
+pub use collection::CollectionChange;
+pub use command::{Command, Effect, parse, parse_collection};
 pub use data::insert_with_data;
 pub use mend::{Tail, mend, separate_values};
 pub use parameters::{Parameters, fill};
+pub use spelled::spelled;
 pub use split::{Statement, split};
-pub use table::{Column, CreateTable, CreateView, Rows};
+pub use table::{Column, CreateTable, Engine, Rows};
+pub use view::{CreateMaterializedView, CreateView};
 pub use with::take_named_expressions;
-pub use words::Name;
+pub use words::{Name, quoted};

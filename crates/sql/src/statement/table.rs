@@ -2,6 +2,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::spelled::spelled;
 use super::words::{Name, Words, is_word};
 use crate::catalogue::Missing;
 use crate::error::{Error, Result};
@@ -13,22 +14,26 @@ pub struct CreateTable {
     pub exists: Missing,
     /// None if they follow from what `rows` says.
     pub columns: Vec<Column>,
-    /// `Memory` if it does not say.
-    pub engine: String,
-    /// Of the engine Dictionary, the expression that names the dictionary.
-    pub dictionary: Option<String>,
+    pub engine: Engine,
+    /// Other clauses of its storage, as ClickHouse spells them.
+    pub storage: Vec<String>,
     pub rows: Rows,
     pub comment: String,
 }
 
-/// CREATE VIEW.
+/// ENGINE.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CreateView {
-    pub name: Name,
-    pub exists: Missing,
-    pub replaces: bool,
-    /// Tokens before its query.
-    pub head: usize,
+pub struct Engine {
+    /// `Memory` if nothing is said.
+    pub name: String,
+    /// The expressions in the parentheses behind it.
+    pub arguments: Vec<String>,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self { name: "Memory".to_owned(), arguments: Vec::new() }
+    }
 }
 
 /// A column of a table.
@@ -88,21 +93,14 @@ pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
     } else if !words.peek().is_some_and(|token| is_word(token, "AS") || is_word(token, "ENGINE")) {
         return Err(words.unexpected("columns in parentheses, or AS"));
     }
-    let (mut engine, mut dictionary, mut rows, mut comment) = (None, None, Rows::None, String::new());
-    while let Some(token) = words.any() {
-        if is_word(token, "ENGINE") {
-            words.token(&Token::Eq);
-            let name = words.identifier()?;
-            if name == "Dictionary" {
-                if !words.token(&Token::LParen) {
-                    return Err(words.unexpected("the name of a dictionary in parentheses"));
-                }
-                dictionary = Some(expression(words)?);
-            }
-            engine = Some(name);
-        } else if is_word(token, "COMMENT") {
+    let (mut engine, mut storage) = (Engine::default(), Vec::new());
+    let (mut rows, mut comment) = (Rows::None, String::new());
+    while words.peek().is_some() {
+        if words.take(&["ENGINE"]) {
+            engine = engine_behind(words)?;
+        } else if words.take(&["COMMENT"]) {
             comment = words.string()?;
-        } else if is_word(token, "AS") {
+        } else if words.take(&["AS"]) {
             let begins_query = |token: &Token| {
                 *token == Token::LParen || ["SELECT", "WITH"].iter().any(|word| is_word(token, word))
             };
@@ -112,27 +110,71 @@ pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
             } else {
                 rows = Rows::Like(words.name()?);
             }
+        } else {
+            storage.push(clause(words));
         }
     }
-    if columns.is_empty() && rows == Rows::None && dictionary.is_none() {
+    let is_dictionary = engine.name == "Dictionary" && !engine.arguments.is_empty();
+    if columns.is_empty() && rows == Rows::None && !is_dictionary {
         return Err(words.unexpected("columns in parentheses, or AS"));
     }
-    let engine = engine.unwrap_or_else(|| "Memory".to_owned());
-    Ok(CreateTable { name, exists, columns, engine, dictionary, rows, comment })
+    Ok(CreateTable { name, exists, columns, engine, storage, rows, comment })
 }
 
-/// What follows CREATE VIEW, up to its query. `length` is that of the whole statement in tokens.
-pub fn view(words: &mut Words<'_>, length: usize, replaces: bool) -> Result<CreateView> {
-    let exists = if words.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError };
-    let name = words.name()?;
-    words.expect("AS")?;
-    let head = length - words.left();
-    while words.any().is_some() {}
-    Ok(CreateView { name, exists, replaces, head })
+/// What stands behind the word ENGINE.
+pub(super) fn engine_behind(words: &mut Words<'_>) -> Result<Engine> {
+    words.token(&Token::Eq);
+    let (name, mut arguments) = (words.identifier()?, Vec::new());
+    if words.token(&Token::LParen) && !words.token(&Token::RParen) {
+        arguments.push(expression(words)?);
+        while words.comma() {
+            arguments.push(expression(words)?);
+        }
+        if !words.token(&Token::RParen) {
+            return Err(words.unexpected("a comma or )"));
+        }
+    }
+    Ok(Engine { name, arguments })
+}
+
+/// A clause of the storage, up to the next one.
+pub(super) fn clause(words: &mut Words<'_>) -> String {
+    const BEGINNINGS: &[&str] = &[
+        "ENGINE",
+        "COMMENT",
+        "AS",
+        "PARTITION",
+        "PRIMARY",
+        "ORDER",
+        "SAMPLE",
+        "TTL",
+        "SETTINGS",
+        "POPULATE",
+    ];
+    let begins = |token: &Token| BEGINNINGS.iter().any(|word| is_word(token, word));
+    let (rest, mut depth) = (words.rest(), 0usize);
+    while let Some(token) = words.any() {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 && words.peek().is_some_and(begins) {
+            break;
+        }
+    }
+    match words.since(rest) {
+        // One name needs no parentheses.
+        [head @ .., Token::LParen, name @ Token::Word(_), Token::RParen] if matches!(head.last(), Some(last) if is_word(last, "BY") || is_word(last, "KEY")) =>
+        {
+            format!("{} {}", spelled(head), spelled(std::slice::from_ref(name)))
+        }
+        tokens => spelled(tokens),
+    }
 }
 
 /// Columns, and what else stands between the parentheses.
-fn items(words: &mut Words<'_>) -> Result<Vec<Column>> {
+pub(super) fn items(words: &mut Words<'_>) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     loop {
         let is_column =
@@ -159,8 +201,7 @@ fn items(words: &mut Words<'_>) -> Result<Vec<Column>> {
 /// The text of an expression, up to what may stand behind one among columns.
 fn expression(words: &mut Words<'_>) -> Result<String> {
     const ENDS: &[&str] = &["CODEC", "TTL", "COMMENT", "STATISTICS"];
-    let mut texts = Vec::new();
-    let mut depth = 0usize;
+    let (rest, mut depth) = (words.rest(), 0usize);
     while let Some(token) = words.peek() {
         match token {
             Token::LParen => depth += 1,
@@ -170,15 +211,12 @@ fn expression(words: &mut Words<'_>) -> Result<String> {
             token if depth == 0 && ENDS.iter().any(|word| is_word(token, word)) => break,
             _ => {}
         }
-        texts.push(match token {
-            Token::SingleQuotedString(text) => {
-                format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
-            }
-            token => token.to_string(),
-        });
         words.any();
     }
-    if texts.is_empty() { Err(words.unexpected("an expression")) } else { Ok(texts.join(" ")) }
+    match words.since(rest) {
+        [] => Err(words.unexpected("an expression")),
+        tokens => Ok(spelled(tokens)),
+    }
 }
 
 /// The text of a type: a word, and what stands in parentheses behind it, with blanks between words: `Nested(a UInt8)`.
@@ -271,12 +309,13 @@ mod tests {
              INDEX i (id) TYPE minmax, PRIMARY KEY id) ENGINE = MergeTree() ORDER BY (id) SETTINGS x = 1",
         )
         .unwrap();
-        assert_eq!((table.exists, table.engine.as_str()), (Missing::IsFine, "MergeTree"));
+        assert_eq!((table.exists, table.engine.name.as_str()), (Missing::IsFine, "MergeTree"));
+        assert_eq!(table.storage, ["ORDER BY id", "SETTINGS x = 1"]);
         let columns: Vec<(&str, &str)> =
             table.columns.iter().map(|c| (c.name.as_str(), c.data_type.as_deref().unwrap())).collect();
         let expected = [("id", "UInt64"), ("a b", "Nullable(String)"), ("c", "DateTime64(3,'UTC')")];
         assert_eq!(columns, expected);
-        assert_eq!(created("t (a UInt8)").unwrap().engine, "Memory");
+        assert_eq!(created("t (a UInt8)").unwrap().engine, Engine::default());
     }
 
     #[test]
@@ -292,7 +331,7 @@ mod tests {
             "t (a UInt8, b String DEFAULT concat('it\\'s ', toString(a)) COMMENT 'c', c UInt8 DEFAULT 1)",
         );
         let defaults: Vec<Option<String>> = table.unwrap().columns.into_iter().map(|c| c.default).collect();
-        assert_eq!(defaults[1].as_deref(), Some("concat ( 'it\\'s ' , toString ( a ) )"));
+        assert_eq!(defaults[1].as_deref(), Some("concat('it\\'s ', toString(a))"));
         assert_eq!((&defaults[0], defaults[2].as_deref()), (&None, Some("1")));
         let table = created("t (a DEFAULT f(1), b UInt8) ENGINE = Dictionary(concat('a', '.b')) COMMENT 'c'")
             .unwrap();
@@ -300,10 +339,10 @@ mod tests {
             (&table.columns[0].data_type, table.columns[1].data_type.as_deref()),
             (&None, Some("UInt8"))
         );
-        assert_eq!(table.columns[0].default.as_deref(), Some("f ( 1 )"));
+        assert_eq!(table.columns[0].default.as_deref(), Some("f(1)"));
         assert_eq!(
-            (table.dictionary.as_deref(), table.comment.as_str()),
-            (Some("concat ( 'a' , '.b' )"), "c")
+            (table.engine.arguments.as_slice(), table.comment.as_str()),
+            (["concat('a', '.b')".to_owned()].as_slice(), "c")
         );
         assert_eq!(created("t ENGINE = Memory AS SELECT 1").unwrap().rows, Rows::Query { head: 5 });
         assert_eq!(created("t AS WITH 1 AS x SELECT x").unwrap().rows, Rows::Query { head: 2 });

@@ -108,6 +108,16 @@ impl<'a> Words<'a> {
         self.tokens.first()
     }
 
+    /// All that comes.
+    pub fn rest(&self) -> &'a [Token] {
+        self.tokens
+    }
+
+    /// What has been taken since `rest` was what came.
+    pub fn since(&self, rest: &'a [Token]) -> &'a [Token] {
+        &rest[..rest.len() - self.tokens.len()]
+    }
+
     /// How many tokens are left.
     pub fn left(&self) -> usize {
         self.tokens.len()
@@ -142,6 +152,11 @@ impl<'a> Words<'a> {
             )),
         }
     }
+}
+
+/// A name in the quotes of SQL.
+pub fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
 }
 
 pub fn is_word(token: &Token, word: &str) -> bool {

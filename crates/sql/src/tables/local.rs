@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, Scalar, new_null_array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, Scalar, UInt64Array, new_null_array};
 use datafusion::arrow::compute::{cast, is_not_null, kernels::zip::zip};
-use datafusion::arrow::datatypes::{DataType as Arrow, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType as Arrow, Decimal128Type, Field, Schema, SchemaRef};
 use granary_dict::DataType;
 
 use crate::error::{Error, Result};
-use crate::functions::{default_value, exact};
-use crate::types::CLICKHOUSE_TYPE;
+use crate::functions::{convert, default_value, exact};
+use crate::types::{CLICKHOUSE_TYPE, declared};
 
 /// The schema of columns of ClickHouse's types.
 ///
@@ -48,6 +48,13 @@ pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBa
             Some(place) if (rows.column(place).data_type(), to) == (&Arrow::Float64, &Arrow::Float32) => {
                 cast(rows.column(place), to)?
             }
+            Some(place)
+                if to.is_integer()
+                    && is_whole(rows.column(place).data_type())
+                    && declared(field).is_none() =>
+            {
+                low_bits(source.field(place), rows.column(place), to)?
+            }
             Some(place) => exact(source.field(place), rows.column(place), field)?,
             None => new_null_array(to, rows.num_rows()),
         };
@@ -59,4 +66,19 @@ pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBa
     };
     let columns = schema.fields().iter().map(column).collect::<Result<_>>()?;
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
+
+/// Whether a type has integers, or what they become beside others for which 64 bits are not enough.
+fn is_whole(data_type: &Arrow) -> bool {
+    data_type.is_integer() || matches!(data_type, Arrow::Decimal128(_, 0))
+}
+
+/// Integers of another type: one that does not fit keeps its low bits.
+fn low_bits(field: &Field, array: &ArrayRef, to: &Arrow) -> Result<ArrayRef> {
+    if array.data_type().is_integer() {
+        return Ok(convert(field, array, to)?);
+    }
+    let wide = array.as_primitive::<Decimal128Type>();
+    let low: UInt64Array = wide.iter().map(|value| value.map(|value| value as u64)).collect();
+    Ok(convert(field, &(Arc::new(low) as ArrayRef), to)?)
 }

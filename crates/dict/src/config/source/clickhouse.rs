@@ -44,7 +44,7 @@ const PARAMETERS: Parameters = Parameters {
         "SECURE",
     ],
     idle: &["INVALIDATE_QUERY"],
-    refused: &[super::NO_COLLECTIONS, ("QUOTA_KEY", "is not sent; give the USER a quota")],
+    refused: &[("QUOTA_KEY", "is not sent; give the USER a quota")],
 };
 const DEFAULTS: Defaults = Defaults { port: 8123, user: "default", database: "default" };
 /// Where ClickHouse's own tables are for its dictionaries, and Granary's for its own.

@@ -44,7 +44,7 @@ pub struct Header {
 const PARAMETERS: Parameters = Parameters {
     allowed: &["URL", "ENDPOINT", "FORMAT", "CREDENTIALS", "HEADERS"],
     idle: &["UPDATE_FIELD", "UPDATE_LAG"],
-    refused: &[super::NO_COLLECTIONS],
+    refused: &[],
 };
 const CREDENTIALS: Parameters = Parameters { allowed: &["USER", "PASSWORD"], idle: &[], refused: &[] };
 const HEADER: Parameters = Parameters { allowed: &["NAME", "VALUE"], idle: &[], refused: &[] };

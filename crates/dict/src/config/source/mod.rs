@@ -7,6 +7,7 @@ mod file;
 mod format;
 mod http;
 mod mysql;
+mod named;
 mod postgres;
 mod redis;
 mod select;
@@ -22,6 +23,7 @@ pub use file::FileConfig;
 pub use format::{ChunkHeader, Format, KeyEcho};
 pub use http::{Credentials, Header, HttpConfig};
 pub use mysql::MysqlConfig;
+pub use named::NamedSource;
 pub use postgres::PostgresConfig;
 pub use redis::{RedisConfig, RedisStorage};
 pub use select::{Select, Updates};
@@ -29,6 +31,7 @@ pub use server::Server;
 pub use sqlite::SqliteConfig;
 pub use tls::{Authorities, PostgresTls, SslMode};
 
+use super::collections::Collections;
 use super::node::{Node, Value};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
@@ -54,6 +57,8 @@ pub enum SourceConfig {
     ExecutablePool(ExecutablePoolConfig),
     /// A file of rows.
     File(FileConfig),
+    /// One of these, but for what a named collection has.
+    Named(NamedSource),
 }
 
 const ALLOWED: &str = "SQLITE, POSTGRESQL, MYSQL, CLICKHOUSE, HTTP, REDIS, EXECUTABLE, EXECUTABLE_POOL, FILE";
@@ -61,8 +66,6 @@ const ALLOWED: &str = "SQLITE, POSTGRESQL, MYSQL, CLICKHOUSE, HTTP, REDIS, EXECU
 /// ClickHouse's parameters that several sources have and none here reads.
 const NO_REPLICAS: (&str, &str) =
     ("REPLICA", "is not read here: one server is asked; give its HOST and PORT");
-const NO_COLLECTIONS: (&str, &str) =
-    ("NAME", "is not read here: there are no named collections; give the parameters themselves");
 
 /// What each source knows of its own settings.
 trait Kind {
@@ -83,6 +86,9 @@ impl SourceConfig {
     /// Reads the one element inside SOURCE(..) or `<source>`.
     pub(crate) fn from_node(node: &Node) -> Result<SourceConfig, DictError> {
         let nodes = node.settings("SOURCE")?;
+        if let Some(named) = NamedSource::take(node) {
+            return Ok(SourceConfig::Named(named));
+        }
         match node.name.as_str() {
             "SQLITE" => SqliteConfig::take(nodes).map(SourceConfig::Sqlite),
             "POSTGRESQL" => PostgresConfig::take(nodes).map(SourceConfig::Postgres),
@@ -115,6 +121,26 @@ impl SourceConfig {
             SourceConfig::Executable(config) => config,
             SourceConfig::ExecutablePool(config) => config,
             SourceConfig::File(config) => config,
+            SourceConfig::Named(named) => named,
+        }
+    }
+
+    /// Completes what names a collection.
+    ///
+    /// # Errors
+    /// `NAMED_COLLECTION_DOESNT_EXIST`, and what is wrong with the parameters.
+    pub(crate) fn fill(&mut self, collections: &Collections) -> Result<(), DictError> {
+        match self {
+            SourceConfig::Named(named) => named.fill(collections),
+            _ => Ok(()),
+        }
+    }
+
+    /// The source itself, whoever says its parameters; what is not complete stays what it is.
+    pub(crate) fn complete(&self) -> &SourceConfig {
+        match self {
+            SourceConfig::Named(named) => named.complete().unwrap_or(self),
+            _ => self,
         }
     }
 
@@ -135,7 +161,7 @@ impl SourceConfig {
 
     /// What it reads, if it is asked in SQL.
     pub fn select(&self) -> Option<&Select> {
-        match self {
+        match self.complete() {
             SourceConfig::Sqlite(config) => Some(&config.select),
             SourceConfig::Postgres(config) => Some(&config.select),
             SourceConfig::Mysql(config) => Some(&config.select),
@@ -144,13 +170,14 @@ impl SourceConfig {
             | SourceConfig::Redis(_)
             | SourceConfig::Executable(_)
             | SourceConfig::ExecutablePool(_)
-            | SourceConfig::File(_) => None,
+            | SourceConfig::File(_)
+            | SourceConfig::Named(_) => None,
         }
     }
 
     /// Whether it reads this table of the process that the dictionary is in.
     pub(crate) fn reads_own_table(&self, database: &str, name: &str) -> bool {
-        match self {
+        match self.complete() {
             SourceConfig::Clickhouse(config) => {
                 config.is_own()
                     && config.server.database == database
@@ -162,16 +189,18 @@ impl SourceConfig {
 
     /// Says which database a source means that names the one its dictionary is in.
     pub(crate) fn settle(&mut self, database: &str) {
-        if let SourceConfig::Clickhouse(config) = self
-            && config.server.database == clickhouse::CURRENT_DATABASE
-        {
-            config.server.database = database.to_string();
+        match self {
+            SourceConfig::Clickhouse(config) if config.server.database == CURRENT_DATABASE => {
+                config.server.database = database.to_string();
+            }
+            SourceConfig::Named(named) => named.settle(database),
+            _ => {}
         }
     }
 
     /// The same source, asked as nobody: what rows it has does not depend on who asks.
     pub(crate) fn anonymous(&self) -> SourceConfig {
-        let mut anonymous = self.clone();
+        let mut anonymous = self.complete().clone();
         match &mut anonymous {
             SourceConfig::Postgres(config) => *config = config.anonymous(),
             SourceConfig::Mysql(config) => config.server = config.server.anonymous(),
@@ -181,7 +210,8 @@ impl SourceConfig {
             SourceConfig::Sqlite(_)
             | SourceConfig::Executable(_)
             | SourceConfig::ExecutablePool(_)
-            | SourceConfig::File(_) => {}
+            | SourceConfig::File(_)
+            | SourceConfig::Named(_) => {}
         }
         anonymous
     }

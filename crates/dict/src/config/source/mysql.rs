@@ -46,7 +46,6 @@ const PARAMETERS: Parameters = Parameters {
     ],
     refused: &[
         super::NO_REPLICAS,
-        super::NO_COLLECTIONS,
         ("SOCKET", "is not read here; give HOST and PORT"),
         ("SSL_MODE", NO_TLS),
         ("SSL_CA", NO_TLS),

@@ -40,7 +40,6 @@ const PARAMETERS: Parameters = Parameters {
     idle: &["INVALIDATE_QUERY", "PRIORITY", "BACKGROUND_RECONNECT"],
     refused: &[
         super::NO_REPLICAS,
-        super::NO_COLLECTIONS,
         ("SSLROOTCERT_PEM", "is not read here: name a file in SSLROOTCERT"),
         ("SSLCERT", NO_CLIENT_CERTIFICATE),
         ("SSLCERT_PEM", NO_CLIENT_CERTIFICATE),

@@ -38,7 +38,7 @@ pub enum RedisStorage {
 const PARAMETERS: Parameters = Parameters {
     allowed: &["HOST", "PORT", "STORAGE_TYPE", "DB_INDEX", "PASSWORD", "SECURE", "SSL_CA"],
     idle: &["POOL_SIZE"],
-    refused: &[super::NO_COLLECTIONS],
+    refused: &[],
 };
 
 impl RedisConfig {

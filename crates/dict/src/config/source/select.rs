@@ -7,7 +7,7 @@ use crate::limits;
 /// What a SQL source selects from. Just one of `table` and `query` is there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Select {
-    /// TABLE, a name that is quoted before it is used.
+    /// TABLE, a name that is quoted before it is used. Empty: none, which is said when rows are wanted.
     pub table: Option<String>,
     /// A query of one's own, in which `{condition}` stands for the condition on the keys.
     pub query: Option<String>,
@@ -63,9 +63,11 @@ impl Select {
         let text = |name| -> Result<Option<String>, DictError> {
             Ok(settings.text(name)?.filter(|text| !text.trim().is_empty()).map(str::to_string))
         };
+        let query = text("QUERY")?;
+        let is_named = settings.text("TABLE")?.is_some() && query.is_none();
         Ok(Select {
-            table: text("TABLE")?,
-            query: text("QUERY")?,
+            table: text("TABLE")?.or_else(|| is_named.then(String::new)),
+            query,
             filter: text("WHERE")?,
             updates: Updates::take(settings)?,
         })

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{ScalarUDF, Volatility};
 
 use crate::catalogue::Catalogue;
 use crate::rewrite::CONSTANT_SUFFIX;
+pub(crate) use call::constants;
 use function::{DictionaryFunction, Kind};
 use hierarchy::HierarchyFunction;
 pub(crate) use lazy::LazyDefaults;

@@ -1,41 +1,44 @@
-//! The way up: `dictGetHierarchy`, `dictIsIn` and `dictGetRoot`, over the attribute that is HIERARCHICAL. Each level
-//! of a batch is one lookup of the keys in it.
+//! Over the attribute that is HIERARCHICAL: the way up (`dictGetHierarchy`, `dictIsIn`, `dictGetRoot`) and the way down
+//! (`dictGetChildren`, `dictGetDescendants`).
 
-use std::collections::{HashMap, HashSet};
+mod down;
+mod up;
+
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, ListArray, UInt64Array, UInt64Builder,
-};
+use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, ListArray, UInt64Array, UInt64Builder};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, UInt64Type};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
-use granary_dict::{Attribute, Dictionary, Hierarchy, Key, Literal};
+use granary_dict::{Dictionary, Key, Sought, Storage};
 
+use self::down::{Level, descendants};
+use self::up::Ways;
 use super::call::constants;
 use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::functions::exact::exact;
 use crate::functions::numbers::{rows, shaped};
 use crate::functions::planner::constant_text;
-use crate::limits::HIERARCHY_DEPTH_MAX;
 use crate::rewrite::CONSTANT_SUFFIX;
 
-/// What is asked of a key's ancestors.
+/// What is asked of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
-    /// All of them, the key first.
+    /// All its ancestors, the key first.
     Ancestors,
-    /// The last.
+    /// The last of them.
     Root,
     /// Whether another key is one of them, or the key itself.
     IsIn,
-    /// The way down, which no cache layout knows: it would have to have all keys.
-    Down,
+    /// Whose parent it is.
+    Children,
+    /// Whose ancestor it is, or that so many levels up.
+    Descendants,
 }
 
 /// The functions and what they ask.
@@ -43,8 +46,8 @@ pub const FUNCTIONS: [(&str, Question); 5] = [
     ("dictGetHierarchy", Question::Ancestors),
     ("dictGetRoot", Question::Root),
     ("dictIsIn", Question::IsIn),
-    ("dictGetChildren", Question::Down),
-    ("dictGetDescendants", Question::Down),
+    ("dictGetChildren", Question::Children),
+    ("dictGetDescendants", Question::Descendants),
 ];
 
 /// One of them.
@@ -80,8 +83,8 @@ impl HierarchyFunction {
         let shown = self.name.trim_end_matches(CONSTANT_SUFFIX);
         let wanted = match self.question {
             Question::IsIn => 3..=3,
-            Question::Ancestors | Question::Root => 2..=2,
-            Question::Down => 2..=3,
+            Question::Ancestors | Question::Root | Question::Children => 2..=2,
+            Question::Descendants => 2..=3,
         };
         if !wanted.contains(&constants.len()) {
             let (given, wanted) = (constants.len(), wanted.end());
@@ -98,22 +101,47 @@ impl HierarchyFunction {
         let dictionary = self.catalogue.dictionary(name)?;
         let structure = &dictionary.definition().structure;
         let full_name = dictionary.definition().full_name();
-        if !matches!(structure.key, Key::Simple { .. }) {
+        let is_sought_by_key = dictionary.definition().layout.sought() == Sought::Key;
+        if !is_sought_by_key || !matches!(structure.key, Key::Simple { .. }) {
             let message =
                 format!("Dictionary {full_name} does not support hierarchy: its key is not one UInt64");
             return Err(Error::unsupported_method(message).into());
         }
-        let hierarchical = |attribute: &Attribute| attribute.hierarchy != Hierarchy::Flat;
-        let Some(parent) = structure.attributes.iter().position(hierarchical) else {
+        let Some(parent) = structure.parent_index() else {
             let message =
                 format!("Dictionary {full_name} does not support hierarchy: no attribute is HIERARCHICAL");
             return Err(Error::unsupported_method(message).into());
         };
-        if self.question == Question::Down {
+        // No cache layout knows the way down: it would have to have all keys.
+        let has_all = matches!(dictionary.definition().layout.storage, Storage::Whole(_));
+        if !has_all && matches!(self.question, Question::Children | Question::Descendants) {
             let message = format!("Function {shown}: hierarchical index is not supported for {full_name}");
             return Err(Error::not_implemented(message).into());
         }
         Ok((dictionary, parent))
+    }
+
+    /// Which descendants a call asks for: its third argument says so, 0 are all of them.
+    fn level(&self, constants: &[Option<&ScalarValue>]) -> Result<Level> {
+        let given = match (self.question, constants.get(2)) {
+            (Question::Children, _) => Some(1),
+            (_, None) => Some(0),
+            (_, Some(None)) => None,
+            (_, Some(Some(scalar))) if !scalar.data_type().is_integer() => None,
+            (_, Some(Some(scalar))) => match scalar.cast_to(&DataType::Int64)? {
+                ScalarValue::Int64(Some(level)) => usize::try_from(level).ok(),
+                _ => None,
+            },
+        };
+        let shown = self.name.trim_end_matches(CONSTANT_SUFFIX);
+        match given {
+            Some(0) => Ok(Level::All),
+            Some(level) => Ok(Level::At(level)),
+            None => Err(Error::illegal_type(format!(
+                "Illegal type of third argument of function {shown}. Expected const unsigned integer"
+            ))
+            .into()),
+        }
     }
 }
 
@@ -132,14 +160,14 @@ impl ScalarUDFImpl for HierarchyFunction {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         self.resolve(args.scalar_arguments)?;
-        // Of NULL itself, all three are NULL.
+        // Of NULL itself, all of them are NULL.
         if args.arg_fields[1..].iter().any(|field| field.data_type().is_null()) {
             return Ok(Arc::new(Field::new(self.name.as_str(), DataType::Null, true)));
         }
         let data_type = match self.question {
             Question::IsIn => DataType::Boolean,
             Question::Root => DataType::UInt64,
-            Question::Ancestors | Question::Down => DataType::List(item()),
+            Question::Ancestors | Question::Children | Question::Descendants => DataType::List(item()),
         };
         Ok(Arc::new(Field::new(self.name.as_str(), data_type, false)))
     }
@@ -155,9 +183,15 @@ impl ScalarUDFImpl for HierarchyFunction {
             let array = exact(&args.arg_fields[place], &array, &Field::new("key", DataType::UInt64, true))?;
             Ok(array.as_primitive::<UInt64Type>().clone())
         };
-        let below = keys(1)?;
-        let ways = Ways::find(&dictionary, parent, &below)?;
-        let ways = below.iter().map(|key| ways.up(key));
+        let asked = keys(1)?;
+        if matches!(self.question, Question::Children | Question::Descendants) {
+            let children = dictionary.children().map_err(Error::from)?;
+            let level = self.level(&constants(&args.args))?;
+            let below = children.map(|children| descendants(&children, &asked, level)).unwrap_or_default();
+            return shaped(lists(below.into_iter())?, &args.args[1..2]);
+        }
+        let ways = Ways::find(&dictionary, parent, &asked)?;
+        let ways = asked.iter().map(|key| ways.up(key));
         let answer: ArrayRef = match self.question {
             Question::IsIn => {
                 let above = keys(2)?;
@@ -168,16 +202,7 @@ impl ScalarUDFImpl for HierarchyFunction {
                 // A key that the dictionary does not have has no root.
                 Arc::new(UInt64Array::from_iter_values(ways.map(|way| way.last().copied().unwrap_or(0))))
             }
-            Question::Ancestors | Question::Down => {
-                let mut items = UInt64Builder::new();
-                let mut lengths = Vec::with_capacity(rows);
-                for way in ways {
-                    items.append_slice(&way);
-                    lengths.push(way.len());
-                }
-                let offsets = OffsetBuffer::from_lengths(lengths);
-                Arc::new(ListArray::try_new(item(), offsets, Arc::new(items.finish()), None)?)
-            }
+            _ => lists(ways)?,
         };
         shaped(answer, &args.args[1..])
     }
@@ -187,61 +212,13 @@ fn item() -> FieldRef {
     Arc::new(Field::new("item", DataType::UInt64, false))
 }
 
-/// Who stands above whom, of some keys and those above them.
-struct Ways {
-    /// The parents of keys that the dictionary has; `None`: it is at the top.
-    parents: HashMap<u64, Option<u64>>,
-}
-
-impl Ways {
-    /// Asks for the keys, then for their parents, level by level.
-    fn find(dictionary: &Dictionary, parent: usize, keys: &UInt64Array) -> Result<Self> {
-        let top = top(&dictionary.definition().structure.attributes[parent]);
-        let mut parents: HashMap<u64, Option<u64>> = HashMap::new();
-        let mut asked: HashSet<u64> = HashSet::new();
-        let mut level: Vec<u64> = keys.iter().flatten().collect();
-        for _ in 0..HIERARCHY_DEPTH_MAX {
-            level.sort_unstable();
-            level.retain(|key| asked.insert(*key));
-            if level.is_empty() {
-                break;
-            }
-            let keys: ArrayRef = Arc::new(UInt64Array::from(std::mem::take(&mut level)));
-            let answer = dictionary.get(&[parent], std::slice::from_ref(&keys)).map_err(Error::from)?;
-            let above = answer.columns[0].as_primitive::<UInt64Type>();
-            for (row, &key) in keys.as_primitive::<UInt64Type>().values().iter().enumerate() {
-                if answer.found.value(row) {
-                    let above = Some(above).filter(|above| above.is_valid(row)).map(|above| above.value(row));
-                    let above = above.filter(|above| Some(*above) != top);
-                    parents.insert(key, above);
-                    level.extend(above);
-                }
-            }
-        }
-        Ok(Self { parents })
+fn lists(rows: impl Iterator<Item = Vec<u64>>) -> Result<ArrayRef> {
+    let mut items = UInt64Builder::new();
+    let mut lengths = Vec::new();
+    for row in rows {
+        items.append_slice(&row);
+        lengths.push(row.len());
     }
-
-    /// A key and its ancestors, up to one at the top, one that the dictionary does not have, or the one before a key
-    /// that was passed. A key that it does not have itself has none.
-    fn up(&self, key: Option<u64>) -> Vec<u64> {
-        let mut way = Vec::new();
-        let mut next = key.filter(|key| self.parents.contains_key(key));
-        while let Some(key) = next
-            && way.len() < HIERARCHY_DEPTH_MAX
-            && !way.contains(&key)
-        {
-            way.push(key);
-            next = self.parents.get(&key).copied().flatten();
-        }
-        way
-    }
-}
-
-/// What an attribute says of a key at the top, unless it is NULL: its DEFAULT.
-fn top(attribute: &Attribute) -> Option<u64> {
-    match &attribute.default {
-        Some(Literal::Bare(text) | Literal::Quoted(text)) => text.parse().ok(),
-        Some(Literal::Null) => None,
-        None => (!attribute.data_type.is_nullable()).then_some(0),
-    }
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    Ok(Arc::new(ListArray::try_new(item(), offsets, Arc::new(items.finish()), None)?))
 }

@@ -1,0 +1,146 @@
+//! Tables and views, by name.
+
+use std::sync::Arc;
+
+use super::{Catalogue, Entry, FullName, LocalTable, Missing, Target, View, unknown_database};
+use crate::error::{Error, Result};
+
+impl Catalogue {
+    /// CREATE TABLE.
+    pub fn create_table(&self, database: &str, name: &str, table: LocalTable, exists: Missing) -> Result<()> {
+        let mut databases = self.write();
+        let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
+        match (entries.get(name), exists) {
+            (Some(_), Missing::IsFine) => Ok(()),
+            (Some(Entry::Table(_)), Missing::IsError) => {
+                Err(Error::table_already_exists(format!("Table {database}.{name} already exists")))
+            }
+            (Some(_), Missing::IsError) => {
+                Err(Error::dictionary_already_exists(format!("Dictionary {database}.{name} already exists")))
+            }
+            (None, _) => {
+                entries.insert(name.to_owned(), Entry::Table(Arc::new(table)));
+                Ok(())
+            }
+        }
+    }
+
+    /// The table in RAM of this name.
+    pub fn local_table(&self, database: &str, name: &str) -> Result<Arc<LocalTable>> {
+        match self.entry(database, name) {
+            Some(Entry::Table(table)) if table.view.is_some() || table.target.is_some() => {
+                Err(Error::not_implemented(format!(
+                    "{database}.{name} has no rows of its own: they are those of its query, or of another table"
+                )))
+            }
+            Some(Entry::Table(table)) => Ok(table),
+            Some(_) => Err(Error::not_implemented(format!(
+                "{database}.{name} is a dictionary: its rows come from its source"
+            ))),
+            None => Err(self.unknown_table(database, name)),
+        }
+    }
+
+    /// The same, for rows to be inserted: it may put them into another.
+    pub fn table_to_fill(&self, database: &str, name: &str) -> Result<Arc<LocalTable>> {
+        match self.entry(database, name) {
+            Some(Entry::Table(table)) if table.target.is_some() => Ok(table),
+            _ => self.local_table(database, name),
+        }
+    }
+
+    /// The materialized views that rows of a table go through.
+    pub fn fed_by(&self, source: &FullName) -> Vec<(FullName, Arc<LocalTable>)> {
+        let databases = self.read();
+        let all = databases.iter().flat_map(|(database, entries)| {
+            entries.iter().map(move |(name, entry)| ((database.clone(), name.clone()), entry))
+        });
+        let fed = all.filter_map(|(name, entry)| match entry {
+            Entry::Table(table) if table.feed().is_some_and(|feed| feed.source == *source) => {
+                Some((name, Arc::clone(table)))
+            }
+            _ => None,
+        });
+        fed.collect()
+    }
+
+    /// The query that is read in place of this name.
+    pub fn view(&self, database: &str, name: &str) -> Option<View> {
+        match self.read().get(database)?.get(name)? {
+            Entry::Table(table) => table.read_as(database, name),
+            _ => None,
+        }
+    }
+
+    /// CREATE OR REPLACE VIEW; what is no view stays.
+    pub fn replace_view(&self, database: &str, name: &str, view: LocalTable) -> Result<()> {
+        let mut databases = self.write();
+        let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
+        match entries.get(name) {
+            Some(Entry::Table(table)) if table.view.is_some() => {}
+            None => {}
+            Some(_) => return Err(Error::incorrect_query(format!("{database}.{name} is not a view"))),
+        }
+        entries.insert(name.to_owned(), Entry::Table(Arc::new(view)));
+        Ok(())
+    }
+
+    /// DROP VIEW.
+    pub fn drop_view(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
+        match self.entry(database, name) {
+            Some(_) if self.view(database, name).is_none() => {
+                Err(Error::incorrect_query(format!("{database}.{name} is not a view")))
+            }
+            _ => self.drop_table(database, name, missing),
+        }
+    }
+
+    /// ALTER TABLE .. MODIFY COMMENT, of a table or a dictionary.
+    pub fn comment(&self, database: &str, name: &str, comment: String) -> Result<()> {
+        match self.usable(database, name) {
+            Some(Entry::Table(table)) => table.set_comment(comment),
+            Some(Entry::Open(dictionary)) => {
+                let commented = Arc::new(dictionary.commented(comment));
+                self.store.put(database, name, &commented.definition().to_sql_with_secrets())?;
+                commented.watch();
+                let entry = Entry::Open(commented);
+                self.write().entry(database.to_owned()).or_default().insert(name.to_owned(), entry);
+            }
+            Some(Entry::Failed(failure)) => return Err(failure.error),
+            Some(Entry::Unloaded(_)) | None => return Err(self.unknown_table(database, name)),
+        }
+        Ok(())
+    }
+
+    /// What is wrong where there is no such table: it, or its database.
+    fn unknown_table(&self, database: &str, name: &str) -> Error {
+        let table = || Error::unknown_table(format!("Table {database}.{name} does not exist"));
+        self.check_database(database).err().unwrap_or_else(table)
+    }
+
+    /// DROP TABLE; a dictionary must not go by mistake.
+    pub fn drop_table(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
+        match self.entry(database, name) {
+            Some(Entry::Table(table)) => {
+                let mut databases = self.write();
+                if let Some(entries) = databases.get_mut(database) {
+                    entries.remove(name);
+                    if let Some(inner @ Target::Inner) = &table.target {
+                        entries.remove(&inner.name(database, name).1);
+                    }
+                }
+                return Ok(());
+            }
+            Some(_) => {
+                return Err(Error::cannot_detach_dictionary_as_table(format!(
+                    "Cannot drop/detach dictionary {database}.{name} as table, use DROP DICTIONARY query instead"
+                )));
+            }
+            None => {}
+        }
+        match missing {
+            Missing::IsFine => Ok(()),
+            Missing::IsError => Err(self.unknown_table(database, name)),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The way up, each level of a batch by one lookup of the keys in it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
+use datafusion::arrow::datatypes::UInt64Type;
+use datafusion::common::Result;
+use granary_dict::{Attribute, Dictionary, Literal};
+
+use crate::error::Error;
+use crate::limits::HIERARCHY_DEPTH_MAX;
+
+/// Who stands above whom, of some keys and those above them.
+pub struct Ways {
+    /// The parents of keys that the dictionary has; `None`: it is at the top.
+    parents: HashMap<u64, Option<u64>>,
+}
+
+impl Ways {
+    /// Asks for the keys, then for their parents, level by level.
+    pub fn find(dictionary: &Dictionary, parent: usize, keys: &UInt64Array) -> Result<Self> {
+        let top = top(&dictionary.definition().structure.attributes[parent]);
+        let mut parents: HashMap<u64, Option<u64>> = HashMap::new();
+        let mut asked: HashSet<u64> = HashSet::new();
+        let mut level: Vec<u64> = keys.iter().flatten().collect();
+        for _ in 0..HIERARCHY_DEPTH_MAX {
+            level.sort_unstable();
+            level.retain(|key| asked.insert(*key));
+            if level.is_empty() {
+                break;
+            }
+            let keys: ArrayRef = Arc::new(UInt64Array::from(std::mem::take(&mut level)));
+            let answer = dictionary.get(&[parent], std::slice::from_ref(&keys)).map_err(Error::from)?;
+            let above = answer.columns[0].as_primitive::<UInt64Type>();
+            for (row, &key) in keys.as_primitive::<UInt64Type>().values().iter().enumerate() {
+                if answer.found.value(row) {
+                    let above = Some(above).filter(|above| above.is_valid(row)).map(|above| above.value(row));
+                    let above = above.filter(|above| Some(*above) != top);
+                    parents.insert(key, above);
+                    level.extend(above);
+                }
+            }
+        }
+        Ok(Self { parents })
+    }
+
+    /// A key and its ancestors, up to one at the top, one that the dictionary does not have, or the one before a key
+    /// that was passed. A key that it does not have itself has none.
+    pub fn up(&self, key: Option<u64>) -> Vec<u64> {
+        let mut way = Vec::new();
+        let mut next = key.filter(|key| self.parents.contains_key(key));
+        while let Some(key) = next
+            && way.len() < HIERARCHY_DEPTH_MAX
+            && !way.contains(&key)
+        {
+            way.push(key);
+            next = self.parents.get(&key).copied().flatten();
+        }
+        way
+    }
+}
+
+/// What an attribute says of a key at the top, unless it is NULL: its DEFAULT.
+fn top(attribute: &Attribute) -> Option<u64> {
+    match &attribute.default {
+        Some(Literal::Bare(text) | Literal::Quoted(text)) => text.parse().ok(),
+        Some(Literal::Null) => None,
+        None => (!attribute.data_type.is_nullable()).then_some(0),
+    }
+}
