@@ -67,7 +67,7 @@ impl Definition {
     pub fn attribute_index(&self, name: &str) -> Option<usize> {
         let place = self.named_attributes().iter().position(|attribute| attribute.name == name);
         let is_key = || self.key_attribute().is_some_and(|key| key.name == name);
-        let behind = || is_key().then(|| self.structure.attributes.len());
+        let behind = || is_key().then_some(self.structure.attributes.len());
         place.map(|place| place + self.bound_count()).or_else(behind)
     }
 

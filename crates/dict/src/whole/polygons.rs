@@ -177,7 +177,7 @@ mod tests {
         // A star of many points, against the triangles from its middle.
         let corner = |at: usize, of: usize| {
             let angle = at as f64 / of as f64 * std::f64::consts::TAU;
-            let radius = if at % 2 == 0 { 10.0 } else { 4.0 };
+            let radius = if at.is_multiple_of(2) { 10.0 } else { 4.0 };
             [radius * angle.cos(), radius * angle.sin()]
         };
         let count = 500;

@@ -164,7 +164,7 @@ impl ScalarUDFImpl for DefaultPart {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let call = self.call(args.scalar_arguments)?;
-        let answer = self.answer(&call, &args.arg_fields);
+        let answer = self.answer(&call, args.arg_fields);
         Ok(match self.part {
             Part::Found => Arc::new(Field::new(FOUND, DataType::Struct(found_fields(answer)), false)),
             Part::Default => answer,
