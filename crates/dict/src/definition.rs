@@ -1,6 +1,6 @@
 //! What a dictionary is, whether DDL or XML said it.
 
-use crate::config::{Layout, SourceConfig, Storage, WholeForm};
+use crate::config::{Collections, Layout, SourceConfig, Storage, WholeForm};
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::types::DataType;
@@ -243,6 +243,16 @@ impl Definition {
     pub fn settle(&mut self, database: &str) {
         self.database = Some(database.to_string());
         self.source.settle(database);
+    }
+
+    /// With what named collections say of its source, and [valid](Self::validate).
+    ///
+    /// # Errors
+    /// A collection that is not there or does not make the source complete; what does not fit together.
+    pub fn completed(mut self, collections: &Collections) -> Result<Definition, DictError> {
+        self.source.fill(collections)?;
+        self.validate()?;
+        Ok(self)
     }
 
     /// Checks what no single clause can check. `parse_create`, `parse_xml` and `Dictionary::open` call it.

@@ -52,9 +52,8 @@ struct Core {
 impl Dictionary {
     /// Opens the cache (warm, if its file is there and the dictionary is the same) and readies the source,
     /// which is not asked before a lookup needs it.
-    pub fn open(mut definition: Definition, environment: &Environment) -> Result<Dictionary, DictError> {
-        definition.source.fill(&environment.collections)?;
-        definition.validate()?;
+    pub fn open(definition: Definition, environment: &Environment) -> Result<Dictionary, DictError> {
+        let mut definition = definition.completed(&environment.collections)?;
         let database = definition.database.clone();
         definition.source.settle(database.as_deref().unwrap_or("default"));
         let factory = source::factory(&definition, environment)?;

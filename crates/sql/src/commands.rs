@@ -128,13 +128,16 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             catalogue.reload(&database, &name)?;
         }
         Command::ReloadDictionaries => {
+            // One that fails keeps no other from being loaded anew.
+            let mut outcome = Ok(());
             for database in catalogue.databases() {
                 for (name, entry) in catalogue.entries(&database) {
                     if !matches!(entry, Entry::Table(_)) && !is_unused(&entry) {
-                        catalogue.reload(&database, &name)?;
+                        outcome = outcome.and(catalogue.reload(&database, &name));
                     }
                 }
             }
+            outcome?;
         }
         Command::RefreshDictionary { name, keys } => {
             let (database, name) = full(name);

@@ -24,7 +24,7 @@ use crate::format::Format;
 use crate::limits::PARTITION_BATCHES_AHEAD;
 use crate::output::{Limits, Output};
 use crate::plan::optimise;
-use crate::rewrite::{Asker, Extras, rewrite};
+use crate::rewrite::{Asker, Extras, FILE_FUNCTION, WITH_TIMES, rewrite};
 use crate::session::Session;
 use crate::settings::apply;
 use crate::statement::{Tail, mend, quote_maps, separate_values, take_named_expressions};
@@ -81,7 +81,12 @@ fn check_read(session: &Session, full_name: &str) -> Result<()> {
     if session.rights().dictionaries.is_none() {
         return Ok(());
     }
+    let full_name = full_name.strip_suffix(WITH_TIMES).unwrap_or(full_name);
     match full_name.split_once('.') {
+        None if full_name == FILE_FUNCTION => Err(Error::access_denied(format!(
+            "{}: Not enough privileges. To read files one must be allowed to read every dictionary",
+            session.user()
+        ))),
         // These tell of all dictionaries at once.
         Some((
             SYSTEM_DATABASE,

@@ -20,7 +20,7 @@ use crate::session::Session;
 /// TOO_DEEP_RECURSION for views of views of views, and what is wrong with their queries.
 pub fn expand(session: &Session, statement: &mut Statement, extras: &mut Extras) -> Result<()> {
     let is_view = |name: &String| {
-        let parts = name.split_once('.');
+        let parts = name.strip_suffix(WITH_TIMES).unwrap_or(name).split_once('.');
         parts.is_some_and(|(database, name)| session.catalogue().view(database, name).is_some())
     };
     if !extras.named.iter().any(is_view) {

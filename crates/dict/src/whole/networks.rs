@@ -88,8 +88,8 @@ impl Networks {
         access: KeyAccess,
     ) -> Result<(Rows, Networks), DictError> {
         networks.sort_unstable_by_key(|network| (network.first, network.bits, network.place));
-        networks.dedup_by_key(|network| (network.first, network.bits));
         let has_v6 = networks.iter().any(|network| network.family == Family::V6);
+        networks.dedup_by_key(|network| (network.first, network.bits));
         let beside = if has_v6 { Family::V6 } else { Family::V4 };
         let mut sorted = Rows::default();
         for network in &mut networks {

@@ -81,6 +81,10 @@ fn rights_end_where_the_configuration_says() {
         ("SELECT dictGet('a1', 'v', 1)", "one\n", "497"),
         ("SELECT dictGet('b1', 'v', 1)", "497", "497"),
         ("SELECT * FROM (SELECT dictHas('default.b1', 1))", "497", "497"),
+        // Names that are Granary's own.
+        ("SELECT `dictGet/constant`('default.b1', 'v', toUInt64(1))", "497", "497"),
+        ("SELECT count() FROM default.`b1\u{1}with times`", "497", "497"),
+        ("SELECT file('a.csv')", "497", "497"),
         ("SELECT count() FROM a1", "1\n", "497"),
         ("SELECT count() FROM b1", "497", "497"),
         ("SELECT count() FROM dictionary('b1')", "497", "497"),

@@ -65,6 +65,7 @@ impl Items {
             *digit = b'0' + (left % 10) as u8;
             left /= 10;
         }
+        debug_assert!(left == 0, "a key has ten digits");
         text
     }
 

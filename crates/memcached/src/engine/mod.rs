@@ -90,7 +90,7 @@ impl Engine {
         shared.store.go_on(lane, now, |ticket, looked| parked.tell(ticket, looked));
     }
 
-    /// The number of a session whose reads have all come: its turn is now.
+    /// The number of a session of which some reads can be answered: its turn is now.
     pub fn next_ripe(&mut self) -> Option<usize> {
         self.parked.next_ripe()
     }

@@ -1,7 +1,7 @@
 //! Reads of sessions that wait for the device: what was found of their keys until they are answered, in order.
 
 use crate::item::{Header, Item};
-use crate::limits::{BUFFER_BYTES_KEPT, PARKED_BYTES_MAX};
+use crate::limits::{BUFFER_BYTES_KEPT, PARKED_BYTES_MAX, PARKED_READS_MAX, PARTLY_ANSWERED_KEYS_MAX};
 use crate::store::{Looked, Why};
 use std::ops::Range;
 
@@ -44,11 +44,25 @@ pub(super) struct Parked {
     values: Vec<u8>,
     /// How many of them were answered.
     answered: usize,
+    queue: Queue,
+}
+
+/// Where a place is among those of its session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Queue {
+    /// The first.
+    #[default]
+    Front,
+    /// It waits for others, too.
+    Behind,
 }
 
 impl Parked {
     /// What was found of the next keys that can be answered, and where their values lie.
     pub fn ready(&self) -> (&[Found], &[u8]) {
+        if self.left > 0 && self.found.len() > PARTLY_ANSWERED_KEYS_MAX {
+            return (&[], &self.values);
+        }
         let rest = &self.found[self.answered..];
         let ready = rest.iter().position(|found| matches!(found, Found::Awaited)).unwrap_or(rest.len());
         (&rest[..ready], &self.values)
@@ -71,12 +85,13 @@ fn parse(ticket: u64) -> (usize, usize) {
 
 impl ParkingLot {
     /// A place for a session.
-    pub fn open(&mut self, owner: usize) -> u32 {
+    pub fn open(&mut self, owner: usize, queue: Queue) -> u32 {
         let id = self.free.pop().unwrap_or_else(|| {
             self.all.push(Parked::default());
             self.all.len() as u32 - 1
         });
-        self.all[id as usize].owner = Some(owner);
+        let parked = &mut self.all[id as usize];
+        (parked.owner, parked.queue) = (Some(owner), queue);
         id
     }
 
@@ -95,12 +110,13 @@ impl ParkingLot {
     pub fn fill(&mut self, id: u32, found: &[Found], values: &[u8]) {
         let parked = &mut self.all[id as usize];
         parked.found.resize_with(found.len(), || Found::Later);
+        let queue = parked.queue;
         for (nth, (parked_found, found)) in parked.found.iter_mut().zip(found).enumerate() {
             match found {
                 Found::Miss(why) => *parked_found = Found::Miss(*why),
                 Found::Hit(header, data) => {
                     let item = Item { header: *header, data: &values[data.clone()] };
-                    *parked_found = Found::of(Looked::Hit(item), &mut parked.values, bytes_max(nth));
+                    *parked_found = Found::of(Looked::Hit(item), &mut parked.values, bytes_max(queue, nth));
                 }
                 Found::Later | Found::Awaited => {}
             }
@@ -116,11 +132,13 @@ impl ParkingLot {
         let parked = &mut self.all[id];
         parked.left -= 1;
         match parked.owner {
-            Some(_) => parked.found[nth] = Found::of(looked, &mut parked.values, bytes_max(nth)),
+            Some(_) => {
+                parked.found[nth] = Found::of(looked, &mut parked.values, bytes_max(parked.queue, nth))
+            }
             None if parked.left == 0 => return self.close(id as u32),
             None => return,
         }
-        if nth == parked.answered {
+        if nth == parked.answered || parked.left == 0 {
             self.ripe.extend(parked.owner);
         }
     }
@@ -163,7 +181,12 @@ impl ParkingLot {
     }
 }
 
-/// The first key finds room always, so that there is progress.
-fn bytes_max(nth: usize) -> usize {
-    if nth == 0 { usize::MAX } else { PARKED_BYTES_MAX }
+/// The first key of those that come first finds room always, so that there is progress. All places of a session
+/// have so much room together, and as much again.
+fn bytes_max(queue: Queue, nth: usize) -> usize {
+    match (queue, nth) {
+        (Queue::Front, 0) => usize::MAX,
+        (Queue::Front, _) => PARKED_BYTES_MAX,
+        (Queue::Behind, _) => PARKED_BYTES_MAX / PARKED_READS_MAX,
+    }
 }

@@ -3,7 +3,7 @@
 //! reads that it asks for meanwhile are begun, and wait behind them.
 
 use super::Engine;
-use super::parked::Found;
+use super::parked::{Found, Queue};
 use super::session::{Input, Output, Reach, Session};
 use crate::commands::{self, Shown};
 use crate::item::Item;
@@ -121,7 +121,7 @@ impl Engine {
                 let (pieces, keys) = (first..pieces.len(), gathered..gathered + keys);
                 gathered = keys.end;
                 // Behind reads that wait it waits, too.
-                let parked = waits[session].then(|| self.parked.open(numbers[session]));
+                let parked = waits[session].then(|| self.parked.open(numbers[session], Queue::Behind));
                 asking.push(Asking { session, pieces, keys, reach, parked });
             } else {
                 pieces.truncate(first);
@@ -136,7 +136,7 @@ impl Engine {
         let ticket = |i: usize| {
             let asks = asking.partition_point(|asking| asking.keys.end <= i);
             let asks = &mut asking[asks];
-            let id = *asks.parked.get_or_insert_with(|| parked.open(numbers[asks.session]));
+            let id = *asks.parked.get_or_insert_with(|| parked.open(numbers[asks.session], Queue::Front));
             parked.expect(id, i - asks.keys.start)
         };
         shared.store.begin_many(lane, &keys, now, ticket, |i, looked| {

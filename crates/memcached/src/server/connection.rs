@@ -123,9 +123,14 @@ impl Connection {
             || self.session.as_ref().is_some_and(|session| !session.replies().is_empty())
     }
 
+    /// Whether it waits for the device.
+    pub fn is_parked(&self) -> bool {
+        self.session.as_ref().is_some_and(Session::is_parked)
+    }
+
     /// Whether it waits for its turn, or for the device.
     pub fn is_busy(&self) -> bool {
-        self.is_listed || self.session.as_ref().is_some_and(Session::is_parked)
+        self.is_listed || self.is_parked()
     }
 
     /// Whether all that has arrived was carried out, and the client has all of its replies.

@@ -247,7 +247,12 @@ impl Worker {
                 }
             }
             let Self { listed, connections, .. } = &mut self;
-            listed.retain(|slot| connections[*slot].is_some());
+            // What waits for the device is listed when that has answered.
+            listed.retain(|slot| {
+                let Some(connection) = &mut connections[*slot] else { return false };
+                connection.is_listed = !connection.is_parked();
+                connection.is_listed
+            });
             let left = deadline.saturating_duration_since(Instant::now());
             if self.free.len() == self.connections.len() || left.is_zero() {
                 return;

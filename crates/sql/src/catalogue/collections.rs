@@ -33,6 +33,11 @@ impl Catalogue {
             }
         };
         match &collection {
+            Some(collection) if collection.is_empty() => {
+                return Err(Error::bad_arguments(format!(
+                    "Named collection `{name}` would have no values; DROP NAMED COLLECTION removes it"
+                )));
+            }
             Some(collection) => self.store.put_collection(name, &statement(name, collection, None))?,
             None => self.store.remove_collection(name)?,
         }

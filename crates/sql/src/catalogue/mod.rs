@@ -184,7 +184,8 @@ impl Catalogue {
                 "Dictionary {database}.{name} already exists"
             )));
         }
-        definition.validate()?;
+        // Before the old one goes.
+        definition.clone().completed(&self.environment.collections)?;
         self.check_path(&databases, &definition, &database, &name)?;
         let Some(dictionaries) = databases.get_mut(&database) else {
             return Err(unknown_database(&database));

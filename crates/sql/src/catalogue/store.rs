@@ -99,13 +99,15 @@ impl Store {
 
     /// Reads the named collections.
     pub fn load_collections(&self) -> Result<Vec<(String, Collection)>> {
+        let report = |error: Error| tracing::error!(%error, "a named collection is left out");
         let read = |file: PathBuf| {
             let sql = fs::read_to_string(&file).map_err(|e| failed("read", &file, &e))?;
             let statement = split(&sql)?.pop().ok_or_else(|| Error::syntax_error("It is empty"));
             statement.and_then(|statement| parse_collection(&statement)).map_err(|e| e.at(&file))
         };
         let files = sorted(&self.collections)?.into_iter();
-        files.filter(|file| file.extension().is_some_and(|extension| extension == "sql")).map(read).collect()
+        let files = files.filter(|file| file.extension().is_some_and(|extension| extension == "sql"));
+        Ok(files.filter_map(|file| read(file).map_err(report).ok()).collect())
     }
 
     /// Writes the statement of a named collection.

@@ -42,8 +42,11 @@ impl ReadFile {
     fn read(&self, path: &str) -> Result<String> {
         let path = self.catalogue.query_file(path.as_ref())?;
         let absent = |_| Error::file_doesnt_exist(format!("File {} doesn't exist", path.display()));
-        let bytes = std::fs::metadata(&path).map_err(absent)?.len();
-        if bytes > QUERY_BYTES_MAX as u64 {
+        let metadata = std::fs::metadata(&path).map_err(absent)?;
+        if !metadata.is_file() {
+            return Err(Error::bad_arguments(format!("{} is not a file", path.display())).into());
+        }
+        if metadata.len() > QUERY_BYTES_MAX as u64 {
             let message = format!("File {} is longer than {QUERY_BYTES_MAX} bytes", path.display());
             return Err(Error::bad_arguments(message).into());
         }

@@ -14,9 +14,6 @@ use crate::functions;
 /// name of its own for a call with constant arguments. Gives the dictionary's full name, if the call says it.
 pub fn rewrite(function: &mut Function, database: &str) -> Option<String> {
     let name = name_of(function)?.to_owned();
-    if name.ends_with(CONSTANT_SUFFIX) {
-        return None;
-    }
     let called = rewrite_name(function, database);
     let arguments = arguments_mut(function)?;
     let has_attribute = name != "dictHas" && !functions::is_hierarchy_function(&name);

@@ -2,17 +2,29 @@
 
 use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Ident, UnaryOperator, Value};
 
-use super::syntax::{call, name_of, string, taken, text};
+use super::syntax::{CONSTANT_SUFFIX, call, name_of, string, taken, text};
 use super::{Asker, calls, conditions, dictionaries, literals, session, tuples};
 use crate::error::Result;
 use crate::functions;
 use crate::functions::as_type::AS_TYPE;
 use crate::types::is_beyond_arrow;
 
+/// Reads a file: a user who may not read everything may not call it.
+pub(crate) const FILE_FUNCTION: &str = "file";
+
 /// Before the parts of an expression are rewritten: what must be seen as it was written. `named` gathers the
 /// dictionaries.
 pub fn before(expr: &mut Expr, asker: Asker<'_>, named: &mut Vec<String>) -> Result<()> {
     match expr {
+        // A name of ours, which somebody may have written: what it reads is no less read.
+        Expr::Function(function) if name_of(function).is_some_and(|name| name.ends_with(CONSTANT_SUFFIX)) => {
+            named.extend(dictionaries::rewrite_name(function, asker.database));
+            Ok(())
+        }
+        Expr::Function(function) if name_of(function) == Some(FILE_FUNCTION) => {
+            named.push(FILE_FUNCTION.to_owned());
+            Ok(())
+        }
         Expr::Function(function) if name_of(function).is_some_and(functions::is_dictionary_function) => {
             named.extend(dictionaries::rewrite(function, asker.database));
             Ok(())

@@ -30,6 +30,7 @@ use datafusion::sql::sqlparser::ast::{
 use crate::error::{Error, Result};
 
 pub use calls::clickhouse_name;
+pub(crate) use expressions::FILE_FUNCTION;
 pub use relations::FileTable;
 pub use session::Asker;
 pub(crate) use syntax::CONSTANT_SUFFIX;
