@@ -4,7 +4,7 @@ use super::found::Found;
 use super::load::Loader;
 use crate::answer::AnswerRows;
 use crate::config::Expired;
-use crate::error::{Code, DictError};
+use crate::error::DictError;
 use crate::row::{Decoder, KeyBatch};
 use crate::store::Store;
 use crate::whole::Held;
@@ -75,7 +75,7 @@ impl<'a> Batch<'a> {
         let first = self.decoder.len();
         for &row in rows {
             if let Some(bytes) = held.get(self.keys.get(row as usize)) {
-                self.decoder.push(bytes).map_err(|_| wrongly_encoded())?;
+                self.decoder.push(bytes)?;
                 self.places[row as usize] = self.decoder.len() as u32 - 1;
             }
         }
@@ -96,7 +96,7 @@ impl<'a> Batch<'a> {
             places.push(match row(unique) {
                 None => DEFAULT,
                 Some(bytes) => {
-                    self.decoder.push(bytes).map_err(|_| wrongly_encoded())?;
+                    self.decoder.push(bytes)?;
                     self.decoder.len() as u32 - 1
                 }
             });
@@ -118,8 +118,4 @@ impl<'a> Batch<'a> {
         }
         AnswerRows::new(self.decoder, self.places, BooleanArray::new(found, None))
     }
-}
-
-fn wrongly_encoded() -> DictError {
-    DictError::new(Code::IncorrectData, "A row of the source was encoded wrongly")
 }

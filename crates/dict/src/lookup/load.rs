@@ -280,9 +280,7 @@ impl Loader {
         for &row in &rows {
             bytes.clear();
             self.row_format.encode(&cells, row as usize, &mut bytes);
-            decoder.push(&bytes).map_err(|_| {
-                DictError::new(Code::IncorrectData, "A row of the source was encoded wrongly")
-            })?;
+            decoder.push(&bytes)?;
         }
         let rows = UInt32Array::from(rows);
         let taken = keys.iter().map(|array| arrow::compute::take(array, &rows, None));

@@ -1,7 +1,7 @@
 //! All rows of a dictionary that holds them.
 
 use super::Columns;
-use crate::error::{Code, DictError};
+use crate::error::DictError;
 use crate::limits;
 use crate::lookup::Loader;
 use crate::row::{Column, Decoder};
@@ -33,9 +33,7 @@ impl HeldRows {
             && bytes < limits::RESIDENT_BATCH_BYTES
         {
             let (key, row) = self.held.at(self.next);
-            rows.push(row).map_err(|_| {
-                DictError::new(Code::IncorrectData, "A row of the source was encoded wrongly")
-            })?;
+            rows.push(row)?;
             loader.key_format.decode(key, &mut keys);
             bytes += key.len() + row.len();
             self.next += 1;

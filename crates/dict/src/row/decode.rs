@@ -30,6 +30,12 @@ enum Size {
 #[derive(Debug, PartialEq)]
 pub(crate) struct BadRow;
 
+impl From<BadRow> for DictError {
+    fn from(_: BadRow) -> DictError {
+        DictError::new(Code::IncorrectData, "A row of the source was encoded wrongly")
+    }
+}
+
 impl<'a> Decoder<'a> {
     /// `wanted` are places of attributes, all in range; one may come twice.
     pub fn new(format: &'a RowFormat, wanted: &[usize], capacity: usize) -> Decoder<'a> {

@@ -7,7 +7,7 @@ use super::polygons::Polygons;
 use super::ranges::Ranges;
 use super::rows::Rows;
 use crate::config::WholeForm;
-use crate::error::{Code, DictError};
+use crate::error::DictError;
 use crate::limits;
 use crate::lookup::lock;
 use crate::row::{Decoder, RowFormat};
@@ -73,9 +73,7 @@ impl Held {
             let places = first..(first + limits::RESIDENT_BATCH_ROWS).min(self.len());
             let mut rows = Decoder::new(format, &[parent], places.len());
             for place in places.clone() {
-                rows.push(self.at(place).1).map_err(|_| {
-                    DictError::new(Code::IncorrectData, "A row of the source was encoded wrongly")
-                })?;
+                rows.push(self.at(place).1)?;
             }
             let parents = rows.finish()?;
             let parents = parents[0].as_primitive::<UInt64Type>();
