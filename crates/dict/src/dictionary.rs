@@ -9,6 +9,7 @@ use crate::config::{Format, Storage};
 use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
+use crate::kept::Kept;
 use crate::limits;
 use crate::lookup::{
     Backoff, Batch, Claim, Counters, Flight, Freshness, Loader, Pace, Pool, Refused, lock, unique,
@@ -18,7 +19,6 @@ use crate::row::{KeyBatch, KeyFormat, RowFormat};
 use crate::source::{self, RowReader, SourceFactory};
 use crate::status::Status;
 use crate::store::Store;
-use crate::whole::Whole;
 use arrow::array::{ArrayRef, BooleanArray, UInt32Array};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -68,13 +68,9 @@ impl Dictionary {
     ) -> Result<Dictionary, DictError> {
         definition.validate()?;
         let update = &definition.layout.update;
-        let store = Store::open(&definition, environment)?;
-        let mark = store.as_ref().and_then(Store::load_mark);
         let row_format = RowFormat::new(&definition.structure, definition.key_attribute().as_ref())?;
-        let whole = match definition.layout.storage {
-            Storage::Whole(form) => Some(Whole::new(form, &definition.structure, &row_format)),
-            Storage::Direct | Storage::Ssd(_) | Storage::Memory { .. } => None,
-        };
+        let kept = Kept::open(&definition, environment, &row_format)?;
+        let mark = kept.store().and_then(Store::load_mark);
         let loader = Loader {
             name: definition.full_name(),
             key_format: KeyFormat::new(&definition.structure),
@@ -85,8 +81,7 @@ impl Dictionary {
             waiting: environment.waiting.clone(),
             counters: Counters::default(),
             factory,
-            store,
-            whole,
+            kept,
             table: Mutex::default(),
             landed: AtomicU64::new(0),
             backoff: Mutex::new(Backoff::new(environment.backoff_base_seconds, fastrand::Rng::new())),
@@ -154,10 +149,10 @@ impl Dictionary {
         self.core.note_use();
         loader.counters.keys_requested.add(encoded.len());
         let mut batch = Batch::new(loader, attributes, encoded);
-        match (&loader.store, &loader.whole) {
-            (Some(store), _) => self.look_up(&mut batch, store, &rows, keys)?,
-            (None, Some(whole)) => self.show_held(&mut batch, whole, &rows)?,
-            (None, None) => {
+        match &loader.kept {
+            Kept::Cached(store) => self.look_up(&mut batch, store, &rows, keys)?,
+            Kept::Whole(whole) => self.show_held(&mut batch, whole, &rows)?,
+            Kept::Nothing => {
                 let (unique, places) = unique(&batch.keys, &rows);
                 let chosen: Vec<u32> = unique.iter().map(|&(row, _)| row).collect();
                 let deadline = self.deadline();
@@ -198,10 +193,10 @@ impl Dictionary {
         let columns = Columns::new(&self.definition.structure, times);
         let (loader, update) = (&self.core.loader, &self.definition.layout.update);
         self.core.note_use();
-        match (&loader.store, &loader.whole) {
-            (Some(_), _) => Ok(Resident::of_cache(loader, columns)),
-            (None, Some(whole)) => Ok(Resident::of_held(loader, columns, self.held(whole)?)),
-            (None, None) => Resident::of_source(&self.core.readers, loader, update, columns),
+        match &loader.kept {
+            Kept::Cached(_) => Ok(Resident::of_cache(loader, columns)),
+            Kept::Whole(whole) => Ok(Resident::of_held(loader, columns, self.held(whole)?)),
+            Kept::Nothing => Resident::of_source(&self.core.readers, loader, update, columns),
         }
     }
 
@@ -218,7 +213,7 @@ impl Dictionary {
 
     /// DROP DICTIONARY: files and threads go now; lookups that are running find what they can still find.
     pub fn remove(&self) {
-        if let Some(store) = &self.core.loader.store {
+        if let Some(store) = self.core.loader.kept.store() {
             store.remove();
         }
         self.core.close();
@@ -448,7 +443,7 @@ impl Core {
 impl Drop for Core {
     fn drop(&mut self) {
         self.close();
-        if let Some(store) = &self.loader.store {
+        if let Some(store) = self.loader.kept.store() {
             store.close_mark();
         }
     }

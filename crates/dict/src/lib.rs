@@ -10,6 +10,7 @@ mod environment;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
+mod kept;
 pub mod limits;
 mod lookup;
 mod mark;
@@ -47,5 +48,5 @@ pub use source::{Changes, Field, FieldSink, RowReader, Source, SourceFactory, Ta
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;
 pub use types::{CLICKHOUSE_TYPE, DataType, Element, digits_of, ipv6_text};
-pub use whole::Children;
+pub use whole::{Children, murmur3_finalizer};
 pub use xml::parse_xml;

@@ -130,16 +130,16 @@ impl Status {
         opened_at: u64,
         used: bool,
     ) -> Status {
-        let held = loader.whole.as_ref().and_then(Whole::held);
-        let cache = loader.store.as_ref().map(|store| store.cache().stats()).unwrap_or_default();
-        let entries_max = loader.store.as_ref().and_then(|store| store.entries_max()).unwrap_or(0);
+        let held = loader.kept.whole().and_then(Whole::held);
+        let cache = loader.kept.store().map(|store| store.cache().stats()).unwrap_or_default();
+        let entries_max = loader.kept.store().and_then(|store| store.entries_max()).unwrap_or(0);
         let counters = &loader.counters;
         let rate = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
         let (requested, hit) = (counters.keys_requested.get(), counters.keys_hit.get());
         let found_at_source = counters.keys_found_at_source.get();
         let backoff = lock(&loader.backoff);
         Status {
-            state: match &loader.whole {
+            state: match loader.kept.whole() {
                 Some(whole) => whole.state(),
                 // What was there at the start is in use again.
                 None if used || cache.entries > 0 => LoadState::Loaded,
@@ -186,7 +186,7 @@ impl Status {
             source_errors: counters.source_errors.get(),
             source_queue: source_queue as u64,
             hit_rate: rate(hit, requested),
-            found_rate: match &loader.whole {
+            found_rate: match loader.kept.whole() {
                 // What is not there has been looked up, too, but not found.
                 Some(_) => rate(hit - counters.keys_negative.get().min(hit), requested),
                 None => rate(hit + found_at_source, requested),

@@ -17,7 +17,7 @@ impl Dictionary {
     /// # Errors
     /// That the cache cannot be emptied, or those of the source; the old rows are then still there.
     pub fn reload(&self) -> Result<(), DictError> {
-        if let Some(store) = &self.core.loader.store {
+        if let Some(store) = self.core.loader.kept.store() {
             self.forget_requests();
             store.cache().clear().map_err(|e| {
                 DictError::new(
@@ -29,7 +29,7 @@ impl Dictionary {
         self.core.note_use();
         lock(&self.core.loader.backoff).reset();
         self.core.opened_at.store(self.core.loader.clock.now(), Ordering::Relaxed);
-        self.core.loader.whole.as_ref().map_or(Ok(()), |whole| self.reload_whole(whole))
+        self.core.loader.kept.whole().map_or(Ok(()), |whole| self.reload_whole(whole))
     }
 
     /// Forgets what is known of these keys (as for [`get`](Self::get)): whoever looks them up next asks the source.
@@ -40,7 +40,7 @@ impl Dictionary {
     pub fn invalidate(&self, keys: &[ArrayRef]) -> Result<(), DictError> {
         self.refuse_keys_of_whole()?;
         let encoded = self.core.loader.key_format.encode(keys)?;
-        if let Some(store) = &self.core.loader.store {
+        if let Some(store) = self.core.loader.kept.store() {
             self.forget_requests();
             let keys: Vec<Key<'_>> = (0..encoded.len()).map(|row| Key::new(encoded.get(row))).collect();
             store.cache().delete_many(&keys);
@@ -64,7 +64,7 @@ impl Dictionary {
         let mut batch = Batch::new(&self.core.loader, &[], encoded);
         let (unique, places) = unique(&batch.keys, &rows);
         let deadline = self.deadline();
-        let claim = match &self.core.loader.store {
+        let claim = match self.core.loader.kept.store() {
             Some(_) => {
                 // Joining a request that began earlier would bring what was true then.
                 self.forget_requests();

@@ -47,7 +47,7 @@ impl Dictionary {
 
     fn updates(&self) -> Option<&Updates> {
         let updates = self.definition.source.select()?.updates.as_ref()?;
-        self.core.loader.store.as_ref().map(|_| updates)
+        self.core.loader.kept.store().map(|_| updates)
     }
 
     /// Looks for changes now, and returns how many entries were asked for anew.
@@ -55,7 +55,9 @@ impl Dictionary {
     /// # Errors
     /// Those of the source. What is known stays as it is, and the next look begins where this one did.
     pub fn take_updates(&self) -> Result<usize, DictError> {
-        let (Some(updates), Some(store)) = (self.updates(), &self.core.loader.store) else { return Ok(0) };
+        let (Some(updates), Some(store)) = (self.updates(), self.core.loader.kept.store()) else {
+            return Ok(0);
+        };
         // One look at a time; lookups do not need this lock.
         let mut known = lock(&self.core.known);
         let mark = known.mark.clone();

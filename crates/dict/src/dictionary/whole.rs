@@ -39,7 +39,7 @@ impl Dictionary {
         let definition = &self.definition;
         let parent = definition.structure.parent_index();
         let (Some(whole), Storage::Whole(form), Some(parent)) =
-            (&loader.whole, &definition.layout.storage, parent)
+            (loader.kept.whole(), &definition.layout.storage, parent)
         else {
             return Ok(None);
         };
@@ -77,7 +77,7 @@ impl Dictionary {
 
     /// What cannot be done with a layout that holds all rows: a row of its own cannot be forgotten or renewed.
     pub(super) fn refuse_keys_of_whole(&self) -> Result<(), DictError> {
-        match &self.core.loader.whole {
+        match self.core.loader.kept.whole() {
             None => Ok(()),
             Some(_) => Err(DictError::new(
                 Code::UnsupportedMethod,
@@ -115,7 +115,7 @@ impl Dictionary {
 
     /// Loads the rows anew whenever LIFETIME is over, for as long as the dictionary is there.
     pub(super) fn watch_lifetime(self: &Arc<Self>) {
-        if self.core.loader.whole.is_none() || self.definition.lifetime == Lifetime::FOREVER {
+        if self.core.loader.kept.whole().is_none() || self.definition.lifetime == Lifetime::FOREVER {
             return;
         }
         let watched = Arc::downgrade(self);
@@ -128,7 +128,7 @@ impl Dictionary {
     fn renew_if_due(&self) {
         let loader = &self.core.loader;
         let now = loader.clock.now();
-        if let Some(whole) = loader.whole.as_ref().filter(|whole| whole.is_due(now))
+        if let Some(whole) = loader.kept.whole().filter(|whole| whole.is_due(now))
             && lock(&loader.backoff).wait_until(now).is_none()
         {
             self.begin_load(whole);

@@ -6,10 +6,9 @@ use super::{Backoff, Counters, Pace};
 use crate::definition::Lifetime;
 use crate::environment::{Clock, Waiting};
 use crate::error::{Code, DictError};
+use crate::kept::Kept;
 use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, Raw, RowFormat};
 use crate::source::{Source, SourceFactory};
-use crate::store::Store;
-use crate::whole::Whole;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use granary_cache::{Entry, Key};
 use hashbrown::HashTable;
@@ -35,10 +34,7 @@ pub(crate) struct Loader {
     pub waiting: Waiting,
     pub counters: Counters,
     pub factory: SourceFactory,
-    /// What is kept of the source; `None`: nothing (DIRECT), or all of it.
-    pub store: Option<Store>,
-    /// All of the source; `None`: the layout does not hold it.
-    pub whole: Option<Whole>,
+    pub kept: Kept,
     pub table: Mutex<FlightTable>,
     /// Flights that were taken out of the table, counted under its lock. A lookup that read a smaller number
     /// before it missed a key may find it in the cache now.
@@ -80,7 +76,7 @@ impl Loader {
             },
             Turn::Closed => Err(self.not_started()),
         };
-        if self.store.is_some() {
+        if self.kept.store().is_some() {
             let mut table = lock(&self.table);
             table.remove(flight);
             self.landed.fetch_add(1, Ordering::SeqCst);
@@ -156,7 +152,7 @@ impl Loader {
     /// 510 until the next request is scheduled.
     pub fn may_ask(&self) -> Result<(), DictError> {
         match lock(&self.backoff).wait_until(self.clock.now()) {
-            Some(next) if self.store.is_some() => Err(DictError::new(
+            Some(next) if self.kept.store().is_some() => Err(DictError::new(
                 Code::CacheDictionaryUpdateFail,
                 format!(
                     "Query contains keys that are not present in cache or expired. Could not update cache \
@@ -293,7 +289,7 @@ impl Loader {
 
     /// Writes rows and absences to the cache, each with a lifetime of its own.
     fn keep(&self, flight: &Flight, loaded: &Loaded) {
-        let Some(store) = &self.store else { return };
+        let Some(store) = self.kept.store() else { return };
         let now = self.clock.now();
         let entries: Vec<Entry<'_>> = (0..flight.keys.len())
             .map(|slot| Entry {

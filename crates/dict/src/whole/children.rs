@@ -24,7 +24,7 @@ impl Children {
         match form {
             WholeForm::Hashed | WholeForm::SparseHashed => {
                 let mask = places(pairs.len()) - 1;
-                pairs.sort_by_key(|&(parent, child)| (parent, hash(child) & mask));
+                pairs.sort_by_key(|&(parent, child)| (parent, murmur3_finalizer(child) & mask));
             }
             _ => pairs.sort_by_key(|&(parent, _)| parent),
         }
@@ -62,8 +62,8 @@ fn places(rows: usize) -> u64 {
     1 << bits
 }
 
-/// Its `intHash64`, which is MurmurHash3's finalizer.
-fn hash(key: u64) -> u64 {
+/// MurmurHash3's finalizer: what ClickHouse's hash tables place integers by.
+pub fn murmur3_finalizer(key: u64) -> u64 {
     let mut mixed = (key ^ (key >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     mixed ^ (mixed >> 33)

@@ -13,7 +13,7 @@ mod polygons;
 mod ranges;
 mod rows;
 
-pub use children::Children;
+pub use children::{Children, murmur3_finalizer};
 pub(crate) use held::Held;
 pub(crate) use outline::Outline;
 
@@ -137,7 +137,7 @@ impl Load {
     /// Reads everything, on a source thread. The connection is not used again.
     pub fn run(mut self, connection: &mut Option<Box<dyn Source>>) {
         let loader = Arc::clone(&self.loader);
-        let Some(whole) = &loader.whole else { return };
+        let Some(whole) = loader.kept.whole() else { return };
         let mut filling = Filling::new(&whole.arrangement, loader.clock.now());
         let outcome = loader.ask(connection, |source| {
             source.load_all(&mut |batch| {
@@ -154,7 +154,7 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        if let Some(whole) = &self.loader.whole {
+        if let Some(whole) = self.loader.kept.whole() {
             let outcome = self.outcome.take().unwrap_or_else(|| Err(self.loader.not_started()));
             whole.end(outcome, self.loader.lifetime);
         }

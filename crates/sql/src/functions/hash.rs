@@ -7,6 +7,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+use granary_dict::murmur3_finalizer;
 
 use super::numbers::{array_bits, from_bits, rows, shaped};
 use crate::error::Error;
@@ -18,12 +19,7 @@ const SALT_32: u64 = 0x75D9_543D_E018_BF45;
 
 /// ClickHouse's `intHash64`: MurmurHash3's finalizer over a salted key.
 pub fn int_hash_64(key: u64) -> u64 {
-    let mut x = key ^ SALT_64;
-    x ^= x >> 33;
-    x = x.wrapping_mul(0xff51_afd7_ed55_8ccd);
-    x ^= x >> 33;
-    x = x.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    x ^ (x >> 33)
+    murmur3_finalizer(key ^ SALT_64)
 }
 
 /// ClickHouse's `intHash32`: Thomas Wang's 64-to-32-bit hash with rotations, over a salted key.

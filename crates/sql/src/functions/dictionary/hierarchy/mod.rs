@@ -14,7 +14,7 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
-use granary_dict::{Dictionary, Key, Sought, Storage};
+use granary_dict::{Dictionary, Key, Storage};
 
 use self::down::{Level, descendants};
 use self::up::Ways;
@@ -101,8 +101,7 @@ impl HierarchyFunction {
         let dictionary = self.catalogue.dictionary(name)?;
         let structure = &dictionary.definition().structure;
         let full_name = dictionary.definition().full_name();
-        let is_sought_by_key = dictionary.definition().layout.sought() == Sought::Key;
-        if !is_sought_by_key || !matches!(structure.key, Key::Simple { .. }) {
+        if !matches!(structure.key, Key::Simple { .. }) {
             let message =
                 format!("Dictionary {full_name} does not support hierarchy: its key is not one UInt64");
             return Err(Error::unsupported_method(message).into());
