@@ -3,6 +3,7 @@
 
 mod arena;
 mod flights;
+mod places;
 mod pool;
 mod pool_flights;
 mod ring;

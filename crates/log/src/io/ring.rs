@@ -1,6 +1,7 @@
 //! Reads through io_uring, on the calling thread: the ring, and what one call reads and waits for. Reads
 //! that nobody waits for are in `flights.rs`, the buffers in `arena.rs`.
 
+use super::places::{Places, bytes_each};
 use super::{Extent, arena};
 use crate::buffer::AlignedBuffer;
 use crate::limits::{READ_BYTES_MAX, READ_DEPTH};
@@ -8,7 +9,7 @@ use io_uring::{IoUring, opcode, squeue, types::Fd};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// What is being read into one buffer.
+/// What is being read into a place, or into it and its neighbours.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Flight {
     pub extent: Extent,
@@ -26,24 +27,27 @@ pub(super) struct Refused {
     pub left: Vec<usize>,
 }
 
-/// A ring, and one buffer for each read in flight.
+/// A ring, and the places that its reads go to.
 pub(super) struct Ring {
     ring: IoUring,
-    /// The buffers side by side; `None` between the calls of a ring that borrows them.
+    /// The places side by side; `None` between the calls of a ring that borrows them.
     arena: Option<AlignedBuffer>,
-    buffer_bytes: usize,
-    /// The kernel holds the buffers, which makes reads cheaper.
+    place_bytes: usize,
+    /// The kernel holds the arena, which makes reads cheaper.
     is_registered: bool,
     /// Reads were given up that the kernel may still be at.
     refused: bool,
-    flights: [Flight; READ_DEPTH],
-    idle: Vec<usize>,
-    /// Completions that were not looked at yet: buffers and results.
+    /// Each at its first place.
+    flights: [Option<Flight>; READ_DEPTH],
+    places: Places,
+    /// Flights that there are.
+    count: usize,
+    /// Completions that were not looked at yet: first places and results.
     reaped: Vec<(usize, i32)>,
 }
 
 impl Ring {
-    /// For batches of reads, with buffers that are borrowed for each.
+    /// For batches of reads, with an arena that is borrowed for each.
     pub(super) fn new() -> io::Result<Self> {
         // Completions are reaped by the thread that submits, so the kernel need not interrupt it;
         // kernels before 6.1 do not know the flags.
@@ -56,20 +60,21 @@ impl Ring {
         Ok(Self {
             ring,
             arena: None,
-            buffer_bytes: 0,
+            place_bytes: 0,
             is_registered: false,
             refused: false,
-            flights: [Flight::default(); READ_DEPTH],
-            idle: (0..READ_DEPTH).collect(),
+            flights: [None; READ_DEPTH],
+            places: Places::new(),
+            count: 0,
             reaped: Vec::with_capacity(READ_DEPTH),
         })
     }
 
-    /// For a thread that always has many reads in flight, with room for `buffer_bytes` bytes in each.
-    pub(super) fn with_registered_buffers(buffer_bytes: usize) -> io::Result<Self> {
+    /// For a thread that always has many reads in flight, of at most `read_bytes_max` bytes each.
+    pub(super) fn with_registered_buffers(read_bytes_max: usize) -> io::Result<Self> {
         let mut this = Self::new()?;
-        this.buffer_bytes = buffer_bytes;
-        let arena = this.arena.insert(AlignedBuffer::zeroed(buffer_bytes * READ_DEPTH));
+        this.place_bytes = bytes_each(read_bytes_max);
+        let arena = this.arena.insert(AlignedBuffer::zeroed(this.place_bytes * READ_DEPTH));
         let len = arena.len();
         let iovec = libc::iovec { iov_base: arena.part_start(0, len).cast(), iov_len: len };
         // SAFETY: the memory is mapped now. The kernel holds on to its pages while it is registered, and reads go to
@@ -82,7 +87,7 @@ impl Ring {
 
     /// Reads that the kernel may be at.
     pub(super) fn in_flight(&self) -> usize {
-        READ_DEPTH - self.idle.len() - self.reaped.len()
+        self.count - self.reaped.len()
     }
 
     /// Has the kernel ring `event` whenever there is something to reap.
@@ -90,20 +95,24 @@ impl Ring {
         self.ring.submitter().register_eventfd(event.as_raw_fd())
     }
 
-    /// Puts a read in the queue of those to submit; `false`: there is no buffer for it.
+    /// Puts a read in the queue of those to submit; `false`: there is no place for it.
     pub(super) fn begin(&mut self, file: BorrowedFd<'_>, extent: Extent, ticket: u64) -> bool {
-        assert!(extent.len <= self.buffer_bytes, "a read fits its buffer");
-        let Some(buffer) = self.idle.pop() else { return false };
-        self.flights[buffer] = Flight { extent, ticket, done: 0 };
-        self.start(file, buffer);
+        let Some(place) = self.places.take(self.places_of(extent)) else { return false };
+        self.flights[place] = Some(Flight { extent, ticket, done: 0 });
+        self.count += 1;
+        self.start(file, place);
         true
     }
 
-    fn start(&mut self, file: BorrowedFd<'_>, buffer: usize) {
-        let Flight { extent, done, .. } = self.flights[buffer];
-        let at = buffer * self.buffer_bytes;
+    fn places_of(&self, extent: Extent) -> usize {
+        extent.len.div_ceil(self.place_bytes).max(1)
+    }
+
+    fn start(&mut self, file: BorrowedFd<'_>, place: usize) {
+        let Flight { extent, done, .. } = self.flights[place].expect("it was begun");
+        let at = place * self.place_bytes;
         let left = extent.len - done;
-        let arena = self.arena.as_mut().expect("reads have buffers");
+        let arena = self.arena.as_mut().expect("reads have places");
         let (start, len) = (arena.part_start(at + done, left), left as u32);
         let offset = extent.offset + done as u64;
         let fd = Fd(file.as_raw_fd());
@@ -112,12 +121,12 @@ impl Ring {
         } else {
             opcode::Read::new(fd, start, len).offset(offset).build()
         };
-        let entry = entry.user_data(buffer as u64);
-        // SAFETY: the `len` bytes from `start` lie in the arena, are used by this read alone until it completes (the
-        // buffer is not idle), and whoever drops the ring waits for completion or gives the arena up. The kernel holds
+        let entry = entry.user_data(place as u64);
+        // SAFETY: the `len` bytes from `start` lie in the arena, are used by this read alone until it completes (its
+        // places are taken), and whoever drops the ring waits for completion or gives the arena up. The kernel holds
         // the file as soon as the entry is submitted; a descriptor closed before that is an error of the read.
         let pushed = unsafe { self.ring.submission().push(&entry) };
-        pushed.expect("the queue has as many entries as there are buffers");
+        pushed.expect("the queue has as many entries as there are places");
     }
 
     /// Whether reads that were begun wait to be submitted.
@@ -161,18 +170,18 @@ impl Ring {
         self.reaped.pop()
     }
 
-    /// What a completion means: the bytes of a read, in its buffer until the next one begins; `None`: it
+    /// What a completion means: the bytes of a read, in their places until the next one begins; `None`: it
     /// goes on.
     pub(super) fn finish(
         &mut self,
         file: BorrowedFd<'_>,
-        (buffer, result): (usize, i32),
+        (place, result): (usize, i32),
     ) -> Option<(u64, io::Result<&[u8]>)> {
-        let flight = &mut self.flights[buffer];
+        let flight = self.flights[place].as_mut().expect("it was begun");
         let outcome = match result {
             // EINTR, EAGAIN: ask again.
             -4 | -11 => {
-                self.start(file, buffer);
+                self.start(file, place);
                 return None;
             }
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -180,23 +189,24 @@ impl Ring {
             n => {
                 flight.done += n as usize;
                 if flight.done < flight.extent.len {
-                    self.start(file, buffer);
+                    self.start(file, place);
                     return None;
                 }
                 Ok(())
             }
         };
         let Flight { extent, ticket, .. } = *flight;
-        self.idle.push(buffer);
-        let at = buffer * self.buffer_bytes;
-        let arena = self.arena.as_ref().expect("reads have buffers");
+        self.flights[place] = None;
+        self.count -= 1;
+        self.places.give_back(place, self.places_of(extent));
+        let at = place * self.place_bytes;
+        let arena = self.arena.as_ref().expect("reads have places");
         Some((ticket, outcome.map(|()| arena.part(at, extent.len))))
     }
 
     /// The reads that were begun and not finished.
     pub(super) fn unfinished(&self) -> impl Iterator<Item = Flight> {
-        let busy = (0..READ_DEPTH).filter(|buffer| !self.idle.contains(buffer));
-        busy.map(|buffer| self.flights[buffer])
+        self.flights.iter().flatten().copied()
     }
 
     pub(super) fn read_many(
@@ -210,8 +220,9 @@ impl Ring {
             let error = io::Error::other("an earlier read was refused");
             return Err(Refused { error, left: (0..extents.len()).collect() });
         }
-        self.buffer_bytes = extents.iter().map(|extent| extent.len).fold(READ_BYTES_MAX, usize::max);
-        self.arena = Some(arena::borrow(self.buffer_bytes * READ_DEPTH));
+        let longest = extents.iter().map(|extent| extent.len).fold(READ_BYTES_MAX, usize::max);
+        self.place_bytes = bytes_each(longest);
+        self.arena = Some(arena::borrow(self.place_bytes * READ_DEPTH));
         let mut batch = Batch { ring: self, file, extents };
         let mut next = 0;
         while next < extents.len() || batch.ring.in_flight() > 0 {
@@ -261,8 +272,8 @@ const SUBMITTED_TOGETHER: usize = 8;
 const WAITED_FOR_DIVISOR: usize = 8;
 
 /// The reads of one call. Dropping it (also when a callback panics) waits for what is in flight,
-/// so that no buffer is reused or freed under the kernel's hands; where it cannot wait, the buffers
-/// are never freed.
+/// so that no place is reused or freed under the kernel's hands; where it cannot wait, the arena is never
+/// freed.
 struct Batch<'a> {
     ring: &'a mut Ring,
     file: BorrowedFd<'a>,
@@ -270,7 +281,7 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Starts the read of extent `next` and moves on; `false`: there is none, or no buffer for it.
+    /// Starts the read of extent `next` and moves on; `false`: there is none, or no place for it.
     fn start_next(&mut self, next: &mut usize) -> bool {
         if *next == self.extents.len() || !self.ring.begin(self.file, self.extents[*next], *next as u64) {
             return false;
@@ -293,7 +304,9 @@ impl Drop for Batch<'_> {
             let _ = self.wait();
         }
         self.ring.reaped.clear();
-        self.ring.idle = (0..READ_DEPTH).collect();
+        self.ring.flights = [None; READ_DEPTH];
+        self.ring.places = Places::new();
+        self.ring.count = 0;
         if !self.ring.refused {
             self.ring.arena.take().into_iter().for_each(arena::give_back);
         }

@@ -1,0 +1,90 @@
+//! Which parts of an arena are taken.
+
+use crate::buffer::ALIGNMENT;
+use crate::limits::{READ_DEPTH, READ_PLACES_MAX};
+
+/// The places of an arena, side by side, as many as reads may be in flight. A long read takes several neighbours.
+pub(super) struct Places {
+    /// A bit for each, set where nobody reads to it.
+    free: u64,
+}
+
+/// Bytes of a place, where reads are at most so long.
+pub(super) const fn bytes_each(read_bytes_max: usize) -> usize {
+    read_bytes_max.div_ceil(READ_PLACES_MAX).next_multiple_of(ALIGNMENT)
+}
+
+const _: () = assert!(READ_DEPTH == u64::BITS as usize, "a place has a bit");
+
+impl Places {
+    /// All of them, free.
+    pub fn new() -> Self {
+        Self { free: u64::MAX }
+    }
+
+    /// Takes neighbours; gives the first of them, the lowest that there is. `None`: nowhere are so many free.
+    pub fn take(&mut self, count: usize) -> Option<usize> {
+        // Set where so many from there on are free.
+        let mut runs = self.free;
+        for _ in 1..count {
+            runs &= runs >> 1;
+        }
+        let first = runs.trailing_zeros() as usize;
+        (runs != 0).then(|| {
+            self.free &= !Self::bits(first, count);
+            first
+        })
+    }
+
+    /// They are free again.
+    pub fn give_back(&mut self, first: usize, count: usize) {
+        debug_assert_eq!(self.free & Self::bits(first, count), 0, "they were taken");
+        self.free |= Self::bits(first, count);
+    }
+
+    fn bits(first: usize, count: usize) -> u64 {
+        (u64::MAX >> (READ_DEPTH - count)) << first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_taken_where_they_are_free() {
+        let mut places = Places::new();
+        assert_eq!((places.take(1), places.take(4), places.take(3)), (Some(0), Some(1), Some(5)));
+        places.give_back(1, 4);
+        assert_eq!(
+            (places.take(5), places.take(3), places.take(1), places.take(1)),
+            (Some(8), Some(1), Some(4), Some(13))
+        );
+        assert_eq!((places.take(50), places.take(1)), (Some(14), None));
+        places.give_back(5, 3);
+        assert_eq!(
+            (places.take(4), places.take(2), places.take(2), places.take(1)),
+            (None, Some(5), None, Some(7))
+        );
+        assert_eq!(Places::new().take(READ_DEPTH), Some(0));
+    }
+
+    #[test]
+    fn no_place_is_taken_twice() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let (mut places, mut taken) = (Places::new(), Vec::<(usize, usize)>::new());
+        for _ in 0..10_000 {
+            let count = random.usize(1..=4);
+            let is_free =
+                |at: usize| !taken.iter().any(|&(first, count)| (first..first + count).contains(&at));
+            let fits = (0..=READ_DEPTH - count).find(|&first| (first..first + count).all(is_free));
+            if random.bool() {
+                assert_eq!(places.take(count), fits);
+                taken.extend(fits.map(|first| (first, count)));
+            } else if !taken.is_empty() {
+                let (first, count) = taken.swap_remove(random.usize(..taken.len()));
+                places.give_back(first, count);
+            }
+        }
+    }
+}
