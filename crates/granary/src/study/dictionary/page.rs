@@ -56,7 +56,8 @@ granary study dictionary                       # writes this page, dictionary.cs
 MAX_STORED_KEYS 2097152, FILE_SIZE {file_size}, BLOCK_SIZE 4096, LIFETIME 100000, the same program as the source. \
 ClickHouse's SSD_CACHE has READ_BUFFER_SIZE 16777216: with less it cannot read longer records back ([why](../clickhouse.md)). \
 `everything` is a write buffer that is larger than the data. Each line is the median of {repetitions} runs, the \
-range in parentheses; the engines took turns, each from an empty cache. With a write buffer of one block \
+range in parentheses; the engines took turns, each from an empty cache; a read counts as the best of three in a row, as \
+in the introduction. With a write buffer of one block \
 ClickHouse ran once: it waits for each write. `read 1 key` is a query for one key that lies on disk, the median of \
 {singles} queries for different keys; planning the query is part of it. All values were checked, outside the \
 measured time. `faster` is ClickHouse's time divided by Granary's.

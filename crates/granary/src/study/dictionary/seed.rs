@@ -21,6 +21,9 @@ const BLOCK_SIZE: u64 = 4096;
 /// What ClickHouse needs to read any record back: the square of BLOCK_SIZE (its issue 117991).
 const READ_BUFFER_SIZE: u64 = BLOCK_SIZE * BLOCK_SIZE;
 
+/// A read counts as the best of so many, as in the experiment that introduced these dictionaries.
+const READS_BEST_OF: usize = 3;
+
 /// One line of the table.
 pub struct Line {
     pub layout: String,
@@ -138,7 +141,14 @@ fn measures(size: &Size, write_buffer: Option<u64>) -> Vec<(Measure, [Option<f64
 fn run_one(engine: &mut dyn Engine, size: &Size, measure: Measure, round: usize) -> Result<f64> {
     match measure {
         Measure::Fill => Ok(engine.run(&fill_query(size.keys))?.0),
-        Measure::Read(lookups) => Ok(engine.run(&read_query(size.keys, lookups))?.0),
+        Measure::Read(lookups) => {
+            let query = read_query(size.keys, lookups);
+            let mut best = f64::INFINITY;
+            for _ in 0..READS_BEST_OF {
+                best = best.min(engine.run(&query)?.0);
+            }
+            Ok(best)
+        }
         Measure::OneKey => {
             // Of the half that was written first: the write buffer has left them. Other ones each round.
             let step = (size.keys / 2 / size.single_keys).max(1);

@@ -11,8 +11,13 @@ use super::{INSTALL, Runs, Size};
 use crate::failure::{Failure, Result};
 
 /// Connections, and how each asks.
-const LOADS: [(usize, Asking); 3] =
-    [(64, Asking::InTurns(1)), (4, Asking::InTurns(16)), (4, Asking::KeepingUp(16))];
+const LOADS: [(usize, Asking); 5] = [
+    (64, Asking::InTurns(1)),
+    (128, Asking::InTurns(1)),
+    (4, Asking::InTurns(16)),
+    (4, Asking::KeepingUp(16)),
+    (8, Asking::KeepingUp(16)),
+];
 pub const VALUE_BYTES: usize = 1000;
 /// How much faster than extstore hits on the device are to be.
 const WANTED: f64 = 2.0;
