@@ -28,6 +28,7 @@ use crate::rewrite::{Asker, Extras, FILE_FUNCTION, WITH_TIMES, rewrite};
 use crate::session::Session;
 use crate::settings::apply;
 use crate::statement::{Tail, mend, quote_maps, separate_values, take_named_expressions};
+use crate::tables::files;
 use crate::views;
 
 /// Runs a query.
@@ -62,17 +63,14 @@ async fn planned_of(session: &Session, (mut statement, named, tail): Parsed) -> 
     extras.format = tail.format.or(extras.format);
     extras.settings.extend(tail.settings);
     let format = extras.format.as_deref().map(str::parse).transpose()?;
+    // The plan will hold the files; their names are not needed any more then.
+    let mut lent = Vec::with_capacity(extras.files.len());
     for file in &extras.files {
         let input = file.format.as_deref().map(str::parse).transpose()?;
         let path = session.catalogue().query_file(&file.path)?;
-        session.add_file(&file.table, &path, input).await?;
+        lent.push(session.lend(file.table.clone(), files::open(&path, input).await?));
     }
-    let planned = plan(session, statement, &extras).await;
-    for file in &extras.files {
-        // The plan holds the file now; the name is not needed any more.
-        session.remove_file(&file.table)?;
-    }
-    let (plan, context) = planned?;
+    let (plan, context) = plan(session, statement, &extras).await?;
     Ok((format, plan, context))
 }
 

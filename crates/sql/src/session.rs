@@ -17,6 +17,7 @@ use crate::rights::Rights;
 use crate::settings::{Settings, apply, configuration};
 use crate::statement::{self, Command, Effect, Parameters, Statement};
 use crate::tables::files::{self, InputFormat};
+use crate::tables::given::Lent;
 use crate::tables::piped::Piped;
 use crate::{commands, query, reword};
 
@@ -247,24 +248,13 @@ impl Session {
 
     /// Makes a file a table. Without a format the file's name tells it.
     pub async fn add_file(&self, table: &str, path: &Path, format: Option<InputFormat>) -> Result<()> {
-        let format = match format {
-            Some(format) => format,
-            None => InputFormat::of(path)?,
-        };
         self.engine.given.add(table.to_owned(), files::open(path, format).await?)?;
         Ok(())
     }
 
-    /// Makes a table known, by a name that no statement uses.
-    pub(crate) fn add_table(&self, name: &str, table: Arc<dyn TableProvider>) -> Result<()> {
-        self.engine.given.add(name.to_owned(), table)?;
-        Ok(())
-    }
-
-    /// Takes a file's table away.
-    pub(crate) fn remove_file(&self, table: &str) -> Result<()> {
-        self.engine.given.remove(table)?;
-        Ok(())
+    /// Makes a table known by a [secret name](crate::tables::given::secret_name), until what this returns is dropped.
+    pub(crate) fn lend(&self, name: String, table: Arc<dyn TableProvider>) -> Lent {
+        self.engine.given.lend(name, table)
     }
 
     /// Creates the dictionaries of one of ClickHouse's XML files, as CREATE OR REPLACE does; one that is there

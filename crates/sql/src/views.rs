@@ -3,8 +3,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, Query, Statement, TableAlias, TableFactor, Visit, VisitMut, Visitor,
-    VisitorMut,
+    Ident, ObjectName, ObjectNamePart, Query, Statement, TableAlias, TableFactor, VisitMut, VisitorMut,
 };
 
 use crate::catalogue::View;
@@ -45,14 +44,13 @@ struct Expander<'a> {
     extras: &'a mut Extras,
     database: &'a str,
     names: Names,
-    /// What WITH names: these are no tables.
+    /// What the WITHs around name: these are no tables.
     common: Vec<String>,
     depth: usize,
 }
 
 impl Expander<'_> {
     fn expand(mut self, statement: &mut Statement) -> Result<()> {
-        self.common = common_names(statement);
         match statement.visit(&mut self) {
             ControlFlow::Break(error) => Err(error),
             ControlFlow::Continue(()) => Ok(()),
@@ -118,6 +116,16 @@ impl Expander<'_> {
 impl VisitorMut for Expander<'_> {
     type Break = Error;
 
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        self.common.extend(common_names(query));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        self.common.truncate(self.common.len() - common_names(query).count());
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
         match self.factor(factor) {
             Ok(()) => ControlFlow::Continue(()),
@@ -126,19 +134,7 @@ impl VisitorMut for Expander<'_> {
     }
 }
 
-/// The names that a statement's WITHs give to queries.
-fn common_names(statement: &Statement) -> Vec<String> {
-    struct Names(Vec<String>);
-    impl Visitor for Names {
-        type Break = ();
-        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-            let tables = query.with.iter().flat_map(|with| &with.cte_tables);
-            self.0.extend(tables.map(|table| table.alias.name.value.clone()));
-            ControlFlow::Continue(())
-        }
-    }
-    let mut names = Names(Vec::new());
-    // It never stops before the end.
-    let _ = statement.visit(&mut names);
-    names.0
+/// The names that a query's WITH gives to queries.
+fn common_names(query: &Query) -> impl Iterator<Item = String> {
+    query.with.iter().flat_map(|with| &with.cte_tables).map(|table| table.alias.name.value.clone())
 }

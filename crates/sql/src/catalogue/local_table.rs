@@ -19,6 +19,8 @@ use crate::types::type_name;
 
 /// The engine of materialized views.
 pub const MATERIALIZED_VIEW: &str = "MaterializedView";
+/// The engine of one that is a query and nothing else.
+pub const VIEW: &str = "View";
 
 /// A table and its rows, in the order in which they came.
 #[derive(Debug)]
@@ -65,6 +67,8 @@ impl Target {
 pub struct Feed {
     pub source: FullName,
     pub query: View,
+    /// AS and the query, as SHOW CREATE has it.
+    pub clause: String,
 }
 
 /// The query that a view is.
@@ -113,6 +117,11 @@ impl LocalTable {
         Self { join_keys, ..self }
     }
 
+    /// Whether it is a view for DROP VIEW.
+    pub fn is_view(&self) -> bool {
+        [VIEW, MATERIALIZED_VIEW].contains(&self.engine.as_str())
+    }
+
     /// What a materialized view makes of rows.
     pub fn feed(&self) -> Option<Feed> {
         self.feed.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -143,7 +152,7 @@ impl LocalTable {
         };
         let columns: Vec<String> = self.schema.fields().iter().map(column).collect();
         let noun = match self.engine.as_str() {
-            "View" => "VIEW",
+            VIEW => "VIEW",
             MATERIALIZED_VIEW => "MATERIALIZED VIEW",
             _ => "TABLE",
         };
@@ -154,7 +163,8 @@ impl LocalTable {
         sql += &form.columns(&columns);
         let comment = Some(self.comment()).filter(|comment| !comment.is_empty());
         let comment = comment.map(|comment| format!("COMMENT {}", quote(&comment)));
-        for clause in self.clauses.iter().chain(&comment) {
+        let query = self.feed().map(|feed| feed.clause);
+        for clause in self.clauses.iter().chain(&query).chain(&comment) {
             sql.push(form.between());
             sql += clause;
         }

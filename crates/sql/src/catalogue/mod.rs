@@ -19,7 +19,7 @@ use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Storag
 
 use crate::error::{Error, Result};
 pub use join_keys::JoinKeys;
-pub use local_table::{Feed, LocalTable, MATERIALIZED_VIEW, Target, View};
+pub use local_table::{Feed, LocalTable, MATERIALIZED_VIEW, Target, VIEW, View};
 pub use moves::{FullName, Noun};
 pub use provider::Databases;
 use store::Store;

@@ -88,10 +88,9 @@ impl Catalogue {
     /// DROP VIEW.
     pub fn drop_view(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
         match self.entry(database, name) {
-            Some(_) if self.view(database, name).is_none() => {
-                Err(Error::incorrect_query(format!("{database}.{name} is not a view")))
-            }
-            _ => self.drop_table(database, name, missing),
+            Some(Entry::Table(table)) if table.is_view() => self.drop_table(database, name, missing),
+            Some(_) => Err(Error::incorrect_query(format!("{database}.{name} is not a view"))),
+            None => self.drop_table(database, name, missing),
         }
     }
 

@@ -6,8 +6,8 @@ use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 use datafusion::catalog::TableProvider;
 
-use super::insert::with_rows;
-use crate::catalogue::{JoinKeys, LocalTable, Missing, Target, View};
+use super::insert::{put, with_rows};
+use crate::catalogue::{JoinKeys, LocalTable, Missing, Target, VIEW, View};
 use crate::error::{Error, Result};
 use crate::format::shown_name;
 use crate::query;
@@ -57,15 +57,13 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
     let target = distributed(session, &statement.engine).await?;
     let join_keys = join_keys(&statement.engine, &schema)?;
     let table = LocalTable::new(statement.engine.name, clauses, schema, defaults).found_by(join_keys);
-    let table = match target {
-        Some(target) => {
-            return catalogue.create_table(&database, &name, table.over(target), statement.exists);
-        }
-        None => table,
-    };
+    table.set_comment(statement.comment);
+    if let Some(target) = target {
+        catalogue.create_table(&database, &name, table.over(target), statement.exists)?;
+        return put(session, &(database, name), None, &rows, 0).await;
+    }
     let batches = rows.iter().map(|batch| tables::row_batch(&table.schema(), None, batch));
     table.insert(batches.collect::<Result<_>>()?)?;
-    table.set_comment(statement.comment);
     catalogue.create_table(&database, &name, table, statement.exists)
 }
 
@@ -157,7 +155,7 @@ pub async fn view(session: &Session, statement: CreateView, text: &str) -> Resul
     }
     let view = View { text: text.to_owned(), head: statement.head, database: session.database() };
     let schema = query::columns(session, text, statement.head).await?;
-    let table = LocalTable::of_view("View", vec![as_query(text, statement.head)?], schema, view);
+    let table = LocalTable::of_view(VIEW, vec![as_query(text, statement.head)?], schema, view);
     match statement.replaces {
         true => catalogue.replace_view(&database, &name, table),
         false => catalogue.create_table(&database, &name, table, statement.exists),

@@ -1,7 +1,6 @@
 //! Rows for tables in RAM: those of INSERT with a FORMAT, and what DEFAULT says.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
@@ -17,6 +16,7 @@ use crate::limits::VIEWS_DEEP_MAX;
 use crate::query;
 use crate::session::Session;
 use crate::statement::quoted;
+use crate::tables::given::{Lent, secret_name};
 use crate::tables::local as tables;
 use crate::types::CLICKHOUSE_TYPE;
 
@@ -89,13 +89,9 @@ pub async fn data(
     }
 }
 
-/// Makes rows known to queries under a name that no statement uses, until it is removed.
-pub(super) fn lend(session: &Session, schema: SchemaRef, rows: Vec<RecordBatch>) -> Result<String> {
-    // Statements of one session may run at once: no two have the same name.
-    static NAMES: AtomicU64 = AtomicU64::new(1);
-    let name = format!("rows {}", NAMES.fetch_add(1, Ordering::Relaxed));
-    session.add_table(&name, Arc::new(MemTable::try_new(schema, vec![rows])?))?;
-    Ok(name)
+/// Makes rows known to queries under a name of their own.
+pub(super) fn lend(session: &Session, schema: SchemaRef, rows: Vec<RecordBatch>) -> Result<Lent> {
+    Ok(session.lend(secret_name(), Arc::new(MemTable::try_new(schema, vec![rows])?)))
 }
 
 /// Rows of the table: a column that was not given is what its DEFAULT says of the others.
@@ -143,10 +139,8 @@ async fn rows_of(
 
 /// `SELECT list` of some rows, in their order.
 pub(super) async fn with_rows(session: &Session, rows: RecordBatch, list: &str) -> Result<RecordBatch> {
-    let name = lend(session, rows.schema(), vec![rows])?;
-    let output = query::run(session, &format!("SELECT {list} FROM `{name}`")).await;
-    session.remove_file(&name)?;
-    let mut output = output?;
+    let lent = lend(session, rows.schema(), vec![rows])?;
+    let mut output = query::run(session, &format!("SELECT {list} FROM `{}`", lent.name())).await?;
     let mut batches = Vec::new();
     while let Some(batch) = output.next().await {
         batches.push(batch?);

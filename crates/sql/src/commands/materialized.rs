@@ -39,21 +39,28 @@ pub async fn create(session: &Session, statement: CreateMaterializedView, text: 
     };
     let (target_database, target_name) = target.name(&database, &name);
     let storage = [vec![engine_clause(&statement.engine)], statement.storage].concat();
-    let mut clauses = vec![as_query(text, statement.head)?];
-    match target {
-        Target::Table(_) => drop(catalogue.table_to_fill(&target_database, &target_name)?),
+    let clauses = match target {
+        Target::Table(_) => {
+            catalogue.table_to_fill(&target_database, &target_name)?;
+            Vec::new()
+        }
         Target::Inner => {
             let defaults = defaults(&statement.columns);
             let inner =
                 LocalTable::new(statement.engine.name, storage.clone(), Arc::clone(&schema), defaults);
             catalogue.create_table(&target_database, &target_name, inner, Missing::IsError)?;
-            clauses.splice(0..0, storage);
+            storage
         }
-    }
+    };
     let view = LocalTable::new(MATERIALIZED_VIEW.to_owned(), clauses, schema, defaults(&statement.columns));
-    let view = view.over(target);
-    view.set_feed(feed.clone());
-    catalogue.create_table(&database, &name, view, Missing::IsError)?;
+    let view = view.over(target.clone());
+    view.set_feed(feed);
+    if let Err(error) = catalogue.create_table(&database, &name, view, Missing::IsError) {
+        if target == Target::Inner {
+            catalogue.drop_table(&target_database, &target_name, Missing::IsFine)?;
+        }
+        return Err(error);
+    }
     if statement.populates {
         let output = query::run_behind(session, text, statement.head).await?;
         pass_on(session, output, &(target_database, target_name), 0).await?;
@@ -86,11 +93,9 @@ pub async fn feed(
     let lent = lend(&inside, first.schema(), rows.to_vec())?;
     let mut parsed = query::parse(&feed.query.text, feed.query.head)?;
     // It never stops before the end.
-    let _ = parsed.0.visit(&mut Lender { feed: &feed, lent: &lent });
-    let output = query::run_parsed(&inside, parsed).await;
-    // The plan holds the rows now; the name is not needed any more.
-    inside.remove_file(&lent)?;
-    pass_on(&inside, output?, &target.name(&database, &name), depth).await
+    let _ = parsed.0.visit(&mut Lender { feed: &feed, lent: lent.name() });
+    let output = query::run_parsed(&inside, parsed).await?;
+    pass_on(&inside, output, &target.name(&database, &name), depth).await
 }
 
 /// Inserts what a view's query gives, as far as the table has columns for it.
@@ -118,7 +123,7 @@ fn feed_of(session: &Session, text: &str, head: usize) -> Result<Feed> {
     let source = source.and_then(|source| full_name(source, &database));
     let query = View { text: text.to_owned(), head, database };
     match source {
-        Some(source) => Ok(Feed { source, query }),
+        Some(source) => Ok(Feed { source, query, clause: as_query(text, head)? }),
         None => Err(Error::not_implemented("A materialized view reads from a table: SELECT .. FROM table")),
     }
 }

@@ -76,7 +76,16 @@ impl ScalarUDFImpl for ReadFile {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let paths = args.args[0].to_array(rows(&args.args, args.number_rows))?;
         let paths: ArrayRef = cast(&paths, &DataType::Utf8)?;
-        let texts = paths.as_string::<i32>().iter().map(|path| path.map(|path| self.read(path)).transpose());
-        shaped(Arc::new(texts.collect::<Result<StringArray>>()?), &args.args)
+        let mut left = i32::MAX as usize;
+        let read = |path: Option<&str>| -> Result<Option<String>> {
+            let Some(path) = path else { return Ok(None) };
+            let text = self.read(path)?;
+            left = left.checked_sub(text.len()).ok_or_else(|| {
+                Error::too_large_string_size("The files that are read at once are more than 2 GiB")
+            })?;
+            Ok(Some(text))
+        };
+        let texts: StringArray = paths.as_string::<i32>().iter().map(read).collect::<Result<_>>()?;
+        shaped(Arc::new(texts), &args.args)
     }
 }

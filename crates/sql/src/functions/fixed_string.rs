@@ -58,8 +58,12 @@ impl ScalarUDFImpl for ToFixedString {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let width = width(&constants(&args.args))?;
         let array = args.args[0].to_array(rows(&args.args[..1], args.number_rows))?;
+        if array.len().saturating_mul(width) > i32::MAX as usize {
+            let message = format!("{} texts of type FixedString({width}) are more than 2 GiB", array.len());
+            return Err(Error::too_large_string_size(message).into());
+        }
         let texts = cast(&array, &DataType::Utf8)?;
-        let padded = |text: Option<&str>| -> Result<Option<String>> {
+        let pad = |text: Option<&str>| -> Result<Option<String>> {
             let Some(text) = text else { return Ok(None) };
             // One that is padded already may be longer in zeros only.
             let text = if text.len() > width { text.trim_end_matches('\0') } else { text };
@@ -71,7 +75,7 @@ impl ScalarUDFImpl for ToFixedString {
                 }
             }
         };
-        let texts: StringArray = texts.as_string::<i32>().iter().map(padded).collect::<Result<_>>()?;
+        let texts: StringArray = texts.as_string::<i32>().iter().map(pad).collect::<Result<_>>()?;
         shaped(Arc::new(texts), &args.args[..1])
     }
 }

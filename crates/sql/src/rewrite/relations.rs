@@ -1,7 +1,6 @@
 //! FROM: files and dictionaries as tables.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableFactor, TableFunctionArgs,
@@ -9,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::syntax::text;
 use crate::error::{Error, Result};
+use crate::tables::given::secret_name;
 
 /// A file that a query reads as a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,9 +66,7 @@ pub fn full_name(factor: &TableFactor, database: &str) -> Option<String> {
 }
 
 fn add(files: &mut Vec<FileTable>, path: &str, format: Option<String>) -> ObjectName {
-    // Queries of one session may run at once: no two files share a name.
-    static FILES: AtomicU64 = AtomicU64::new(1);
-    let table = format!("file {}", FILES.fetch_add(1, Ordering::Relaxed));
+    let table = secret_name();
     files.push(FileTable { table: table.clone(), path: path.into(), format });
     ObjectName::from(vec![Ident::with_quote('"', table)])
 }

@@ -68,8 +68,12 @@ fn unpacked_name(path: &Path) -> (String, Compression) {
     }
 }
 
-/// A file as a table.
-pub async fn open(path: &Path, format: InputFormat) -> Result<Arc<dyn TableProvider>> {
+/// A file as a table. Without a format the file's name tells it.
+pub async fn open(path: &Path, format: Option<InputFormat>) -> Result<Arc<dyn TableProvider>> {
+    let format = match format {
+        Some(format) => format,
+        None => InputFormat::of(path)?,
+    };
     if !path.exists() {
         return Err(Error::cannot_open_file(format!("File {} does not exist", path.display())));
     }

@@ -1,5 +1,8 @@
-//! The tables that came with the session: files, and what is piped in.
+//! Tables that are not in the catalogue: files and what is piped in, which came with the session, and what is lent to one
+//! query.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
@@ -13,6 +16,34 @@ pub struct Given {
     files: MemorySchemaProvider,
     /// Its name, and what reads it.
     piped: RwLock<Option<(String, Arc<Piped>)>>,
+    /// By names that nobody else knows.
+    lent: RwLock<HashMap<String, Arc<dyn TableProvider>>>,
+}
+
+/// A table that one query finds under a name of its own, for as long as this is there.
+#[derive(Debug)]
+pub struct Lent {
+    given: Arc<Given>,
+    name: String,
+}
+
+impl Lent {
+    /// The name that it was lent under.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.given.lent.write().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+    }
+}
+
+/// A name for what is lent. Statements may name what they like, so it cannot be guessed.
+pub fn secret_name() -> String {
+    let half = || RandomState::new().hash_one(());
+    format!("lent {:016x}{:016x}", half(), half())
 }
 
 impl Given {
@@ -26,6 +57,9 @@ impl Given {
     pub async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
         if let Some(table) = self.files.table(name).await? {
             return Ok(Some(table));
+        }
+        if let Some(table) = self.lent.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return Ok(Some(Arc::clone(table)));
         }
         match self.piped(name) {
             Some(piped) => Ok(piped.table().await?),
@@ -47,7 +81,13 @@ impl Given {
         self.files.deregister_table(name)
     }
 
-    /// The names of all of them.
+    /// Lends a table to whoever is told its name.
+    pub fn lend(self: &Arc<Self>, name: String, table: Arc<dyn TableProvider>) -> Lent {
+        self.lent.write().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), table);
+        Lent { given: Arc::clone(self), name }
+    }
+
+    /// The names of all but what is lent.
     pub fn names(&self) -> Vec<String> {
         let mut names = self.files.table_names();
         let piped = self.piped.read().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +97,8 @@ impl Given {
 
     /// Whether a name is one of them.
     pub fn contains(&self, name: &str) -> bool {
-        self.files.table_exist(name) || self.piped(name).is_some()
+        let is_lent = || self.lent.read().unwrap_or_else(PoisonError::into_inner).contains_key(name);
+        self.files.table_exist(name) || self.piped(name).is_some() || is_lent()
     }
 
     fn piped(&self, name: &str) -> Option<Arc<Piped>> {

@@ -71,7 +71,7 @@ async fn keep(input: Box<dyn Read + Send>, format: InputFormat) -> Result<Option
         .map_err(|error| Error::cannot_open_file(format!("Cannot keep standard input: {error}")))?;
     let Some(file) = file else { return Ok(None) };
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    let table = files::open(&path, format).await?;
+    let table = files::open(&path, Some(format)).await?;
     Ok(Some(Kept { _file: file, table }))
 }
 
