@@ -1,6 +1,7 @@
 //! The dictionary: a cache in front of a source, or all that the source has.
 
 mod renewal;
+mod texts;
 mod updates;
 mod whole;
 
@@ -15,6 +16,7 @@ use crate::lookup::{
 };
 use crate::resident::{Columns, Resident, Times};
 use crate::row::{KeyBatch, KeyFormat, RowFormat};
+use crate::sought::Sought;
 use crate::source::{self, RowReader, SourceFactory};
 use crate::status::Status;
 use crate::store::Store;
@@ -70,14 +72,15 @@ impl Dictionary {
         let update = &definition.layout.update;
         let store = Store::open(&definition, environment)?;
         let mark = store.as_ref().and_then(Store::load_mark);
-        let row_format = RowFormat::new(&definition.structure, definition.key_attribute().as_ref())?;
+        let rows = definition.rows();
+        let row_format = RowFormat::new(&rows, definition.key_attribute().as_ref())?;
         let whole = match definition.layout.storage {
-            Storage::Whole(form) => Some(Whole::new(form, &definition.structure, &row_format)),
+            Storage::Whole(form) => Some(Whole::new(form, &definition, &row_format)?),
             Storage::Direct | Storage::Ssd(_) | Storage::Memory { .. } => None,
         };
         let loader = Loader {
             name: definition.full_name(),
-            key_format: KeyFormat::new(&definition.structure),
+            key_format: KeyFormat::new(&rows),
             sought_format: KeyFormat::of_sought(&definition),
             row_format,
             lifetime: definition.lifetime,
@@ -143,8 +146,13 @@ impl Dictionary {
     /// Those of [`get`](Self::get): once there are rows, no source is needed for them.
     pub fn get_rows(&self, attributes: &[usize], keys: &[ArrayRef]) -> Result<AnswerRows<'_>, DictError> {
         let (loader, started) = (&*self.core.loader, Instant::now());
-        if let Some(wrong) = attributes.iter().find(|&&i| i >= loader.row_format.attributes()) {
+        let known = self.definition.structure.attributes.len()
+            + usize::from(self.definition.key_attribute().is_some());
+        if let Some(wrong) = attributes.iter().find(|&&attribute| attribute >= known) {
             return Err(DictError::bad_arguments(format!("There is no attribute {wrong}")));
+        }
+        if let (Some(whole), Sought::Text) = (&loader.whole, self.definition.layout.sought()) {
+            return self.read_texts(whole, attributes, keys, started);
         }
         let encoded = loader.sought_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
@@ -195,7 +203,7 @@ impl Dictionary {
     /// The same, in the structure's schema with `times`.
     pub fn resident_with(&self, times: Times) -> Result<Resident, DictError> {
         self.definition.require_rows()?;
-        let columns = Columns::new(&self.definition.structure, times);
+        let columns = Columns::new(&self.definition.rows(), times);
         let (loader, update) = (&self.core.loader, &self.definition.layout.update);
         self.core.note_use();
         match (&loader.store, &loader.whole) {
