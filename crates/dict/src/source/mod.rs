@@ -21,6 +21,7 @@ mod yaml;
 
 pub use format::RowReader;
 pub use text::{Field, FieldSink, TextFormat};
+pub(crate) use yaml::Yaml;
 
 use self::executable::CommandLine;
 use crate::config::SourceConfig;
@@ -163,7 +164,7 @@ pub(crate) fn factory(
         SourceConfig::Yaml(config) => {
             let path = environment.resolve(&config.path)?;
             let definition = definition.clone();
-            Ok(Arc::new(move || Ok(Box::new(yaml::Yaml::new(&path, &definition)))))
+            Ok(Arc::new(move || Ok(Box::new(Yaml::new(&path, &definition)))))
         }
         SourceConfig::Named(named) => {
             Err(DictError::bad_arguments(format!("{named:?} has not been completed")))

@@ -23,7 +23,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Nothing is kept between reads: the file may be replaced at any time.
-pub(super) struct Yaml {
+pub(crate) struct Yaml {
     path: PathBuf,
     /// The member of a rule that has its regular expression: the key's name.
     regexp: String,
@@ -46,8 +46,13 @@ impl Yaml {
     fn read(&self) -> Result<RecordBatch, DictError> {
         let bytes = contents(&self.path, "")?;
         let text = std::str::from_utf8(&bytes).map_err(|e| parse_error(&e.to_string()));
-        let rows = text.and_then(|text| Rules::new(text, self).read());
-        rows.map_err(|e| e.within(format_args!("File {}", self.path.display())))?.finish(&[])
+        text.and_then(|text| self.rows(text))
+            .map_err(|e| e.within(format_args!("File {}", self.path.display())))
+    }
+
+    /// The rows that a text has.
+    pub fn rows(&self, text: &str) -> Result<RecordBatch, DictError> {
+        Rules::new(text, self).read()?.finish(&[])
     }
 }
 

@@ -17,7 +17,7 @@ mod rows;
 pub use children::Children;
 pub(crate) use held::Held;
 pub(crate) use outline::Outline;
-pub(crate) use regexps::{Most, Search, SearchColumns};
+pub(crate) use regexps::{Most, Search, SearchColumns, check_needed};
 
 use self::filling::{Arrangement, Filling};
 use crate::config::WholeForm;

@@ -8,6 +8,7 @@ mod search;
 mod value;
 
 pub(super) use node::Named;
+pub(crate) use node::check_needed;
 pub(crate) use search::{Most, Search, SearchColumns};
 
 use self::node::{Node, NodeRow};

@@ -119,6 +119,17 @@ impl Node {
     }
 }
 
+/// Whether an expression can be read. If it is found in a text, so is one of those that it is not found without.
+pub(crate) fn check_needed(regexp: &str, text: &str) -> bool {
+    let Ok((regexp, needed)) = compiled(regexp, Flags::default(), WhichCaptures::All) else { return false };
+    if let Some(needed) = needed.filter(|_| regexp.is_match(text)) {
+        let text = text.to_ascii_lowercase();
+        let has = |part: &Vec<u8>| text.as_bytes().windows(part.len()).any(|window| window == part);
+        assert!(needed.iter().any(has), "{text:?} has none of {needed:?}");
+    }
+    true
+}
+
 type Compiled = (Regex, Option<Vec<Vec<u8>>>);
 
 fn compiled(regexp: &str, flags: Flags, captures: WhichCaptures) -> Result<Compiled, String> {
