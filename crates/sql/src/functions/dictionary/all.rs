@@ -49,8 +49,8 @@ impl AllFunction {
         Self { name, catalogue, signature: Signature::variadic_any(volatility) }
     }
 
-    /// What is asked for, and how many values of it.
-    fn resolve(&self, constants: &[Option<&ScalarValue>]) -> Result<(Call, usize)> {
+    /// What is asked for.
+    fn resolve(&self, constants: &[Option<&ScalarValue>]) -> Result<Call> {
         if !(KEY + 1..=MOST + 1).contains(&constants.len()) {
             let wanted = constants.len().clamp(KEY + 1, MOST + 1);
             return Err(wrong_count(NAME, constants.len(), wanted).into());
@@ -61,20 +61,18 @@ impl AllFunction {
             let what = format!("Method getColumnAllValues is not supported for {name} dictionary");
             return Err(Error::not_implemented(what).into());
         }
-        let most = match constants.get(MOST) {
-            None => usize::MAX,
-            Some(None) => {
-                let what = format!("Argument at index {MOST} for function {NAME} must be constant");
-                return Err(Error::illegal_column(what).into());
-            }
-            Some(Some(scalar)) => most(scalar)?,
-        };
-        Ok((call, most))
+        Ok(call)
     }
 }
 
-/// A number below 0 is a large one, as in ClickHouse.
-fn most(scalar: &ScalarValue) -> Result<usize> {
+/// How many values are wanted, which is known only when the call is made: a number below 0 is a large one, as in
+/// ClickHouse.
+fn most(constants: &[Option<&ScalarValue>]) -> Result<usize> {
+    let Some(given) = constants.get(MOST) else { return Ok(usize::MAX) };
+    let Some(scalar) = given else {
+        let what = format!("Argument at index {MOST} for function {NAME} must be constant");
+        return Err(Error::illegal_column(what).into());
+    };
     if scalar.is_null() {
         return Err(Error::bad_arguments(format!("The limit of function {NAME} is NULL")).into());
     }
@@ -110,7 +108,7 @@ impl ScalarUDFImpl for AllFunction {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        let (call, _) = self.resolve(args.scalar_arguments)?;
+        let call = self.resolve(args.scalar_arguments)?;
         let mut fields = (0..call.attributes.len()).map(|place| values_field(&call, place));
         Ok(Arc::new(match call.shape {
             Shape::Single => fields.next().unwrap_or_else(|| Field::new(NAME, DataType::Null, true)),
@@ -119,7 +117,8 @@ impl ScalarUDFImpl for AllFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let (call, most) = self.resolve(&constants(&args.args))?;
+        let constants = constants(&args.args);
+        let (call, most) = (self.resolve(&constants)?, most(&constants)?);
         let sought = KEY..KEY + 1;
         let rows = rows(&args.args[sought.clone()], args.number_rows);
         let keys = keys(&call, &args.arg_fields[sought.clone()], &args.args[sought.clone()], rows)?;
