@@ -80,6 +80,9 @@ fn texts(list: &[u8]) -> Option<Vec<&str>> {
     are_items(&DataType::String, list).then(|| items(&DataType::String, list).map(text).collect())?
 }
 
+/// Texts of which one is wherever an expression is found; `None`: none are known.
+type Needed = Option<Vec<Vec<u8>>>;
+
 /// A regular expression, and what a text gets in which it is found.
 pub(super) struct Node {
     pub regexp: Regex,
@@ -98,7 +101,7 @@ impl Node {
         parent: Option<u32>,
         attributes: &[Named],
         flags: Flags,
-    ) -> Result<(Node, Option<Vec<Vec<u8>>>), DictError> {
+    ) -> Result<(Node, Needed), DictError> {
         let value = |(attribute, text): &(usize, &str)| {
             Value::parse(text, &attributes[*attribute].1).map(|value| (*attribute, value))
         };
@@ -130,7 +133,7 @@ pub(crate) fn check_needed(regexp: &str, text: &str) -> bool {
     true
 }
 
-type Compiled = (Regex, Option<Vec<Vec<u8>>>);
+type Compiled = (Regex, Needed);
 
 fn compiled(regexp: &str, flags: Flags, captures: WhichCaptures) -> Result<Compiled, String> {
     let hir = regex_syntax::ParserBuilder::new()
