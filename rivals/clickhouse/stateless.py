@@ -33,7 +33,8 @@ TOKEN = re.compile(
 )
 
 COMPLEX = ("SSD_CACHE", "CACHE", "DIRECT", "HASHED", "SPARSE_HASHED", "HASHED_ARRAY", "RANGE_HASHED")
-OTHERS = {"FLAT", "IP_TRIE", "POLYGON", "POLYGON_SIMPLE", "POLYGON_INDEX_EACH", "POLYGON_INDEX_CELL"}
+OTHERS = {"FLAT", "IP_TRIE", "POLYGON", "POLYGON_SIMPLE", "POLYGON_INDEX_EACH", "POLYGON_INDEX_CELL",
+          "REGEXP_TREE"}
 LAYOUTS = {prefix + name for prefix in ("", "COMPLEX_KEY_") for name in COMPLEX} | OTHERS
 # As in ClickHouse, each test has a database of its own, which is called so in its answers.
 DATABASE, CALLED = "test_stateless", "default"

@@ -2,7 +2,8 @@
 
 use crate::error::DictError;
 use crate::row::Decoder;
-use arrow::array::{ArrayRef, BooleanArray};
+use arrow::array::{Array, ArrayRef, BooleanArray};
+use arrow::buffer::BooleanBuffer;
 use std::ops::Range;
 
 /// All of it, in row order.
@@ -10,24 +11,41 @@ use std::ops::Range;
 pub struct Answer {
     /// One array for each attribute asked for; defaults where a key was not found.
     pub columns: Vec<ArrayRef>,
-    /// Which rows' keys the source has.
+    /// Which rows' keys the source has. Where texts are looked up: which got all attributes asked for.
     pub found: BooleanArray,
+    /// Which rows got each of the attributes, where texts are looked up; otherwise empty.
+    pub found_each: Vec<BooleanArray>,
 }
 
 /// Rows that were looked up and are made into arrays piece by piece.
 pub struct AnswerRows<'a> {
-    decoder: Decoder<'a>,
-    /// Of each row, the decoder's row that it shows.
-    places: Vec<u32>,
+    content: Content<'a>,
     found: BooleanArray,
+}
+
+enum Content<'a> {
+    Rows {
+        decoder: Decoder<'a>,
+        /// Of each row, the decoder's row that it shows.
+        places: Vec<u32>,
+    },
+    /// Arrays already, and which rows have each of them.
+    Columns(Vec<(ArrayRef, BooleanArray)>),
 }
 
 impl<'a> AnswerRows<'a> {
     pub(crate) fn new(decoder: Decoder<'a>, places: Vec<u32>, found: BooleanArray) -> AnswerRows<'a> {
-        AnswerRows { decoder, places, found }
+        AnswerRows { content: Content::Rows { decoder, places }, found }
     }
 
-    /// Which rows' keys the source has.
+    /// Of attributes that were found each by itself; there is one at least.
+    pub(crate) fn of_columns(columns: Vec<(ArrayRef, BooleanArray)>) -> AnswerRows<'a> {
+        let rows = columns[0].1.len();
+        let all = columns.iter().fold(BooleanBuffer::new_set(rows), |all, (_, found)| &all & found.values());
+        AnswerRows { content: Content::Columns(columns), found: BooleanArray::new(all, None) }
+    }
+
+    /// Which rows' keys the source has. Where texts are looked up: which got all attributes asked for.
     pub fn found(&self) -> &BooleanArray {
         &self.found
     }
@@ -37,7 +55,12 @@ impl<'a> AnswerRows<'a> {
     /// # Errors
     /// `LIMIT_EXCEEDED` if they are more than one batch can hold, `INCORRECT_DATA` if they are not as declared.
     pub fn columns(&self, rows: Range<usize>) -> Result<Vec<ArrayRef>, DictError> {
-        self.decoder.columns(&self.places[rows])
+        match &self.content {
+            Content::Rows { decoder, places } => decoder.columns(&places[rows]),
+            Content::Columns(columns) => {
+                Ok(columns.iter().map(|(column, _)| column.slice(rows.start, rows.len())).collect())
+            }
+        }
     }
 
     /// All rows.
@@ -45,6 +68,11 @@ impl<'a> AnswerRows<'a> {
     /// # Errors
     /// Those of [`columns`](Self::columns).
     pub fn into_answer(self) -> Result<Answer, DictError> {
-        Ok(Answer { columns: self.columns(0..self.places.len())?, found: self.found })
+        let columns = self.columns(0..self.found.len())?;
+        let found_each = match self.content {
+            Content::Rows { .. } => Vec::new(),
+            Content::Columns(columns) => columns.into_iter().map(|(_, found)| found).collect(),
+        };
+        Ok(Answer { columns, found: self.found, found_each })
     }
 }

@@ -1,6 +1,7 @@
 //! The dictionary: a cache in front of a source, or all that the source has.
 
 mod renewal;
+mod texts;
 mod updates;
 mod whole;
 
@@ -16,6 +17,7 @@ use crate::lookup::{
 };
 use crate::resident::{Columns, Resident, Times};
 use crate::row::{KeyBatch, KeyFormat, RowFormat};
+use crate::sought::Sought;
 use crate::source::{self, RowReader, SourceFactory};
 use crate::status::Status;
 use crate::store::Store;
@@ -68,12 +70,13 @@ impl Dictionary {
     ) -> Result<Dictionary, DictError> {
         definition.validate()?;
         let update = &definition.layout.update;
-        let row_format = RowFormat::new(&definition.structure, definition.key_attribute().as_ref())?;
+        let rows = definition.rows();
+        let row_format = RowFormat::new(&rows, definition.key_attribute().as_ref())?;
         let kept = Kept::open(&definition, environment, &row_format)?;
         let mark = kept.store().and_then(Store::load_mark);
         let loader = Loader {
             name: definition.full_name(),
-            key_format: KeyFormat::new(&definition.structure),
+            key_format: KeyFormat::new(&rows),
             sought_format: KeyFormat::of_sought(&definition),
             row_format,
             lifetime: definition.lifetime,
@@ -138,8 +141,13 @@ impl Dictionary {
     /// Those of [`get`](Self::get): once there are rows, no source is needed for them.
     pub fn get_rows(&self, attributes: &[usize], keys: &[ArrayRef]) -> Result<AnswerRows<'_>, DictError> {
         let (loader, started) = (&*self.core.loader, Instant::now());
-        if let Some(wrong) = attributes.iter().find(|&&i| i >= loader.row_format.attributes()) {
+        let known = self.definition.structure.attributes.len()
+            + usize::from(self.definition.key_attribute().is_some());
+        if let Some(wrong) = attributes.iter().find(|&&attribute| attribute >= known) {
             return Err(DictError::bad_arguments(format!("There is no attribute {wrong}")));
+        }
+        if let (Some(whole), Sought::Text) = (loader.kept.whole(), self.definition.layout.sought()) {
+            return self.read_texts(whole, attributes, keys, started);
         }
         let encoded = loader.sought_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
@@ -190,7 +198,7 @@ impl Dictionary {
     /// The same, in the structure's schema with `times`.
     pub fn resident_with(&self, times: Times) -> Result<Resident, DictError> {
         self.definition.require_rows()?;
-        let columns = Columns::new(&self.definition.structure, times);
+        let columns = Columns::new(&self.definition.rows(), times);
         let (loader, update) = (&self.core.loader, &self.definition.layout.update);
         self.core.note_use();
         match &loader.kept {

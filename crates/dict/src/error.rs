@@ -64,6 +64,8 @@ pub enum Code {
     IncorrectDictionaryDefinition = 489,
     /// `CACHE_DICTIONARY_UPDATE_FAIL`
     CacheDictionaryUpdateFail = 510,
+    /// `CANNOT_PARSE_YAML`
+    CannotParseYaml = 585,
     /// `POSTGRESQL_CONNECTION_FAILURE`
     PostgresqlConnectionFailure = 614,
     /// `SQLITE_ENGINE_ERROR`
@@ -107,6 +109,7 @@ impl Code {
             Code::InternalRedisError => "INTERNAL_REDIS_ERROR",
             Code::IncorrectDictionaryDefinition => "INCORRECT_DICTIONARY_DEFINITION",
             Code::CacheDictionaryUpdateFail => "CACHE_DICTIONARY_UPDATE_FAIL",
+            Code::CannotParseYaml => "CANNOT_PARSE_YAML",
             Code::PostgresqlConnectionFailure => "POSTGRESQL_CONNECTION_FAILURE",
             Code::SqliteEngineError => "SQLITE_ENGINE_ERROR",
             Code::NamedCollectionDoesntExist => "NAMED_COLLECTION_DOESNT_EXIST",

@@ -20,6 +20,9 @@ pub(crate) enum Kept {
 
 impl Kept {
     /// Opens the cache, if there is one; rows are not loaded before somebody needs them.
+    ///
+    /// # Errors
+    /// What is wrong with the cache's files, or with the settings of the layout.
     pub fn open(
         definition: &Definition,
         environment: &Environment,
@@ -27,7 +30,7 @@ impl Kept {
     ) -> Result<Kept, DictError> {
         Ok(match (Store::open(definition, environment)?, &definition.layout.storage) {
             (Some(store), _) => Kept::Cached(store),
-            (None, Storage::Whole(form)) => Kept::Whole(Whole::new(*form, &definition.structure, format)),
+            (None, Storage::Whole(form)) => Kept::Whole(Whole::new(*form, definition, format)?),
             (None, _) => Kept::Nothing,
         })
     }

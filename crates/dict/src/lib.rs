@@ -33,6 +33,7 @@ pub use config::{
     KeyAccess, KeyEcho, KeyForm, Layout, MysqlConfig, NamedSource, NullBounds, Overlap, PolygonKey,
     PolygonName, PostgresConfig, PostgresTls, RangeSettings, RedisConfig, RedisStorage, Select, Server,
     SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates, WholeForm,
+    YamlConfig,
 };
 pub use ddl::{CreateDictionary, Form, identifier, parse_create, quote};
 pub use definition::{

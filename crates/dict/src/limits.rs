@@ -40,6 +40,16 @@ pub const ANSWER_BYTES_MAX: u64 = 2 << 30;
 pub const SOURCE_FILE_BYTES_MAX: u64 = 256 << 20;
 /// Processes of one EXECUTABLE_POOL.
 pub const PROCESSES_MAX: u64 = 1 << 16;
+/// Regular expressions of one REGEXP_TREE.
+pub const REGEXPS_MAX: usize = 1 << 17;
+/// Bytes that one of them takes, read.
+pub const REGEXP_BYTES_MAX: usize = 8 << 20;
+/// Bytes that all of them take, read.
+pub const REGEXPS_BYTES_MAX: usize = 1 << 30;
+/// Bytes of what a thread remembers of where one of them was found.
+pub const REGEXP_CACHE_BYTES: usize = 256 << 10;
+/// How deep a YAML file nests.
+pub const YAML_NESTING_MAX: usize = 128;
 /// Rows of an answer that are decoded into all their columns before the next ones: so few stay in the processor's
 /// nearest cache meanwhile.
 pub const DECODED_ROWS: usize = 256;
@@ -60,6 +70,7 @@ pub const REQUESTS_PER_SECOND_MAX: u64 = 10_000;
 /// Requests waiting for a source thread.
 pub const QUEUE_MAX: u64 = 10_000_000;
 
+const _: () = assert!(REGEXP_BYTES_MAX < REGEXPS_BYTES_MAX);
 const _: () = assert!(STDERR_TAIL_BYTES < ROW_BYTES_MAX);
 const _: () = assert!(KEYS_PER_REQUEST_MAX < KEYS_PER_LOOKUP_MAX);
 const _: () = assert!(KEYS_PER_STATEMENT_MAX <= KEYS_PER_REQUEST_MAX);

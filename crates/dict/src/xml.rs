@@ -161,7 +161,8 @@ fn dictionary(element: &Element) -> Result<Definition, DictError> {
         .and_then(|n| Layout::from_node(&n))
         .map_err(named)?;
     let lifetime = element.child("lifetime").map(lifetime).transpose().map_err(named)?;
-    let settings = source.child("settings").map_or(&[][..], |settings| &settings.children);
+    // Those of its source stand there; those of REGEXP_TREE, beside it.
+    let settings = source.children("settings").chain(element.children("settings"));
     let definition = Definition {
         database,
         name: short.to_string(),
@@ -170,7 +171,10 @@ fn dictionary(element: &Element) -> Result<Definition, DictError> {
         lifetime: structure::lifetime_or_default(lifetime, &layout).map_err(named)?,
         layout,
         comment: element.child("comment").map_or(String::new(), |comment| comment.text.trim().to_string()),
-        settings: settings.iter().map(|s| (s.name.clone(), s.text.trim().to_string())).collect(),
+        settings: settings
+            .flat_map(|settings| &settings.children)
+            .map(|s| (s.name.clone(), s.text.trim().to_string()))
+            .collect(),
     };
     definition.validate().map_err(named)?;
     Ok(definition)

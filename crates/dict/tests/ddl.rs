@@ -209,7 +209,7 @@ fn refusals_name_the_clause_and_what_is_allowed() {
         ("LIFETIME(5)", "LIFETIME(5) LIFETIME(6)", 62, &["LIFETIME is given twice"]),
         ("LIFETIME(5)", "LIFETIME(99999999999)", 36, &["LIFETIME"]),
         ("SSD_CACHE(PATH 'p')", "DIRECT()", 36, &["redundant"]),
-        ("SSD_CACHE(PATH 'p')", "REGEXP_TREE()", 137, &["LAYOUT", "REGEXP_TREE", "SSD_CACHE", "POLYGON"]),
+        ("SSD_CACHE(PATH 'p')", "TREE()", 137, &["LAYOUT", "TREE", "SSD_CACHE", "POLYGON", "REGEXP_TREE"]),
         ("SSD_CACHE(PATH 'p')", "COMPLEX_KEY_FLAT()", 137, &["COMPLEX_KEY_FLAT", "HASHED"]),
         ("SSD_CACHE(PATH 'p')", "HASHED(NOSUCH 5)", 115, &["NOSUCH", "QUERY_WAIT_TIMEOUT_MILLISECONDS"]),
         ("LAYOUT(SSD_CACHE(PATH 'p')) LIFETIME(5)", "LAYOUT(HASHED())", 489, &["LIFETIME is missing"]),

@@ -45,3 +45,19 @@ fn keys() {
     drop(std::panic::take_hook());
     checked.unwrap();
 }
+
+#[test]
+fn regexp() {
+    each("regexp", |text| assert!(fuzzing::regexp(text), "{text}"));
+    mutations::smoke(&corpus("regexp"), 20_000, |bytes| {
+        fuzzing::regexp(&String::from_utf8_lossy(bytes));
+    });
+}
+
+#[test]
+fn yaml() {
+    each("yaml", |text| assert!(fuzzing::yaml(text) > 0, "{text}"));
+    mutations::smoke(&corpus("yaml"), 20_000, |bytes| {
+        fuzzing::yaml(&String::from_utf8_lossy(bytes));
+    });
+}

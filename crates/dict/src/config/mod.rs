@@ -14,7 +14,7 @@ pub use source::{
     Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
     ExecutablePoolConfig, Execution, FileConfig, Format, Header, HttpConfig, KeyEcho, MysqlConfig,
     NamedSource, PostgresConfig, PostgresTls, RedisConfig, RedisStorage, Select, Server, SourceConfig,
-    SqliteConfig, SslMode, Updates,
+    SqliteConfig, SslMode, Updates, YamlConfig,
 };
 
 pub use range::{NullBounds, Overlap, RangeSettings};

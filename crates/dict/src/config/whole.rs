@@ -24,6 +24,8 @@ pub enum WholeForm {
     IpTrie(KeyAccess),
     /// POLYGON, by any of its names.
     Polygon(PolygonName, PolygonKey),
+    /// REGEXP_TREE.
+    RegexpTree,
 }
 
 /// How ClickHouse is told to look for polygons; here it is one way.
@@ -105,6 +107,10 @@ impl WholeForm {
                 let access = if is_attribute { KeyAccess::Attribute } else { KeyAccess::Hidden };
                 Ok(Some((WholeForm::IpTrie(access), settings)))
             }
+            ("REGEXP_TREE", KeyForm::Simple) => {
+                let settings = Settings::new("LAYOUT", &node.name, parameters, SOURCE_PARAMETERS)?;
+                Ok(Some((WholeForm::RegexpTree, settings)))
+            }
             (_, KeyForm::Simple) => {
                 let Some(name) = PolygonName::of(kind) else { return Ok(None) };
                 let allowed = [POLYGON_PARAMETERS, SOURCE_PARAMETERS].concat();
@@ -120,7 +126,7 @@ impl WholeForm {
     /// Which form the key has of a layout that is written in this one.
     pub(super) fn key_form(self, written: KeyForm) -> KeyForm {
         match self {
-            WholeForm::IpTrie(_) | WholeForm::Polygon(..) => KeyForm::Complex,
+            WholeForm::IpTrie(_) | WholeForm::Polygon(..) | WholeForm::RegexpTree => KeyForm::Complex,
             _ => written,
         }
     }
@@ -139,6 +145,7 @@ impl WholeForm {
             (WholeForm::RangeHashed(_), KeyForm::Complex) => "COMPLEX_KEY_RANGE_HASHED",
             (WholeForm::IpTrie(_), _) => "IP_TRIE",
             (WholeForm::Polygon(name, _), _) => name.name(),
+            (WholeForm::RegexpTree, _) => "REGEXP_TREE",
         }
     }
 
@@ -156,6 +163,7 @@ impl WholeForm {
             (WholeForm::RangeHashed(_), KeyForm::Complex) => "ComplexKeyRangeHashed",
             (WholeForm::IpTrie(_), _) => "Trie",
             (WholeForm::Polygon(..), _) => "Polygon",
+            (WholeForm::RegexpTree, _) => "RegExpTree",
         }
     }
 
@@ -166,7 +174,8 @@ impl WholeForm {
             WholeForm::IpTrie(KeyAccess::Attribute) => nodes.push(Node::text(KEY_ACCESS, "1")),
             WholeForm::Polygon(_, PolygonKey::Stored) => nodes.push(Node::text(POLYGON_KEY, "1")),
             WholeForm::IpTrie(KeyAccess::Hidden) | WholeForm::Polygon(_, PolygonKey::Dropped) => {}
-            WholeForm::Flat | WholeForm::Hashed | WholeForm::SparseHashed | WholeForm::HashedArray => {}
+            WholeForm::Flat | WholeForm::Hashed | WholeForm::SparseHashed => {}
+            WholeForm::HashedArray | WholeForm::RegexpTree => {}
         }
     }
 }

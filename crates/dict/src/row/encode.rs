@@ -72,11 +72,6 @@ impl RowFormat {
         self.slots[..self.asked].iter().map(|slot| &slot.data_type)
     }
 
-    /// How many attributes rows have.
-    pub fn attributes(&self) -> usize {
-        self.slots.len()
-    }
-
     /// Where a row has an attribute of fixed width.
     pub fn fixed_span(&self, attribute: usize) -> Range<usize> {
         match self.slots[attribute].place {

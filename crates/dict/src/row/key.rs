@@ -39,7 +39,7 @@ impl KeyFormat {
     pub fn of_sought(definition: &Definition) -> KeyFormat {
         match definition.layout.sought() {
             Sought::Key => KeyFormat::new(&definition.structure),
-            Sought::KeyInRange | Sought::Address | Sought::Point => {
+            Sought::KeyInRange | Sought::Address | Sought::Point | Sought::Text => {
                 KeyFormat::Complex(definition.sought_columns().into_iter().map(|c| c.data_type).collect())
             }
         }

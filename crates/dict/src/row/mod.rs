@@ -29,7 +29,7 @@ pub(crate) use decode::Decoder;
 pub(crate) use encode::RowFormat;
 pub(crate) use key::{KeyBatch, KeyFormat};
 pub(crate) use list::{Style, print};
-pub(crate) use value::{are_items, elements, items};
+pub(crate) use value::{are_items, elements, items, put};
 
 /// Counts changes of the layout above, and of how lifetimes follow from keys: files of another one are not read.
 pub(crate) const ROW_FORMAT_VERSION: u64 = 2;

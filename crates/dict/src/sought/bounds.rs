@@ -25,7 +25,7 @@ pub(crate) fn bounds_first(
                 "dictionary of layout '{}' requires .structure.range_min and .structure.range_max: RANGE(MIN a MAX b)",
                 layout.name().to_lowercase()
             ))),
-            Sought::Key | Sought::Address | Sought::Point => Ok(attributes),
+            Sought::Key | Sought::Address | Sought::Point | Sought::Text => Ok(attributes),
         };
     };
     let mut bounds = Vec::new();

@@ -15,7 +15,7 @@ impl Definition {
     pub fn require_keys(&self) -> Result<(), DictError> {
         match self.layout.sought() {
             Sought::Key => Ok(()),
-            Sought::KeyInRange | Sought::Address | Sought::Point => Err(DictError::new(
+            Sought::KeyInRange | Sought::Address | Sought::Point | Sought::Text => Err(DictError::new(
                 Code::UnsupportedMethod,
                 format!(
                     "Dictionary {} has the layout {}, whose rows are not found by their keys alone",
@@ -28,11 +28,15 @@ impl Definition {
 
     /// Checks that rows can be found by what lies in them.
     pub(crate) fn validate_sought(&self) -> Result<(), DictError> {
+        if self.layout.sought() != Sought::Text {
+            self.refuse_regexps()?;
+        }
         match self.layout.sought() {
             Sought::Key => return Ok(()),
             Sought::KeyInRange => self.validate_bounds()?,
             Sought::Address => self.validate_networks()?,
             Sought::Point => self.validate_polygons()?,
+            Sought::Text => self.validate_regexps()?,
         }
         let is_parent = |attribute: &&Attribute| attribute.hierarchy != Hierarchy::Flat;
         match self.structure.attributes.iter().find(is_parent) {

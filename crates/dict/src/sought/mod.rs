@@ -2,8 +2,10 @@
 
 mod bounds;
 mod check;
+mod regexps;
 
 pub(crate) use bounds::{RangeNames, bounds_first};
+pub(crate) use regexps::Flags;
 
 use crate::config::{KeyAccess, Layout, Storage, WholeForm};
 use crate::definition::{Attribute, Definition, KeyColumn, Structure};
@@ -20,6 +22,8 @@ pub enum Sought {
     Address,
     /// A point, its x and its y, in the polygons that their key has.
     Point,
+    /// A text that their regular expression is found in.
+    Text,
 }
 
 impl Layout {
@@ -29,6 +33,7 @@ impl Layout {
             Storage::Whole(WholeForm::RangeHashed(_)) => Sought::KeyInRange,
             Storage::Whole(WholeForm::IpTrie(_)) => Sought::Address,
             Storage::Whole(WholeForm::Polygon(..)) => Sought::Point,
+            Storage::Whole(WholeForm::RegexpTree) => Sought::Text,
             _ => Sought::Key,
         }
     }
@@ -39,7 +44,7 @@ impl Definition {
     pub fn sought_columns(&self) -> Vec<KeyColumn> {
         let mut columns = self.structure.key_columns();
         match self.layout.sought() {
-            Sought::Key => {}
+            Sought::Key | Sought::Text => {}
             Sought::KeyInRange => {
                 let min = &self.bounds()[0];
                 columns.push(KeyColumn { name: min.name.clone(), data_type: min.data_type.clone() });
@@ -86,9 +91,17 @@ impl Definition {
         Some(Attribute::new(key.name, key.data_type))
     }
 
+    /// What the rows of its source are, and what reading all of them gives.
+    pub fn rows(&self) -> Structure {
+        match self.layout.sought() {
+            Sought::Text => regexps::rows(),
+            Sought::Key | Sought::KeyInRange | Sought::Address | Sought::Point => self.structure.clone(),
+        }
+    }
+
     /// What the source is asked for: a bound of its rows may be NULL.
     pub(crate) fn asked_structure(&self) -> Structure {
-        let mut structure = self.structure.clone();
+        let mut structure = self.rows();
         for bound in &mut structure.attributes[..self.bound_count()] {
             bound.data_type = DataType::Nullable(Box::new(bound.data_type.clone()));
             bound.default = None;
@@ -100,7 +113,7 @@ impl Definition {
         match self.layout.sought() {
             // A definition that was not checked may have fewer.
             Sought::KeyInRange => self.structure.attributes.len().min(2),
-            Sought::Key | Sought::Address | Sought::Point => 0,
+            Sought::Key | Sought::Address | Sought::Point | Sought::Text => 0,
         }
     }
 }

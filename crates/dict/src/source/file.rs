@@ -34,23 +34,28 @@ impl File {
     }
 
     fn read(&self) -> Result<RecordBatch, DictError> {
-        let failed =
-            |e: io::Error| DictError::new(Code::CannotOpenFile, format!("File {}: {e}", self.path.display()));
-        let mut bytes = Vec::new();
-        let file = Handle::open(&self.path).map_err(failed)?;
-        file.take(limits::SOURCE_FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
-        if bytes.len() as u64 > limits::SOURCE_FILE_BYTES_MAX {
-            let text = format!(
-                "File {} is longer than {} bytes, and would be read for each request; put it into an SQLite database",
-                self.path.display(),
-                limits::SOURCE_FILE_BYTES_MAX
-            );
-            return Err(DictError::new(Code::LimitExceeded, text));
-        }
+        let bytes =
+            contents(&self.path, ", and would be read for each request; put it into an SQLite database")?;
         let mut rows = Rows::new(&self.structure);
         read_rows(self.config.format, &bytes, &mut rows)
             .map_err(|e| e.within(format_args!("File {}", self.path.display())))?;
         rows.finish(&[])
+    }
+}
+
+/// All bytes of a file, if they are not too many: `advice` is for whoever has more.
+pub(super) fn contents(path: &Path, advice: &str) -> Result<Vec<u8>, DictError> {
+    let failed = |e: io::Error| DictError::new(Code::CannotOpenFile, format!("File {}: {e}", path.display()));
+    let mut bytes = Vec::new();
+    let file = Handle::open(path).map_err(failed)?;
+    file.take(limits::SOURCE_FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    match bytes.len() as u64 > limits::SOURCE_FILE_BYTES_MAX {
+        false => Ok(bytes),
+        true => {
+            let (path, most) = (path.display(), limits::SOURCE_FILE_BYTES_MAX);
+            let text = format!("File {path} is longer than {most} bytes{advice}");
+            Err(DictError::new(Code::LimitExceeded, text))
+        }
     }
 }
 

@@ -17,9 +17,11 @@ mod sqlite;
 mod text;
 mod tls;
 mod web;
+mod yaml;
 
 pub use format::RowReader;
 pub use text::{Field, FieldSink, TextFormat};
+pub(crate) use yaml::Yaml;
 
 use self::executable::CommandLine;
 use crate::config::SourceConfig;
@@ -158,6 +160,11 @@ pub(crate) fn factory(
         SourceConfig::File(config) => {
             let path = environment.resolve(&config.path)?;
             Ok(Arc::new(move || Ok(Box::new(file::File::new(&path, &config, &structure)))))
+        }
+        SourceConfig::Yaml(config) => {
+            let path = environment.resolve(&config.path)?;
+            let definition = definition.clone();
+            Ok(Arc::new(move || Ok(Box::new(Yaml::new(&path, &definition)))))
         }
         SourceConfig::Named(named) => {
             Err(DictError::bad_arguments(format!("{named:?} has not been completed")))

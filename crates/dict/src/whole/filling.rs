@@ -6,13 +6,15 @@ use super::networks::{Network, Networks};
 use super::outline::Drawing;
 use super::polygons::Polygons;
 use super::ranges::{Bounds, Ranges};
+use super::regexps::{Reading, Regexps};
 use super::rows::Rows;
 use crate::config::{KeyAccess, PolygonKey, WholeForm};
-use crate::definition::Structure;
-use crate::error::DictError;
+use crate::definition::Definition;
+use crate::error::{Code, DictError};
+use crate::limits;
 use crate::row::RowFormat;
 use crate::types::DataType;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// How the rows of a layout are arranged.
 pub(super) enum Arrangement {
@@ -26,11 +28,20 @@ pub(super) enum Arrangement {
     Networks(KeyAccess),
     /// POLYGON, whose polygons are of this type: in the order of the source.
     Polygons(DataType, PolygonKey),
+    /// REGEXP_TREE: in the order of their ids, which are the keys.
+    Regexps(Arc<Reading>),
 }
 
 impl Arrangement {
-    pub fn new(form: WholeForm, structure: &Structure, format: &RowFormat) -> Arrangement {
-        match form {
+    /// # Errors
+    /// A DEFAULT that is no value of its type, or a setting that is none.
+    pub fn new(
+        form: WholeForm,
+        definition: &Definition,
+        format: &RowFormat,
+    ) -> Result<Arrangement, DictError> {
+        let structure = &definition.structure;
+        Ok(match form {
             WholeForm::Flat => Arrangement::Numbered,
             WholeForm::Hashed | WholeForm::SparseHashed | WholeForm::HashedArray => Arrangement::Hashed,
             WholeForm::RangeHashed(settings) => Arrangement::Ranged(Bounds::new(settings, format)),
@@ -38,7 +49,10 @@ impl Arrangement {
             WholeForm::Polygon(_, key) => {
                 Arrangement::Polygons(structure.key_columns().swap_remove(0).data_type, key)
             }
-        }
+            WholeForm::RegexpTree => {
+                Arrangement::Regexps(Arc::new(Reading::new(structure, definition.regexp_flags()?)?))
+            }
+        })
     }
 }
 
@@ -82,6 +96,14 @@ impl Filling<'_> {
                 let kept = if *stored == PolygonKey::Stored { key } else { &[] };
                 drawing.add(data_type, key, rows.push(kept, encode)?)?;
             }
+            Arrangement::Regexps(_) if rows.len() < limits::REGEXPS_MAX => {
+                rows.push(key, encode)?;
+            }
+            Arrangement::Regexps(_) => {
+                let most = limits::REGEXPS_MAX;
+                let what = format!("A dictionary has at most {most} regular expressions");
+                return Err(DictError::new(Code::LimitExceeded, what));
+            }
         }
         Ok(())
     }
@@ -106,6 +128,11 @@ impl Filling<'_> {
                 Index::Networks(networks)
             }
             Arrangement::Polygons(..) => Index::Polygons(Polygons::of(drawing)),
+            Arrangement::Regexps(reading) => {
+                let (shown, regexps) = Regexps::of(rows, reading)?;
+                rows = shown;
+                Index::Regexps(regexps)
+            }
         };
         Ok(Held { rows, index, loaded_at, children: Mutex::default() })
     }

@@ -5,6 +5,7 @@ use super::keys::Keys;
 use super::networks::Networks;
 use super::polygons::Polygons;
 use super::ranges::Ranges;
+use super::regexps::Regexps;
 use super::rows::Rows;
 use crate::config::WholeForm;
 use crate::error::DictError;
@@ -31,6 +32,7 @@ pub(super) enum Index {
     Ranges(Ranges),
     Networks(Networks),
     Polygons(Polygons),
+    Regexps(Regexps),
 }
 
 impl Held {
@@ -39,7 +41,7 @@ impl Held {
         self.rows.len()
     }
 
-    /// The row for what is sought.
+    /// The row for what is sought. None is for a text: what that gets comes of several rows.
     #[inline]
     pub fn get(&self, sought: &[u8]) -> Option<&[u8]> {
         let place = match &self.index {
@@ -47,8 +49,17 @@ impl Held {
             Index::Ranges(ranges) => ranges.find(&self.rows, sought),
             Index::Networks(networks) => networks.find(sought),
             Index::Polygons(polygons) => polygons.find(sought),
+            Index::Regexps(_) => None,
         };
         place.map(|place| self.rows.row(place))
+    }
+
+    /// The regular expressions, if texts are sought.
+    pub fn regexps(&self) -> Option<&Regexps> {
+        match &self.index {
+            Index::Regexps(regexps) => Some(regexps),
+            _ => None,
+        }
     }
 
     /// A key and its row, by their place in the order.
@@ -101,6 +112,7 @@ impl Held {
             Index::Ranges(ranges) => ranges.bytes_allocated(),
             Index::Networks(networks) => networks.bytes_allocated(),
             Index::Polygons(polygons) => polygons.bytes_allocated(),
+            Index::Regexps(regexps) => regexps.bytes_allocated(),
         };
         self.rows.span_bytes() + index
     }
@@ -112,6 +124,7 @@ impl Held {
             Index::Ranges(ranges) => ranges.filled(),
             Index::Networks(networks) => networks.filled(),
             Index::Polygons(polygons) => polygons.filled(),
+            Index::Regexps(regexps) => regexps.filled(),
         };
         if room == 0 { 0.0 } else { filled as f64 / room as f64 }
     }

@@ -1,4 +1,4 @@
-//! Layouts that hold all rows of the source: FLAT, HASHED, RANGE_HASHED, IP_TRIE, POLYGON and the like. What is not
+//! Layouts that hold all rows of the source: FLAT, HASHED, RANGE_HASHED, IP_TRIE, POLYGON, REGEXP_TREE and the like. What is not
 //! there is known not to be in the source, which is read whole at the first use, at SYSTEM RELOAD DICTIONARY, and when
 //! LIFETIME is over.
 
@@ -11,15 +11,17 @@ mod networks;
 mod outline;
 mod polygons;
 mod ranges;
+mod regexps;
 mod rows;
 
 pub use children::{Children, murmur3_finalizer};
 pub(crate) use held::Held;
 pub(crate) use outline::Outline;
+pub(crate) use regexps::{Most, Search, SearchColumns, check_needed};
 
 use self::filling::{Arrangement, Filling};
 use crate::config::WholeForm;
-use crate::definition::{Lifetime, Structure};
+use crate::definition::{Definition, Lifetime};
 use crate::error::DictError;
 use crate::lookup::{Loader, lock};
 use crate::row::RowFormat;
@@ -57,9 +59,13 @@ pub(crate) enum Turn {
 }
 
 impl Whole {
-    pub fn new(form: WholeForm, structure: &Structure, format: &RowFormat) -> Whole {
-        let arrangement = Arrangement::new(form, structure, format);
-        Whole { arrangement, held: RwLock::default(), loads: Mutex::default(), ended: Condvar::new() }
+    /// `format` is of the source's rows.
+    ///
+    /// # Errors
+    /// What is wrong with the definition.
+    pub fn new(form: WholeForm, definition: &Definition, format: &RowFormat) -> Result<Whole, DictError> {
+        let arrangement = Arrangement::new(form, definition, format)?;
+        Ok(Whole { arrangement, held: RwLock::default(), loads: Mutex::default(), ended: Condvar::new() })
     }
 
     /// What there is.

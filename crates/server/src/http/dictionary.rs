@@ -156,7 +156,7 @@ pub async fn all_rows(
     let dictionary = caller.session().dictionary(&name)?;
     let rows = form.rows;
     let body = answer::written(Compression::None, Delivery::OrCutOff, move |out| {
-        let schema = dictionary.definition().structure.schema();
+        let schema = dictionary.definition().rows().schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
         for batch in dictionary.resident()? {
             writer.write(&batch?)?;

@@ -35,10 +35,11 @@ impl std::fmt::Debug for DictionaryTable {
 impl DictionaryTable {
     pub fn new(dictionary: Arc<Dictionary>, times: Times) -> Self {
         let definition = dictionary.definition();
-        let rows = definition.structure.schema_with(times);
+        let structure = definition.rows();
+        let rows = structure.schema_with(times);
         let mut places: Vec<usize> = (0..rows.fields().len()).collect();
         // As in ClickHouse, the bounds of a range stand before a complex key and behind a simple one.
-        if let Key::Complex(key) = &definition.structure.key {
+        if let Key::Complex(key) = &structure.key {
             places[..key.len() + definition.bounds().len()].rotate_left(key.len());
         }
         let fields: Vec<_> = places.iter().map(|&place| Arc::clone(&rows.fields()[place])).collect();

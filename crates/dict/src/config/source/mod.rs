@@ -14,6 +14,7 @@ mod select;
 mod server;
 mod sqlite;
 mod tls;
+mod yaml;
 
 pub(crate) use clickhouse::CURRENT_DATABASE;
 pub use clickhouse::{ClickhouseConfig, Encryption};
@@ -30,6 +31,7 @@ pub use select::{Select, Updates};
 pub use server::Server;
 pub use sqlite::SqliteConfig;
 pub use tls::{Authorities, PostgresTls, SslMode};
+pub use yaml::YamlConfig;
 
 use super::collections::Collections;
 use super::node::{Node, Value};
@@ -57,11 +59,14 @@ pub enum SourceConfig {
     ExecutablePool(ExecutablePoolConfig),
     /// A file of rows.
     File(FileConfig),
+    /// A file of regular expressions in each other.
+    Yaml(YamlConfig),
     /// One of these, but for what a named collection has.
     Named(NamedSource),
 }
 
-const ALLOWED: &str = "SQLITE, POSTGRESQL, MYSQL, CLICKHOUSE, HTTP, REDIS, EXECUTABLE, EXECUTABLE_POOL, FILE";
+const ALLOWED: &str =
+    "SQLITE, POSTGRESQL, MYSQL, CLICKHOUSE, HTTP, REDIS, EXECUTABLE, EXECUTABLE_POOL, FILE, YAMLREGEXPTREE";
 
 /// ClickHouse's parameters that several sources have and none here reads.
 const NO_REPLICAS: (&str, &str) =
@@ -99,6 +104,7 @@ impl SourceConfig {
             "REDIS" => RedisConfig::take(nodes).map(SourceConfig::Redis),
             "EXECUTABLE_POOL" => ExecutablePoolConfig::take(nodes).map(SourceConfig::ExecutablePool),
             "FILE" => FileConfig::take(nodes).map(SourceConfig::File),
+            "YAMLREGEXPTREE" => YamlConfig::take(nodes).map(SourceConfig::Yaml),
             "NULL" => Err(DictError::new(
                 Code::UnsupportedMethod,
                 format!("SOURCE: NULL has no rows to ask for by key; use one of {ALLOWED}"),
@@ -121,6 +127,7 @@ impl SourceConfig {
             SourceConfig::Executable(config) => config,
             SourceConfig::ExecutablePool(config) => config,
             SourceConfig::File(config) => config,
+            SourceConfig::Yaml(config) => config,
             SourceConfig::Named(named) => named,
         }
     }
@@ -171,6 +178,7 @@ impl SourceConfig {
             | SourceConfig::Executable(_)
             | SourceConfig::ExecutablePool(_)
             | SourceConfig::File(_)
+            | SourceConfig::Yaml(_)
             | SourceConfig::Named(_) => None,
         }
     }
@@ -211,6 +219,7 @@ impl SourceConfig {
             | SourceConfig::Executable(_)
             | SourceConfig::ExecutablePool(_)
             | SourceConfig::File(_)
+            | SourceConfig::Yaml(_)
             | SourceConfig::Named(_) => {}
         }
         anonymous

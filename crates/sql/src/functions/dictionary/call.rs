@@ -100,10 +100,15 @@ impl Call {
         attribute.data_type.to_field(&attribute.name)
     }
 
+    /// Whether texts are looked up, each of which gets attributes from several rows.
+    pub fn is_of_texts(&self) -> bool {
+        self.dictionary.definition().layout.sought() == Sought::Text
+    }
+
     /// How many arguments say what is looked up: the key, and a value in the range of its rows where they have one.
     pub fn sought_arguments(&self) -> usize {
         match self.dictionary.definition().layout.sought() {
-            Sought::Key | Sought::Address | Sought::Point => 1,
+            Sought::Key | Sought::Address | Sought::Point | Sought::Text => 1,
             Sought::KeyInRange => 2,
         }
     }

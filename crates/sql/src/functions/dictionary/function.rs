@@ -4,7 +4,9 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, StructArray, UInt32Array, new_null_array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, StructArray, UInt32Array, new_null_array,
+};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::kernels::zip::zip;
 use datafusion::arrow::compute::{filter, not, nullif, take};
@@ -108,6 +110,10 @@ impl DictionaryFunction {
         };
         let call = Call::resolve(&self.catalogue, dictionary, attributes, self.demanded, shown)?;
         check_count(&call, self.kind, constants.len(), shown)?;
+        if call.is_of_texts() && matches!(self.kind, Kind::Has | Kind::GetOrNull) {
+            let what = "Dictionary RegExpTree does not support method `hasKeys`";
+            return Err(Error::unsupported_method(what).into());
+        }
         Ok(call)
     }
 }
@@ -120,7 +126,7 @@ pub(super) fn check_count(call: &Call, kind: Kind, given: usize, function: &str)
     }
 }
 
-fn wrong_count(function: &str, given: usize, wanted: usize) -> Error {
+pub(super) fn wrong_count(function: &str, given: usize, wanted: usize) -> Error {
     Error::wrong_argument_count(format!(
         "Number of arguments for function {function} doesn't match: passed {given}, should be {wanted}"
     ))
@@ -198,7 +204,16 @@ impl ScalarUDFImpl for DictionaryFunction {
 pub(super) struct Rows {
     pub columns: Vec<ArrayRef>,
     pub found: BooleanArray,
+    /// Of each column, where they are found each by itself.
+    found_each: Vec<BooleanArray>,
     pub nulls: Option<NullBuffer>,
+}
+
+impl Rows {
+    /// Which rows have the attribute asked for at a place.
+    fn found_at(&self, place: usize) -> &BooleanArray {
+        self.found_each.get(place).unwrap_or(&self.found)
+    }
 }
 
 /// Asks for the keys that are not NULL and puts the answers back into the batch's rows.
@@ -206,13 +221,13 @@ pub(super) fn look_up(call: &Call, keys: Keys) -> Result<Rows> {
     let get = |columns: &[ArrayRef]| -> Result<Answer> {
         if call.attributes.is_empty() {
             let found = call.dictionary.has(columns).map_err(Error::from)?;
-            return Ok(Answer { columns: Vec::new(), found });
+            return Ok(Answer { columns: Vec::new(), found, found_each: Vec::new() });
         }
         Ok(call.dictionary.get(&call.attributes, columns).map_err(Error::from)?)
     };
     let Some(nulls) = keys.nulls else {
-        let Answer { columns, found } = get(&keys.columns)?;
-        return Ok(Rows { columns, found, nulls: None });
+        let Answer { columns, found, found_each } = get(&keys.columns)?;
+        return Ok(Rows { columns, found, found_each, nulls: None });
     };
     let valid = BooleanArray::new(nulls.inner().clone(), None);
     let present = keys.columns.iter().map(|column| filter(column, &valid)).collect::<Result<Vec<_>, _>>()?;
@@ -229,13 +244,12 @@ pub(super) fn look_up(call: &Call, keys: Keys) -> Result<Rows> {
         .collect();
     let spread = |column: &dyn Array| take(column, &places, None);
     let columns = answer.columns.iter().map(spread_ref(&spread)).collect::<Result<Vec<_>, _>>()?;
-    let found = spread(&answer.found)?;
-    let found = found
-        .as_any()
-        .downcast_ref::<BooleanArray>()
-        .cloned()
-        .ok_or_else(|| DataFusionError::Internal("booleans".into()))?;
-    Ok(Rows { columns, found: BooleanArray::new(found.values().clone(), None), nulls: Some(nulls) })
+    let spread_found = |found: &BooleanArray| -> Result<BooleanArray> {
+        Ok(BooleanArray::new(spread(found)?.as_boolean().values().clone(), None))
+    };
+    let found = spread_found(&answer.found)?;
+    let found_each = answer.found_each.iter().map(spread_found).collect::<Result<_>>()?;
+    Ok(Rows { columns, found, found_each, nulls: Some(nulls) })
 }
 
 fn spread_ref<'a, E>(
@@ -259,21 +273,35 @@ impl DictionaryFunction {
         default: Option<(&FieldRef, ArrayRef)>,
         field: &Field,
     ) -> Result<ArrayRef> {
+        if let (Kind::GetOrDefault, Some((default, values))) = (self.kind, default) {
+            let columns = with_defaults(call, &answer, default, &values)?;
+            return as_answer(call, columns, field, answer.found.len());
+        }
         let mut columns = Vec::with_capacity(answer.columns.len());
-        for (i, column) in answer.columns.iter().enumerate() {
-            let column = match (self.kind, &default) {
-                (Kind::GetOrNull, _) => nullif(column, &not(&answer.found)?)?,
-                (Kind::GetOrDefault, Some((field, values))) => {
-                    // A default that the attribute cannot hold is wrong even where nobody needs it.
-                    let default = default_column(call, i, field, values)?;
-                    zip(&answer.found, column, &default)?
-                }
+        for column in &answer.columns {
+            let column = match self.kind {
+                Kind::GetOrNull => nullif(column, &not(&answer.found)?)?,
                 _ => Arc::clone(column),
             };
             columns.push(with_nulls(column, &answer.nulls)?);
         }
         as_answer(call, columns, field, answer.found.len())
     }
+}
+
+/// The columns of an answer with defaults where something was not found.
+pub(super) fn with_defaults(
+    call: &Call,
+    answer: &Rows,
+    field: &FieldRef,
+    values: &ArrayRef,
+) -> Result<Vec<ArrayRef>> {
+    let column = |(place, column): (usize, &ArrayRef)| {
+        // A default that the attribute cannot hold is wrong even where nobody needs it.
+        let default = default_column(call, place, field, values)?;
+        with_nulls(zip(answer.found_at(place), column, &default)?, &answer.nulls)
+    };
+    answer.columns.iter().enumerate().map(column).collect()
 }
 
 /// The columns of the attributes as the one answer: a tuple if several were asked for.

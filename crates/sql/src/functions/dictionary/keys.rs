@@ -51,7 +51,7 @@ pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows:
         columns.push(match definition.layout.sought() {
             Sought::Address => addresses(part)?,
             Sought::Point => coordinates(exact(field, part, wanted)?)?,
-            Sought::Key | Sought::KeyInRange => exact(field, part, wanted)?,
+            Sought::Key | Sought::KeyInRange | Sought::Text => exact(field, part, wanted)?,
         });
     }
     if let ([_, field], [_, argument]) = (fields, arguments) {

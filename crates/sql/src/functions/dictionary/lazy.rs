@@ -16,7 +16,9 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::call::{Call, constants};
-use super::function::{Kind, as_answer, call_of, check_count, default_columns, look_up, with_nulls};
+use super::function::{
+    Kind, as_answer, call_of, check_count, default_columns, look_up, with_defaults, with_nulls,
+};
 use super::keys::keys;
 use crate::catalogue::Catalogue;
 use crate::functions::numbers::{rows, shaped};
@@ -189,8 +191,15 @@ impl ScalarUDFImpl for DefaultPart {
             }
             Part::Default => {
                 let last = args.args.len() - 1;
-                let values = args.args[last].to_array(rows)?;
-                as_answer(&call, default_columns(&call, &args.arg_fields[last], &values)?, &answer, rows)?
+                let (field, values) = (&args.arg_fields[last], args.args[last].to_array(rows)?);
+                // A text may have got some of its attributes.
+                let columns = if call.is_of_texts() {
+                    let keys = keys(&call, &args.arg_fields[2..last], &args.args[2..last], rows)?;
+                    with_defaults(&call, &look_up(&call, keys)?, field, &values)?
+                } else {
+                    default_columns(&call, field, &values)?
+                };
+                as_answer(&call, columns, &answer, rows)?
             }
         };
         shaped(array, &args.args[2..])

@@ -1,5 +1,6 @@
 //! `dictGet` and its family.
 
+mod all;
 mod call;
 mod function;
 mod hierarchy;
@@ -13,6 +14,7 @@ use datafusion::logical_expr::{ScalarUDF, Volatility};
 
 use crate::catalogue::Catalogue;
 use crate::rewrite::CONSTANT_SUFFIX;
+use all::AllFunction;
 pub(crate) use call::constants;
 use function::{DictionaryFunction, Kind};
 use hierarchy::HierarchyFunction;
@@ -26,7 +28,8 @@ const TYPES: &[&str] = &[
 
 /// Whether a name is one of this family.
 pub fn is_dictionary_function(name: &str) -> bool {
-    name.starts_with("dict") && (names().any(|(known, ..)| known == name) || is_hierarchy_function(name))
+    name.starts_with("dict")
+        && (name == all::NAME || names().any(|(known, ..)| known == name) || is_hierarchy_function(name))
 }
 
 /// Whether a name is one of those that follow a hierarchy: they have no attribute among their arguments.
@@ -63,6 +66,10 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) {
             let function = DictionaryFunction::new(name, kind, demanded, volatility, Arc::clone(catalogue));
             context.register_udf(ScalarUDF::from(function));
         }
+    }
+    for (suffix, volatility) in [("", Volatility::Stable), (CONSTANT_SUFFIX, Volatility::Volatile)] {
+        let function = AllFunction::new(format!("{}{suffix}", all::NAME), volatility, Arc::clone(catalogue));
+        context.register_udf(ScalarUDF::from(function));
     }
     for (name, question) in hierarchy::FUNCTIONS {
         for (suffix, volatility) in [("", Volatility::Stable), (CONSTANT_SUFFIX, Volatility::Volatile)] {

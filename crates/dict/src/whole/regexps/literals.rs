@@ -1,0 +1,198 @@
+//! Texts without which a regular expression is not found.
+
+use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
+
+/// So many texts are followed at once.
+const TEXTS_MAX: usize = 16;
+/// A class of more characters is any character.
+const CLASS_MAX: usize = 4;
+/// A repetition that comes oftener is not written out.
+const REPEATED_MAX: u32 = 4;
+/// A shorter text is in too many others.
+const LENGTH_MIN: usize = 2;
+
+type Texts = Vec<Vec<u8>>;
+
+/// Texts in small letters (of ASCII), one of which is in whatever an expression matches; `None`: none are known.
+pub(super) fn needed(hir: &Hir) -> Option<Texts> {
+    known(hir).needed.filter(|texts| length(texts) >= LENGTH_MIN)
+}
+
+/// What is known of the matches of an expression.
+#[derive(Clone, Default)]
+struct Known {
+    /// Each of them is one of these.
+    exact: Option<Texts>,
+    /// In each of them is one of these, none of which is empty.
+    needed: Option<Texts>,
+}
+
+impl Known {
+    fn exactly(texts: Texts) -> Known {
+        Known { needed: not_empty(&texts), exact: Some(texts) }
+    }
+}
+
+fn known(hir: &Hir) -> Known {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => Known::exactly(vec![Vec::new()]),
+        HirKind::Literal(literal) => Known::exactly(vec![literal.0.to_ascii_lowercase()]),
+        HirKind::Class(class) => characters(class).map_or_else(Known::default, Known::exactly),
+        HirKind::Capture(capture) => known(&capture.sub),
+        HirKind::Repetition(repetition) => repeated(repetition),
+        HirKind::Concat(parts) => joined(parts.iter().map(known)),
+        HirKind::Alternation(parts) => chosen(parts.iter().map(known)),
+    }
+}
+
+fn characters(class: &Class) -> Option<Texts> {
+    let mut texts = Vec::new();
+    match class {
+        Class::Unicode(class) => {
+            for range in class.ranges() {
+                if range.len() > CLASS_MAX {
+                    return None;
+                }
+                texts.extend(
+                    (range.start()..=range.end()).map(|c| c.to_ascii_lowercase().to_string().into_bytes()),
+                );
+            }
+        }
+        Class::Bytes(class) => {
+            for range in class.ranges() {
+                if range.len() > CLASS_MAX {
+                    return None;
+                }
+                texts.extend((range.start()..=range.end()).map(|byte| vec![byte.to_ascii_lowercase()]));
+            }
+        }
+    }
+    bounded(texts, CLASS_MAX)
+}
+
+fn repeated(repetition: &Repetition) -> Known {
+    let Known { exact, needed } = known(&repetition.sub);
+    match (repetition.min, repetition.max) {
+        (0, Some(1)) => {
+            let with_none = exact.and_then(|texts| bounded([texts, vec![Vec::new()]].concat(), TEXTS_MAX));
+            Known { exact: with_none, needed: None }
+        }
+        (0, _) => Known::default(),
+        (least, Some(most)) if least == most && least <= REPEATED_MAX => {
+            joined((0..least).map(|_| Known { exact: exact.clone(), needed: needed.clone() }))
+        }
+        _ => Known { exact: None, needed },
+    }
+}
+
+/// One behind the other: the longest run of parts that are known exactly, or what is best known of one.
+fn joined(parts: impl Iterator<Item = Known>) -> Known {
+    let mut all: Option<Texts> = Some(vec![Vec::new()]);
+    let mut run: Texts = vec![Vec::new()];
+    let mut best = None;
+    for part in parts {
+        best = better(best, part.needed);
+        let Some(texts) = part.exact else {
+            best = better(best, not_empty(&run));
+            run = vec![Vec::new()];
+            all = None;
+            continue;
+        };
+        match product(&run, &texts) {
+            Some(longer) => run = longer,
+            None => {
+                best = better(best, not_empty(&run));
+                run = texts;
+                all = None;
+            }
+        }
+    }
+    Known { needed: better(best, not_empty(&run)), exact: all.map(|_| run) }
+}
+
+/// One of them.
+fn chosen(parts: impl Iterator<Item = Known>) -> Known {
+    let (mut exact, mut needed) = (Some(Vec::new()), Some(Vec::new()));
+    for part in parts {
+        let both = |all: Option<Texts>, more: Option<Texts>| bounded([all?, more?].concat(), TEXTS_MAX);
+        exact = both(exact, part.exact);
+        needed = both(needed, part.needed);
+    }
+    Known { exact, needed }
+}
+
+fn product(run: &Texts, texts: &Texts) -> Option<Texts> {
+    let longer = run.iter().flat_map(|before| texts.iter().map(move |text| [&before[..], text].concat()));
+    if run.len() * texts.len() > TEXTS_MAX * TEXTS_MAX { None } else { bounded(longer.collect(), TEXTS_MAX) }
+}
+
+/// Each of them once, if they are not too many.
+fn bounded(mut texts: Texts, most: usize) -> Option<Texts> {
+    texts.sort_unstable();
+    texts.dedup();
+    (texts.len() <= most).then_some(texts)
+}
+
+fn not_empty(texts: &Texts) -> Option<Texts> {
+    (length(texts) > 0).then(|| texts.clone())
+}
+
+/// Of the shortest one.
+fn length(texts: &Texts) -> usize {
+    texts.iter().map(Vec::len).min().unwrap_or(0)
+}
+
+/// The longer texts, and of those as long the fewer.
+fn better(one: Option<Texts>, other: Option<Texts>) -> Option<Texts> {
+    let worth = |texts: &Texts| (length(texts), usize::MAX - texts.len());
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if worth(&other) > worth(&one) { other } else { one }),
+        (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(regexp: &str) -> Option<Vec<String>> {
+        let hir = regex_syntax::ParserBuilder::new().utf8(false).build().parse(regexp).unwrap();
+        needed(&hir).map(|texts| texts.into_iter().map(|text| String::from_utf8(text).unwrap()).collect())
+    }
+
+    #[test]
+    fn the_longest_text_that_each_match_has() {
+        for (regexp, needed) in [
+            ("abc", &["abc"][..]),
+            ("^[0-9]+/TclWebkit([0-9]+[.0-9]*)$", &["/tclwebkit"]),
+            ("(?i)Firefox", &["firefox"]),
+            ("(?i)Ask", &["ask", "as\u{212a}", "a\u{17f}k", "a\u{17f}\u{212a}"]),
+            ("x(?:foo|ba[rz])y", &["xbary", "xbazy", "xfooy"]),
+            ("(?:foo.*|bar+)", &["ba", "foo"]),
+            ("ab?c.*defg?", &["def"]),
+            ("(?:ab){2}c*", &["abab"]),
+            ("a.bc.d", &["bc"]),
+            ("colou?r", &["color", "colour"]),
+        ] {
+            let mut found = texts(regexp).unwrap_or_else(|| panic!("{regexp}"));
+            found.sort();
+            let mut needed: Vec<&str> = needed.to_vec();
+            needed.sort();
+            assert_eq!(found, needed, "{regexp}");
+        }
+    }
+
+    #[test]
+    fn none_where_a_match_may_have_none_or_too_short_a_one() {
+        for regexp in ["", ".*", "a", "(?:abc)?", "(?:abc)*", "abc|", "abc|x", "[a-z]+", "a.b", "abc|.", "^$"]
+        {
+            assert_eq!(texts(regexp), None, "{regexp}");
+        }
+    }
+
+    #[test]
+    fn many_texts_are_given_up_and_the_rest_counts() {
+        assert_eq!(texts("[abc][abc][abc]def"), Some(["adef", "bdef", "cdef"].map(String::from).to_vec()));
+        assert_eq!(texts("(?:[ab]{1,3}x){9}"), None);
+    }
+}

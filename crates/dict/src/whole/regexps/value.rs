@@ -1,0 +1,150 @@
+//! What a text gets from a regular expression that is found in it.
+
+use crate::error::DictError;
+use crate::row::Cell;
+use crate::types::DataType;
+
+/// What is said of an attribute.
+#[derive(Debug, PartialEq)]
+pub(super) enum Value {
+    Known(Cell),
+    /// With parts of the text in it.
+    Made(Vec<Piece>),
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Piece {
+    Text(String),
+    /// What the group with this number was found in; 0: the whole match.
+    Group(usize),
+}
+
+impl Value {
+    /// Reads `'\1'`, `'$2'` and the like as groups, up to the ninth.
+    ///
+    /// # Errors
+    /// `INCORRECT_DICTIONARY_DEFINITION` if there are none, and it is no value of the type.
+    pub fn parse(text: &str, data_type: &DataType) -> Result<Value, DictError> {
+        let mut pieces = Vec::new();
+        let mut literal = String::new();
+        let mut letters = text.chars().peekable();
+        while let Some(letter) = letters.next() {
+            let group = letters.peek().filter(|_| matches!(letter, '\\' | '$')).and_then(|c| c.to_digit(10));
+            let Some(group) = group else {
+                literal.push(letter);
+                continue;
+            };
+            letters.next();
+            if !literal.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut literal)));
+            }
+            pieces.push(Piece::Group(group as usize));
+        }
+        if pieces.is_empty() {
+            return cell(text, data_type).map(Value::Known);
+        }
+        if !literal.is_empty() {
+            pieces.push(Piece::Text(literal));
+        }
+        Ok(Value::Made(pieces))
+    }
+
+    /// How much RAM it takes beside itself.
+    pub fn bytes_allocated(&self) -> usize {
+        match self {
+            Value::Known(Cell::Text(text)) => text.capacity(),
+            Value::Known(Cell::Items(items)) => items.capacity(),
+            Value::Known(Cell::Null | Cell::Fixed(_)) => 0,
+            Value::Made(pieces) => {
+                let text = |piece: &Piece| match piece {
+                    Piece::Text(text) => text.capacity(),
+                    Piece::Group(_) => 0,
+                };
+                pieces.capacity() * size_of::<Piece>() + pieces.iter().map(text).sum::<usize>()
+            }
+        }
+    }
+}
+
+/// What pieces make, by what was found of each group; `None`: nothing, for all that there is of them is a group that
+/// was not found.
+///
+/// # Errors
+/// `INCORRECT_DICTIONARY_DEFINITION` if it is no value of the type.
+pub(super) fn made<'t>(
+    pieces: &[Piece],
+    group: impl Fn(usize) -> &'t str,
+    data_type: &DataType,
+) -> Result<Option<Cell>, DictError> {
+    if let [Piece::Group(only)] = pieces
+        && group(*only).is_empty()
+    {
+        return Ok(None);
+    }
+    let mut text = String::new();
+    for piece in pieces {
+        text.push_str(match piece {
+            Piece::Text(literal) => literal,
+            Piece::Group(number) => group(*number),
+        });
+    }
+    cell(&text, data_type).map(Some)
+}
+
+/// A value by its text, in which NULL is one of a type that has it.
+fn cell(text: &str, data_type: &DataType) -> Result<Cell, DictError> {
+    if data_type.is_nullable() && (text.eq_ignore_ascii_case("NULL") || text == "ᴺᵁᴸᴸ") {
+        return Ok(Cell::Null);
+    }
+    Cell::parse(data_type, text).map_err(|reason| {
+        let reason = reason.message();
+        DictError::definition(format!("Cannot parse {text} for data type {data_type}, Reason is: {reason}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, data_type: &str) -> String {
+        let data_type = DataType::parse(data_type).unwrap();
+        let groups = ["all", "one", "", "3"];
+        let group = |number: usize| groups.get(number).copied().unwrap_or("");
+        match Value::parse(text, &data_type) {
+            Ok(Value::Known(cell)) => format!("{cell:?}"),
+            Ok(Value::Made(pieces)) => match made(&pieces, group, &data_type) {
+                Ok(cell) => format!("made {cell:?}"),
+                Err(error) => error.to_string(),
+            },
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn groups_are_put_into_texts() {
+        for (text, value) in [
+            ("plain", "Text(\"plain\")"),
+            ("a\\", "Text(\"a\\\\\")"),
+            ("$x $", "Text(\"$x $\")"),
+            ("$1", "made Some(Text(\"one\"))"),
+            (r"<\0> and $12", "made Some(Text(\"<all> and one2\"))"),
+            ("$2", "made None"),
+            ("$9", "made None"),
+            ("$2$2", "made Some(Text(\"\"))"),
+            ("-$2", "made Some(Text(\"-\"))"),
+        ] {
+            assert_eq!(shown(text, "String"), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_are_of_their_type() {
+        assert_eq!(shown("NULL", "String"), "Text(\"NULL\")");
+        assert_eq!(shown("null", "Nullable(String)"), "Null");
+        assert!(shown("13", "UInt8").starts_with("Fixed"));
+        assert!(shown("$3", "Nullable(UInt8)").starts_with("made Some(Fixed"));
+        for wrong in [shown("x", "UInt8"), shown("$1", "UInt8")] {
+            assert!(wrong.contains("489") && wrong.contains("for data type UInt8, Reason is: "), "{wrong}");
+        }
+    }
+}

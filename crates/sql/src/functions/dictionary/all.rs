@@ -1,0 +1,139 @@
+//! `dictGetAll`: all values that a text gets from the regular expressions that are found in it.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, StructArray};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::call::{Call, Shape, constants};
+use super::function::{call_of, wrong_count};
+use super::keys::keys;
+use crate::catalogue::Catalogue;
+use crate::error::Error;
+use crate::functions::numbers::{rows, shaped};
+
+pub const NAME: &str = "dictGetAll";
+/// Where the text stands among the arguments, and behind it how many values are wanted.
+const KEY: usize = 2;
+const MOST: usize = 3;
+
+/// The function.
+#[derive(Debug)]
+pub struct AllFunction {
+    name: String,
+    catalogue: Arc<Catalogue>,
+    signature: Signature,
+}
+
+impl PartialEq for AllFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && Arc::ptr_eq(&self.catalogue, &other.catalogue)
+    }
+}
+
+impl Eq for AllFunction {}
+
+impl Hash for AllFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl AllFunction {
+    pub fn new(name: String, volatility: Volatility, catalogue: Arc<Catalogue>) -> Self {
+        Self { name, catalogue, signature: Signature::variadic_any(volatility) }
+    }
+
+    /// What is asked for.
+    fn resolve(&self, constants: &[Option<&ScalarValue>]) -> Result<Call> {
+        if !(KEY + 1..=MOST + 1).contains(&constants.len()) {
+            let wanted = constants.len().clamp(KEY + 1, MOST + 1);
+            return Err(wrong_count(NAME, constants.len(), wanted).into());
+        }
+        let call = call_of(&self.catalogue, constants, NAME)?;
+        if !call.is_of_texts() {
+            let name = call.dictionary.definition().full_name();
+            let what = format!("Method getColumnAllValues is not supported for {name} dictionary");
+            return Err(Error::not_implemented(what).into());
+        }
+        Ok(call)
+    }
+}
+
+/// How many values are wanted, which is known only when the call is made: a number below 0 is a large one, as in
+/// ClickHouse.
+fn most(constants: &[Option<&ScalarValue>]) -> Result<usize> {
+    let Some(given) = constants.get(MOST) else { return Ok(usize::MAX) };
+    let Some(scalar) = given else {
+        let what = format!("Argument at index {MOST} for function {NAME} must be constant");
+        return Err(Error::illegal_column(what).into());
+    };
+    if scalar.is_null() {
+        return Err(Error::bad_arguments(format!("The limit of function {NAME} is NULL")).into());
+    }
+    let wide = if scalar.data_type().is_unsigned_integer() { DataType::UInt64 } else { DataType::Int64 };
+    if !scalar.data_type().is_integer() {
+        let what = format!("The limit of function {NAME} must be an unsigned integer");
+        return Err(Error::illegal_type(what).into());
+    }
+    Ok(match scalar.cast_to(&wide)? {
+        ScalarValue::UInt64(Some(most)) => usize::try_from(most).unwrap_or(usize::MAX),
+        ScalarValue::Int64(Some(most)) => usize::try_from(most).unwrap_or(usize::MAX),
+        other => return Err(DataFusionError::Internal(format!("{other} is no limit"))),
+    })
+}
+
+/// The field of an attribute's values.
+fn values_field(call: &Call, place: usize) -> Field {
+    let attribute = call.dictionary.definition().attribute(call.attributes[place]);
+    granary_dict::DataType::Array(Box::new(attribute.data_type)).to_field(&attribute.name)
+}
+
+impl ScalarUDFImpl for AllFunction {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Err(DataFusionError::Internal(format!("the type of {NAME} needs its constant arguments")))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let call = self.resolve(args.scalar_arguments)?;
+        let mut fields = (0..call.attributes.len()).map(|place| values_field(&call, place));
+        Ok(Arc::new(match call.shape {
+            Shape::Single => fields.next().unwrap_or_else(|| Field::new(NAME, DataType::Null, true)),
+            Shape::Tuple => Field::new(NAME, DataType::Struct(fields.collect()), false),
+        }))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let constants = constants(&args.args);
+        let (call, most) = (self.resolve(&constants)?, most(&constants)?);
+        let sought = KEY..KEY + 1;
+        let rows = rows(&args.args[sought.clone()], args.number_rows);
+        let keys = keys(&call, &args.arg_fields[sought.clone()], &args.args[sought.clone()], rows)?;
+        if keys.nulls.is_some() {
+            let what = format!("Function {NAME} does not support nullable keys");
+            return Err(Error::unsupported_method(what).into());
+        }
+        let found = call.dictionary.get_all(&call.attributes, &keys.columns, most);
+        let mut columns = found.map_err(Error::from)?;
+        let answer: ArrayRef = match (call.shape, args.return_field.data_type()) {
+            (Shape::Tuple, DataType::Struct(fields)) => {
+                Arc::new(StructArray::try_new(fields.clone(), columns, None)?)
+            }
+            _ => columns.swap_remove(0),
+        };
+        shaped(answer, &args.args[sought])
+    }
+}
