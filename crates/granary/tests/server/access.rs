@@ -81,6 +81,8 @@ fn rights_end_where_the_configuration_says() {
         ("SELECT dictGet('a1', 'v', 1)", "one\n", "497"),
         ("SELECT dictGet('b1', 'v', 1)", "497", "497"),
         ("SELECT * FROM (SELECT dictHas('default.b1', 1))", "497", "497"),
+        ("SELECT dictGetAll('b1', 'v', 'a text')", "497", "497"),
+        ("SELECT dictGetChildren('b1', toUInt64(1))", "497", "497"),
         // Names that are Granary's own.
         ("SELECT `dictGet/constant`('default.b1', 'v', toUInt64(1))", "497", "497"),
         ("SELECT count() FROM default.`b1\u{1}with times`", "497", "497"),
