@@ -42,12 +42,18 @@ pub const SOURCE_FILE_BYTES_MAX: u64 = 256 << 20;
 pub const PROCESSES_MAX: u64 = 1 << 16;
 /// Regular expressions of one REGEXP_TREE.
 pub const REGEXPS_MAX: usize = 1 << 17;
+/// Bytes of the text of one.
+pub const REGEXP_TEXT_BYTES_MAX: usize = 64 << 10;
 /// Bytes that one of them takes, read.
 pub const REGEXP_BYTES_MAX: usize = 8 << 20;
 /// Bytes that all of them take, read.
 pub const REGEXPS_BYTES_MAX: usize = 1 << 30;
-/// Bytes of what a thread remembers of where one of them was found.
+/// Bytes of what a thread remembers of where one of them was found,
 pub const REGEXP_CACHE_BYTES: usize = 256 << 10;
+/// and of where all of them were.
+pub const REGEXP_CACHES_BYTES: usize = 256 << 20;
+/// Bytes of all the texts that they are looked up by; those beyond are tried each time.
+pub const REGEXP_NEEDED_BYTES_MAX: usize = 4 << 20;
 /// How deep a YAML file nests.
 pub const YAML_NESTING_MAX: usize = 128;
 /// Rows of an answer that are decoded into all their columns before the next ones: so few stay in the processor's

@@ -26,7 +26,7 @@ pub fn expand(session: &Session, statement: &mut Statement, extras: &mut Extras)
         return Ok(());
     }
     let database = session.database();
-    Expander { session, extras, database: &database, names: Names::AsTheyAre, common: Vec::new(), depth: 0 }
+    Expander { session, extras, database: &database, names: Names::AsTheyAre, around: Vec::new(), depth: 0 }
         .expand(statement)
 }
 
@@ -44,9 +44,30 @@ struct Expander<'a> {
     extras: &'a mut Extras,
     database: &'a str,
     names: Names,
-    /// What the WITHs around name: these are no tables.
-    common: Vec<String>,
+    /// The queries around.
+    around: Vec<With>,
     depth: usize,
+}
+
+/// The names that a query's WITH gives to queries: these are no tables behind there, nor in the query.
+struct With {
+    names: Vec<String>,
+    /// How many of them are known where we are.
+    known: usize,
+}
+
+impl With {
+    fn of(query: &Query) -> With {
+        let tables = query.with.iter().flat_map(|with| &with.cte_tables);
+        let names: Vec<String> = tables.map(|table| table.alias.name.value.clone()).collect();
+        // A recursive one knows itself.
+        let known = if query.with.as_ref().is_some_and(|with| with.recursive) { names.len() } else { 0 };
+        With { names, known }
+    }
+
+    fn names(&self, table: &str) -> bool {
+        self.names[..self.known].iter().any(|name| name == table)
+    }
 }
 
 impl Expander<'_> {
@@ -62,7 +83,7 @@ impl Expander<'_> {
         let parts: Option<Vec<&str>> =
             name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.as_str())).collect();
         let (database, table) = match parts.as_deref() {
-            Some([table]) if self.common.iter().any(|common| common == table) => return Ok(()),
+            Some([table]) if self.around.iter().any(|with| with.names(table)) => return Ok(()),
             Some([table]) => (self.database, *table),
             Some([.., database, table]) => (*database, *table),
             Some([]) | None => return Ok(()),
@@ -102,7 +123,7 @@ impl Expander<'_> {
             extras: self.extras,
             database: &view.database,
             names: Names::Full,
-            common: Vec::new(),
+            around: Vec::new(),
             depth: self.depth + 1,
         };
         inner.expand(&mut statement)?;
@@ -117,12 +138,16 @@ impl VisitorMut for Expander<'_> {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        self.common.extend(common_names(query));
+        self.around.push(With::of(query));
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        self.common.truncate(self.common.len() - common_names(query).count());
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
+        self.around.pop();
+        if let Some(with) = self.around.last_mut() {
+            // The queries of WITH come before all others in it.
+            with.known = with.names.len().min(with.known + 1);
+        }
         ControlFlow::Continue(())
     }
 
@@ -132,9 +157,4 @@ impl VisitorMut for Expander<'_> {
             Err(error) => ControlFlow::Break(error),
         }
     }
-}
-
-/// The names that a query's WITH gives to queries.
-fn common_names(query: &Query) -> impl Iterator<Item = String> {
-    query.with.iter().flat_map(|with| &with.cte_tables).map(|table| table.alias.name.value.clone())
 }

@@ -40,7 +40,8 @@ impl Dictionary {
         most: usize,
     ) -> Result<Vec<ArrayRef>, DictError> {
         let started = Instant::now();
-        let (Some(whole), Sought::Text) = (self.core.loader.kept.whole(), self.definition.layout.sought()) else {
+        let (Some(whole), Sought::Text) = (self.core.loader.kept.whole(), self.definition.layout.sought())
+        else {
             let name = self.definition.full_name();
             let what = format!("Method getColumnAllValues is not supported for {name} dictionary");
             return Err(DictError::new(Code::NotImplemented, what));

@@ -2,13 +2,15 @@
 
 use super::Extent;
 use super::flights::ring_event;
-use super::places::bytes_each;
 use crate::buffer::AlignedBuffer;
-use crate::limits::{POOL_THREADS, READ_BYTES_MAX, READ_DEPTH};
+use crate::limits::POOL_THREADS;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
+
+/// Reads in flight of one thread: more would not be read any sooner, and each has a buffer for the longest.
+pub(super) const DEPTH: usize = POOL_THREADS;
 
 pub(super) struct Job {
     pub file: Arc<OwnedFd>,
@@ -102,11 +104,9 @@ impl PoolReader {
         // A channel of this call's own: a panic in `done` leaves no answer for the next call.
         let (sender, receiver) = channel();
         let longest = extents.iter().map(|e| e.len).max().unwrap_or(0);
-        // No more memory than a ring takes.
-        let depth = (READ_DEPTH * bytes_each(READ_BYTES_MAX) / longest.max(1)).clamp(1, READ_DEPTH);
         let (mut next, mut in_flight) = (0, 0);
         while next < extents.len() || in_flight > 0 {
-            while next < extents.len() && in_flight < depth {
+            while next < extents.len() && in_flight < DEPTH {
                 let buffer = match self.idle.pop() {
                     Some(buffer) if buffer.len() >= longest => buffer,
                     _ => AlignedBuffer::zeroed(longest),

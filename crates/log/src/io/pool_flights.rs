@@ -1,9 +1,8 @@
 //! Reads through the pool that nobody waits for.
 
 use super::Extent;
-use super::pool::{Done, Job, pool};
+use super::pool::{DEPTH, Done, Job, pool};
 use crate::buffer::AlignedBuffer;
-use crate::limits::READ_DEPTH;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -34,7 +33,7 @@ impl PoolFlights {
             landed.push(answer);
         }
         self.in_flight -= landed.len();
-        if !waiting.is_empty() && self.in_flight < READ_DEPTH {
+        if !waiting.is_empty() && self.in_flight < DEPTH {
             match file.try_clone_to_owned() {
                 Ok(file) => self.send(waiting, &Arc::new(file)),
                 Err(error) => {
@@ -51,7 +50,7 @@ impl PoolFlights {
     }
 
     fn send(&mut self, waiting: &mut VecDeque<(Extent, u64)>, file: &Arc<OwnedFd>) {
-        while self.in_flight < READ_DEPTH
+        while self.in_flight < DEPTH
             && let Some((Extent { offset, len }, ticket)) = waiting.pop_front()
         {
             let buffer = self.idle.pop().filter(|buffer| buffer.len() >= len);

@@ -59,8 +59,14 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
     let table = LocalTable::new(statement.engine.name, clauses, schema, defaults).found_by(join_keys);
     table.set_comment(statement.comment);
     if let Some(target) = target {
-        catalogue.create_table(&database, &name, table.over(target), statement.exists)?;
-        return put(session, &(database, name), None, &rows, 0).await;
+        return match catalogue.create_table(&database, &name, table.over(target), Missing::IsError) {
+            // Somebody has made it meanwhile: these rows are not for his.
+            Err(_) if statement.exists == Missing::IsFine && catalogue.entry(&database, &name).is_some() => {
+                Ok(())
+            }
+            Err(error) => Err(error),
+            Ok(()) => put(session, &(database, name), None, &rows, 0).await,
+        };
     }
     let batches = rows.iter().map(|batch| tables::row_batch(&table.schema(), None, batch));
     table.insert(batches.collect::<Result<_>>()?)?;

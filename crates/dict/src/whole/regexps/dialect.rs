@@ -21,6 +21,11 @@ pub(super) fn translated(regexp: &str) -> Result<String, String> {
         rest = match first {
             '\\' => escape(&rest[1..], &mut out)?,
             '[' => class(&rest[1..], &mut out)?,
+            '(' => {
+                out.push('(');
+                group(&rest[1..])?;
+                &rest[1..]
+            }
             '{' if !is_repetition(rest) => {
                 out.push_str(r"\{");
                 &rest[1..]
@@ -36,11 +41,21 @@ pub(super) fn translated(regexp: &str) -> Result<String, String> {
 
 /// `{2}`, `{2,}` or `{2,3}`; any other brace stands for itself.
 fn is_repetition(rest: &str) -> bool {
-    let Some((inside, _)) = rest[1..].split_once('}') else { return false };
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match inside.split_once(',') {
-        None => is_number(inside),
-        Some((least, most)) => is_number(least) && (most.is_empty() || is_number(most)),
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let least = digits(&rest[1..]);
+    let behind = &rest[1 + least..];
+    let most = behind.strip_prefix(',').map(|most| &most[digits(most)..]);
+    least > 0 && (behind.starts_with('}') || most.is_some_and(|behind| behind.starts_with('}')))
+}
+
+/// Refuses flags that are not RE2's: the library has more.
+fn group(rest: &str) -> Result<(), String> {
+    let Some(flags) = rest.strip_prefix('?') else { return Ok(()) };
+    let end = flags.find([':', ')', '<']).unwrap_or(flags.len());
+    match &flags[..end] {
+        flags if flags.bytes().all(|flag| b"imsU-".contains(&flag)) => Ok(()),
+        "P" => Ok(()),
+        flags => Err(format!("there is no (?{flags}")),
     }
 }
 
@@ -102,7 +117,11 @@ fn property<'r>(letter: char, rest: &'r str, out: &mut String) -> Result<&'r str
 /// The one character that an escape stands for.
 fn character(first: char, behind: &str) -> Result<(char, &str), String> {
     let unknown = || format!(r"there is no \{first}");
-    let number = |digits: &str, base| u32::from_str_radix(digits, base).ok().and_then(char::from_u32);
+    let number = |digits: &str, base| {
+        // The library's own reading of numbers takes a sign, too.
+        let are_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        are_digits.then(|| u32::from_str_radix(digits, base).ok())?.and_then(char::from_u32)
+    };
     Ok(match first {
         'a' => ('\x07', behind),
         'f' => ('\x0C', behind),
@@ -152,11 +171,13 @@ fn class<'r>(rest: &'r str, out: &mut String) -> Result<&'r str, String> {
 
 /// One item of a class: a class with a name, a property, a range, a character.
 fn item<'r>(rest: &'r str, out: &mut String) -> Result<&'r str, String> {
-    if rest.starts_with("[:")
-        && let Some((name, behind)) = rest[2..].split_once(":]")
-    {
-        write!(out, "[:{name}:]").expect("a String takes it");
-        return Ok(behind);
+    if let Some(name) = rest.strip_prefix("[:") {
+        let letters = name.strip_prefix('^').unwrap_or(name);
+        let behind = letters.trim_start_matches(|c: char| c.is_ascii_lowercase());
+        if let Some(behind) = behind.strip_prefix(":]") {
+            out.push_str(&rest[..rest.len() - behind.len()]);
+            return Ok(behind);
+        }
     }
     let mut letters = rest.chars();
     if let (Some('\\'), Some(letter)) = (letters.next(), letters.next()) {
@@ -236,6 +257,7 @@ mod tests {
             (r"[\W\]\-[:alpha:][:^digit:]]", r"[[^0-9A-Za-z_]\x{5D}\x{2D}[:alpha:][:^digit:]]"),
             (r"[\pL\n-\x20]", r"[\p{L}\x{A}-\x{20}]"),
             ("[[:x]", r"[\x{5B}\x{3A}x]"),
+            ("[[:x]foo[y:]]", r"[\x{5B}\x{3A}x]foo[y\x{3A}]]"),
         ] {
             assert_eq!(translated(re2).unwrap(), ours, "{re2}");
         }
@@ -257,6 +279,11 @@ mod tests {
             r"\x{110000}",
             r"\p{L",
             r"\xé",
+            r"\x+4",
+            r"\x{+41}",
+            "(?x) a",
+            "(?-u:a)",
+            "a(?R)",
         ] {
             assert!(translated(wrong).is_err(), "{wrong}");
         }

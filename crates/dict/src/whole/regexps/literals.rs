@@ -8,6 +8,8 @@ const TEXTS_MAX: usize = 16;
 const CLASS_MAX: usize = 4;
 /// A repetition that comes oftener is not written out.
 const REPEATED_MAX: u32 = 4;
+/// Nobody is told apart by what is longer.
+const LENGTH_MAX: usize = 32;
 /// A shorter text is in too many others.
 const LENGTH_MIN: usize = 2;
 
@@ -36,6 +38,9 @@ impl Known {
 fn known(hir: &Hir) -> Known {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => Known::exactly(vec![Vec::new()]),
+        HirKind::Literal(literal) if literal.0.len() > LENGTH_MAX => {
+            Known { exact: None, needed: Some(vec![literal.0[..LENGTH_MAX].to_ascii_lowercase()]) }
+        }
         HirKind::Literal(literal) => Known::exactly(vec![literal.0.to_ascii_lowercase()]),
         HirKind::Class(class) => characters(class).map_or_else(Known::default, Known::exactly),
         HirKind::Capture(capture) => known(&capture.sub),
@@ -123,7 +128,11 @@ fn chosen(parts: impl Iterator<Item = Known>) -> Known {
 
 fn product(run: &Texts, texts: &Texts) -> Option<Texts> {
     let longer = run.iter().flat_map(|before| texts.iter().map(move |text| [&before[..], text].concat()));
-    if run.len() * texts.len() > TEXTS_MAX * TEXTS_MAX { None } else { bounded(longer.collect(), TEXTS_MAX) }
+    let longest = |texts: &Texts| texts.iter().map(Vec::len).max().unwrap_or(0);
+    if run.len() * texts.len() > TEXTS_MAX * TEXTS_MAX || longest(run) + longest(texts) > LENGTH_MAX {
+        return None;
+    }
+    bounded(longer.collect(), TEXTS_MAX)
 }
 
 /// Each of them once, if they are not too many.
@@ -158,6 +167,14 @@ mod tests {
     fn texts(regexp: &str) -> Option<Vec<String>> {
         let hir = regex_syntax::ParserBuilder::new().utf8(false).build().parse(regexp).unwrap();
         needed(&hir).map(|texts| texts.into_iter().map(|text| String::from_utf8(text).unwrap()).collect())
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        let long = "ab".repeat(40);
+        assert_eq!(texts(&long).unwrap(), [&long[..LENGTH_MAX]]);
+        let bounded = |regexp: &str| texts(regexp).unwrap().iter().all(|text| text.len() <= LENGTH_MAX);
+        assert!(bounded(&"(ab)".repeat(1000)) && bounded(&format!("[xy]{long}")));
     }
 
     #[test]

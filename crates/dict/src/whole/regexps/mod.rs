@@ -11,7 +11,7 @@ pub(super) use node::Named;
 pub(crate) use node::check_needed;
 pub(crate) use search::{Most, Search, SearchColumns};
 
-use self::node::{Node, NodeRow};
+use self::node::{Compiling, Node, NodeRow};
 use self::order::Order;
 use super::held::key_number;
 use super::rows::Rows;
@@ -93,11 +93,19 @@ impl Regexps {
             bytes_allocated: 0,
         };
         let mut texts: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
+        let mut text_bytes = 0;
+        let cache_bytes = limits::REGEXP_CACHE_BYTES.min(limits::REGEXP_CACHES_BYTES / ids.len());
         for (place, number) in order.sequence.iter().enumerate() {
             let number = *number as usize;
             let parent = order.parents[number].map(|parent| place_of[parent as usize]);
-            let (node, needed) = Node::of(ids[number], &read[number], parent, attributes, reading.flags)?;
-            regexps.push(node)?;
+            let compiling = Compiling { flags: reading.flags, cache_bytes };
+            let (node, needed) = Node::of(ids[number], &read[number], parent, attributes, compiling)?;
+            regexps.nodes.push(node);
+            regexps.add(regexps.nodes[place].bytes_allocated())?;
+            let needed = needed.filter(|needed| {
+                text_bytes += needed.iter().map(Vec::len).sum::<usize>();
+                text_bytes <= limits::REGEXP_NEEDED_BYTES_MAX
+            });
             match needed {
                 None => regexps.anywhere.push(place as u32),
                 Some(needed) => {
@@ -106,8 +114,7 @@ impl Regexps {
             }
         }
         regexps.texts = Texts::of(texts)?;
-        regexps.bytes_allocated +=
-            regexps.texts.bytes_allocated() + regexps.anywhere.capacity() * size_of::<u32>();
+        regexps.add(regexps.texts.bytes_allocated() + regexps.anywhere.capacity() * size_of::<u32>())?;
         let mut shown = Rows::default();
         for (id, row) in ids.iter().zip(&read) {
             shown.push(&id.to_le_bytes(), |bytes| row.put(attributes, bytes))?;
@@ -116,9 +123,8 @@ impl Regexps {
         Ok((shown, regexps))
     }
 
-    fn push(&mut self, node: Node) -> Result<(), DictError> {
-        self.bytes_allocated += node.bytes_allocated();
-        self.nodes.push(node);
+    fn add(&mut self, bytes: usize) -> Result<(), DictError> {
+        self.bytes_allocated += bytes;
         match self.bytes_allocated > limits::REGEXPS_BYTES_MAX {
             false => Ok(()),
             true => Err(DictError::new(

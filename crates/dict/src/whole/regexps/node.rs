@@ -80,6 +80,17 @@ fn texts(list: &[u8]) -> Option<Vec<&str>> {
     are_items(&DataType::String, list).then(|| items(&DataType::String, list).map(text).collect())?
 }
 
+/// How expressions are read.
+#[derive(Clone, Copy)]
+pub(super) struct Compiling {
+    pub flags: Flags,
+    /// What a thread may remember of where one was found.
+    pub cache_bytes: usize,
+}
+
+/// Characters of an expression that an error shows.
+const SHOWN_MAX: usize = 200;
+
 /// Texts of which one is wherever an expression is found; `None`: none are known.
 type Needed = Option<Vec<Vec<u8>>>;
 
@@ -100,7 +111,7 @@ impl Node {
         row: &NodeRow<'_>,
         parent: Option<u32>,
         attributes: &[Named],
-        flags: Flags,
+        compiling: Compiling,
     ) -> Result<(Node, Needed), DictError> {
         let value = |(attribute, text): &(usize, &str)| {
             Value::parse(text, &attributes[*attribute].1).map(|value| (*attribute, value))
@@ -108,8 +119,8 @@ impl Node {
         let values = row.values.iter().map(value).collect::<Result<Vec<_>, _>>()?;
         let has_groups = values.iter().any(|(_, value)| matches!(value, Value::Made(_)));
         let captures = if has_groups { WhichCaptures::All } else { WhichCaptures::Implicit };
-        let (regexp, texts) = compiled(row.regexp, flags, captures).map_err(|what| {
-            let regexp = row.regexp;
+        let (regexp, texts) = compiled(row.regexp, compiling, captures).map_err(|what| {
+            let regexp: String = row.regexp.chars().take(SHOWN_MAX).collect();
             DictError::definition(format!("Regular expression {id} cannot be read: {what}: {regexp}"))
         })?;
         Ok((Node { regexp, parent, values }, texts))
@@ -124,7 +135,8 @@ impl Node {
 
 /// Whether an expression can be read. If it is found in a text, so is one of those that it is not found without.
 pub(crate) fn check_needed(regexp: &str, text: &str) -> bool {
-    let Ok((regexp, needed)) = compiled(regexp, Flags::default(), WhichCaptures::All) else { return false };
+    let compiling = Compiling { flags: Flags::default(), cache_bytes: limits::REGEXP_CACHE_BYTES };
+    let Ok((regexp, needed)) = compiled(regexp, compiling, WhichCaptures::All) else { return false };
     if let Some(needed) = needed.filter(|_| regexp.is_match(text)) {
         let text = text.to_ascii_lowercase();
         let has = |part: &Vec<u8>| text.as_bytes().windows(part.len()).any(|window| window == part);
@@ -135,7 +147,14 @@ pub(crate) fn check_needed(regexp: &str, text: &str) -> bool {
 
 type Compiled = (Regex, Needed);
 
-fn compiled(regexp: &str, flags: Flags, captures: WhichCaptures) -> Result<Compiled, String> {
+fn compiled(
+    regexp: &str,
+    Compiling { flags, cache_bytes }: Compiling,
+    captures: WhichCaptures,
+) -> Result<Compiled, String> {
+    if regexp.len() > limits::REGEXP_TEXT_BYTES_MAX {
+        return Err(format!("it is longer than {} bytes", limits::REGEXP_TEXT_BYTES_MAX));
+    }
     let hir = regex_syntax::ParserBuilder::new()
         .utf8(false)
         .case_insensitive(flags.ignores_case)
@@ -151,7 +170,7 @@ fn compiled(regexp: &str, flags: Flags, captures: WhichCaptures) -> Result<Compi
         .utf8_empty(false)
         .which_captures(captures)
         .nfa_size_limit(Some(limits::REGEXP_BYTES_MAX))
-        .hybrid_cache_capacity(limits::REGEXP_CACHE_BYTES);
+        .hybrid_cache_capacity(cache_bytes);
     let regexp = Regex::builder().configure(config).build_from_hir(&hir).map_err(|error| {
         match error.size_limit() {
             Some(most) => format!("it takes more than {most} bytes"),

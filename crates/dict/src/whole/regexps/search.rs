@@ -3,6 +3,7 @@
 use super::Regexps;
 use super::value::{Value, made};
 use crate::error::DictError;
+use crate::limits;
 use crate::row::{Cell, Column, Raw};
 use crate::types::DataType;
 use arrow::array::{ArrayRef, BooleanArray, BooleanBufferBuilder};
@@ -26,6 +27,8 @@ pub(crate) struct Search<'r> {
     wanted: Vec<Wanted<'r>>,
     /// How many of these are complete for the text.
     complete: usize,
+    /// Bytes that may still be made for it.
+    bytes_left: usize,
     /// Counts texts: what is marked with another number is of another text.
     round: u32,
     marks: Vec<Marks>,
@@ -95,6 +98,7 @@ impl<'r> Search<'r> {
             slots,
             wanted,
             complete: 0,
+            bytes_left: 0,
             round: 0,
             marks: vec![Marks::default(); regexps.nodes.len()],
             candidates: Vec::new(),
@@ -147,6 +151,7 @@ impl<'r> Search<'r> {
             }
         };
         self.complete = 0;
+        self.bytes_left = limits::ROW_BYTES_MAX;
         for wanted in &mut self.wanted {
             wanted.values.clear();
             wanted.is_complete = false;
@@ -237,7 +242,7 @@ impl<'r> Search<'r> {
                         captures.get_group(number).map_or("", |span| text.get(span.range()).unwrap_or(""))
                     };
                     let data_type = &regexps.reading.attributes[*attribute].1;
-                    made(pieces, group, data_type)?.map(Found::Made)
+                    made(pieces, group, data_type, &mut self.bytes_left)?.map(Found::Made)
                 }
             };
             let has_found = found.is_some();

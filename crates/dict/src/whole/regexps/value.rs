@@ -1,6 +1,7 @@
 //! What a text gets from a regular expression that is found in it.
 
-use crate::error::DictError;
+use crate::error::{Code, DictError};
+use crate::limits;
 use crate::row::Cell;
 use crate::types::DataType;
 
@@ -69,12 +70,15 @@ impl Value {
 /// What pieces make, by what was found of each group; `None`: nothing, for all that there is of them is a group that
 /// was not found.
 ///
+/// `bytes_left` is what may still be made for a text.
+///
 /// # Errors
-/// `INCORRECT_DICTIONARY_DEFINITION` if it is no value of the type.
+/// `INCORRECT_DICTIONARY_DEFINITION` if it is no value of the type, `LIMIT_EXCEEDED` if it is more than is left.
 pub(super) fn made<'t>(
     pieces: &[Piece],
     group: impl Fn(usize) -> &'t str,
     data_type: &DataType,
+    bytes_left: &mut usize,
 ) -> Result<Option<Cell>, DictError> {
     if let [Piece::Group(only)] = pieces
         && group(*only).is_empty()
@@ -83,12 +87,19 @@ pub(super) fn made<'t>(
     }
     let mut text = String::new();
     for piece in pieces {
-        text.push_str(match piece {
+        let part = match piece {
             Piece::Text(literal) => literal,
             Piece::Group(number) => group(*number),
-        });
+        };
+        *bytes_left = bytes_left.checked_sub(part.len()).ok_or_else(too_long)?;
+        text.push_str(part);
     }
     cell(&text, data_type).map(Some)
+}
+
+fn too_long() -> DictError {
+    let most = limits::ROW_BYTES_MAX;
+    DictError::new(Code::LimitExceeded, format!("The values that a text gets are longer than {most} bytes"))
 }
 
 /// A value by its text, in which NULL is one of a type that has it.
@@ -112,7 +123,7 @@ mod tests {
         let group = |number: usize| groups.get(number).copied().unwrap_or("");
         match Value::parse(text, &data_type) {
             Ok(Value::Known(cell)) => format!("{cell:?}"),
-            Ok(Value::Made(pieces)) => match made(&pieces, group, &data_type) {
+            Ok(Value::Made(pieces)) => match made(&pieces, group, &data_type, &mut 100) {
                 Ok(cell) => format!("made {cell:?}"),
                 Err(error) => error.to_string(),
             },
@@ -146,5 +157,13 @@ mod tests {
         for wrong in [shown("x", "UInt8"), shown("$1", "UInt8")] {
             assert!(wrong.contains("489") && wrong.contains("for data type UInt8, Reason is: "), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_is_made_has_a_bound() {
+        let pieces = [Piece::Group(0), Piece::Group(0)];
+        let made = |mut left| made(&pieces, |_| "four", &DataType::String, &mut left);
+        assert_eq!(made(8).unwrap(), Some(Cell::Text("fourfour".to_owned())));
+        assert!(made(7).unwrap_err().to_string().contains("longer than"));
     }
 }
