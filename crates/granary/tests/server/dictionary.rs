@@ -152,7 +152,7 @@ fn the_statement_for_clickhouse() {
     let (_folder, served) = with_users();
     let expected = format!(
         "CREATE DICTIONARY users\n(\n    `id` UInt64,\n    `name` String,\n    `city` Nullable(String)\n)\n\
-         PRIMARY KEY id\nSOURCE(HTTP(URL '{}/dictionary/users' FORMAT 'RowBinary'))\nLAYOUT(DIRECT())\n",
+         PRIMARY KEY id\nSOURCE(HTTP(URL '{}/dictionary/users?format=Native' FORMAT 'Native'))\nLAYOUT(DIRECT())\n",
         served.url
     );
     assert_eq!(served.get("/dictionary/users/ddl").text(), expected);
