@@ -25,7 +25,7 @@ mod value;
 pub(crate) use cell::Cell;
 pub(crate) use cells::{Cells, Raw};
 pub(crate) use column::Column;
-pub(crate) use decode::Decoder;
+pub(crate) use decode::{BadRow, Decoder};
 pub(crate) use encode::RowFormat;
 pub(crate) use key::{KeyBatch, KeyFormat};
 pub(crate) use list::{Style, print};

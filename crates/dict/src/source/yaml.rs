@@ -118,10 +118,6 @@ impl<'f> Rules<'f> {
     fn rule(&mut self, parent: u64, depth: usize) -> Result<(), DictError> {
         self.last_id += 1;
         let id = self.last_id;
-        if id > limits::REGEXPS_MAX as u64 {
-            let what = format!("There are more than {} regular expressions", limits::REGEXPS_MAX);
-            return Err(DictError::new(Code::LimitExceeded, what));
-        }
         let mut regexp = None;
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         loop {

@@ -96,13 +96,12 @@ impl Filling<'_> {
                 let kept = if *stored == PolygonKey::Stored { key } else { &[] };
                 drawing.add(data_type, key, rows.push(kept, encode)?)?;
             }
-            Arrangement::Regexps(_) if rows.len() < limits::REGEXPS_MAX => {
-                rows.push(key, encode)?;
-            }
             Arrangement::Regexps(_) => {
-                let most = limits::REGEXPS_MAX;
-                let what = format!("A dictionary has at most {most} regular expressions");
-                return Err(DictError::new(Code::LimitExceeded, what));
+                if rows.len() == limits::REGEXPS_MAX {
+                    let what = format!("There are more than {} regular expressions", limits::REGEXPS_MAX);
+                    return Err(DictError::new(Code::LimitExceeded, what));
+                }
+                rows.push(key, encode)?;
             }
         }
         Ok(())

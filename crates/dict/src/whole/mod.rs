@@ -1,6 +1,6 @@
-//! Layouts that hold all rows of the source: FLAT, HASHED, RANGE_HASHED, IP_TRIE, POLYGON, REGEXP_TREE and the like. What is not
-//! there is known not to be in the source, which is read whole at the first use, at SYSTEM RELOAD DICTIONARY, and when
-//! LIFETIME is over.
+//! Layouts that hold all rows of the source: FLAT, HASHED, RANGE_HASHED, IP_TRIE, POLYGON, REGEXP_TREE and the like.
+//! What is not there is known not to be in the source, which is read whole at the first use, at SYSTEM RELOAD
+//! DICTIONARY, and when LIFETIME is over.
 
 mod children;
 mod filling;

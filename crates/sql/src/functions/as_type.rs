@@ -1,5 +1,5 @@
 //! `asType(x, 'IPv4')`, of which `toIPv4(x)`, `toDateTime64(x, 3)`, `CAST(x AS Int128)` and the like are made: the types
-//! that Arrow does not have.
+//! that Arrow does not have, and times in a zone.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
 };
 use granary_dict::DataType as ClickHouseType;
 
+use super::convert::convert;
 use super::exact::adopted;
 use super::numbers::{rows, shaped};
 use super::planner::constant_text;
@@ -55,7 +56,11 @@ impl ScalarUDFImpl for AsType {
             ColumnarValue::Array(_) => wanted(None)?,
         };
         let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
-        shaped(adopted(&args.arg_fields[0], &array, &wanted)?, &args.args)
+        let converted = match wanted.inner() {
+            ClickHouseType::DateTime { .. } => convert(&args.arg_fields[0], &array, &wanted.to_arrow())?,
+            _ => adopted(&args.arg_fields[0], &array, &wanted)?,
+        };
+        shaped(converted, &args.args)
     }
 }
 

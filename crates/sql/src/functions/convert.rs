@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, make_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, TimeUnit};
 use datafusion::common::{DataFusionError, Result};
@@ -89,17 +89,14 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
     if from.is_string() {
         return parse(array, target, Overflow::Wraps);
     }
+    if let Some(converted) = between_times(array, target)? {
+        return Ok(converted);
+    }
     if let Some(values) = array_bits(array) {
         let dates = *target == DataType::Date32;
-        let values = match from {
-            DataType::Timestamp(..) if dates => {
-                values.iter().map(|&s| (s as i64).div_euclid(86_400) as u64).collect()
-            }
-            DataType::Date32 if matches!(target, DataType::Timestamp(..)) => {
-                values.iter().map(|&days| days.wrapping_mul(86_400)).collect()
-            }
-            _ if dates => values.iter().map(|&v| if v > DAYS_MAX { v / 86_400 } else { v }).collect(),
-            _ => values,
+        let values = match dates {
+            true => values.iter().map(|&v| if v > DAYS_MAX { v / 86_400 } else { v }).collect(),
+            false => values,
         };
         if let Some(converted) = from_bits(values, array.logical_nulls(), target) {
             return Ok(converted);
@@ -113,6 +110,22 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
             .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {target}")));
     }
     Ok(cast(array, target)?)
+}
+
+/// Dates and times of each other. A time stays the same moment in another zone; a date is a day of the time's zone.
+fn between_times(array: &ArrayRef, target: &DataType) -> Result<Option<ArrayRef>> {
+    Ok(Some(match (array.data_type(), target) {
+        (DataType::Timestamp(_, zone), DataType::Timestamp(unit, _)) => {
+            let own = cast(array, &DataType::Timestamp(*unit, zone.clone()))?;
+            make_array(own.to_data().into_builder().data_type(target.clone()).build()?)
+        }
+        // Arrow takes a time that has no zone for a local one.
+        (DataType::Date32, DataType::Timestamp(unit, _)) => {
+            cast(&cast(array, &DataType::Timestamp(*unit, None))?, target)?
+        }
+        (DataType::Timestamp(..), DataType::Date32) => cast(array, target)?,
+        _ => return Ok(None),
+    }))
 }
 
 /// A float's integer part, as the processor converts it for ClickHouse: what does not fit is the smallest

@@ -86,7 +86,10 @@ pub fn from_bits(values: ScalarBuffer<u64>, nulls: Option<NullBuffer>, to: &Data
         DataType::Int16 => narrow!(Int16Type, i16),
         DataType::Int32 => narrow!(Int32Type, i32),
         DataType::Date32 => narrow!(Date32Type, i32),
-        DataType::Timestamp(TimeUnit::Second, _) => narrow!(TimestampSecondType, i64),
+        DataType::Timestamp(TimeUnit::Second, zone) => {
+            let seconds = values.iter().map(|&v| v as i64).collect();
+            Arc::new(TimestampSecondArray::new(seconds, nulls).with_timezone_opt(zone.clone()))
+        }
         _ => return None,
     })
 }

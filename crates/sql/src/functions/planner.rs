@@ -8,7 +8,7 @@ use datafusion::logical_expr::planner::{
 };
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, GetFieldAccess, Operator, ScalarUDF};
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo, Ident,
+    ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo, Ident, ObjectName, ObjectNamePart,
 };
 use granary_dict::DataType as ClickHouseType;
 
@@ -196,9 +196,17 @@ fn name(sql_type: &SqlType) -> Option<String> {
         SqlType::Bool => "Bool".into(),
         SqlType::LowCardinality(inner) => return name(inner),
         SqlType::Nullable(inner) => format!("Nullable({})", name(inner).unwrap_or_else(|| inner.to_string())),
+        // The parser keeps the zone without its quotes.
+        SqlType::Custom(name, zone) if !zone.is_empty() && is_datetime(name) => {
+            format!("DateTime('{}')", zone.concat())
+        }
         SqlType::Custom(..) => sql_type.to_string(),
         _ => return None,
     })
+}
+
+fn is_datetime(name: &ObjectName) -> bool {
+    matches!(name.0.as_slice(), [ObjectNamePart::Identifier(name)] if name.value == "DateTime")
 }
 
 /// A constant's text, for functions whose argument must be one.

@@ -114,6 +114,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
                 _ => Expr::Nested(Box::new(argument)),
             };
         }
+        "toDateTime" if arguments(function).len() == 2 => as_type(expr, &name)?,
         "toUnixTimestamp" => {
             rename(function, "toDateTime");
             *expr = call("toUInt32", vec![taken(expr)]);
@@ -183,6 +184,7 @@ fn as_type(expr: &mut Expr, name: &str) -> Result<()> {
     let Some(arguments) = plain_arguments(function) else { return Ok(()) };
     let short = name.trim_start_matches("to");
     let (value, data_type) = match (short, arguments.as_slice()) {
+        ("DateTime", [value, zone]) => (value, format!("DateTime({zone})")),
         ("DateTime64", [value, precision]) => (value, format!("DateTime64({})", constant(precision))),
         ("DateTime64", [value, precision, zone]) => {
             (value, format!("DateTime64({}, {zone})", constant(precision)))

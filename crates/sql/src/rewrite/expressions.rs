@@ -131,10 +131,13 @@ fn any_equal(inner: &Expr, list: &[Expr], negated: bool) -> Expr {
     if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) } } else { any }
 }
 
-/// The name of a type that Arrow does not have.
+/// The name of a type that Arrow does not have, or does not convert to as ClickHouse does.
 fn beyond_arrow(data_type: &DataType) -> Option<String> {
+    use granary_dict::DataType::DateTime;
     let name = functions::type_spelling(data_type);
-    granary_dict::DataType::parse(&name).ok().filter(is_beyond_arrow).map(|_| name)
+    let parsed = granary_dict::DataType::parse(&name).ok()?;
+    let zoned = matches!(parsed.inner(), DateTime { .. });
+    (zoned || is_beyond_arrow(&parsed)).then_some(name)
 }
 
 /// ClickHouse's casts wrap and spell values as its `toX` functions do.

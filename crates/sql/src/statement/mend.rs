@@ -29,6 +29,7 @@ pub fn mend(tokens: &mut Vec<TokenWithSpan>) -> Tail {
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
     quote_table(tokens);
     quote_roundings(tokens);
+    quote_zoned(tokens);
     open_lists(tokens);
     joins::order(tokens);
     tuples::separate_places(tokens);
@@ -120,6 +121,23 @@ fn quote_roundings(tokens: &mut [TokenWithSpan]) {
             && called[0].token == Token::LParen
             && word.quote_style.is_none()
             && ["floor", "ceil"].iter().any(|name| word.value.eq_ignore_ascii_case(name))
+        {
+            word.quote_style = Some('`');
+            word.keyword = Keyword::NoKeyword;
+        }
+    }
+}
+
+/// In `DateTime('zone')` the parser looks for digits; of a quoted type it takes anything.
+fn quote_zoned(tokens: &mut [TokenWithSpan]) {
+    for at in 2..tokens.len() {
+        let (before, zone) = tokens.split_at_mut(at);
+        if let [.., name, open] = before
+            && let Token::Word(word) = &mut name.token
+            && word.keyword == Keyword::DATETIME
+            && word.value == "DateTime"
+            && open.token == Token::LParen
+            && matches!(zone[0].token, Token::SingleQuotedString(_))
         {
             word.quote_style = Some('`');
             word.keyword = Keyword::NoKeyword;

@@ -3,9 +3,9 @@
 use super::dialect::translated;
 use super::literals::needed;
 use super::value::Value;
-use crate::error::{Code, DictError};
+use crate::error::DictError;
 use crate::limits;
-use crate::row::{Raw, are_items, is_utf8, items, put, put_varint, text_span};
+use crate::row::{BadRow, Raw, are_items, is_utf8, items, put, put_varint, text_span};
 use crate::sought::Flags;
 use crate::types::DataType;
 use regex_automata::meta::Regex;
@@ -38,8 +38,7 @@ impl<'r> NodeRow<'r> {
             let (keys, values) = (&row[keys.0..keys.1], &row[values.0..values.1]);
             Some((*parent_id, regexp, texts(keys)?, texts(values)?))
         };
-        let (parent_id, regexp, keys, texts) = parts()
-            .ok_or_else(|| DictError::new(Code::IncorrectData, "A row of the source was encoded wrongly"))?;
+        let (parent_id, regexp, keys, texts) = parts().ok_or(BadRow)?;
         if keys.len() != texts.len() {
             let (keys, values) = (keys.len(), texts.len());
             let message = format!("Regular expression {id} has {keys} keys and {values} values");
