@@ -1,11 +1,11 @@
 //! `+ - * / %` and `intDiv` by ClickHouse's rules: results wide enough for their operands, unsigned where both
-//! sides are, wrapping at 64 bits, and `/` always a float.
+//! sides are, wrapping at 64 bits, and `/` always a float. A date and a number is days later or earlier, a time seconds.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, TimeUnit};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 
 use super::numbers::{bits, from_bits, rows, shaped, union};
 use crate::error::Error;
-use crate::types::plain_name;
+use crate::types::{plain_name, type_name};
 
 /// The operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,8 +39,11 @@ impl Operation {
         }
     }
 
-    /// The type of the result, or `None` when an operand is not a plain number.
+    /// The type of the result, or `None` when the operands are not numbers, or a date or time and a number.
     pub fn result_type(self, left: &DataType, right: &DataType) -> Option<DataType> {
+        if let Some(shifted) = self.shifted(left, right) {
+            return Some(shifted);
+        }
         let (left, right) = (Number::of(left)?, Number::of(right)?);
         if self == Operation::Divide || (left.float || right.float) && self != Operation::IntDiv {
             return Some(DataType::Float64);
@@ -55,6 +58,24 @@ impl Operation {
             Operation::Divide => DataType::Float64,
         })
     }
+
+    /// A date and days, or a time and seconds; or how many are between two of them.
+    fn shifted(self, left: &DataType, right: &DataType) -> Option<DataType> {
+        let is_whole = |data_type| Number::of(data_type).is_some_and(|number| !number.float);
+        match self {
+            Operation::Minus if is_moment(left) && is_moment(right) => {
+                (left.primitive_width() == right.primitive_width()).then_some(DataType::Int32)
+            }
+            Operation::Plus | Operation::Minus if is_moment(left) && is_whole(right) => Some(left.clone()),
+            Operation::Plus if is_whole(left) && is_moment(right) => Some(right.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// A date, or a time in seconds.
+pub fn is_moment(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Date32 | DataType::Timestamp(TimeUnit::Second, _))
 }
 
 #[derive(Clone, Copy)]
@@ -133,7 +154,12 @@ impl ScalarUDFImpl for Arithmetic {
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
+        let result = self.return_type(&types)?;
+        // What a date is called in ClickHouse, its days are called, too.
+        let metadata =
+            args.arg_fields.iter().find(|field| is_moment(&result) && field.data_type() == &result);
+        let metadata = metadata.map(|field| field.metadata().clone()).unwrap_or_default();
+        Ok(Arc::new(Field::new(self.name(), result, nullable).with_metadata(metadata)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -165,13 +191,24 @@ impl ScalarUDFImpl for Arithmetic {
                             .collect()
                     }
                 };
-                from_bits(values?.into(), nulls, to)
+                from_bits(in_range(values?, &args.return_field).into(), nulls, to)
                     .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {to}")))?
             }
             _ => self.floats(&args.args, rows, to)?,
         };
         shaped(array, &args.args)
     }
+}
+
+/// A Date has 16 bits, and a DateTime 32.
+fn in_range(mut values: Vec<u64>, field: &Field) -> Vec<u64> {
+    let bits = match field.data_type() {
+        DataType::Date32 if type_name(field) == "Date" => u64::from(u16::MAX),
+        DataType::Timestamp(TimeUnit::Second, _) => u64::from(u32::MAX),
+        _ => return values,
+    };
+    values.iter_mut().for_each(|value| *value &= bits);
+    values
 }
 
 fn is_signed(field: &Field) -> bool {

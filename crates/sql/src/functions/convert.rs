@@ -65,13 +65,20 @@ impl ScalarUDFImpl for Convert {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        let nullable = args.arg_fields[0].is_nullable();
-        Ok(Arc::new(Field::new(self.name, self.target.clone(), nullable)))
+        let from = &args.arg_fields[0];
+        let target = match (from.data_type(), &self.target) {
+            // A time stays in its zone.
+            (DataType::Timestamp(_, zone), DataType::Timestamp(unit, _)) => {
+                DataType::Timestamp(*unit, zone.clone())
+            }
+            _ => self.target.clone(),
+        };
+        Ok(Arc::new(Field::new(self.name, target, from.is_nullable())))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
-        shaped(convert(&args.arg_fields[0], &array, &self.target)?, &args.args)
+        shaped(convert(&args.arg_fields[0], &array, args.return_field.data_type())?, &args.args)
     }
 }
 
@@ -113,7 +120,7 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
 }
 
 /// Dates and times of each other. A time stays the same moment in another zone; a date is a day of the time's zone.
-fn between_times(array: &ArrayRef, target: &DataType) -> Result<Option<ArrayRef>> {
+pub fn between_times(array: &ArrayRef, target: &DataType) -> Result<Option<ArrayRef>> {
     Ok(Some(match (array.data_type(), target) {
         (DataType::Timestamp(_, zone), DataType::Timestamp(unit, _)) => {
             let own = cast(array, &DataType::Timestamp(*unit, zone.clone()))?;

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
 use datafusion::common::Result;
 use granary_dict::{DataType as ClickHouseType, DictError};
 
-use super::convert::convert;
+use super::convert::{between_times, convert};
 use super::numbers::{array_bits, from_bits};
 use super::parse::{Overflow, parse, range};
 use super::uuid;
@@ -33,9 +33,14 @@ pub fn adopted(field: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<A
     // Arrow would take an address for a number, and the other way round.
     let by_text = to.inner() == &ClickHouseType::Ipv6
         && declared(field).is_some_and(|from| from.inner() == &ClickHouseType::Ipv4);
-    let adopted = match by_text {
-        true => to.adopt(&(Arc::new(format::texts(field, array)?) as ArrayRef)),
-        false => to.adopt(array),
+    let adopted = match (by_text, to.to_arrow()) {
+        (true, _) => to.adopt(&(Arc::new(format::texts(field, array)?) as ArrayRef)),
+        // A date begins at midnight of its zone.
+        (false, DataType::Timestamp(unit, zone)) if array.data_type() == &DataType::Date32 => {
+            let midnight = between_times(array, &DataType::Timestamp(unit, zone))?;
+            to.adopt(midnight.as_ref().unwrap_or(array))
+        }
+        _ => to.adopt(array),
     };
     adopted.map_err(|error| unreadable(array.data_type(), to, error).into())
 }

@@ -1,9 +1,11 @@
 //! Text into numbers, dates and times, by ClickHouse's rules and with its errors.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, TimestampSecondArray};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, TimeUnit, TimestampSecondType};
 use datafusion::common::{DataFusionError, Result};
 
 use super::numbers::from_bits;
@@ -52,10 +54,20 @@ fn integers(bits: Vec<u64>, nulls: Option<NullBuffer>, target: &DataType) -> Res
         .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {target}")))
 }
 
-/// Floats and dates, as Arrow reads them.
+/// Floats, dates and times, as Arrow reads them; ten digits are a Unix time.
 fn others(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     let options = CastOptions { safe: true, ..Default::default() };
-    Ok(cast_with_options(array, target, &options)?)
+    let parsed = cast_with_options(array, target, &options)?;
+    let DataType::Timestamp(TimeUnit::Second, zone) = target else { return Ok(parsed) };
+    let texts = cast(array, &DataType::Utf8)?;
+    let seconds = texts.as_string::<i32>().iter().zip(parsed.as_primitive::<TimestampSecondType>());
+    let seconds: TimestampSecondArray =
+        seconds.map(|(text, parsed)| text.and_then(unix_seconds).or(parsed)).collect();
+    Ok(Arc::new(seconds.with_timezone_opt(zone.clone())))
+}
+
+fn unix_seconds(text: &str) -> Option<i64> {
+    (text.len() == 10).then(|| text.parse::<u32>().ok().map(i64::from)).flatten()
 }
 
 /// Arrow forgives blanks at the ends; ClickHouse does not.

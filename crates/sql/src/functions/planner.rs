@@ -20,8 +20,7 @@ use super::uuid::ToUuid;
 use crate::error::Error;
 use crate::types::{declared, fixed_bytes};
 
-/// Arithmetic between numbers becomes ClickHouse's functions; dates and intervals stay DataFusion's. Arrays are
-/// ClickHouse's.
+/// Arithmetic becomes ClickHouse's functions; intervals stay DataFusion's. Arrays are ClickHouse's.
 #[derive(Debug)]
 pub(crate) struct ArithmeticPlanner;
 
@@ -42,8 +41,9 @@ impl ExprPlanner for ArithmeticPlanner {
             BinaryOperator::MyIntegerDivide => Operation::IntDiv,
             _ => return Ok(PlannerResult::Original(raw)),
         };
-        let numbers = operation.result_type(&left, &right).is_some() || left.is_null() || right.is_null();
-        if !numbers {
+        // Between two of them DataFusion knows durations, which ClickHouse does not.
+        let is_ours = operation.result_type(&left, &right).is_some() || is_time(&left) && is_time(&right);
+        if !is_ours && !left.is_null() && !right.is_null() {
             return Ok(PlannerResult::Original(raw));
         }
         let function = ScalarUDF::from(Arithmetic::new(operation));
@@ -71,6 +71,10 @@ impl ExprPlanner for ArithmeticPlanner {
         let function = ScalarUDF::from(ArrayFunction::new(Action::Element));
         Ok(PlannerResult::Planned(function.call(vec![access.expr, key])))
     }
+}
+
+fn is_time(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Date32 | DataType::Timestamp(..))
 }
 
 fn comparison(op: &BinaryOperator) -> Option<Operator> {

@@ -66,6 +66,7 @@ pub fn canonical_name(name: &str) -> String {
 pub fn rewrite(expr: &mut Expr) -> Result<()> {
     let Expr::Function(function) = expr else { return Ok(()) };
     let Some(name) = name_of(function).map(canonical_name) else { return Ok(()) };
+    look_in_zone(function, &name)?;
     match name.as_str() {
         "if" | "multiIf" => return choice(expr),
         "arrayJoin" => rename(function, "unnest"),
@@ -176,6 +177,21 @@ fn first_not_null(function: &mut Function, name: &str) {
     rename(function, if name == "any" { "first_value" } else { "last_value" });
     function.null_treatment = Some(NullTreatment::IgnoreNulls);
     numbers(function);
+}
+
+/// `toDate(x, 'zone')` and the like are of the time in that zone.
+fn look_in_zone(function: &mut Function, name: &str) -> Result<()> {
+    let looks = ["toDate", "toUnixTimestamp"].contains(&name) || DATE_PARTS.iter().any(|part| part.0 == name);
+    if looks
+        && arguments(function).len() == 2
+        && let Some(of_both) = plain_arguments(function)
+        && let Some(all) = arguments_mut(function)
+    {
+        let mut in_zone = call("toDateTime", of_both);
+        as_type(&mut in_zone, "toDateTime")?;
+        *all = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(in_zone))];
+    }
+    Ok(())
 }
 
 /// `toIPv4(x)`, `toDateTime64(x, precision, 'zone')` and the like.

@@ -2,11 +2,12 @@
 
 use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Ident, UnaryOperator, Value};
 
-use super::syntax::{CONSTANT_SUFFIX, call, name_of, string, taken, text};
+use super::syntax::{CONSTANT_SUFFIX, call, name_of, plain_arguments, string, taken, text};
 use super::{Asker, calls, conditions, dictionaries, literals, session, tuples};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::functions;
 use crate::functions::as_type::AS_TYPE;
+use crate::statement;
 use crate::types::is_beyond_arrow;
 
 /// Reads a file: a user who may not read everything may not call it.
@@ -66,6 +67,9 @@ pub fn before(expr: &mut Expr, asker: Asker<'_>, named: &mut Vec<String>) -> Res
 /// After its parts were rewritten.
 pub fn after(expr: &mut Expr) -> Result<()> {
     literals::make(expr);
+    if let Some(cast) = cast_to_named(expr)? {
+        *expr = cast;
+    }
     match expr {
         Expr::Tuple(items) => *expr = call("tuple", std::mem::take(items)),
         Expr::UnaryOp { op: UnaryOperator::Not, expr } => conditions::make(expr),
@@ -106,6 +110,24 @@ pub fn after(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// `CAST(x, 'T')` as `CAST(x AS T)`.
+fn cast_to_named(expr: &Expr) -> Result<Option<Expr>> {
+    let Expr::Function(function) = expr else { return Ok(None) };
+    if !name_of(function).is_some_and(|name| name.eq_ignore_ascii_case("CAST")) {
+        return Ok(None);
+    }
+    let Some([value, data_type]) = plain_arguments(function).and_then(|all| <[Expr; 2]>::try_from(all).ok())
+    else {
+        return Err(Error::wrong_argument_count("Function CAST requires two arguments"));
+    };
+    let Some(name) = text(&data_type) else {
+        return Err(Error::illegal_type("Second argument to CAST must be a constant string describing type"));
+    };
+    let data_type = statement::data_type(name)?;
+    let expr = Box::new(value);
+    Ok(Some(Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None }))
 }
 
 /// Texts in an IN that may be UUIDs or addresses; more are compared as what they are, texts.

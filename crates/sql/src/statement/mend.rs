@@ -3,11 +3,18 @@
 //! In a query without FROM the parser takes the word FORMAT or SETTINGS for an alias of the last column, and
 //! `FROM table` for the beginning of a table function.
 
+use std::fmt::Display;
+
+use datafusion::sql::sqlparser::ast::DataType;
+use datafusion::sql::sqlparser::dialect::ClickHouseDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use granary_dict::tokenize;
 
 use super::words::{Words, is_word};
 use super::{joins, tuples};
+use crate::error::{Error, Result};
 
 /// What stands behind a query.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -50,6 +57,22 @@ pub fn mend(tokens: &mut Vec<TokenWithSpan>) -> Tail {
         }
     }
     Tail::default()
+}
+
+/// A type by the name that ClickHouse has for it.
+///
+/// # Errors
+/// SYNTAX_ERROR if it is no type, or more.
+pub fn data_type(name: &str) -> Result<DataType> {
+    let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {name}: {error}"));
+    let mut tokens = tokenize(name).map_err(|error| wrong(&error))?;
+    mend(&mut tokens);
+    let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(tokens);
+    let parsed = parser.parse_data_type().map_err(|error| wrong(&error))?;
+    match parser.peek_token().token {
+        Token::EOF => Ok(parsed),
+        token => Err(wrong(&format_args!("unexpected {token}"))),
+    }
 }
 
 fn quote_table(tokens: &mut [TokenWithSpan]) {
@@ -185,7 +208,6 @@ fn read_tail(tokens: &[Token]) -> Option<Tail> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use granary_dict::tokenize;
 
     fn mended(sql: &str) -> (String, Tail) {
         let mut tokens = tokenize(sql).unwrap();
