@@ -263,9 +263,7 @@ impl Memory {
             return None;
         }
         let at = self.locate(key)?;
-        let counts = Self::bytes(&self.chunks, self.first_chunk, at)[COUNTS_AT];
-        self.drop_entry(key.hash().to_bits(), at);
-        Some(counts)
+        Some(self.drop_entry(key.hash().to_bits(), at))
     }
 
     /// What the tier has of this hash is nowhere else from now on; whether it has any.
@@ -278,27 +276,35 @@ impl Memory {
         true
     }
 
-    fn drop_entry(&mut self, hash: u64, at: At) {
+    fn drop_entry(&mut self, hash: u64, at: At) -> u8 {
         if let Ok(entry) = self.table.find_entry(spread(hash), |other| *other == at) {
             entry.remove();
         }
+        self.bury(at)
+    }
+
+    /// Marks an entry as dead that the table does not have any more; gives its counts.
+    fn bury(&mut self, at: At) -> u8 {
         let bytes = &mut self.chunks[at.index(self.first_chunk)][at.offset()..];
         self.dead_bytes += entry_len(bytes);
         self.only -= usize::from(bytes[FLAGS_AT] & ONLY != 0);
         bytes[FLAGS_AT] |= DEAD;
+        bytes[COUNTS_AT]
     }
 
     /// Puts an entry in, in place of an older one. An entry that does not fit the budget by itself is not
     /// kept. For a copy others go as the budget wants; where this may be the only one, the caller sees
     /// to the budget, with [`shrink`](Self::shrink).
     pub fn insert(&mut self, key: Key<'_>, value: Option<&[u8]>, expires_at: u32, kept: Kept) {
-        let counts = self.remove(key);
         let record = HeaderBytes::entry(key.bytes(), value, expires_at);
         let parts = [record.as_slice(), key.bytes(), value.unwrap_or(&[])];
         let len: usize = RECORD_AT + parts.iter().map(|part| part.len()).sum::<usize>();
         if len as u64 > self.budget.bytes || u32::try_from(len).is_err() {
+            self.remove(key);
             return;
         }
+        let at = self.room_for(len);
+        let counts = self.point(key, at).map(|older| self.bury(older));
         let (flags, counts) = match (kept, counts) {
             (Kept::Copy, _) => (0, 0),
             (Kept::Only, None) => (ONLY, 0),
@@ -311,6 +317,23 @@ impl Memory {
         if kept == Kept::Copy {
             while self.over_budget() && self.step(&mut { keep_only }) {}
             self.compact();
+        }
+    }
+
+    /// Has the table find a key at `at`, where its entry is about to be; gives where it was.
+    fn point(&mut self, key: Key<'_>, at: At) -> Option<At> {
+        let (chunks, first) = (&self.chunks, self.first_chunk);
+        let hash = |at: &At| hash_at(Self::bytes(chunks, first, *at));
+        let same = |at: &At| {
+            let bytes = Self::bytes(chunks, first, *at);
+            hash_at(bytes) == key.hash().to_bits() && same_bytes(record_of(bytes).key, key.bytes())
+        };
+        match self.table.entry(spread(key.hash().to_bits()), same, |at| spread(hash(at))) {
+            Slot::Occupied(mut found) => Some(std::mem::replace(found.get_mut(), at)),
+            Slot::Vacant(vacant) => {
+                vacant.insert(at);
+                None
+            }
         }
     }
 
@@ -330,8 +353,8 @@ impl Memory {
             || self.chunks.len() >= CHUNKS_MAX
     }
 
-    fn append(&mut self, hash: KeyHash, flags: u8, counts: u8, parts: &[&[u8]]) {
-        let len = RECORD_AT + parts.iter().map(|p| p.len()).sum::<usize>();
+    /// Where the next entry will begin, which has `len` bytes.
+    fn room_for(&mut self, len: usize) -> At {
         let full =
             |chunk: &Vec<u8>| chunk.capacity() - chunk.len() < len || chunk.len() >= MEMORY_CHUNK_BYTES_MAX;
         if self.chunks.back().is_none_or(full) {
@@ -342,8 +365,12 @@ impl Memory {
             self.chunks.push_back(chunk);
         }
         let number = self.first_chunk.wrapping_add((self.chunks.len() - 1) as u16);
-        let chunk = self.chunks.back_mut().expect("there is one now");
-        let at = At::new(number, chunk.len());
+        At::new(number, self.chunks.back().map_or(0, Vec::len))
+    }
+
+    /// Writes an entry where there is [room for it](Self::room_for).
+    fn append(&mut self, hash: KeyHash, flags: u8, counts: u8, parts: &[&[u8]]) {
+        let chunk = self.chunks.back_mut().expect("there is room");
         let mut head = hash.to_bits().to_le_bytes();
         (head[FLAGS_AT], head[COUNTS_AT]) = (flags, counts);
         self.only += usize::from(flags & ONLY != 0);
@@ -351,12 +378,6 @@ impl Memory {
         for part in parts {
             chunk.extend_from_slice(part);
         }
-        let (chunks, first) = (&self.chunks, self.first_chunk);
-        let rehash = |at: &At| spread(hash_at(Self::bytes(chunks, first, *at)));
-        match self.table.entry(spread(hash.to_bits()), |other| *other == at, rehash) {
-            Slot::Vacant(vacant) => vacant.insert(at),
-            Slot::Occupied(_) => unreachable!("a place is used once"),
-        };
     }
 
     /// Moves the hand past one entry; `false`: there is none left, or it may not leave.
@@ -410,8 +431,14 @@ impl Memory {
         let entry = &self.chunks[0][self.hand..];
         let (hash, counts) = (hash_at(entry), entry[COUNTS_AT]);
         let record = entry[RECORD_AT..entry_len(entry)].to_vec();
-        self.drop_entry(hash, At::new(self.first_chunk, self.hand));
+        let from = At::new(self.first_chunk, self.hand);
+        self.bury(from);
+        // Its chunk may be gone with this, and be the one that it goes to.
         self.skip();
+        let to = self.room_for(RECORD_AT + record.len());
+        if let Some(at) = self.table.find_mut(spread(hash), |at| *at == from) {
+            *at = to;
+        }
         self.append(KeyHash::from_bits(hash), flags, counts, &[&record]);
     }
 

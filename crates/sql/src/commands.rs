@@ -3,11 +3,13 @@
 mod create;
 mod insert;
 mod materialized;
+mod values;
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt8Array, UInt64Array};
 use datafusion::arrow::datatypes::Schema;
+use datafusion::catalog::TableProvider;
 use granary_dict::{Form, LoadState, parse_create};
 
 use crate::catalogue::{DEFAULT_DATABASE, Entry};
@@ -43,9 +45,11 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         }
         Command::Insert { into, head } => {
             let name = full(into.name);
-            catalogue.table_to_fill(&name.0, &name.1)?;
+            let table = catalogue.table_to_fill(&name.0, &name.1)?;
+            let mut parsed = query::parse(text, head)?;
+            values::agree(&mut parsed.0, &table.schema(), into.columns.as_deref());
             let mut rows = Vec::new();
-            let mut output = query::run_behind(session, text, head).await?;
+            let mut output = query::run_parsed(session, parsed).await?;
             while let Some(batch) = output.next().await {
                 rows.push(batch?);
             }

@@ -116,15 +116,32 @@ pub(crate) struct Claim {
 }
 
 /// The keys under way.
+///
+/// A flight's entries stay when it is taken out, and mean nothing from then on: they go all at once when no flight is
+/// left, or when they are more than the others.
 #[derive(Default)]
 pub(crate) struct FlightTable {
     entries: HashTable<Entry>,
+    flights: HashMap<u32, Arc<Flight>>,
+    /// The number of the next flight.
+    next: u32,
+    /// Entries whose flights are gone.
+    dead: usize,
 }
 
+#[derive(Clone, Copy)]
 struct Entry {
-    hash: u64,
-    flight: Arc<Flight>,
+    /// The lower half of the key's.
+    hash: u32,
+    flight: u32,
     slot: u32,
+}
+
+impl Entry {
+    /// For the table, which wants well-mixed bits at both ends.
+    fn spread(hash: u32) -> u64 {
+        u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
 }
 
 impl FlightTable {
@@ -138,19 +155,18 @@ impl FlightTable {
         launch: impl FnOnce(&[u32]) -> Result<Vec<Arc<Flight>>, DictError>,
     ) -> Result<Claim, DictError> {
         let mut flights: Vec<Arc<Flight>> = Vec::new();
-        let mut known: HashMap<*const Flight, u32> = HashMap::new();
+        let mut known: HashMap<u32, u32> = HashMap::new();
         let mut tickets = Vec::with_capacity(unique.len());
         let (mut mine, mut mine_places) = (Vec::new(), Vec::new());
         for (place, &(row, hash)) in unique.iter().enumerate() {
-            let key = keys.get(row as usize);
-            match self.entries.find(hash, |entry| entry.flight.keys.get(entry.slot as usize) == key) {
-                Some(entry) => {
-                    let at = *known.entry(Arc::as_ptr(&entry.flight)).or_insert_with(|| {
-                        entry.flight.want_until(deadline);
-                        flights.push(entry.flight.clone());
+            match self.find(hash as u32, keys.get(row as usize)) {
+                Some((number, flight, slot)) => {
+                    let at = *known.entry(number).or_insert_with(|| {
+                        flight.want_until(deadline);
+                        flights.push(flight.clone());
                         flights.len() as u32 - 1
                     });
-                    tickets.push((at, entry.slot));
+                    tickets.push((at, slot));
                 }
                 None => {
                     tickets.push((u32::MAX, 0));
@@ -163,30 +179,54 @@ impl FlightTable {
         if !mine.is_empty() {
             flights.extend(launch(&mine)?);
         }
+        self.entries.reserve(mine.len(), |entry| Entry::spread(entry.hash));
         let mut places = mine_places.into_iter();
         for (at, flight) in flights.iter().enumerate().skip(first) {
+            let number = self.next;
+            self.next = number.wrapping_add(1);
+            self.flights.insert(number, flight.clone());
             for (slot, place) in (0..flight.keys.len() as u32).zip(&mut places) {
                 tickets[place] = (at as u32, slot);
-                let entry = Entry { hash: unique[place].1, flight: flight.clone(), slot };
-                self.entries.insert_unique(entry.hash, entry, |entry| entry.hash);
+                let entry = Entry { hash: unique[place].1 as u32, flight: number, slot };
+                self.entries.insert_unique(Entry::spread(entry.hash), entry, |e| Entry::spread(e.hash));
             }
         }
         Ok(Claim { mine: first..flights.len(), flights, tickets })
     }
 
+    /// The flight that brings a key, with its number, and the key's slot there.
+    fn find(&self, hash: u32, key: &[u8]) -> Option<(u32, &Arc<Flight>, u32)> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let brings = |entry: &Entry| {
+            entry.hash == hash
+                && self.flights.get(&entry.flight).is_some_and(|f| f.keys.get(entry.slot as usize) == key)
+        };
+        let entry = self.entries.find(Entry::spread(hash), brings)?;
+        Some((entry.flight, self.flights.get(&entry.flight)?, entry.slot))
+    }
+
     /// Takes a flight's keys out; those that another flight brings by now stay.
     pub fn remove(&mut self, flight: &Arc<Flight>) {
-        for slot in 0..flight.keys.len() {
-            let hash = xxh3_64(flight.keys.get(slot));
-            let own = |entry: &Entry| entry.slot as usize == slot && Arc::ptr_eq(&entry.flight, flight);
-            if let Ok(entry) = self.entries.find_entry(hash, own) {
-                entry.remove();
-            }
+        let Some(number) = self.flights.iter().find(|(_, other)| Arc::ptr_eq(other, flight)).map(|f| *f.0)
+        else {
+            return;
+        };
+        self.flights.remove(&number);
+        self.dead += flight.keys.len();
+        if self.flights.is_empty() {
+            self.clear();
+        } else if self.dead * 2 > self.entries.len() {
+            self.entries.retain(|entry| self.flights.contains_key(&entry.flight));
+            self.dead = 0;
         }
     }
 
     /// Forgets all flights, so that keys missed from now on are asked for anew.
     pub fn clear(&mut self) {
         self.entries.clear();
+        self.flights.clear();
+        self.dead = 0;
     }
 }

@@ -33,7 +33,7 @@ pub use calls::clickhouse_name;
 pub(crate) use expressions::FILE_FUNCTION;
 pub use relations::FileTable;
 pub use session::Asker;
-pub(crate) use syntax::CONSTANT_SUFFIX;
+pub(crate) use syntax::{CONSTANT_SUFFIX, call, string};
 pub(crate) use times::WITH_TIMES;
 
 /// What a statement says besides its query.
