@@ -185,6 +185,9 @@ impl Structure {
                 return Err(DictError::bad_arguments(format!("Column {name} is declared twice")));
             }
         }
+        if self.attributes.iter().filter(|attribute| attribute.hierarchy != Hierarchy::Flat).count() > 1 {
+            return Err(DictError::bad_arguments("Only one attribute can be HIERARCHICAL"));
+        }
         self.attributes.iter().try_for_each(|attribute| attribute.validate(&self.key))
     }
 }

@@ -13,7 +13,7 @@ use crate::error::{Code, DictError};
 use crate::kept::Kept;
 use crate::limits;
 use crate::lookup::{
-    Backoff, Batch, Claim, Counters, Flight, Freshness, Loader, Pace, Pool, Refused, lock, unique,
+    Backoff, Batch, Claim, Counters, Flight, Freshness, Loader, Pace, Pool, Refused, Until, lock, unique,
 };
 use crate::resident::{Columns, Resident, Times};
 use crate::row::{KeyBatch, KeyFormat, RowFormat};
@@ -166,7 +166,7 @@ impl Dictionary {
                 let deadline = self.deadline();
                 let claim = direct_claim(self.launch(keys, &chosen, deadline)?);
                 loader.counters.keys_missed.add(rows.len());
-                self.fetch(&mut batch, claim, &rows, &places, deadline)?;
+                self.fetch(&mut batch, claim, &rows, &places, Until::Landed, deadline)?;
             }
         }
         let rows = batch.finish();
@@ -202,7 +202,10 @@ impl Dictionary {
         let (loader, update) = (&self.core.loader, &self.definition.layout.update);
         self.core.note_use();
         match &loader.kept {
-            Kept::Cached(_) => Ok(Resident::of_cache(loader, columns)),
+            Kept::Cached(_) => {
+                loader.settle();
+                Ok(Resident::of_cache(loader, columns))
+            }
             Kept::Whole(whole) => Ok(Resident::of_held(loader, columns, self.held(whole)?)),
             Kept::Nothing => Resident::of_source(&self.core.readers, loader, update, columns),
         }
@@ -210,6 +213,7 @@ impl Dictionary {
 
     /// Its figures now.
     pub fn status(&self) -> Status {
+        self.core.loader.settle();
         Status::of(
             &self.definition,
             &self.core.loader,
@@ -273,7 +277,9 @@ impl Dictionary {
             let deadline = self.deadline();
             if let Some(claim) = self.claim(&batch.keys, keys, &unique, unless_landed, deadline)? {
                 loader.counters.keys_missed.add(batch.missing.len());
-                return self.fetch(batch, claim, &wanted, &places, deadline);
+                // Who asks next could be shown a stale row again.
+                let until = if batch.stale.is_empty() { Until::Landed } else { Until::Settled };
+                return self.fetch(batch, claim, &wanted, &places, until, deadline);
             }
             landed = loader.landed.load(Ordering::SeqCst);
             let missing = std::mem::take(&mut batch.missing);
@@ -374,12 +380,13 @@ impl Dictionary {
         claim: Claim,
         rows: &[u32],
         places: &[u32],
+        until: Until,
         deadline: Instant,
     ) -> Result<(), DictError> {
         self.start(&claim)?;
         let mut loaded = Vec::with_capacity(claim.flights.len());
         let outcomes = self.core.loader.waiting.wait(|| {
-            let outcomes = claim.flights.iter().map(|flight| flight.wait(deadline));
+            let outcomes = claim.flights.iter().map(|flight| flight.wait(until, deadline));
             outcomes.collect::<Vec<_>>()
         });
         // What has begun goes on, and will be found in the cache.

@@ -2,7 +2,7 @@
 
 use crate::config::{KeyForm, Layout, Storage};
 use crate::definition::{Attribute, Key, KeyColumn, Lifetime, Structure};
-use crate::error::DictError;
+use crate::error::{Code, DictError};
 
 /// Parts the columns into key and attributes. A simple layout with several key columns is complex, as in
 /// ClickHouse; with one, the column is a UInt64, whatever type it is said to have.
@@ -23,6 +23,13 @@ pub(crate) fn from_columns(
                 known.join(", ")
             ))
         })?;
+        if let Some(expression) = &column.expression {
+            let what = format!(
+                "EXPRESSION {expression} of key column {name}: keys are looked up by the source's own column. Make a view of \
+                 the source that has the expression as a column"
+            );
+            return Err(DictError::new(Code::NotImplemented, what));
+        }
         key.push(KeyColumn { name: column.name.clone(), data_type: column.data_type.clone() });
     }
     let attributes = columns.into_iter().filter(|column| !key_names.contains(&column.name)).collect();

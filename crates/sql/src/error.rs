@@ -56,6 +56,7 @@ constructors! {
     type_mismatch = 53 "TYPE_MISMATCH";
     table_already_exists = 57 "TABLE_ALREADY_EXISTS";
     no_common_type = 386 "NO_COMMON_TYPE";
+    duplicate_column = 15 "DUPLICATE_COLUMN";
     no_such_column = 16 "NO_SUCH_COLUMN_IN_TABLE";
     wrong_column_count = 20 "NUMBER_OF_COLUMNS_DOESNT_MATCH";
     unknown_table = 60 "UNKNOWN_TABLE";
@@ -76,6 +77,8 @@ constructors! {
     illegal_division = 153 "ILLEGAL_DIVISION";
     database_not_empty = 219 "DATABASE_NOT_EMPTY";
     cannot_extract_structure = 636 "CANNOT_EXTRACT_TABLE_STRUCTURE";
+    session_not_found = 372 "SESSION_NOT_FOUND";
+    decimal_overflow = 407 "DECIMAL_OVERFLOW";
     ambiguous_identifier = 207 "AMBIGUOUS_IDENTIFIER";
     not_an_aggregate = 215 "NOT_AN_AGGREGATE";
     too_big_ast = 168 "TOO_BIG_AST";

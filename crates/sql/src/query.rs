@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::limits::PARTITION_BATCHES_AHEAD;
 use crate::output::{Limits, Output};
-use crate::plan::optimise;
+use crate::plan::{optimise, yielding};
 use crate::rewrite::{Asker, Extras, FILE_FUNCTION, WITH_TIMES, rewrite};
 use crate::session::Session;
 use crate::settings::apply;
@@ -143,7 +143,7 @@ async fn plan(
         .verify_plan(&plan)
         .map_err(|error| Error::not_implemented(error.strip_backtrace()))?;
     let plan = optimise(&mut state, plan)?;
-    let plan = state.query_planner().create_physical_plan(&plan, &state).await?;
+    let plan = yielding(state.query_planner().create_physical_plan(&plan, &state).await?)?;
     let context = task_context(&state);
     session.take_back(state);
     Ok((plan, context))

@@ -29,6 +29,8 @@ enum Effect {
     Option(&'static str),
     /// It changes nothing: clients send it, and what it stands for is so anyway or does not exist here.
     None,
+    /// It would change what is answered, and can have these values alone.
+    Only(&'static [&'static str]),
 }
 
 const fn setting(
@@ -95,8 +97,8 @@ pub const KNOWN: &[Setting] = &[
     nothing("add_http_cors_header", "Bool", "0"),
     nothing("cancel_http_readonly_queries_on_client_close", "Bool", "1"),
     nothing("connect_timeout", "Seconds", "10"),
-    nothing("date_time_output_format", "DateTimeOutputFormat", "simple"),
-    nothing("extremes", "Bool", "0"),
+    only("date_time_output_format", "DateTimeOutputFormat", &["simple"]),
+    only("extremes", "Bool", &["0", "false"]),
     nothing("http_headers_progress_interval_ms", "UInt64", "100"),
     nothing("http_receive_timeout", "Seconds", "30"),
     nothing("http_response_buffer_size", "UInt64", "0"),
@@ -127,13 +129,17 @@ pub const KNOWN: &[Setting] = &[
     nothing("receive_timeout", "Seconds", "300"),
     nothing("send_progress_in_http_headers", "Bool", "0"),
     nothing("send_timeout", "Seconds", "300"),
-    nothing("session_timezone", "Timezone", ""),
+    only("session_timezone", "Timezone", &["", "UTC", "Etc/UTC", "GMT"]),
     nothing("timeout_before_checking_execution_speed", "Seconds", "10"),
     nothing("use_uncompressed_cache", "Bool", "0"),
 ];
 
 const fn nothing(name: &'static str, type_name: &'static str, default: &'static str) -> Setting {
     setting(name, type_name, default, Effect::None, "Accepted; changes nothing.")
+}
+
+const fn only(name: &'static str, type_name: &'static str, values: &'static [&'static str]) -> Setting {
+    setting(name, type_name, values[0], Effect::Only(values), "Can have the value that it has, and no other.")
 }
 
 /// What a setting is, by what SET said last; `None`: there is no such setting.
@@ -188,9 +194,19 @@ pub fn apply(settings: &[(String, String)], config: &mut SessionConfig) -> Resul
             let names = names.join(", ");
             return Err(Error::unknown_setting(format!("Unknown setting '{name}'; known are {names}")));
         };
-        let Effect::Option(option) = known.effect else { continue };
-        let value = option_value(known, value)?;
-        config.options_mut().set(option, &value)?;
+        match known.effect {
+            Effect::Option(option) => {
+                let value = option_value(known, value)?;
+                config.options_mut().set(option, &value)?;
+            }
+            Effect::Only(values) if !values.contains(&value.as_str()) => {
+                let allowed: Vec<String> = values.iter().map(|value| format!("'{value}'")).collect();
+                let allowed = allowed.join(", ");
+                let message = format!("Setting {name} = '{value}' is not implemented; it can be {allowed}");
+                return Err(Error::not_implemented(message));
+            }
+            Effect::Only(_) | Effect::None => {}
+        }
     }
     Ok(())
 }

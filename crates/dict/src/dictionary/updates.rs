@@ -66,7 +66,8 @@ impl Dictionary {
             move |source| source.tail(mark.as_deref())
         })?;
         let Some(mark) = mark else {
-            // What was cached before the first mark may have changed before it.
+            // What was read before the first mark may have changed before it.
+            self.forget_requests();
             if store.cache().stats().entries > 0 {
                 self.reload()?;
             }

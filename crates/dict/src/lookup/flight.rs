@@ -19,8 +19,26 @@ pub(crate) struct Flight {
     pub epoch: u64,
     /// When the last of those who wait for it gives up.
     wanted_until: Mutex<Instant>,
-    outcome: Mutex<Option<Result<Arc<Loaded>, DictError>>>,
-    landed: Condvar,
+    state: Mutex<State>,
+    moved: Condvar,
+}
+
+type Outcome = Result<Arc<Loaded>, DictError>;
+
+#[derive(Default)]
+struct State {
+    outcome: Option<Outcome>,
+    /// The rows are in the cache, as far as they are kept.
+    is_settled: bool,
+}
+
+/// What of a flight is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Its rows are there. Who looks up what it brings joins it until it has settled.
+    Landed,
+    /// They are in the cache, where they replace older ones that could be shown.
+    Settled,
 }
 
 /// The encoded rows of a flight.
@@ -39,8 +57,8 @@ impl Loaded {
 
 impl Flight {
     pub fn new(arrays: Vec<ArrayRef>, keys: KeyBatch, epoch: u64, wanted_until: Instant) -> Flight {
-        let wanted_until = Mutex::new(wanted_until);
-        Flight { arrays, keys, epoch, wanted_until, outcome: Mutex::new(None), landed: Condvar::new() }
+        let (wanted_until, state) = (Mutex::new(wanted_until), Mutex::default());
+        Flight { arrays, keys, epoch, wanted_until, state, moved: Condvar::new() }
     }
 
     /// When the last of those who wait for it gives up.
@@ -53,23 +71,37 @@ impl Flight {
         *until = deadline.max(*until);
     }
 
-    /// Wakes everybody who waits. The first outcome stays.
-    pub fn land(&self, outcome: Result<Arc<Loaded>, DictError>) {
-        let mut slot = lock(&self.outcome);
-        slot.get_or_insert(outcome);
-        self.landed.notify_all();
+    /// Wakes who waits for the rows. The first outcome stays.
+    pub fn land(&self, outcome: Outcome) {
+        lock(&self.state).outcome.get_or_insert(outcome);
+        self.moved.notify_all();
+    }
+
+    /// Wakes everybody who waits: nothing more becomes of it.
+    pub fn settle(&self, outcome: Outcome) {
+        let mut state = lock(&self.state);
+        state.outcome.get_or_insert(outcome);
+        state.is_settled = true;
+        self.moved.notify_all();
+    }
+
+    /// Its rows are there, and on their way into the cache.
+    fn is_settling(&self) -> bool {
+        let state = lock(&self.state);
+        state.outcome.is_some() && !state.is_settled
     }
 
     /// The outcome; `None` if it is not there by `deadline`.
-    pub fn wait(&self, deadline: Instant) -> Option<Result<Arc<Loaded>, DictError>> {
-        let mut outcome = lock(&self.outcome);
+    pub fn wait(&self, until: Until, deadline: Instant) -> Option<Outcome> {
+        let mut state = lock(&self.state);
         loop {
-            if let Some(outcome) = &*outcome {
+            if let Some(outcome) = &state.outcome
+                && (until == Until::Landed || state.is_settled)
+            {
                 return Some(outcome.clone());
             }
             let left = deadline.checked_duration_since(Instant::now())?;
-            outcome =
-                self.landed.wait_timeout(outcome, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            state = self.moved.wait_timeout(state, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
         }
     }
 }
@@ -223,10 +255,103 @@ impl FlightTable {
         }
     }
 
+    /// Flights whose rows are on their way into the cache.
+    pub fn settling(&self) -> Vec<Arc<Flight>> {
+        self.flights.values().filter(|flight| flight.is_settling()).cloned().collect()
+    }
+
     /// Forgets all flights, so that keys missed from now on are asked for anew.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.flights.clear();
         self.dead = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::KeyFormat;
+    use arrow::array::UInt64Array;
+    use std::time::Duration;
+
+    fn batch(keys: &[u64]) -> (Vec<ArrayRef>, KeyBatch) {
+        let arrays: Vec<ArrayRef> = vec![Arc::new(UInt64Array::from(keys.to_vec()))];
+        let encoded = KeyFormat::Simple.encode(&arrays).unwrap();
+        (arrays, encoded)
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(5)
+    }
+
+    /// Claims keys; those not under way go in flights of `size` keys.
+    fn claim(table: &mut FlightTable, keys: &[u64], size: usize) -> Claim {
+        let encoded = batch(keys).1;
+        let rows: Vec<u32> = (0..keys.len() as u32).collect();
+        let (unique, _) = unique(&encoded, &rows);
+        let launch = |mine: &[u32]| {
+            let chunks = mine.chunks(size).map(|chunk| {
+                let (arrays, encoded) = batch(&Vec::from_iter(chunk.iter().map(|&row| keys[row as usize])));
+                Arc::new(Flight::new(arrays, encoded, 0, soon()))
+            });
+            Ok(chunks.collect())
+        };
+        table.claim(&encoded, &unique, soon(), launch).unwrap()
+    }
+
+    #[test]
+    fn a_key_is_joined_while_its_flight_is_there_and_asked_for_anew_afterwards() {
+        let mut table = FlightTable::default();
+        let first = claim(&mut table, &[1, 2, 3, 4, 5], 2);
+        assert_eq!((first.flights.len(), first.mine.clone()), (3, 0..3));
+        let second = claim(&mut table, &[5, 9, 2], 10);
+        assert_eq!(second.mine.len(), 1);
+        for (ticket, key) in second.tickets.iter().zip([5u64, 9, 2]) {
+            assert_eq!(second.flights[ticket.0 as usize].keys.get(ticket.1 as usize), key.to_le_bytes());
+        }
+        assert!(Arc::ptr_eq(&second.flights[second.tickets[2].0 as usize], &first.flights[0]));
+        table.remove(&first.flights[0]);
+        let third = claim(&mut table, &[1, 2, 3], 10);
+        assert_eq!(third.flights[third.mine.start].keys.len(), 2, "3 is still under way");
+    }
+
+    #[test]
+    fn nothing_stays_of_flights_that_are_gone() {
+        let (mut table, mut under_way) = (FlightTable::default(), Vec::new());
+        for round in 0..200u64 {
+            // The last flight of each round stays a while, so that the table is never empty.
+            let keys = Vec::from_iter(round * 50..round * 50 + 100);
+            let claimed = claim(&mut table, &keys, 10);
+            let mine = &claimed.flights[claimed.mine.clone()];
+            under_way.extend(mine.iter().cloned());
+            for flight in under_way.drain(..under_way.len() - 1) {
+                table.remove(&flight);
+                table.remove(&flight);
+            }
+            let live: usize = table.flights.values().map(|flight| flight.keys.len()).sum();
+            assert_eq!(table.entries.len(), live + table.dead);
+            assert!(table.dead <= live.max(table.entries.len() / 2), "{} of {live}", table.dead);
+        }
+        table.remove(&under_way[0]);
+        assert_eq!((table.entries.len(), table.dead, table.flights.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn who_waits_for_the_cache_waits_longer() {
+        let (arrays, keys) = batch(&[1]);
+        let flight = Arc::new(Flight::new(arrays, keys, 0, soon()));
+        let now = Instant::now();
+        assert!(flight.wait(Until::Landed, now).is_none() && !flight.is_settling());
+        let waiting = std::thread::spawn({
+            let flight = flight.clone();
+            move || flight.wait(Until::Settled, soon()).is_some_and(|outcome| outcome.is_ok())
+        });
+        flight.land(Ok(Arc::default()));
+        assert!(flight.is_settling() && flight.wait(Until::Landed, now).is_some_and(|o| o.is_ok()));
+        assert!(flight.wait(Until::Settled, Instant::now()).is_none());
+        let late = DictError::new(crate::error::Code::TimeoutExceeded, "late");
+        flight.settle(Err(late));
+        assert!(waiting.join().unwrap() && !flight.is_settling(), "the first outcome stays");
     }
 }

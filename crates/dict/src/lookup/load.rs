@@ -1,25 +1,30 @@
-//! One request to the source: ask, encode, keep, land.
+//! One request to the source: ask, encode, land, keep.
 
-use super::flight::{Flight, FlightTable, Loaded, lock};
+use super::flight::{Flight, FlightTable, Loaded, Until, lock};
 use super::pool::Turn;
 use super::{Backoff, Counters, Pace};
 use crate::definition::Lifetime;
 use crate::environment::{Clock, Waiting};
 use crate::error::{Code, DictError};
 use crate::kept::Kept;
+use crate::limits;
 use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, Raw, RowFormat};
 use crate::source::{Source, SourceFactory};
+use crate::store::Store;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use granary_cache::{Entry, Key};
 use hashbrown::HashTable;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Sets the hash that spreads lifetimes apart from the one that the cache finds places with.
 const LIFETIME_SEED: u64 = 0x6c69_6665_7469_6d65;
+
+/// Far longer than it takes to copy one request's rows.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What source threads share with lookups.
 pub(crate) struct Loader {
@@ -36,7 +41,7 @@ pub(crate) struct Loader {
     pub factory: SourceFactory,
     pub kept: Kept,
     pub table: Mutex<FlightTable>,
-    /// Flights that were taken out of the table, counted under its lock. A lookup that read a smaller number
+    /// Flights that were taken out of the table, counted under its lock: their rows are in the cache. A lookup that read a smaller number
     /// before it missed a key may find it in the cache now.
     pub landed: AtomicU64,
     pub backoff: Mutex<Backoff>,
@@ -76,12 +81,25 @@ impl Loader {
             },
             Turn::Closed => Err(self.not_started()),
         };
+        if let (Some(store), Ok(loaded)) = (self.kept.store(), &outcome) {
+            if flight.keys.len() > limits::KEPT_FIRST_MAX {
+                flight.land(Ok(loaded.clone()));
+            }
+            self.keep(store, flight, loaded);
+        }
         if self.kept.store().is_some() {
             let mut table = lock(&self.table);
             table.remove(flight);
             self.landed.fetch_add(1, Ordering::SeqCst);
         }
-        flight.land(outcome);
+        flight.settle(outcome);
+    }
+
+    /// Waits until rows that lookups have are in the cache, too. That is no I/O.
+    pub fn settle(&self) {
+        let settling = lock(&self.table).settling();
+        let deadline = Instant::now() + SETTLE_PATIENCE;
+        settling.iter().for_each(|flight| _ = flight.wait(Until::Settled, deadline));
     }
 
     /// Until when a flight that has not begun is waited for. One that is not is out of the table with this: nobody
@@ -117,7 +135,6 @@ impl Loader {
         self.count_rows(&batches);
         let loaded = self.encode(&flight.keys, &batches)?;
         self.counters.source_keys.add(flight.keys.len());
-        self.keep(flight, &loaded);
         Ok(Arc::new(loaded))
     }
 
@@ -288,8 +305,7 @@ impl Loader {
     }
 
     /// Writes rows and absences to the cache, each with a lifetime of its own.
-    fn keep(&self, flight: &Flight, loaded: &Loaded) {
-        let Some(store) = self.kept.store() else { return };
+    fn keep(&self, store: &Store, flight: &Flight, loaded: &Loaded) {
         let now = self.clock.now();
         let entries: Vec<Entry<'_>> = (0..flight.keys.len())
             .map(|slot| Entry {

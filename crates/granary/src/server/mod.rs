@@ -23,11 +23,11 @@ Examples:
   Serve the dictionaries kept in ./data:
     granary server --path data
 
-  Make one, over an SQLite table, cached on SSD:
+  Make one, over an SQLite table in data/user_files/users.db, cached on SSD:
     curl http://127.0.0.1:8123/ --data-binary \"
       CREATE DICTIONARY users (id UInt64, name String, city String DEFAULT 'unknown')
       PRIMARY KEY id
-      SOURCE(SQLITE(PATH '/srv/users.db' TABLE 'users'))
+      SOURCE(SQLITE(PATH 'users.db' TABLE 'users'))
       LIFETIME(MIN 300 MAX 600)
       LAYOUT(SSD_CACHE(PATH 'users' FILE_SIZE 1073741824 WRITE_BUFFER_SIZE 1048576))\"
 

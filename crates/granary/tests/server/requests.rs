@@ -36,6 +36,22 @@ fn settings_come_in_the_url() {
     assert_eq!(late.header("x-clickhouse-exception-code"), "159", "{}", late.text());
     let late = ask("/", &format!("{long} SETTINGS max_execution_time = 0.2"));
     assert_eq!(late.header("x-clickhouse-exception-code"), "159", "{}", late.text());
+    // What a join makes of a few rows takes no longer, and others are served meanwhile.
+    let join = "SELECT sum(a.number) FROM numbers(100000000) a CROSS JOIN numbers(100000) b \
+                WHERE a.number % 7 = b.number % 5";
+    std::thread::scope(|scope| {
+        let late = scope.spawn(|| ask("/?max_execution_time=1", join));
+        while !late.is_finished() {
+            assert_eq!(ask("/?max_execution_time=30", "SELECT 1").text(), "1\n");
+        }
+        let late = late.join().unwrap();
+        assert_eq!(late.header("x-clickhouse-exception-code"), "159", "{}", late.text());
+    });
+    for setting in ["session_timezone=Asia/Tokyo", "date_time_output_format=iso", "extremes=1"] {
+        let refused = ask(&format!("/?{setting}"), "SELECT 1");
+        assert_eq!(refused.header("x-clickhouse-exception-code"), "48", "{setting}");
+    }
+    assert_eq!(ask("/?session_timezone=UTC&extremes=0", "SELECT 1").text(), "1\n");
     let many = ask("/?max_result_rows=10&wait_end_of_query=1", "SELECT number FROM numbers(11)");
     assert_eq!(many.header("x-clickhouse-exception-code"), "396", "{}", many.text());
     assert_eq!(ask("/?max_result_rows=10", "SELECT count() FROM numbers(11)").text(), "11\n");
@@ -58,6 +74,9 @@ fn sessions_remember_and_requests_do_not() {
     assert_eq!(ask("/?session_id=a", "SET param_x = 7").status, 200);
     assert_eq!(ask("/?session_id=a", "SELECT {x:UInt8}").text(), "7\n");
     assert_eq!(ask("/?session_id=a&session_timeout=99999", "SELECT 1").status, 400);
+    assert_eq!(ask("/?session_id=a&session_check=1", "SELECT 1").text(), "1\n");
+    let unknown = ask("/?session_id=nobody&session_check=1", "SELECT 1");
+    assert_eq!(unknown.header("x-clickhouse-exception-code"), "372");
 }
 
 #[test]

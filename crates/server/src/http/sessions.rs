@@ -28,7 +28,7 @@ impl Sessions {
     /// The session that a request names, or one for this request alone.
     ///
     /// # Errors
-    /// Too many sessions are kept, or `session_timeout` is no number of seconds that is allowed.
+    /// Too many sessions are kept, with `session_check=1` there is none of this name, or `session_timeout` is no number of seconds that is allowed.
     pub fn find(&self, caller: &Caller, parameters: &HashMap<String, String>) -> Result<Arc<Session>, Error> {
         let Some(name) = parameters.get("session_id") else { return Ok(Arc::new(caller.session())) };
         let seconds = match parameters.get("session_timeout") {
@@ -50,6 +50,9 @@ impl Sessions {
         if let Some(known) = kept.get_mut(&key) {
             known.until = until;
             return Ok(Arc::clone(&known.session));
+        }
+        if parameters.get("session_check").is_some_and(|check| check == "1") {
+            return Err(Error::session_not_found(format!("Session {name} not found")));
         }
         if kept.len() >= SESSIONS_MAX {
             let message =

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
 };
 use granary_dict::DataType as ClickHouseType;
 
-use super::convert::convert;
+use super::convert::{clamped, convert};
 use super::exact::adopted;
 use super::numbers::{rows, shaped};
 use super::planner::constant_text;
@@ -57,7 +57,9 @@ impl ScalarUDFImpl for AsType {
         };
         let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
         let converted = match wanted.inner() {
-            ClickHouseType::DateTime { .. } => convert(&args.arg_fields[0], &array, &wanted.to_arrow())?,
+            ClickHouseType::DateTime { .. } | ClickHouseType::Date => {
+                clamped(convert(&args.arg_fields[0], &array, &wanted.to_arrow())?)
+            }
             _ => adopted(&args.arg_fields[0], &array, &wanted)?,
         };
         shaped(converted, &args.args)

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, make_array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, TimeUnit};
+use datafusion::arrow::datatypes::{
+    DataType, Date32Type, Field, FieldRef, Float64Type, TimeUnit, TimestampSecondType,
+};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
@@ -78,7 +80,8 @@ impl ScalarUDFImpl for Convert {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
-        shaped(convert(&args.arg_fields[0], &array, args.return_field.data_type())?, &args.args)
+        let converted = convert(&args.arg_fields[0], &array, args.return_field.data_type())?;
+        shaped(clamped(converted), &args.args)
     }
 }
 
@@ -102,7 +105,10 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
     if let Some(values) = array_bits(array) {
         let dates = *target == DataType::Date32;
         let values = match dates {
-            true => values.iter().map(|&v| if v > DAYS_MAX { v / 86_400 } else { v }).collect(),
+            true if from.is_signed_integer() => {
+                values.iter().map(|&v| days((v as i64).max(0) as u64)).collect()
+            }
+            true => values.iter().map(|&v| days(v)).collect(),
             false => values,
         };
         if let Some(converted) = from_bits(values, array.logical_nulls(), target) {
@@ -117,6 +123,28 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
             .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {target}")));
     }
     Ok(cast(array, target)?)
+}
+
+/// The days that a number says, or its seconds are.
+fn days(number: u64) -> u64 {
+    if number > DAYS_MAX { number / 86_400 } else { number }
+}
+
+/// A Date and a DateTime as near to it as they can be: days have 16 bits, seconds 32.
+pub fn clamped(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Date32 => {
+            let days = array.as_primitive::<Date32Type>();
+            Arc::new(days.unary::<_, Date32Type>(|days| days.clamp(0, DAYS_MAX as i32)))
+        }
+        DataType::Timestamp(TimeUnit::Second, zone) => {
+            let seconds = array.as_primitive::<TimestampSecondType>();
+            let seconds =
+                seconds.unary::<_, TimestampSecondType>(|seconds| seconds.clamp(0, u32::MAX.into()));
+            Arc::new(seconds.with_timezone_opt(zone.clone()))
+        }
+        _ => array,
+    }
 }
 
 /// Dates and times of each other. A time stays the same moment in another zone; a date is a day of the time's zone.

@@ -9,19 +9,23 @@ use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
 use datafusion::common::Result;
 use granary_dict::{DataType as ClickHouseType, DictError};
 
-use super::convert::{between_times, convert};
+use super::convert::{between_times, clamped, convert};
+use super::decimal::to_decimal;
 use super::numbers::{array_bits, from_bits};
 use super::parse::{Overflow, parse, range};
 use super::uuid;
 use crate::error::Error;
 use crate::format;
-use crate::types::{declared, plain_name};
+use crate::types::{declared, plain_name, type_name};
 
 /// The same values in the type of another field.
 pub fn exact(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
     match declared(to) {
         Some(wanted) => adopted(field, array, &wanted),
-        None => exact_in_arrow(field, array, to.data_type()),
+        None => {
+            let exact = exact_in_arrow(field, array, to.data_type())?;
+            Ok(if type_name(to).contains("Date32") { exact } else { clamped(exact) })
+        }
     }
 }
 
@@ -33,6 +37,11 @@ pub fn adopted(field: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<A
     // Arrow would take an address for a number, and the other way round.
     let by_text = to.inner() == &ClickHouseType::Ipv6
         && declared(field).is_some_and(|from| from.inner() == &ClickHouseType::Ipv4);
+    if let ClickHouseType::Decimal { .. } = to.inner()
+        && let Some(decimals) = to_decimal(array, &to.to_arrow())?
+    {
+        return Ok(decimals);
+    }
     let adopted = match (by_text, to.to_arrow()) {
         (true, _) => to.adopt(&(Arc::new(format::texts(field, array)?) as ArrayRef)),
         // A date begins at midnight of its zone.
@@ -67,7 +76,10 @@ fn exact_in_arrow(field: &Field, array: &ArrayRef, to: &DataType) -> Result<Arra
         (from, to) if from.is_integer() && to.is_integer() => integers(array, to),
         (from, to) if is_number(from) && is_number(to) => floats(array, to),
         (from, to) if from.is_string() && !to.is_string() => parse(array, to, Overflow::IsError),
-        _ => convert(field, array, to),
+        _ => match to_decimal(array, to)? {
+            Some(decimals) => Ok(decimals),
+            None => convert(field, array, to),
+        },
     }
 }
 

@@ -6,6 +6,7 @@ mod array;
 pub(crate) mod as_type;
 mod bool;
 mod convert;
+mod decimal;
 mod default_value;
 mod dictionary;
 mod exact;

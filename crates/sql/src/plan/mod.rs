@@ -1,11 +1,13 @@
 //! What is changed in DataFusion's plans, where types are known.
 
 mod declared;
+mod in_lists;
 mod in_texts;
 mod marks;
 mod optimise;
 mod outer_join;
 mod settings;
+mod yielding;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -17,6 +19,7 @@ pub use marks::MarkedRows;
 pub use optimise::optimise;
 pub use outer_join::OuterJoinDefaults;
 pub use settings::QuerySettings;
+pub use yielding::yielding;
 
 /// Whether a plan or a subquery of it has such a node. Most plans do not, and are then left as they are.
 pub fn has_node(plan: &LogicalPlan, mut wanted: impl FnMut(&LogicalPlan) -> Result<bool>) -> Result<bool> {

@@ -2,14 +2,13 @@
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    CaseWhen, CastKind, DataType, DuplicateTreatment, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArguments, NullTreatment, Value,
+    CaseWhen, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, NullTreatment, Value,
 };
 
 use super::conditions;
 use super::syntax::{
     argument, argument_mut, arguments, arguments_mut, call, name_of, plain_arguments, rename, string, taken,
-    text,
 };
 use crate::error::{Error, Result};
 use crate::functions;
@@ -121,10 +120,14 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
             *expr = call("toUInt32", vec![taken(expr)]);
         }
         "any" | "anyLast" => first_not_null(function, &name),
+        "groupArray" => {
+            rename(function, "array_agg");
+            function.null_treatment = Some(NullTreatment::IgnoreNulls);
+        }
         "quantile" | "quantileExactInclusive" => quantile(expr)?,
-        "toDecimal32" | "toDecimal64" | "toDecimal128" | "toDate32" => to_type(expr, &name)?,
-        "toIPv4" | "toIPv6" | "toInt128" | "toUInt128" | "toInt256" | "toUInt256" | "toDateTime64"
-        | "toDecimal256" => {
+        "toDate32" => to_date32(expr)?,
+        "toDecimal32" | "toDecimal64" | "toDecimal128" | "toDecimal256" | "toIPv4" | "toIPv6"
+        | "toInt128" | "toUInt128" | "toInt256" | "toUInt256" | "toDateTime64" => {
             as_type(expr, &name)?;
         }
         // The number of an address; of one of IPv6 there is none so wide.
@@ -205,8 +208,13 @@ fn as_type(expr: &mut Expr, name: &str) -> Result<()> {
         ("DateTime64", [value, precision, zone]) => {
             (value, format!("DateTime64({}, {zone})", constant(precision)))
         }
-        ("Decimal256", [value, scale]) => (value, format!("Decimal256({})", constant(scale))),
-        ("DateTime64" | "Decimal256", _) => {
+        ("Decimal32" | "Decimal64" | "Decimal128" | "Decimal256", [value, scale]) => {
+            let scale = constant(scale)
+                .parse::<u8>()
+                .map_err(|_| Error::illegal_type(format!("The scale of {name} must be a constant number")))?;
+            (value, format!("{short}({scale})"))
+        }
+        ("DateTime64" | "Decimal32" | "Decimal64" | "Decimal128" | "Decimal256", _) => {
             return Err(Error::wrong_argument_count(format!("Function {name} requires two arguments")));
         }
         (_, [value]) => (value, short.to_owned()),
@@ -233,36 +241,14 @@ fn inner_number(expr: &Expr) -> Option<Expr> {
     }
 }
 
-/// `toDecimal32(x, scale)` and `toDate32(x)` are casts.
-fn to_type(expr: &mut Expr, name: &str) -> Result<()> {
+/// `toDate32(x)` is a cast.
+fn to_date32(expr: &mut Expr) -> Result<()> {
     let Expr::Function(function) = &*expr else { return Ok(()) };
     let Some(arguments) = plain_arguments(function) else { return Ok(()) };
-    let scale = |scale: &Expr| constant(scale).parse::<i64>().ok();
-    let data_type = match (name, arguments.as_slice()) {
-        ("toDate32", [_]) => DataType::Date32,
-        ("toDate32", _) => {
-            return Err(Error::wrong_argument_count("Function toDate32 requires one argument"));
-        }
-        (_, [_, digits]) => {
-            let precision = match name {
-                "toDecimal32" => 9,
-                "toDecimal64" => 18,
-                _ => 38,
-            };
-            let Some(scale) = scale(digits) else {
-                return Err(Error::illegal_type(format!("The scale of {name} must be a constant number")));
-            };
-            // Arrow reads no exponents.
-            if text(&arguments[0]).is_some() {
-                let data_type = string(&format!("Decimal({precision}, {scale})"));
-                *expr = call(AS_TYPE, vec![arguments[0].clone(), data_type]);
-                return Ok(());
-            }
-            DataType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale))
-        }
-        _ => return Err(Error::wrong_argument_count(format!("Function {name} requires two arguments"))),
+    let [value] = arguments.as_slice() else {
+        return Err(Error::wrong_argument_count("Function toDate32 requires one argument"));
     };
-    let value = Box::new(arguments[0].clone());
+    let (value, data_type) = (Box::new(value.clone()), DataType::Date32);
     *expr = Expr::Cast { kind: CastKind::Cast, expr: value, data_type, array: false, format: None };
     Ok(())
 }

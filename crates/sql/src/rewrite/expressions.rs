@@ -155,11 +155,11 @@ fn any_equal(inner: &Expr, list: &[Expr], negated: bool) -> Expr {
 
 /// The name of a type that Arrow does not have, or does not convert to as ClickHouse does.
 fn beyond_arrow(data_type: &DataType) -> Option<String> {
-    use granary_dict::DataType::DateTime;
+    use granary_dict::DataType::{DateTime, Decimal};
     let name = functions::type_spelling(data_type);
     let parsed = granary_dict::DataType::parse(&name).ok()?;
-    let zoned = matches!(parsed.inner(), DateTime { .. });
-    (zoned || is_beyond_arrow(&parsed)).then_some(name)
+    let differs = matches!(parsed.inner(), DateTime { .. } | Decimal { .. });
+    (differs || is_beyond_arrow(&parsed)).then_some(name)
 }
 
 /// ClickHouse's casts wrap and spell values as its `toX` functions do.

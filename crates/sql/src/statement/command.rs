@@ -242,7 +242,11 @@ fn recognise(words: &mut Words) -> Result<Command> {
     Ok(if words.take(&["DROP", "DICTIONARY"]) {
         let missing = if_exists(words);
         Command::DropDictionary { name: words.name()?, missing }
-    } else if words.take(&["CREATE", "TABLE"]) || words.take(&["CREATE", "TEMPORARY", "TABLE"]) {
+    } else if words.take(&["CREATE", "TEMPORARY", "TABLE"]) {
+        return Err(Error::not_implemented(
+            "Temporary tables are not implemented; CREATE TABLE makes one in RAM, which every session sees",
+        ));
+    } else if words.take(&["CREATE", "TABLE"]) {
         Command::CreateTable(table::create(words, length)?)
     } else if words.take(&["CREATE", "VIEW"]) {
         Command::CreateView(view::view(words, length, false)?)

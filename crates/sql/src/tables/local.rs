@@ -40,6 +40,9 @@ pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBa
     if let Some(unknown) = names.iter().find(|name| schema.index_of(name).is_err()) {
         return Err(Error::no_such_column(format!("No such column {unknown} in the table")));
     }
+    if let Some(twice) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
+        return Err(Error::duplicate_column(format!("Column {} specified more than once", twice.1)));
+    }
     let source = rows.schema();
     let column = |field: &Arc<Field>| -> Result<ArrayRef> {
         let to = field.data_type();

@@ -7,8 +7,10 @@ mod up;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, ListArray, UInt64Array, UInt64Builder};
-use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, ListArray, UInt64Array, UInt64Builder,
+};
+use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, UInt64Type};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
@@ -168,7 +170,9 @@ impl ScalarUDFImpl for HierarchyFunction {
             Question::Root => DataType::UInt64,
             Question::Ancestors | Question::Children | Question::Descendants => DataType::List(item()),
         };
-        Ok(Arc::new(Field::new(self.name.as_str(), data_type, false)))
+        let nullable =
+            self.question == Question::IsIn && args.arg_fields[1..].iter().any(|f| f.is_nullable());
+        Ok(Arc::new(Field::new(self.name.as_str(), data_type, nullable)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -195,7 +199,8 @@ impl ScalarUDFImpl for HierarchyFunction {
             Question::IsIn => {
                 let above = keys(2)?;
                 let found = ways.zip(above.values()).map(|(way, above)| way.contains(above));
-                Arc::new(BooleanArray::from(found.collect::<Vec<_>>()))
+                let nulls = NullBuffer::union(asked.nulls(), above.nulls());
+                Arc::new(BooleanArray::new(found.collect::<Vec<_>>().into(), nulls))
             }
             Question::Root => {
                 // A key that the dictionary does not have has no root.

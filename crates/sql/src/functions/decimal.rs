@@ -1,0 +1,71 @@
+//! Numbers into decimals by ClickHouse's rules: digits that the type does not have are cut off, and a number that is
+//! too large for it is an error. Arrow rounds, and makes NULL of what is too large.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal256Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Decimal256Type, Float64Type, i256};
+use datafusion::common::Result;
+
+use super::numbers::array_bits;
+use crate::error::Error;
+use crate::types::plain_name;
+
+/// Digits that a Decimal256 has.
+const DIGITS_MAX: u8 = 76;
+
+/// The numbers as decimals of type `to`; `None`: one of both is not of numbers.
+pub fn to_decimal(array: &ArrayRef, to: &DataType) -> Result<Option<ArrayRef>> {
+    let (precision, scale) = match *to {
+        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => (precision, scale),
+        _ => return Ok(None),
+    };
+    let Some((numbers, digits)) = numbers(array, scale)? else { return Ok(None) };
+    let too_large = || Error::decimal_overflow(format!("A value is too large for {}", plain_name(to)));
+    let power = |digits: i8| i256::from_i128(10).wrapping_pow(u32::from(digits.unsigned_abs()));
+    let (shift, bound) = (power(scale - digits), power(precision as i8));
+    let fitted = |number: i256| {
+        let number = if scale >= digits { number.checked_mul(shift) } else { number.checked_div(shift) };
+        number.filter(|number| (bound.wrapping_neg() < *number) && (*number < bound)).ok_or_else(too_large)
+    };
+    let fitted: Decimal256Array =
+        numbers.into_iter().map(|number| number.map(fitted).transpose()).collect::<Result<_, Error>>()?;
+    let fitted = fitted.with_precision_and_scale(DIGITS_MAX, scale)?;
+    Ok(Some(cast(&(Arc::new(fitted) as ArrayRef), to)?))
+}
+
+/// Numbers times 10 to some power, and that power. Floats are multiplied with 10 to the power of `scale`.
+fn numbers(array: &ArrayRef, scale: i8) -> Result<Option<(Vec<Option<i256>>, i8)>> {
+    let from = array.data_type();
+    Ok(Some(match from {
+        DataType::Decimal128(_, digits) | DataType::Decimal256(_, digits) => {
+            let wide = cast(array, &DataType::Decimal256(DIGITS_MAX, *digits))?;
+            (wide.as_primitive::<Decimal256Type>().iter().collect(), *digits)
+        }
+        from if from.is_integer() || from == &DataType::Boolean => {
+            let signed = from.is_signed_integer();
+            let wide =
+                |bits: u64| i256::from_i128(if signed { i128::from(bits as i64) } else { i128::from(bits) });
+            let nulls = array.logical_nulls();
+            let valid = |row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+            let bits = array_bits(array).unwrap_or_default();
+            (bits.iter().enumerate().map(|(row, bits)| valid(row).then(|| wide(*bits))).collect(), 0)
+        }
+        from if from.is_floating() => {
+            let floats = cast(array, &DataType::Float64)?;
+            let power = 10f64.powi(scale.into());
+            let whole = |float: f64| {
+                let number = float * power;
+                // A cast would stop at the ends.
+                let fits = number.abs() < i128::MAX as f64;
+                fits.then(|| i256::from_i128(number as i128)).ok_or_else(|| {
+                    Error::decimal_overflow(format!("{float} is too large for a Decimal of scale {scale}"))
+                })
+            };
+            let floats = floats.as_primitive::<Float64Type>().iter();
+            (floats.map(|float| float.map(whole).transpose()).collect::<Result<_, Error>>()?, scale)
+        }
+        _ => return Ok(None),
+    }))
+}
