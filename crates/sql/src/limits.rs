@@ -48,3 +48,6 @@ pub const QUERY_BYTES_MAX: usize = 64 << 20;
 
 const _: () = assert!(TEXT_ROW_BYTES_MAX > TEXT_CHUNK_BYTES);
 const _: () = assert!(NUMBERS_SPLIT_ROWS as usize >= BATCH_ROWS);
+
+/// How deep parentheses of a query are.
+pub const PARENTHESES_DEEP_MAX: usize = 256;

@@ -27,7 +27,7 @@ use crate::plan::{optimise, yielding};
 use crate::rewrite::{Asker, Extras, FILE_FUNCTION, WITH_TIMES, rewrite};
 use crate::session::Session;
 use crate::settings::apply;
-use crate::statement::{Tail, mend, quote_maps, separate_values, take_named_expressions};
+use crate::statement::{Tail, check_depth, mend, quote_maps, separate_values, take_named_expressions};
 use crate::tables::files;
 use crate::views;
 
@@ -107,6 +107,7 @@ pub(crate) type Parsed = (Statement, HashMap<String, Expr>, Tail);
 pub(crate) fn parse(text: &str, head: usize) -> Result<Parsed> {
     let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {error}"));
     let mut tokens = tokenize(text).map_err(|error| wrong(&error))?;
+    check_depth(&tokens)?;
     let tail = mend(&mut tokens);
     tokens.drain(..head.min(tokens.len()));
     quote_maps(&mut tokens);

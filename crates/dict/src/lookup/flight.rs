@@ -5,7 +5,7 @@ use crate::row::KeyBatch;
 use arrow::array::ArrayRef;
 use hashbrown::HashTable;
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -17,6 +17,8 @@ pub(crate) struct Flight {
     pub keys: KeyBatch,
     /// The cache's epoch when the request was made; a reload since then makes the answer too old to keep.
     pub epoch: u64,
+    /// Its number in the table, once it is there.
+    number: OnceLock<u32>,
     /// When the last of those who wait for it gives up.
     wanted_until: Mutex<Instant>,
     state: Mutex<State>,
@@ -58,7 +60,7 @@ impl Loaded {
 impl Flight {
     pub fn new(arrays: Vec<ArrayRef>, keys: KeyBatch, epoch: u64, wanted_until: Instant) -> Flight {
         let (wanted_until, state) = (Mutex::new(wanted_until), Mutex::default());
-        Flight { arrays, keys, epoch, wanted_until, state, moved: Condvar::new() }
+        Flight { arrays, keys, epoch, number: OnceLock::new(), wanted_until, state, moved: Condvar::new() }
     }
 
     /// When the last of those who wait for it gives up.
@@ -216,6 +218,7 @@ impl FlightTable {
         for (at, flight) in flights.iter().enumerate().skip(first) {
             let number = self.next;
             self.next = number.wrapping_add(1);
+            let _ = flight.number.set(number);
             self.flights.insert(number, flight.clone());
             for (slot, place) in (0..flight.keys.len() as u32).zip(&mut places) {
                 tickets[place] = (at as u32, slot);
@@ -241,11 +244,11 @@ impl FlightTable {
 
     /// Takes a flight's keys out; those that another flight brings by now stay.
     pub fn remove(&mut self, flight: &Arc<Flight>) {
-        let Some(number) = self.flights.iter().find(|(_, other)| Arc::ptr_eq(other, flight)).map(|f| *f.0)
-        else {
+        let Some(number) = flight.number.get() else { return };
+        // It is gone already if all were forgotten.
+        if self.flights.remove(number).is_none() {
             return;
-        };
-        self.flights.remove(&number);
+        }
         self.dead += flight.keys.len();
         if self.flights.is_empty() {
             self.clear();

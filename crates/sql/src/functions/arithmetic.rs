@@ -203,8 +203,8 @@ impl ScalarUDFImpl for Arithmetic {
 /// A Date has 16 bits, and a DateTime 32.
 fn in_range(mut values: Vec<u64>, field: &Field) -> Vec<u64> {
     let bits = match field.data_type() {
-        DataType::Date32 if type_name(field) == "Date" => u64::from(u16::MAX),
-        DataType::Timestamp(TimeUnit::Second, _) => u64::from(u32::MAX),
+        DataType::Date32 if !type_name(field).contains("Date32") => u64::from(u16::MAX),
+        DataType::Timestamp(..) if !type_name(field).contains("DateTime64") => u64::from(u32::MAX),
         _ => return values,
     };
     values.iter_mut().for_each(|value| *value &= bits);

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use super::fixed_string;
+use super::local_time::{Missing, unix_seconds};
 use super::numbers::{array_bits, from_bits, rows, shaped};
 use super::parse::{Overflow, parse};
 use crate::error::Error;
@@ -127,7 +128,7 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
 
 /// The days that a number says, or its seconds are.
 fn days(number: u64) -> u64 {
-    if number > DAYS_MAX { number / 86_400 } else { number }
+    if number > DAYS_MAX { (number / 86_400).min(i32::MAX as u64) } else { number }
 }
 
 /// A Date and a DateTime as near to it as they can be: days have 16 bits, seconds 32.
@@ -154,10 +155,14 @@ pub fn between_times(array: &ArrayRef, target: &DataType) -> Result<Option<Array
             let own = cast(array, &DataType::Timestamp(*unit, zone.clone()))?;
             make_array(own.to_data().into_builder().data_type(target.clone()).build()?)
         }
-        // Arrow takes a time that has no zone for a local one.
-        (DataType::Date32, DataType::Timestamp(unit, _)) => {
-            cast(&cast(array, &DataType::Timestamp(*unit, None))?, target)?
+        (DataType::Date32, DataType::Timestamp(unit, Some(zone))) => {
+            let midnight =
+                |days: i32| unix_seconds(i64::from(days) * 86_400, zone, Missing::Later).unwrap_or_default();
+            let midnights = array.as_primitive::<Date32Type>().unary::<_, TimestampSecondType>(midnight);
+            let midnights = Arc::new(midnights.with_timezone(Arc::clone(zone))) as ArrayRef;
+            cast(&midnights, &DataType::Timestamp(*unit, Some(Arc::clone(zone))))?
         }
+        (DataType::Date32, DataType::Timestamp(..)) => cast(array, target)?,
         (DataType::Timestamp(..), DataType::Date32) => cast(array, target)?,
         _ => return Ok(None),
     }))

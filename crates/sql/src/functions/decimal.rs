@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal256Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal256Array, Float64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Decimal256Type, Float64Type, i256};
 use datafusion::common::Result;
@@ -53,18 +53,15 @@ fn numbers(array: &ArrayRef, scale: i8) -> Result<Option<(Vec<Option<i256>>, i8)
             (bits.iter().enumerate().map(|(row, bits)| valid(row).then(|| wide(*bits))).collect(), 0)
         }
         from if from.is_floating() => {
-            let floats = cast(array, &DataType::Float64)?;
             let power = 10f64.powi(scale.into());
-            let whole = |float: f64| {
-                let number = float * power;
-                // A cast would stop at the ends.
-                let fits = number.abs() < i128::MAX as f64;
-                fits.then(|| i256::from_i128(number as i128)).ok_or_else(|| {
-                    Error::decimal_overflow(format!("{float} is too large for a Decimal of scale {scale}"))
-                })
-            };
-            let floats = floats.as_primitive::<Float64Type>().iter();
-            (floats.map(|float| float.map(whole).transpose()).collect::<Result<_, Error>>()?, scale)
+            let floats = cast(array, &DataType::Float64)?;
+            let whole: Float64Array =
+                floats.as_primitive::<Float64Type>().unary(|float| (float * power).trunc());
+            let wide = cast(&(Arc::new(whole) as ArrayRef), &DataType::Decimal256(DIGITS_MAX, 0))?;
+            if wide.logical_null_count() > array.logical_null_count() {
+                return Err(Error::decimal_overflow("A float is too large for a Decimal").into());
+            }
+            (wide.as_primitive::<Decimal256Type>().iter().collect(), scale)
         }
         _ => return Ok(None),
     }))

@@ -9,23 +9,20 @@ use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
 use datafusion::common::Result;
 use granary_dict::{DataType as ClickHouseType, DictError};
 
-use super::convert::{between_times, clamped, convert};
+use super::convert::{between_times, convert};
 use super::decimal::to_decimal;
 use super::numbers::{array_bits, from_bits};
 use super::parse::{Overflow, parse, range};
 use super::uuid;
 use crate::error::Error;
 use crate::format;
-use crate::types::{declared, plain_name, type_name};
+use crate::types::{declared, plain_name};
 
 /// The same values in the type of another field.
 pub fn exact(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
     match declared(to) {
         Some(wanted) => adopted(field, array, &wanted),
-        None => {
-            let exact = exact_in_arrow(field, array, to.data_type())?;
-            Ok(if type_name(to).contains("Date32") { exact } else { clamped(exact) })
-        }
+        None => exact_in_arrow(field, array, to.data_type()),
     }
 }
 
@@ -75,6 +72,10 @@ fn exact_in_arrow(field: &Field, array: &ArrayRef, to: &DataType) -> Result<Arra
         (_, DataType::FixedSizeBinary(16)) => uuid::parse(array),
         (from, to) if from.is_integer() && to.is_integer() => integers(array, to),
         (from, to) if is_number(from) && is_number(to) => floats(array, to),
+        (from, DataType::Decimal128(precision, scale)) if from.is_string() => {
+            let (precision, scale) = (*precision, *scale as u8);
+            adopted(field, array, &ClickHouseType::Decimal { precision, scale })
+        }
         (from, to) if from.is_string() && !to.is_string() => parse(array, to, Overflow::IsError),
         _ => match to_decimal(array, to)? {
             Some(decimals) => Ok(decimals),

@@ -17,6 +17,7 @@ mod ignore;
 mod join_get;
 mod length;
 mod lenient;
+mod local_time;
 mod map;
 mod negate;
 mod numbers;
@@ -39,7 +40,7 @@ use crate::catalogue::Catalogue;
 use crate::error::Result;
 use arithmetic::{Arithmetic, Operation};
 
-pub(crate) use convert::convert;
+pub(crate) use convert::{clamped, convert};
 pub(crate) use default_value::default_value;
 pub(crate) use dictionary::LazyDefaults;
 pub use dictionary::{is_dictionary_function, is_hierarchy_function};

@@ -8,6 +8,7 @@ use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, TimeUnit, TimestampSecondType};
 use datafusion::common::{DataFusionError, Result};
 
+use super::local_time::{self, Missing};
 use super::numbers::from_bits;
 use crate::error::Error;
 use crate::types::plain_name;
@@ -60,9 +61,23 @@ fn others(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     let parsed = cast_with_options(array, target, &options)?;
     let DataType::Timestamp(TimeUnit::Second, zone) = target else { return Ok(parsed) };
     let texts = cast(array, &DataType::Utf8)?;
+    // What clocks that are set leave out, or have twice.
+    let local = match zone {
+        Some(zone) if parsed.logical_null_count() > texts.null_count() => {
+            let local = cast_with_options(array, &DataType::Timestamp(TimeUnit::Second, None), &options)?;
+            Some((local.as_primitive::<TimestampSecondType>().clone(), zone))
+        }
+        _ => None,
+    };
+    let local = |row: usize| {
+        let (local, zone) = local.as_ref()?;
+        local.is_valid(row).then(|| local_time::unix_seconds(local.value(row), zone, Missing::Earlier))?
+    };
     let seconds = texts.as_string::<i32>().iter().zip(parsed.as_primitive::<TimestampSecondType>());
-    let seconds: TimestampSecondArray =
-        seconds.map(|(text, parsed)| text.and_then(unix_seconds).or(parsed)).collect();
+    let seconds = seconds
+        .enumerate()
+        .map(|(row, (text, parsed))| text.and_then(unix_seconds).or(parsed).or_else(|| local(row)));
+    let seconds: TimestampSecondArray = seconds.collect();
     Ok(Arc::new(seconds.with_timezone_opt(zone.clone())))
 }
 

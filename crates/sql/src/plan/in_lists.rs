@@ -17,6 +17,10 @@ pub fn in_lists(plan: LogicalPlan) -> Result<LogicalPlan> {
         return Ok(plan);
     }
     plan.transform_up_with_subqueries(|node| {
+        // What is above knows these by a name that cannot be kept.
+        if node.expressions().iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
+            return Ok(Transformed::no(node));
+        }
         let mut schema = DFSchema::empty();
         for input in node.inputs() {
             schema.merge(input.schema());

@@ -15,6 +15,7 @@ use granary_dict::tokenize;
 use super::words::{Words, is_word};
 use super::{joins, tuples};
 use crate::error::{Error, Result};
+use crate::limits::PARENTHESES_DEEP_MAX;
 
 /// What stands behind a query.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -59,6 +60,26 @@ pub fn mend(tokens: &mut Vec<TokenWithSpan>) -> Tail {
     Tail::default()
 }
 
+/// The parser goes as deep as types do.
+///
+/// # Errors
+/// TOO_DEEP_RECURSION if parentheses are more than [`PARENTHESES_DEEP_MAX`] deep.
+pub fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
+    let mut depth = 0usize;
+    for token in tokens {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > PARENTHESES_DEEP_MAX {
+            let message = format!("Parentheses are more than {PARENTHESES_DEEP_MAX} deep");
+            return Err(Error::too_deep_recursion(message));
+        }
+    }
+    Ok(())
+}
+
 /// A type by the name that ClickHouse has for it.
 ///
 /// # Errors
@@ -66,7 +87,10 @@ pub fn mend(tokens: &mut Vec<TokenWithSpan>) -> Tail {
 pub fn data_type(name: &str) -> Result<DataType> {
     let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {name}: {error}"));
     let mut tokens = tokenize(name).map_err(|error| wrong(&error))?;
-    mend(&mut tokens);
+    if mend(&mut tokens) != Tail::default() {
+        return Err(wrong(&"this is more than a type"));
+    }
+    check_depth(&tokens)?;
     let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(tokens);
     let parsed = parser.parse_data_type().map_err(|error| wrong(&error))?;
     match parser.peek_token().token {

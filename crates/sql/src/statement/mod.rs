@@ -20,7 +20,7 @@ pub use braces::quote_maps;
 pub use collection::CollectionChange;
 pub use command::{Command, Effect, parse, parse_collection};
 pub use data::insert_with_data;
-pub use mend::{Tail, data_type, mend, separate_values};
+pub use mend::{Tail, check_depth, data_type, mend, separate_values};
 pub use parameters::{Parameters, fill};
 pub use spelled::spelled;
 pub use split::{Statement, split};

@@ -8,8 +8,8 @@ use datafusion::arrow::datatypes::{DataType as Arrow, Decimal128Type, Field, Sch
 use granary_dict::DataType;
 
 use crate::error::{Error, Result};
-use crate::functions::{convert, default_value, exact};
-use crate::types::{CLICKHOUSE_TYPE, declared};
+use crate::functions::{clamped, convert, default_value, exact};
+use crate::types::{CLICKHOUSE_TYPE, declared, type_name};
 
 /// The schema of columns of ClickHouse's types.
 ///
@@ -58,7 +58,10 @@ pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBa
             {
                 low_bits(source.field(place), rows.column(place), to)?
             }
-            Some(place) => exact(source.field(place), rows.column(place), field)?,
+            Some(place) => {
+                let exact = exact(source.field(place), rows.column(place), field)?;
+                if is_bounded(field) { clamped(exact) } else { exact }
+            }
             None => new_null_array(to, rows.num_rows()),
         };
         if field.is_nullable() || given.logical_null_count() == 0 {
@@ -69,6 +72,12 @@ pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBa
     };
     let columns = schema.fields().iter().map(column).collect::<Result<_>>()?;
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
+
+/// Whether it is a Date or a DateTime, and no longer one.
+fn is_bounded(field: &Field) -> bool {
+    let name = type_name(field);
+    !name.contains("Date32") && !name.contains("DateTime64")
 }
 
 /// Whether a type has integers, or what they become beside others for which 64 bits are not enough.

@@ -1,0 +1,47 @@
+//! Local times that a time zone has twice, or leaves out, when its clocks are set. Arrow gives NULL for both.
+
+use std::str::FromStr;
+
+use chrono::{DateTime, Duration, NaiveDateTime, TimeZone};
+use datafusion::arrow::array::timezone::Tz;
+
+/// What a local time that there is not stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The first moment after it, for a day that begins there.
+    Later,
+    /// An hour earlier, as ClickHouse reads it.
+    Earlier,
+}
+
+/// Unix seconds of a local time, which is given as seconds too; of one that comes twice, the first.
+pub fn unix_seconds(local: i64, zone: &str, missing: Missing) -> Option<i64> {
+    let zone = Tz::from_str(zone).ok()?;
+    let naive = DateTime::from_timestamp(local, 0)?.naive_utc();
+    let first = |time: NaiveDateTime| zone.from_local_datetime(&time).earliest().map(|time| time.timestamp());
+    first(naive).or_else(|| match missing {
+        Missing::Later => first(naive + Duration::hours(1)),
+        Missing::Earlier => first(naive - Duration::hours(1)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_are_set() {
+        let local = |text: &str| {
+            NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S").unwrap().and_utc().timestamp()
+        };
+        let at = |text, zone, missing| unix_seconds(local(text), zone, missing);
+        let berlin = |text| at(text, "Europe/Berlin", Missing::Earlier);
+        assert_eq!(berlin("2024-10-27 02:30:00"), Some(local("2024-10-27 00:30:00")));
+        assert_eq!(berlin("2024-03-31 02:30:00"), Some(local("2024-03-31 00:30:00")));
+        assert_eq!(berlin("2024-07-01 12:00:00"), Some(local("2024-07-01 10:00:00")));
+        let day = |text, zone| at(text, zone, Missing::Later);
+        assert_eq!(day("2018-11-04 00:00:00", "America/Sao_Paulo"), Some(local("2018-11-04 03:00:00")));
+        assert_eq!(day("2023-11-05 00:00:00", "America/Havana"), Some(local("2023-11-05 04:00:00")));
+        assert_eq!(day("2024-01-01 00:00:00", "Mars/Olympus"), None);
+    }
+}
