@@ -86,6 +86,7 @@ impl Dictionary {
             factory,
             kept,
             table: Mutex::default(),
+            keeping: Mutex::default(),
             landed: AtomicU64::new(0),
             backoff: Mutex::new(Backoff::new(environment.backoff_base_seconds, fastrand::Rng::new())),
             pace: Pace::new(update.max_requests_per_second, environment.clock.clone()),

@@ -41,6 +41,8 @@ pub(crate) struct Loader {
     pub factory: SourceFactory,
     pub kept: Kept,
     pub table: Mutex<FlightTable>,
+    /// Held while the rows of a flight that has landed are put into the cache.
+    pub keeping: Mutex<()>,
     /// Flights that were taken out of the table, counted under its lock: their rows are in the cache. A lookup that read a smaller number
     /// before it missed a key may find it in the cache now.
     pub landed: AtomicU64,
@@ -82,9 +84,12 @@ impl Loader {
             Turn::Closed => Err(self.not_started()),
         };
         if let (Some(store), Ok(loaded)) = (self.kept.store(), &outcome) {
-            if flight.keys.len() > limits::KEPT_FIRST_MAX {
+            // One at a time: what lookups are ahead of the cache by is work that still has to be done.
+            let _turn = (flight.keys.len() > limits::KEPT_FIRST_MAX).then(|| {
+                let turn = lock(&self.keeping);
                 flight.land(Ok(loaded.clone()));
-            }
+                turn
+            });
             self.keep(store, flight, loaded);
         }
         if self.kept.store().is_some() {
