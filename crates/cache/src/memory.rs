@@ -154,6 +154,12 @@ fn record_of(bytes: &[u8]) -> EntryRecord<'_> {
     }
 }
 
+/// Whether the entry that begins `bytes` is the key's.
+#[inline(always)]
+fn is_of(bytes: &[u8], key: Key<'_>) -> bool {
+    hash_at(bytes) == key.hash().to_bits() && same_bytes(record_of(bytes).key, key.bytes())
+}
+
 fn entry_len(bytes: &[u8]) -> usize {
     RECORD_AT + record_of(bytes).len()
 }
@@ -201,10 +207,7 @@ impl Memory {
     }
 
     fn locate(&self, key: Key<'_>) -> Option<At> {
-        let same = |at: &At| {
-            let bytes = Self::bytes(&self.chunks, self.first_chunk, *at);
-            hash_at(bytes) == key.hash().to_bits() && same_bytes(record_of(bytes).key, key.bytes())
-        };
+        let same = |at: &At| is_of(Self::bytes(&self.chunks, self.first_chunk, *at), key);
         self.table.find(spread(key.hash().to_bits()), same).copied()
     }
 
@@ -246,8 +249,7 @@ impl Memory {
     #[inline]
     pub fn get(&mut self, key: Key<'_>, candidate: At) -> Option<Stored<'_>> {
         let bytes = Self::bytes(&self.chunks, self.first_chunk, candidate);
-        let is_its = hash_at(bytes) == key.hash().to_bits() && same_bytes(record_of(bytes).key, key.bytes());
-        let at = if is_its { candidate } else { self.locate_elsewhere(key)? };
+        let at = if is_of(bytes, key) { candidate } else { self.locate_elsewhere(key)? };
         self.touch(at);
         Some(record_of(Self::bytes(&self.chunks, self.first_chunk, at)).into())
     }
@@ -323,12 +325,9 @@ impl Memory {
     /// Has the table find a key at `at`, where its entry is about to be; gives where it was.
     fn point(&mut self, key: Key<'_>, at: At) -> Option<At> {
         let (chunks, first) = (&self.chunks, self.first_chunk);
-        let hash = |at: &At| hash_at(Self::bytes(chunks, first, *at));
-        let same = |at: &At| {
-            let bytes = Self::bytes(chunks, first, *at);
-            hash_at(bytes) == key.hash().to_bits() && same_bytes(record_of(bytes).key, key.bytes())
-        };
-        match self.table.entry(spread(key.hash().to_bits()), same, |at| spread(hash(at))) {
+        let same = |at: &At| is_of(Self::bytes(chunks, first, *at), key);
+        let rehash = |at: &At| spread(hash_at(Self::bytes(chunks, first, *at)));
+        match self.table.entry(spread(key.hash().to_bits()), same, rehash) {
             Slot::Occupied(mut found) => Some(std::mem::replace(found.get_mut(), at)),
             Slot::Vacant(vacant) => {
                 vacant.insert(at);
@@ -433,7 +432,6 @@ impl Memory {
         let record = entry[RECORD_AT..entry_len(entry)].to_vec();
         let from = At::new(self.first_chunk, self.hand);
         self.bury(from);
-        // Its chunk may be gone with this, and be the one that it goes to.
         self.skip();
         let to = self.room_for(RECORD_AT + record.len());
         if let Some(at) = self.table.find_mut(spread(hash), |at| *at == from) {

@@ -13,7 +13,7 @@ use crate::error::{Code, DictError};
 use crate::kept::Kept;
 use crate::limits;
 use crate::lookup::{
-    Backoff, Batch, Claim, Counters, Flight, Freshness, Loader, Pace, Pool, Refused, Until, lock, unique,
+    Backoff, Batch, Claim, Counters, Flight, Freshness, Loader, Pace, Pool, Refused, lock, unique,
 };
 use crate::resident::{Columns, Resident, Times};
 use crate::row::{KeyBatch, KeyFormat, RowFormat};
@@ -86,7 +86,6 @@ impl Dictionary {
             factory,
             kept,
             table: Mutex::default(),
-            keeping: Mutex::default(),
             landed: AtomicU64::new(0),
             backoff: Mutex::new(Backoff::new(environment.backoff_base_seconds, fastrand::Rng::new())),
             pace: Pace::new(update.max_requests_per_second, environment.clock.clone()),
@@ -167,7 +166,7 @@ impl Dictionary {
                 let deadline = self.deadline();
                 let claim = direct_claim(self.launch(keys, &chosen, deadline)?);
                 loader.counters.keys_missed.add(rows.len());
-                self.fetch(&mut batch, claim, &rows, &places, Until::Landed, deadline)?;
+                self.fetch(&mut batch, claim, &rows, &places, deadline)?;
             }
         }
         let rows = batch.finish();
@@ -203,10 +202,7 @@ impl Dictionary {
         let (loader, update) = (&self.core.loader, &self.definition.layout.update);
         self.core.note_use();
         match &loader.kept {
-            Kept::Cached(_) => {
-                loader.settle();
-                Ok(Resident::of_cache(loader, columns))
-            }
+            Kept::Cached(_) => Ok(Resident::of_cache(loader, columns)),
             Kept::Whole(whole) => Ok(Resident::of_held(loader, columns, self.held(whole)?)),
             Kept::Nothing => Resident::of_source(&self.core.readers, loader, update, columns),
         }
@@ -214,7 +210,6 @@ impl Dictionary {
 
     /// Its figures now.
     pub fn status(&self) -> Status {
-        self.core.loader.settle();
         Status::of(
             &self.definition,
             &self.core.loader,
@@ -278,9 +273,7 @@ impl Dictionary {
             let deadline = self.deadline();
             if let Some(claim) = self.claim(&batch.keys, keys, &unique, unless_landed, deadline)? {
                 loader.counters.keys_missed.add(batch.missing.len());
-                // Who asks next could be shown a stale row again.
-                let until = if batch.stale.is_empty() { Until::Landed } else { Until::Settled };
-                return self.fetch(batch, claim, &wanted, &places, until, deadline);
+                return self.fetch(batch, claim, &wanted, &places, deadline);
             }
             landed = loader.landed.load(Ordering::SeqCst);
             let missing = std::mem::take(&mut batch.missing);
@@ -381,13 +374,12 @@ impl Dictionary {
         claim: Claim,
         rows: &[u32],
         places: &[u32],
-        until: Until,
         deadline: Instant,
     ) -> Result<(), DictError> {
         self.start(&claim)?;
         let mut loaded = Vec::with_capacity(claim.flights.len());
         let outcomes = self.core.loader.waiting.wait(|| {
-            let outcomes = claim.flights.iter().map(|flight| flight.wait(until, deadline));
+            let outcomes = claim.flights.iter().map(|flight| flight.wait(deadline));
             outcomes.collect::<Vec<_>>()
         });
         // What has begun goes on, and will be found in the cache.

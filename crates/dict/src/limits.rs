@@ -10,9 +10,6 @@ pub const NESTING_MAX: usize = 16;
 pub const LIFETIME_SECONDS_MAX: u64 = 10 * 366 * 86_400;
 /// Keys in one request to a source; bigger batches are cut.
 pub const KEYS_PER_REQUEST_MAX: usize = 1 << 16;
-/// A request of no more keys is in the cache before its answer is shown, so that who asks next finds it there: that
-/// takes a fraction of a millisecond. The rows of a larger one go there while its answer is shown.
-pub const KEPT_FIRST_MAX: usize = 1024;
 /// Keys written into one SQL statement; MySQL's optimizer gives up on ranges somewhere above.
 pub const KEYS_PER_STATEMENT_MAX: usize = 1 << 14;
 /// Bytes of keys in one SQL statement, after which no key is added: ClickHouse takes 256 KiB in all.

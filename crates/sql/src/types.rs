@@ -17,6 +17,12 @@ pub fn fixed_bytes(field: &Field) -> Option<usize> {
     name.strip_prefix("FixedString(")?.strip_suffix(')')?.parse().ok()
 }
 
+/// Whether a field of days or seconds is a Date or a DateTime, whose days have 16 bits and whose seconds 32.
+pub fn is_bounded(field: &Field) -> bool {
+    let name = type_name(field);
+    !name.contains("Date32") && !name.contains("DateTime64")
+}
+
 /// Whether values of a type are read and converted by the rules of dictionaries, not by Arrow's.
 pub fn is_beyond_arrow(data_type: &ClickHouseType) -> bool {
     use ClickHouseType::{

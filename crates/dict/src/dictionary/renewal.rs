@@ -3,7 +3,7 @@
 use super::{Dictionary, direct_claim};
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::lookup::{Batch, Until, lock, unique};
+use crate::lookup::{Batch, lock, unique};
 use arrow::array::ArrayRef;
 use granary_cache::Key;
 use std::sync::PoisonError;
@@ -76,7 +76,7 @@ impl Dictionary {
             }
         };
         if let Some(claim) = claim {
-            self.fetch(&mut batch, claim, &rows, &places, Until::Settled, deadline)?;
+            self.fetch(&mut batch, claim, &rows, &places, deadline)?;
         }
         Ok(batch.finish().found().true_count())
     }

@@ -21,26 +21,8 @@ pub(crate) struct Flight {
     number: OnceLock<u32>,
     /// When the last of those who wait for it gives up.
     wanted_until: Mutex<Instant>,
-    state: Mutex<State>,
-    moved: Condvar,
-}
-
-type Outcome = Result<Arc<Loaded>, DictError>;
-
-#[derive(Default)]
-struct State {
-    outcome: Option<Outcome>,
-    /// The rows are in the cache, as far as they are kept.
-    is_settled: bool,
-}
-
-/// What of a flight is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Until {
-    /// Its rows are there. Who looks up what it brings joins it until it has settled.
-    Landed,
-    /// They are in the cache, where they replace older ones that could be shown.
-    Settled,
+    outcome: Mutex<Option<Result<Arc<Loaded>, DictError>>>,
+    landed: Condvar,
 }
 
 /// The encoded rows of a flight.
@@ -59,8 +41,15 @@ impl Loaded {
 
 impl Flight {
     pub fn new(arrays: Vec<ArrayRef>, keys: KeyBatch, epoch: u64, wanted_until: Instant) -> Flight {
-        let (wanted_until, state) = (Mutex::new(wanted_until), Mutex::default());
-        Flight { arrays, keys, epoch, number: OnceLock::new(), wanted_until, state, moved: Condvar::new() }
+        Flight {
+            arrays,
+            keys,
+            epoch,
+            number: OnceLock::new(),
+            wanted_until: Mutex::new(wanted_until),
+            outcome: Mutex::new(None),
+            landed: Condvar::new(),
+        }
     }
 
     /// When the last of those who wait for it gives up.
@@ -73,37 +62,23 @@ impl Flight {
         *until = deadline.max(*until);
     }
 
-    /// Wakes who waits for the rows. The first outcome stays.
-    pub fn land(&self, outcome: Outcome) {
-        lock(&self.state).outcome.get_or_insert(outcome);
-        self.moved.notify_all();
-    }
-
-    /// Wakes everybody who waits: nothing more becomes of it.
-    pub fn settle(&self, outcome: Outcome) {
-        let mut state = lock(&self.state);
-        state.outcome.get_or_insert(outcome);
-        state.is_settled = true;
-        self.moved.notify_all();
-    }
-
-    /// Its rows are there, and on their way into the cache.
-    fn is_settling(&self) -> bool {
-        let state = lock(&self.state);
-        state.outcome.is_some() && !state.is_settled
+    /// Wakes everybody who waits. The first outcome stays.
+    pub fn land(&self, outcome: Result<Arc<Loaded>, DictError>) {
+        let mut slot = lock(&self.outcome);
+        slot.get_or_insert(outcome);
+        self.landed.notify_all();
     }
 
     /// The outcome; `None` if it is not there by `deadline`.
-    pub fn wait(&self, until: Until, deadline: Instant) -> Option<Outcome> {
-        let mut state = lock(&self.state);
+    pub fn wait(&self, deadline: Instant) -> Option<Result<Arc<Loaded>, DictError>> {
+        let mut outcome = lock(&self.outcome);
         loop {
-            if let Some(outcome) = &state.outcome
-                && (until == Until::Landed || state.is_settled)
-            {
+            if let Some(outcome) = &*outcome {
                 return Some(outcome.clone());
             }
             let left = deadline.checked_duration_since(Instant::now())?;
-            state = self.moved.wait_timeout(state, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            outcome =
+                self.landed.wait_timeout(outcome, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
         }
     }
 }
@@ -258,11 +233,6 @@ impl FlightTable {
         }
     }
 
-    /// Flights whose rows are on their way into the cache.
-    pub fn settling(&self) -> Vec<Arc<Flight>> {
-        self.flights.values().filter(|flight| flight.is_settling()).cloned().collect()
-    }
-
     /// Forgets all flights, so that keys missed from now on are asked for anew.
     pub fn clear(&mut self) {
         self.entries.clear();
@@ -338,23 +308,5 @@ mod tests {
         }
         table.remove(&under_way[0]);
         assert_eq!((table.entries.len(), table.dead, table.flights.len()), (0, 0, 0));
-    }
-
-    #[test]
-    fn who_waits_for_the_cache_waits_longer() {
-        let (arrays, keys) = batch(&[1]);
-        let flight = Arc::new(Flight::new(arrays, keys, 0, soon()));
-        let now = Instant::now();
-        assert!(flight.wait(Until::Landed, now).is_none() && !flight.is_settling());
-        let waiting = std::thread::spawn({
-            let flight = flight.clone();
-            move || flight.wait(Until::Settled, soon()).is_some_and(|outcome| outcome.is_ok())
-        });
-        flight.land(Ok(Arc::default()));
-        assert!(flight.is_settling() && flight.wait(Until::Landed, now).is_some_and(|o| o.is_ok()));
-        assert!(flight.wait(Until::Settled, Instant::now()).is_none());
-        let late = DictError::new(crate::error::Code::TimeoutExceeded, "late");
-        flight.settle(Err(late));
-        assert!(waiting.join().unwrap() && !flight.is_settling(), "the first outcome stays");
     }
 }

@@ -1,30 +1,25 @@
-//! One request to the source: ask, encode, land, keep.
+//! One request to the source: ask, encode, keep, land.
 
-use super::flight::{Flight, FlightTable, Loaded, Until, lock};
+use super::flight::{Flight, FlightTable, Loaded, lock};
 use super::pool::Turn;
 use super::{Backoff, Counters, Pace};
 use crate::definition::Lifetime;
 use crate::environment::{Clock, Waiting};
 use crate::error::{Code, DictError};
 use crate::kept::Kept;
-use crate::limits;
 use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, Raw, RowFormat};
 use crate::source::{Source, SourceFactory};
-use crate::store::Store;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use granary_cache::{Entry, Key};
 use hashbrown::HashTable;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Sets the hash that spreads lifetimes apart from the one that the cache finds places with.
 const LIFETIME_SEED: u64 = 0x6c69_6665_7469_6d65;
-
-/// Far longer than it takes to copy one request's rows.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What source threads share with lookups.
 pub(crate) struct Loader {
@@ -41,9 +36,7 @@ pub(crate) struct Loader {
     pub factory: SourceFactory,
     pub kept: Kept,
     pub table: Mutex<FlightTable>,
-    /// Held while the rows of a flight that has landed are put into the cache.
-    pub keeping: Mutex<()>,
-    /// Flights that were taken out of the table, counted under its lock: their rows are in the cache. A lookup that read a smaller number
+    /// Flights that were taken out of the table, counted under its lock. A lookup that read a smaller number
     /// before it missed a key may find it in the cache now.
     pub landed: AtomicU64,
     pub backoff: Mutex<Backoff>,
@@ -83,28 +76,12 @@ impl Loader {
             },
             Turn::Closed => Err(self.not_started()),
         };
-        if let (Some(store), Ok(loaded)) = (self.kept.store(), &outcome) {
-            // One at a time: what lookups are ahead of the cache by is work that still has to be done.
-            let _turn = (flight.keys.len() > limits::KEPT_FIRST_MAX).then(|| {
-                let turn = lock(&self.keeping);
-                flight.land(Ok(loaded.clone()));
-                turn
-            });
-            self.keep(store, flight, loaded);
-        }
         if self.kept.store().is_some() {
             let mut table = lock(&self.table);
             table.remove(flight);
             self.landed.fetch_add(1, Ordering::SeqCst);
         }
-        flight.settle(outcome);
-    }
-
-    /// Waits until rows that lookups have are in the cache, too. That is no I/O.
-    pub fn settle(&self) {
-        let settling = lock(&self.table).settling();
-        let deadline = Instant::now() + SETTLE_PATIENCE;
-        settling.iter().for_each(|flight| _ = flight.wait(Until::Settled, deadline));
+        flight.land(outcome);
     }
 
     /// Until when a flight that has not begun is waited for. One that is not is out of the table with this: nobody
@@ -140,6 +117,7 @@ impl Loader {
         self.count_rows(&batches);
         let loaded = self.encode(&flight.keys, &batches)?;
         self.counters.source_keys.add(flight.keys.len());
+        self.keep(flight, &loaded);
         Ok(Arc::new(loaded))
     }
 
@@ -310,7 +288,8 @@ impl Loader {
     }
 
     /// Writes rows and absences to the cache, each with a lifetime of its own.
-    fn keep(&self, store: &Store, flight: &Flight, loaded: &Loaded) {
+    fn keep(&self, flight: &Flight, loaded: &Loaded) {
+        let Some(store) = self.kept.store() else { return };
         let now = self.clock.now();
         let entries: Vec<Entry<'_>> = (0..flight.keys.len())
             .map(|slot| Entry {

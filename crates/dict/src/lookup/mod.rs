@@ -15,7 +15,7 @@ pub(crate) use backoff::Backoff;
 pub(crate) use batch::{Batch, Freshness};
 pub(crate) use counters::Counters;
 pub(crate) use errand::{begin, errand, receive};
-pub(crate) use flight::{Claim, Flight, Until, lock, unique};
+pub(crate) use flight::{Claim, Flight, lock, unique};
 pub(crate) use latency::Stopwatch;
 pub use latency::{LATENCY_BUCKETS, Latency};
 pub(crate) use load::Loader;

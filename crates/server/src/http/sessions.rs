@@ -28,7 +28,8 @@ impl Sessions {
     /// The session that a request names, or one for this request alone.
     ///
     /// # Errors
-    /// Too many sessions are kept, with `session_check=1` there is none of this name, or `session_timeout` is no number of seconds that is allowed.
+    /// Too many sessions are kept, with `session_check=1` there is none of this name, or `session_timeout` is no
+    /// number of seconds that is allowed.
     pub fn find(&self, caller: &Caller, parameters: &HashMap<String, String>) -> Result<Arc<Session>, Error> {
         let Some(name) = parameters.get("session_id") else { return Ok(Arc::new(caller.session())) };
         let seconds = match parameters.get("session_timeout") {

@@ -3,7 +3,6 @@
 
 use datafusion::arrow::datatypes::Schema;
 use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value};
-
 use granary_dict::DataType;
 
 use crate::rewrite::{call, string};

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 
 use super::numbers::{bits, from_bits, rows, shaped, union};
 use crate::error::Error;
-use crate::types::{plain_name, type_name};
+use crate::types::{is_bounded, plain_name};
 
 /// The operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,7 +74,7 @@ impl Operation {
 }
 
 /// A date, or a time in seconds.
-pub fn is_moment(data_type: &DataType) -> bool {
+fn is_moment(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Timestamp(TimeUnit::Second, _))
 }
 
@@ -203,8 +203,8 @@ impl ScalarUDFImpl for Arithmetic {
 /// A Date has 16 bits, and a DateTime 32.
 fn in_range(mut values: Vec<u64>, field: &Field) -> Vec<u64> {
     let bits = match field.data_type() {
-        DataType::Date32 if !type_name(field).contains("Date32") => u64::from(u16::MAX),
-        DataType::Timestamp(..) if !type_name(field).contains("DateTime64") => u64::from(u32::MAX),
+        DataType::Date32 if is_bounded(field) => u64::from(u16::MAX),
+        DataType::Timestamp(..) if is_bounded(field) => u64::from(u32::MAX),
         _ => return values,
     };
     values.iter_mut().for_each(|value| *value &= bits);

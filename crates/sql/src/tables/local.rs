@@ -9,7 +9,7 @@ use granary_dict::DataType;
 
 use crate::error::{Error, Result};
 use crate::functions::{clamped, convert, default_value, exact};
-use crate::types::{CLICKHOUSE_TYPE, declared, type_name};
+use crate::types::{CLICKHOUSE_TYPE, declared, is_bounded};
 
 /// The schema of columns of ClickHouse's types.
 ///
@@ -72,12 +72,6 @@ pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBa
     };
     let columns = schema.fields().iter().map(column).collect::<Result<_>>()?;
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
-}
-
-/// Whether it is a Date or a DateTime, and no longer one.
-fn is_bounded(field: &Field) -> bool {
-    let name = type_name(field);
-    !name.contains("Date32") && !name.contains("DateTime64")
 }
 
 /// Whether a type has integers, or what they become beside others for which 64 bits are not enough.
