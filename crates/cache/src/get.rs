@@ -2,10 +2,10 @@
 
 mod arriving;
 mod fetch;
-mod help;
 mod in_two;
 mod io;
 mod opening;
+mod order;
 mod pending;
 mod room;
 mod waiting;

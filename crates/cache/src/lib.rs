@@ -13,6 +13,7 @@ mod consumer;
 #[doc(hidden)]
 pub mod fuzzing;
 mod get;
+mod help;
 mod hints;
 mod hybrid;
 mod index;
@@ -27,6 +28,7 @@ mod record;
 mod recover;
 mod scan;
 mod search;
+mod show;
 mod stats;
 mod taking_back;
 

@@ -53,6 +53,13 @@ pub const SHARED_KEYS_MIN: usize = 8192;
 #[cfg(any(feature = "shuttle", miri))]
 pub const SHARED_KEYS_MIN: usize = 2;
 
+/// Entries that are put together and worth another thread's help to show.
+#[cfg(not(any(feature = "shuttle", miri)))]
+pub const SHARED_ENTRIES_MIN: usize = 1024;
+/// See above.
+#[cfg(any(feature = "shuttle", miri))]
+pub const SHARED_ENTRIES_MIN: usize = 2;
+
 /// Entries of one hash that the index holds: their two buckets have room for some 34, and a lookup
 /// reads a block for each.
 pub const SAME_HASH_MAX: usize = 8;

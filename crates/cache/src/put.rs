@@ -1,17 +1,15 @@
-//! Storing and deleting: into the write buffer, then the journal, then the index.
+//! Storing and deleting: into the write buffer, then the journal, then the index (`show.rs`).
 
 use crate::batch::ByShard;
 use crate::cache::{Cache, Flash, Shard, Shared};
-use crate::hints::Hints;
-use crate::index::Table;
 use crate::key::{Key, WordKind, parse_word};
 use crate::limits::{PENDING_DELETIONS_MAX, PUT_CHUNK, SHARDS};
 use crate::memory::Kept;
-use crate::policy::{Promotion, placement};
-use crate::record::{self, HEADER_SIZE_MAX, HeaderBytes};
+use crate::record::{HEADER_SIZE_MAX, HeaderBytes};
+use crate::show::forget;
 use crate::stats::add;
 use granary_log::sync::sync::atomic::Ordering;
-use granary_log::{Location, Placed, Writer};
+use granary_log::{Placed, Writer};
 use std::io;
 
 /// An entry to store.
@@ -107,57 +105,9 @@ impl Shared {
             add(&self.counters.puts_dropped, u64::from(placed.is_none()));
         }
         self.journal(&mut writer, &mut putting, entries.iter().map(|e| e.key).zip(placed.iter().copied()));
-        for (shard, asked) in ByShard::of_batch(entries.iter().map(|entry| entry.key.hash())).shards() {
-            let mut locked = self.lock(shard);
-            locked.table.expect(coming[shard]);
-            coming[shard] -= asked.len();
-            for asked in asked {
-                self.show(flash, &mut locked, entries[asked.key as usize], placed[asked.key as usize]);
-            }
-            locked.table.expect(0);
-        }
+        self.show_many(flash, entries, &placed, coming);
         putting.retry(&mut writer);
         self.bound_pending(flash, putting, writer);
-    }
-
-    /// Lets readers find an entry at its place; without one, lets them find no older version.
-    fn show(&self, flash: &Flash, shard: &mut Shard, entry: Entry<'_>, placed: Option<Placed>) {
-        let Shard { table, memory, hints } = shard;
-        let indexed = placed.is_some_and(|placed| self.index(flash, table, hints, entry.key, placed));
-        if !indexed {
-            return forget(flash, shard, entry.key);
-        }
-        match placement(self.memory_bytes) {
-            Promotion::Promote if self.has_room_for_copies(flash, memory) => {
-                memory.insert(entry.key, entry.value, entry.expires_at, Kept::Copy)
-            }
-            _ => _ = memory.remove(entry.key),
-        }
-    }
-
-    /// Points a key at its place, and no longer at older ones; `false`: that is to be overwritten already.
-    pub fn index(
-        &self,
-        flash: &Flash,
-        table: &mut Table,
-        hints: &Hints,
-        key: Key<'_>,
-        placed: Placed,
-    ) -> bool {
-        // A chunk longer than a very small file overwrites its own beginning.
-        if !flash.log.keeps(placed) {
-            flash.note_unindexed();
-            return false;
-        }
-        let bits = key.hash().below_shard(table.hash_bits());
-        let same = |place| !is_other_key(flash, hints, key, place);
-        let blocks = flash.log.geometry().blocks();
-        let age = |place: u64| (placed.block + blocks - place) % blocks;
-        if table.insert(bits, placed.block, same, age).evicted.is_some() {
-            add(&self.counters.evicted_index, 1);
-            flash.note_unindexed();
-        }
-        true
     }
 
     /// Deletes keys; `then` is called with each, by its number, while nobody else can change it.
@@ -289,27 +239,5 @@ impl Putting {
         }
         writer.release();
         self.pending.is_empty()
-    }
-}
-
-/// Lets readers find no version of a key.
-fn forget(flash: &Flash, Shard { table, memory, hints }: &mut Shard, key: Key<'_>) {
-    memory.remove(key);
-    let bits = key.hash().below_shard(table.hash_bits());
-    table.remove_where(bits, |place| !is_other_key(flash, hints, key, place));
-}
-
-/// Whether the block at `place` is known not to hold `key`. The holder of the shard's lock asks.
-pub(crate) fn is_other_key(flash: &Flash, hints: &Hints, key: Key<'_>, place: u64) -> bool {
-    match flash.log.locate(place) {
-        Location::Memory(segment) => {
-            let segment = segment.read();
-            let payload = flash.log.geometry().payload_size();
-            segment.block(place).is_some_and(|(count, bytes)| {
-                let bytes = &granary_log::block::payload(bytes)[..payload];
-                record::find_last(bytes, count, key.bytes()).is_none()
-            })
-        }
-        Location::Device { sequence } => hints.contains(key, place, sequence),
     }
 }

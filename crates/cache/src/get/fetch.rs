@@ -1,6 +1,7 @@
 //! The second and third pass: read each block once, check it, find the keys, hand them over.
 
 use super::io::Io;
+use super::order::order;
 use super::room::Scratch;
 use super::{Lookup, Outcome, Tier, Tried, Want};
 use crate::cache::Flash;
@@ -39,7 +40,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         scratch: &mut Scratch,
     ) -> (Vec<Want>, Vec<OnDevice>) {
         let geometry = flash.log.geometry();
-        scratch.wants.sort_unstable_by_key(|want| want.place);
+        order(&mut scratch.wants, &mut scratch.spare);
         let wants = std::mem::take(&mut scratch.wants);
         let mut on_device: Vec<OnDevice> = Vec::new();
         let mut start = 0;

@@ -1,11 +1,12 @@
 //! A large batch looked up by two threads: each plans half of the keys, then reads half of the places. It takes
 //! them half the time, and not a block is read twice.
 
-use super::help::Help;
 use super::io::Io;
+use super::order::order;
 use super::room::Scratch;
 use super::{Counts, Lookup, Outcome};
 use crate::cache::{Cache, Flash};
+use crate::help::Help;
 use crate::key::Key;
 use crate::limits::SHARED_KEYS_MIN;
 
@@ -44,18 +45,18 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
         let ((), mut wants) = help.both(
             || {
                 self.plan(scratch, 0..half);
-                scratch.wants.sort_unstable_by_key(|want| want.place);
+                order(&mut scratch.wants, &mut scratch.spare);
             },
             |io| {
-                other.plan(io.scratch(), half..all);
-                io.scratch().wants.sort_unstable_by_key(|want| want.place);
-                std::mem::take(&mut io.scratch().wants)
+                let scratch = io.scratch();
+                other.plan(scratch, half..all);
+                order(&mut scratch.wants, &mut scratch.spare);
+                std::mem::take(&mut scratch.wants)
             },
         );
         let Some(flash) = &self.shared.flash else { return };
-        // Two sorted halves, which a stable sort merges.
         scratch.wants.append(&mut wants);
-        scratch.wants.sort_by_key(|want| want.place);
+        order(&mut scratch.wants, &mut scratch.spare);
         let mut round = 1;
         if scratch.wants.len() >= SHARED_KEYS_MIN {
             self.fetch_in_two(other, help, flash, io, scratch);

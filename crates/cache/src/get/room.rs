@@ -13,6 +13,8 @@ use std::sync::{Mutex, PoisonError};
 pub(in crate::get) struct Scratch {
     pub by_shard: ByShard,
     pub wants: Vec<Want>,
+    /// Room to sort them in.
+    pub spare: Vec<Want>,
     pub tried: Vec<Tried>,
     pub extents: Vec<Extent>,
     pub record: Vec<u8>,

@@ -1,9 +1,9 @@
 //! Threads that help with large batches while the machine has cores with nothing to do.
 
-use super::Io;
+use crate::get::Io;
 
 /// The right to one helping thread, for as long as it lives.
-pub(super) struct Help(Busy);
+pub(crate) struct Help(Busy);
 
 impl Help {
     /// To be asked by every thread that begins a large batch; `None`: all cores are at large batches already.
@@ -22,7 +22,7 @@ impl Help {
     }
 }
 
-pub(super) use threads::Busy;
+pub(crate) use threads::Busy;
 
 #[cfg(not(any(feature = "shuttle", miri)))]
 mod threads {
@@ -66,7 +66,8 @@ mod threads {
         pub fn enter_if_idle() -> Option<Busy> {
             let cores = cores();
             let one_more = |busy| (busy < cores).then_some(busy + 1);
-            BUSY.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok().then_some(Busy)
+            // Made only where it was counted: its end counts back.
+            BUSY.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok().then(|| Busy)
         }
     }
 
@@ -111,5 +112,28 @@ mod threads {
             let theirs = scope.spawn(|| theirs(&mut Io::with_engine(Engine::Plain)));
             (mine(), theirs.join().expect("it does not panic"))
         })
+    }
+}
+
+#[cfg(all(test, not(any(feature = "shuttle", miri))))]
+mod tests {
+    use super::Help;
+
+    /// Help that was refused leaves the count of busy threads as it was: with too few, everybody is helped; with
+    /// fewer than none, nobody is ever again.
+    #[test]
+    fn help_is_there_again_after_it_was_refused() {
+        if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+            return;
+        }
+        let all: Vec<_> = (0..1024).map(|_| Help::find()).collect();
+        assert!(all.last().is_some_and(|(_, help)| help.is_none()), "all cores are busy");
+        drop(all);
+        // Other tests of this process may have it meanwhile.
+        let mut tries = (0..10_000).map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            Help::find().1
+        });
+        assert!(tries.any(|help| help.is_some()));
     }
 }
