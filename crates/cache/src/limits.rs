@@ -32,6 +32,9 @@ pub const OBJECT_BYTES_EXPECTED_MIN: u64 = 256;
 /// How full a table that is made for so many entries will be: more is rarely had without growing again.
 pub const FULL_PERCENT: usize = 95;
 
+/// A table that grows for a batch makes room for as many entries again, but for no more than so many: some 5 KiB.
+pub const EXPECTED_AHEAD_MAX: usize = 1024;
+
 /// Entries that one hold of the writer's lock appends: many to a shard, so that what they touch of it
 /// stays in the processor's caches, and a few milliseconds' work.
 pub const PUT_CHUNK: usize = 4096;

@@ -2,7 +2,7 @@
 
 use super::bucket::{LINE_BYTES, Line, Print, Slot};
 use super::shape::{Capacity, Shape};
-use crate::limits::{BUCKET_BYTES, FULL_PERCENT, SAME_HASH_MAX};
+use crate::limits::{BUCKET_BYTES, EXPECTED_AHEAD_MAX, FULL_PERCENT, SAME_HASH_MAX};
 use crate::prefetch::prefetch;
 
 /// Places of one shard's entries.
@@ -265,7 +265,9 @@ impl Table {
         }
         while !self.try_insert(hash, place, false) {
             if (self.slots() as u64) < self.capacity.entries.saturating_mul(2) {
-                let coming = (self.coming * 100 / FULL_PERCENT).div_ceil(self.shape.slots);
+                // A large batch seldom comes alone: the next one finds room, too.
+                let coming = self.coming + self.coming.min(EXPECTED_AHEAD_MAX);
+                let coming = (coming * 100 / FULL_PERCENT).div_ceil(self.shape.slots);
                 self.resize(
                     self.shape.buckets
                         + (self.shape.buckets / self.capacity.growth.divisor()).max(1).max(coming),
