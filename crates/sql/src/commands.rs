@@ -54,9 +54,12 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
                 rows.push(batch?);
             }
             insert::put(session, &name, into.columns.as_deref(), &rows, 0).await?;
+            return Ok(Output::of_insert(&rows));
         }
         Command::InsertData { into, format } => {
-            insert::data(session, &full(into.name), into.columns, &format, &statement.data).await?;
+            let name = full(into.name);
+            let rows = insert::data(session, &name, into.columns, &format, &statement.data).await?;
+            return Ok(Output::of_insert(&[rows]));
         }
         Command::Rename { noun, names } => {
             for (from, to) in names {

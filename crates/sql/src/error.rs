@@ -82,6 +82,7 @@ constructors! {
     ambiguous_identifier = 207 "AMBIGUOUS_IDENTIFIER";
     not_an_aggregate = 215 "NOT_AN_AGGREGATE";
     too_big_ast = 168 "TOO_BIG_AST";
+    query_is_too_large = 229 "QUERY_IS_TOO_LARGE";
     too_large_string_size = 131 "TOO_LARGE_STRING_SIZE";
     timeout_exceeded = 159 "TIMEOUT_EXCEEDED";
     memory_limit_exceeded = 241 "MEMORY_LIMIT_EXCEEDED";

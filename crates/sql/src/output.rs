@@ -26,6 +26,8 @@ pub struct Output {
     pub schema: SchemaRef,
     /// The format that the statement asked for.
     pub format: Option<Format>,
+    /// What the statement put into tables.
+    pub written: Written,
     /// What has not begun yet: a query begins when its first batch is asked for.
     query: Option<Query>,
     stream: SendableRecordBatchStream,
@@ -34,6 +36,14 @@ pub struct Output {
     rows: u64,
     /// Counted only if there is a limit.
     bytes: u64,
+}
+
+/// Rows that were put into a table, and what they take there.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Written {
+    pub rows: u64,
+    /// In columns.
+    pub bytes: u64,
 }
 
 /// How long a query may take and how much it may answer.
@@ -68,12 +78,22 @@ impl Output {
         Output::of(Arc::new(Schema::empty()), vec![])
     }
 
+    /// The answer of a statement that put these rows into a table.
+    pub(crate) fn of_insert(rows: &[RecordBatch]) -> Output {
+        let written = Written {
+            rows: rows.iter().map(|batch| batch.num_rows() as u64).sum(),
+            bytes: rows.iter().map(bytes_of).sum(),
+        };
+        Output { written, ..Output::empty() }
+    }
+
     pub(crate) fn of(schema: SchemaRef, batches: Vec<RecordBatch>) -> Output {
         let stream = futures::stream::iter(batches.into_iter().map(Ok));
         let stream = Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), stream));
         Output {
             schema,
             format: None,
+            written: Written::default(),
             query: None,
             stream,
             plan: None,

@@ -88,7 +88,37 @@ fn answers_say_what_they_cost() {
     assert_eq!((&summary["read_rows"], &summary["written_rows"]), (&"1000".into(), &"0".into()));
     let other = served.post("/", b"SELECT 1");
     assert_eq!(other.header("x-clickhouse-query-id").len(), 36);
+    let failed = served.post("/?query_id=wrong", b"SELECT nothing");
+    assert_eq!(failed.header("x-clickhouse-exception-code"), "47");
+    assert_eq!(failed.header("x-clickhouse-query-id"), "wrong");
+    assert_eq!(failed.header("x-clickhouse-timezone"), "UTC");
+    served.sql("CREATE TABLE t (x UInt64) ENGINE = Memory");
+    for (insert, rows) in [
+        ("INSERT INTO t VALUES (1), (2), (3)", "3"),
+        ("INSERT INTO t SELECT number FROM numbers(20)", "20"),
+        ("INSERT INTO t FORMAT CSV 1\n2\n", "2"),
+    ] {
+        let answer = served.post("/", insert.as_bytes());
+        let summary: serde_json::Value = serde_json::from_str(answer.header("x-clickhouse-summary")).unwrap();
+        assert_eq!(summary["written_rows"], *rows, "{insert}");
+        assert_ne!(summary["written_bytes"], *"0", "{insert}");
+    }
     assert_eq!(served.sql("SELECT version(), timezone(), currentUser()"), "26.9.2.1\tUTC\tdefault\n");
+}
+
+#[test]
+fn a_body_that_cannot_be_unpacked_is_an_exception() {
+    let (_folder, served) = served();
+    for (encoding, status, code) in [("zstd", 501, "48"), ("gzip", 500, "271"), ("lz4", 500, "271")] {
+        for path in ["/", "/dictionary/d/invalidate"] {
+            let answer = served.post_as(path, b"SELECT 1", &[("content-encoding", encoding)]);
+            assert_eq!(answer.header("x-clickhouse-exception-code"), code, "{encoding}: {}", answer.text());
+            assert_eq!(answer.status, status, "{encoding}");
+        }
+    }
+    let unknown = served.get("/no/such/path");
+    assert_eq!(unknown.status, 404);
+    assert!(unknown.text().starts_with("There is no handle /no/such/path\n"), "{}", unknown.text());
 }
 
 #[test]

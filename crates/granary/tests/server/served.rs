@@ -85,6 +85,15 @@ impl Served {
         answer(agent().post(format!("{}{path}", self.url)).send(body))
     }
 
+    /// POST of a body with headers.
+    pub fn post_as(&self, path: &str, body: &[u8], headers: &[(&str, &str)]) -> Answer {
+        let mut request = agent().post(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        answer(request.send(body))
+    }
+
     /// The text that SQL answers.
     #[track_caller]
     pub fn sql(&self, sql: &str) -> String {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Path, Query};
 use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, HeaderValue};
@@ -19,6 +19,7 @@ use granary_sql::arrow::datatypes::SchemaRef;
 use granary_sql::format::{self, BatchWriter, Format, Statistics};
 
 use super::answer::{self, Compression, Delivery};
+use super::body::WholeBody;
 use super::caller::Caller;
 use super::exception::Exception;
 use super::pieces::Pieces;
@@ -121,7 +122,7 @@ pub async fn refresh(
     caller: Caller,
     Path(name): Path<String>,
     Query(parameters): Parameters,
-    body: Bytes,
+    WholeBody(body): WholeBody,
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
     let dictionary = caller.session().dictionary_to_renew(&name)?;
@@ -134,7 +135,7 @@ pub async fn invalidate(
     caller: Caller,
     Path(name): Path<String>,
     Query(parameters): Parameters,
-    body: Bytes,
+    WholeBody(body): WholeBody,
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
     let dictionary = caller.session().dictionary_to_renew(&name)?;

@@ -1,9 +1,11 @@
-//! `Content-Encoding: lz4`, in which clickhouse-connect sends rows; what else HTTP knows, a layer unpacks.
+//! How a body is packed: `Content-Encoding: lz4`, in which clickhouse-connect sends rows, is unpacked here, gzip by a
+//! layer.
 
 use std::io::Read;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
+use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -14,11 +16,16 @@ use super::exception::Exception;
 use super::waiting::may_wait;
 use crate::limits::BODY_BYTES_MAX;
 
-/// Unpacks the body of a request whose header says that it is a frame of LZ4.
-pub async fn unpack_lz4(request: Request, next: Next) -> Response {
-    let is_packed = request.headers().get(CONTENT_ENCODING).is_some_and(|encoding| encoding == "lz4");
-    if !is_packed {
-        return next.run(request).await;
+/// Unpacks the body of a request whose header says that it is a frame of LZ4, and refuses what nobody here can unpack.
+pub async fn unpack(request: Request, next: Next) -> Response {
+    match request.headers().get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+        None | Some(b"" | b"identity" | b"gzip") => return next.run(request).await,
+        Some(b"lz4") => {}
+        Some(other) => {
+            let other = String::from_utf8_lossy(other);
+            let message = format!("Unknown Content-Encoding '{other}'; use gzip or lz4, or send it plain");
+            return Exception(Error::not_implemented(message)).into_response();
+        }
     }
     let (mut parts, body) = request.into_parts();
     match unpacked(body).await {

@@ -2,11 +2,13 @@
 
 mod answer;
 mod blocks;
+mod body;
 mod caller;
 mod dashboard;
 mod dictionary;
 mod encoding;
 mod exception;
+mod identity;
 mod metrics;
 mod pieces;
 mod query;
@@ -17,6 +19,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::{StatusCode, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use granary_sql::Session;
@@ -58,7 +61,7 @@ impl App {
 pub fn router(app: App) -> Router {
     let app = Arc::new(app);
     Router::new()
-        .route("/", get(query::run_get).post(query::run_post))
+        .route("/", get(query::run_get).post(query::run_post).layer(from_fn(identity::identify)))
         .route("/ping", get(|| async { "Ok.\n" }))
         .route("/replicas_status", get(|| async { "Ok.\n" }))
         .route("/dashboard", get(dashboard::page))
@@ -71,7 +74,14 @@ pub fn router(app: App) -> Router {
         .route_layer(from_fn_with_state(Arc::clone(&app), metrics::measure))
         .layer(CompressionLayer::new())
         .layer(RequestDecompressionLayer::new())
-        .layer(from_fn(encoding::unpack_lz4))
+        .layer(from_fn(encoding::unpack))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .fallback(unknown_path)
         .with_state(app)
+}
+
+/// In ClickHouse's words.
+async fn unknown_path(uri: Uri) -> (StatusCode, String) {
+    let paths = "/ for queries, /dictionary/NAME for a dictionary, /dashboard, /metrics or /ping";
+    (StatusCode::NOT_FOUND, format!("There is no handle {}\nUse {paths}\n", uri.path()))
 }

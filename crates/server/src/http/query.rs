@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::body::Bytes;
 use axum::extract::Query;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -15,6 +14,7 @@ use tokio::runtime::Handle;
 
 use super::answer::{self, Compression, Delivery};
 use super::blocks;
+use super::body::WholeBody;
 use super::caller::Caller;
 use super::dashboard;
 use super::exception::Exception;
@@ -23,9 +23,6 @@ use crate::limits::BODY_BYTES_MAX;
 
 const FORMAT: HeaderName = HeaderName::from_static("x-clickhouse-format");
 const DATABASE: HeaderName = HeaderName::from_static("x-clickhouse-database");
-const TIME_ZONE: HeaderName = HeaderName::from_static("x-clickhouse-timezone");
-const DISPLAY_NAME: HeaderName = HeaderName::from_static("x-clickhouse-server-display-name");
-const QUERY_ID: HeaderName = HeaderName::from_static("x-clickhouse-query-id");
 const SUMMARY: HeaderName = HeaderName::from_static("x-clickhouse-summary");
 
 /// What in the URL is of the request and not a setting.
@@ -51,7 +48,8 @@ const OF_THE_REQUEST: &[&str] = &[
     "wait_end_of_query",
 ];
 
-type Parameters = HashMap<String, String>;
+/// What the URL says behind its question mark.
+pub type Parameters = HashMap<String, String>;
 
 /// GET: the query is in the URL; without one this is the page to look at, or ClickHouse's greeting. Browsers and
 /// caches send it without being asked, so it changes nothing.
@@ -75,7 +73,7 @@ pub async fn run_post(
     caller: Caller,
     Query(parameters): Query<Parameters>,
     headers: HeaderMap,
-    body: Bytes,
+    WholeBody(body): WholeBody,
 ) -> Result<Response, Exception> {
     let body = if is_on(&parameters, "decompress") {
         blocks::decompress(&body, BODY_BYTES_MAX)?
@@ -119,7 +117,7 @@ async fn run(
     let (running, statement) = (Arc::clone(&session), statement.clone());
     let mut output = may_wait(move || Handle::current().block_on(running.execute(&statement))).await?;
     let chosen = output.format.unwrap_or(default_format);
-    let progress = output.progress();
+    let (progress, written) = (output.progress(), output.written);
     let compression = if is_on(&parameters, "compress") { Compression::Blocks } else { Compression::None };
     let delivery =
         if is_on(&parameters, "wait_end_of_query") { Delivery::Whole } else { Delivery::AsWritten };
@@ -135,18 +133,14 @@ async fn run(
     let read = progress.read();
     let elapsed = started.elapsed().as_nanos();
     let summary = format!(
-        "{{\"read_rows\":\"{}\",\"read_bytes\":\"{}\",\"written_rows\":\"0\",\"written_bytes\":\"0\",\
-         \"total_rows_to_read\":\"0\",\"elapsed_ns\":\"{elapsed}\"}}",
-        read.rows_read, read.bytes_read
+        "{{\"read_rows\":\"{}\",\"read_bytes\":\"{}\",\"written_rows\":\"{}\",\
+         \"written_bytes\":\"{}\",\"total_rows_to_read\":\"0\",\"elapsed_ns\":\"{elapsed}\"}}",
+        read.rows_read, read.bytes_read, written.rows, written.bytes
     );
-    let query_id = parameters.get("query_id").cloned().unwrap_or_else(new_query_id);
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(answer::content_type(chosen))),
         (FORMAT, HeaderValue::from_static(chosen.name())),
-        (TIME_ZONE, HeaderValue::from_static("UTC")),
-        (DISPLAY_NAME, HeaderValue::from_static("granary")),
-        (QUERY_ID, header_value(&query_id)?),
-        (SUMMARY, header_value(&summary)?),
+        (SUMMARY, HeaderValue::from_str(&summary).expect("names and digits")),
     ];
     Ok((headers, body).into_response())
 }
@@ -164,15 +158,4 @@ fn prepared(
     let settings = parameters.iter().filter(|(name, _)| !OF_THE_REQUEST.contains(&name.as_str()));
     session.set(settings.map(|(name, value)| (name.clone(), value.clone())).collect())?;
     Ok(session)
-}
-
-/// A random UUID.
-fn new_query_id() -> String {
-    let random = fastrand::u128(..) & !(0xf << 76) & !(0b11 << 62) | 4 << 76 | 0b10 << 62;
-    let digits = format!("{random:032x}");
-    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
-}
-
-fn header_value(text: &str) -> Result<HeaderValue, Error> {
-    HeaderValue::from_str(text).map_err(|_| Error::bad_arguments("query_id cannot be sent back in a header"))
 }

@@ -54,14 +54,14 @@ pub fn put<'a>(
     })
 }
 
-/// INSERT .. FORMAT: the rows that stand behind it.
+/// INSERT .. FORMAT: puts the rows that stand behind it, and gives them.
 pub async fn data(
     session: &Session,
     to: &FullName,
     columns: Option<Vec<String>>,
     format: &str,
     bytes: &[u8],
-) -> Result<()> {
+) -> Result<RecordBatch> {
     let format = Format::named(format).ok_or_else(|| {
         let known: Vec<&str> = Format::names().collect();
         Error::unknown_format(format!("Rows cannot be read as {format}; use {}", known.join(", ")))
@@ -83,10 +83,10 @@ pub async fn data(
     });
     let fields = Schema::new(fields.collect::<Vec<_>>());
     let batch = RecordBatch::try_new(Arc::new(fields), arrays)?;
-    match batch.num_rows() {
-        0 => Ok(()),
-        _ => put(session, to, Some(&columns), &[batch], 0).await,
+    if batch.num_rows() > 0 {
+        put(session, to, Some(&columns), std::slice::from_ref(&batch), 0).await?;
     }
+    Ok(batch)
 }
 
 /// Makes rows known to queries under a name of their own.

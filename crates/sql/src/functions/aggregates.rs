@@ -1,11 +1,11 @@
-//! Aggregates of nothing: ClickHouse answers the type's default (avg: nan), SQL answers NULL. These wrappers answer
-//! as ClickHouse does unless the argument itself may be NULL.
+//! Aggregates of nothing: ClickHouse answers the type's default (avg: nan, groupArray: an empty array), SQL answers
+//! NULL. These wrappers answer as ClickHouse does unless the argument itself may be NULL, which groupArray passes by.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Scalar};
-use datafusion::arrow::compute::{is_not_null, kernels::zip::zip};
+use datafusion::arrow::compute::{cast, is_not_null, kernels::zip::zip};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::execution::FunctionRegistry;
@@ -20,7 +20,9 @@ use super::default_value::default_value;
 
 /// Replaces DataFusion's functions by wrapped ones of the same names.
 pub(super) fn register(context: &SessionContext) -> Result<()> {
-    for name in ["sum", "min", "max", "avg", "median", "percentile_cont", "first_value", "last_value"] {
+    for name in
+        ["sum", "min", "max", "avg", "median", "percentile_cont", "first_value", "last_value", GATHERING]
+    {
         let inner = context.udaf(name)?;
         context.register_udaf(AggregateUDF::from(NeverEmpty { inner }));
     }
@@ -29,6 +31,9 @@ pub(super) fn register(context: &SessionContext) -> Result<()> {
 
 /// Aggregates whose value is one of their arguments, and of its type.
 const CHOOSING: [&str; 4] = ["min", "max", "first_value", "last_value"];
+
+/// ClickHouse's groupArray: an array of what is not NULL.
+const GATHERING: &str = "array_agg";
 
 /// An aggregate that has a value for no rows.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -40,9 +45,14 @@ impl NeverEmpty {
     /// The value for no rows, unless NULL is what the argument's type has for it.
     fn default(&self, args: &AccumulatorArgs) -> Result<Option<ScalarValue>> {
         match args.expr_fields.first() {
-            Some(argument) if !argument.is_nullable() => self.zero(args.return_field.data_type()).map(Some),
+            Some(argument) if self.is_known(argument) => self.zero(args.return_field.data_type()).map(Some),
             _ => Ok(None),
         }
+    }
+
+    /// Whether NULLs of the argument, if it can have any, say nothing of the value.
+    fn is_known(&self, argument: &FieldRef) -> bool {
+        self.name() == GATHERING || !argument.is_nullable()
     }
 
     fn zero(&self, data_type: &DataType) -> Result<ScalarValue> {
@@ -73,10 +83,17 @@ impl AggregateUDFImpl for NeverEmpty {
     }
 
     fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
-        let field = self.inner.return_field(arguments)?;
-        let known = arguments.first().is_some_and(|argument| !argument.is_nullable());
+        let field = self.inner.return_field(arguments)?.as_ref().clone();
+        let field = match field.data_type() {
+            DataType::List(item) if self.name() == GATHERING => {
+                let item = item.as_ref().clone().with_nullable(false);
+                field.with_data_type(DataType::List(Arc::new(item)))
+            }
+            _ => field,
+        };
+        let known = arguments.first().is_some_and(|argument| self.is_known(argument));
         let nullable = !known || self.zero(field.data_type()).is_err();
-        let field = field.as_ref().clone().with_nullable(nullable);
+        let field = field.with_nullable(nullable);
         Ok(Arc::new(match arguments.first() {
             // The largest IPv4 is one.
             Some(argument) if CHOOSING.contains(&self.name()) => {
@@ -163,7 +180,12 @@ impl Accumulator for Filled<dyn Accumulator> {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let value = self.inner.evaluate()?;
-        Ok(if value.is_null() { self.default.clone() } else { value })
+        if value.is_null() {
+            return Ok(self.default.clone());
+        }
+        // Items that are never NULL.
+        let wanted = self.default.data_type();
+        if value.data_type() == wanted { Ok(value) } else { value.cast_to(&wanted) }
     }
 
     fn size(&self) -> usize {
@@ -200,6 +222,8 @@ impl GroupsAccumulator for Filled<dyn GroupsAccumulator> {
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let values = self.inner.evaluate(emit_to)?;
+        let wanted = self.default.data_type();
+        let values = if *values.data_type() == wanted { values } else { cast(&values, &wanted)? };
         if values.null_count() == 0 {
             return Ok(values);
         }
