@@ -165,6 +165,8 @@ pub fn configuration() -> SessionConfig {
     options.sql_parser.enable_ident_normalization = false;
     options.sql_parser.map_string_types_to_utf8view = false;
     options.sql_parser.default_null_ordering = "nulls_last".to_owned();
+    // What a subquery sorts stays sorted.
+    options.sql_parser.enable_subquery_sort_elimination = false;
     // It would call dictGet once for each element that is taken out of its tuple.
     options.optimizer.enable_leaf_expression_pushdown = false;
     options.execution.parquet.schema_force_view_types = false;

@@ -2,6 +2,7 @@
 
 mod declared;
 mod in_lists;
+mod in_order;
 mod in_texts;
 mod marks;
 mod optimise;
@@ -15,6 +16,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 pub use declared::DeclaredTypes;
+pub use in_order::rules_in_order;
 pub use marks::MarkedRows;
 pub use optimise::optimise;
 pub use outer_join::OuterJoinDefaults;

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerConfig};
 
 use super::in_lists::in_lists;
+use super::in_order::sorts_within;
 use super::in_texts::in_texts;
 
 /// What a plan consists of, as far as rules ask for it.
@@ -29,6 +30,9 @@ struct Nodes {
 /// Analyses a plan, and optimises it by the rules that may change it.
 pub fn optimise(state: &mut SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = in_lists(plan)?;
+    if sorts_within(&plan)? {
+        state.config_mut().options_mut().execution.target_partitions = 1;
+    }
     let nodes = Nodes::of(&plan)?;
     if nodes.other {
         return state.optimize(&in_texts(plan)?);
