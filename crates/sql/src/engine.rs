@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::functions::{self, ClickHouseTypes, LazyDefaults};
 use crate::limits::SPARE_STATES;
 use crate::own_tables::{Later, OwnRuntime};
-use crate::plan::{DeclaredTypes, MarkedRows, OuterJoinDefaults, QuerySettings, rules_in_order};
+use crate::plan::{DeclaredTypes, MarkedRows, NanLast, OuterJoinDefaults, QuerySettings, rules_in_order};
 use crate::session::{Executables, Options};
 use crate::settings::configuration;
 use crate::tables::given::Given;
@@ -104,6 +104,7 @@ fn state(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionState>
         .with_analyzer_rule(Arc::new(LazyDefaults { catalogue: Arc::clone(catalogue) }))
         .with_analyzer_rule(Arc::new(DeclaredTypes))
         .with_analyzer_rule(Arc::new(MarkedRows))
+        .with_analyzer_rule(Arc::new(NanLast))
         .with_physical_optimizer_rules(rules_in_order())
         .build();
     let context = SessionContext::new_with_state(state);

@@ -1,0 +1,49 @@
+//! NaN is sorted behind all numbers, whichever way these go, and beside NULL, as in ClickHouse. Arrow takes it for the
+//! largest number or, if its sign is set as that of `0 / 0` is, for the smallest.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::functions::math::expr_fn::isnan;
+use datafusion::logical_expr::expr::Sort as SortExpr;
+use datafusion::logical_expr::{ExprSchemable, LogicalPlan, Sort};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::has_node;
+
+/// Sorts by whether a value is NaN before it sorts by the value.
+#[derive(Debug)]
+pub struct NanLast;
+
+impl AnalyzerRule for NanLast {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        if !has_node(&plan, |node| Ok(matches!(node, LogicalPlan::Sort(_))))? {
+            return Ok(plan);
+        }
+        plan.transform_up_with_subqueries(|node| match node {
+            LogicalPlan::Sort(sort) => with_nan_last(sort),
+            other => Ok(Transformed::no(other)),
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "nan_last"
+    }
+}
+
+fn with_nan_last(mut sort: Sort) -> Result<Transformed<LogicalPlan>> {
+    let mut exprs = Vec::with_capacity(sort.expr.len());
+    for by in &sort.expr {
+        if matches!(by.expr.get_type(sort.input.schema())?, DataType::Float32 | DataType::Float64) {
+            let is_nan = isnan(by.expr.clone());
+            // NULL is neither, and stays where it is wanted.
+            exprs.push(SortExpr { expr: is_nan, asc: !by.nulls_first, nulls_first: by.nulls_first });
+        }
+        exprs.push(by.clone());
+    }
+    let changed = exprs.len() > sort.expr.len();
+    sort.expr = exprs;
+    Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
+}
