@@ -1,6 +1,6 @@
 //! Where DataFusion asks how to plan ClickHouse's operators and types.
 
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::datatypes::{DataType, FieldRef, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::planner::{
@@ -113,20 +113,25 @@ fn typed_text(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     raw
 }
 
-/// `dictHas(...) = 1`: a condition compared with a number is a number. A literal compared with a UUID is one.
+/// `dictHas(...) = 1`: a condition compared with a number is a number; a DateTime is its Unix time. A literal compared
+/// with a UUID is one.
 fn compare(
     mut raw: RawBinaryExpr,
     operator: Operator,
     left: &DataType,
     right: &DataType,
 ) -> PlannerResult<RawBinaryExpr> {
-    let as_number = |expr: Expr| Expr::Cast(Cast::new(Box::new(expr), DataType::UInt8));
+    let cast = |expr: Expr, to: DataType| Expr::Cast(Cast::new(Box::new(expr), to));
+    let as_number = |expr: Expr| cast(expr, DataType::UInt8);
+    let is_seconds = |data_type: &DataType| matches!(data_type, DataType::Timestamp(TimeUnit::Second, _));
     let as_uuid = |expr: Expr| ScalarUDF::from(ToUuid::default()).call(vec![expr]);
     match (left, right) {
         (DataType::FixedSizeBinary(16), right) if right.is_string() => raw.right = as_uuid(raw.right),
         (left, DataType::FixedSizeBinary(16)) if left.is_string() => raw.left = as_uuid(raw.left),
         (DataType::Boolean, right) if right.is_numeric() => raw.left = as_number(raw.left),
         (left, DataType::Boolean) if left.is_numeric() => raw.right = as_number(raw.right),
+        (left, right) if is_seconds(left) && right.is_numeric() => raw.left = cast(raw.left, DataType::Int64),
+        (left, right) if is_seconds(right) && left.is_numeric() => raw.right = cast(raw.right, DataType::Int64),
         _ => return PlannerResult::Original(raw),
     }
     let compared = BinaryExpr::new(Box::new(raw.left), operator, Box::new(raw.right));
