@@ -22,7 +22,7 @@ use access::Users;
 pub use access::{Password, User, hash_password, is_password_hash};
 use configured::Configured;
 use http::App;
-use listener::Connections;
+use listener::Service;
 pub use tls::{Tls, TlsError, tls_configuration};
 
 /// What a server is started with.
@@ -115,19 +115,12 @@ async fn serve(
     let mut serving = JoinSet::new();
     let listeners = std::iter::once((http, None)).chain(https.map(|(listener, tls)| (listener, Some(tls))));
     for (listener, tls) in listeners {
-        let connections = Connections::of(listener, tls, Arc::clone(&permits))?;
-        let mut stopped = stopped.clone();
-        let stopping = async move {
-            // An error says that nobody can stop it any more: then it is stopped.
-            let _ = stopped.wait_for(|stopped| *stopped).await;
-        };
-        serving
-            .spawn(axum::serve(connections, router.clone()).with_graceful_shutdown(stopping).into_future());
+        let service = Service { router: router.clone(), tls, permits: Arc::clone(&permits) };
+        serving.spawn(service.run(listener, stopped.clone()));
     }
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
-        ended = serving.join_next() => if let Some(Ok(Err(error))) = ended { return Err(error.into()) },
     }
     watching.abort();
     sampling.abort();

@@ -57,6 +57,10 @@ pub const LOOKUP_THREADS: usize = 1024;
 /// Seconds that a TLS handshake may take.
 pub const HANDSHAKE_SECONDS: u64 = 10;
 
+/// Seconds that a client may let the server wait in the middle of a request's head or body, for the next request of a
+/// connection, or to take more of an answer.
+pub const PATIENCE_SECONDS: u64 = 60;
+
 /// How long no connection is accepted after the system refused one.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

@@ -1,144 +1,95 @@
-//! Connections as HTTP gets them: counted, encrypted if that is wanted, and never waited for one after the other.
+//! Connections: counted, encrypted if that is wanted, served each on a task of its own, and given up where nobody is at
+//! the other end.
 
-use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::serve::Listener;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Semaphore, watch};
+use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 
-use crate::limits::{ACCEPT_PAUSE, HANDSHAKE_SECONDS};
+use crate::limits::{ACCEPT_PAUSE, HANDSHAKE_SECONDS, PATIENCE_SECONDS};
 
-/// Hands out connections that are ready for HTTP.
-pub struct Connections {
-    ready: mpsc::Receiver<(Connection, SocketAddr)>,
-    address: SocketAddr,
+/// How connections to one address are served.
+pub struct Service {
+    pub router: Router,
+    pub tls: Option<TlsAcceptor>,
+    /// Connections at once; beyond them, clients wait in the system's queue.
+    pub permits: Arc<Semaphore>,
 }
 
-/// A connection; it counts until it is dropped.
-pub struct Connection {
-    stream: Box<dyn Stream>,
-    _counted: OwnedSemaphorePermit,
-}
-
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
-
-impl Connections {
-    /// Accepts connections, `permits` at once; beyond them, clients wait in the system's queue.
-    pub fn of(listener: TcpListener, tls: Option<TlsAcceptor>, permits: Arc<Semaphore>) -> io::Result<Self> {
-        let address = listener.local_addr()?;
-        let (send, ready) = mpsc::channel(1);
-        tokio::spawn(accept(listener, tls, permits, send));
-        Ok(Self { ready, address })
+impl Service {
+    /// Accepts connections until it is told to stop, and returns when the requests under way are answered.
+    pub async fn run(self, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
+        let graceful = GracefulShutdown::new();
+        tokio::select! {
+            () = self.accept(&listener, &graceful) => {}
+            // An error says that nobody can stop it any more: then it is stopped.
+            _ = stopped.wait_for(|stopped| *stopped) => {}
+        }
+        drop(listener);
+        graceful.shutdown().await;
     }
-}
 
-async fn accept(
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
-    permits: Arc<Semaphore>,
-    ready: mpsc::Sender<(Connection, SocketAddr)>,
-) {
-    loop {
-        let Ok(counted) = Arc::clone(&permits).acquire_owned().await else { return };
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = ready.closed() => return,
-        };
-        match accepted {
-            Ok((stream, peer)) => {
-                // A slow handshake holds up nobody else.
-                tokio::spawn(prepare(stream, peer, tls.clone(), counted, ready.clone()));
-            }
-            Err(error) => {
-                // No file descriptors, or the client has gone again.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+    async fn accept(&self, listener: &TcpListener, graceful: &GracefulShutdown) {
+        while let Ok(counted) = Arc::clone(&self.permits).acquire_owned().await {
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    let (router, tls) = (self.router.clone(), self.tls.clone());
+                    let watcher = graceful.watcher();
+                    tokio::spawn(async move {
+                        let _counted = counted;
+                        serve(stream, peer, tls, router, watcher).await;
+                    });
+                }
+                Err(error) => {
+                    // No file descriptors, or the client has gone again.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
     }
 }
 
-async fn prepare(
+async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
     tls: Option<TlsAcceptor>,
-    counted: OwnedSemaphorePermit,
-    ready: mpsc::Sender<(Connection, SocketAddr)>,
+    router: Router,
+    watcher: Watcher,
 ) {
     // A short answer must not wait for the client to acknowledge the head before it.
     let _ = stream.set_nodelay(true);
-    let stream: Box<dyn Stream> = match tls {
-        None => Box::new(stream),
-        Some(tls) => {
-            let patience = Duration::from_secs(HANDSHAKE_SECONDS);
-            match tokio::time::timeout(patience, tls.accept(stream)).await {
-                Ok(Ok(stream)) => Box::new(stream),
-                Ok(Err(error)) => return tracing::debug!(%peer, %error, "no TLS"),
-                Err(_) => return tracing::debug!(%peer, "no TLS in time"),
-            }
-        }
-    };
-    // Nobody takes it once the server stops.
-    let _ = ready.send((Connection { stream, _counted: counted }, peer)).await;
-}
-
-impl Listener for Connections {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        match self.ready.recv().await {
-            Some(ready) => ready,
-            // The accepting task never ends before this does.
-            None => std::future::pending().await,
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.address)
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(Duration::from_secs(PATIENCE_SECONDS)));
+    let stream = Box::pin(stream);
+    let Some(tls) = tls else { return answer(stream, router, watcher).await };
+    match tokio::time::timeout(Duration::from_secs(HANDSHAKE_SECONDS), tls.accept(stream)).await {
+        Ok(Ok(stream)) => answer(stream, router, watcher).await,
+        Ok(Err(error)) => tracing::debug!(%peer, %error, "no TLS"),
+        Err(_) => tracing::debug!(%peer, "no TLS in time"),
     }
 }
 
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+async fn answer(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    watcher: Watcher,
+) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(PATIENCE_SECONDS))
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection was given up");
     }
 }

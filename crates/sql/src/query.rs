@@ -66,6 +66,7 @@ async fn planned_of(session: &Session, (mut statement, named, tail): Parsed) -> 
     // The plan will hold the files; their names are not needed any more then.
     let mut lent = Vec::with_capacity(extras.files.len());
     for file in &extras.files {
+        check_read(session, FILE_FUNCTION)?;
         let input = file.format.as_deref().map(str::parse).transpose()?;
         let path = session.catalogue().query_file(&file.path)?;
         lent.push(session.lend(file.table.clone(), files::open(&path, input).await?));

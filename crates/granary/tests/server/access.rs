@@ -87,6 +87,8 @@ fn rights_end_where_the_configuration_says() {
         ("SELECT `dictGet/constant`('default.b1', 'v', toUInt64(1))", "497", "497"),
         ("SELECT count() FROM default.`b1\u{1}with times`", "497", "497"),
         ("SELECT file('a.csv')", "497", "497"),
+        ("SELECT * FROM file('a.csv', 'CSV')", "497", "497"),
+        ("SELECT * FROM 'a.csv'", "497", "497"),
         ("SELECT count() FROM a1", "1\n", "497"),
         ("SELECT count() FROM b1", "497", "497"),
         ("SELECT count() FROM dictionary('b1')", "497", "497"),

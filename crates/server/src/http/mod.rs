@@ -16,6 +16,7 @@ mod sessions;
 mod waiting;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -25,9 +26,10 @@ use axum::routing::{get, post};
 use granary_sql::Session;
 use tower_http::compression::CompressionLayer;
 use tower_http::decompression::RequestDecompressionLayer;
+use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use crate::access::Users;
-use crate::limits::BODY_BYTES_MAX;
+use crate::limits::{BODY_BYTES_MAX, PATIENCE_SECONDS};
 use dashboard::History;
 use metrics::Metrics;
 use sessions::Sessions;
@@ -76,6 +78,7 @@ pub fn router(app: App) -> Router {
         .layer(RequestDecompressionLayer::new())
         .layer(from_fn(encoding::unpack))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(RequestBodyTimeoutLayer::new(Duration::from_secs(PATIENCE_SECONDS)))
         .fallback(unknown_path)
         .with_state(app)
 }

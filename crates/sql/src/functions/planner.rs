@@ -131,7 +131,9 @@ fn compare(
         (DataType::Boolean, right) if right.is_numeric() => raw.left = as_number(raw.left),
         (left, DataType::Boolean) if left.is_numeric() => raw.right = as_number(raw.right),
         (left, right) if is_seconds(left) && right.is_numeric() => raw.left = cast(raw.left, DataType::Int64),
-        (left, right) if is_seconds(right) && left.is_numeric() => raw.right = cast(raw.right, DataType::Int64),
+        (left, right) if is_seconds(right) && left.is_numeric() => {
+            raw.right = cast(raw.right, DataType::Int64)
+        }
         _ => return PlannerResult::Original(raw),
     }
     let compared = BinaryExpr::new(Box::new(raw.left), operator, Box::new(raw.right));
