@@ -54,6 +54,21 @@ pub fn put<'a>(
     })
 }
 
+/// INSERT of what a query gives.
+pub async fn query(
+    session: &Session,
+    to: &FullName,
+    columns: Option<&[String]>,
+    parsed: query::Parsed,
+) -> Result<()> {
+    let mut rows = Vec::new();
+    let mut output = query::run_parsed(session, parsed).await?;
+    while let Some(batch) = output.next().await {
+        rows.push(batch?);
+    }
+    put(session, to, columns, &rows, 0).await
+}
+
 /// INSERT .. FORMAT: the rows that stand behind it.
 pub async fn data(
     session: &Session,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, make_array};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::{can_cast_types, cast};
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, Field, FieldRef, Float64Type, TimeUnit, TimestampSecondType,
 };
@@ -16,6 +16,7 @@ use super::fixed_string;
 use super::local_time::{Missing, unix_seconds};
 use super::numbers::{array_bits, from_bits, rows, shaped};
 use super::parse::{Overflow, parse};
+use super::refused::refused;
 use crate::error::Error;
 use crate::format;
 use crate::types::fixed_bytes;
@@ -122,6 +123,9 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
         let bits = values.map(|value| value.map_or(Ok(0), |value| truncated(value, target)));
         return from_bits(bits.collect::<Result<Vec<u64>>>()?.into(), array.logical_nulls(), target)
             .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {target}")));
+    }
+    if !can_cast_types(from, target) {
+        return Err(refused(field, target).into());
     }
     Ok(cast(array, target)?)
 }

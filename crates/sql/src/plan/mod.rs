@@ -3,6 +3,7 @@
 mod declared;
 mod in_lists;
 mod in_texts;
+mod join_keys;
 mod marks;
 mod optimise;
 mod outer_join;
