@@ -145,6 +145,9 @@ impl From<DataFusionError> for Error {
             DataFusionError::SchemaError(reason, _) => {
                 reword::schema_error(reason).unwrap_or_else(|| Error::bad_arguments(message))
             }
+            DataFusionError::ArrowError(reason, _) => {
+                reword::cast_error(&reason.to_string()).unwrap_or_else(|| Error::bad_arguments(message))
+            }
             DataFusionError::ResourcesExhausted(_) => Error::memory_limit_exceeded(message),
             DataFusionError::NotImplemented(_) => Error::not_implemented(message),
             DataFusionError::Internal(_) => Error::logical_error(message),

@@ -80,7 +80,7 @@ fn exact_in_arrow(field: &Field, array: &ArrayRef, to: &DataType) -> Result<Arra
     }
     match (from, to) {
         (DataType::Null, _) => Ok(new_null_array(to, array.len())),
-        (from, DataType::FixedSizeBinary(16)) if from.is_string() => uuid::parse(array),
+        (_, DataType::FixedSizeBinary(16)) => uuid::parse(array),
         (from, to) if from.is_integer() && to.is_integer() => integers(array, to),
         (from, to) if is_number(from) && is_number(to) => floats(array, to),
         (from, DataType::Decimal128(precision, scale)) if from.is_string() => {

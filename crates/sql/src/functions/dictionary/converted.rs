@@ -12,7 +12,8 @@ use crate::types::{declared, type_name};
 
 /// The same values in the type of another field.
 pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
-    if is_address(to) && !is_address(field) && array.data_type().is_numeric() {
+    let is_special = is_address(to) || matches!(to.data_type(), DataType::FixedSizeBinary(_));
+    if is_special && !is_address(field) && array.data_type().is_numeric() {
         let message = format!("Conversion from {} to {} is not supported", type_name(field), type_name(to));
         return Err(Error::cannot_convert_type(message).into());
     }
