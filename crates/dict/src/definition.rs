@@ -3,7 +3,7 @@
 use crate::config::{Collections, Layout, SourceConfig, Storage, WholeForm};
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::types::DataType;
+use crate::types::{DataType, unreadable};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -208,9 +208,11 @@ impl Attribute {
 
     fn validate(&self, key: &Key) -> Result<(), DictError> {
         // The default has to be a value of the type; building a column of it is the check.
-        crate::row::Column::new(&self.data_type)
-            .push_literal(self.default.as_ref())
-            .map_err(|e| e.within(format_args!("DEFAULT of attribute {}", self.name)))?;
+        crate::row::Column::new(&self.data_type).push_literal(self.default.as_ref()).map_err(|error| {
+            let kind = self.default.as_ref().and_then(|it| unreadable(&self.data_type, it));
+            let error = DictError::new(kind.unwrap_or(error.kind()), error.message());
+            error.within(format_args!("DEFAULT of attribute {}", self.name))
+        })?;
         if self.hierarchy == Hierarchy::Flat {
             return Ok(());
         }

@@ -16,6 +16,10 @@ pub enum Code {
     CannotParseInputAssertionFailed = 27,
     /// `BAD_ARGUMENTS`
     BadArguments = 36,
+    /// `CANNOT_PARSE_DATE`
+    CannotParseDate = 38,
+    /// `CANNOT_PARSE_DATETIME`
+    CannotParseDatetime = 41,
     /// `NUMBER_OF_ARGUMENTS_DOESNT_MATCH`
     NumberOfArgumentsDoesntMatch = 42,
     /// `ILLEGAL_TYPE_OF_ARGUMENT`
@@ -28,6 +32,10 @@ pub enum Code {
     TypeMismatch = 53,
     /// `SYNTAX_ERROR`
     SyntaxError = 62,
+    /// `ARGUMENT_OUT_OF_BOUND`
+    ArgumentOutOfBound = 69,
+    /// `CANNOT_PARSE_NUMBER`
+    CannotParseNumber = 72,
     /// `UNKNOWN_FORMAT`
     UnknownFormat = 73,
     /// `CANNOT_OPEN_FILE`
@@ -38,6 +46,8 @@ pub enum Code {
     UnknownSetting = 115,
     /// `INCORRECT_DATA`
     IncorrectData = 117,
+    /// `CANNOT_READ_ARRAY_FROM_TEXT`
+    CannotReadArrayFromText = 130,
     /// `UNKNOWN_ELEMENT_IN_CONFIG`
     UnknownElementInConfig = 137,
     /// `TIMEOUT_EXCEEDED`
@@ -52,6 +62,12 @@ pub enum Code {
     ChildWasNotExitedNormally = 302,
     /// `INVALID_CONFIG_PARAMETER`
     InvalidConfigParameter = 318,
+    /// `CANNOT_PARSE_UUID`
+    CannotParseUuid = 376,
+    /// `DATA_TYPE_CANNOT_HAVE_ARGUMENTS`
+    DataTypeCannotHaveArguments = 378,
+    /// `CANNOT_PARSE_BOOL`
+    CannotParseBool = 467,
     /// `PATH_ACCESS_DENIED`
     PathAccessDenied = 481,
     /// `DICTIONARY_ACCESS_DENIED`
@@ -70,8 +86,16 @@ pub enum Code {
     PostgresqlConnectionFailure = 614,
     /// `SQLITE_ENGINE_ERROR`
     SqliteEngineError = 626,
+    /// `UNEXPECTED_DATA_AFTER_PARSED_VALUE`
+    UnexpectedDataAfterParsedValue = 632,
     /// `NAMED_COLLECTION_DOESNT_EXIST`
     NamedCollectionDoesntExist = 669,
+    /// `CANNOT_PARSE_IPV4`
+    CannotParseIpv4 = 675,
+    /// `CANNOT_PARSE_IPV6`
+    CannotParseIpv6 = 676,
+    /// `CLUSTER_DOESNT_EXIST`
+    ClusterDoesntExist = 701,
     /// `POCO_EXCEPTION`
     PocoException = 1000,
 }
@@ -85,17 +109,22 @@ impl Code {
             Code::DuplicateColumn => "DUPLICATE_COLUMN",
             Code::CannotParseInputAssertionFailed => "CANNOT_PARSE_INPUT_ASSERTION_FAILED",
             Code::BadArguments => "BAD_ARGUMENTS",
+            Code::CannotParseDate => "CANNOT_PARSE_DATE",
+            Code::CannotParseDatetime => "CANNOT_PARSE_DATETIME",
             Code::NumberOfArgumentsDoesntMatch => "NUMBER_OF_ARGUMENTS_DOESNT_MATCH",
             Code::IllegalTypeOfArgument => "ILLEGAL_TYPE_OF_ARGUMENT",
             Code::NotImplemented => "NOT_IMPLEMENTED",
             Code::UnknownType => "UNKNOWN_TYPE",
             Code::TypeMismatch => "TYPE_MISMATCH",
             Code::SyntaxError => "SYNTAX_ERROR",
+            Code::ArgumentOutOfBound => "ARGUMENT_OUT_OF_BOUND",
+            Code::CannotParseNumber => "CANNOT_PARSE_NUMBER",
             Code::UnknownFormat => "UNKNOWN_FORMAT",
             Code::CannotOpenFile => "CANNOT_OPEN_FILE",
             Code::ReceivedErrorFromRemoteIoServer => "RECEIVED_ERROR_FROM_REMOTE_IO_SERVER",
             Code::UnknownSetting => "UNKNOWN_SETTING",
             Code::IncorrectData => "INCORRECT_DATA",
+            Code::CannotReadArrayFromText => "CANNOT_READ_ARRAY_FROM_TEXT",
             Code::UnknownElementInConfig => "UNKNOWN_ELEMENT_IN_CONFIG",
             Code::TimeoutExceeded => "TIMEOUT_EXCEEDED",
             Code::NetworkError => "NETWORK_ERROR",
@@ -103,6 +132,9 @@ impl Code {
             Code::LimitExceeded => "LIMIT_EXCEEDED",
             Code::ChildWasNotExitedNormally => "CHILD_WAS_NOT_EXITED_NORMALLY",
             Code::InvalidConfigParameter => "INVALID_CONFIG_PARAMETER",
+            Code::CannotParseUuid => "CANNOT_PARSE_UUID",
+            Code::DataTypeCannotHaveArguments => "DATA_TYPE_CANNOT_HAVE_ARGUMENTS",
+            Code::CannotParseBool => "CANNOT_PARSE_BOOL",
             Code::PathAccessDenied => "PATH_ACCESS_DENIED",
             Code::DictionaryAccessDenied => "DICTIONARY_ACCESS_DENIED",
             Code::TooManyRedirects => "TOO_MANY_REDIRECTS",
@@ -112,7 +144,11 @@ impl Code {
             Code::CannotParseYaml => "CANNOT_PARSE_YAML",
             Code::PostgresqlConnectionFailure => "POSTGRESQL_CONNECTION_FAILURE",
             Code::SqliteEngineError => "SQLITE_ENGINE_ERROR",
+            Code::UnexpectedDataAfterParsedValue => "UNEXPECTED_DATA_AFTER_PARSED_VALUE",
             Code::NamedCollectionDoesntExist => "NAMED_COLLECTION_DOESNT_EXIST",
+            Code::CannotParseIpv4 => "CANNOT_PARSE_IPV4",
+            Code::CannotParseIpv6 => "CANNOT_PARSE_IPV6",
+            Code::ClusterDoesntExist => "CLUSTER_DOESNT_EXIST",
             Code::PocoException => "POCO_EXCEPTION",
         }
     }

@@ -35,7 +35,7 @@ pub use config::{
     SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates, WholeForm,
     YamlConfig,
 };
-pub use ddl::{CreateDictionary, Form, identifier, parse_create, quote};
+pub use ddl::{CreateDictionary, Existing, Form, identifier, parse_create, quote};
 pub use definition::{
     Attribute, Definition, Hierarchy, Injectivity, Key, KeyColumn, Lifetime, Literal, ObjectId, Structure,
 };

@@ -14,7 +14,7 @@ pub(crate) fn from_columns(
     let mut key = Vec::with_capacity(key_names.len());
     for (at, name) in key_names.iter().enumerate() {
         if key_names[..at].contains(name) {
-            return Err(DictError::definition(format!("PRIMARY KEY names column {name} twice")));
+            return Err(DictError::bad_arguments(format!("PRIMARY KEY names column {name} twice")));
         }
         let column = columns.iter().find(|column| column.name == *name).ok_or_else(|| {
             let known: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();

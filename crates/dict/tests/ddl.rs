@@ -1,8 +1,8 @@
 //! CREATE DICTIONARY and XML: what they mean, what they refuse, and that nothing makes them fall over.
 
 use granary_dict::{
-    Attribute, Definition, Expired, Format, Hierarchy, Injectivity, Key, KeyForm, Lifetime, Literal,
-    SourceConfig, Storage, parse_create, parse_xml,
+    Attribute, Definition, Existing, Expired, Format, Hierarchy, Injectivity, Key, KeyForm, Lifetime,
+    Literal, SourceConfig, Storage, parse_create, parse_xml,
 };
 use proptest::prelude::*;
 
@@ -138,7 +138,7 @@ fn clauses_in_any_order_and_every_option() {
         SOURCE(executable(command 'cat' format TSV implicit_key 1)) PRIMARY KEY (id);"#,
     )
     .unwrap();
-    assert!(statement.or_replace && !statement.if_not_exists);
+    assert_eq!(statement.existing, Existing::MakesWay);
     let definition = statement.definition;
     assert_eq!((definition.database.as_deref(), definition.name.as_str()), (Some("my db"), "d`x"));
     assert_eq!(definition.structure.key, Key::Simple { name: "id".into() });
@@ -182,7 +182,7 @@ fn defaults_of_ssd_cache() {
     let sql = "CREATE DICTIONARY IF NOT EXISTS d (id UInt64) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) \
                LAYOUT(SSD_CACHE(PATH 'p')) LIFETIME(MIN 0 MAX 0)";
     let statement = parse_create(sql).unwrap();
-    assert!(statement.if_not_exists);
+    assert_eq!(statement.existing, Existing::Stays);
     let Storage::Ssd(ssd) = &statement.definition.layout.storage else { panic!("on SSD") };
     assert_eq!((ssd.block_size, ssd.file_size, ssd.write_buffer_size), (4096, 4 << 30, 4096));
     assert_eq!((ssd.read_buffer_size, ssd.max_partitions_count, ssd.memory_cache_size), (65536, 1, 16 << 20));
@@ -258,16 +258,21 @@ fn refusals_name_the_clause_and_what_is_allowed() {
             &["Parquet", "RowBinary"],
         ),
         ("PRIMARY KEY id", "PRIMARY KEY nosuch", 489, &["nosuch", "id, v"]),
-        ("PRIMARY KEY id", "PRIMARY KEY id, id", 489, &["twice"]),
+        ("PRIMARY KEY id", "PRIMARY KEY id, id", 36, &["twice"]),
         ("v UInt8", "v LowCardinality(String)", 50, &["column v", "LowCardinality(String)", "Nullable"]),
         ("v UInt8", "v UInt8 DEFAULT now()", 62, &["column v"]),
-        ("v UInt8", "v UInt8 DEFAULT 256", 6, &["attribute v", "256"]),
-        ("v UInt8", "v UInt8 DEFAULT NULL", 6, &["Nullable(UInt8)"]),
+        ("v UInt8", "v UInt8 DEFAULT 256", 632, &["attribute v", "256"]),
+        ("v UInt8", "v UInt8 DEFAULT 1 DEFAULT 2", 62, &["DEFAULT is given twice"]),
+        ("v UInt8", "v UInt8 BIDIRECTIONAL", 36, &["HIERARCHICAL"]),
+        ("v UInt8", "v Date DEFAULT 'x'", 38, &["attribute v"]),
+        ("v UInt8", "v Decimal(5, 2) DEFAULT 123456", 69, &["attribute v"]),
+        ("v UInt8", "v Array(UInt8) DEFAULT 5", 130, &["attribute v"]),
+        ("v UInt8", "v UInt8 DEFAULT NULL", 632, &["Nullable(UInt8)"]),
         ("v UInt8", "v UInt8 HIERARCHICAL", 53, &["UInt64"]),
         ("v UInt8", "v UInt8, v Int8", 36, &["v is declared twice"]),
         ("v UInt8", "v UInt8 CODEC(LZ4)", 62, &["DEFAULT, EXPRESSION"]),
         ("v UInt8", ",", 62, &["the name of a column"]),
-        ("DICTIONARY d", "DICTIONARY d ON CLUSTER c", 48, &["ON CLUSTER"]),
+        ("DICTIONARY d", "DICTIONARY d ON CLUSTER c", 701, &["'c' not found"]),
         ("LIFETIME(5)", "LIFETIME(5) RANGE(MIN a MAX b)", 489, &["MIN a attribute is not defined"]),
         ("LIFETIME(5)", "LIFETIME(5) RANGE(MIN a)", 62, &["RANGE", "MAX"]),
         ("LIFETIME(5)", "LIFETIME(5); SELECT 1", 62, &["end of the statement"]),

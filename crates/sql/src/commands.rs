@@ -3,21 +3,23 @@
 mod create;
 mod insert;
 mod materialized;
+mod show;
 mod values;
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, StringArray, UInt8Array, UInt64Array};
+use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::TableProvider;
-use granary_dict::{Form, LoadState, parse_create};
+use granary_dict::{LoadState, parse_create};
 
-use crate::catalogue::{DEFAULT_DATABASE, Entry};
+use crate::catalogue::{DEFAULT_DATABASE, Entry, FullName, Noun};
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
-use crate::statement::{Command, Name, Statement, quoted};
+use crate::settings::value_of;
+use crate::statement::{Command, Dropped, Name, Statement, quoted};
 use crate::types::pretty_type_name;
 
 /// Runs one.
@@ -27,18 +29,24 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
     let full = |name: Name| (name.database.unwrap_or_else(|| session.database()), name.name);
     match command {
         Command::CreateDictionary => catalogue.create(parse_create(text)?, &session.database())?,
-        Command::DropDictionary { name, missing } => {
-            let (database, name) = full(name);
-            catalogue.drop_dictionary(&database, &name, missing)?;
+        Command::Drop { dropped, names, missing } => {
+            for name in names.into_iter().map(full) {
+                let noun = if dropped == Dropped::Dictionary { Noun::Dictionary } else { Noun::Table };
+                // What it cannot drop is said first.
+                if catalogue.entry(&name.0, &name.1).is_some_and(|entry| entry.noun() == noun) {
+                    check_unread(session, &name)?;
+                }
+                match dropped {
+                    Dropped::Dictionary => catalogue.drop_dictionary(&name.0, &name.1, missing)?,
+                    Dropped::Table => catalogue.drop_table(&name.0, &name.1, missing)?,
+                    Dropped::View => catalogue.drop_view(&name.0, &name.1, missing)?,
+                }
+            }
         }
         Command::CreateTable(table) => create::table(session, table, text).await?,
         Command::CreateView(view) => create::view(session, view, text).await?,
         Command::CreateMaterializedView(view) => materialized::create(session, view, text).await?,
         Command::ModifyQuery { name, head } => materialized::modify(session, full(name), text, head).await?,
-        Command::DropView { name, missing } => {
-            let (database, name) = full(name);
-            catalogue.drop_view(&database, &name, missing)?;
-        }
         Command::Comment { name, comment } => {
             let (database, name) = full(name);
             catalogue.comment(&database, &name, comment)?;
@@ -47,13 +55,11 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             let name = full(into.name);
             let table = catalogue.table_to_fill(&name.0, &name.1)?;
             let mut parsed = query::parse(text, head)?;
-            values::agree(&mut parsed.0, &table.schema(), into.columns.as_deref());
-            let mut rows = Vec::new();
-            let mut output = query::run_parsed(session, parsed).await?;
-            while let Some(batch) = output.next().await {
-                rows.push(batch?);
-            }
-            insert::put(session, &name, into.columns.as_deref(), &rows, 0).await?;
+            values::agree(&mut parsed.0, &table.schema(), into.columns.as_deref())?;
+            let are_values = values::are_given(&parsed.0);
+            let insert = insert::query(session, &name, into.columns.as_deref(), parsed);
+            let rows =
+                insert.await.map_err(|error| if are_values { values::misread(error) } else { error })?;
             return Ok(Output::of_insert(&rows));
         }
         Command::InsertData { into, format } => {
@@ -63,7 +69,9 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         }
         Command::Rename { noun, names } => {
             for (from, to) in names {
-                catalogue.rename(noun, &full(from), &full(to))?;
+                let from = full(from);
+                check_unread(session, &from)?;
+                catalogue.rename(noun, &from, &full(to))?;
             }
         }
         Command::Exchange { noun, one, other } => catalogue.exchange(noun, &full(one), &full(other))?,
@@ -83,52 +91,18 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
                 }
             }
         }
-        Command::Truncate { name } => {
+        Command::Truncate { name, missing } => {
             let (database, name) = full(name);
-            catalogue.local_table(&database, &name)?.truncate();
+            catalogue.truncate(&database, &name, missing)?;
         }
         Command::Optimize { name } => {
             let (database, name) = full(name);
             catalogue.local_table(&database, &name)?;
         }
-        Command::ShowTables { database, like } => {
-            return names(session, database, like, |_| true);
-        }
-        Command::DropTable { name, missing } => {
-            let (database, name) = full(name);
-            catalogue.drop_table(&database, &name, missing)?;
-        }
-        Command::ExistsDictionary { name } => {
-            let (database, name) = full(name);
-            let exists = u8::from(catalogue.entry(&database, &name).is_some());
-            return Output::columns(vec![("result", Arc::new(UInt8Array::from(vec![exists])))]);
-        }
+        Command::Exists { sought, name } => return show::exists(session, sought, name),
         Command::Describe { name } => return describe(session, name).await,
-        Command::ShowDictionaries { database, like } => {
-            return names(session, database, like, |entry| !matches!(entry, Entry::Table(_)));
-        }
-        Command::ShowDatabases => return Output::columns(vec![("name", texts(catalogue.databases()))]),
-        Command::ShowCreate { name } => {
-            let (database, name) = full(name);
-            session.rights().check_read(session.user(), &format!("{database}.{name}"))?;
-            let sql = match catalogue.entry(&database, &name) {
-                Some(Entry::Open(dictionary)) => dictionary.definition().to_sql(),
-                Some(Entry::Unloaded(definition)) => definition.to_sql(),
-                Some(Entry::Failed(failure)) => match failure.definition {
-                    Some(definition) => definition.to_sql(),
-                    None => return Err(failure.error),
-                },
-                Some(Entry::Table(table)) => table.to_sql(&database, &name, Form::Lines),
-                None => {
-                    catalogue.check_database(&database)?;
-                    return Err(Error::cannot_get_create_query(format!(
-                        "There is no dictionary {name} in database {database}"
-                    )));
-                }
-            };
-            let output = Output::columns(vec![("statement", texts([sql]))])?;
-            return Ok(output);
-        }
+        Command::ShowNames(names) => return show::names(session, names).await,
+        Command::ShowCreate { noun, name } => return show::create(session, noun, full(name)),
         Command::ReloadDictionary { name } => {
             let (database, name) = full(name);
             session.rights().check_renew(session.user(), &format!("{database}.{name}"))?;
@@ -197,22 +171,12 @@ fn is_unused(entry: &Entry) -> bool {
     matches!(entry, Entry::Open(dictionary) if dictionary.status().state == LoadState::NotLoaded)
 }
 
-/// The names in a database that the user may read and a pattern matches.
-fn names(
-    session: &Session,
-    database: Option<String>,
-    like: Option<String>,
-    shown: impl Fn(&Entry) -> bool,
-) -> Result<Output> {
-    let database = database.unwrap_or_else(|| session.database());
-    session.catalogue().check_database(&database)?;
-    let entries = session.catalogue().entries(&database).into_iter();
-    let names = entries
-        .filter(|(_, entry)| shown(entry))
-        .map(|(name, _)| name)
-        .filter(|name| session.rights().may_read(&format!("{database}.{name}")))
-        .filter(|name| like.as_deref().is_none_or(|pattern| is_like(name, pattern)));
-    Output::columns(vec![("name", texts(names))])
+/// Refuses to take a name away from a dictionary that reads its rows there, unless a setting says that this is fine.
+fn check_unread(session: &Session, name: &FullName) -> Result<()> {
+    match value_of("check_table_dependencies", &session.settings()).as_deref() {
+        Some("0" | "false") => Ok(()),
+        _ => session.catalogue().check_unread(name),
+    }
 }
 
 fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {
@@ -237,41 +201,4 @@ async fn describe(session: &Session, name: Name) -> Result<Output> {
         ("codec_expression", empty()),
         ("ttl_expression", empty()),
     ])
-}
-
-/// SQL's LIKE: `%` is any text, `_` any character.
-fn is_like(text: &str, pattern: &str) -> bool {
-    let mut rest = pattern.chars();
-    match rest.next() {
-        None => text.is_empty(),
-        Some('%') => {
-            let pattern = rest.as_str();
-            std::iter::once(text.len())
-                .chain(text.char_indices().map(|(at, _)| at))
-                .any(|at| is_like(&text[at..], pattern))
-        }
-        Some(wanted) => {
-            let mut letters = text.chars();
-            letters.next().is_some_and(|letter| wanted == '_' || letter == wanted)
-                && is_like(letters.as_str(), rest.as_str())
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_like;
-
-    #[test]
-    fn patterns() {
-        for (text, pattern, matches) in [
-            ("abc", "a%", true),
-            ("abc", "%c", true),
-            ("abc", "a_c", true),
-            ("abc", "ab", false),
-            ("", "%", true),
-        ] {
-            assert_eq!(is_like(text, pattern), matches, "{text} LIKE {pattern}");
-        }
-    }
 }

@@ -39,7 +39,12 @@ macro_rules! constructors {
 constructors! {
     unsupported_method = 1 "UNSUPPORTED_METHOD";
     cannot_parse_text = 6 "CANNOT_PARSE_TEXT";
+    there_is_no_column = 8 "THERE_IS_NO_COLUMN";
     not_found_column = 10 "NOT_FOUND_COLUMN_IN_BLOCK";
+    cannot_parse_input = 27 "CANNOT_PARSE_INPUT_ASSERTION_FAILED";
+    cannot_read_array = 130 "CANNOT_READ_ARRAY_FROM_TEXT";
+    cannot_insert_null = 349 "CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN";
+    cannot_parse_bool = 467 "CANNOT_PARSE_BOOL";
     attempt_to_read_after_eof = 32 "ATTEMPT_TO_READ_AFTER_EOF";
     bad_arguments = 36 "BAD_ARGUMENTS";
     cannot_parse_date = 38 "CANNOT_PARSE_DATE";
@@ -71,6 +76,7 @@ constructors! {
     unknown_database = 81 "UNKNOWN_DATABASE";
     database_already_exists = 82 "DATABASE_ALREADY_EXISTS";
     cannot_write = 75 "CANNOT_WRITE_TO_FILE_DESCRIPTOR";
+    have_dependent_objects = 630 "HAVE_DEPENDENT_OBJECTS";
     broken_pipe = 1003 "BROKEN_PIPE";
     unknown_setting = 115 "UNKNOWN_SETTING";
     readonly = 164 "READONLY";
@@ -139,6 +145,9 @@ impl From<DataFusionError> for Error {
             DataFusionError::SQL(..) => Error::syntax_error(message),
             DataFusionError::SchemaError(reason, _) => {
                 reword::schema_error(reason).unwrap_or_else(|| Error::bad_arguments(message))
+            }
+            DataFusionError::ArrowError(reason, _) => {
+                reword::cast_error(&reason.to_string()).unwrap_or_else(|| Error::bad_arguments(message))
             }
             DataFusionError::ResourcesExhausted(_) => Error::memory_limit_exceeded(message),
             DataFusionError::NotImplemented(_) => Error::not_implemented(message),

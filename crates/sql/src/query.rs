@@ -60,6 +60,7 @@ async fn planned_of(session: &Session, (mut statement, named, tail): Parsed) -> 
     let mut extras = rewrite(&mut statement, named, asker)?;
     views::expand(session, &mut statement, &mut extras)?;
     extras.named.iter().try_for_each(|name| check_read(session, name))?;
+    extras.dictionaries.iter().try_for_each(|name| session.definition(name).map(drop))?;
     extras.format = tail.format.or(extras.format);
     extras.settings.extend(tail.settings);
     let format = extras.format.as_deref().map(str::parse).transpose()?;

@@ -41,6 +41,13 @@ pub fn schema_error(error: &SchemaError) -> Option<Error> {
     }
 }
 
+/// A text that was compared with a number and is none.
+pub fn cast_error(text: &str) -> Option<Error> {
+    let (written, name) =
+        (between(text, "Cannot cast string '", "' to value of ")?, between(text, "' to value of ", " type")?);
+    Some(Error::type_mismatch(format!("Cannot convert string '{written}' to type {}", type_name(name))))
+}
+
 /// `table.column`; a table function has no name.
 fn column_name(column: &Column) -> String {
     let name = shown_name(&column.name);

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
-use granary_dict::{Dictionary, parse_xml};
+use granary_dict::{Definition, Dictionary, parse_xml};
 
-use crate::catalogue::{Catalogue, DEFAULT_DATABASE, Entry};
+use crate::catalogue::{Catalogue, DEFAULT_DATABASE, Entry, Noun};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::output::Output;
@@ -165,6 +165,21 @@ impl Session {
 
     fn parameters(&self) -> Parameters {
         self.parameters.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What is known of the dictionary `name`, or `database.name`; nothing, if its metadata cannot be read.
+    ///
+    /// # Errors
+    /// BAD_ARGUMENTS if there is none.
+    pub(crate) fn definition(&self, name: &str) -> Result<Option<Definition>> {
+        let (database, table) = match name.split_once('.') {
+            Some((database, table)) => (database.to_owned(), table),
+            None => (self.database(), name),
+        };
+        match self.catalogue().entry(&database, table) {
+            Some(entry) if entry.noun() == Noun::Dictionary => Ok(entry.definition().cloned()),
+            _ => Err(Error::bad_arguments(format!("Dictionary (`{name}`) not found"))),
+        }
     }
 
     /// The dictionary `name`, or `database.name`.

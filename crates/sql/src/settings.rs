@@ -27,6 +27,8 @@ pub struct Setting {
 enum Effect {
     /// It is an option of DataFusion's.
     Option(&'static str),
+    /// Statements that are not queries look at it.
+    Asked,
     /// It changes nothing: clients send it, and what it stands for is so anyway or does not exist here.
     None,
     /// It would change what is answered, and can have these values alone.
@@ -94,6 +96,13 @@ pub const KNOWN: &[Setting] = &[
         Effect::Option("granary.max_memory_usage"),
         "Bytes that sorting, grouping and joining may hold in one query; 0: any number.",
     ),
+    setting(
+        "check_table_dependencies",
+        "Bool",
+        "1",
+        Effect::Asked,
+        "A table that a dictionary reads can neither be dropped nor renamed.",
+    ),
     nothing("add_http_cors_header", "Bool", "0"),
     nothing("cancel_http_readonly_queries_on_client_close", "Bool", "1"),
     nothing("connect_timeout", "Seconds", "10"),
@@ -110,7 +119,6 @@ pub const KNOWN: &[Setting] = &[
     nothing("any_join_distinct_right_table_keys", "Bool", "0"),
     nothing("allow_experimental_bigint_types", "Bool", "1"),
     nothing("allow_experimental_analyzer", "Bool", "1"),
-    nothing("check_table_dependencies", "Bool", "1"),
     nothing("dictionary_use_async_executor", "Bool", "0"),
     nothing("enable_analyzer", "Bool", "1"),
     nothing("send_logs_level", "LogsLevel", "fatal"),
@@ -207,7 +215,7 @@ pub fn apply(settings: &[(String, String)], config: &mut SessionConfig) -> Resul
                 let message = format!("Setting {name} = '{value}' is not implemented; it can be {allowed}");
                 return Err(Error::not_implemented(message));
             }
-            Effect::Only(_) | Effect::None => {}
+            Effect::Only(_) | Effect::Asked | Effect::None => {}
         }
     }
     Ok(())

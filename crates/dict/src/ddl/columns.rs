@@ -1,4 +1,4 @@
-//! The list of columns: `name Type [DEFAULT literal] [EXPRESSION e] [HIERARCHICAL [BIDIRECTIONAL]] ..`.
+//! The list of columns: `name Type [DEFAULT literal] [EXPRESSION e] [HIERARCHICAL] [BIDIRECTIONAL] ..`, options in any order.
 
 use super::tokens::Tokens;
 use crate::definition::{Attribute, Hierarchy, Injectivity, Literal, ObjectId};
@@ -46,24 +46,30 @@ fn column(tokens: &mut Tokens<'_>) -> Result<Attribute, DictError> {
     }
     let data_type = DataType::parse(tokens.text_since(from)).map_err(|e| e.within(&clause))?;
     let mut column = Attribute::new(name, data_type);
-    loop {
-        if tokens.keyword("DEFAULT") {
-            column.default = Some(literal(tokens, &clause)?);
-        } else if tokens.keyword("EXPRESSION") {
-            column.expression = Some(expression(tokens, &clause)?);
-        } else if tokens.keyword("HIERARCHICAL") {
-            column.hierarchy = Hierarchy::Hierarchical;
-            if tokens.keyword("BIDIRECTIONAL") {
-                column.hierarchy = Hierarchy::Bidirectional;
-            }
-        } else if tokens.keyword("INJECTIVE") {
-            column.injectivity = Injectivity::Injective;
-        } else if tokens.keyword("IS_OBJECT_ID") {
-            column.object_id = ObjectId::Yes;
-        } else {
-            return Ok(column);
+    let mut given = Vec::new();
+    while let Some(option) = OPTIONS.into_iter().find(|option| tokens.keyword(option)) {
+        if given.contains(&option) {
+            return Err(DictError::syntax(format!("Syntax error in {clause}: {option} is given twice")));
+        }
+        given.push(option);
+        match option {
+            "DEFAULT" => column.default = Some(literal(tokens, &clause)?),
+            "EXPRESSION" => column.expression = Some(expression(tokens, &clause)?),
+            "INJECTIVE" => column.injectivity = Injectivity::Injective,
+            "IS_OBJECT_ID" => column.object_id = ObjectId::Yes,
+            _ => {}
         }
     }
+    column.hierarchy = match ["HIERARCHICAL", "BIDIRECTIONAL"].map(|option| given.contains(&option)) {
+        [false, false] => Hierarchy::Flat,
+        [true, false] => Hierarchy::Hierarchical,
+        [true, true] => Hierarchy::Bidirectional,
+        [false, true] => {
+            let what = format!("{clause}: BIDIRECTIONAL can only be said of a HIERARCHICAL attribute");
+            return Err(DictError::bad_arguments(what));
+        }
+    };
+    Ok(column)
 }
 
 /// A number, a string, NULL, true, false or an array of these, as DEFAULT takes it.

@@ -13,12 +13,23 @@ use crate::error::DictError;
 /// A CREATE DICTIONARY statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateDictionary {
-    /// CREATE OR REPLACE, or REPLACE.
-    pub or_replace: bool,
-    /// IF NOT EXISTS: an existing dictionary stays.
-    pub if_not_exists: bool,
+    /// What becomes of one of this name that is there.
+    pub existing: Existing,
     /// The dictionary.
     pub definition: Definition,
+}
+
+/// What becomes of a dictionary of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// CREATE: there must be none.
+    IsError,
+    /// CREATE .. IF NOT EXISTS: it stays.
+    Stays,
+    /// CREATE OR REPLACE: it makes way.
+    MakesWay,
+    /// REPLACE: there must be one, which makes way.
+    IsReplaced,
 }
 
 /// Reads one `CREATE [OR REPLACE] DICTIONARY [IF NOT EXISTS]` or `REPLACE DICTIONARY` statement, a `;` behind

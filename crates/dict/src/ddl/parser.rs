@@ -1,11 +1,11 @@
 //! The statement's clauses, in any order.
 
 use super::tokens::Tokens;
-use super::{CreateDictionary, columns};
+use super::{CreateDictionary, Existing, columns};
 
 use crate::config::{CURRENT_DATABASE, Layout, Node, SourceConfig, Value};
 use crate::definition::{Attribute, Definition, Lifetime};
-use crate::error::DictError;
+use crate::error::{Code, DictError};
 use crate::limits;
 use crate::sought::{self, RangeNames};
 use crate::structure;
@@ -29,23 +29,23 @@ struct Clauses {
 pub(super) fn parse_create(sql: &str) -> Result<CreateDictionary, DictError> {
     let mut tokens = Tokens::new(sql)?;
     let clause = "CREATE DICTIONARY";
-    let or_replace = if tokens.keyword("CREATE") {
-        let or_replace = tokens.keyword("OR");
-        if or_replace {
+    let mut existing = Existing::IsError;
+    if tokens.keyword("CREATE") {
+        if tokens.keyword("OR") {
             tokens.expect_keyword("REPLACE", clause)?;
+            existing = Existing::MakesWay;
         }
-        or_replace
     } else {
         tokens
             .expect_keyword("REPLACE", clause)
             .map_err(|_| tokens.unexpected(clause, "CREATE or REPLACE"))?;
-        true
-    };
+        existing = Existing::IsReplaced;
+    }
     tokens.expect_keyword("DICTIONARY", clause)?;
-    let if_not_exists = !or_replace && tokens.keyword("IF");
-    if if_not_exists {
+    if existing == Existing::IsError && tokens.keyword("IF") {
         tokens.expect_keyword("NOT", clause)?;
         tokens.expect_keyword("EXISTS", clause)?;
+        existing = Existing::Stays;
     }
     let mut name = tokens.identifier(clause, "the name of the dictionary")?;
     let mut database = None;
@@ -54,16 +54,18 @@ pub(super) fn parse_create(sql: &str) -> Result<CreateDictionary, DictError> {
         name = tokens.identifier(clause, "the name of the dictionary")?;
     }
     if tokens.keyword("ON") {
+        tokens.expect_keyword("CLUSTER", clause)?;
+        let cluster = tokens.identifier(clause, "the name of a cluster")?;
         return Err(DictError::new(
-            crate::error::Code::NotImplemented,
-            "ON CLUSTER: Granary has no clusters of its own; create the dictionary on each server",
+            Code::ClusterDoesntExist,
+            format!("Requested cluster '{cluster}' not found; create the dictionary on each server"),
         ));
     }
     let columns = columns::parse(&mut tokens)?;
     let clauses = Clauses::parse(&mut tokens)?;
     let definition = clauses.into_definition(database, name, columns)?;
     definition.validate()?;
-    Ok(CreateDictionary { or_replace, if_not_exists, definition })
+    Ok(CreateDictionary { existing, definition })
 }
 
 impl Clauses {

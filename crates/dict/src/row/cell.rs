@@ -22,6 +22,8 @@ impl Cell {
     pub fn of_literal(data_type: &DataType, literal: Option<&Literal>) -> Result<Cell, DictError> {
         match literal {
             None => Ok(Cell::of_type(data_type)),
+            // As in ClickHouse, an empty text says nothing.
+            Some(Literal::Quoted(text)) if text.is_empty() => Ok(Cell::of_type(data_type)),
             Some(Literal::Null) if data_type.is_nullable() => Ok(Cell::Null),
             Some(Literal::Null) => Err(DictError::parse_text(format!(
                 "NULL is not a value of type {data_type}; use Nullable({data_type})"

@@ -35,57 +35,69 @@ fn nested(text: &str, depth: usize) -> Result<DataType, DictError> {
     };
     let plain = |data_type: DataType| match arguments {
         None | Some("") => Ok(data_type),
-        Some(_) => Err(unknown(text)),
+        Some(_) => Err(DictError::new(
+            Code::DataTypeCannotHaveArguments,
+            format!("Data type {name} cannot have arguments"),
+        )),
+    };
+    // How wide other databases show it, or how long they let it be, is dropped.
+    let sized = |data_type: DataType| match arguments.unwrap_or_default() {
+        "" => Ok(data_type),
+        width if width.parse::<u64>().is_ok() => Ok(data_type),
+        _ => Err(unknown(text)),
     };
     match name {
-        "UInt8" => plain(DataType::UInt8),
-        "UInt16" => plain(DataType::UInt16),
-        "UInt32" => plain(DataType::UInt32),
-        "UInt64" => plain(DataType::UInt64),
-        "Int8" => plain(DataType::Int8),
-        "Int16" => plain(DataType::Int16),
-        "Int32" => plain(DataType::Int32),
-        "Int64" => plain(DataType::Int64),
-        "Float32" => plain(DataType::Float32),
-        "Float64" => plain(DataType::Float64),
-        "String" => plain(DataType::String),
+        "UInt8" => sized(DataType::UInt8),
+        "UInt16" => sized(DataType::UInt16),
+        "UInt32" => sized(DataType::UInt32),
+        "UInt64" => sized(DataType::UInt64),
+        "Int8" => sized(DataType::Int8),
+        "Int16" => sized(DataType::Int16),
+        "Int32" => sized(DataType::Int32),
+        "Int64" => sized(DataType::Int64),
+        "Float32" => sized(DataType::Float32),
+        "Float64" => sized(DataType::Float64),
+        "String" => sized(DataType::String),
         "UUID" => plain(DataType::Uuid),
         "Bool" => plain(DataType::Bool),
         "Date" => plain(DataType::Date),
         "Date32" => plain(DataType::Date32),
         "IPv4" => plain(DataType::Ipv4),
         "IPv6" => plain(DataType::Ipv6),
-        "Int128" => plain(DataType::Int128),
-        "UInt128" => plain(DataType::UInt128),
-        "Int256" => plain(DataType::Int256),
+        "Int128" => sized(DataType::Int128),
+        "UInt128" => sized(DataType::UInt128),
+        "Int256" => sized(DataType::Int256),
         "DateTime64" => datetime64(text, arguments.unwrap_or(USUAL_PRECISION)),
-        "DateTime" => Ok(DataType::DateTime { tz: arguments.map(|a| time_zone(text, a)).transpose()? }),
+        "DateTime" => match arguments {
+            None | Some("") => Ok(DataType::DateTime { tz: None }),
+            Some(argument) if argument.starts_with('\'') => {
+                Ok(DataType::DateTime { tz: Some(time_zone(text, argument)?) })
+            }
+            Some(precision) => datetime64(text, precision),
+        },
         "Decimal" => decimal(text, arguments.unwrap_or("")),
         "Decimal32" => sized_decimal(text, 9, arguments),
         "Decimal64" => sized_decimal(text, 18, arguments),
         "Decimal128" => sized_decimal(text, 38, arguments),
         "Decimal256" => sized_decimal(text, DECIMAL_DIGITS_MAX, arguments),
-        "Array" => match elements::split(arguments.unwrap_or("")).as_slice() {
-            [item] => Ok(DataType::Array(Box::new(nested(item, depth - 1)?))),
-            _ => Err(wrong_count("Array has one argument, the type of its items", text)),
-        },
+        "Array" => {
+            let item = one("Array has one argument, the type of its items", text, arguments)?;
+            Ok(DataType::Array(Box::new(nested(item, depth - 1)?)))
+        }
         "Map" => map(text, arguments.unwrap_or(""), depth - 1),
         "Nested" => match tuple(text, arguments.unwrap_or(""), depth - 1)? {
             all if all.iter().any(|element| element.name.is_none()) => Err(unknown(text)),
             all => Ok(DataType::Nested(Box::new(DataType::Tuple(all)))),
         },
         "Tuple" => Ok(DataType::Tuple(tuple(text, arguments.unwrap_or(""), depth - 1)?)),
-        "Nullable" => match nested(arguments.unwrap_or(""), depth - 1)? {
-            DataType::Nullable(_) => Err(unknown(text)),
-            inner if inner.is_composite() => {
+        "Nullable" => match nested(one("Nullable has one argument, a type", text, arguments)?, depth - 1)? {
+            inner if inner.is_nullable() || inner.is_composite() => {
                 let message = format!("Nested type {inner} cannot be inside Nullable type");
                 Err(DictError::new(Code::IllegalTypeOfArgument, message))
             }
             inner => Ok(DataType::Nullable(Box::new(inner))),
         },
         _ => match other_name(name) {
-            // What other databases say of a text's length is dropped.
-            Some("String") => Ok(DataType::String),
             Some(name) => match arguments {
                 None => nested(name, depth - 1),
                 Some(arguments) => nested(&format!("{name}({arguments})"), depth - 1),
@@ -133,6 +145,22 @@ fn wrong_count(what: &str, text: &str) -> DictError {
     DictError::new(Code::NumberOfArgumentsDoesntMatch, format!("{what}: {shown}"))
 }
 
+/// The one argument of a type that has one.
+fn one<'a>(what: &str, text: &str, arguments: Option<&'a str>) -> Result<&'a str, DictError> {
+    match elements::split(arguments.unwrap_or(""))[..] {
+        [only] => Ok(only),
+        _ => Err(wrong_count(what, text)),
+    }
+}
+
+fn out_of_bound(what: impl Into<String>) -> DictError {
+    DictError::new(Code::ArgumentOutOfBound, what)
+}
+
+fn illegal(what: impl Into<String>) -> DictError {
+    DictError::new(Code::IllegalTypeOfArgument, what)
+}
+
 fn map(text: &str, arguments: &str, depth: usize) -> Result<DataType, DictError> {
     let [key, value] = elements::split(arguments)[..] else {
         return Err(wrong_count("Map has two arguments, the types of its keys and of its values", text));
@@ -171,9 +199,10 @@ fn datetime64(text: &str, arguments: &str) -> Result<DataType, DictError> {
         None => (arguments, None),
         Some((precision, tz)) => (precision.trim_end(), Some(time_zone(text, tz.trim_start())?)),
     };
-    match precision.parse::<u8>() {
-        Ok(precision @ 0..=9) => Ok(DataType::DateTime64 { precision, tz }),
-        _ => Err(unknown(text)),
+    match precision.parse::<u64>() {
+        Ok(precision @ 0..=9) => Ok(DataType::DateTime64 { precision: precision as u8, tz }),
+        Ok(_) => Err(out_of_bound(format!("{text}: a DateTime64 has 9 digits behind the point at most"))),
+        Err(_) => Err(illegal(format!("{text}: the first argument of DateTime64 is a number, its digits"))),
     }
 }
 
@@ -190,25 +219,31 @@ fn time_zone(text: &str, argument: &str) -> Result<String, DictError> {
 
 fn decimal(text: &str, arguments: &str) -> Result<DataType, DictError> {
     // ClickHouse: Decimal is Decimal(10, 0), Decimal(P) is Decimal(P, 0).
-    let (precision, scale) = match arguments.split_once(',') {
-        None if arguments.is_empty() => ("10", "0"),
-        None => (arguments, "0"),
-        Some((precision, scale)) => (precision.trim(), scale.trim()),
+    let (precision, scale) = match elements::split(arguments)[..] {
+        [] => ("10", "0"),
+        [precision] => (precision, "0"),
+        [precision, scale] => (precision, scale),
+        _ => return Err(wrong_count("Decimal has two arguments at most, its digits and its scale", text)),
     };
-    let precision: u8 = precision.parse().map_err(|_| unknown(text))?;
-    build_decimal(text, precision, scale)
+    let digits: u64 = precision
+        .parse()
+        .map_err(|_| illegal(format!("{text}: the first argument of Decimal is a number")))?;
+    match u8::try_from(digits) {
+        Ok(digits @ 1..=DECIMAL_DIGITS_MAX) => build_decimal(text, digits, scale),
+        _ => Err(out_of_bound(format!("{text}: a Decimal has from 1 to {DECIMAL_DIGITS_MAX} digits"))),
+    }
 }
 
 fn sized_decimal(text: &str, precision: u8, arguments: Option<&str>) -> Result<DataType, DictError> {
-    build_decimal(text, precision, arguments.unwrap_or(""))
+    build_decimal(text, precision, one("Such a Decimal has one argument, its scale", text, arguments)?)
 }
 
 fn build_decimal(text: &str, precision: u8, scale: &str) -> Result<DataType, DictError> {
-    match scale.parse::<u8>() {
-        Ok(scale) if (1..=DECIMAL_DIGITS_MAX).contains(&precision) && scale <= precision => {
-            Ok(DataType::Decimal { precision, scale })
-        }
-        _ => Err(unknown(text)),
+    let scale: i64 =
+        scale.parse().map_err(|_| illegal(format!("{text}: the scale of a Decimal is a number")))?;
+    match u8::try_from(scale) {
+        Ok(scale) if scale <= precision => Ok(DataType::Decimal { precision, scale }),
+        _ => Err(out_of_bound(format!("{text}: the scale of this Decimal is from 0 to {precision}"))),
     }
 }
 
@@ -254,6 +289,10 @@ mod tests {
         assert_eq!(parse("DateTime64( 4 , 'UTC' )").unwrap().to_string(), "DateTime64(4, 'UTC')");
         for (text, name) in [
             ("Int", "Int32"),
+            ("UInt64(5)", "UInt64"),
+            ("String(3)", "String"),
+            ("DateTime(3)", "DateTime64(3)"),
+            ("DateTime()", "DateTime"),
             ("bigint", "Int64"),
             ("VARCHAR(255)", "String"),
             ("Nullable(Double)", "Nullable(Float64)"),
@@ -274,12 +313,7 @@ mod tests {
         for text in [
             "LowCardinality(String)",
             "FixedString(3)",
-            "Nullable(Nullable(Int8))",
-            "Decimal(77, 1)",
-            "DateTime64(10)",
             "DateTime64(3, UTC)",
-            "DateTime64(-1)",
-            "IPv4(4)",
             "UInt256",
             "Array(LowCardinality(String))",
             "Map(LowCardinality(String), UInt8)",
@@ -292,13 +326,9 @@ mod tests {
             "JSON",
             "Enum8('a' = 1)",
             "Tuple(UInt8, String)",
-            "Decimal(3, 4)",
-            "DateTime(UTC)",
-            "String(3)",
             "INT(11, 2)",
             "uint8",
             "",
-            "Nullable",
             "Nullable(",
         ] {
             let error = parse(text).unwrap_err();
@@ -306,6 +336,21 @@ mod tests {
             assert!(error.message().contains("allowed are UInt8"), "{text}");
         }
         for (text, code) in [
+            ("Nullable(Nullable(Int8))", 43),
+            ("Nullable", 42),
+            ("Nullable(Int8, Int8)", 42),
+            ("Decimal(77, 1)", 69),
+            ("Decimal(0)", 69),
+            ("Decimal(3, 4)", 69),
+            ("Decimal(3, -1)", 69),
+            ("Decimal32(10)", 69),
+            ("Decimal32", 42),
+            ("Decimal(3, 1, 1)", 42),
+            ("Decimal(-1, 0)", 43),
+            ("DateTime64(10)", 69),
+            ("DateTime64(-1)", 43),
+            ("DateTime(UTC)", 43),
+            ("IPv4(4)", 378),
             ("Array", 42),
             ("Array()", 42),
             ("Array(UInt8, UInt8)", 42),

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
-use granary_dict::{DictError, Dictionary, Key, Storage, Times};
+use granary_dict::{Definition, DictError, Dictionary, Key, Storage, Times};
 
 use crate::error::Error;
 use crate::tables::scan::Scan;
@@ -34,17 +34,22 @@ impl std::fmt::Debug for DictionaryTable {
 
 impl DictionaryTable {
     pub fn new(dictionary: Arc<Dictionary>, times: Times) -> Self {
-        let definition = dictionary.definition();
-        let structure = definition.rows();
-        let rows = structure.schema_with(times);
-        let mut places: Vec<usize> = (0..rows.fields().len()).collect();
-        // As in ClickHouse, the bounds of a range stand before a complex key and behind a simple one.
-        if let Key::Complex(key) = &structure.key {
-            places[..key.len() + definition.bounds().len()].rotate_left(key.len());
-        }
-        let fields: Vec<_> = places.iter().map(|&place| Arc::clone(&rows.fields()[place])).collect();
-        Self { dictionary, schema: Arc::new(Schema::new(fields)), places, times }
+        let (schema, places) = columns_of(dictionary.definition(), times);
+        Self { dictionary, schema, places, times }
     }
+}
+
+/// The columns of a dictionary as a table, and of each its place in a row of the dictionary.
+pub fn columns_of(definition: &Definition, times: Times) -> (SchemaRef, Vec<usize>) {
+    let structure = definition.rows();
+    let rows = structure.schema_with(times);
+    let mut places: Vec<usize> = (0..rows.fields().len()).collect();
+    // As in ClickHouse, the bounds of a range stand before a complex key and behind a simple one.
+    if let Key::Complex(key) = &structure.key {
+        places[..key.len() + definition.bounds().len()].rotate_left(key.len());
+    }
+    let fields: Vec<_> = places.iter().map(|&place| Arc::clone(&rows.fields()[place])).collect();
+    (Arc::new(Schema::new(fields)), places)
 }
 
 #[async_trait]

@@ -1,6 +1,7 @@
 //! The dictionaries that all sessions see: opened at the start, found by name, kept in a folder.
 
 mod collections;
+mod columns;
 mod dictionary_table;
 mod join_keys;
 mod local_table;
@@ -15,9 +16,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Storage};
+use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Existing, Storage};
 
 use crate::error::{Error, Result};
+pub use dictionary_table::columns_of as definition_columns;
 pub use join_keys::JoinKeys;
 pub use local_table::{Feed, LocalTable, MATERIALIZED_VIEW, Target, VIEW, View};
 pub use moves::{FullName, Noun};
@@ -46,6 +48,14 @@ pub enum Entry {
 }
 
 impl Entry {
+    /// What it is.
+    pub fn noun(&self) -> Noun {
+        match self {
+            Self::Open(_) | Self::Unloaded(_) | Self::Failed(_) => Noun::Dictionary,
+            Self::Table(_) => Noun::Table,
+        }
+    }
+
     /// What is known of a dictionary.
     pub fn definition(&self) -> Option<&Definition> {
         match self {
@@ -173,16 +183,19 @@ impl Catalogue {
         let name = definition.name.clone();
         let mut databases = self.write();
         let Some(dictionaries) = databases.get(&database) else { return Err(unknown_database(&database)) };
-        if let Some(Entry::Table(_)) = dictionaries.get(&name) {
-            return Err(Error::table_already_exists(format!("Table {database}.{name} already exists")));
-        }
-        if dictionaries.contains_key(&name) && !statement.or_replace {
-            if statement.if_not_exists {
-                return Ok(());
+        let full_name = (database.clone(), name.clone());
+        match (dictionaries.get(&name).map(Entry::noun), statement.existing) {
+            (Some(_), Existing::Stays) => return Ok(()),
+            (Some(noun), Existing::IsError) => return Err(already_exists(noun, &full_name)),
+            (Some(Noun::Table), Existing::MakesWay | Existing::IsReplaced) => {
+                return Err(Error::incorrect_query(format!(
+                    "{database}.{name} is a table: EXCHANGE TABLES or DROP TABLE makes room for a dictionary"
+                )));
             }
-            return Err(Error::dictionary_already_exists(format!(
-                "Dictionary {database}.{name} already exists"
-            )));
+            (None, Existing::IsReplaced) => return Err(self.missing(Noun::Dictionary, &full_name)),
+            (None, Existing::Stays) if self.detached(&full_name).is_some() => return Ok(()),
+            (None, _) => self.check_not_detached(&full_name)?,
+            (Some(Noun::Dictionary), Existing::MakesWay | Existing::IsReplaced) => {}
         }
         // Before the old one goes.
         definition.clone().completed(&self.environment.collections)?;
@@ -212,18 +225,19 @@ impl Catalogue {
     }
 
     /// Makes a dictionary what a configuration says, in a database that is made for it if need be. One that is
-    /// that already is not touched.
+    /// that already, or was detached, is not touched.
     pub fn configure(&self, mut definition: Definition) -> Result<()> {
         let database = definition.database.get_or_insert_with(|| DEFAULT_DATABASE.to_owned()).clone();
         definition.settle(&database);
         let same = |known: &Definition| known.to_sql_with_secrets() == definition.to_sql_with_secrets();
         let known = self.entry(&database, &definition.name);
-        if known.as_ref().and_then(Entry::definition).is_some_and(same) {
+        let is_detached = || self.detached(&(database.clone(), definition.name.clone())).is_some();
+        if known.as_ref().and_then(Entry::definition).is_some_and(same) || known.is_none() && is_detached() {
             return Ok(());
         }
         self.create_database(&database, Missing::IsFine)?;
         let name = definition.full_name();
-        self.create(CreateDictionary { or_replace: true, if_not_exists: false, definition }, &database)?;
+        self.create(CreateDictionary { existing: Existing::MakesWay, definition }, &database)?;
         self.dictionary(&name).map(drop)
     }
 
@@ -378,6 +392,16 @@ fn opened(definition: Definition, environment: &Environment) -> Result<Arc<Dicti
     let dictionary = Arc::new(Dictionary::open(definition, environment)?);
     dictionary.watch();
     Ok(dictionary)
+}
+
+/// What is wrong where a name is taken.
+fn already_exists(noun: Noun, (database, name): &FullName) -> Error {
+    match noun {
+        Noun::Table => Error::table_already_exists(format!("Table {database}.{name} already exists")),
+        Noun::Dictionary => {
+            Error::dictionary_already_exists(format!("Dictionary {database}.{name} already exists"))
+        }
+    }
 }
 
 fn unknown_database(name: &str) -> Error {

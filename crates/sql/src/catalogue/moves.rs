@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use granary_dict::{Definition, Dictionary};
 
 use super::{
-    CLOSE_PAUSE, Catalogue, Dictionaries, Entry, Failure, Missing, Target, open_entry, unknown_database,
+    CLOSE_PAUSE, Catalogue, Dictionaries, Entry, Failure, Missing, Target, already_exists, open_entry,
+    unknown_database,
 };
 use crate::error::{Error, Result};
 
@@ -27,11 +28,12 @@ impl Catalogue {
     /// RENAME.
     pub fn rename(&self, noun: Noun, from: &FullName, to: &FullName) -> Result<()> {
         let mut databases = self.write();
-        self.check_noun(databases.get(&from.0), noun, from)?;
+        self.check_noun_of_any(databases.get(&from.0), noun, from)?;
         let Some(target) = databases.get(&to.0) else { return Err(unknown_database(&to.0)) };
         if target.contains_key(&to.1) {
             return Err(Error::table_already_exists(format!("{}.{} already exists", to.0, to.1)));
         }
+        self.check_not_detached(to)?;
         let Some(entry) = databases.get_mut(&from.0).and_then(|entries| entries.remove(&from.1)) else {
             return Err(self.missing(noun, from));
         };
@@ -42,7 +44,7 @@ impl Catalogue {
             let moved = databases.get_mut(&inner_from.0).and_then(|entries| entries.remove(&inner_from.1));
             databases.entry(inner_to.0).or_default().extend(moved.map(|moved| (inner_to.1, moved)));
         }
-        let entry = renamed(entry, to);
+        let (noun, entry) = (entry.noun(), renamed(entry, to));
         self.keep(to, &entry)?;
         databases.entry(to.0.clone()).or_default().insert(to.1.clone(), entry);
         self.forget(from, noun)
@@ -64,11 +66,7 @@ impl Catalogue {
             }
         }
         for name in [one, other] {
-            match self.check_noun(databases.get(&name.0), noun, name) {
-                // A table and a dictionary are two tables.
-                Err(error) if error.code == Error::cannot_detach_dictionary_as_table("").code => {}
-                result => result?,
-            }
+            self.check_noun_of_any(databases.get(&name.0), noun, name)?;
         }
         for name in [one, other] {
             let entry = databases.get(&name.0).and_then(|entries| entries.get(&name.1));
@@ -119,13 +117,22 @@ impl Catalogue {
     /// ATTACH of what was detached.
     pub fn attach(&self, noun: Noun, name: &FullName, exists: Missing) -> Result<()> {
         self.check_database(&name.0)?;
-        if self.entry(&name.0, &name.1).is_some() {
-            return match exists {
-                Missing::IsFine => Ok(()),
-                Missing::IsError => {
-                    Err(Error::table_already_exists(format!("{}.{} already exists", name.0, name.1)))
-                }
-            };
+        let there = self.entry(&name.0, &name.1).map(|entry| entry.noun());
+        match (there, self.detached(name)) {
+            (Some(_), _) if exists == Missing::IsFine => return Ok(()),
+            (Some(is), _) | (None, Some(is)) if is != noun => {
+                let (is, said) =
+                    if is == Noun::Table { ("table", "TABLE") } else { ("dictionary", "DICTIONARY") };
+                let message =
+                    format!("{}.{} is a {is}: ATTACH {said} is what brings it back", name.0, name.1);
+                return Err(Error::incorrect_query(message));
+            }
+            (Some(is), _) => return Err(already_exists(is, name)),
+            (None, None) => {
+                let message = format!("There is no {} in database {} to be attached", name.1, name.0);
+                return Err(Error::cannot_get_create_query(message));
+            }
+            (None, Some(_)) => {}
         }
         let entry = match noun {
             Noun::Table => {
@@ -203,8 +210,7 @@ impl Catalogue {
         let Some(entries) = entries else { return Err(unknown_database(&name.0)) };
         let is = match entries.get(&name.1) {
             None => return Err(self.missing(noun, name)),
-            Some(Entry::Table(_)) => Noun::Table,
-            Some(_) => Noun::Dictionary,
+            Some(entry) => entry.noun(),
         };
         match (noun, is) {
             (Noun::Table, Noun::Dictionary) => Err(Error::cannot_detach_dictionary_as_table(format!(
@@ -219,7 +225,35 @@ impl Catalogue {
         }
     }
 
-    fn missing(&self, noun: Noun, (database, name): &FullName) -> Error {
+    /// The same where a dictionary is a table, too.
+    fn check_noun_of_any(&self, entries: Option<&Dictionaries>, noun: Noun, name: &FullName) -> Result<()> {
+        match self.check_noun(entries, noun, name) {
+            Err(error) if error.code == Error::cannot_detach_dictionary_as_table("").code => Ok(()),
+            result => result,
+        }
+    }
+
+    /// What was detached under a name that nothing else has now.
+    pub(super) fn detached(&self, name: &FullName) -> Option<Noun> {
+        let tables = self.detached.lock().unwrap_or_else(PoisonError::into_inner);
+        match tables.contains_key(name) {
+            true => Some(Noun::Table),
+            false => self.store.has(&name.0, &name.1).then_some(Noun::Dictionary),
+        }
+    }
+
+    /// Refuses a name that ATTACH gives back.
+    pub(super) fn check_not_detached(&self, name: &FullName) -> Result<()> {
+        match self.detached(name) {
+            None => Ok(()),
+            Some(_) => Err(Error::table_already_exists(format!(
+                "Table `{}`.`{}` already exists (detached); ATTACH brings it back",
+                name.0, name.1
+            ))),
+        }
+    }
+
+    pub(super) fn missing(&self, noun: Noun, (database, name): &FullName) -> Error {
         let noun = if noun == Noun::Table { "Table" } else { "Dictionary" };
         Error::unknown_table(format!("{noun} {database}.{name} does not exist"))
     }

@@ -126,6 +126,12 @@ impl Store {
         fs::rename(&path, aside(&path)).map_err(|e| failed("rename", &path, &e))
     }
 
+    /// Whether there is a statement of a dictionary, be it set aside.
+    pub fn has(&self, database: &str, dictionary: &str) -> bool {
+        let path = self.path(database, dictionary);
+        path.exists() || aside(&path).exists()
+    }
+
     /// The definition of a dictionary that was detached; `None`: there is none of this name.
     pub fn take_back(&self, database: &str, dictionary: &str) -> Result<Option<Definition>> {
         let path = self.path(database, dictionary);

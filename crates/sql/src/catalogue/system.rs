@@ -1,4 +1,4 @@
-//! `system.dictionaries`, `system.databases`, `system.tables`, `system.events`, `system.metrics`,
+//! `system.dictionaries`, `system.columns`, `system.databases`, `system.tables`, `system.events`, `system.metrics`,
 //! `system.named_collections`, `system.settings`, `system.one`, `system.numbers`.
 
 use std::sync::Arc;
@@ -9,15 +9,26 @@ use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::Result;
 use granary_dict::{Definition, Form, Key, Status};
 
-use super::{Catalogue, Entry};
+use super::columns::columns;
+use super::{Catalogue, Entry, SYSTEM_DATABASE};
+use crate::error::Error;
 use crate::settings::{KNOWN, Setting};
 use crate::tables::numbers::Numbers;
 
 /// A table of the system database, made when it is asked for.
 pub fn table(catalogue: &Catalogue, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-    let batch = match name {
+    if name == "numbers" {
+        return Ok(Some(Arc::new(Numbers { first: 0, rows: u64::MAX })));
+    }
+    let Some(batch) = rows_of(catalogue, name)? else { return Ok(None) };
+    Ok(Some(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?)))
+}
+
+/// Its rows, where they have an end.
+fn rows_of(catalogue: &Catalogue, name: &str) -> Result<Option<RecordBatch>> {
+    Ok(Some(match name {
         "one" => one()?,
-        "numbers" => return Ok(Some(Arc::new(Numbers { first: 0, rows: u64::MAX }))),
+        "columns" => columns(catalogue)?,
         "databases" => databases(catalogue)?,
         "dictionaries" => dictionaries(catalogue)?,
         "events" => events(catalogue)?,
@@ -26,11 +37,21 @@ pub fn table(catalogue: &Catalogue, name: &str) -> Result<Option<Arc<dyn TablePr
         "settings" => settings()?,
         "tables" => tables(catalogue)?,
         _ => return Ok(None),
-    };
-    Ok(Some(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?)))
+    }))
 }
 
-fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<RecordBatch> {
+impl Catalogue {
+    /// The rows of a table of the system database.
+    ///
+    /// # Errors
+    /// UNKNOWN_TABLE.
+    pub fn system_rows(&self, table: &str) -> crate::error::Result<RecordBatch> {
+        let unknown = || Error::unknown_table(format!("Table {SYSTEM_DATABASE}.{table} does not exist"));
+        rows_of(self, table)?.ok_or_else(unknown)
+    }
+}
+
+pub(super) fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<RecordBatch> {
     let fields: Vec<Field> =
         columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), false)).collect();
     let arrays = columns.into_iter().map(|(_, array)| array).collect();
@@ -176,8 +197,14 @@ fn settings() -> Result<RecordBatch> {
     ])
 }
 
-fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {
+pub(super) fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(values))
+}
+
+/// So many UUIDs of zeros.
+fn uuids(rows: usize) -> Result<ArrayRef> {
+    let zeros = std::iter::repeat_n([0; 16], rows).map(Some);
+    Ok(Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(zeros, 16)?))
 }
 
 fn lists(values: impl IntoIterator<Item = Vec<String>>) -> ArrayRef {
@@ -253,6 +280,8 @@ fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
     batch(vec![
         ("database", text(&|row| row.database.clone())),
         ("name", text(&|row| row.name.clone())),
+        // As in ClickHouse's databases whose tables have none.
+        ("uuid", uuids(rows.len())?),
         ("status", text(&|row| row.state.to_owned())),
         ("origin", text(&|row| format!("{}.{}", row.database, row.name))),
         ("type", text(&|row| row.status.layout_type.to_owned())),

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Catalogue, Entry, FullName, LocalTable, Missing, Target, View, unknown_database};
+use super::{
+    Catalogue, Entry, FullName, LocalTable, Missing, Noun, Target, View, already_exists, unknown_database,
+};
 use crate::error::{Error, Result};
 
 impl Catalogue {
@@ -10,15 +12,13 @@ impl Catalogue {
     pub fn create_table(&self, database: &str, name: &str, table: LocalTable, exists: Missing) -> Result<()> {
         let mut databases = self.write();
         let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
+        let full_name = (database.to_owned(), name.to_owned());
         match (entries.get(name), exists) {
             (Some(_), Missing::IsFine) => Ok(()),
-            (Some(Entry::Table(_)), Missing::IsError) => {
-                Err(Error::table_already_exists(format!("Table {database}.{name} already exists")))
-            }
-            (Some(_), Missing::IsError) => {
-                Err(Error::dictionary_already_exists(format!("Dictionary {database}.{name} already exists")))
-            }
+            (Some(entry), Missing::IsError) => Err(already_exists(entry.noun(), &full_name)),
+            (None, Missing::IsFine) if self.detached(&full_name).is_some() => Ok(()),
             (None, _) => {
+                self.check_not_detached(&full_name)?;
                 entries.insert(name.to_owned(), Entry::Table(Arc::new(table)));
                 Ok(())
             }
@@ -78,7 +78,7 @@ impl Catalogue {
         let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
         match entries.get(name) {
             Some(Entry::Table(table)) if table.view.is_some() => {}
-            None => {}
+            None => self.check_not_detached(&(database.to_owned(), name.to_owned()))?,
             Some(_) => return Err(Error::incorrect_query(format!("{database}.{name} is not a view"))),
         }
         entries.insert(name.to_owned(), Entry::Table(Arc::new(view)));
@@ -109,6 +109,38 @@ impl Catalogue {
             Some(Entry::Unloaded(_)) | None => return Err(self.unknown_table(database, name)),
         }
         Ok(())
+    }
+
+    /// TRUNCATE.
+    pub fn truncate(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
+        match (self.entry(database, name), missing) {
+            (None, Missing::IsFine) => Ok(()),
+            (Some(entry), _) if entry.noun() == Noun::Dictionary => Err(Error::syntax_error(format!(
+                "Cannot TRUNCATE dictionary {database}.{name}: its rows come from its source"
+            ))),
+            _ => {
+                self.local_table(database, name)?.truncate();
+                Ok(())
+            }
+        }
+    }
+
+    /// Refuses a table that dictionaries read their rows from.
+    pub fn check_unread(&self, (database, name): &FullName) -> Result<()> {
+        let databases = self.read();
+        let reads = |entry: &Entry| entry.definition().is_some_and(|it| it.reads_own_table(database, name));
+        let readers: Vec<String> = databases
+            .values()
+            .flat_map(|entries| entries.values().filter(|entry| reads(entry)))
+            .filter_map(|entry| entry.definition().map(|it| it.full_name()))
+            .collect();
+        match readers.as_slice() {
+            [] => Ok(()),
+            readers => Err(Error::have_dependent_objects(format!(
+                "Cannot drop or rename {database}.{name}, because some tables depend on it: {}",
+                readers.join(", ")
+            ))),
+        }
     }
 
     /// What is wrong where there is no such table: it, or its database.

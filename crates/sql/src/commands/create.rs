@@ -5,9 +5,10 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 use datafusion::catalog::TableProvider;
+use granary_dict::{DataType, Times};
 
 use super::insert::{put, with_rows};
-use crate::catalogue::{JoinKeys, LocalTable, Missing, Target, VIEW, View};
+use crate::catalogue::{JoinKeys, LocalTable, Missing, Target, VIEW, View, definition_columns};
 use crate::error::{Error, Result};
 use crate::format::shown_name;
 use crate::query;
@@ -28,9 +29,11 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
         return Ok(());
     }
     let clauses = [vec![engine_clause(&statement.engine)], statement.storage].concat();
-    if let ("Dictionary", [dictionary]) =
-        (statement.engine.name.as_str(), statement.engine.arguments.as_slice())
-    {
+    if statement.engine.name == "Dictionary" {
+        let [dictionary] = statement.engine.arguments.as_slice() else {
+            let what = "ENGINE = Dictionary requires one argument: the dictionary's name";
+            return Err(Error::wrong_argument_count(what));
+        };
         let table = dictionary_table(session, dictionary, &statement.columns, clauses).await?;
         table.set_comment(statement.comment);
         return catalogue.create_table(&database, &name, table, statement.exists);
@@ -186,12 +189,33 @@ async fn dictionary_table(
         true => dictionary.replace([' ', '`'], ""),
         false => one_text(session, dictionary).await?,
     };
+    if let Some(definition) = session.definition(&name)? {
+        let known = definition_columns(&definition, Times::Hidden).0;
+        columns.iter().try_for_each(|column| check_column(column, &known, &name))?;
+    }
     let name = name.split('.').map(quoted).collect::<Vec<_>>().join(".");
     let list: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
-    let list = if list.is_empty() { "*".to_owned() } else { list.join(", ") };
-    let view = View { text: format!("SELECT {list} FROM {name}"), head: 0, database: session.database() };
+    let text = format!("SELECT {} FROM {name}", list.join(", "));
+    let view = View { text, head: 0, database: session.database() };
     let schema = query::columns(session, &view.text, 0).await?;
     Ok(LocalTable::of_view("Dictionary", clauses, schema, view))
+}
+
+/// Refuses a column that a dictionary does not have, under this name and of this type.
+fn check_column(column: &Column, known: &SchemaRef, dictionary: &str) -> Result<()> {
+    let wanted = column.data_type.as_deref().map(DataType::parse_column).transpose()?;
+    let wanted = wanted.map(|data_type| data_type.to_string()).unwrap_or_default();
+    let is_wanted = |field: &Arc<Field>| (field.name(), type_name(field)) == (&column.name, wanted.clone());
+    if known.fields().iter().any(is_wanted) {
+        return Ok(());
+    }
+    let known: Vec<String> =
+        known.fields().iter().map(|field| format!("{} {}", quoted(field.name()), type_name(field))).collect();
+    Err(Error::there_is_no_column(format!(
+        "Not found column {} {wanted} in dictionary {dictionary}. There are only columns {}",
+        column.name,
+        known.join(", ")
+    )))
 }
 
 /// The text that a constant expression is.

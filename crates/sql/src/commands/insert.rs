@@ -54,6 +54,22 @@ pub fn put<'a>(
     })
 }
 
+/// INSERT of what a query gives: puts these rows, and gives them.
+pub async fn query(
+    session: &Session,
+    to: &FullName,
+    columns: Option<&[String]>,
+    parsed: query::Parsed,
+) -> Result<Vec<RecordBatch>> {
+    let mut rows = Vec::new();
+    let mut output = query::run_parsed(session, parsed).await?;
+    while let Some(batch) = output.next().await {
+        rows.push(batch?);
+    }
+    put(session, to, columns, &rows, 0).await?;
+    Ok(rows)
+}
+
 /// INSERT .. FORMAT: puts the rows that stand behind it, and gives them.
 pub async fn data(
     session: &Session,

@@ -5,15 +5,25 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value};
 use granary_dict::DataType;
 
+use crate::error::{Error, Result};
 use crate::rewrite::{call, string};
 use crate::types::CLICKHOUSE_TYPE;
 
 /// Casts where it is needed. `columns` are those that INSERT names, or else all of `schema`.
-pub fn agree(statement: &mut Statement, schema: &Schema, columns: Option<&[String]>) {
-    let Statement::Query(query) = statement else { return };
-    let SetExpr::Values(values) = query.body.as_mut() else { return };
+///
+/// # Errors
+/// SYNTAX_ERROR for a row of another length: ClickHouse reads it by what the columns are.
+pub fn agree(statement: &mut Statement, schema: &Schema, columns: Option<&[String]>) -> Result<()> {
+    let Statement::Query(query) = statement else { return Ok(()) };
+    let SetExpr::Values(values) = query.body.as_mut() else { return Ok(()) };
     let fields = schema.fields().iter();
     let names = columns.map_or_else(|| fields.map(|f| f.name().clone()).collect(), <[String]>::to_vec);
+    if let Some(row) = values.rows.iter().find(|row| row.len() != names.len()) {
+        let (wanted, given) = (names.len(), row.len());
+        return Err(Error::syntax_error(format!(
+            "Expected {wanted} values in each row of VALUES, got {given}"
+        )));
+    }
     for (place, name) in names.iter().enumerate() {
         let type_name = schema.field_with_name(name).ok().and_then(|f| f.metadata().get(CLICKHOUSE_TYPE));
         let is_there = |wanted| values.rows.iter().any(|row| row.get(place).map(kind) == Some(wanted));
@@ -24,6 +34,20 @@ pub fn agree(statement: &mut Statement, schema: &Schema, columns: Option<&[Strin
         for value in values.rows.iter_mut().filter_map(|row| row.get_mut(place)) {
             *value = call("CAST", vec![value.clone(), string(&type_name)]);
         }
+    }
+    Ok(())
+}
+
+/// Whether the rows are those of VALUES.
+pub fn are_given(statement: &Statement) -> bool {
+    matches!(statement, Statement::Query(query) if matches!(query.body.as_ref(), SetExpr::Values(_)))
+}
+
+/// What is wrong with a literal of VALUES: one that a Decimal is too short for was read as one, and not converted.
+pub fn misread(error: Error) -> Error {
+    match error.code == Error::decimal_overflow("").code {
+        true => Error::argument_out_of_bound(error.message),
+        false => error,
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, make_array};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, StringArray, make_array};
+use datafusion::arrow::compute::{can_cast_types, cast};
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, Field, FieldRef, Float64Type, TimeUnit, TimestampSecondType,
+    DataType, Date32Type, Field, FieldRef, Float64Type, Int64Type, TimeUnit, TimestampSecondType,
 };
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
@@ -16,6 +16,7 @@ use super::fixed_string;
 use super::local_time::{Missing, unix_seconds};
 use super::numbers::{array_bits, from_bits, rows, shaped};
 use super::parse::{Overflow, parse};
+use super::refused::refused;
 use crate::error::Error;
 use crate::format;
 use crate::types::fixed_bytes;
@@ -103,6 +104,13 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
     if let Some(converted) = between_times(array, target)? {
         return Ok(converted);
     }
+    if let DataType::Timestamp(unit, _) = from
+        && *unit != TimeUnit::Second
+        && target.is_numeric()
+    {
+        let seconds = seconds(array, *unit, target)?;
+        return convert(field, &seconds, target);
+    }
     if let Some(values) = array_bits(array) {
         let dates = *target == DataType::Date32;
         let values = match dates {
@@ -123,7 +131,32 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
         return from_bits(bits.collect::<Result<Vec<u64>>>()?.into(), array.logical_nulls(), target)
             .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {target}")));
     }
+    if !can_cast_types(from, target) {
+        return Err(refused(field, target).into());
+    }
     Ok(cast(array, target)?)
+}
+
+/// The seconds of times that are counted in parts of one: a float has these parts, too.
+fn seconds(array: &ArrayRef, unit: TimeUnit, target: &DataType) -> Result<ArrayRef> {
+    let ticks = cast(array, &DataType::Int64)?;
+    let ticks = ticks.as_primitive::<Int64Type>();
+    let per_second = match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    };
+    Ok(match target.is_floating() {
+        true => {
+            let seconds: Float64Array = ticks.unary(|ticks| ticks as f64 / per_second as f64);
+            Arc::new(seconds)
+        }
+        false => {
+            let seconds: Int64Array = ticks.unary(|ticks| ticks / per_second);
+            Arc::new(seconds)
+        }
+    })
 }
 
 /// The days that a number says, or its seconds are.

@@ -31,6 +31,15 @@ pub fn adopted(field: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<A
     if array.data_type().is_null() {
         return Ok(new_null_array(&to.to_arrow(), array.len()));
     }
+    if matches!(to, ClickHouseType::Array(_))
+        && !(array.data_type().is_nested() || array.data_type().is_string())
+    {
+        let from = plain_name(array.data_type());
+        return Err(Error::type_mismatch(format!(
+            "Only an array or a text of one can become {to}, not {from}"
+        ))
+        .into());
+    }
     // Arrow would take an address for a number, and the other way round.
     let by_text = to.inner() == &ClickHouseType::Ipv6
         && declared(field).is_some_and(|from| from.inner() == &ClickHouseType::Ipv4);
@@ -54,6 +63,8 @@ pub fn adopted(field: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<A
 /// The error by the name that ClickHouse has for a text that is no value of the type.
 fn unreadable(from: &DataType, to: &ClickHouseType, error: DictError) -> Error {
     match to.inner() {
+        ClickHouseType::Array(_) if from.is_string() => Error::cannot_read_array(error.message()),
+        ClickHouseType::Array(_) if from.is_list() => error.into(),
         _ if !from.is_string() => Error::cannot_convert_type(error.message()),
         ClickHouseType::Ipv4 => Error::cannot_parse_ipv4(error.message()),
         ClickHouseType::Ipv6 => Error::cannot_parse_ipv6(error.message()),
@@ -76,6 +87,8 @@ fn exact_in_arrow(field: &Field, array: &ArrayRef, to: &DataType) -> Result<Arra
             let (precision, scale) = (*precision, *scale as u8);
             adopted(field, array, &ClickHouseType::Decimal { precision, scale })
         }
+        (from, DataType::Boolean) if from.is_string() => parse(array, to, Overflow::IsError)
+            .map_err(|error| Error::cannot_parse_bool(Error::from(error).message).into()),
         (from, to) if from.is_string() && !to.is_string() => parse(array, to, Overflow::IsError),
         _ => match to_decimal(array, to)? {
             Some(decimals) => Ok(decimals),

@@ -23,6 +23,7 @@ mod negate;
 mod numbers;
 mod parse;
 mod planner;
+mod refused;
 mod rounding;
 pub(crate) mod truth;
 mod tuple;

@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
 
 use super::numbers::{rows, shaped};
 use crate::error::Error;
+use crate::types::plain_name;
 
 /// The function.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -53,6 +54,11 @@ impl ScalarUDFImpl for ToUuid {
 pub fn parse(array: &ArrayRef) -> Result<ArrayRef> {
     if array.data_type() == &DataType::FixedSizeBinary(16) {
         return Ok(Arc::clone(array));
+    }
+    if array.data_type().is_numeric() {
+        let from = plain_name(array.data_type());
+        let what = format!("Conversion from {from} to UUID is not supported; a UUID is a text in quotes");
+        return Err(Error::not_implemented(what).into());
     }
     let texts = cast(array, &DataType::Utf8)?;
     let mut builder = FixedSizeBinaryBuilder::with_capacity(texts.len(), 16);

@@ -4,6 +4,7 @@ mod declared;
 mod in_lists;
 mod in_order;
 mod in_texts;
+mod join_keys;
 mod marks;
 mod nan_last;
 mod optimise;

@@ -12,6 +12,7 @@ use datafusion::optimizer::{Optimizer, OptimizerConfig};
 use super::in_lists::in_lists;
 use super::in_order::sorts_within;
 use super::in_texts::in_texts;
+use super::join_keys::check_join_keys;
 
 /// What a plan consists of, as far as rules ask for it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,7 @@ pub fn optimise(state: &mut SessionState, plan: LogicalPlan) -> Result<LogicalPl
     }
     let nodes = Nodes::of(&plan)?;
     if nodes.other {
+        check_join_keys(&plan)?;
         return state.optimize(&in_texts(plan)?);
     }
     if !nodes.filter {

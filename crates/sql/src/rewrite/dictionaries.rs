@@ -7,26 +7,33 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Function, Visit, Vis
 use super::syntax::{
     CONSTANT_SUFFIX, argument, argument_mut, arguments_mut, name_of, plain_arguments, rename, string, text,
 };
+use crate::error::{Error, Result};
 use crate::functions;
 
 /// Brings a dictionary call into the one form that the functions know: the dictionary's full name and the
 /// attributes as string literals (several attributes in one, apart by [`functions::ATTRIBUTE_SEPARATOR`]), and a
 /// name of its own for a call with constant arguments. Gives the dictionary's full name, if the call says it.
-pub fn rewrite(function: &mut Function, database: &str) -> Option<String> {
-    let name = name_of(function)?.to_owned();
+pub fn rewrite(function: &mut Function, database: &str) -> Result<Option<String>> {
+    let Some(name) = name_of(function).map(str::to_owned) else { return Ok(None) };
     let called = rewrite_name(function, database);
-    let arguments = arguments_mut(function)?;
+    let Some(arguments) = arguments_mut(function) else { return Ok(None) };
     let has_attribute = name != "dictHas" && !functions::is_hierarchy_function(&name);
+    let key = if has_attribute { 2 } else { 1 };
+    for (at, given) in arguments.iter().filter_map(argument).take(key).enumerate() {
+        if matches!(given, Expr::Function(function) if name_of(function) == Some("materialize")) {
+            let what = format!("Argument {} of function {name} must be a constant string", at + 1);
+            return Err(Error::illegal_type(what));
+        }
+    }
     if has_attribute
         && let Some(attributes) = arguments.get_mut(1).and_then(argument_mut)
         && let Some(names) = tuple_of_names(attributes)
     {
         *attributes = string(&names.join(functions::ATTRIBUTE_SEPARATOR));
     }
-    let key = if has_attribute { 2 } else { 1 };
     let constant = arguments.iter().skip(key).filter_map(argument).all(is_constant);
     rename(function, &if constant { format!("{name}{CONSTANT_SUFFIX}") } else { name });
-    called
+    Ok(called)
 }
 
 /// Makes the first argument of a call the full name of the dictionary or table that it names, and gives it.
@@ -68,8 +75,7 @@ fn tuple_of_names(expr: &Expr) -> Option<Vec<String>> {
         _ => return None,
     };
     let names: Option<Vec<String>> = items.iter().map(|item| text(item).map(str::to_owned)).collect();
-    // A tuple of one name still gives a tuple: the leading separator says so.
-    names.map(|names| std::iter::once(String::new()).chain(names).collect())
+    names.filter(|names| !names.is_empty()).map(|names| std::iter::once(String::new()).chain(names).collect())
 }
 
 /// Whether an expression refers to no column.

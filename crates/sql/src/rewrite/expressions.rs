@@ -27,7 +27,7 @@ pub fn before(expr: &mut Expr, asker: Asker<'_>, named: &mut Vec<String>) -> Res
             Ok(())
         }
         Expr::Function(function) if name_of(function).is_some_and(functions::is_dictionary_function) => {
-            named.extend(dictionaries::rewrite(function, asker.database));
+            named.extend(dictionaries::rewrite(function, asker.database)?);
             Ok(())
         }
         Expr::Function(function) if name_of(function).is_some_and(functions::is_join_function) => {

@@ -45,6 +45,8 @@ pub struct Extras {
     pub settings: Vec<(String, String)>,
     /// Files read by the query, to be registered under these names before planning.
     pub files: Vec<FileTable>,
+    /// What it reads by the table function `dictionary`, as it is written.
+    pub dictionaries: Vec<String>,
     /// Tables and dictionaries that it names, as `database.name`.
     pub named: Vec<String>,
 }
@@ -157,7 +159,7 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        if let Err(error) = relations::rewrite(factor, &mut self.extras.files) {
+        if let Err(error) = relations::rewrite(factor, &mut self.extras) {
             return ControlFlow::Break(error);
         }
         self.extras.named.extend(relations::full_name(factor, self.asker.database));

@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableFactor, TableFunctionArgs,
 };
 
+use super::Extras;
 use super::syntax::text;
 use crate::error::{Error, Result};
 use crate::tables::given::secret_name;
@@ -21,13 +22,13 @@ pub struct FileTable {
 }
 
 /// Replaces `'x.csv'`, `file('x.csv', 'CSVWithNames')` and `dictionary('db.d')` by plain table names.
-pub fn rewrite(factor: &mut TableFactor, files: &mut Vec<FileTable>) -> Result<()> {
+pub fn rewrite(factor: &mut TableFactor, extras: &mut Extras) -> Result<()> {
     let TableFactor::Table { name, args, .. } = factor else { return Ok(()) };
     let [part] = name.0.as_slice() else { return Ok(()) };
     let Some(ident) = part.as_ident() else { return Ok(()) };
     match (ident.quote_style, args.as_ref()) {
         (Some('\''), None) => {
-            let table = add(files, &ident.value, None);
+            let table = add(&mut extras.files, &ident.value, None);
             *name = table;
         }
         (None, Some(call)) if ident.value == "file" => {
@@ -35,18 +36,20 @@ pub fn rewrite(factor: &mut TableFactor, files: &mut Vec<FileTable>) -> Result<(
             let [path, rest @ ..] = texts.as_slice() else {
                 return Err(Error::wrong_argument_count("Table function file requires a path"));
             };
-            *name = add(files, path, rest.first().cloned());
+            *name = add(&mut extras.files, path, rest.first().cloned());
             *args = None;
         }
         (None, Some(call)) if ident.value == "dictionary" => {
-            let texts = literals(call, "dictionary")?;
-            let [dictionary] = texts.as_slice() else {
-                return Err(Error::wrong_argument_count("Table function dictionary requires one argument"));
-            };
+            if call.args.len() != 1 {
+                let what = "Table function dictionary requires one argument: the dictionary's name";
+                return Err(Error::wrong_argument_count(what));
+            }
+            let dictionary = literals(call, "dictionary")?.concat();
             let parts =
                 dictionary.splitn(2, '.').map(|part| Ident::with_quote('"', part)).collect::<Vec<_>>();
             *name = ObjectName::from(parts);
             *args = None;
+            extras.dictionaries.push(dictionary);
         }
         _ => {}
     }

@@ -4,6 +4,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::collection::{self, CollectionChange};
 use super::keys;
+use super::show::{self, ShowNames, Sought};
 use super::split::Statement;
 use super::table::{self, CreateTable, InsertInto};
 use super::view::{self, CreateMaterializedView, CreateView};
@@ -16,8 +17,9 @@ use crate::error::{Error, Result};
 pub enum Command {
     /// CREATE or REPLACE DICTIONARY; granary-dict reads the text.
     CreateDictionary,
-    DropDictionary {
-        name: Name,
+    Drop {
+        dropped: Dropped,
+        names: Vec<Name>,
         missing: Missing,
     },
     CreateTable(CreateTable),
@@ -28,10 +30,6 @@ pub enum Command {
         name: Name,
         /// Tokens before the query.
         head: usize,
-    },
-    DropView {
-        name: Name,
-        missing: Missing,
     },
     /// ALTER TABLE .. MODIFY COMMENT.
     Comment {
@@ -50,6 +48,7 @@ pub enum Command {
     },
     Truncate {
         name: Name,
+        missing: Missing,
     },
     /// OPTIMIZE TABLE, of which a table in RAM needs nothing.
     Optimize {
@@ -80,26 +79,17 @@ pub enum Command {
         name: Name,
     },
     UnloadDictionaries,
-    ShowTables {
-        database: Option<String>,
-        like: Option<String>,
-    },
-    DropTable {
-        name: Name,
-        missing: Missing,
-    },
-    ExistsDictionary {
+    Exists {
+        sought: Sought,
         name: Name,
     },
     Describe {
         name: Name,
     },
-    ShowDictionaries {
-        database: Option<String>,
-        like: Option<String>,
-    },
-    ShowDatabases,
+    ShowNames(ShowNames),
     ShowCreate {
+        /// `None`: it may be anything.
+        noun: Option<Noun>,
         name: Name,
     },
     ReloadDictionary {
@@ -144,6 +134,14 @@ pub enum Command {
     Query,
 }
 
+/// What DROP is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dropped {
+    Dictionary,
+    Table,
+    View,
+}
+
 /// What a statement does to dictionaries and databases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -159,11 +157,9 @@ impl Command {
     /// What it does to dictionaries and databases.
     pub fn effect(&self) -> Effect {
         match self {
-            Self::ExistsDictionary { .. }
+            Self::Exists { .. }
             | Self::Describe { .. }
-            | Self::ShowDictionaries { .. }
-            | Self::ShowDatabases
-            | Self::ShowTables { .. }
+            | Self::ShowNames(_)
             | Self::ShowCreate { .. }
             | Self::Optimize { .. }
             | Self::Use { .. }
@@ -178,7 +174,6 @@ impl Command {
             | Self::CreateView(_)
             | Self::CreateMaterializedView(_)
             | Self::ModifyQuery { .. }
-            | Self::DropView { .. }
             | Self::Comment { .. }
             | Self::Insert { .. }
             | Self::InsertData { .. }
@@ -189,8 +184,7 @@ impl Command {
             | Self::UnloadDictionary { .. }
             | Self::UnloadDictionaries
             | Self::Truncate { .. }
-            | Self::DropDictionary { .. }
-            | Self::DropTable { .. }
+            | Self::Drop { .. }
             | Self::ReloadDictionaries
             | Self::Collection { .. }
             | Self::CreateDatabase { .. }
@@ -239,10 +233,21 @@ fn recognise(words: &mut Words) -> Result<Command> {
     if creates.iter().any(|start| words.take(start)) {
         return Ok(Command::CreateDictionary);
     }
-    Ok(if words.take(&["DROP", "DICTIONARY"]) {
+    if let Some(show) = show::show_names(words)? {
+        return Ok(Command::ShowNames(show));
+    }
+    if let Some((sought, name)) = show::exists(words)? {
+        return Ok(Command::Exists { sought, name });
+    }
+    const DROPS: [(&str, Dropped); 3] =
+        [("DICTIONARY", Dropped::Dictionary), ("TABLE", Dropped::Table), ("VIEW", Dropped::View)];
+    if let Some((_, dropped)) = DROPS.into_iter().find(|(noun, _)| words.take(&["DROP", noun])) {
         let missing = if_exists(words);
-        Command::DropDictionary { name: words.name()?, missing }
-    } else if words.take(&["CREATE", "TEMPORARY", "TABLE"]) {
+        let names = words.names()?;
+        at_once(words);
+        return Ok(Command::Drop { dropped, names, missing });
+    }
+    Ok(if words.take(&["CREATE", "TEMPORARY", "TABLE"]) {
         return Err(Error::not_implemented(
             "Temporary tables are not implemented; CREATE TABLE makes one in RAM, which every session sees",
         ));
@@ -254,9 +259,6 @@ fn recognise(words: &mut Words) -> Result<Command> {
         Command::CreateMaterializedView(view::materialized_view(words, length)?)
     } else if words.take(&["CREATE", "OR", "REPLACE", "VIEW"]) {
         Command::CreateView(view::view(words, length, true)?)
-    } else if words.take(&["DROP", "VIEW"]) {
-        let missing = if_exists(words);
-        Command::DropView { name: words.name()?, missing }
     } else if words.take(&["INSERT", "INTO"]) {
         let into = table::insert(words)?;
         match words.take(&["FORMAT"]) {
@@ -289,7 +291,9 @@ fn recognise(words: &mut Words) -> Result<Command> {
         let noun = noun(words)?;
         let missing = if_exists(words);
         let name = words.name()?;
-        Command::Detach { noun, name, missing, permanently: words.take(&["PERMANENTLY"]) }
+        let permanently = words.take(&["PERMANENTLY"]);
+        at_once(words);
+        Command::Detach { noun, name, missing, permanently }
     } else if words.take(&["ATTACH"]) {
         let noun = noun(words)?;
         let exists = if words.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError };
@@ -317,32 +321,21 @@ fn recognise(words: &mut Words) -> Result<Command> {
         Command::UnloadDictionary { name: words.name()? }
     } else if words.take(&["TRUNCATE"]) {
         words.take(&["TABLE"]);
-        if_exists(words);
-        Command::Truncate { name: words.name()? }
+        let missing = if_exists(words);
+        Command::Truncate { name: words.name()?, missing }
     } else if words.take(&["OPTIMIZE", "TABLE"]) {
         let name = words.name()?;
         words.take(&["FINAL"]);
         Command::Optimize { name }
-    } else if words.take(&["DROP", "TABLE"]) {
-        let missing = if_exists(words);
-        Command::DropTable { name: words.name()?, missing }
-    } else if words.take(&["EXISTS", "DICTIONARY"]) || words.take(&["EXISTS", "TABLE"]) {
-        Command::ExistsDictionary { name: words.name()? }
     } else if words.take(&["DESCRIBE"]) || words.take(&["DESC"]) {
         words.take(&["TABLE"]);
         Command::Describe { name: words.name()? }
-    } else if words.take(&["SHOW", "DICTIONARIES"]) {
-        let (database, like) = from_and_like(words)?;
-        Command::ShowDictionaries { database, like }
-    } else if words.take(&["SHOW", "TABLES"]) {
-        let (database, like) = from_and_like(words)?;
-        Command::ShowTables { database, like }
-    } else if words.take(&["SHOW", "DATABASES"]) {
-        Command::ShowDatabases
     } else if words.take(&["SHOW", "CREATE"]) {
-        let _ = words.take(&["DICTIONARY"]) || words.take(&["TABLE"]);
-        Command::ShowCreate { name: words.name()? }
+        let noun = words.take(&["DICTIONARY"]).then_some(Noun::Dictionary);
+        words.take(&["TABLE"]);
+        Command::ShowCreate { noun, name: words.name()? }
     } else if words.take(&["SYSTEM", "RELOAD", "DICTIONARIES"]) {
+        words.refuse_cluster()?;
         Command::ReloadDictionaries
     } else if words.take(&["SYSTEM", "RELOAD", "DICTIONARY"]) {
         Command::ReloadDictionary { name: words.name()? }
@@ -359,6 +352,7 @@ fn recognise(words: &mut Words) -> Result<Command> {
     } else if words.take(&["CREATE", "DATABASE"]) {
         let exists = if words.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError };
         let name = words.identifier()?;
+        words.refuse_cluster()?;
         // There is one kind of database.
         if words.take(&["ENGINE"]) {
             words.token(&Token::Eq);
@@ -370,7 +364,10 @@ fn recognise(words: &mut Words) -> Result<Command> {
         Command::CreateDatabase { name, exists }
     } else if words.take(&["DROP", "DATABASE"]) {
         let missing = if_exists(words);
-        Command::DropDatabase { name: words.identifier()?, missing }
+        let name = words.identifier()?;
+        words.refuse_cluster()?;
+        at_once(words);
+        Command::DropDatabase { name, missing }
     } else if words.take(&["EXPLAIN", "ESTIMATE"]) {
         let head = length - words.left();
         while words.any().is_some() {}
@@ -397,13 +394,9 @@ fn noun(words: &mut Words) -> Result<Noun> {
     }
 }
 
-fn from_and_like(words: &mut Words) -> Result<(Option<String>, Option<String>)> {
-    let database = match words.take(&["FROM"]) || words.take(&["IN"]) {
-        true => Some(words.identifier()?),
-        false => None,
-    };
-    let like = if words.take(&["LIKE"]) { Some(words.string()?) } else { None };
-    Ok((database, like))
+/// SYNC or NO DELAY: that is how it is done anyway.
+fn at_once(words: &mut Words) {
+    let _ = words.take(&["SYNC"]) || words.take(&["NO", "DELAY"]);
 }
 
 fn if_exists(words: &mut Words) -> Missing {
@@ -413,7 +406,7 @@ fn if_exists(words: &mut Words) -> Missing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statement::split;
+    use crate::statement::{Listed, split};
 
     fn command(text: &str) -> Result<(Command, Option<String>)> {
         parse(&split(text)?[0])
@@ -425,14 +418,26 @@ mod tests {
 
     #[test]
     fn statements_are_recognised_in_any_case() {
-        let drop = Command::DropDictionary { name: name(Some("db"), "d 1"), missing: Missing::IsFine };
-        assert_eq!(command("drop dictionary if exists db.`d 1`").unwrap(), (drop, None));
+        let names = vec![name(Some("db"), "d 1"), name(None, "e")];
+        let drop = Command::Drop { dropped: Dropped::Dictionary, names, missing: Missing::IsFine };
+        assert_eq!(command("drop dictionary if exists db.`d 1`, e no delay").unwrap(), (drop, None));
         let reload = Command::ReloadDictionary { name: name(Some("db"), "d") };
         assert_eq!(command("SYSTEM RELOAD DICTIONARY 'db.d'").unwrap(), (reload, None));
-        let show = Command::ShowDictionaries { database: Some("db".into()), like: Some("a%".into()) };
+        let show = |condition: &str, limit: Option<&str>| {
+            Command::ShowNames(ShowNames {
+                listed: Listed::Dictionaries,
+                database: Some("db".into()),
+                condition: Some(condition.into()),
+                limit: limit.map(str::to_owned),
+            })
+        };
         assert_eq!(
-            command("SHOW DICTIONARIES FROM db LIKE 'a%' FORMAT CSV").unwrap(),
-            (show, Some("CSV".into()))
+            command("SHOW DICTIONARIES FROM db NOT ILIKE 'a%' FORMAT CSV").unwrap(),
+            (show("name NOT ILIKE 'a%'", None), Some("CSV".into()))
+        );
+        assert_eq!(
+            command("SHOW DICTIONARIES FROM db WHERE f(name) = 'a' LIMIT 1 + 1").unwrap(),
+            (show("f(name) = 'a'", Some("1 + 1")), None)
         );
         assert_eq!(command("/* x */ Replace Dictionary d (id UInt64)").unwrap().0, Command::CreateDictionary);
         assert_eq!(command("SELECT 1 FORMAT CSV").unwrap(), (Command::Query, None));
@@ -443,5 +448,20 @@ mod tests {
         let error = command("DROP DICTIONARY d e").unwrap_err();
         assert_eq!((error.code, error.message.contains("found e")), (62, true));
         assert_eq!(command("USE").unwrap_err().code, 62);
+        assert_eq!(command("SHOW TABLES NOT 'a'").unwrap_err().code, 62);
+    }
+
+    #[test]
+    fn there_are_no_clusters() {
+        for text in [
+            "DROP DICTIONARY d ON CLUSTER c",
+            "SYSTEM RELOAD DICTIONARY ON CLUSTER 'c' d",
+            "SYSTEM RELOAD DICTIONARIES ON CLUSTER c",
+            "CREATE DATABASE d ON CLUSTER c",
+            "RENAME TABLE a TO b ON CLUSTER c",
+        ] {
+            let error = command(text).unwrap_err();
+            assert_eq!((error.code, error.message.contains("'c' not found")), (701, true), "{text}");
+        }
     }
 }

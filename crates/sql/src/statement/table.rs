@@ -114,8 +114,11 @@ pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
             storage.push(clause(words));
         }
     }
-    let is_dictionary = engine.name == "Dictionary" && !engine.arguments.is_empty();
-    if columns.is_empty() && rows == Rows::None && !is_dictionary {
+    if columns.is_empty() && rows == Rows::None && engine.name == "Dictionary" {
+        let what = "CREATE TABLE of ENGINE = Dictionary requires the list of its columns";
+        return Err(Error::incorrect_query(what));
+    }
+    if columns.is_empty() && rows == Rows::None {
         return Err(words.unexpected("columns in parentheses, or AS"));
     }
     Ok(CreateTable { name, exists, columns, engine, storage, rows, comment })

@@ -45,19 +45,50 @@ impl<'a> Words<'a> {
 
     /// A name with or without a database; `'db.name'` in quotes does too.
     pub fn name(&mut self) -> Result<Name> {
-        if let Some((Token::SingleQuotedString(text), rest)) = self.tokens.split_first() {
-            self.tokens = rest;
-            return Ok(match text.split_once('.') {
-                Some((database, name)) => Name { database: Some(database.to_owned()), name: name.to_owned() },
-                None => Name { database: None, name: text.clone() },
-            });
+        self.refuse_cluster()?;
+        let name = match self.tokens {
+            [Token::SingleQuotedString(text), rest @ ..] => {
+                self.tokens = rest;
+                match text.split_once('.') {
+                    Some((database, name)) => {
+                        Name { database: Some(database.to_owned()), name: name.to_owned() }
+                    }
+                    None => Name { database: None, name: text.clone() },
+                }
+            }
+            _ => {
+                let first = self.identifier()?;
+                match self.token(&Token::Period) {
+                    true => Name { database: Some(first), name: self.identifier()? },
+                    false => Name { database: None, name: first },
+                }
+            }
+        };
+        self.refuse_cluster()?;
+        Ok(name)
+    }
+
+    /// ON CLUSTER, which may stand before or behind a name.
+    ///
+    /// # Errors
+    /// CLUSTER_DOESNT_EXIST: a server is alone here.
+    pub fn refuse_cluster(&mut self) -> Result<()> {
+        if !self.take(&["ON", "CLUSTER"]) {
+            return Ok(());
         }
-        let first = self.identifier()?;
-        if let Some((Token::Period, rest)) = self.tokens.split_first() {
-            self.tokens = rest;
-            return Ok(Name { database: Some(first), name: self.identifier()? });
+        let cluster = self.string().or_else(|_| self.identifier())?;
+        Err(Error::cluster_doesnt_exist(format!(
+            "Requested cluster '{cluster}' not found; run the statement on each server"
+        )))
+    }
+
+    /// Names, apart by commas.
+    pub fn names(&mut self) -> Result<Vec<Name>> {
+        let mut names = vec![self.name()?];
+        while self.comma() {
+            names.push(self.name()?);
         }
-        Ok(Name { database: None, name: first })
+        Ok(names)
     }
 
     /// A string literal.

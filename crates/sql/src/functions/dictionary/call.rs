@@ -41,10 +41,16 @@ impl Call {
         let (names, shape) = match attributes {
             None => (Vec::new(), Shape::Single),
             Some(text) => match text.strip_prefix(ATTRIBUTE_SEPARATOR) {
-                Some(names) => (names.split(ATTRIBUTE_SEPARATOR).collect(), Shape::Tuple),
+                Some(names) => (names.split(ATTRIBUTE_SEPARATOR).collect::<Vec<_>>(), Shape::Tuple),
                 None => (vec![text], Shape::Single),
             },
         };
+        // A tuple of one name is that name, as in ClickHouse.
+        let shape = if names.len() == 1 { Shape::Single } else { shape };
+        if let Some((_, twice)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+            let message = format!("Names of tuple elements must be unique. Duplicate name: {twice}");
+            return Err(Error::duplicate_column(message));
+        }
         let mut places = Vec::with_capacity(names.len());
         for name in names {
             let Some(place) = definition.attribute_index(name) else {

@@ -18,10 +18,10 @@ use datafusion::logical_expr::{
 use granary_dict::Answer;
 
 use super::call::{Call, Shape, constants};
+use super::converted::converted;
 use super::keys::{Keys, keys};
 use crate::catalogue::Catalogue;
 use crate::error::Error;
-use crate::functions::exact::exact;
 use crate::functions::numbers::{rows, shaped};
 use crate::functions::planner::constant_text;
 use crate::rewrite::CONSTANT_SUFFIX;
@@ -329,10 +329,15 @@ fn check_default(call: &Call, field: &Field) -> Result<()> {
     match (call.shape, field.data_type()) {
         (Shape::Single, _) => Ok(()),
         (Shape::Tuple, DataType::Struct(fields)) if fields.len() == call.attributes.len() => Ok(()),
-        (Shape::Tuple, _) => {
+        (Shape::Tuple, given) => {
             let attributes = call.attributes.len();
             let message = format!("The default must be a tuple of {attributes} items, as the attributes are");
-            Err(Error::type_mismatch(message).into())
+            Err(match given {
+                DataType::Null => Error::cannot_convert_type(message),
+                given if given.is_string() => Error::cannot_parse_input(message),
+                _ => Error::type_mismatch(message),
+            }
+            .into())
         }
     }
 }
@@ -354,5 +359,5 @@ fn default_of(call: &Call, place: usize, field: &Field, values: &ArrayRef) -> Re
     if !call.is_nullable(place) && values.logical_null_count() > 0 {
         return Err(Error::cannot_convert_type("Cannot convert NULL to a non-nullable type").into());
     }
-    exact(field, values, &call.attribute(place))
+    converted(field, values, &call.attribute(place))
 }

@@ -10,8 +10,8 @@ use datafusion::logical_expr::ColumnarValue;
 use granary_dict::Sought;
 
 use super::call::Call;
+use super::converted::converted;
 use crate::error::{Error, Result};
-use crate::functions::exact::exact;
 use crate::types::plain_name;
 
 /// The key columns of a batch.
@@ -30,6 +30,11 @@ pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows:
     let key = arguments[0].to_array(rows)?;
     let (key_fields, parts): (Vec<FieldRef>, Vec<ArrayRef>) = match key.data_type() {
         DataType::Struct(fields) => (fields.to_vec(), key.as_struct().columns().to_vec()),
+        // NULL is no tuple, and no key of any dictionary.
+        DataType::Null => {
+            let parts = wanted.len() + 1 - arguments.len();
+            (vec![Arc::clone(&fields[0]); parts], vec![Arc::clone(&key); parts])
+        }
         _ => (vec![Arc::clone(&fields[0])], vec![Arc::clone(&key)]),
     };
     let tuple = matches!(key.data_type(), DataType::Struct(_));
@@ -45,13 +50,16 @@ pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows:
     let mut nulls = None;
     let mut columns = Vec::with_capacity(wanted.len());
     for ((wanted, field), part) in wanted.iter().zip(&key_fields).zip(&parts) {
+        if tuple && !wanted.is_nullable() && part.logical_null_count() > 0 {
+            return Err(null_part(part, &arguments[0], wanted));
+        }
         if !wanted.is_nullable() {
             nulls = NullBuffer::union(nulls.as_ref(), part.logical_nulls().as_ref());
         }
         columns.push(match definition.layout.sought() {
             Sought::Address => addresses(part)?,
-            Sought::Point => coordinates(exact(field, part, wanted)?)?,
-            Sought::Key | Sought::KeyInRange | Sought::Text => exact(field, part, wanted)?,
+            Sought::Point => coordinates(converted(field, part, wanted)?)?,
+            Sought::Key | Sought::KeyInRange | Sought::Text => converted(field, part, wanted)?,
         });
     }
     if let ([_, field], [_, argument]) = (fields, arguments) {
@@ -61,7 +69,7 @@ pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows:
             return Err(Error::illegal_column(what));
         }
         nulls = NullBuffer::union(nulls.as_ref(), in_range.logical_nulls().as_ref());
-        columns.push(exact(field, &in_range, &wanted[parts.len()])?);
+        columns.push(converted(field, &in_range, &wanted[parts.len()])?);
     }
     Ok(Keys { columns, nulls: nulls.filter(|nulls| nulls.null_count() > 0) })
 }
@@ -93,6 +101,16 @@ fn coordinates(array: ArrayRef) -> Result<ArrayRef> {
             let what = if wrong.is_nan() { "NaN" } else { "infinite" };
             Err(Error::bad_arguments(format!("PolygonDictionary input point component must not be {what}")))
         }
+    }
+}
+
+/// NULL within a tuple, where the dictionary's key has none.
+fn null_part(part: &ArrayRef, argument: &ColumnarValue, wanted: &Field) -> Error {
+    let message =
+        format!("Cannot convert NULL to a non-nullable type: {} of the key has none", wanted.name());
+    match argument {
+        ColumnarValue::Array(_) if !part.data_type().is_null() => Error::cannot_insert_null(message),
+        _ => Error::cannot_convert_type(message),
     }
 }
 

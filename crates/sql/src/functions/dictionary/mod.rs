@@ -2,6 +2,7 @@
 
 mod all;
 mod call;
+mod converted;
 mod function;
 mod hierarchy;
 mod keys;

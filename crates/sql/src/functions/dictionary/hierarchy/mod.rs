@@ -21,9 +21,9 @@ use granary_dict::{Dictionary, Key, Storage};
 use self::down::{Level, descendants};
 use self::up::Ways;
 use super::call::constants;
+use super::converted::converted;
 use crate::catalogue::Catalogue;
 use crate::error::Error;
-use crate::functions::exact::exact;
 use crate::functions::numbers::{rows, shaped};
 use crate::functions::planner::constant_text;
 use crate::rewrite::CONSTANT_SUFFIX;
@@ -183,7 +183,8 @@ impl ScalarUDFImpl for HierarchyFunction {
         let rows = rows(&args.args[1..], args.number_rows);
         let keys = |place: usize| -> Result<UInt64Array> {
             let array = args.args[place].to_array(rows)?;
-            let array = exact(&args.arg_fields[place], &array, &Field::new("key", DataType::UInt64, true))?;
+            let array =
+                converted(&args.arg_fields[place], &array, &Field::new("key", DataType::UInt64, true))?;
             Ok(array.as_primitive::<UInt64Type>().clone())
         };
         let asked = keys(1)?;

@@ -1,0 +1,29 @@
+//! ClickHouse's names of what is wrong with a DEFAULT: each type is read by code that has a name of its own for it.
+
+use super::{DECIMAL_DIGITS_MAX, DataType, text_to_fixed};
+use crate::definition::Literal;
+use crate::error::Code;
+
+/// The code of a literal that is no value of a type; `None`: no text is wrong.
+pub(crate) fn unreadable(data_type: &DataType, literal: &Literal) -> Option<Code> {
+    use DataType::*;
+    let is_decimal = |scale: u8| match literal {
+        Literal::Bare(text) | Literal::Quoted(text) => {
+            text_to_fixed(&Decimal { precision: DECIMAL_DIGITS_MAX, scale }, text).is_ok()
+        }
+        Literal::Null => false,
+    };
+    Some(match data_type.inner() {
+        Float32 | Float64 => Code::CannotParseNumber,
+        Date | Date32 => Code::CannotParseDate,
+        DateTime { .. } | DateTime64 { .. } => Code::CannotParseDatetime,
+        Uuid => Code::CannotParseUuid,
+        Ipv4 => Code::CannotParseIpv4,
+        Ipv6 => Code::CannotParseIpv6,
+        Bool => Code::CannotParseBool,
+        Array(_) => Code::CannotReadArrayFromText,
+        Decimal { scale, .. } if is_decimal(*scale) => Code::ArgumentOutOfBound,
+        plain if plain.is_integer() || plain.is_exact() => Code::UnexpectedDataAfterParsedValue,
+        _ => return None,
+    })
+}

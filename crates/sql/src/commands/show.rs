@@ -1,0 +1,77 @@
+//! SHOW and EXISTS.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray, BooleanArray, RecordBatch, UInt8Array};
+use datafusion::arrow::compute::filter_record_batch;
+use granary_dict::Form;
+
+use super::insert::lend;
+use super::texts;
+use crate::catalogue::{Entry, FullName, Noun};
+use crate::error::{Error, Result};
+use crate::output::Output;
+use crate::query;
+use crate::session::Session;
+use crate::statement::{Listed, Name, ShowNames, Sought};
+
+/// SHOW DICTIONARIES, TABLES or DATABASES: what the table in `system` has of them, as far as the user may read them.
+pub async fn names(session: &Session, show: ShowNames) -> Result<Output> {
+    let rows = match show.listed {
+        Listed::Databases => session.catalogue().system_rows("databases")?,
+        Listed::Dictionaries => readable(session, show.database, "dictionaries")?,
+        Listed::Tables => readable(session, show.database, "tables")?,
+    };
+    let lent = lend(session, rows.schema(), vec![rows])?;
+    let condition = show.condition.map(|condition| format!(" WHERE {condition}")).unwrap_or_default();
+    let limit = show.limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
+    query::run(session, &format!("SELECT name FROM `{}`{condition} ORDER BY name{limit}", lent.name())).await
+}
+
+/// The rows of a table in `system` that are about one database, and what the user may read in it.
+fn readable(session: &Session, database: Option<String>, table: &str) -> Result<RecordBatch> {
+    let wanted = database.unwrap_or_else(|| session.database());
+    session.catalogue().check_database(&wanted)?;
+    let rows = session.catalogue().system_rows(table)?;
+    let [databases, names] = ["database", "name"].map(|column| rows[column].as_string::<i32>());
+    let is_shown = |(database, name): (Option<&str>, Option<&str>)| {
+        let (database, name) = (database?, name?);
+        Some(database == wanted && session.rights().may_read(&format!("{database}.{name}")))
+    };
+    let shown: BooleanArray = databases.iter().zip(names).map(is_shown).collect();
+    Ok(filter_record_batch(&rows, &shown)?)
+}
+
+/// SHOW CREATE.
+pub fn create(session: &Session, noun: Option<Noun>, (database, name): FullName) -> Result<Output> {
+    session.rights().check_read(session.user(), &format!("{database}.{name}"))?;
+    let sql = match session.catalogue().entry(&database, &name) {
+        Some(Entry::Table(_)) if noun == Some(Noun::Dictionary) => {
+            return Err(Error::bad_arguments(format!("`{database}`.`{name}` is not a DICTIONARY")));
+        }
+        Some(Entry::Table(table)) => table.to_sql(&database, &name, Form::Lines),
+        Some(entry) => match (entry.definition(), &entry) {
+            (Some(definition), _) => definition.to_sql(),
+            (None, Entry::Failed(failure)) => return Err(failure.error.clone()),
+            (None, _) => String::new(),
+        },
+        None => {
+            session.catalogue().check_database(&database)?;
+            return Err(Error::cannot_get_create_query(format!("There is no {name} in database {database}")));
+        }
+    };
+    Output::columns(vec![("statement", texts([sql]))])
+}
+
+/// EXISTS.
+pub fn exists(session: &Session, sought: Sought, name: Name) -> Result<Output> {
+    let catalogue = session.catalogue();
+    let entry = || catalogue.entry(&name.database.clone().unwrap_or_else(|| session.database()), &name.name);
+    let exists = match sought {
+        Sought::Database => catalogue.check_database(&name.name).is_ok(),
+        Sought::Table => entry().is_some(),
+        Sought::Dictionary => entry().is_some_and(|entry| entry.noun() == Noun::Dictionary),
+        Sought::View => matches!(entry(), Some(Entry::Table(table)) if table.is_view()),
+    };
+    Output::columns(vec![("result", Arc::new(UInt8Array::from(vec![u8::from(exists)])))])
+}

@@ -1,0 +1,58 @@
+//! Keys of joins that have no common type: DataFusion would compare them as texts, and ClickHouse compares them not at
+//! all.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator};
+
+use crate::error::Error;
+use crate::types::plain_name;
+
+/// Refuses joins whose keys are text on one side and none on the other, or times on one side and numbers on the other.
+///
+/// # Errors
+/// NO_COMMON_TYPE.
+pub fn check_join_keys(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Join(join) = node {
+            check(join)?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })
+    .map(drop)
+}
+
+fn check(join: &Join) -> Result<()> {
+    let on = join.on.iter().map(|(left, right)| (left, right));
+    let equal = join.filter.iter().flat_map(split_conjunction).filter_map(|condition| match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            Some((left.as_ref(), right.as_ref()))
+        }
+        _ => None,
+    });
+    for (left, right) in
+        on.chain(equal).filter(|(left, right)| left.any_column_refs() && right.any_column_refs())
+    {
+        // A subquery's columns are not among those of the join.
+        let schema = join.left.schema().join(join.right.schema())?;
+        let (Ok(one), Ok(other)) = (left.get_type(&schema), right.get_type(&schema)) else { continue };
+        if !have_common(&one, &other) {
+            let (one, other) = (plain_name(&one), plain_name(&other));
+            return Err(Error::no_common_type(format!(
+                "There is no supertype for types {one}, {other}: JOIN cannot infer common type for keys {left} and {right}; convert one of them, as with toString"
+            ))
+            .into());
+        }
+    }
+    Ok(())
+}
+
+fn have_common(one: &DataType, other: &DataType) -> bool {
+    let is_time = |data_type: &DataType| matches!(data_type, DataType::Date32 | DataType::Timestamp(..));
+    let is_apart = |one: &DataType, other: &DataType| {
+        one.is_string() && !other.is_string() || is_time(one) && other.is_numeric()
+    };
+    one.is_null() || other.is_null() || !(is_apart(one, other) || is_apart(other, one))
+}

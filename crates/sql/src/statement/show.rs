@@ -1,0 +1,97 @@
+//! SHOW of names, and EXISTS.
+
+use datafusion::sql::sqlparser::tokenizer::Token;
+use granary_dict::quote;
+
+use super::spelled::spelled;
+use super::words::{Name, Words, is_word};
+use crate::error::Result;
+
+/// SHOW DICTIONARIES, TABLES or DATABASES.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShowNames {
+    pub listed: Listed,
+    /// `None`: the current one.
+    pub database: Option<String>,
+    /// What a row of the table in `system` that lists them must be, in SQL.
+    pub condition: Option<String>,
+    /// How many are shown at most, in SQL.
+    pub limit: Option<String>,
+}
+
+/// What SHOW lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    Dictionaries,
+    Tables,
+    Databases,
+}
+
+/// What a name that EXISTS asks for must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sought {
+    /// Anything that can be read as a table.
+    Table,
+    Dictionary,
+    View,
+    Database,
+}
+
+/// SHOW .. [FROM database] [[NOT] LIKE | ILIKE 'pattern' | WHERE condition] [LIMIT n].
+pub fn show_names(words: &mut Words<'_>) -> Result<Option<ShowNames>> {
+    const NOUNS: [(&str, Listed); 3] = [
+        ("DICTIONARIES", Listed::Dictionaries),
+        ("TABLES", Listed::Tables),
+        ("DATABASES", Listed::Databases),
+    ];
+    let Some((_, listed)) = NOUNS.into_iter().find(|(noun, _)| words.take(&["SHOW", noun])) else {
+        return Ok(None);
+    };
+    let has_database = listed != Listed::Databases && (words.take(&["FROM"]) || words.take(&["IN"]));
+    let database = if has_database { Some(words.identifier()?) } else { None };
+    let not = if words.take(&["NOT"]) { "NOT " } else { "" };
+    let like = ["LIKE", "ILIKE"].into_iter().find(|like| words.take(&[like]));
+    let condition = match like {
+        Some(like) => Some(format!("name {not}{like} {}", quote(&words.string()?))),
+        None if !not.is_empty() => return Err(words.unexpected("LIKE or ILIKE")),
+        None if listed != Listed::Databases && words.take(&["WHERE"]) => {
+            Some(expression(words, &["LIMIT", "FORMAT"])?)
+        }
+        None => None,
+    };
+    let limit = if words.take(&["LIMIT"]) { Some(expression(words, &["FORMAT"])?) } else { None };
+    Ok(Some(ShowNames { listed, database, condition, limit }))
+}
+
+/// EXISTS [DICTIONARY | TABLE | VIEW | DATABASE] name.
+pub fn exists(words: &mut Words<'_>) -> Result<Option<(Sought, Name)>> {
+    const NOUNS: [(&str, Sought); 4] = [
+        ("DICTIONARY", Sought::Dictionary),
+        ("TABLE", Sought::Table),
+        ("VIEW", Sought::View),
+        ("DATABASE", Sought::Database),
+    ];
+    if !words.take(&["EXISTS"]) {
+        return Ok(None);
+    }
+    let noun = NOUNS.into_iter().find(|(noun, _)| words.take(&[noun]));
+    Ok(Some((noun.map_or(Sought::Table, |(_, sought)| sought), words.name()?)))
+}
+
+/// The text of an expression, up to one of some words outside of parentheses.
+fn expression(words: &mut Words<'_>, ends: &[&str]) -> Result<String> {
+    let (rest, mut depth) = (words.rest(), 0usize);
+    while let Some(token) = words.peek() {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            token if depth == 0 && ends.iter().any(|word| is_word(token, word)) => break,
+            _ => {}
+        }
+        words.any();
+    }
+    match words.since(rest) {
+        [] => Err(words.unexpected("an expression")),
+        tokens => Ok(spelled(tokens)),
+    }
+}
