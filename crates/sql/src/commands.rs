@@ -34,7 +34,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
                 let noun = if dropped == Dropped::Dictionary { Noun::Dictionary } else { Noun::Table };
                 // What it cannot drop is said first.
                 if catalogue.entry(&name.0, &name.1).is_some_and(|entry| entry.noun() == noun) {
-                    check_unread(session, &name)?;
+                    check_unread(session, &name, None)?;
                 }
                 match dropped {
                     Dropped::Dictionary => catalogue.drop_dictionary(&name.0, &name.1, missing)?,
@@ -70,7 +70,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::Rename { noun, names } => {
             for (from, to) in names {
                 let from = full(from);
-                check_unread(session, &from)?;
+                check_unread(session, &from, None)?;
                 catalogue.rename(noun, &from, &full(to))?;
             }
         }
@@ -144,6 +144,9 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::Use { database } => session.set_database(&database)?,
         Command::CreateDatabase { name, exists } => catalogue.create_database(&name, exists)?,
         Command::DropDatabase { name, missing } => {
+            for (table, _) in catalogue.entries(&name) {
+                check_unread(session, &(name.clone(), table), Some(&name))?;
+            }
             catalogue.drop_database(&name, missing)?;
             if session.database() == name {
                 session.set_database(DEFAULT_DATABASE)?;
@@ -171,11 +174,12 @@ fn is_unused(entry: &Entry) -> bool {
     matches!(entry, Entry::Open(dictionary) if dictionary.status().state == LoadState::NotLoaded)
 }
 
-/// Refuses to take a name away from a dictionary that reads its rows there, unless a setting says that this is fine.
-fn check_unread(session: &Session, name: &FullName) -> Result<()> {
+/// Refuses to take a name away from a dictionary that reads its rows there, unless it is of a database that goes as well,
+/// or a setting says that this is fine.
+fn check_unread(session: &Session, name: &FullName, going: Option<&str>) -> Result<()> {
     match value_of("check_table_dependencies", &session.settings()).as_deref() {
         Some("0" | "false") => Ok(()),
-        _ => session.catalogue().check_unread(name),
+        _ => session.catalogue().check_unread(name, going),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, UInt64Array};
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
 use granary_dict::Times;
@@ -57,7 +57,7 @@ fn columns_of_entry(database: &str, table: &str, entry: &Entry) -> Vec<Column> {
         Entry::Table(local) => local.defaults.iter().find(|(column, _)| column == name),
         _ => None,
     };
-    let column = |(place, field): (usize, &datafusion::arrow::datatypes::FieldRef)| Column {
+    let column = |(place, field): (usize, &FieldRef)| Column {
         database: database.to_owned(),
         table: table.to_owned(),
         name: field.name().clone(),

@@ -359,7 +359,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// DROP DATABASE, with the dictionaries in it.
+    /// DROP DATABASE, with the dictionaries in it, and what was detached.
     pub fn drop_database(&self, name: &str, missing: Missing) -> Result<()> {
         let of = |entries: &Dictionaries| {
             let dictionaries = entries.iter().filter(|(_, entry)| !matches!(entry, Entry::Table(_)));
@@ -375,6 +375,7 @@ impl Catalogue {
             self.drop_dictionary(name, &dictionary, Missing::IsFine)?;
         }
         self.store.remove_database(name)?;
+        self.detached.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _), _| of != name);
         self.write().remove(name);
         Ok(())
     }

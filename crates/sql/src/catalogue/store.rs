@@ -151,9 +151,15 @@ impl Store {
         fs::create_dir_all(&folder).map_err(|e| failed("create folder", &folder, &e))
     }
 
-    /// Removes an empty database's folder.
+    /// Removes a database's folder, with the statements of what was detached.
     pub fn remove_database(&self, name: &str) -> Result<()> {
         let folder = self.folder(name);
+        if folder.is_dir() {
+            let is_statement = |path: &PathBuf| {
+                path.extension().is_some_and(|extension| extension == "sql" || extension == "detached")
+            };
+            sorted(&folder)?.iter().filter(|path| is_statement(path)).try_for_each(|path| remove(path))?;
+        }
         match fs::remove_dir(&folder) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(Error::cannot_unlink(format!("Cannot remove {}: {error}", folder.display())))

@@ -125,13 +125,14 @@ impl Catalogue {
         }
     }
 
-    /// Refuses a table that dictionaries read their rows from.
-    pub fn check_unread(&self, (database, name): &FullName) -> Result<()> {
+    /// Refuses a table that dictionaries read their rows from, but for those of a database that goes as well.
+    pub fn check_unread(&self, (database, name): &FullName, going: Option<&str>) -> Result<()> {
         let databases = self.read();
         let reads = |entry: &Entry| entry.definition().is_some_and(|it| it.reads_own_table(database, name));
         let readers: Vec<String> = databases
-            .values()
-            .flat_map(|entries| entries.values().filter(|entry| reads(entry)))
+            .iter()
+            .filter(|(reader, _)| going != Some(reader.as_str()))
+            .flat_map(|(_, entries)| entries.values().filter(|entry| reads(entry)))
             .filter_map(|entry| entry.definition().map(|it| it.full_name()))
             .collect();
         match readers.as_slice() {
