@@ -80,6 +80,7 @@ pub fn run(options: Options, ready: impl FnOnce(SocketAddr, Option<SocketAddr>))
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(limits::LOOKUP_THREADS)
+        .thread_stack_size(granary_sql::STACK_BYTES)
         .build()?;
     let waiting = Some(http::without_a_turn as fn(&mut dyn FnMut()));
     let session = Arc::new(Session::open(granary_sql::Options { waiting, ..options.session.clone() })?);

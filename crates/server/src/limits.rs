@@ -61,6 +61,9 @@ pub const HANDSHAKE_SECONDS: u64 = 10;
 /// connection, or to take more of an answer.
 pub const PATIENCE_SECONDS: u64 = 60;
 
+/// Bytes of a request's body that are read although the request is answered with an error already.
+pub const UNREAD_BYTES_MAX: usize = 64 << 20;
+
 /// How long no connection is accepted after the system refused one.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

@@ -87,6 +87,7 @@ constructors! {
     decimal_overflow = 407 "DECIMAL_OVERFLOW";
     ambiguous_identifier = 207 "AMBIGUOUS_IDENTIFIER";
     not_an_aggregate = 215 "NOT_AN_AGGREGATE";
+    too_deep_ast = 167 "TOO_DEEP_AST";
     too_big_ast = 168 "TOO_BIG_AST";
     query_is_too_large = 229 "QUERY_IS_TOO_LARGE";
     too_large_string_size = 131 "TOO_LARGE_STRING_SIZE";

@@ -28,6 +28,7 @@ pub use datafusion::arrow;
 pub use engine::give_way;
 pub use error::{Error, Result};
 pub use functions::{int_hash_32, int_hash_64};
+pub use limits::STACK_BYTES;
 pub use output::{Output, Progress, Written};
 pub use rights::{Access, Rights};
 pub use session::{Executables, Options, Session};

@@ -49,5 +49,11 @@ pub const QUERY_BYTES_MAX: usize = 64 << 20;
 const _: () = assert!(TEXT_ROW_BYTES_MAX > TEXT_CHUNK_BYTES);
 const _: () = assert!(NUMBERS_SPLIT_ROWS as usize >= BATCH_ROWS);
 
+/// How deep the tree of a statement is, as ClickHouse's `max_ast_depth` has it; `statement/depth.rs` says what counts.
+pub const AST_DEPTH_MAX: usize = 1000;
+
+/// Bytes of the stack of threads that plan and run queries, in address space: the deepest statement takes a third.
+pub const STACK_BYTES: usize = 32 << 20;
+
 /// How deep parentheses of a query are.
 pub const PARENTHESES_DEEP_MAX: usize = 256;

@@ -8,6 +8,7 @@ use tokio::runtime::Runtime;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::limits::STACK_BYTES;
 use crate::session::Session;
 use crate::settings::is_known;
 
@@ -44,7 +45,8 @@ pub struct OwnRuntime(OnceLock<Runtime>);
 impl OwnRuntime {
     fn get(&self) -> Result<&Runtime> {
         if self.0.get().is_none() {
-            let made = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            let made = builder.worker_threads(2).thread_stack_size(STACK_BYTES).enable_time().build()?;
             if let Err(second) = self.0.set(made) {
                 second.shutdown_background();
             }

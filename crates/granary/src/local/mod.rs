@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use granary_sql::format::Format;
-use granary_sql::{Error, Executables, InputFormat, Options, Session};
+use granary_sql::{Error, Executables, InputFormat, Options, STACK_BYTES, Session};
 
 use statements::Runner;
 use stop::Stop;
@@ -117,6 +117,7 @@ fn status(error: &Error) -> ExitCode {
 fn go(arguments: Arguments) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .thread_stack_size(STACK_BYTES)
         .build()
         .map_err(|error| Error::logical_error(format!("Cannot start threads: {error}")))?;
     let session = Arc::new(Session::open(Options {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use granary_server::{Password, User};
@@ -21,7 +22,7 @@ pub struct Config {
     pub tls: Option<Tls>,
     pub dictionaries: Option<Vec<String>>,
     pub allow_executable: Option<bool>,
-    pub connections: Option<usize>,
+    pub connections: Option<NonZeroUsize>,
     pub log: Option<String>,
     pub log_format: Option<LogFormat>,
     pub memcached: Option<memcached::Arguments>,

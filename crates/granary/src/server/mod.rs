@@ -7,6 +7,7 @@ pub mod size;
 
 use std::error::Error;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -88,7 +89,7 @@ pub struct Arguments {
 
     /// Connections served at once [default: 4096]
     #[arg(long, value_name = "N", env = "GRANARY_CONNECTIONS")]
-    connections: Option<usize>,
+    connections: Option<NonZeroUsize>,
 
     /// Log lines to write, such as info or warn,granary_log=debug [default: info]
     #[arg(long, value_name = "FILTER", env = "GRANARY_LOG")]
@@ -188,6 +189,9 @@ fn options(
         users,
         dictionaries,
         settings,
-        connections: arguments.connections.or(config.connections).unwrap_or(limits::CONNECTIONS),
+        connections: arguments
+            .connections
+            .or(config.connections)
+            .map_or(limits::CONNECTIONS, NonZeroUsize::get),
     })
 }

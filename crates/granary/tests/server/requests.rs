@@ -1,5 +1,7 @@
 //! What a request may say besides its query, and what an answer says besides its rows.
 
+use std::io::{Read, Write};
+
 use crate::served::Served;
 
 fn served() -> (tempfile::TempDir, Served) {
@@ -119,6 +121,48 @@ fn a_body_that_cannot_be_unpacked_is_an_exception() {
     let unknown = served.get("/no/such/path");
     assert_eq!(unknown.status, 404);
     assert!(unknown.text().starts_with("There is no handle /no/such/path\n"), "{}", unknown.text());
+}
+
+#[test]
+fn a_statement_that_is_too_deep_is_an_exception() {
+    let (_folder, served) = served();
+    let ask = |start: &str, link: &str, times: usize| {
+        let answer = served.post("/", [start, &link.repeat(times)].concat().as_bytes());
+        (answer.header("x-clickhouse-exception-code").to_owned(), answer.text())
+    };
+    for (start, link, most) in [
+        ("SELECT 1", "::Int8", 125),
+        ("SELECT count() FROM numbers(3) WHERE number = 1", " OR number = 1", 995),
+        ("SELECT 1", " IS NULL", 250),
+        ("SELECT count() FROM (SELECT 1", " UNION ALL SELECT 1", 490),
+    ] {
+        let end = if start.contains('(') && link.contains("UNION") { ")" } else { "" };
+        let deep = served.post("/", [start, &link.repeat(most), end].concat().as_bytes());
+        assert_eq!(deep.status, 200, "{link}: {}", deep.text());
+        assert_eq!(ask(start, link, 20_000).0, "167", "{link}");
+    }
+    assert_eq!(served.sql("SELECT 1"), "1\n");
+}
+
+#[test]
+fn an_error_known_before_the_body_has_come_is_answered() {
+    let (_folder, served) = served();
+    for path in ["/dictionary/nope?format=RowBinary", "/?user=nobody&password=x"] {
+        let mut stream = std::net::TcpStream::connect(served.address()).unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let piece = [&b"10000\r\n"[..], &[7; 0x10000], b"\r\n"].concat();
+        for _ in 0..30 {
+            std::thread::sleep(std::time::Duration::from_millis(3));
+            stream.write_all(&piece).unwrap();
+        }
+        stream.write_all(b"0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("x-clickhouse-exception-code"), "{path}: {answer}");
+    }
 }
 
 #[test]

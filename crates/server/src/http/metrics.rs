@@ -147,7 +147,7 @@ impl Collector for Dictionaries {
             .0
             .dictionaries()
             .into_iter()
-            .map(|(name, dictionary)| (name, dictionary.map(|dictionary| dictionary.status())))
+            .map(|(name, dictionary)| (escaped(&name), dictionary.map(|dictionary| dictionary.status())))
             .collect();
         let help = "1: open; 0: could not be opened, or is unloaded";
         let mut family = encoder.encode_descriptor("dictionary_up", help, None, MetricType::Gauge)?;
@@ -187,4 +187,9 @@ impl Collector for Dictionaries {
         }
         Ok(())
     }
+}
+
+/// A label's value as OpenMetrics writes it.
+fn escaped(name: &str) -> String {
+    name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

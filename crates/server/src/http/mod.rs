@@ -13,6 +13,7 @@ mod metrics;
 mod pieces;
 mod query;
 mod sessions;
+mod unread;
 mod waiting;
 
 use std::sync::Arc;
@@ -78,6 +79,7 @@ pub fn router(app: App) -> Router {
         .layer(RequestDecompressionLayer::new())
         .layer(from_fn(encoding::unpack))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn(unread::read_unwanted))
         .layer(RequestBodyTimeoutLayer::new(Duration::from_secs(PATIENCE_SECONDS)))
         .fallback(unknown_path)
         .with_state(app)

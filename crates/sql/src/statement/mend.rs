@@ -12,10 +12,10 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use granary_dict::tokenize;
 
+use super::depth::check_depth;
 use super::words::{Words, is_word};
 use super::{joins, tuples};
 use crate::error::{Error, Result};
-use crate::limits::PARENTHESES_DEEP_MAX;
 
 /// What stands behind a query.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -58,26 +58,6 @@ pub fn mend(tokens: &mut Vec<TokenWithSpan>) -> Tail {
         }
     }
     Tail::default()
-}
-
-/// The parser goes as deep as types do.
-///
-/// # Errors
-/// TOO_DEEP_RECURSION if parentheses are more than [`PARENTHESES_DEEP_MAX`] deep.
-pub fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
-    let mut depth = 0usize;
-    for token in tokens {
-        match token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > PARENTHESES_DEEP_MAX {
-            let message = format!("Parentheses are more than {PARENTHESES_DEEP_MAX} deep");
-            return Err(Error::too_deep_recursion(message));
-        }
-    }
-    Ok(())
 }
 
 /// A type by the name that ClickHouse has for it.
