@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use granary_sql::{Session, Settings};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,7 +22,7 @@ use tokio::task::JoinSet;
 use access::Users;
 pub use access::{Password, User, hash_password, is_password_hash};
 use configured::Configured;
-use http::App;
+use http::{App, Scheme};
 use listener::Service;
 pub use tls::{Tls, TlsError, tls_configuration};
 
@@ -116,7 +117,9 @@ async fn serve(
     let mut serving = JoinSet::new();
     let listeners = std::iter::once((http, None)).chain(https.map(|(listener, tls)| (listener, Some(tls))));
     for (listener, tls) in listeners {
-        let service = Service { router: router.clone(), tls, permits: Arc::clone(&permits) };
+        let scheme = Scheme(if tls.is_some() { "https" } else { "http" });
+        let router = router.clone().layer(Extension(scheme));
+        let service = Service { router, tls, permits: Arc::clone(&permits) };
         serving.spawn(service.run(listener, stopped.clone()));
     }
     tokio::select! {

@@ -148,7 +148,7 @@ fn a_statement_that_is_too_deep_is_an_exception() {
 fn an_error_known_before_the_body_has_come_is_answered() {
     let (_folder, served) = served();
     for path in ["/dictionary/nope?format=RowBinary", "/?user=nobody&password=x"] {
-        let mut stream = std::net::TcpStream::connect(served.address()).unwrap();
+        let mut stream = std::net::TcpStream::connect(served.host()).unwrap();
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
         );

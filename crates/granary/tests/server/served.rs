@@ -66,6 +66,11 @@ impl Served {
         self.address().replace("127.0.0.1", "localhost")
     }
 
+    /// Address and port.
+    pub fn host(&self) -> &str {
+        self.url.trim_start_matches("http://")
+    }
+
     /// GET of a path.
     pub fn get(&self, path: &str) -> Answer {
         answer(agent().get(format!("{}{path}", self.url)).call())

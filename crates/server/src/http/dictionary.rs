@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, Query};
 use axum::http::header::{CONTENT_TYPE, HOST};
@@ -18,6 +19,7 @@ use granary_sql::arrow::compute::filter;
 use granary_sql::arrow::datatypes::SchemaRef;
 use granary_sql::format::{self, BatchWriter, Format, Statistics};
 
+use super::Scheme;
 use super::answer::{self, Compression, Delivery};
 use super::body::WholeBody;
 use super::caller::Caller;
@@ -172,12 +174,13 @@ pub async fn all_rows(
 pub async fn statement(
     caller: Caller,
     Path(name): Path<String>,
+    Extension(Scheme(scheme)): Extension<Scheme>,
     headers: HeaderMap,
 ) -> Result<Response, Exception> {
     let dictionary = caller.session().dictionary(&name)?;
     dictionary.definition().require_keys()?;
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8123");
-    let url = format!("http://{host}/dictionary/{name}");
+    let url = format!("{scheme}://{host}/dictionary/{name}");
     Ok(dictionary.definition().to_sql_over_http(&url).into_response())
 }
 

@@ -60,6 +60,10 @@ impl App {
     }
 }
 
+/// What the URLs of a listener begin with.
+#[derive(Clone, Copy)]
+pub struct Scheme(pub &'static str);
+
 /// Every path of the server.
 pub fn router(app: App) -> Router {
     let app = Arc::new(app);

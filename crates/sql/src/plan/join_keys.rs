@@ -37,7 +37,8 @@ fn check(join: &Join) -> Result<()> {
     {
         // A subquery's columns are not among those of the join.
         let schema = join.left.schema().join(join.right.schema())?;
-        let (Ok(one), Ok(other)) = (left.get_type(&schema), right.get_type(&schema)) else { continue };
+        let key_type = |key: &Expr| as_written(key).get_type(&schema);
+        let (Ok(one), Ok(other)) = (key_type(left), key_type(right)) else { continue };
         if !have_common(&one, &other) {
             let (one, other) = (plain_name(&one), plain_name(&other));
             return Err(Error::no_common_type(format!(
@@ -47,6 +48,15 @@ fn check(join: &Join) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A time that is compared with a number is cast by then: see `functions/planner.rs`. What a query casts itself is a
+/// function here.
+fn as_written(key: &Expr) -> &Expr {
+    match key {
+        Expr::Cast(cast) => &cast.expr,
+        other => other,
+    }
 }
 
 fn have_common(one: &DataType, other: &DataType) -> bool {

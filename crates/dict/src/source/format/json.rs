@@ -1,4 +1,4 @@
-//! JSONEachRow: one object a row, columns by name, in any order; what is missing is NULL (so the default).
+//! JSONEachRow: one object a row, columns by name, in any order; an attribute that is missing is NULL (so the default).
 
 use super::json_value::Json;
 use super::{End, KeyCells, Rows, csv};
@@ -46,6 +46,12 @@ pub(super) fn read(bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, Dic
             let value =
                 members.iter().rev().find(|(name, _)| name == rows.name(column)).map(|(_, value)| value);
             match value {
+                None if column < rows.key_width() => {
+                    let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+                    let (key, names) = (rows.name(column), names.join(", "));
+                    let text = format!("Column {key} of the key is missing; there are {names}");
+                    return Err(DictError::parse_text(text));
+                }
                 None | Some(Json::Null) => rows.push_parsed(column, None)?,
                 Some(Json::Text(text)) => rows.push_parsed(column, Some(text))?,
                 Some(Json::Bool(flag)) => rows.push_parsed(column, Some(if *flag { "1" } else { "0" }))?,

@@ -72,6 +72,8 @@ fn json_each_row() {
     check(&read_all(Format::JsonEachRow, bytes).unwrap());
     assert!(read_all(Format::JsonEachRow, b"{\"id\":").is_err());
     assert!(read_all(Format::JsonEachRow, b"[1]").is_err());
+    let keyless = read_all(Format::JsonEachRow, br#"{"idd":1,"s":"a"}"#).unwrap_err().to_string();
+    assert!(keyless.contains("Column id of the key is missing; there are idd, s"), "{keyless}");
 }
 
 #[test]
