@@ -48,7 +48,7 @@ mod tests {
             let mut wants: Vec<Want> = (0..wants)
                 .map(|key| {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    let place = 1 << 61 | (random >> 4) % places;
+                    let place = (1 << 61) + (random >> 4) % places;
                     Want { place, key, print: Print::of(&key.to_le_bytes()), recent: key % 3 == 0 }
                 })
                 .collect();
