@@ -124,6 +124,11 @@ fn name_of(data_type: &DataType, tuples: Tuples) -> String {
     }
 }
 
+/// Whether values are dates or times.
+pub fn is_time(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Date32 | DataType::Timestamp(..))
+}
+
 fn timestamp_name(unit: TimeUnit, zone: Option<&str>) -> String {
     let scale = match unit {
         TimeUnit::Second => None,

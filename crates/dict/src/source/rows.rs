@@ -73,6 +73,14 @@ impl Rows {
         self.key_width
     }
 
+    /// The error of rows that have no column of the key, but those of these names.
+    pub fn missing_key<N: AsRef<str>>(&self, column: usize, names: impl Iterator<Item = N>) -> DictError {
+        let names: Vec<N> = names.collect();
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        let key = self.name(column);
+        DictError::parse_text(format!("Column {key} of the key is missing; there are {}", names.join(", ")))
+    }
+
     pub fn len(&self) -> usize {
         self.columns.first().map_or(0, Column::len)
     }

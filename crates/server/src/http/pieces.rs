@@ -8,6 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::StreamExt;
 
+use super::unread::read_off;
 use super::waiting::without_a_turn;
 use crate::limits::KEY_BYTES_AHEAD;
 
@@ -37,14 +38,8 @@ impl Pieces {
                     break;
                 }
             }
-            // Nobody wants the rest. A client that is in the middle of it would see a broken connection and not the
-            // error that it is answered.
-            let mut left = KEY_BYTES_AHEAD as usize;
-            while let Some(Ok(piece)) = pieces.next().await
-                && piece.len() <= left
-            {
-                left -= piece.len();
-            }
+            // Nobody wants the rest.
+            read_off(&mut pieces, KEY_BYTES_AHEAD as usize).await;
         });
         Self { received, taken: None }
     }

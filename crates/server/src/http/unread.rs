@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::Response;
@@ -24,14 +24,18 @@ pub async fn read_unwanted(request: Request, next: Next) -> Response {
     let status = response.status();
     if (status.is_client_error() || status.is_server_error()) && !shared.is_wanted.load(Ordering::Relaxed) {
         let body = std::mem::take(&mut *shared.body.lock().unwrap_or_else(PoisonError::into_inner));
-        let (mut pieces, mut left) = (body.into_data_stream(), UNREAD_BYTES_MAX);
-        while let Some(Ok(piece)) = pieces.next().await
-            && piece.len() <= left
-        {
-            left -= piece.len();
-        }
+        read_off(&mut body.into_data_stream(), UNREAD_BYTES_MAX).await;
     }
     response
+}
+
+/// Reads the rest of a body, up to so many bytes.
+pub async fn read_off(pieces: &mut BodyDataStream, mut left: usize) {
+    while let Some(Ok(piece)) = pieces.next().await
+        && piece.len() <= left
+    {
+        left -= piece.len();
+    }
 }
 
 struct Shared {

@@ -12,6 +12,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use granary_dict::digits_of;
+
 use super::fixed_string;
 use super::local_time::{Missing, unix_seconds};
 use super::numbers::{array_bits, from_bits, rows, shaped};
@@ -141,12 +143,7 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
 fn seconds(array: &ArrayRef, unit: TimeUnit, target: &DataType) -> Result<ArrayRef> {
     let ticks = cast(array, &DataType::Int64)?;
     let ticks = ticks.as_primitive::<Int64Type>();
-    let per_second = match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    };
+    let per_second = 10i64.pow(digits_of(unit).into());
     Ok(match target.is_floating() {
         true => {
             let seconds: Float64Array = ticks.unary(|ticks| ticks as f64 / per_second as f64);

@@ -18,7 +18,7 @@ use super::as_type::AsType;
 use super::convert::Convert;
 use super::uuid::ToUuid;
 use crate::error::Error;
-use crate::types::{declared, fixed_bytes};
+use crate::types::{declared, fixed_bytes, is_time};
 
 /// Arithmetic becomes ClickHouse's functions; intervals stay DataFusion's. Arrays are ClickHouse's.
 #[derive(Debug)]
@@ -71,10 +71,6 @@ impl ExprPlanner for ArithmeticPlanner {
         let function = ScalarUDF::from(ArrayFunction::new(Action::Element));
         Ok(PlannerResult::Planned(function.call(vec![access.expr, key])))
     }
-}
-
-fn is_time(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Date32 | DataType::Timestamp(..))
 }
 
 fn comparison(op: &BinaryOperator) -> Option<Operator> {

@@ -8,7 +8,7 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator};
 
 use crate::error::Error;
-use crate::types::plain_name;
+use crate::types::{is_time, plain_name};
 
 /// Refuses joins whose keys are text on one side and none on the other, or times on one side and numbers on the other.
 ///
@@ -60,7 +60,6 @@ fn as_written(key: &Expr) -> &Expr {
 }
 
 fn have_common(one: &DataType, other: &DataType) -> bool {
-    let is_time = |data_type: &DataType| matches!(data_type, DataType::Date32 | DataType::Timestamp(..));
     let is_apart = |one: &DataType, other: &DataType| {
         one.is_string() && !other.is_string() || is_time(one) && other.is_numeric()
     };

@@ -31,10 +31,10 @@ struct Nodes {
 /// Analyses a plan, and optimises it by the rules that may change it.
 pub fn optimise(state: &mut SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = in_lists(plan)?;
-    if sorts_within(&plan)? {
+    let nodes = Nodes::of(&plan)?;
+    if nodes.sort && sorts_within(&plan)? {
         state.config_mut().options_mut().execution.target_partitions = 1;
     }
-    let nodes = Nodes::of(&plan)?;
     if nodes.other {
         check_join_keys(&plan)?;
         return state.optimize(&in_texts(plan)?);

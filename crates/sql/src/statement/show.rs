@@ -1,9 +1,7 @@
 //! SHOW of names, and EXISTS.
 
-use datafusion::sql::sqlparser::tokenizer::Token;
 use granary_dict::quote;
 
-use super::spelled::spelled;
 use super::words::{Name, Words, is_word};
 use crate::error::Result;
 
@@ -80,18 +78,5 @@ pub fn exists(words: &mut Words<'_>) -> Result<Option<(Sought, Name)>> {
 
 /// The text of an expression, up to one of some words outside of parentheses.
 fn expression(words: &mut Words<'_>, ends: &[&str]) -> Result<String> {
-    let (rest, mut depth) = (words.rest(), 0usize);
-    while let Some(token) = words.peek() {
-        match token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
-            token if depth == 0 && ends.iter().any(|word| is_word(token, word)) => break,
-            _ => {}
-        }
-        words.any();
-    }
-    match words.since(rest) {
-        [] => Err(words.unexpected("an expression")),
-        tokens => Ok(spelled(tokens)),
-    }
+    words.expression(|token| ends.iter().any(|word| is_word(token, word)))
 }

@@ -204,22 +204,9 @@ pub(super) fn items(words: &mut Words<'_>) -> Result<Vec<Column>> {
 /// The text of an expression, up to what may stand behind one among columns.
 fn expression(words: &mut Words<'_>) -> Result<String> {
     const ENDS: &[&str] = &["CODEC", "TTL", "COMMENT", "STATISTICS"];
-    let (rest, mut depth) = (words.rest(), 0usize);
-    while let Some(token) = words.peek() {
-        match token {
-            Token::LParen => depth += 1,
-            Token::RParen if depth == 0 => break,
-            Token::RParen => depth -= 1,
-            Token::Comma if depth == 0 => break,
-            token if depth == 0 && ENDS.iter().any(|word| is_word(token, word)) => break,
-            _ => {}
-        }
-        words.any();
-    }
-    match words.since(rest) {
-        [] => Err(words.unexpected("an expression")),
-        tokens => Ok(spelled(tokens)),
-    }
+    words.expression(|token| {
+        matches!(token, Token::RParen | Token::Comma) || ENDS.iter().any(|word| is_word(token, word))
+    })
 }
 
 /// The text of a type: a word, and what stands in parentheses behind it, with blanks between words: `Nested(a UInt8)`.

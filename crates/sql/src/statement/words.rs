@@ -2,6 +2,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::spelled::spelled;
 use crate::error::{Error, Result};
 
 /// Where a statement has been read to.
@@ -147,6 +148,27 @@ impl<'a> Words<'a> {
     /// What has been taken since `rest` was what came.
     pub fn since(&self, rest: &'a [Token]) -> &'a [Token] {
         &rest[..rest.len() - self.tokens.len()]
+    }
+
+    /// The text of an expression, up to a token outside of its parentheses that ends it.
+    ///
+    /// # Errors
+    /// SYNTAX_ERROR if there is none.
+    pub fn expression(&mut self, ends: impl Fn(&Token) -> bool) -> Result<String> {
+        let (rest, mut depth) = (self.rest(), 0usize);
+        while let Some(token) = self.peek() {
+            match token {
+                token if depth == 0 && ends(token) => break,
+                Token::LParen => depth += 1,
+                Token::RParen => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            self.any();
+        }
+        match self.since(rest) {
+            [] => Err(self.unexpected("an expression")),
+            tokens => Ok(spelled(tokens)),
+        }
     }
 
     /// How many tokens are left.

@@ -47,10 +47,7 @@ pub(super) fn read(bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, Dic
                 members.iter().rev().find(|(name, _)| name == rows.name(column)).map(|(_, value)| value);
             match value {
                 None if column < rows.key_width() => {
-                    let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
-                    let (key, names) = (rows.name(column), names.join(", "));
-                    let text = format!("Column {key} of the key is missing; there are {names}");
-                    return Err(DictError::parse_text(text));
+                    return Err(rows.missing_key(column, members.iter().map(|(name, _)| name)));
                 }
                 None | Some(Json::Null) => rows.push_parsed(column, None)?,
                 Some(Json::Text(text)) => rows.push_parsed(column, Some(text))?,

@@ -59,8 +59,7 @@ impl Order {
         }
         let absent: Vec<usize> = (0..ours.len()).filter(|&column| there(column) == 0).collect();
         if let Some(&key) = absent.iter().find(|&&column| column < rows.key_width()) {
-            let text = format!("Column {} of the key is missing; there are {}", ours[key], names.join(", "));
-            return Err(DictError::parse_text(text));
+            return Err(rows.missing_key(key, names.iter()));
         }
         Ok(Order { places, types: Vec::new(), absent })
     }

@@ -8,7 +8,7 @@ use granary_dict::DataType as ClickHouseType;
 
 use crate::error::Error;
 use crate::functions::exact::exact;
-use crate::types::{declared, type_name};
+use crate::types::{declared, is_time, type_name};
 
 /// The same values in the type of another field.
 pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
@@ -17,7 +17,7 @@ pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef
         let message = format!("Conversion from {} to {} is not supported", type_name(field), type_name(to));
         return Err(Error::cannot_convert_type(message).into());
     }
-    if matches!(to.data_type(), DataType::Timestamp(..) | DataType::Date32) && is_unsafe(array)? {
+    if is_time(to.data_type()) && is_unsafe(array)? {
         let (from, to) = (type_name(field), type_name(to));
         let message = format!("Value in column {from} cannot be safely converted into type {to}");
         return Err(Error::cannot_convert_type(message).into());
