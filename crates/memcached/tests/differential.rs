@@ -10,7 +10,7 @@ mod common;
 mod random;
 
 use common::{Client, Memcached, with_policy};
-use granary_memcached::Server;
+use granary_memcached::{Options, Server};
 use random::Random;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -191,44 +191,69 @@ fn the_same_answers_with_ram_first() {
     the_same_answers("probability:1");
 }
 
+/// Both of them, empty; nothing that was set is forgotten for want of room.
+struct Pair {
+    _memcached: Memcached,
+    options: Options,
+    server: Server,
+    clients: [Client; 2],
+    _folder: tempfile::TempDir,
+}
+
+impl Pair {
+    fn start(admission: &str, operations: u64) -> Pair {
+        let folder = tempfile::tempdir().unwrap();
+        let memcached = Memcached::start(&["-m", "4096", "-o", "no_lru_crawler,no_lru_maintainer"]);
+        let mut options = with_policy(folder.path(), admission);
+        options.store.flash_bytes = (64 << 20) + operations * 2048;
+        let server = Server::start(&options).unwrap();
+        let clients = [Client::new(memcached.address), Client::new(server.address())];
+        Pair { _memcached: memcached, options, server, clients, _folder: folder }
+    }
+
+    /// Nobody notices.
+    fn restart_granary(mut self) -> Pair {
+        self.server.stop().unwrap();
+        self.server = Server::start(&self.options).unwrap();
+        self.clients[1] = Client::new(self.server.address());
+        self
+    }
+}
+
 fn the_same_answers(admission: &str) {
     let operations = setting("GRANARY_MEMCACHED_OPERATIONS", 200_000);
-    let folder = tempfile::tempdir().unwrap();
-    let memcached = Memcached::start(&["-m", "4096", "-o", "no_lru_crawler,no_lru_maintainer"]);
-    let mut options = with_policy(folder.path(), admission);
-    // Neither forgets anything for want of room.
-    options.store.flash_bytes = (64 << 20) + operations * 2048;
-    let mut server = Server::start(&options).unwrap();
-    let mut clients = [Client::new(memcached.address), Client::new(server.address())];
+    let mut pair = Pair::start(admission, operations);
     let mut requests = Requests { random: Random(setting("GRANARY_SEED", 1)), numbers: HashMap::new() };
-    let (mut done, mut bytes, mut windows) = (0, 0, 0);
+    let (mut done, mut bytes, mut windows, mut late) = (0, 0, 0, 0);
     while done < operations {
         let begun = Instant::now();
         while done < operations && begun.elapsed() < WINDOW {
             let batch = 1 + requests.random.below(200);
             let request: String = (0..batch).map(|_| requests.next()).collect();
-            clients.iter_mut().for_each(|client| client.ask(request.as_bytes()));
-            let [theirs, ours] = clients.each_mut().map(|client| client.hear(request.as_bytes()));
-            assert!(begun.elapsed() < SAFE, "this machine is too slow for the clocks");
+            pair.clients.iter_mut().for_each(|client| client.ask(request.as_bytes()));
+            let [theirs, ours] = pair.clients.each_mut().map(|client| client.hear(request.as_bytes()));
+            if begun.elapsed() >= SAFE {
+                break;
+            }
             assert!(theirs == ours, "after {done} operations: {}", differ(&request, &theirs, &ours));
             requests.learn(&theirs);
             (done, bytes) = (done + batch, bytes + theirs.len());
         }
-        assert!(
-            begun.elapsed() < WINDOW + Duration::from_millis(300),
-            "this machine is too slow for the clocks"
-        );
         windows += 1;
-        if done < operations {
-            let paused = Instant::now();
-            server.stop().unwrap();
-            server = Server::start(&options).unwrap();
-            clients[1] = Client::new(server.address());
+        let paused = Instant::now();
+        if begun.elapsed() >= SAFE {
+            // The machine stood still: one may have forgotten what the other still had, so both begin anew.
+            late += 1;
+            assert!(late <= 20, "this machine stood still in {late} of {windows} windows");
+            pair = Pair::start(admission, operations);
+            requests.numbers.clear();
+        } else if done < operations {
+            pair = pair.restart_granary();
             std::thread::sleep(PAUSE.saturating_sub(paused.elapsed()));
         }
     }
-    let stats = clients[1].lines("stats granary");
+    let stats = pair.clients[1].lines("stats granary");
     assert!(stats.contains("STAT puts_dropped 0\n"), "{stats}");
-    server.stop().unwrap();
-    println!("{done} operations in {windows} windows, {bytes} bytes of replies compared");
+    pair.server.stop().unwrap();
+    println!("{done} operations in {windows} windows ({late} late), {bytes} bytes of replies compared");
 }
