@@ -1,5 +1,6 @@
 //! Lookup of a batch: plan, fetch, deliver.
 
+mod ahead;
 mod arriving;
 mod fetch;
 mod in_two;
@@ -100,6 +101,7 @@ impl Cache {
         let watched_below = self.shared.begin_lookup(now);
         let mut lookup =
             Lookup { shared: &self.shared, keys, resolved: &resolved, now, sink, counts, watched_below };
+        scratch.begin();
         lookup.plan(&mut scratch, 0..keys.len());
         lookup.go_on(io, &mut scratch, 1);
         lookup.count();
@@ -135,9 +137,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 
     /// Asks RAM tier and index for some of the keys, each shard once for many of them.
     fn plan(&mut self, scratch: &mut Scratch, range: Range<usize>) {
-        let Scratch { by_shard, wants, tried, .. } = scratch;
-        wants.clear();
-        tried.clear();
+        let Scratch { by_shard, wants, .. } = scratch;
         let mut start = range.start as u32;
         for keys in self.keys[range].chunks(PLANNED_KEYS) {
             by_shard.deal(keys.iter().map(|key| key.hash()), start);

@@ -37,6 +37,25 @@ impl KeyHash {
     }
 }
 
+/// The bytes of a short key as one word, which differs from those of all others of its length; `None`: it is longer.
+#[inline]
+pub(crate) fn short_word(bytes: &[u8]) -> Option<u64> {
+    // Two loads that overlap, rather than one for each byte.
+    match bytes.len() {
+        4..=8 => {
+            let (first, last) = (bytes.first_chunk()?, bytes.last_chunk()?);
+            Some(u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32)
+        }
+        2..=3 => {
+            let (first, last) = (bytes.first_chunk()?, bytes.last_chunk()?);
+            Some(u64::from(u16::from_le_bytes(*first)) | u64::from(u16::from_le_bytes(*last)) << 16)
+        }
+        1 => Some(u64::from(bytes[0])),
+        0 => Some(0),
+        _ => None,
+    }
+}
+
 /// What a word in the log's summaries stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordKind {
@@ -78,5 +97,23 @@ impl<'a> Key<'a> {
     #[inline]
     pub fn hash(&self) -> KeyHash {
         self.hash
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_of_a_short_key_has_all_its_bits() {
+        for len in 0..12 {
+            let key: Vec<u8> = (1..=len as u8).collect();
+            assert_eq!(short_word(&key).is_some(), len <= 8);
+            for (i, bit) in (0..len).flat_map(|i| (0..8).map(move |bit| (i, bit))) {
+                let mut other = key.clone();
+                other[i] ^= 1 << bit;
+                assert!(len > 8 || short_word(&other) != short_word(&key));
+            }
+        }
     }
 }

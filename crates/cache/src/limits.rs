@@ -56,6 +56,9 @@ pub const SHARED_KEYS_MIN: usize = 8192;
 #[cfg(any(feature = "shuttle", miri))]
 pub const SHARED_KEYS_MIN: usize = 2;
 
+/// Of the keys that a thread looks up with another one, one in so many is planned before it begins to read.
+pub const FIRST_KEYS_DIVISOR: usize = 4;
+
 /// Entries that are put together and worth another thread's help to show.
 #[cfg(not(any(feature = "shuttle", miri)))]
 pub const SHARED_ENTRIES_MIN: usize = 1024;

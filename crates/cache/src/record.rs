@@ -3,7 +3,7 @@
 //! An entry: flags (u8: bits 0-1 kind, bits 2-5 codec), expiry (u32), key length and value length
 //! (LEB128), key, value. A deletion: flags, 48 bits of the key's hash. Little endian.
 
-use crate::key::{KeyHash, WordKind};
+use crate::key::{KeyHash, WordKind, short_word};
 use crate::limits::HASH_BITS;
 
 const KIND_VALUE: u8 = 0;
@@ -254,10 +254,11 @@ pub(crate) fn newest_entries(payload: &[u8], count: u16) -> impl Iterator<Item =
 /// Whether two keys are one. Keys are short: a number's are compared without a call.
 #[inline]
 pub(crate) fn same_bytes(a: &[u8], b: &[u8]) -> bool {
-    match (<[u8; 8]>::try_from(a), <[u8; 8]>::try_from(b)) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => a == b,
-    }
+    a.len() == b.len()
+        && match (short_word(a), short_word(b)) {
+            (Some(a), Some(b)) => a == b,
+            _ => a == b,
+        }
 }
 
 /// The words of the records that begin in a block, as the log asks for them.

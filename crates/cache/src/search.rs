@@ -1,6 +1,7 @@
 //! Several keys looked up in one block. The keys are few and the records many, so the keys are what is
 //! put in a table, and the records pass by once.
 
+use crate::key::short_word;
 use crate::record::{EntryRecord, Record, keys_of, parse, same_bytes};
 
 /// Many more than the keys that are usually wanted of a block: most records are none of them, and are passed by
@@ -78,6 +79,9 @@ impl Print {
     #[inline]
     pub fn of(key: &[u8]) -> Self {
         let mix = |print: u64, word: u64| (print.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        if let Some(word) = short_word(key) {
+            return Self((mix(key.len() as u64, word) >> 48) as u16);
+        }
         let (words, rest) = key.as_chunks::<8>();
         let print = words.iter().fold(key.len() as u64, |print, word| mix(print, u64::from_le_bytes(*word)));
         Self((rest.iter().fold(print, |print, byte| mix(print, u64::from(*byte))) >> 48) as u16)

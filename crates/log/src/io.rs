@@ -133,13 +133,38 @@ impl Io {
         &mut self,
         device: &dyn Device,
         extents: &[Extent],
+        done: impl FnMut(usize, io::Result<&[u8]>),
+    ) {
+        self.read_from(device, extents, 0, done);
+    }
+
+    /// Begins to read the first of these extents, as many as there is room for, while the caller does other things:
+    /// none where reads have to be waited for.
+    pub fn read_ahead<'a>(&'a mut self, device: &'a dyn Device, extents: &[Extent]) -> ReadAhead<'a> {
+        let mut begun = 0;
+        if let Some(descriptor) = device.descriptor()
+            && self.engine() == Engine::Ring
+            && let Reader::Ring(ring, _) = &mut self.reader
+        {
+            begun = ring.read_ahead(descriptor, extents);
+        }
+        ReadAhead { io: self, device, begun }
+    }
+
+    /// `begun`: how many of the extents the ring has begun to read.
+    fn read_from(
+        &mut self,
+        device: &dyn Device,
+        extents: &[Extent],
+        begun: usize,
         mut done: impl FnMut(usize, io::Result<&[u8]>),
     ) {
         if let Some(descriptor) = device.descriptor() {
             self.engine();
             match &mut self.reader {
                 Reader::Ring(ring, _) => {
-                    let Err(Refused { error, left }) = ring.read_many(descriptor, extents, &mut done) else {
+                    let Err(Refused { error, left }) = ring.read_many(descriptor, extents, begun, &mut done)
+                    else {
                         return;
                     };
                     tracing::error!(%error, "io_uring takes no more reads, reading with a thread pool");
@@ -162,6 +187,35 @@ impl Io {
             let bytes = &mut self.plain.insert(buffer)[..extent.len];
             let result = device.read_at(extent.offset, bytes);
             done(i, result.map(|()| &*bytes));
+        }
+    }
+}
+
+/// Reads of one thread that were begun. Dropping it waits for them and forgets what they brought.
+pub struct ReadAhead<'a> {
+    io: &'a mut Io,
+    device: &'a dyn Device,
+    begun: usize,
+}
+
+impl ReadAhead<'_> {
+    /// How many of the extents are on their way.
+    pub fn begun(&self) -> usize {
+        self.begun
+    }
+
+    /// As [`Io::read_many`], for extents that begin with those that are on their way.
+    pub fn read_many(mut self, extents: &[Extent], done: impl FnMut(usize, io::Result<&[u8]>)) {
+        let begun = std::mem::take(&mut self.begun);
+        debug_assert!(begun <= extents.len(), "they begin with those that were begun");
+        self.io.read_from(self.device, extents, begun, done);
+    }
+}
+
+impl Drop for ReadAhead<'_> {
+    fn drop(&mut self) {
+        if let (1.., Reader::Ring(ring, _)) = (self.begun, &mut self.io.reader) {
+            ring.end_batch();
         }
     }
 }

@@ -26,7 +26,7 @@ pub mod sync;
 
 pub use buffer::AlignedBuffer;
 pub use geometry::{Geometry, GeometryError};
-pub use io::{Engine, Extent, Flights, Io};
+pub use io::{Engine, Extent, Flights, Io, ReadAhead};
 pub use log::{Consumer, Location, Log, LogStats, Placed, WordsOf, Writer};
 pub use open::{OpenError, Options, Recovered};
 pub use segment::{Segment, SegmentReader, WordRule};

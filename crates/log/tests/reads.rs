@@ -75,6 +75,42 @@ fn engines_and_devices_show_the_same_bytes() {
     }
 }
 
+#[test]
+fn reads_that_were_begun_are_finished_or_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = contents();
+    let file = FileDevice::open(&folder.path().join("file"), SIZE).unwrap();
+    let memory = MemoryDevice::new(SIZE);
+    let mut random = Random(5);
+    let extents: Vec<Extent> = (0..4 * READ_DEPTH)
+        .map(|_| {
+            let len = 4096 * (1 + random.below(32) as usize);
+            Extent { offset: random.below((SIZE - len as u64) / 4096 + 1) * 4096, len }
+        })
+        .collect();
+    for device in [&file as &dyn Device, &memory] {
+        device.write_at(0, &[&bytes]).unwrap();
+        for engine in engines() {
+            let mut io = Io::with_engine(engine);
+            for ahead in [0, 1, 20, 2 * READ_DEPTH] {
+                // Of these nobody ever hears.
+                let given_up = io.read_ahead(device, &extents[extents.len() - ahead..]).begun();
+                let reads = io.read_ahead(device, &extents[..ahead]);
+                let reads_ahead = io.engine() == Engine::Ring && device.descriptor().is_some() && ahead > 0;
+                assert_eq!([given_up > 0, reads.begun() > 0], [reads_ahead; 2], "{engine:?}");
+                assert!(given_up <= ahead.min(READ_DEPTH) && reads.begun() <= ahead.min(READ_DEPTH));
+                let mut seen = vec![0; extents.len()];
+                reads.read_many(&extents, |i, result| {
+                    seen[i] += 1;
+                    let Extent { offset, len } = extents[i];
+                    assert!(result.unwrap() == &bytes[offset as usize..offset as usize + len]);
+                });
+                assert!(seen.iter().all(|seen| *seen == 1), "{engine:?}: each once");
+            }
+        }
+    }
+}
+
 /// Waits until something may have landed.
 fn wait_for(flights: &Flights) {
     use rustix::event::{PollFd, PollFlags, poll};

@@ -1,5 +1,6 @@
 //! The second and third pass: read each block once, check it, find the keys, hand them over.
 
+use super::ahead::Ahead;
 use super::io::Io;
 use super::order::order;
 use super::room::Scratch;
@@ -10,7 +11,7 @@ use crate::prefetch::prefetch;
 use crate::record::{EntryRecord, Record, find_last};
 use crate::search::Search;
 use crate::stats::add;
-use granary_log::{Extent, Location, Placed, Segment, block};
+use granary_log::{Extent, Location, Placed, ReadAhead, Segment, block};
 use std::ops::Range;
 
 /// Wants of one segment on the device: `wants[range]`, to be read as segment `sequence`.
@@ -27,9 +28,34 @@ pub(super) struct Long {
 
 impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     pub(super) fn fetch(&mut self, flash: &Flash, io: &mut Io, scratch: &mut Scratch) {
+        let long = self.fetch_with(flash, io.read_ahead(flash, &[]), &Ahead::default(), scratch);
+        self.deliver_long_ones(flash, io, long, scratch);
+    }
+
+    /// The same where some reads were begun; gives the entries over several blocks, which are still to be read.
+    pub(super) fn fetch_with(
+        &mut self,
+        flash: &Flash,
+        reads: ReadAhead<'_>,
+        ahead: &Ahead,
+        scratch: &mut Scratch,
+    ) -> Vec<Long> {
         let (wants, on_device) = self.fetch_from_buffers(flash, scratch);
-        self.fetch_stored(flash, io, &wants, &on_device, scratch);
+        let long = self.fetch_stored(flash, reads, ahead, (&wants, &on_device), scratch);
         scratch.wants = wants;
+        long
+    }
+
+    pub(super) fn deliver_long_ones(
+        &mut self,
+        flash: &Flash,
+        io: &mut Io,
+        long: Vec<Long>,
+        scratch: &mut Scratch,
+    ) {
+        for Long { want, sequence } in long {
+            self.deliver_long(flash, io, want, sequence, scratch);
+        }
     }
 
     /// Sorts the wants by place, and answers those that lie in write buffers; gives all of them, and which
@@ -97,24 +123,35 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     fn fetch_stored(
         &mut self,
         flash: &Flash,
-        io: &mut Io,
-        wants: &[Want],
-        on_device: &[OnDevice],
+        reads: ReadAhead<'_>,
+        ahead: &Ahead,
+        (wants, on_device): (&[Want], &[OnDevice]),
         scratch: &mut Scratch,
-    ) {
+    ) -> Vec<Long> {
         let geometry = *flash.log.geometry();
         let size = geometry.block_size();
         let longest = Io::extent_bytes_max(size);
-        // Neighbouring blocks share a read. `firsts[e]`: the first want of extent e, and its segment.
-        let mut firsts: Vec<(usize, usize)> = Vec::new();
+        // `firsts[e]`: the first want of extent e, and its segment.
+        let first = |extent: &Extent| {
+            let at = wants.partition_point(|want| geometry.offset(want.place) < extent.offset);
+            (at, on_device.partition_point(|segment| segment.range.end <= at))
+        };
+        let mut firsts: Vec<(usize, usize)> = ahead.extents().iter().map(first).collect();
         scratch.extents.clear();
-        let mut blocks = 0;
+        scratch.extents.extend_from_slice(ahead.extents());
+        // Of the others, neighbouring blocks share a read.
+        let begun = firsts.len();
+        let mut blocks = ahead.blocks() as u64;
         for (s, segment) in on_device.iter().enumerate() {
             let mut at = segment.range.start;
             for same in wants[segment.range.clone()].chunk_by(|a, b| a.place == b.place) {
-                let offset = geometry.offset(same[0].place);
+                let (offset, next) = (geometry.offset(same[0].place), at + same.len());
+                if ahead.brings(offset, segment.sequence) {
+                    at = next;
+                    continue;
+                }
                 blocks += 1;
-                match scratch.extents.last_mut() {
+                match scratch.extents[begun..].last_mut() {
                     Some(last) if last.offset + last.len as u64 == offset && last.len + size <= longest => {
                         last.len += size;
                     }
@@ -123,7 +160,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                         firsts.push((at, s));
                     }
                 }
-                at += same.len();
+                at = next;
             }
         }
         let counters = &self.shared.counters;
@@ -133,25 +170,27 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let extents = std::mem::take(&mut scratch.extents);
         let mut long = Vec::new();
         let instance = flash.log.instance();
-        io.read_many(flash.log.device(), &extents, |e, result| {
+        reads.read_many(&extents, |e, result| {
             let (mut at, mut s) = firsts[e];
             let bytes = result.unwrap_or(&[]);
             for i in 0..extents[e].len / size {
-                let place = extents[e].offset / size as u64 + i as u64;
-                let count = wants[at..].iter().take_while(|want| want.place == place).count();
-                while at >= on_device[s].range.end {
-                    s += 1;
+                let (offset, start) = (extents[e].offset + (i * size) as u64, at);
+                at += wants[at..].iter().take_while(|want| geometry.offset(want.place) == offset).count();
+                s += on_device[s..].iter().take_while(|segment| segment.range.end <= start).count();
+                // What was begun before the rest was planned may hold blocks that nobody wants, or not any more.
+                let Some(segment) = on_device.get(s).filter(|segment| segment.range.contains(&start)) else {
+                    continue;
+                };
+                let (same, sequence) = (&wants[start..at], segment.sequence);
+                if same.is_empty() || e < begun && !ahead.brings(offset, sequence) {
+                    continue;
                 }
-                let (same, sequence) = (&wants[at..at + count], on_device[s].sequence);
-                at += count;
                 let block = Arrived { bytes: bytes.get(i * size..(i + 1) * size), instance, sequence };
                 self.take_block(flash, block, same, scratch, &mut long);
             }
         });
         scratch.extents = extents;
-        for Long { want, sequence } in long {
-            self.deliver_long(flash, io, want, sequence, scratch);
-        }
+        long
     }
 
     /// Checks a block that keys are wanted of, and delivers what it has of them.

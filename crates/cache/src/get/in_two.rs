@@ -1,14 +1,19 @@
 //! A large batch looked up by two threads: each plans half of the keys, then reads half of the places. It takes
 //! them half the time, and not a block is read twice.
+//!
+//! The places that they read are known when both have planned. They begin at the two ends of the file, with what
+//! the first keys want, so that the device has something to do meanwhile.
 
+use super::ahead::{Ahead, End};
 use super::io::Io;
-use super::order::order;
 use super::room::Scratch;
-use super::{Counts, Lookup, Outcome};
-use crate::cache::{Cache, Flash};
+use super::{Counts, Lookup, Outcome, Want};
+use crate::cache::Cache;
 use crate::help::Help;
 use crate::key::Key;
-use crate::limits::SHARED_KEYS_MIN;
+use crate::limits::{FIRST_KEYS_DIVISOR, SHARED_KEYS_MIN};
+use granary_log::sync::sync::mpsc::{Receiver, Sender, channel};
+use std::ops::Range;
 
 impl Cache {
     /// As [`get_many`](Self::get_many), with the help of another thread where the batch is large and a core has
@@ -39,54 +44,95 @@ impl Cache {
     }
 }
 
+/// One of the two, and how it hears of the place from which on the places are the upper thread's: the lower one
+/// says so.
+enum Half {
+    Lower(Sender<u64>),
+    Upper(Receiver<u64>),
+}
+
+/// Wants that the other thread reads, and those that it has for this one. If it has panicked, there are none.
+struct Exchange {
+    give: Sender<Vec<Want>>,
+    take: Receiver<Vec<Want>>,
+}
+
 impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
     fn run_in_two(&mut self, other: &mut Self, help: &Help, io: &mut Io, scratch: &mut Scratch) {
         let (half, all) = (self.keys.len() / 2, self.keys.len());
-        let ((), mut wants) = help.both(
-            || {
-                self.plan(scratch, 0..half);
-                order(&mut scratch.wants, &mut scratch.spare);
-            },
-            |io| {
-                let scratch = io.scratch();
-                other.plan(scratch, half..all);
-                order(&mut scratch.wants, &mut scratch.spare);
-                std::mem::take(&mut scratch.wants)
-            },
-        );
-        let Some(flash) = &self.shared.flash else { return };
-        scratch.wants.append(&mut wants);
-        order(&mut scratch.wants, &mut scratch.spare);
-        let mut round = 1;
-        if scratch.wants.len() >= SHARED_KEYS_MIN {
-            self.fetch_in_two(other, help, flash, io, scratch);
-            self.plan_again(scratch, false);
-            round += 1;
-        }
-        self.go_on(io, scratch, round);
-    }
-
-    fn fetch_in_two(
-        &mut self,
-        other: &mut Self,
-        help: &Help,
-        flash: &Flash,
-        io: &mut Io,
-        scratch: &mut Scratch,
-    ) {
-        // Wants of one block stay together.
-        let middle = scratch.wants[scratch.wants.len() / 2].place;
-        let upper = scratch.wants.split_off(scratch.wants.partition_point(|want| want.place < middle));
+        let (tell, middle) = channel();
+        let ((to_upper, from_lower), (to_lower, from_upper)) = (channel(), channel());
+        let mine = Exchange { give: to_upper, take: from_upper };
+        let theirs = Exchange { give: to_lower, take: from_lower };
         let ((), mut tried) = help.both(
-            || self.fetch(flash, io, scratch),
+            || self.look_half_up(0..half, Half::Lower(tell), mine, io, scratch),
             |io| {
                 let mut scratch = std::mem::take(io.scratch());
-                scratch.wants = upper;
-                other.fetch(flash, io, &mut scratch);
+                other.look_half_up(half..all, Half::Upper(middle), theirs, io, &mut scratch);
+                let tried = std::mem::take(&mut scratch.tried);
                 *io.scratch() = scratch;
-                std::mem::take(&mut io.scratch().tried)
+                tried
             },
         );
         scratch.tried.append(&mut tried);
+        self.plan_again(scratch, false);
+        self.go_on(io, scratch, 2);
+    }
+
+    /// Plans half of the keys, and reads half of what both halves want.
+    fn look_half_up(
+        &mut self,
+        keys: Range<usize>,
+        half: Half,
+        exchange: Exchange,
+        io: &mut Io,
+        scratch: &mut Scratch,
+    ) {
+        scratch.begin();
+        let Some(flash) = &self.shared.flash else { return self.plan(scratch, keys) };
+        let first_end = keys.start + keys.len() / FIRST_KEYS_DIVISOR;
+        self.plan(scratch, keys.start..first_end);
+        let guess = middle_of(&scratch.wants);
+        let end = if matches!(half, Half::Lower(_)) { End::Low } else { End::High };
+        let mut ahead = Ahead::choose(flash, &scratch.wants, end, guess);
+        let reads = io.read_ahead(flash, ahead.extents());
+        ahead.truncate(reads.begun());
+        if let Half::Lower(tell) = &half {
+            let _ = tell.send(guess);
+        }
+        self.plan(scratch, first_end..keys.end);
+        let middle = match half {
+            Half::Lower(_) => guess,
+            Half::Upper(middle) => middle.recv().unwrap_or(guess),
+        };
+        exchange.run(scratch, |want| (want.place < middle) == (end == End::Low));
+        let long = self.fetch_with(flash, reads, &ahead, scratch);
+        self.deliver_long_ones(flash, io, long, scratch);
+    }
+}
+
+/// The place in the middle.
+fn middle_of(wants: &[Want]) -> u64 {
+    let mut places: Vec<u64> = wants.iter().map(|want| want.place).collect();
+    let middle = places.len() / 2;
+    if places.is_empty() { 0 } else { *places.select_nth_unstable(middle).1 }
+}
+
+impl Exchange {
+    /// Gives away the wants that are not one's own; takes what is.
+    fn run(self, scratch: &mut Scratch, is_own: impl Fn(&Want) -> bool) {
+        let Scratch { wants, spare, .. } = scratch;
+        let mut given = std::mem::take(spare);
+        given.clear();
+        wants.retain(|want| {
+            let stays = is_own(want);
+            if !stays {
+                given.push(*want);
+            }
+            stays
+        });
+        let _ = self.give.send(given);
+        *spare = self.take.recv().unwrap_or_default();
+        wants.append(spare);
     }
 }

@@ -5,7 +5,7 @@ use super::room::{self, Room, Scratch};
 use crate::cache::Flash;
 use crate::key::Key;
 use crate::record::{Record, parse};
-use granary_log::{Engine, Extent, block};
+use granary_log::{Engine, Extent, ReadAhead, block};
 
 /// The state of one reading thread: a ring with its buffers, and room to plan small batches in.
 #[derive(Default)]
@@ -47,6 +47,11 @@ impl Io {
 
     pub(crate) fn extent_bytes_max(block_size: usize) -> usize {
         granary_log::Io::extent_bytes_max(block_size)
+    }
+
+    /// Begins the first of these reads.
+    pub(super) fn read_ahead<'a>(&'a mut self, flash: &'a Flash, extents: &[Extent]) -> ReadAhead<'a> {
+        self.reads.read_ahead(flash.log.device(), extents)
     }
 
     pub(crate) fn read_many(

@@ -71,6 +71,7 @@ impl Cache {
         let counts = Counts::default();
         let mut lookup =
             Lookup { shared: &self.shared, keys, resolved: &resolved, now, sink, counts, watched_below };
+        scratch.begin();
         lookup.plan(&mut scratch, 0..keys.len());
         if let Some(flash) = &self.shared.flash
             && !scratch.wants.is_empty()

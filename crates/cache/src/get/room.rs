@@ -23,6 +23,14 @@ pub(in crate::get) struct Scratch {
     pub ids: Vec<Option<u32>>,
 }
 
+impl Scratch {
+    /// Nothing is wanted yet.
+    pub fn begin(&mut self) {
+        self.wants.clear();
+        self.tried.clear();
+    }
+}
+
 /// A batch's scratch space, and which of its keys are resolved: lookups change the one and share the other.
 pub(in crate::get) type Room = (Scratch, Vec<AtomicBool>);
 

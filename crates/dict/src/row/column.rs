@@ -1,7 +1,7 @@
 //! One Arrow array being built, from raw bytes.
 
 use super::cells::Raw;
-use super::{Cell, list, value};
+use super::{Cell, append, list, value};
 use crate::definition::Literal;
 use crate::error::{Code, DictError};
 use crate::types::{DataType, Element, Shape};
@@ -135,7 +135,7 @@ impl Column {
             return rows.iter().for_each(|&row| self.push_items(text(row)));
         };
         for &row in rows {
-            bytes.extend_from_slice(text(row));
+            append(bytes, text(row));
             ends.push(bytes.len() as i32);
         }
         if i32::try_from(bytes.len()).is_err() {

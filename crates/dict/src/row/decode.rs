@@ -2,7 +2,7 @@
 //! they are shown: column by column, but only so many rows at a time as stay at hand from one column to the next.
 
 use super::encode::{Place, RowFormat, Slot};
-use super::{Column, are_items, is_utf8, text_span};
+use super::{Column, append, are_items, is_utf8, text_span};
 use crate::error::{Code, DictError};
 use crate::limits::DECODED_ROWS;
 use arrow::array::ArrayRef;
@@ -100,7 +100,7 @@ impl<'a> Decoder<'a> {
         match u32::try_from(self.bytes.len()) {
             Ok(start) => {
                 self.starts.push(start);
-                self.bytes.extend_from_slice(&row[..end]);
+                append(&mut self.bytes, &row[..end]);
             }
             Err(_) => self.size = Size::TooLarge,
         }

@@ -5,6 +5,7 @@ use super::{Cells, Column, Decoder, KeyFormat, RowFormat};
 use crate::definition::{Attribute, Key, KeyColumn, Structure};
 use crate::types::DataType;
 use arrow::array::ArrayRef;
+use std::sync::Arc;
 
 /// Type, value (`None`: NULL), bytes. Strings, arrays and maps come last in a row, wherever they are declared.
 const FIXED: [(&str, Option<&str>, &str); 33] = [
@@ -119,6 +120,25 @@ fn a_key_with_every_type() {
     assert!(format.is_whole(batch.get(0)));
     let simple =
         KeyFormat::new(&Structure { key: Key::Simple { name: "id".into() }, attributes: Vec::new() });
-    let id = array(&DataType::UInt64, Some("72623859790382856"));
-    assert_eq!(hex(simple.encode(&[id]).unwrap().get(0)), "0807060504030201");
+    for (id, bytes) in [
+        ("0", "00"),
+        ("1", "01"),
+        ("255", "ff"),
+        ("256", "0001"),
+        ("300000", "e09304"),
+        ("72623859790382856", "0807060504030201"),
+        ("18446744073709551615", "ffffffffffffffff"),
+    ] {
+        let id = array(&DataType::UInt64, Some(id));
+        let batch = simple.encode(&[Arc::clone(&id)]).unwrap();
+        assert_eq!(hex(batch.get(0)), bytes, "the format changed: ROW_FORMAT_VERSION must, too");
+        assert!(simple.is_whole(batch.get(0)));
+        let mut columns = [Column::new(&DataType::UInt64)];
+        simple.decode(batch.get(0), &mut columns);
+        let [column] = columns;
+        assert_eq!(*column.finish().unwrap(), *id);
+    }
+    for no_key in [&[][..], &[0, 0], &[1, 0], &[1; 9]] {
+        assert!(!simple.is_whole(no_key));
+    }
 }

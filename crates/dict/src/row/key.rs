@@ -19,7 +19,7 @@ pub(crate) enum KeyFormat {
 
 /// The keys of a batch as bytes.
 pub(crate) enum KeyBatch {
-    /// 8 bytes each, shared with the Arrow array.
+    /// Numbers of 8 bytes, shared with the Arrow array; their keys are shorter.
     Simple(Buffer),
     /// Key `i` ends at `ends[i]`.
     Complex { bytes: Vec<u8>, ends: Vec<usize> },
@@ -91,7 +91,8 @@ impl KeyFormat {
     /// Whether these bytes are a key of this format.
     pub fn is_whole(&self, key: &[u8]) -> bool {
         match self {
-            KeyFormat::Simple => key.len() == 8,
+            // A number has one form: no zero byte behind it, but for that of 0.
+            KeyFormat::Simple => key.len() <= 8 && matches!(key, [0] | [.., 1..=255]),
             KeyFormat::Complex(types) => walk(types, key, |_, _| {}).is_some(),
         }
     }
@@ -99,7 +100,7 @@ impl KeyFormat {
     /// Appends a key that is whole to its columns.
     pub fn decode(&self, key: &[u8], columns: &mut [Column]) {
         let KeyFormat::Complex(types) = self else {
-            columns[0].push_fixed(key);
+            columns[0].push_fixed(&key_number(key).to_le_bytes());
             return;
         };
         let walked = walk(types, key, |i, value| columns[i].push(value));
@@ -118,10 +119,15 @@ fn walk(types: &[DataType], key: &[u8], mut visit: impl FnMut(usize, Raw<'_>)) -
     (at == key.len()).then_some(())
 }
 
+/// The number of a simple key that is whole.
+pub(crate) fn key_number(key: &[u8]) -> u64 {
+    key.iter().rfold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
 impl KeyBatch {
     pub fn len(&self) -> usize {
         match self {
-            KeyBatch::Simple(bytes) => bytes.len() / 8,
+            KeyBatch::Simple(numbers) => numbers.len() / 8,
             KeyBatch::Complex { ends, .. } => ends.len(),
         }
     }
@@ -129,7 +135,12 @@ impl KeyBatch {
     #[inline]
     pub fn get(&self, row: usize) -> &[u8] {
         match self {
-            KeyBatch::Simple(bytes) => &bytes[row * 8..row * 8 + 8],
+            KeyBatch::Simple(numbers) => {
+                let number = numbers[row * 8..].first_chunk().expect("a number has 8 bytes");
+                // Most have a few bytes that say something, and zeros.
+                let zeros = (u64::from_le_bytes(*number) | 1).leading_zeros() as usize / 8;
+                &number[..8 - zeros]
+            }
             KeyBatch::Complex { bytes, ends } => {
                 let start = if row == 0 { 0 } else { ends[row - 1] };
                 &bytes[start..ends[row]]

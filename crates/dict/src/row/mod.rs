@@ -27,15 +27,42 @@ pub(crate) use cells::{Cells, Raw};
 pub(crate) use column::Column;
 pub(crate) use decode::{BadRow, Decoder};
 pub(crate) use encode::RowFormat;
-pub(crate) use key::{KeyBatch, KeyFormat};
+pub(crate) use key::{KeyBatch, KeyFormat, key_number};
 pub(crate) use list::{Style, print};
 pub(crate) use value::{are_items, elements, items, put};
 
 /// Counts changes of the layout above, and of how lifetimes follow from keys: files of another one are not read.
-pub(crate) const ROW_FORMAT_VERSION: u64 = 2;
+pub(crate) const ROW_FORMAT_VERSION: u64 = 3;
 
 // Rows and Arrow buffers are copied into each other, and rows on disk are little-endian.
 const _: () = assert!(cfg!(target_endian = "little"), "Granary's rows are little-endian");
+
+/// Appends bytes, mostly few: these take two loads and a store, and no call.
+#[inline]
+pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
+    let unused = match bytes.len() {
+        8..=16 => {
+            let (first, last) = (bytes.first_chunk().copied(), bytes.last_chunk().copied());
+            let [first, last] = [first, last].map(|word| u128::from(u64::from_le_bytes(word.unwrap_or_default())));
+            // Where they overlap, they are the same.
+            let word = first | last << (8 * (bytes.len() - 8));
+            out.extend_from_slice(&word.to_le_bytes());
+            16 - bytes.len()
+        }
+        4..8 => {
+            let (first, last) = (bytes.first_chunk().copied(), bytes.last_chunk().copied());
+            let [first, last] = [first, last].map(|word| u64::from(u32::from_le_bytes(word.unwrap_or_default())));
+            let word = first | last << (8 * (bytes.len() - 4));
+            out.extend_from_slice(&word.to_le_bytes());
+            8 - bytes.len()
+        }
+        _ => {
+            out.extend_from_slice(bytes);
+            0
+        }
+    };
+    out.truncate(out.len() - unused);
+}
 
 /// Appends a length, 7 bits a byte, low bits first.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: usize) {

@@ -224,3 +224,13 @@ fn the_row_of_the_documentation() {
         .collect();
     assert_eq!(shown, ["12345678\u{e9}", "d", "259", "c", "ab", "258", "c", "ab", "258", "", "", "0"]);
 }
+
+#[test]
+fn bytes_are_appended_whatever_their_number() {
+    let bytes: Vec<u8> = (1..=40).collect();
+    for len in 0..bytes.len() {
+        let mut out = vec![7; 3];
+        super::append(&mut out, &bytes[..len]);
+        assert_eq!(out, [&[7; 3], &bytes[..len]].concat());
+    }
+}

@@ -1,6 +1,6 @@
 //! Rows that are still coming, and how they are arranged.
 
-use super::held::{Held, Index, key_number};
+use super::held::{Held, Index};
 use super::keys::{Keys, Twins};
 use super::networks::{Network, Networks};
 use super::outline::Drawing;
@@ -12,7 +12,7 @@ use crate::config::{KeyAccess, PolygonKey, WholeForm};
 use crate::definition::Definition;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::row::RowFormat;
+use crate::row::{RowFormat, key_number};
 use crate::types::DataType;
 use std::sync::{Arc, Mutex};
 

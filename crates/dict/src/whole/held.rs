@@ -11,7 +11,7 @@ use crate::config::WholeForm;
 use crate::error::DictError;
 use crate::limits;
 use crate::lookup::lock;
-use crate::row::{Decoder, RowFormat};
+use crate::row::{Decoder, RowFormat, key_number};
 use arrow::array::AsArray;
 use arrow::datatypes::UInt64Type;
 use std::sync::{Arc, Mutex};
@@ -128,9 +128,4 @@ impl Held {
         };
         if room == 0 { 0.0 } else { filled as f64 / room as f64 }
     }
-}
-
-/// A simple key.
-pub(super) fn key_number(key: &[u8]) -> u64 {
-    key.try_into().map_or(0, u64::from_le_bytes)
 }

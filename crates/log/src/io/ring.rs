@@ -209,10 +209,27 @@ impl Ring {
         self.flights.iter().flatten().copied()
     }
 
+    /// Begins the first of these reads, as many as there is room for, and waits for nothing; gives how many. They
+    /// are finished by [`read_many`](Self::read_many) of extents that begin with them, or given up by
+    /// [`end_batch`](Self::end_batch).
+    pub(super) fn read_ahead(&mut self, file: BorrowedFd<'_>, extents: &[Extent]) -> usize {
+        if self.refused || extents.is_empty() {
+            return 0;
+        }
+        self.begin_batch(extents);
+        let fits = |i: &usize| self.begin(file, extents[*i], *i as u64);
+        let begun = (0..extents.len()).take_while(fits).count();
+        // What does not go now goes with the first wait, which tells why not.
+        let _ = self.ring.submit();
+        begun
+    }
+
+    /// `begun`: how many of the extents are on their way already.
     pub(super) fn read_many(
         &mut self,
         file: BorrowedFd<'_>,
         extents: &[Extent],
+        begun: usize,
         done: &mut dyn FnMut(usize, io::Result<&[u8]>),
     ) -> Result<(), Refused> {
         if self.refused {
@@ -220,14 +237,14 @@ impl Ring {
             let error = io::Error::other("an earlier read was refused");
             return Err(Refused { error, left: (0..extents.len()).collect() });
         }
-        let longest = extents.iter().map(|extent| extent.len).fold(READ_BYTES_MAX, usize::max);
-        self.place_bytes = bytes_each(longest);
-        self.arena = Some(arena::borrow(self.place_bytes * READ_DEPTH));
+        if begun == 0 {
+            self.begin_batch(extents);
+        }
         let mut batch = Batch { ring: self, file, extents };
-        let mut next = 0;
+        let mut next = begun;
         while next < extents.len() || batch.ring.in_flight() > 0 {
             while batch.start_next(&mut next) {}
-            if let Err(error) = batch.wait() {
+            if let Err(error) = batch.ring.wait() {
                 let unfinished = batch.ring.unfinished().map(|flight| flight.ticket as usize);
                 let left = unfinished.chain(next..extents.len()).collect();
                 return Err(Refused { error, left });
@@ -248,6 +265,35 @@ impl Ring {
             }
         }
         Ok(())
+    }
+
+    /// Borrows an arena with places for these.
+    fn begin_batch(&mut self, extents: &[Extent]) {
+        let longest = extents.iter().map(|extent| extent.len).fold(READ_BYTES_MAX, usize::max);
+        self.place_bytes = bytes_each(longest);
+        self.arena = Some(arena::borrow(self.place_bytes * READ_DEPTH));
+    }
+
+    /// Waits for what is in flight, so that no place is reused or freed under the kernel's hands; where it cannot
+    /// wait, the arena is never freed.
+    pub(super) fn end_batch(&mut self) {
+        while !self.refused && self.in_flight() > 0 {
+            // If it is refused, the arena is never freed nor read into again.
+            let _ = self.wait();
+        }
+        self.reaped.clear();
+        self.flights = [None; READ_DEPTH];
+        self.places = Places::new();
+        self.count = 0;
+        if !self.refused {
+            self.arena.take().into_iter().for_each(arena::give_back);
+        }
+    }
+
+    /// Waits for a completion, or for several where many reads are in flight: each call of the kernel and
+    /// each notice to the device is then for several reads.
+    fn wait(&mut self) -> io::Result<()> {
+        self.enter((self.in_flight() / WAITED_FOR_DIVISOR).max(1))
     }
 }
 
@@ -271,9 +317,7 @@ const SUBMITTED_TOGETHER: usize = 8;
 /// Of the reads in flight, one in so many is waited for: the others keep the device busy meanwhile.
 const WAITED_FOR_DIVISOR: usize = 8;
 
-/// The reads of one call. Dropping it (also when a callback panics) waits for what is in flight,
-/// so that no place is reused or freed under the kernel's hands; where it cannot wait, the arena is never
-/// freed.
+/// The reads of one call. Dropping it ends them, also when a callback panics.
 struct Batch<'a> {
     ring: &'a mut Ring,
     file: BorrowedFd<'a>,
@@ -290,26 +334,11 @@ impl Batch<'_> {
         true
     }
 
-    /// Waits for a completion, or for several where many reads are in flight: each call of the kernel and
-    /// each notice to the device is then for several reads.
-    fn wait(&mut self) -> io::Result<()> {
-        self.ring.enter((self.ring.in_flight() / WAITED_FOR_DIVISOR).max(1))
-    }
 }
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        while !self.ring.refused && self.ring.in_flight() > 0 {
-            // If it is refused, the arena is never freed nor read into again.
-            let _ = self.wait();
-        }
-        self.ring.reaped.clear();
-        self.ring.flights = [None; READ_DEPTH];
-        self.ring.places = Places::new();
-        self.ring.count = 0;
-        if !self.ring.refused {
-            self.ring.arena.take().into_iter().for_each(arena::give_back);
-        }
+        self.ring.end_batch();
     }
 }
 

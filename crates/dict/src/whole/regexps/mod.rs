@@ -13,12 +13,11 @@ pub(crate) use search::{Most, Search, SearchColumns};
 
 use self::node::{Compiling, Node, NodeRow};
 use self::order::Order;
-use super::held::key_number;
 use super::rows::Rows;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::row::Cell;
+use crate::row::{Cell, key_number};
 use crate::sought::Flags;
 use aho_corasick::AhoCorasick;
 use std::collections::HashMap;
