@@ -5,6 +5,7 @@ mod common;
 use common::options;
 use granary_cache::{Cache, Entry, Io, Key, Outcome};
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const KEYS: u64 = 200_000;
 const NOW: u32 = 1_000;
@@ -134,4 +135,65 @@ fn keys_in_damaged_blocks_are_misses() {
         assert!((KEYS / 12..KEYS / 4).contains(&missed), "one in 17 and one in 10: {missed}");
     }
     assert!(cache.stats().corrupt_blocks > 1_000);
+}
+
+/// The ring comes round meanwhile: what a thread begins to read before the batch is planned may be gone, or be
+/// something else, when it is wanted.
+#[test]
+fn large_lookups_of_what_is_overwritten_never_go_back() {
+    const OVERWRITTEN: u64 = 30_000;
+    const VERSIONS: u64 = 30;
+    /// They fill a segment.
+    const TOGETHER: u64 = 120;
+    let folder = tempfile::tempdir().unwrap();
+    // A version takes some two fifths of it.
+    let cache = Cache::open(options(folder.path(), 640, 8, 0)).unwrap();
+    let [begun, ended] = [0, 0].map(AtomicU64::new);
+    let put = |version: u64| {
+        begun.store(version, Ordering::SeqCst);
+        for first in (0..OVERWRITTEN).step_by(TOGETHER as usize) {
+            let keys: Vec<[u8; 8]> = (first..first + TOGETHER).map(u64::to_le_bytes).collect();
+            let values: Vec<[u8; 16]> =
+                keys.iter().map(|key| [*key, version.to_le_bytes()].concat().try_into().unwrap()).collect();
+            let entries: Vec<Entry<'_>> = keys
+                .iter()
+                .zip(&values)
+                .map(|(key, value)| Entry { key: Key::new(key), value: Some(value), expires_at: 0 })
+                .collect();
+            cache.put_many(&entries);
+            // Faster, and most of it would be dropped.
+            cache.flush();
+        }
+        ended.store(version, Ordering::SeqCst);
+    };
+    let keys: Vec<u64> = (0..OVERWRITTEN).map(|i| i * 7919 % OVERWRITTEN).collect();
+    let mut found = 0;
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for version in 1..=VERSIONS {
+                put(version);
+                std::thread::sleep(std::time::Duration::from_millis(version % 4));
+            }
+        });
+        let mut io = Io::new();
+        while !writer.is_finished() {
+            let oldest = ended.load(Ordering::SeqCst);
+            let answers = look_up(&cache, &mut io, &keys, By::Two);
+            let newest = begun.load(Ordering::SeqCst);
+            for (key, answer) in keys.iter().zip(answers) {
+                let Answer::Hit(value) = answer else { continue };
+                let [of, version] =
+                    [0, 8].map(|at| u64::from_le_bytes(value[at..at + 8].try_into().unwrap()));
+                assert_eq!(of, *key);
+                assert!((oldest..=newest).contains(&version), "{version} is not of {oldest} to {newest}");
+                found += 1;
+            }
+        }
+    });
+    cache.flush();
+    let before = cache.stats().hits_flash;
+    look_up(&cache, &mut Io::new(), &keys, By::Two);
+    let stats = cache.stats();
+    assert!(stats.hits_flash - before > OVERWRITTEN / 2 && found > OVERWRITTEN, "{found} found, {stats:?}");
+    assert_eq!(stats.corrupt_blocks, 0);
 }

@@ -107,3 +107,80 @@ impl Ahead {
         at < self.extents[i].len && self.sequences[first + at / self.block_size] == sequence
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Entry;
+    use crate::cache::Cache;
+    use crate::key::Key;
+    use crate::search::Print;
+    use crate::{FlashOptions, Options};
+
+    /// Blocks of a window.
+    const BLOCKS: u64 = 32;
+
+    fn wants(places: impl Iterator<Item = u64>) -> Vec<Want> {
+        places.map(|place| Want { place, key: 0, print: Print::of(b""), recent: false }).collect()
+    }
+
+    /// The windows that are read.
+    fn windows(ahead: &Ahead) -> Vec<u64> {
+        ahead.extents.iter().map(|extent| extent.offset / (BLOCKS * 4096)).collect()
+    }
+
+    #[test]
+    fn windows_at_an_end_that_are_half_wanted_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut flash = FlashOptions::new(folder.path().join("c"), 2000 * 4096);
+        (flash.block_size, flash.write_buffer_size) = (4096, 40 * 4096);
+        let cache =
+            Cache::open(Options { flash: Some(flash), memory_bytes: 0, memory_entries: None }).unwrap();
+        let flash = cache.shared.flash.as_ref().unwrap();
+        let choose = |wants: &[Want], end, middle| windows(&Ahead::choose(flash, wants, end, middle));
+        let half = |window: u64| (window * BLOCKS..(window + 1) * BLOCKS).step_by(2);
+        let dense = wants((10..60).flat_map(half));
+        assert_eq!(choose(&dense, End::Low, u64::MAX), Vec::from_iter(10..26));
+        assert_eq!(choose(&dense, End::High, 0), Vec::from_iter(44..60));
+        // Not beyond the middle, whose window is both threads'.
+        assert_eq!(choose(&dense, End::Low, 12 * BLOCKS + 5), [10, 11]);
+        assert_eq!(choose(&dense, End::High, 57 * BLOCKS + 5), [58, 59]);
+        let mixed = wants(half(1).chain(half(2).skip(1)).chain(half(3)));
+        assert_eq!(choose(&mixed, End::Low, u64::MAX), [1, 3]);
+        // The last window is not whole.
+        assert_eq!(choose(&wants(half(61).chain(half(62).take(8))), End::High, 0), [61]);
+        assert_eq!(choose(&[], End::Low, 0), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn a_block_is_read_as_the_segment_that_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut flash = FlashOptions::new(folder.path().join("c"), 64 * BLOCKS * 4096);
+        (flash.block_size, flash.write_buffer_size) = (4096, 16 * 4096);
+        let cache =
+            Cache::open(Options { flash: Some(flash), memory_bytes: 0, memory_entries: None }).unwrap();
+        let put = |entries: u64| {
+            for key in 0..entries {
+                let key = key.to_le_bytes();
+                cache.put_many(&[Entry { key: Key::new(&key), value: Some(&[7; 3000]), expires_at: 0 }]);
+            }
+            cache.flush();
+        };
+        put(3 * BLOCKS);
+        let flash = cache.shared.flash.as_ref().unwrap();
+        let geometry = flash.log.geometry();
+        let wanted = wants(0..2 * BLOCKS);
+        let mut ahead = Ahead::choose(flash, &wanted, End::Low, u64::MAX);
+        assert_eq!((windows(&ahead), ahead.blocks()), (vec![0, 1], 2 * BLOCKS as usize));
+        let brings =
+            |ahead: &Ahead, place| ahead.brings(geometry.offset(place), flash.log.sequence_of(place));
+        assert!((0..2 * BLOCKS).all(|place| brings(&ahead, place)) && !brings(&ahead, 2 * BLOCKS));
+        ahead.truncate(1);
+        assert!((0..BLOCKS).all(|place| brings(&ahead, place)) && !brings(&ahead, BLOCKS));
+        // The ring comes round to the first of its two segments.
+        while flash.log.head() < geometry.segments() {
+            put(1);
+        }
+        assert!(!brings(&ahead, 0) && brings(&ahead, BLOCKS - 1));
+    }
+}

@@ -131,11 +131,19 @@ impl<'a> Decoder<'a> {
         let with_room = |slot: &&Slot| Column::with_capacity(&slot.data_type, rows.len());
         let mut columns: Vec<Column> = slots.iter().map(with_room).collect();
         for rows in rows.chunks(DECODED_ROWS) {
+            self.touch(rows);
             for (column, slot) in columns.iter_mut().zip(&slots) {
                 self.extend(column, slot, rows);
             }
         }
         columns.into_iter().map(Column::finish).collect()
+    }
+
+    /// Has the processor fetch where these rows begin, all at once: they lie anywhere, and what is done with one of
+    /// them takes too long for it to look ahead to the next.
+    fn touch(&self, rows: &[u32]) {
+        let first = |row: &u32| self.bytes.get(self.starts[*row as usize] as usize).copied();
+        std::hint::black_box(rows.iter().filter_map(first).fold(0, |all, byte| all ^ byte));
     }
 
     /// Adds an attribute of these rows to its column.

@@ -43,7 +43,8 @@ pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
     let unused = match bytes.len() {
         8..=16 => {
             let (first, last) = (bytes.first_chunk().copied(), bytes.last_chunk().copied());
-            let [first, last] = [first, last].map(|word| u128::from(u64::from_le_bytes(word.unwrap_or_default())));
+            let [first, last] =
+                [first, last].map(|word| u128::from(u64::from_le_bytes(word.unwrap_or_default())));
             // Where they overlap, they are the same.
             let word = first | last << (8 * (bytes.len() - 8));
             out.extend_from_slice(&word.to_le_bytes());
@@ -51,7 +52,8 @@ pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
         }
         4..8 => {
             let (first, last) = (bytes.first_chunk().copied(), bytes.last_chunk().copied());
-            let [first, last] = [first, last].map(|word| u64::from(u32::from_le_bytes(word.unwrap_or_default())));
+            let [first, last] =
+                [first, last].map(|word| u64::from(u32::from_le_bytes(word.unwrap_or_default())));
             let word = first | last << (8 * (bytes.len() - 4));
             out.extend_from_slice(&word.to_le_bytes());
             8 - bytes.len()

@@ -333,7 +333,6 @@ impl Batch<'_> {
         *next += 1;
         true
     }
-
 }
 
 impl Drop for Batch<'_> {

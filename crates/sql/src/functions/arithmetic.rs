@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::numbers::{bits, from_bits, rows, shaped, union};
+use super::numbers::{Bits, bits, from_bits, rows, shaped, union};
 use crate::error::Error;
 use crate::types::{is_bounded, plain_name};
 
@@ -171,27 +171,20 @@ impl ScalarUDFImpl for Arithmetic {
         let array = match (bits(&args.args[0])?, bits(&args.args[1])?) {
             (Some((left, left_nulls)), Some((right, right_nulls))) if *to != DataType::Float64 => {
                 let nulls = union(left_nulls, right_nulls, rows);
-                let wraps =
-                    |f: fn(u64, u64) -> u64| Ok((0..rows).map(|i| f(left.at(i), right.at(i))).collect());
-                let values: Result<Vec<u64>, Error> = match self.operation {
-                    Operation::Plus => wraps(u64::wrapping_add),
-                    Operation::Minus => wraps(u64::wrapping_sub),
-                    Operation::Multiply => wraps(u64::wrapping_mul),
+                let values = match self.operation {
+                    Operation::Plus => left.zip(&right, rows, u64::wrapping_add),
+                    Operation::Minus => left.zip(&right, rows, u64::wrapping_sub),
+                    Operation::Multiply => left.zip(&right, rows, u64::wrapping_mul),
                     Operation::Modulo | Operation::IntDiv | Operation::Divide => {
-                        let signed = |i: usize| is_signed(&args.arg_fields[i]);
-                        let divide = Division {
-                            signed: (signed(0), signed(1)),
-                            remainder: self.operation == Operation::Modulo,
-                        };
-                        (0..rows)
-                            .map(|i| match nulls.as_ref().is_some_and(|nulls| nulls.is_null(i)) {
-                                true => Ok(0),
-                                false => divide.of(left.at(i), right.at(i)),
-                            })
-                            .collect()
+                        let is_null = |i: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(i));
+                        if (0..rows).any(|i| right.at(i) == 0 && !is_null(i)) {
+                            return Err(Error::illegal_division("Division by zero").into());
+                        }
+                        let signed = [0, 1].map(|i| is_signed(&args.arg_fields[i]));
+                        divide(&left, &right, rows, signed, self.operation == Operation::Modulo)
                     }
                 };
-                from_bits(in_range(values?, &args.return_field).into(), nulls, to)
+                from_bits(in_range(values, &args.return_field).into(), nulls, to)
                     .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {to}")))?
             }
             _ => self.floats(&args.args, rows, to)?,
@@ -215,23 +208,16 @@ fn is_signed(field: &Field) -> bool {
     Number::of(field.data_type()).is_some_and(|number| number.signed)
 }
 
-/// Integer division of operands whose bits need a sign to be read.
-struct Division {
-    signed: (bool, bool),
-    remainder: bool,
-}
-
-impl Division {
-    fn of(&self, left: u64, right: u64) -> Result<u64, Error> {
-        if right == 0 {
-            return Err(Error::illegal_division("Division by zero"));
-        }
-        if self.signed == (false, false) {
-            return Ok(if self.remainder { left % right } else { left / right });
-        }
-        let wide = |bits: u64, signed: bool| if signed { i128::from(bits as i64) } else { i128::from(bits) };
-        let (left, right) = (wide(left, self.signed.0), wide(right, self.signed.1));
-        Ok((if self.remainder { left % right } else { left / right }) as u64)
+/// The quotients or the remainders of integers, of whose operands some are `signed`; 0 of a division by zero.
+fn divide(left: &Bits, right: &Bits, rows: usize, signed: [bool; 2], remainder: bool) -> Vec<u64> {
+    let wide = |bits: u64, signed: bool| if signed { i128::from(bits as i64) } else { i128::from(bits) };
+    match (signed, remainder) {
+        ([false, false], true) => left.zip(right, rows, |l, r| l.checked_rem(r).unwrap_or(0)),
+        ([false, false], false) => left.zip(right, rows, |l, r| l.checked_div(r).unwrap_or(0)),
+        (_, true) => left
+            .zip(right, rows, |l, r| wide(l, signed[0]).checked_rem(wide(r, signed[1])).unwrap_or(0) as u64),
+        (_, false) => left
+            .zip(right, rows, |l, r| wide(l, signed[0]).checked_div(wide(r, signed[1])).unwrap_or(0) as u64),
     }
 }
 

@@ -23,6 +23,19 @@ impl Bits {
             Bits::Many(values) => values[row],
         }
     }
+
+    /// What `f` makes of these and the others, row by row.
+    #[inline]
+    pub fn zip(&self, other: &Bits, rows: usize, f: impl Fn(u64, u64) -> u64) -> Vec<u64> {
+        match (self, other) {
+            (Bits::One(left), Bits::One(right)) => vec![f(*left, *right); rows],
+            (Bits::Many(left), Bits::One(right)) => left.iter().map(|left| f(*left, *right)).collect(),
+            (Bits::One(left), Bits::Many(right)) => right.iter().map(|right| f(*left, *right)).collect(),
+            (Bits::Many(left), Bits::Many(right)) => {
+                left.iter().zip(right).map(|(left, right)| f(*left, *right)).collect()
+            }
+        }
+    }
 }
 
 /// An argument's bits and its NULLs. `None` when the argument is not of an integer type.
