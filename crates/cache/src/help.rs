@@ -1,17 +1,53 @@
 //! Threads that help with large batches while the machine has cores with nothing to do.
 
 use crate::get::Io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The right to one helping thread, for as long as it lives.
 pub(crate) struct Help(Busy);
 
-impl Help {
-    /// To be asked by every thread that begins a large batch; `None`: all cores are at large batches already.
-    pub fn find() -> (Busy, Option<Help>) {
-        let busy = Busy::enter();
-        (busy, Busy::enter_if_idle().map(Help))
+/// A thread that is at a large batch: every one says so.
+pub(crate) struct Working(Busy);
+
+/// The threads of something that looks up large batches, each its own, for as long as this lives. What each of them
+/// does beside its lookups keeps its core busy: help would only be in the way, but to wait for a device.
+pub struct Team(usize);
+
+/// Threads of teams.
+static IN_TEAMS: AtomicUsize = AtomicUsize::new(0);
+
+impl Team {
+    /// One thread is no team.
+    pub fn of(threads: usize) -> Team {
+        let counted = if threads > 1 { threads } else { 0 };
+        IN_TEAMS.fetch_add(counted, Ordering::Relaxed);
+        Team(counted)
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        IN_TEAMS.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
+impl Working {
+    pub fn begin() -> Working {
+        Working(Busy::enter())
     }
 
+    /// Help that waits for a device now and then; `None`: all cores are at large batches already.
+    pub fn help(&self) -> Option<Help> {
+        Busy::enter_if_idle().map(Help)
+    }
+
+    /// Help that computes all the time; `None` also where there are teams for all cores.
+    pub fn help_to_compute(&self) -> Option<Help> {
+        if IN_TEAMS.load(Ordering::Relaxed) >= threads::cores() { None } else { self.help() }
+    }
+}
+
+impl Help {
     /// Runs both, the second on the helping thread with its own [`Io`], and waits for them.
     pub fn both<A, B: Send>(
         &self,
@@ -22,7 +58,7 @@ impl Help {
     }
 }
 
-pub(crate) use threads::Busy;
+use threads::Busy;
 
 #[cfg(not(any(feature = "shuttle", miri)))]
 mod threads {
@@ -43,7 +79,7 @@ mod threads {
     /// Threads that are at a large batch, on their own account or helping.
     static BUSY: AtomicUsize = AtomicUsize::new(0);
 
-    fn cores() -> usize {
+    pub fn cores() -> usize {
         POOL.get_or_init(|| {
             let others = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1);
             let builder =
@@ -97,6 +133,10 @@ mod threads {
 
     pub struct Busy;
 
+    pub fn cores() -> usize {
+        2
+    }
+
     impl Busy {
         pub fn enter() -> Busy {
             Busy
@@ -117,7 +157,7 @@ mod threads {
 
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 mod tests {
-    use super::Help;
+    use super::{Team, Working};
 
     /// Help that was refused leaves the count of busy threads as it was: with too few, everybody is helped; with
     /// fewer than none, nobody is ever again.
@@ -126,13 +166,26 @@ mod tests {
         if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
             return;
         }
-        let all: Vec<_> = (0..1024).map(|_| Help::find()).collect();
+        let find = || {
+            let working = Working::begin();
+            let help = working.help();
+            (working, help)
+        };
+        let all: Vec<_> = (0..1024).map(|_| find()).collect();
         assert!(all.last().is_some_and(|(_, help)| help.is_none()), "all cores are busy");
         drop(all);
         // Other tests of this process may have it meanwhile.
         let mut tries = (0..10_000).map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(1));
-            Help::find().1
+            find().1
+        });
+        assert!(tries.any(|help| help.is_some()));
+        let team = Team::of(1024);
+        assert!(Working::begin().help_to_compute().is_none());
+        drop((team, Team::of(1)));
+        let mut tries = (0..10_000).map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            Working::begin().help_to_compute()
         });
         assert!(tries.any(|help| help.is_some()));
     }

@@ -2,7 +2,7 @@
 
 use crate::batch::{Asked, ByShard};
 use crate::cache::{Flash, Shard, Shared};
-use crate::help::Help;
+use crate::help::Working;
 use crate::hints::Hints;
 use crate::index::Table;
 use crate::key::Key;
@@ -41,8 +41,8 @@ impl Shared {
                 locked.table.expect(0);
             }
         };
-        let (_busy, help) = (entries.len() >= SHARED_ENTRIES_MIN).then(Help::find).unzip();
-        match help.flatten() {
+        let working = (entries.len() >= SHARED_ENTRIES_MIN).then(Working::begin);
+        match working.as_ref().and_then(Working::help) {
             Some(help) => _ = help.both(|| show(0..SHARDS / 2), |_| show(SHARDS / 2..SHARDS)),
             None => show(0..SHARDS),
         }

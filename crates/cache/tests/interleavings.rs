@@ -2,7 +2,7 @@
 //! lock and wait a place to switch. `cargo test -p granary-cache --features shuttle --test interleavings`
 
 use granary_cache::admission::Admission;
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion};
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion, Team};
 use granary_log::device::MemoryDevice;
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU64, Ordering};
@@ -77,9 +77,11 @@ fn get_in_two(cache: &Cache, io: &mut Io, keys: u64) -> Vec<Option<u64>> {
 
 #[test]
 fn two_threads_with_one_batch_never_go_back() {
-    for memory_bytes in [0, 1 << 20] {
+    // With a team and a RAM tier, here one that no entry fits, they only read together.
+    for (memory_bytes, threads) in [(0, 1), (4 << 10, 1024), (1 << 20, 1)] {
         random(move || {
             const KEYS: u64 = 4;
+            let _team = Team::of(threads);
             let folder = tempfile::tempdir().unwrap();
             let cache = Arc::new(open(folder.path(), memory_bytes));
             let written: Arc<[AtomicU64; KEYS as usize]> = Arc::default();

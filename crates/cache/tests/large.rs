@@ -3,7 +3,7 @@
 mod common;
 
 use common::options;
-use granary_cache::{Cache, Entry, Io, Key, Outcome};
+use granary_cache::{Cache, Entry, Io, Key, Outcome, Team};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -58,6 +58,8 @@ fn fill(cache: &Cache) {
 enum By {
     OneThread,
     Two,
+    /// Two, of which one helps to read only.
+    Team,
 }
 
 /// Every key is answered once.
@@ -79,6 +81,10 @@ fn look_up(cache: &Cache, io: &mut Io, keys: &[u64], by: By) -> Vec<Answer> {
     match by {
         By::OneThread => cache.get_many(io, &asked, NOW, sink),
         By::Two => cache.get_many_in_two(io, &asked, NOW, [sink, other]),
+        By::Team => {
+            let _team = Team::of(1024);
+            cache.get_many_in_two(io, &asked, NOW, [sink, other]);
+        }
     }
     let mut answers = vec![None; keys.len()];
     for (i, answer) in told.into_iter().flatten() {
@@ -96,8 +102,8 @@ fn batches() -> [Vec<u64>; 3] {
 #[test]
 fn every_key_of_a_large_lookup_is_answered_once() {
     let folder = tempfile::tempdir().unwrap();
-    for (memory_bytes, by) in [(0, By::OneThread), (0, By::Two), (1 << 20, By::OneThread), (1 << 20, By::Two)]
-    {
+    let ways = [By::OneThread, By::Two, By::Team];
+    for (memory_bytes, by) in ways.into_iter().flat_map(|by| [(0, by), (256 << 10, by), (1 << 20, by)]) {
         let cache = Cache::open(options(folder.path(), 512, 128, memory_bytes)).unwrap();
         fill(&cache);
         let mut io = Io::new();
@@ -126,7 +132,7 @@ fn keys_in_damaged_blocks_are_misses() {
         file.write_all_at(&[0xEE; 4], block * 512 + 100).unwrap();
     }
     let keys: Vec<u64> = (0..KEYS).collect();
-    for by in [By::Two, By::OneThread] {
+    for by in [By::Two, By::OneThread, By::Team] {
         let answers = look_up(&cache, &mut Io::new(), &keys, by);
         let wrong =
             keys.iter().zip(&answers).find(|&(&key, answer)| *answer != last(key) && *answer != Answer::Miss);

@@ -42,6 +42,7 @@ pub use definition::{
 pub use dictionary::Dictionary;
 pub use environment::{AnswerQuery, Clock, Environment, OwnTables, Waiting};
 pub use error::{Code, DictError};
+pub use granary_cache::Team;
 pub use lookup::{LATENCY_BUCKETS, Latency};
 pub use resident::{Resident, Times};
 pub use sought::Sought;

@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::dialect::ClickHouseDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use futures::StreamExt;
-use granary_dict::tokenize;
+use granary_dict::{Team, tokenize};
 
 use crate::catalogue::SYSTEM_DATABASE;
 use crate::engine::task_context;
@@ -152,6 +152,12 @@ async fn plan(
     Ok((plan, context))
 }
 
+/// How many parts of a plan run side by side at most.
+fn partitions_max(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    let below = plan.children().into_iter().map(partitions_max).max().unwrap_or(1);
+    below.max(plan.output_partitioning().partition_count())
+}
+
 /// A query that can be run.
 pub struct Query {
     pub plan: Arc<dyn ExecutionPlan>,
@@ -162,9 +168,10 @@ impl Query {
     /// All partitions one after the other. They run ahead on other threads, so that the rows keep the order of
     /// their table, all cores work, and whoever reads may be busy writing.
     pub fn ahead(&self) -> Result<SendableRecordBatchStream> {
+        let team = self.team();
         let partitions = 0..self.partitions();
         let streams = partitions.map(|i| self.partition_ahead(i)).collect::<Result<Vec<_>>>()?;
-        let all = futures::stream::iter(streams).flatten();
+        let all = futures::stream::iter(streams).flatten().inspect(move |_| _ = &team);
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.plan.schema(), all)))
     }
 
@@ -172,9 +179,18 @@ impl Query {
     /// over, and a query that waits holds no second one.
     pub fn here(&self) -> Result<SendableRecordBatchStream> {
         match self.partitions() {
-            1 => Ok(self.plan.execute(0, Arc::clone(&self.context))?),
+            1 => {
+                let team = self.team();
+                let all = self.plan.execute(0, Arc::clone(&self.context))?.inspect(move |_| _ = &team);
+                Ok(Box::pin(RecordBatchStreamAdapter::new(self.plan.schema(), all)))
+            }
             _ => self.ahead(),
         }
+    }
+
+    /// Its threads, as dictionaries should know of them, for as long as it runs.
+    fn team(&self) -> Team {
+        Team::of(partitions_max(&self.plan))
     }
 
     fn partitions(&self) -> usize {

@@ -6,10 +6,11 @@
 
 use super::ahead::{Ahead, End};
 use super::io::Io;
+use super::order::order;
 use super::room::Scratch;
 use super::{Counts, Lookup, Outcome, Want};
 use crate::cache::Cache;
-use crate::help::Help;
+use crate::help::{Help, Working};
 use crate::key::Key;
 use crate::limits::{FIRST_KEYS_DIVISOR, SHARED_KEYS_MIN};
 use granary_log::sync::sync::mpsc::{Receiver, Sender, channel};
@@ -17,7 +18,8 @@ use std::ops::Range;
 
 impl Cache {
     /// As [`get_many`](Self::get_many), with the help of another thread where the batch is large and a core has
-    /// no other batch to look up. The outcome of each key goes to one of the sinks.
+    /// no other batch to look up; where all cores have something to do ([`Team`](crate::Team)) and there is a RAM
+    /// tier, it helps to read only. The outcome of each key goes to one of the sinks.
     pub fn get_many_in_two<S: FnMut(usize, Outcome<'_>) + Send>(
         &self,
         io: &mut Io,
@@ -28,8 +30,7 @@ impl Cache {
         if keys.len() < SHARED_KEYS_MIN {
             return self.get_many(io, keys, now, sink);
         }
-        let (_busy, help) = Help::find();
-        let Some(help) = help else { return self.get_many(io, keys, now, sink) };
+        let working = Working::begin();
         let watched_below = self.shared.begin_lookup(now);
         let (mut scratch, resolved) = io.begin(keys);
         let lookup = |sink| {
@@ -37,7 +38,12 @@ impl Cache {
             Lookup { shared, keys, resolved, now, sink, counts, watched_below }
         };
         let (mut mine, mut theirs) = (lookup(sink), lookup(other_sink));
-        mine.run_in_two(&mut theirs, &help, io, &mut scratch);
+        // Without a RAM tier everybody waits for the device, and the sooner it begins the better.
+        let waits = self.shared.memory_bytes == 0 && self.shared.flash.is_some();
+        match if waits { working.help() } else { working.help_to_compute() } {
+            Some(help) => mine.run_in_two(&mut theirs, &help, io, &mut scratch),
+            None => mine.read_in_two(&mut theirs, &working, io, &mut scratch),
+        }
         mine.count();
         theirs.count();
         io.end((scratch, resolved));
@@ -69,6 +75,35 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
             |io| {
                 let mut scratch = std::mem::take(io.scratch());
                 other.look_half_up(half..all, Half::Upper(middle), theirs, io, &mut scratch);
+                let tried = std::mem::take(&mut scratch.tried);
+                *io.scratch() = scratch;
+                tried
+            },
+        );
+        scratch.tried.append(&mut tried);
+        self.plan_again(scratch, false);
+        self.go_on(io, scratch, 2);
+    }
+
+    /// Plans alone, and reads what is wanted together if that is much.
+    fn read_in_two(&mut self, other: &mut Self, working: &Working, io: &mut Io, scratch: &mut Scratch) {
+        scratch.begin();
+        self.plan(scratch, 0..self.keys.len());
+        let help = if scratch.wants.len() < SHARED_KEYS_MIN { None } else { working.help() };
+        let (Some(help), Some(flash)) = (help, &self.shared.flash) else {
+            return self.go_on(io, scratch, 1);
+        };
+        order(&mut scratch.wants, &mut scratch.spare);
+        // Wants of one block stay together.
+        let middle = scratch.wants[scratch.wants.len() / 2].place;
+        let upper = scratch.wants.split_off(scratch.wants.partition_point(|want| want.place < middle));
+        let ((), mut tried) = help.both(
+            || self.fetch(flash, io, scratch),
+            |io| {
+                let mut scratch = std::mem::take(io.scratch());
+                scratch.begin();
+                scratch.wants = upper;
+                other.fetch(flash, io, &mut scratch);
                 let tried = std::mem::take(&mut scratch.tried);
                 *io.scratch() = scratch;
                 tried
