@@ -11,6 +11,7 @@ pub mod device;
 mod flusher;
 #[doc(hidden)]
 pub mod fuzzing;
+mod gaps;
 mod geometry;
 mod io;
 mod journal;

@@ -2,8 +2,9 @@
 
 use crate::block::{self, Header};
 use crate::buffer::AlignedBuffer;
+use crate::gaps::{Gap, Gaps};
 use crate::geometry::Geometry;
-use crate::limits::{BLOCK_HEADER_SIZE, WORD_MAX};
+use crate::limits::{BLOCK_HEADER_SIZE, GAP_BLOCKS_BACK_MAX, GAP_RECORDS_BACK_MAX, WORD_MAX};
 use crate::summary;
 use crate::sync::sync::{RwLock, RwLockReadGuard};
 
@@ -26,13 +27,22 @@ pub struct WordRule {
 
 impl WordRule {
     fn allows(self, word: u64, others: &[u64]) -> bool {
-        if self.ignored_bits == 0 {
-            return true;
-        }
-        // Without an early exit the compiler compares several at a time.
+        self.ignored_bits == 0
+            || !self.may_look_like(word, others)
+            || others.iter().all(|o| *o == word || (*o ^ word) >> self.ignored_bits != 0)
+    }
+
+    /// Whether a record may lie before others although it came after them: it has nothing to do with them, for
+    /// their words differ in their upper bits.
+    fn commutes(self, word: u64, others: &[u64]) -> bool {
+        self.ignored_bits > 0 && !self.may_look_like(word, others)
+    }
+
+    /// `false`: no other has the same upper bits.
+    fn may_look_like(self, word: u64, others: &[u64]) -> bool {
         let mark = |word: u64| (word >> self.ignored_bits) as u32;
-        let suspicious = others.iter().fold(false, |any, other| any | (mark(*other) == mark(word)));
-        !suspicious || others.iter().all(|o| *o == word || (*o ^ word) >> self.ignored_bits != 0)
+        // Without an early exit the compiler compares several at a time.
+        others.iter().fold(false, |any, other| any | (mark(*other) == mark(word)))
     }
 }
 
@@ -52,11 +62,14 @@ struct Filling {
     counts: Vec<u16>,
     /// One word a record, in order.
     words: Vec<u64>,
+    /// Where blocks before the last one have room.
+    gaps: Gaps,
 }
 
 impl Segment {
     pub(crate) fn new(sequence: u64, geometry: Geometry, word_rule: WordRule, memory: AlignedBuffer) -> Self {
-        let filling = Filling { memory, used: 0, counts: Vec::new(), words: Vec::new() };
+        let filling =
+            Filling { memory, used: 0, counts: Vec::new(), words: Vec::new(), gaps: Gaps::default() };
         Self { sequence, geometry, word_rule, filling: RwLock::new(filling) }
     }
 
@@ -68,7 +81,8 @@ impl Segment {
     /// Bytes of RAM it takes.
     pub(crate) fn bytes_allocated(&self) -> u64 {
         let filling = self.read_filling();
-        (filling.memory.len() + filling.counts.capacity() * 2 + filling.words.capacity() * 8) as u64
+        let Filling { memory, counts, words, gaps, .. } = &*filling;
+        (memory.len() + counts.capacity() * 2 + words.capacity() * 8 + gaps.bytes_allocated()) as u64
     }
 
     fn read_filling(&self) -> RwLockReadGuard<'_, Filling> {
@@ -88,6 +102,9 @@ impl Segment {
             && last_count < usize::from(u16::MAX)
             && len <= payload - filling.used
             && self.word_rule.allows(word, last_words);
+        if !joins && let Some(block) = self.append_to_gap(&mut filling, word, parts, len) {
+            return Some(block);
+        }
         let new_blocks = if joins { 0 } else { len.div_ceil(payload).max(1) };
         let summary_blocks =
             summary::blocks(&self.geometry, data_blocks + new_blocks, filling.words.len() + 1);
@@ -95,6 +112,7 @@ impl Segment {
             return None;
         }
         if !joins {
+            filling.leave_block(payload);
             filling.counts.resize(data_blocks + new_blocks, 0);
             filling.used = 0;
         }
@@ -103,6 +121,34 @@ impl Segment {
         filling.words.push(word);
         filling.copy_in(&self.geometry, first, parts);
         Some(self.geometry.first_block(self.sequence) + first as u64)
+    }
+
+    /// Adds a record to a block before the last one that has room for it. Segments with a summary are recovered as
+    /// a whole or not at all; in others a record must not be found without those before it.
+    fn append_to_gap(&self, filling: &mut Filling, word: u64, parts: &[&[u8]], len: usize) -> Option<u64> {
+        if !self.geometry.has_summary()
+            || summary::blocks(&self.geometry, filling.counts.len(), filling.words.len() + 1)
+                + filling.counts.len()
+                > self.geometry.blocks_per_segment() as usize
+        {
+            return None;
+        }
+        let Filling { gaps, counts, words, .. } = filling;
+        let payload = self.geometry.payload_size();
+        let gap = gaps.take(len, payload)?;
+        let behind: usize = counts[gap.block + 1..].iter().map(|count| usize::from(*count)).sum();
+        let at = words.len() - behind;
+        let of_block = &words[at - usize::from(counts[gap.block])..at];
+        let suits = self.word_rule.commutes(word, &words[at..]) && self.word_rule.allows(word, of_block);
+        if !suits || counts[gap.block] == u16::MAX {
+            gaps.add(gap, payload);
+            return None;
+        }
+        words.insert(at, word);
+        counts[gap.block] += 1;
+        filling.write(&self.geometry, gap, parts);
+        filling.gaps.add(Gap { used: gap.used + len, ..gap }, payload);
+        Some(self.geometry.first_block(self.sequence) + gap.block as u64)
     }
 
     /// Shows `blocks` (of the file) as [`Blocks`], as long as the guard is held.
@@ -164,6 +210,23 @@ impl Segment {
 }
 
 impl Filling {
+    /// Another block begins: what is left of the last one is a gap.
+    fn leave_block(&mut self, payload: usize) {
+        let Some(last) = self.counts.len().checked_sub(1) else { return };
+        let records = GAP_RECORDS_BACK_MAX * self.counts.len() / self.words.len();
+        self.gaps.leave_behind(self.counts.len().saturating_sub(records.min(GAP_BLOCKS_BACK_MAX)));
+        self.gaps.add(Gap { block: last, used: self.used }, payload);
+    }
+
+    /// Writes a record to a gap that has room for it.
+    fn write(&mut self, geometry: &Geometry, Gap { block, used }: Gap, parts: &[&[u8]]) {
+        let mut at = block * geometry.block_size() + BLOCK_HEADER_SIZE + used;
+        for part in parts {
+            self.memory[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+    }
+
     fn copy_in(&mut self, geometry: &Geometry, mut block: usize, parts: &[&[u8]]) {
         let (size, payload) = (geometry.block_size(), geometry.payload_size());
         for part in parts {
@@ -208,14 +271,63 @@ impl SegmentReader<'_> {
         Some((count, &self.filling.memory[i * self.segment.geometry.block_size()..]))
     }
 
-    /// Whether no more records will begin in `block`: later ones were begun.
+    /// Whether no more records will begin in `block`: later ones were begun, and it is full.
     pub fn is_settled(&self, block: u64) -> bool {
-        block - self.first + 1 < self.filling.counts.len() as u64
+        let block = (block - self.first) as usize;
+        block + 1 < self.filling.counts.len() && !self.filling.gaps.has(block)
     }
 
     /// The bytes of a stretch of blocks of the segment.
     pub(crate) fn bytes(&self, blocks: std::ops::Range<usize>) -> &[u8] {
         let size = self.segment.geometry.block_size();
         &self.filling.memory[blocks.start * size..blocks.end * size]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Segments of 20 blocks of 512 bytes; words of which the lowest 8 bits do not count.
+    fn segment() -> Segment {
+        let geometry = Geometry::new(20 * 512 * 4, 20 * 512, 512).unwrap();
+        let memory = AlignedBuffer::zeroed(20 * 512);
+        Segment::new(1, geometry, WordRule { ignored_bits: 8 }, memory)
+    }
+
+    #[test]
+    fn short_records_fill_gaps_and_never_pass_what_looks_like_them() {
+        let segment = segment();
+        let first = segment.geometry.first_block(1);
+        let append =
+            |word: u64, len: usize| segment.append(word << 8, &[&vec![word as u8; len]]).unwrap() - first;
+        assert_eq!([append(1, 300), append(2, 400), append(3, 350)], [0, 1, 2]);
+        assert!((0..3).all(|block| !segment.read().is_settled(first + block)), "all have room");
+        // The last block, if it has room; then the smallest gap that has.
+        assert_eq!([append(4, 140), append(5, 90), append(6, 100), append(7, 40)], [2, 1, 0, 0]);
+        // A record that looks like a later one, or like another of the block, begins a new block.
+        let (gap, like_a_later_one, like_another) = (append(8, 200), append(5, 50), append(1, 50));
+        assert_eq!([gap, like_a_later_one, like_another], [3, 3, 3]);
+        assert_eq!([append(9, 400), append(8, 60), append(10, 60)], [4, 4, 3]);
+        let summary = segment.summary();
+        assert_eq!(summary.counts, [3, 2, 2, 4, 2]);
+        assert_eq!(
+            summary.words.iter().map(|word| word >> 8).collect::<Vec<_>>(),
+            [1, 6, 7, 2, 5, 3, 4, 8, 5, 1, 10, 9, 8]
+        );
+        let (reader, payload) = (segment.read(), segment.geometry.payload_size());
+        let lens = [[300, 100, 40, 0], [400, 90, 0, 0], [350, 140, 0, 0], [200, 50, 50, 60], [400, 60, 0, 0]];
+        let mut words = summary.words.iter().map(|word| (word >> 8) as u8);
+        for (block, lens) in lens.into_iter().enumerate() {
+            let (_, bytes) = reader.block(first + block as u64).unwrap();
+            let mut bytes = &block::payload(&bytes[..512])[..payload];
+            for len in lens.into_iter().filter(|len| *len > 0) {
+                let word = words.next().unwrap();
+                assert!(bytes[..len].iter().all(|byte| *byte == word), "block {block}");
+                bytes = &bytes[len..];
+            }
+            assert!(bytes.iter().all(|byte| *byte == 0), "the rest of block {block} is empty");
+        }
+        assert!(reader.is_settled(first + 2) && !reader.is_settled(first + 4));
     }
 }

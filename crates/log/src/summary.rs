@@ -21,7 +21,7 @@ pub struct Summary {
     pub first_block: u64,
     /// Records that begin in each data block.
     pub counts: Vec<u16>,
-    /// One word a record, in the order they were appended.
+    /// One word a record, in the order of the blocks and in them.
     pub words: Vec<u64>,
 }
 

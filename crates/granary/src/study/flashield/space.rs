@@ -101,9 +101,10 @@ Segment filled, by the size of blocks:
 
 {records}
 
-A record that does not fit the rest of a block begins another one, and one that is longer than a block leaves the \
-rest of its last block. So objects much smaller than a block fill segments; those of about half a block or just over \
-one waste up to half. Larger blocks waste less of that and read more. Keys and values alone:
+A record that does not fit the rest of a block begins another one; shorter ones that come soon fill the gap. One that \
+is longer than a block leaves the rest of its last block. So objects much smaller than a block, or of many sizes, fill \
+segments; those that are all of about half a block, or just over one, waste up to half. Larger blocks waste less of \
+that and read more. Keys and values alone:
 
 {objects}
 
