@@ -244,7 +244,7 @@ impl FlightTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::KeyFormat;
+    use crate::row::{KeyFormat, number_key};
     use arrow::array::UInt64Array;
     use std::time::Duration;
 
@@ -281,7 +281,8 @@ mod tests {
         let second = claim(&mut table, &[5, 9, 2], 10);
         assert_eq!(second.mine.len(), 1);
         for (ticket, key) in second.tickets.iter().zip([5u64, 9, 2]) {
-            assert_eq!(second.flights[ticket.0 as usize].keys.get(ticket.1 as usize), key.to_le_bytes());
+            let found = second.flights[ticket.0 as usize].keys.get(ticket.1 as usize);
+            assert_eq!(found, number_key(&key.to_le_bytes()));
         }
         assert!(Arc::ptr_eq(&second.flights[second.tickets[2].0 as usize], &first.flights[0]));
         table.remove(&first.flights[0]);
