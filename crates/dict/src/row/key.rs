@@ -124,6 +124,14 @@ pub(crate) fn key_number(key: &[u8]) -> u64 {
     key.iter().rfold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
+/// The simple key of a number.
+#[inline]
+pub(crate) fn number_key(number: &[u8; 8]) -> &[u8] {
+    // Most have a few bytes that say something, and zeros.
+    let zeros = (u64::from_le_bytes(*number) | 1).leading_zeros() as usize / 8;
+    &number[..8 - zeros]
+}
+
 impl KeyBatch {
     pub fn len(&self) -> usize {
         match self {
@@ -137,9 +145,7 @@ impl KeyBatch {
         match self {
             KeyBatch::Simple(numbers) => {
                 let number = numbers[row * 8..].first_chunk().expect("a number has 8 bytes");
-                // Most have a few bytes that say something, and zeros.
-                let zeros = (u64::from_le_bytes(*number) | 1).leading_zeros() as usize / 8;
-                &number[..8 - zeros]
+                number_key(number)
             }
             KeyBatch::Complex { bytes, ends } => {
                 let start = if row == 0 { 0 } else { ends[row - 1] };

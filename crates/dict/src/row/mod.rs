@@ -27,7 +27,7 @@ pub(crate) use cells::{Cells, Raw};
 pub(crate) use column::Column;
 pub(crate) use decode::{BadRow, Decoder};
 pub(crate) use encode::RowFormat;
-pub(crate) use key::{KeyBatch, KeyFormat, key_number};
+pub(crate) use key::{KeyBatch, KeyFormat, key_number, number_key};
 pub(crate) use list::{Style, print};
 pub(crate) use value::{are_items, elements, items, put};
 

@@ -44,7 +44,9 @@ impl Arrangement {
         Ok(match form {
             WholeForm::Flat => Arrangement::Numbered,
             WholeForm::Hashed | WholeForm::SparseHashed | WholeForm::HashedArray => Arrangement::Hashed,
-            WholeForm::RangeHashed(settings) => Arrangement::Ranged(Bounds::new(settings, format)),
+            WholeForm::RangeHashed(settings) => {
+                Arrangement::Ranged(Bounds::new(settings, &structure.key, format))
+            }
             WholeForm::IpTrie(access) => Arrangement::Networks(access),
             WholeForm::Polygon(_, key) => {
                 Arrangement::Polygons(structure.key_columns().swap_remove(0).data_type, key)

@@ -3,8 +3,9 @@
 use super::intervals::{self, Interval};
 use super::rows::Rows;
 use crate::config::{NullBounds, Overlap, RangeSettings};
+use crate::definition::Key;
 use crate::error::DictError;
-use crate::row::RowFormat;
+use crate::row::{RowFormat, number_key};
 use crate::types::{DataType, Fixed};
 use hashbrown::HashTable;
 use std::cmp::Reverse;
@@ -15,6 +16,8 @@ use xxhash_rust::xxh3::xxh3_64;
 #[derive(Clone)]
 pub(super) struct Bounds {
     settings: RangeSettings,
+    /// Whether the key is one number, which has all its bytes where a value is behind it.
+    is_number: bool,
     data_type: DataType,
     /// Where a row has them.
     spans: [Range<usize>; 2],
@@ -40,11 +43,12 @@ struct Group {
 }
 
 impl Bounds {
-    pub fn new(settings: RangeSettings, format: &RowFormat) -> Bounds {
+    pub fn new(settings: RangeSettings, key: &Key, format: &RowFormat) -> Bounds {
         let data_type =
             format.data_types().next().expect("bounds were checked when they were defined").clone();
         let open = data_type.extremes().expect("bounds were checked when they were defined");
-        Bounds { settings, spans: [0, 1].map(|attribute| format.fixed_span(attribute)), data_type, open }
+        let spans = [0, 1].map(|attribute| format.fixed_span(attribute));
+        Bounds { settings, is_number: matches!(key, Key::Simple { .. }), spans, data_type, open }
     }
 
     /// Adds a row, unless it has no range.
@@ -108,6 +112,7 @@ impl Ranges {
     pub fn find(&self, rows: &Rows, sought: &[u8]) -> Option<u32> {
         let (key, value) = sought.split_at(sought.len().checked_sub(self.bounds.spans[0].len())?);
         let value = self.bounds.data_type.rank(value)?;
+        let key = if self.bounds.is_number { number_key(key.try_into().ok()?) } else { key };
         let is_it = |group: &Group| rows.key(self.intervals[group.first as usize].item) == key;
         let group = self.groups.find(xxh3_64(key), is_it)?;
         let intervals = &self.intervals[group.first as usize..][..group.count as usize];
@@ -133,17 +138,17 @@ impl Ranges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::{Attribute, Key, Structure};
+    use crate::definition::{Attribute, Structure};
 
     fn ranges(overlap: Overlap, all: &[(u64, i16, i16)]) -> (Rows, Ranges) {
         let attributes = ["low", "high"].map(|name| Attribute::new(name, DataType::Int16)).to_vec();
         let structure = Structure { key: Key::Simple { name: "id".into() }, attributes };
         let settings = RangeSettings { overlap, null_bounds: NullBounds::Open };
-        let bounds = Bounds::new(settings, &RowFormat::new(&structure, None).unwrap());
+        let bounds = Bounds::new(settings, &structure.key, &RowFormat::new(&structure, None).unwrap());
         let mut rows = Rows::default();
         for (key, low, high) in all {
             let encode = |bytes: &mut Vec<u8>| bytes.extend([low.to_le_bytes(), high.to_le_bytes()].concat());
-            bounds.add(&mut rows, &key.to_le_bytes(), |_| false, encode).unwrap();
+            bounds.add(&mut rows, number_key(&key.to_le_bytes()), |_| false, encode).unwrap();
         }
         let ranges = Ranges::of(&rows, &bounds);
         (rows, ranges)
@@ -166,11 +171,14 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(1);
         for count in [0, 1, 2, 3, 10, 200] {
             for _ in 0..20 {
-                let mut range = || (random.u64(..3), random.i16(-50..50), random.i16(-50..50));
+                let mut range = || (300 * random.u64(..3), random.i16(-50..50), random.i16(-50..50));
                 let all: Vec<_> = (0..count).map(|_| range()).collect();
                 for overlap in [Overlap::First, Overlap::Last] {
                     let (rows, ranges) = ranges(overlap, &all);
-                    for (key, value) in (0..4u64).flat_map(|key| (-55..55).map(move |value| (key, value))) {
+                    for (key, value) in (0..4u64)
+                        .map(|key| 300 * key)
+                        .flat_map(|key| (-55..55).map(move |value| (key, value)))
+                    {
                         let sought = [&key.to_le_bytes()[..], &i16::to_le_bytes(value)].concat();
                         let found = ranges.find(&rows, &sought);
                         assert_eq!(found, place(overlap, &all, key, value), "{key} {value} {all:?}");
