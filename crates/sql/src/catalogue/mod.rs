@@ -56,6 +56,11 @@ impl Entry {
         }
     }
 
+    /// Whether it is a view for DROP VIEW and the like.
+    pub fn is_view(&self) -> bool {
+        matches!(self, Self::Table(table) if table.is_view())
+    }
+
     /// What is known of a dictionary.
     pub fn definition(&self) -> Option<&Definition> {
         match self {
