@@ -25,6 +25,7 @@ pub use local_table::{Feed, LocalTable, MATERIALIZED_VIEW, Target, VIEW, View};
 pub use moves::{FullName, Noun};
 pub use provider::Databases;
 use store::Store;
+pub use system::SETTINGS_TABLE;
 
 /// The database that is there without CREATE DATABASE.
 pub const DEFAULT_DATABASE: &str = "default";
