@@ -34,7 +34,7 @@ mod taking_back;
 
 pub use cache::Cache;
 pub use get::{Io, Outcome, Pending};
-pub use granary_log::{Engine, OpenError};
+pub use granary_log::{Engine, Found, OpenError};
 pub use help::Team;
 pub use key::{Key, KeyHash};
 pub use options::{FlashOptions, Options};

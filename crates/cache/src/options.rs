@@ -4,7 +4,7 @@ use crate::admission::Admission;
 use crate::index::{Capacity, Growth};
 use crate::limits::{HASH_BITS, SHARDS};
 use crate::policy::Reinsertion;
-use granary_log::{Geometry, WordRule};
+use granary_log::{Found, Geometry, OpenError, WordRule};
 use std::path::{Path, PathBuf};
 
 /// The part of a cache on flash. Sizes are bytes.
@@ -52,7 +52,7 @@ impl FlashOptions {
         }
     }
 
-    pub(crate) fn log_options(&self) -> Result<granary_log::Options, granary_log::OpenError> {
+    pub(crate) fn log_options(&self) -> Result<granary_log::Options, OpenError> {
         let data_path = if is_block_device(&self.path) { self.path.clone() } else { with_bin(&self.path) };
         let geometry = Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?;
         let hash_bits = self.capacity(&geometry).hash_bits;
@@ -76,6 +76,15 @@ impl FlashOptions {
         let places = geometry.blocks() - u64::from(geometry.has_summary());
         let growth = if self.admission == Admission::All { Growth::Quick } else { Growth::Tight };
         Capacity::new(geometry.file_bytes(), places, self.max_stored_keys, growth)
+    }
+
+    /// What lies where these options would make a cache; nothing is touched.
+    ///
+    /// # Errors
+    /// Sizes that do not fit together, and what the operating system says of a file that is there.
+    pub fn found(&self) -> Result<Found, OpenError> {
+        let options = self.log_options()?;
+        options.found().map_err(|source| OpenError::State { path: self.path.clone(), source })
     }
 
     /// The files that a cache with these options makes.

@@ -3,7 +3,7 @@
 use crate::config::{Collections, Layout, SourceConfig, Storage, WholeForm};
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::types::{DataType, unreadable};
+use crate::types::{DataType, is_short_time, unreadable};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -207,6 +207,17 @@ impl Attribute {
     }
 
     fn validate(&self, key: &Key) -> Result<(), DictError> {
+        if let Some(Literal::Bare(text) | Literal::Quoted(text)) =
+            self.default.as_ref().filter(|literal| is_short_time(&self.data_type, literal))
+        {
+            return Err(DictError::new(
+                Code::CannotParseDatetime,
+                format!(
+                    "Cannot parse DateTime: {text} has fewer than the five digits of a Unix time: While parsing null_value for attribute with name {}",
+                    self.name
+                ),
+            ));
+        }
         // The default has to be a value of the type; building a column of it is the check.
         crate::row::Column::new(&self.data_type).push_literal(self.default.as_ref()).map_err(|error| {
             let kind = self.default.as_ref().and_then(|it| unreadable(&self.data_type, it));

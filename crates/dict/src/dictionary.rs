@@ -55,14 +55,21 @@ impl Dictionary {
     /// Opens the cache (warm, if its file is there and the dictionary is the same) and readies the source,
     /// which is not asked before a lookup needs it.
     pub fn open(definition: Definition, environment: &Environment) -> Result<Dictionary, DictError> {
-        let mut definition = definition.completed(&environment.collections)?;
-        let database = definition.database.clone();
-        definition.source.settle(database.as_deref().unwrap_or("default"));
+        let definition = readied(definition, environment)?;
         let factory = source::factory(&definition, environment)?;
         Self::open_with_source(definition, environment, factory)
     }
 
-    /// The same with a source of one's own in place of the definition's.
+    /// Refuses a definition whose files would take the place of somebody else's, before they are made for the first
+    /// time.
+    ///
+    /// # Errors
+    /// `BAD_ARGUMENTS` that names the file.
+    pub fn check_place(definition: Definition, environment: &Environment) -> Result<(), DictError> {
+        Store::check_place(&readied(definition, environment)?, environment)
+    }
+
+    /// As [`open`](Self::open), with a source of one's own in place of the definition's.
     pub fn open_with_source(
         definition: Definition,
         environment: &Environment,
@@ -155,7 +162,8 @@ impl Dictionary {
         }
         let rows = self.possible_rows(keys, encoded.len());
         self.core.note_use();
-        loader.counters.keys_requested.add(encoded.len());
+        // NULL is no key that anything is asked for.
+        loader.counters.keys_requested.add(rows.len());
         let mut batch = Batch::new(loader, attributes, encoded);
         match &loader.kept {
             Kept::Cached(store) => self.look_up(&mut batch, store, &rows, keys)?,
@@ -423,6 +431,14 @@ impl Dictionary {
             ),
         }
     }
+}
+
+/// A definition with all that its statement leaves to others.
+fn readied(definition: Definition, environment: &Environment) -> Result<Definition, DictError> {
+    let mut definition = definition.completed(&environment.collections)?;
+    let database = definition.database.clone();
+    definition.source.settle(database.as_deref().unwrap_or("default"));
+    Ok(definition)
 }
 
 /// DIRECT shares nothing: all flights are ours, unique key after unique key.

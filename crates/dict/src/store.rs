@@ -5,7 +5,7 @@ use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
 use crate::mark::{self, MarkFile};
-use granary_cache::{Cache, FlashOptions, Io, Key, OpenError, Options, Outcome, Scan};
+use granary_cache::{Cache, FlashOptions, Found, Io, Key, OpenError, Options, Outcome, Scan};
 use std::cell::RefCell;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -62,14 +62,34 @@ impl Store {
             MarkFile::new(beside.into(), flash.fingerprint)
         });
         files.extend(mark.iter().map(|mark| mark.path().to_path_buf()));
+        let new_files: Vec<PathBuf> = files.iter().filter(|file| !exists(file)).cloned().collect();
         let cache = Cache::open(options).map_err(|error| {
-            let code = match &error {
-                OpenError::InUse { .. } | OpenError::Geometry(_) => Code::BadArguments,
-                OpenError::Device(_) | OpenError::State { .. } => Code::CannotOpenFile,
-            };
-            DictError::new(code, format!("LAYOUT({}): {error}", definition.layout.name()))
+            // What was not there before is of no use to anybody.
+            new_files.iter().for_each(|file| drop(std::fs::remove_file(file)));
+            unopened(definition, &error)
         })?;
         Ok(Some(Store { cache, entries_max, files, mark, removed: AtomicBool::new(false) }))
+    }
+
+    /// Refuses a PATH where somebody else's file lies: opening it would overwrite that.
+    ///
+    /// # Errors
+    /// `BAD_ARGUMENTS` that names the file, and those of [`open`](Self::open).
+    pub fn check_place(definition: &Definition, environment: &Environment) -> Result<(), DictError> {
+        let Storage::Ssd(ssd) = &definition.layout.storage else { return Ok(()) };
+        let found = flash_options(ssd, definition, environment)?.found();
+        let (file, what, remedy) = match found.map_err(|error| unopened(definition, &error))? {
+            Found::Fitting => return Ok(()),
+            Found::Foreign(file) => (file, "is there already, and is no cache of Granary's", "Move it away"),
+            Found::Another(file) => {
+                (file, "is the cache of another dictionary, or of this one as it was before", "Remove it")
+            }
+        };
+        Err(DictError::bad_arguments(format!(
+            "LAYOUT({}): {} {what}. {remedy}, or give the dictionary another PATH",
+            definition.layout.name(),
+            file.display()
+        )))
     }
 
     pub fn cache(&self) -> &Cache {
@@ -133,6 +153,19 @@ impl Store {
             let _ = std::fs::remove_file(file);
         }
     }
+}
+
+fn unopened(definition: &Definition, error: &OpenError) -> DictError {
+    let code = match error {
+        OpenError::InUse { .. } | OpenError::Geometry(_) => Code::BadArguments,
+        OpenError::Device(_) | OpenError::State { .. } => Code::CannotOpenFile,
+    };
+    DictError::new(code, format!("LAYOUT({}): {error}", definition.layout.name()))
+}
+
+/// Whether there is anything of this name, be it a link to nowhere.
+fn exists(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok()
 }
 
 fn flash_options(

@@ -2,7 +2,7 @@
 
 mod common;
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
 use common::*;
 use granary_dict::Dictionary;
 use std::sync::Arc;
@@ -51,6 +51,25 @@ fn answers_in_row_order_and_asks_once() {
     assert!((status.hit_rate - 5.0 / 11.0).abs() < 1e-9 && (status.found_rate - 10.0 / 11.0).abs() < 1e-9);
     assert_eq!(status.element_count, 5);
     assert_eq!(status.layout_type, "SSDCache");
+}
+
+#[test]
+fn nulls_are_not_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    for layout in [ssd(""), sql("DIRECT()", ""), sql("HASHED()", "LIFETIME(0)")] {
+        let fake = Arc::new(Fake::default());
+        let dictionary = fake.open(&layout, &environment);
+        let keys: Vec<ArrayRef> = vec![Arc::new(UInt64Array::from(vec![Some(1), None, Some(2), None]))];
+        for _ in 0..2 {
+            let answer = dictionary.get(&[0], &keys).unwrap();
+            assert_eq!(values(&answer.columns[0])[1], 77);
+            assert_eq!(&found(&answer.found)[1..], [false, found(&answer.found)[2], false]);
+        }
+        let status = dictionary.status();
+        assert_eq!(status.keys_requested, 4, "{layout}");
+        assert_eq!(status.keys_hit + status.keys_missed, 4, "{layout}");
+    }
 }
 
 #[test]

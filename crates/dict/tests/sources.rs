@@ -49,9 +49,9 @@ const CASES: &[Case] = &[
         xml: "<http><url>http://h:80/x/</url><endpoint>/rows?a=1</endpoint><format>RowBinary</format>\
               <credentials><user>u</user><password>p</password></credentials><headers><header><name>Key</name>\
               <value>p</value></header><header><name>b</name><value>c</value></header></headers></http>",
-        shown: "HTTP(URL 'http://h:80/x/' ENDPOINT '/rows?a=1' FORMAT 'RowBinary' CREDENTIALS(USER 'u' PASSWORD '[HIDDEN]') \
+        shown: "HTTP(URL 'http://h:80/x/' ENDPOINT '/rows?[HIDDEN]' FORMAT 'RowBinary' CREDENTIALS(USER 'u' PASSWORD '[HIDDEN]') \
                 HEADERS(HEADER(NAME 'Key' VALUE '[HIDDEN]') HEADER(NAME 'b' VALUE '[HIDDEN]')))",
-        described: "http://h:80/x/rows?a=1",
+        described: "http://h:80/x/rows?[HIDDEN]",
     },
     Case {
         ddl: "HTTP(URL 'HTTP://h' FORMAT TSV)",

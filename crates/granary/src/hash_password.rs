@@ -13,7 +13,12 @@ pub fn run() -> ExitCode {
         eprintln!("cannot read the password: {error}");
         return ExitCode::FAILURE;
     }
-    match granary_server::hash_password(line.trim_end_matches(['\r', '\n'])) {
+    let password = line.trim_end_matches(['\r', '\n']);
+    if password.is_empty() {
+        eprintln!("no password was given; a user without one has password = \"\" in the configuration");
+        return ExitCode::FAILURE;
+    }
+    match granary_server::hash_password(password) {
         Ok(hash) => {
             println!("{hash}");
             ExitCode::SUCCESS

@@ -29,6 +29,6 @@ pub use buffer::AlignedBuffer;
 pub use geometry::{Geometry, GeometryError};
 pub use io::{Engine, Extent, Flights, Io, ReadAhead};
 pub use log::{Consumer, Location, Log, LogStats, Placed, WordsOf, Writer};
-pub use open::{OpenError, Options, Recovered};
+pub use open::{Found, OpenError, Options, Recovered};
 pub use segment::{Segment, SegmentReader, WordRule};
 pub use summary::Summary;

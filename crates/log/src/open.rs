@@ -6,7 +6,7 @@ use crate::journal::{self, Journal};
 use crate::limits::{SCRUB_TRIES_MAX, TRANSFER_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
 use crate::log::{Counters, Log, Orders, Ring, WordsOf, WriterState};
 use crate::segment::WordRule;
-use crate::state::{Identity, Left, StateFile, new_instance};
+use crate::state::{self, Identity, Left, Peeked, StateFile, new_instance};
 use crate::summary::{self, Summary};
 use crate::sync::sync::atomic::AtomicU64;
 use crate::sync::sync::{Condvar, Mutex, RwLock};
@@ -66,6 +66,40 @@ pub struct Recovered {
     /// (sequence number, words) of changes whose segments never reached the device: older records
     /// of these words are void.
     pub lost: BTreeMap<u64, Vec<u64>>,
+}
+
+/// What lies where a log is to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing, or a log with this fingerprint. A block device is whatever it was made.
+    Fitting,
+    /// A log with another fingerprint, in this file.
+    Another(PathBuf),
+    /// A file that is no log's.
+    Foreign(PathBuf),
+}
+
+impl Options {
+    /// Looks at the place without touching it.
+    ///
+    /// # Errors
+    /// What the operating system says of a file that is there.
+    pub fn found(&self) -> io::Result<Found> {
+        let has_data = match std::fs::metadata(&self.path) {
+            Ok(found) => found.is_file() && found.len() > 0,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        let state = beside(&self.state_path, ".state");
+        Ok(match state::peek(&state)? {
+            Peeked::Nothing if has_data => Found::Foreign(self.path.clone()),
+            Peeked::Foreign => Found::Foreign(state),
+            Peeked::Known(fingerprint) if fingerprint != self.fingerprint => {
+                Found::Another(if has_data { self.path.clone() } else { state })
+            }
+            Peeked::Nothing | Peeked::Distrusted | Peeked::Known(_) => Found::Fitting,
+        })
+    }
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {

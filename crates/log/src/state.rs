@@ -101,6 +101,35 @@ impl StateFile {
     }
 }
 
+/// What lies where a state file would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peeked {
+    /// Nothing.
+    Nothing,
+    /// A state file that says no more than that it is one.
+    Distrusted,
+    /// One of a log with this fingerprint.
+    Known(u64),
+    /// Another file.
+    Foreign,
+}
+
+/// Looks at a file without touching it.
+pub(crate) fn peek(path: &Path) -> io::Result<Peeked> {
+    let mut bytes = [0; SIZE];
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Peeked::Nothing),
+        opened => opened?,
+    };
+    if file.metadata()?.len() == 0 {
+        return Ok(Peeked::Distrusted);
+    }
+    Ok(match file.read_exact_at(&mut bytes, 0).ok().and_then(|()| parse(&bytes)) {
+        Some(state) => Peeked::Known(state.fingerprint),
+        None => Peeked::Foreign,
+    })
+}
+
 /// What the file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {

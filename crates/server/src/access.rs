@@ -37,6 +37,8 @@ pub struct User {
 #[derive(Debug)]
 pub struct Users {
     known: HashMap<String, User>,
+    /// What the password of a user that does not exist is compared with: that takes as long as with one that does.
+    nobody: Option<String>,
     /// Digests of passwords that were right before: Argon2 takes long on purpose, and requests are many.
     verified: RwLock<HashMap<String, [u8; 32]>>,
 }
@@ -65,15 +67,21 @@ impl Users {
         let everybody =
             User { name: DEFAULT_USER.to_owned(), password: Password::None, rights: Rights::default() };
         let known = users.unwrap_or_else(|| vec![everybody]);
+        let hash = |user: &User| match &user.password {
+            Password::Hashed(hash) => Some(hash.clone()),
+            Password::None => None,
+        };
+        let nobody = known.iter().find_map(hash);
         let known = known.into_iter().map(|user| (user.name.clone(), user)).collect();
-        Self { known, verified: RwLock::default() }
+        Self { known, nobody, verified: RwLock::default() }
     }
 
     /// Whether the password can be said to be right, or wrong, without working long.
     pub fn is_quick(&self, name: &str, password: &str) -> bool {
         match self.known.get(name).map(|user| &user.password) {
             Some(Password::Hashed(_)) => self.was_right(name, password),
-            Some(Password::None) | None => true,
+            Some(Password::None) => true,
+            None => self.nobody.is_none(),
         }
     }
 
@@ -87,7 +95,12 @@ impl Users {
                 "{name}: Authentication failed: password is incorrect, or there is no user with such name"
             ))
         };
-        let user = self.known.get(name).ok_or_else(failed)?;
+        let Some(user) = self.known.get(name) else {
+            if let Some(Ok(hash)) = self.nobody.as_deref().map(PasswordHash::new) {
+                let _ = Argon2::default().verify_password(password.as_bytes(), &hash);
+            }
+            return Err(failed());
+        };
         match &user.password {
             Password::None => {}
             Password::Hashed(hash) => {
@@ -131,6 +144,11 @@ mod tests {
             assert_eq!(users.authenticate("ann", "").unwrap_err().code, 516);
         }
         assert!(users.authenticate("guest", "").is_ok());
+        // Whether somebody exists is not told by how long the refusal takes.
+        assert!(!users.is_quick("nobody", "secret"));
+        let started = std::time::Instant::now();
+        assert_eq!(users.authenticate("nobody", "secret").unwrap_err().code, 516);
+        assert!(started.elapsed() > std::time::Duration::from_millis(2));
         assert_eq!(users.authenticate(DEFAULT_USER, "").unwrap_err().code, 516);
         assert!(Users::new(None).authenticate(DEFAULT_USER, "").is_ok());
     }

@@ -98,6 +98,8 @@ async fn serve(
     ready: impl FnOnce(SocketAddr, Option<SocketAddr>),
 ) -> Result<(), ServerError> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    // Who has it caught is not ended by it, as ClickHouse is not. What it would read anew is looked at anyway.
+    let _hangup = signal(SignalKind::hangup())?;
     let http = listen(options.http).await?;
     let https = match &options.https {
         Some((address, tls)) => Some((listen(*address).await?, tls::acceptor(tls)?)),

@@ -29,9 +29,12 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
     let full = |name: Name| (name.database.unwrap_or_else(|| session.database()), name.name);
     match command {
         Command::CreateDictionary => catalogue.create(parse_create(text)?, &session.database())?,
-        Command::Drop { dropped, names, missing } => {
+        Command::Drop { dropped, names, missing, if_empty } => {
             for name in names.into_iter().map(full) {
-                let noun = if dropped == Dropped::Dictionary { Noun::Dictionary } else { Noun::Table };
+                if if_empty {
+                    catalogue.check_empty(&name.0, &name.1)?;
+                }
+                let noun = noun_of(dropped);
                 // What it cannot drop is said first.
                 if catalogue.entry(&name.0, &name.1).is_some_and(|entry| entry.noun() == noun) {
                     check_unread(session, &name, None)?;
@@ -75,8 +78,12 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             }
         }
         Command::Exchange { noun, one, other } => catalogue.exchange(noun, &full(one), &full(other))?,
-        Command::Detach { noun, name, missing, permanently } => {
-            catalogue.detach(noun, &full(name), missing, permanently)?;
+        Command::Detach { dropped, name, missing, permanently } => {
+            let name = full(name);
+            if dropped == Dropped::View {
+                catalogue.check_view(&name.0, &name.1)?;
+            }
+            catalogue.detach(noun_of(dropped), &name, missing, permanently)?;
         }
         Command::Attach { noun, name, exists } => catalogue.attach(noun, &full(name), exists)?,
         Command::UnloadDictionary { name } => catalogue.unload(&full(name))?,
@@ -102,7 +109,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::Exists { sought, name } => return show::exists(session, sought, name),
         Command::Describe { name } => return describe(session, name).await,
         Command::ShowNames(names) => return show::names(session, names).await,
-        Command::ShowCreate { noun, name } => return show::create(session, noun, full(name)),
+        Command::ShowCreate { sought, name } => return show::create(session, sought, full(name)),
         Command::ReloadDictionary { name } => {
             let (database, name) = full(name);
             session.rights().check_renew(session.user(), &format!("{database}.{name}"))?;
@@ -167,6 +174,13 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::Query => return Err(Error::logical_error("A query is not a command")),
     }
     Ok(Output::empty())
+}
+
+fn noun_of(dropped: Dropped) -> Noun {
+    match dropped {
+        Dropped::Dictionary => Noun::Dictionary,
+        Dropped::Table | Dropped::View => Noun::Table,
+    }
 }
 
 /// Whether nobody has needed a dictionary yet: there is nothing in it to be read anew.

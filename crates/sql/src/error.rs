@@ -109,6 +109,7 @@ constructors! {
     bad_query_parameter = 457 "BAD_QUERY_PARAMETER";
     cannot_unlink = 458 "CANNOT_UNLINK";
     named_collection_already_exists = 670 "NAMED_COLLECTION_ALREADY_EXISTS";
+    table_not_empty = 705 "TABLE_NOT_EMPTY";
     cluster_doesnt_exist = 701 "CLUSTER_DOESNT_EXIST";
     access_denied = 497 "ACCESS_DENIED";
     authentication_failed = 516 "AUTHENTICATION_FAILED";

@@ -40,6 +40,9 @@ pub const FIXED_STRING_BYTES_MAX: u64 = 0xff_ffff;
 /// How deep views may be made of views.
 pub const VIEWS_DEEP_MAX: usize = 32;
 
+/// Expressions that are looked at to find out whether a text is the same in all rows.
+pub const CONSTANT_STEPS_MAX: usize = 10_000;
+
 /// Copies of DataFusion's state that are kept for the next queries, some hundred KiB each.
 pub const SPARE_STATES: usize = 8;
 

@@ -17,7 +17,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use futures::StreamExt;
 use granary_dict::{Team, tokenize};
 
-use crate::catalogue::SYSTEM_DATABASE;
+use crate::catalogue::{SETTINGS_TABLE, SYSTEM_DATABASE};
 use crate::engine::task_context;
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -26,7 +26,7 @@ use crate::output::{Limits, Output};
 use crate::plan::{optimise, yielding};
 use crate::rewrite::{Asker, Extras, FILE_FUNCTION, WITH_TIMES, rewrite};
 use crate::session::Session;
-use crate::settings::apply;
+use crate::settings::{Said, apply};
 use crate::statement::{Tail, check_depth, mend, quote_maps, separate_values, take_named_expressions};
 use crate::tables::files;
 use crate::views;
@@ -138,6 +138,10 @@ async fn plan(
 ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
     let mut state = session.state()?;
     apply(&extras.settings, state.config_mut())?;
+    if extras.named.iter().any(|name| name == SETTINGS_TABLE) {
+        let said = [session.settings(), extras.settings.clone()].concat();
+        state.config_mut().set_extension(Arc::new(Said(said)));
+    }
     let plan = state.statement_to_plan(PlannedStatement::Statement(Box::new(statement))).await?;
     SQLOptions::new()
         .with_allow_ddl(false)

@@ -9,6 +9,7 @@ use datafusion::common::{Column, SchemaError};
 
 use crate::error::Error;
 use crate::format::shown_name;
+use crate::plan::{never_compared, no_common_type};
 use crate::rewrite::clickhouse_name;
 use crate::types::plain_name;
 
@@ -45,7 +46,18 @@ pub fn schema_error(error: &SchemaError) -> Option<Error> {
 pub fn cast_error(text: &str) -> Option<Error> {
     let (written, name) =
         (between(text, "Cannot cast string '", "' to value of ")?, between(text, "' to value of ", " type")?);
-    Some(Error::type_mismatch(format!("Cannot convert string '{written}' to type {}", type_name(name))))
+    let name = type_name(name);
+    Some(match name.starts_with("Float") && !begins_as_number(written) {
+        true => Error::cannot_parse_number(format!(
+            "Cannot read floating point value here: {written}: while converting '{written}' to {name}"
+        )),
+        false => Error::type_mismatch(format!("Cannot convert string '{written}' to type {name}")),
+    })
+}
+
+/// Whether a text has a number in front. As in ClickHouse, that one is too long, and others are none.
+fn begins_as_number(text: &str) -> bool {
+    text.trim_start_matches(['+', '-', '.']).starts_with(|letter: char| letter.is_ascii_digit())
 }
 
 /// `table.column`; a table function has no name.
@@ -67,6 +79,16 @@ fn is_near(name: &str, hint: &str) -> bool {
 const OPERATORS: &[(&str, &str)] =
     &[(" + ", "plus"), (" - ", "minus"), (" * ", "multiply"), (" / ", "divide"), (" % ", "modulo")];
 
+/// The same for those that compare.
+const COMPARISONS: &[(&str, &str)] = &[
+    (" = ", "equals"),
+    (" != ", "notEquals"),
+    (" <= ", "lessOrEquals"),
+    (" < ", "less"),
+    (" >= ", "greaterOrEquals"),
+    (" > ", "greater"),
+];
+
 /// An error found while a query was planned.
 pub fn plan_error(text: &str) -> Option<Error> {
     if let Some(name) = between(text, "Invalid function '", "'") {
@@ -84,6 +106,15 @@ pub fn plan_error(text: &str) -> Option<Error> {
     }
     if let Some(function) = between(text, "satisfy a call to '", "'") {
         return Some(illegal_types(function, between(text, "coercion from ", " to the signature")?));
+    }
+    if let Some((_, compared)) = text.split_once("argument type for comparison operation ") {
+        let found = COMPARISONS.iter().find_map(|(sign, name)| Some((compared.split_once(sign)?, *name)));
+        let ((left, right), function) = found?;
+        let (one, other) = (type_name(left), type_name(right));
+        return Some(match (one == "String") != (other == "String") {
+            true => no_common_type(&one, &other, function),
+            false => never_compared(&one, &other, function),
+        });
     }
     if let Some(operation) = between(text, "arithmetic expression ", " to valid types") {
         let found = OPERATORS.iter().find_map(|(sign, name)| Some((operation.split_once(sign)?, *name)));
@@ -201,6 +232,11 @@ mod tests {
                 "No function matches the given name and argument types 'replace(Utf8, Decimal128(3, 1))'. You might need",
                 43,
                 "Illegal types String and Decimal(3, 1) of arguments of function replaceAll",
+            ),
+            (
+                "Cannot infer common argument type for comparison operation Date32 >= Float64",
+                43,
+                "Illegal types of arguments (`Date`, `Float64`) of function `greaterOrEquals`",
             ),
             (
                 "Cannot coerce arithmetic expression Utf8 + UInt8 to valid types",

@@ -221,6 +221,22 @@ pub fn apply(settings: &[(String, String)], config: &mut SessionConfig) -> Resul
     Ok(())
 }
 
+/// What SET and SETTINGS said, for whoever shows it.
+#[derive(Debug, Default)]
+pub struct Said(pub Settings);
+
+impl Said {
+    /// The value of a setting as ClickHouse shows it, if something was said of it.
+    pub fn value(&self, setting: &Setting) -> Option<String> {
+        let said = self.0.iter().rev().find(|(name, _)| name == setting.name);
+        said.map(|(_, value)| match (setting.type_name, value.as_str()) {
+            ("Bool", "true") => "1".to_owned(),
+            ("Bool", "false") => "0".to_owned(),
+            (_, value) => value.to_owned(),
+        })
+    }
+}
+
 /// A value as DataFusion writes it.
 fn option_value(setting: &Setting, value: &str) -> Result<String> {
     let parsed = match setting.type_name {

@@ -22,4 +22,7 @@ pub use update::{Expired, UpdateSettings};
 pub use whole::{KeyAccess, PolygonKey, PolygonName, WholeForm};
 
 pub(crate) use node::{Node, Value};
-pub(crate) use source::CURRENT_DATABASE;
+pub(crate) use source::{CURRENT_DATABASE, shown_url};
+
+/// What is shown in place of a secret.
+pub(crate) const HIDDEN: &str = "[HIDDEN]";

@@ -1,12 +1,10 @@
 //! A definition as SHOW CREATE DICTIONARY prints it.
 
-use crate::config::{Node, Storage, Value};
+use crate::config::{HIDDEN, Node, Storage, Value};
 use crate::definition::{Attribute, Definition, Hierarchy, Injectivity, Key, Literal, ObjectId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::row::ROW_FORMAT_VERSION;
-
-const HIDDEN: &str = "[HIDDEN]";
 
 /// How a statement is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -69,7 +69,6 @@ impl Dictionary {
         self.core.note_use();
         let held = self.held(whole)?;
         let counters = &self.core.loader.counters;
-        counters.keys_requested.add(texts.len());
         let regexps = held.regexps().expect("the layout has them");
         let mut search = Search::new(regexps, attributes, most, texts.len());
         for row in 0..texts.len() {
@@ -79,8 +78,12 @@ impl Dictionary {
             }
         }
         let columns = search.finish(attributes)?;
-        let missed = |row: &usize| columns.iter().all(|(_, found)| !found.value(*row));
-        counters.keys_hit.add(texts.len());
+        // NULL is no text that anything is asked for.
+        let missed =
+            |row: &usize| texts.is_valid(*row) && columns.iter().all(|(_, found)| !found.value(*row));
+        let asked = texts.len() - texts.logical_null_count();
+        counters.keys_requested.add(asked);
+        counters.keys_hit.add(asked);
         counters.keys_negative.add((0..texts.len()).filter(missed).count());
         counters.lookups.add(started.elapsed());
         Ok(columns)

@@ -25,6 +25,8 @@ impl Cell {
             // As in ClickHouse, an empty text says nothing.
             Some(Literal::Quoted(text)) if text.is_empty() => Ok(Cell::of_type(data_type)),
             Some(Literal::Null) if data_type.is_nullable() => Ok(Cell::Null),
+            // Of a text it is one of four letters, as in ClickHouse.
+            Some(Literal::Null) if *data_type == DataType::String => Ok(Cell::Text("NULL".to_string())),
             Some(Literal::Null) => Err(DictError::parse_text(format!(
                 "NULL is not a value of type {data_type}; use Nullable({data_type})"
             ))),

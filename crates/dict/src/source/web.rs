@@ -2,7 +2,7 @@
 //! share.
 
 use super::tls::Trusted;
-use crate::config::Credentials;
+use crate::config::{Credentials, shown_url};
 use crate::error::{Code, DictError};
 use crate::limits;
 use base64::Engine;
@@ -20,6 +20,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct Client {
     agent: Agent,
     url: String,
+    /// What errors say of it.
+    shown: String,
     headers: Vec<(HeaderName, HeaderValue)>,
     patience: Duration,
 }
@@ -57,6 +59,7 @@ impl Client {
             .build();
         Ok(Client {
             agent: config.into(),
+            shown: shown_url(&url),
             url,
             headers: headers.collect::<Result<_, DictError>>()?,
             patience,
@@ -119,13 +122,13 @@ impl Client {
         let body = body.limit(limits::STDERR_TAIL_BYTES as u64).lossy_utf8(true);
         let said = body.read_to_string().unwrap_or_default();
         let colon = if said.trim().is_empty() { "" } else { ": " };
-        Err(DictError::new(code, format!("{} answered {status}{colon}{}", self.url, said.trim())))
+        Err(DictError::new(code, format!("{} answered {status}{colon}{}", self.shown, said.trim())))
     }
 
     fn error(&self, e: Error) -> DictError {
         let (code, text) = match e {
             Error::Timeout(_) => {
-                let text = format!("{}: no whole answer within {} ms", self.url, self.patience.as_millis());
+                let text = format!("{}: no whole answer within {} ms", self.shown, self.patience.as_millis());
                 return DictError::new(Code::TimeoutExceeded, text);
             }
             Error::BodyExceedsLimit(limit) => {
@@ -134,7 +137,8 @@ impl Client {
             Error::BadUri(_) | Error::Http(_) => (Code::BadArguments, e.to_string()),
             other => (Code::NetworkError, other.to_string()),
         };
-        DictError::new(code, format!("{}: {text}", self.url))
+        // It may name the URL, too.
+        DictError::new(code, format!("{}: {}", self.shown, text.replace(&self.url, &self.shown)))
     }
 }
 

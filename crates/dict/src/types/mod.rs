@@ -24,7 +24,7 @@ pub use moment::digits_of;
 pub(crate) use moment::{from_ticks, kept_digits, to_ticks, truncate};
 pub(crate) use print::print_fixed;
 pub(crate) use text::{Fixed, text_to_fixed};
-pub(crate) use unreadable::unreadable;
+pub(crate) use unreadable::{is_short_time, unreadable};
 pub(crate) use wide::sign_extended;
 
 use crate::error::DictError;

@@ -32,7 +32,7 @@ pub(super) fn refused(text: &str) -> String {
     let shown: String = text.chars().take(128).collect();
     let name = text.split('(').next().unwrap_or_default().trim_end();
     let why = match name {
-        "UInt256" => "Type UInt256 is wider than any number of Arrow's, which has one sign and 255 bits",
+        "UInt256" => "Type UInt256 is not supported, for Arrow has no number as wide; Int256 and String are",
         "JSON" => "Only ClickHouse's own dictionaries have columns of this type; a String holds the text",
         "Nested" => "Nested has elements of one type each, with their names in front",
         _ if NOWHERE.contains(&name) || name.starts_with("Interval") => {

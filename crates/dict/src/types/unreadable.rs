@@ -4,6 +4,22 @@ use super::{DECIMAL_DIGITS_MAX, DataType, text_to_fixed};
 use crate::definition::Literal;
 use crate::error::Code;
 
+/// A text that begins with four digits begins with a year, as ClickHouse reads it.
+const TIME_DIGITS_MIN: usize = 5;
+
+/// Whether a literal is a Unix time of fewer digits than ClickHouse reads one of.
+pub(crate) fn is_short_time(data_type: &DataType, literal: &Literal) -> bool {
+    let (
+        DataType::DateTime { .. } | DataType::DateTime64 { .. },
+        Literal::Bare(text) | Literal::Quoted(text),
+    ) = (data_type.inner(), literal)
+    else {
+        return false;
+    };
+    let whole = text.split('.').next().unwrap_or_default();
+    (1..TIME_DIGITS_MIN).contains(&whole.len()) && whole.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// The code of a literal that is no value of a type; `None`: no text is wrong.
 pub(crate) fn unreadable(data_type: &DataType, literal: &Literal) -> Option<Code> {
     use DataType::*;

@@ -10,14 +10,16 @@ use granary_sql::{Access, Rights, Settings};
 use serde::Deserialize;
 
 use super::logging::LogFormat;
-use super::memcached;
+use super::{address, memcached};
 
 /// What the file may say; everything may be left out.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub path: Option<PathBuf>,
+    #[serde(default, deserialize_with = "address::deserialize")]
     pub http: Option<SocketAddr>,
+    #[serde(default, deserialize_with = "address::deserialize")]
     pub https: Option<SocketAddr>,
     pub tls: Option<Tls>,
     pub dictionaries: Option<Vec<String>>,
@@ -70,6 +72,14 @@ pub enum ConfigError {
         "TLS needs a certificate: say certificate and key under [tls], or --tls-certificate and --tls-key"
     )]
     Tls,
+    #[error(
+        "there is a certificate, but nothing speaks TLS: say https = \"ADDRESS:PORT\" above [tls] (or --https), or tls = true under [memcached], or leave the certificate out"
+    )]
+    IdleTls,
+    #[error(
+        "memcached has no address: say address = \"ADDRESS:PORT\" under [memcached] (or --memcached), or leave its other settings out"
+    )]
+    NoMemcached,
 }
 
 impl Config {
@@ -163,6 +173,7 @@ mod tests {
         let users = |text: &str| read(text).unwrap().users().unwrap_err().to_string();
         assert!(users("[users.ann]\nreadonly = true").contains("user ann: give password_hash"));
         assert!(users("[users.ann]\npassword_hash = 'abc'").contains("no Argon2 hash"));
+        assert!(read("http = 'localhost'").unwrap_err().contains("is no address with a port"));
         assert!(read("[settings]\na = []").unwrap().settings().is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! The memcached server of `granary server`.
 
+use super::address;
 use super::size::{self, Size};
 use clap::Args;
 use granary_memcached::{Admission, Options, Server, ServerConfig, ServerError, StoreOptions, limits};
@@ -17,12 +18,13 @@ const FLASH: Size = Size(1 << 30);
 const ITEM_MAX: Size = Size(1 << 20);
 
 /// Arguments that begin with `--memcached`, and the section `[memcached]` of the configuration.
-#[derive(Debug, Default, Args, Deserialize)]
+#[derive(Debug, Default, PartialEq, Args, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Memcached")]
 pub struct Arguments {
     /// Serve memcached's protocol here, too, over a cache of its own
-    #[arg(long = "memcached", value_name = "ADDR", env = "GRANARY_MEMCACHED")]
+    #[arg(long = "memcached", value_name = "ADDR", env = "GRANARY_MEMCACHED", value_parser = address::parse)]
+    #[serde(default, deserialize_with = "address::deserialize")]
     address: Option<SocketAddr>,
 
     /// RAM for items, everything counted [default: 64MiB]
@@ -106,6 +108,16 @@ impl Arguments {
             tls: self.tls || others.tls,
             auth_file: self.auth_file.or(others.auth_file),
         }
+    }
+
+    /// Whether it is said where it is to be served.
+    pub fn has_address(&self) -> bool {
+        self.address.is_some()
+    }
+
+    /// Whether anything is said at all.
+    pub fn says_something(&self) -> bool {
+        *self != Arguments::default()
     }
 
     /// Whether it is to speak TLS.

@@ -1,5 +1,6 @@
 //! `granary server`.
 
+mod address;
 mod config;
 mod logging;
 mod memcached;
@@ -64,11 +65,11 @@ pub struct Arguments {
     path: Option<PathBuf>,
 
     /// Where to listen for HTTP; port 0 lets the system choose [default: 127.0.0.1:8123]
-    #[arg(long, value_name = "ADDR", env = "GRANARY_HTTP")]
+    #[arg(long, value_name = "ADDR", env = "GRANARY_HTTP", value_parser = address::parse)]
     http: Option<SocketAddr>,
 
     /// Where to listen for HTTPS, too; needs --tls-certificate and --tls-key
-    #[arg(long, value_name = "ADDR", env = "GRANARY_HTTPS")]
+    #[arg(long, value_name = "ADDR", env = "GRANARY_HTTPS", value_parser = address::parse)]
     https: Option<SocketAddr>,
 
     /// PEM file of the certificate, and of those that vouch for it
@@ -125,9 +126,16 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let filter = arguments.log.as_ref().or(config.log.as_ref()).map_or("info", String::as_str);
     logging::start(filter, arguments.log_format.or(config.log_format).unwrap_or_default())?;
     let path = arguments.path.clone().or(config.path.take()).unwrap_or_else(|| "granary-data".into());
-    let of_memcached = config.memcached.take().unwrap_or_default();
-    let memcached = std::mem::take(&mut arguments.memcached).or(of_memcached);
+    let of_memcached = config.memcached.take();
+    let wants_memcached = of_memcached.is_some() || arguments.memcached.says_something();
+    let memcached = std::mem::take(&mut arguments.memcached).or(of_memcached.unwrap_or_default());
+    if wants_memcached && !memcached.has_address() {
+        return Err(ConfigError::NoMemcached.into());
+    }
     let tls = certificate(&arguments, &config);
+    if tls.is_some() && arguments.https.or(config.https).is_none() && !memcached.wants_tls() {
+        return Err(ConfigError::IdleTls.into());
+    }
     let memcached_tls = match (&tls, memcached.wants_tls()) {
         (Some(tls), true) => Some(tls_configuration(tls)?),
         (None, true) => return Err(ConfigError::Tls.into()),

@@ -220,6 +220,24 @@ fn what_would_be_unsafe_or_wrong_does_not_start() {
         refusal(folder.path(), &[&["--http", "127.0.0.1:0"][..], &missing].concat()).contains("/none.pem")
     );
     assert!(refusal(folder.path(), &["--config", "/none.toml"]).contains("/none.toml"));
+    // What is said for nothing is said by mistake.
+    for (idle, said) in [
+        ("[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'", "nothing speaks TLS"),
+        (
+            "[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'\n[memcached]\naddress = '127.0.0.1:0'",
+            "nothing speaks TLS",
+        ),
+        ("[memcached]\nmemory = '64MiB'", "memcached has no address"),
+        ("http = 'localhost'", "is no address with a port"),
+        ("http = 'no.such.host.invalid:1'", "has no address"),
+    ] {
+        std::fs::write(&config, idle).unwrap();
+        let refused = refusal(folder.path(), &["--config", text]);
+        assert!(refused.contains(said), "{idle}: {refused}");
+    }
+    assert!(refusal(folder.path(), &["--memcached-memory", "64MiB"]).contains("memcached has no address"));
+    let idle = ["--tls-certificate", "c.pem", "--tls-key", "k.pem"];
+    assert!(refusal(folder.path(), &idle).contains("nothing speaks TLS"));
 }
 
 #[test]
@@ -235,6 +253,56 @@ fn a_hashed_password_is_as_good_as_a_plain_one() {
     let served = Served::start(folder.path(), &["--config", config.to_str().unwrap()]);
     assert_eq!(served.get("/?query=SELECT+1&user=ann&password=pass%20word").text(), "1\n");
     assert_ne!(served.get("/?query=SELECT+1&user=ann&password=pass").status, 200);
+    let empty = Command::new("sh")
+        .args(["-c", "echo | \"$0\" hash-password", env!("CARGO_BIN_EXE_granary")])
+        .output()
+        .unwrap();
+    assert_eq!((empty.status.success(), empty.stdout.as_slice()), (false, &b""[..]));
+    assert!(String::from_utf8(empty.stderr).unwrap().contains("no password was given"));
+}
+
+#[test]
+fn a_name_is_an_address_and_a_hangup_no_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start_at("localhost:0", folder.path(), &[], &[]);
+    assert!(served.url.starts_with("http://127.0.0.1:"), "{}", served.url);
+    served.signal("HUP");
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(served.sql("SELECT 1"), "1\n");
+    assert_eq!(served.stop(), Some(0));
+}
+
+#[test]
+fn browsers_are_asked_for_a_password() {
+    let (_folder, served) = configured();
+    let browser = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+    let root = ("authorization", "Basic cm9vdDpzZWNyZXQ=");
+    for wrong in [&[browser][..], &[browser, ("authorization", "Basic cm9vdDpTZWNyZXQ=")]] {
+        for path in ["/", "/dashboard", "/?query=SELECT+1"] {
+            let asked = served.get_as(path, wrong);
+            assert_eq!((asked.status, asked.header("www-authenticate")), (401, "Basic realm=\"Granary\""));
+            assert_eq!(asked.header("x-clickhouse-exception-code"), "516");
+            assert!(asked.text().starts_with("Code: 516. DB::Exception: "), "{}", asked.text());
+        }
+    }
+    // Programs are answered as ClickHouse answers them.
+    for answer in [served.get("/"), served.post_as("/", b"SELECT 1", &[browser])] {
+        assert_eq!((answer.status, answer.header("www-authenticate")), (403, ""));
+    }
+    let page = served.get_as("/", &[browser, root]);
+    assert!(page.status == 200 && page.text().contains("<title>Granary</title>"));
+    assert_eq!(served.get_as("/dashboard/history", &[root]).status, 200);
+    // What the browser knows is for the server's own pages, and not for those of others.
+    let host = served.url.as_str();
+    let ask = |headers: &[(&str, &str)]| {
+        let answer = served.post_as("/?default_format=CSV", b"SELECT 1", &[&[root], headers].concat());
+        (answer.status, answer.header("x-clickhouse-exception-code").to_owned())
+    };
+    assert_eq!(ask(&[("origin", host)]), (200, String::new()));
+    assert_eq!(ask(&[("origin", "https://proxy"), ("sec-fetch-site", "same-origin")]), (200, String::new()));
+    for other in [&[("origin", "http://evil")][..], &[("origin", host), ("sec-fetch-site", "cross-site")]] {
+        assert_eq!(ask(other), (403, "497".to_owned()));
+    }
 }
 
 #[test]

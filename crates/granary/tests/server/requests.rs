@@ -1,6 +1,7 @@
 //! What a request may say besides its query, and what an answer says besides its rows.
 
 use std::io::{Read, Write};
+use std::process::Command;
 
 use crate::served::Served;
 
@@ -196,6 +197,108 @@ fn figures_are_there_for_prometheus() {
     }
     let requests = "granary_http_request_duration_seconds_count{method=\"POST\",path=\"/\",status=\"200\"} 1";
     assert!(text.contains(requests), "{text}");
+}
+
+#[test]
+fn settings_of_a_request_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &[]);
+    let shown = "SELECT name, value, changed FROM system.settings WHERE changed ORDER BY name";
+    assert_eq!(served.sql(shown), "");
+    let path = "/?max_threads=2&join_use_nulls=true&session_id=s";
+    let both = "join_use_nulls\t1\t1\nmax_threads\t2\t1\n";
+    assert_eq!(served.post(path, shown.as_bytes()).text(), both);
+    // A session keeps them.
+    assert_eq!(served.post("/?session_id=s", shown.as_bytes()).text(), both);
+    assert_eq!(served.sql(shown), "");
+}
+
+#[test]
+fn methods_that_nobody_knows_are_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &[]);
+    for method in ["BREW", "PROPFIND", "PUT"] {
+        let url = format!("{}/", served.url);
+        assert!(Command::new("curl").args(["-sS", "-X", method, &url]).output().unwrap().status.success());
+    }
+    let metrics = served.get("/metrics").text();
+    assert!(metrics.contains("method=\"other\"") && metrics.contains("method=\"PUT\""), "{metrics}");
+    assert!(!metrics.contains("BREW") && !metrics.contains("PROPFIND"), "{metrics}");
+}
+
+#[test]
+fn what_a_url_says_behind_its_question_mark_is_shown_to_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &[]);
+    served.sql(
+        "CREATE DICTIONARY d (id UInt64, v String) PRIMARY KEY id \
+         SOURCE(HTTP(URL 'http://127.0.0.1:1/rows?token=letmein' FORMAT 'CSV')) LAYOUT(DIRECT())",
+    );
+    let failed = served.post("/", b"SELECT dictGet('d', 'v', 1)");
+    assert_ne!(failed.status, 200);
+    for shown in [
+        failed.text(),
+        served.sql("SHOW CREATE DICTIONARY d"),
+        served.sql("SELECT create_table_query FROM system.tables WHERE name = 'd'"),
+        served.sql("SELECT source, last_exception FROM system.dictionaries"),
+    ] {
+        assert!(shown.contains("http://127.0.0.1:1/rows?[HIDDEN]") && !shown.contains("letmein"), "{shown}");
+    }
+    // It is kept all the same.
+    let kept = std::fs::read_to_string(folder.path().join("metadata/default/d.sql")).unwrap();
+    assert!(kept.contains("token=letmein"), "{kept}");
+}
+
+#[test]
+fn a_dictionary_takes_nobody_else_s_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &[]);
+    let files = folder.path().join("user_files");
+    let create = |columns: &str, path: &str, size: u64| {
+        let sql = format!(
+            "CREATE OR REPLACE DICTIONARY d (id UInt64, {columns}) PRIMARY KEY id SOURCE(HTTP(URL 'http://127.0.0.1:1/' FORMAT 'CSV')) LIFETIME(10) \
+             LAYOUT(SSD_CACHE(PATH '{path}' BLOCK_SIZE 4096 WRITE_BUFFER_SIZE 65536 FILE_SIZE {size}))"
+        );
+        let answer = served.post("/", sql.as_bytes());
+        (answer.header("x-clickhouse-exception-code").to_owned(), answer.text())
+    };
+    let names = || {
+        let mut names: Vec<String> = std::fs::read_dir(&files)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    let fine = (String::new(), String::new());
+    std::fs::write(files.join("photos.bin"), "dear to somebody").unwrap();
+    let (code, text) = create("v String", "photos", 1 << 20);
+    assert!(code == "36" && text.contains("photos.bin is there already"), "{text}");
+    assert_eq!(std::fs::read_to_string(files.join("photos.bin")).unwrap(), "dear to somebody");
+    assert_eq!(names(), ["photos.bin"]);
+    // What cannot be made leaves nothing.
+    let (code, text) = create("v String", "vast", 1 << 60);
+    assert!(!code.is_empty() && text.contains("vast"), "{text}");
+    std::fs::create_dir(files.join("folder.bin")).unwrap();
+    let (code, text) = create("v String", "folder", 1 << 20);
+    assert!(code == "76" && text.contains("folder.bin"), "{text}");
+    assert_eq!(names(), ["folder.bin", "photos.bin"]);
+    assert_eq!(std::fs::read_dir(folder.path().join("metadata/default")).unwrap().count(), 0);
+    // A dictionary's own file is replaced with it, or taken over if it means the same.
+    assert_eq!(create("v String", "own", 1 << 20), fine);
+    assert_eq!(create("v UInt64", "own", 1 << 20), fine);
+    let kept: Vec<(String, Vec<u8>)> = names()
+        .into_iter()
+        .filter(|name| name.starts_with("own"))
+        .map(|name| (name.clone(), std::fs::read(files.join(name)).unwrap()))
+        .collect();
+    assert_eq!(kept.len(), 4);
+    served.sql("DROP DICTIONARY d");
+    assert_eq!(names(), ["folder.bin", "photos.bin"]);
+    kept.iter().for_each(|(name, bytes)| std::fs::write(files.join(name), bytes).unwrap());
+    let (code, text) = create("v String", "own", 1 << 20);
+    assert!(code == "36" && text.contains("own.bin is the cache of another dictionary"), "{text}");
+    assert_eq!(create("v UInt64", "own", 1 << 20), fine);
 }
 
 #[test]

@@ -28,8 +28,13 @@ impl Served {
 
     /// The same, with variables of the environment.
     pub fn start_in(path: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Served {
+        Served::start_at("127.0.0.1:0", path, arguments, variables)
+    }
+
+    /// The same, where it is to listen.
+    pub fn start_at(http: &str, path: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Served {
         let mut child = Command::new(env!("CARGO_BIN_EXE_granary"))
-            .args(["server", "--http", "127.0.0.1:0", "--log", "info", "--path"])
+            .args(["server", "--http", http, "--log", "info", "--path"])
             .arg(path)
             .args(arguments)
             .envs(variables.iter().copied())
@@ -121,7 +126,12 @@ impl Served {
     }
 
     fn terminate(&self) {
-        let kill = format!("kill -TERM {}", self.child.id());
+        self.signal("TERM");
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     }
 }

@@ -4,15 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Query};
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use granary_sql::{Error, Rights, Session};
 
-use super::App;
-use super::exception::Exception;
+use super::exception::{BASIC, Exception};
 use super::waiting::may_wait;
+use super::{App, dashboard};
 use crate::access::DEFAULT_USER;
 
 /// Somebody who may come in.
@@ -30,9 +32,24 @@ impl Caller {
 }
 
 impl FromRequestParts<Arc<App>> for Caller {
-    type Rejection = Exception;
+    type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Exception> {
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Response> {
+        Self::of(parts, app).await.map_err(|Exception(error)| {
+            let is_unknown = error.code == Error::authentication_failed("").code;
+            let mut response = Exception(error).into_response();
+            if is_unknown && parts.method == Method::GET && dashboard::is_wanted(&parts.headers) {
+                // A browser asks its user for a password then, and sends it with all that the page asks for.
+                *response.status_mut() = StatusCode::UNAUTHORIZED;
+                response.headers_mut().insert(WWW_AUTHENTICATE, BASIC);
+            }
+            response
+        })
+    }
+}
+
+impl Caller {
+    async fn of(parts: &Parts, app: &Arc<App>) -> Result<Self, Exception> {
         let (user, password) = credentials(parts)?;
         let rights = if app.users.is_quick(&user, &password) {
             app.users.authenticate(&user, &password)
@@ -44,6 +61,19 @@ impl FromRequestParts<Arc<App>> for Caller {
     }
 }
 
+/// Whether a browser says that a page of somebody else's sends this: the password that it knows is not for that one.
+fn is_of_another_page(headers: &HeaderMap) -> bool {
+    let header = |name: HeaderName| headers.get(name).map(HeaderValue::as_bytes);
+    match (header(HeaderName::from_static("sec-fetch-site")), header(ORIGIN)) {
+        (Some(site), _) => ![&b"same-origin"[..], b"none"].contains(&site),
+        (None, None) => false,
+        (None, Some(origin)) => {
+            let host = header(HOST).unwrap_or_default();
+            ![&b"http://"[..], b"https://"].iter().any(|scheme| origin == [scheme, host].concat())
+        }
+    }
+}
+
 fn credentials(parts: &Parts) -> Result<(String, String), Exception> {
     let header =
         |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -51,6 +81,12 @@ fn credentials(parts: &Parts) -> Result<(String, String), Exception> {
         return Ok((user, header("x-clickhouse-key").unwrap_or_default()));
     }
     if let Some(basic) = header(AUTHORIZATION.as_str()) {
+        // GET changes nothing, and its answer is not shown to other pages.
+        if parts.method != Method::GET && is_of_another_page(&parts.headers) {
+            let message =
+                "The browser's password is for this server's own pages, and a page of another one asks";
+            return Err(Exception(Error::access_denied(message)));
+        }
         return basic_credentials(&basic).ok_or_else(|| {
             let message = "The Authorization header is not Basic with a user and a password";
             Exception(Error::authentication_failed(message))
@@ -72,7 +108,37 @@ fn basic_credentials(header: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::basic_credentials;
+    use super::{basic_credentials, is_of_another_page};
+    use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+    #[test]
+    fn pages_of_others_are_told_by_their_origin() {
+        let is = |headers: &[(&'static str, &'static str)]| {
+            let header = |&(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            };
+            is_of_another_page(&headers.iter().map(header).collect::<HeaderMap>())
+        };
+        let host = ("host", "granary:8123");
+        for own in [
+            &[host][..],
+            &[host, ("origin", "http://granary:8123")],
+            &[host, ("origin", "https://granary:8123")],
+            &[host, ("origin", "https://proxy"), ("sec-fetch-site", "same-origin")],
+            &[host, ("sec-fetch-site", "none")],
+        ] {
+            assert!(!is(own), "{own:?}");
+        }
+        for other in [
+            &[host, ("origin", "http://granary")][..],
+            &[host, ("origin", "null")],
+            &[host, ("origin", "http://granary:8123"), ("sec-fetch-site", "cross-site")],
+            &[host, ("sec-fetch-site", "same-site")],
+            &[("origin", "http://evil")],
+        ] {
+            assert!(is(other), "{other:?}");
+        }
+    }
 
     #[test]
     fn basic_is_base64_of_user_and_password() {

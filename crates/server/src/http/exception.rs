@@ -10,6 +10,9 @@ use super::blocks::Damage;
 /// Says the error's code, apart from the text.
 const EXCEPTION_CODE: HeaderName = HeaderName::from_static("x-clickhouse-exception-code");
 
+/// What a browser asks its user for.
+pub const BASIC: HeaderValue = HeaderValue::from_static("Basic realm=\"Granary\"");
+
 /// An error on its way to a client.
 pub struct Exception(pub granary_sql::Error);
 
@@ -34,8 +37,7 @@ impl IntoResponse for Exception {
         let mut response =
             (status(self.0.code), [(EXCEPTION_CODE, code)], format!("{}\n", self.0)).into_response();
         if response.status() == StatusCode::UNAUTHORIZED {
-            let basic = HeaderValue::from_static("Basic realm=\"Granary\"");
-            response.headers_mut().insert(WWW_AUTHENTICATE, basic);
+            response.headers_mut().insert(WWW_AUTHENTICATE, BASIC);
         }
         response
     }

@@ -25,6 +25,7 @@ pub use local_table::{Feed, LocalTable, MATERIALIZED_VIEW, Target, VIEW, View};
 pub use moves::{FullName, Noun};
 pub use provider::Databases;
 use store::Store;
+pub use system::SETTINGS_TABLE;
 
 /// The database that is there without CREATE DATABASE.
 pub const DEFAULT_DATABASE: &str = "default";
@@ -54,6 +55,11 @@ impl Entry {
             Self::Open(_) | Self::Unloaded(_) | Self::Failed(_) => Noun::Dictionary,
             Self::Table(_) => Noun::Table,
         }
+    }
+
+    /// Whether it is a view for DROP VIEW and the like.
+    pub fn is_view(&self) -> bool {
+        matches!(self, Self::Table(table) if table.is_view())
     }
 
     /// What is known of a dictionary.
@@ -200,6 +206,12 @@ impl Catalogue {
         // Before the old one goes.
         definition.clone().completed(&self.environment.collections)?;
         self.check_path(&databases, &definition, &database, &name)?;
+        let old = databases.get(&database).and_then(|entries| entries.get(&name));
+        let old = old.and_then(Entry::definition).and_then(|old| self.data_file(old));
+        // What the old one has there goes with it.
+        if old.is_none() || old != self.data_file(&definition) {
+            Dictionary::check_place(definition.clone(), &self.environment)?;
+        }
         let Some(dictionaries) = databases.get_mut(&database) else {
             return Err(unknown_database(&database));
         };
@@ -219,7 +231,12 @@ impl Catalogue {
             }
             entry => entry,
         };
-        self.store.put(&database, &name, &definition.to_sql_with_secrets())?;
+        if let Err(error) = self.store.put(&database, &name, &definition.to_sql_with_secrets()) {
+            if let Entry::Open(dictionary) = &entry {
+                dictionary.remove();
+            }
+            return Err(error);
+        }
         dictionaries.insert(name, entry);
         Ok(())
     }

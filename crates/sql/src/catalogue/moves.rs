@@ -98,7 +98,11 @@ impl Catalogue {
     pub fn detach(&self, noun: Noun, name: &FullName, missing: Missing, permanently: bool) -> Result<()> {
         match self.check_noun(self.read().get(&name.0), noun, name) {
             Ok(()) => {}
-            Err(error) if error.code == Error::unknown_table("").code && missing == Missing::IsFine => {
+            Err(error)
+                if [Error::unknown_table("").code, Error::unknown_database("").code]
+                    .contains(&error.code)
+                    && missing == Missing::IsFine =>
+            {
                 return Ok(());
             }
             Err(error) => return Err(error),

@@ -193,7 +193,11 @@ fn put(folder: &Path, path: &Path, sql: &str) -> Result<()> {
         fs::rename(&unfinished, path)?;
         File::open(folder)?.sync_all()
     };
-    write().map_err(|e| failed("write", path, &e))
+    write().map_err(|e| {
+        // What could be written of it is of no use to anybody.
+        let _ = fs::remove_file(&unfinished);
+        failed("write", path, &e)
+    })
 }
 
 fn remove(path: &Path) -> Result<()> {

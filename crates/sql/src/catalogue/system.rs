@@ -3,22 +3,31 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use datafusion::arrow::array::*;
-use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::catalog::{MemTable, TableProvider};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::{MemTable, Session, TableProvider};
 use datafusion::common::Result;
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_plan::ExecutionPlan;
 use granary_dict::{Definition, Form, Key, Status};
 
 use super::columns::columns;
 use super::{Catalogue, Entry, SYSTEM_DATABASE};
 use crate::error::Error;
-use crate::settings::{KNOWN, Setting};
+use crate::settings::{KNOWN, Said, Setting};
 use crate::tables::numbers::Numbers;
+
+/// The table whose rows depend on who reads it.
+pub const SETTINGS_TABLE: &str = "system.settings";
 
 /// A table of the system database, made when it is asked for.
 pub fn table(catalogue: &Catalogue, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
     if name == "numbers" {
         return Ok(Some(Arc::new(Numbers { first: 0, rows: u64::MAX })));
+    }
+    if name == "settings" {
+        return Ok(Some(Arc::new(SettingsTable { schema: settings(&Said::default())?.schema() })));
     }
     let Some(batch) = rows_of(catalogue, name)? else { return Ok(None) };
     Ok(Some(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?)))
@@ -34,7 +43,7 @@ fn rows_of(catalogue: &Catalogue, name: &str) -> Result<Option<RecordBatch>> {
         "events" => events(catalogue)?,
         "metrics" => metrics(catalogue)?,
         "named_collections" => named_collections(catalogue)?,
-        "settings" => settings()?,
+        "settings" => settings(&Said::default())?,
         "tables" => tables(catalogue)?,
         _ => return Ok(None),
     }))
@@ -183,13 +192,45 @@ fn named_collections(catalogue: &Catalogue) -> Result<RecordBatch> {
     batch(vec![("name", texts(names)), ("create_query", texts(statements))])
 }
 
-fn settings() -> Result<RecordBatch> {
+/// `system.settings`, whose values are those of the query that reads it.
+#[derive(Debug)]
+struct SettingsTable {
+    schema: SchemaRef,
+}
+
+#[async_trait]
+impl TableProvider for SettingsTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let rows = settings(&state.config().get_extension::<Said>().unwrap_or_default())?;
+        let table = MemTable::try_new(rows.schema(), vec![vec![rows]])?;
+        table.scan(state, projection, filters, limit).await
+    }
+}
+
+fn settings(said: &Said) -> Result<RecordBatch> {
     let text = |f: fn(&Setting) -> &str| texts(KNOWN.iter().map(|setting| f(setting).to_owned()));
     let zeros = || -> ArrayRef { Arc::new(UInt8Array::from(vec![0; KNOWN.len()])) };
+    let values: Vec<Option<String>> = KNOWN.iter().map(|setting| said.value(setting)).collect();
+    let changed: UInt8Array = values.iter().map(|value| Some(u8::from(value.is_some()))).collect();
+    let value = |(setting, value): (&Setting, Option<String>)| value.unwrap_or(setting.default.to_owned());
     batch(vec![
         ("name", text(|setting| setting.name)),
-        ("value", text(|setting| setting.default)),
-        ("changed", zeros()),
+        ("value", texts(KNOWN.iter().zip(values).map(value))),
+        ("changed", Arc::new(changed)),
         ("description", text(|setting| setting.description)),
         ("readonly", zeros()),
         ("type", text(|setting| setting.type_name)),

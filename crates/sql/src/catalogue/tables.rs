@@ -87,10 +87,27 @@ impl Catalogue {
 
     /// DROP VIEW.
     pub fn drop_view(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
+        self.check_view(database, name)?;
+        self.drop_table(database, name, missing)
+    }
+
+    /// Refuses what is there and no view.
+    pub fn check_view(&self, database: &str, name: &str) -> Result<()> {
         match self.entry(database, name) {
-            Some(Entry::Table(table)) if table.is_view() => self.drop_table(database, name, missing),
-            Some(_) => Err(Error::incorrect_query(format!("{database}.{name} is not a view"))),
-            None => self.drop_table(database, name, missing),
+            Some(entry) if !entry.is_view() => {
+                Err(Error::incorrect_query(format!("Table {database}.{name} is not a View")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a table that has rows, for DROP IF EMPTY. As in ClickHouse, views and dictionaries have none.
+    pub fn check_empty(&self, database: &str, name: &str) -> Result<()> {
+        match self.entry(database, name) {
+            Some(Entry::Table(table)) if table.rows() > 0 => {
+                Err(Error::table_not_empty(format!("Table {name} is not empty")))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -43,12 +43,12 @@ fn readable(session: &Session, database: Option<String>, table: &str) -> Result<
 }
 
 /// SHOW CREATE.
-pub fn create(session: &Session, noun: Option<Noun>, (database, name): FullName) -> Result<Output> {
+pub fn create(session: &Session, sought: Sought, (database, name): FullName) -> Result<Output> {
     session.rights().check_read(session.user(), &format!("{database}.{name}"))?;
+    let wrong = |what: &str| Error::bad_arguments(format!("`{database}`.`{name}` is not a {what}"));
     let sql = match session.catalogue().entry(&database, &name) {
-        Some(Entry::Table(_)) if noun == Some(Noun::Dictionary) => {
-            return Err(Error::bad_arguments(format!("`{database}`.`{name}` is not a DICTIONARY")));
-        }
+        Some(Entry::Table(_)) if sought == Sought::Dictionary => return Err(wrong("DICTIONARY")),
+        Some(entry) if sought == Sought::View && !entry.is_view() => return Err(wrong("VIEW")),
         Some(Entry::Table(table)) => table.to_sql(&database, &name, Form::Lines),
         Some(entry) => match (entry.definition(), &entry) {
             (Some(definition), _) => definition.to_sql(),
@@ -71,7 +71,8 @@ pub fn exists(session: &Session, sought: Sought, name: Name) -> Result<Output> {
         Sought::Database => catalogue.check_database(&name.name).is_ok(),
         Sought::Table => entry().is_some(),
         Sought::Dictionary => entry().is_some_and(|entry| entry.noun() == Noun::Dictionary),
-        Sought::View => matches!(entry(), Some(Entry::Table(table)) if table.is_view()),
+        Sought::View => entry().is_some_and(|entry| entry.is_view()),
+        Sought::Temporary => false,
     };
     Output::columns(vec![("result", Arc::new(UInt8Array::from(vec![u8::from(exists)])))])
 }

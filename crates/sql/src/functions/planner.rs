@@ -14,7 +14,7 @@ use granary_dict::DataType as ClickHouseType;
 
 use super::arithmetic::{Arithmetic, Operation};
 use super::array::{Action, ArrayFunction};
-use super::as_type::AsType;
+use super::as_type::{AS_TYPE, AsType};
 use super::convert::Convert;
 use super::uuid::ToUuid;
 use crate::error::Error;
@@ -102,11 +102,21 @@ fn typed_text(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
         raw.right = text(raw.right);
     }
     match (declared(&left), declared(&right)) {
-        (Some(wanted), _) if right.data_type().is_string() => raw.right = as_type(raw.right, wanted),
-        (_, Some(wanted)) if left.data_type().is_string() => raw.left = as_type(raw.left, wanted),
+        (Some(wanted), _) if right.data_type().is_string() => {
+            raw.right = as_type(said_by_nobody(raw.right), wanted);
+        }
+        (_, Some(wanted)) if left.data_type().is_string() => {
+            raw.left = as_type(said_by_nobody(raw.left), wanted);
+        }
         _ => {}
     }
     raw
+}
+
+/// A text that is converted although the query does not say so: `plan/comparisons.rs` tells it by the cast, which
+/// DataFusion drops.
+fn said_by_nobody(text: Expr) -> Expr {
+    Expr::Cast(Cast::new(Box::new(text), DataType::Utf8))
 }
 
 /// `dictHas(...) = 1`: a condition compared with a number is a number; a DateTime is its Unix time. A literal compared
@@ -120,7 +130,11 @@ fn compare(
     let cast = |expr: Expr, to: DataType| Expr::Cast(Cast::new(Box::new(expr), to));
     let as_number = |expr: Expr| cast(expr, DataType::UInt8);
     let is_seconds = |data_type: &DataType| matches!(data_type, DataType::Timestamp(TimeUnit::Second, _));
-    let as_uuid = |expr: Expr| ScalarUDF::from(ToUuid::default()).call(vec![expr]);
+    let as_uuid = |expr: Expr| match expr {
+        // It has been made what the other is, which is no UUID.
+        Expr::ScalarFunction(call) if call.name() == AS_TYPE => Expr::ScalarFunction(call),
+        text => ScalarUDF::from(ToUuid::default()).call(vec![said_by_nobody(text)]),
+    };
     match (left, right) {
         (DataType::FixedSizeBinary(16), right) if right.is_string() => raw.right = as_uuid(raw.right),
         (left, DataType::FixedSizeBinary(16)) if left.is_string() => raw.left = as_uuid(raw.left),

@@ -1,5 +1,6 @@
 //! What is changed in DataFusion's plans, where types are known.
 
+mod comparisons;
 mod declared;
 mod in_lists;
 mod in_order;
@@ -17,6 +18,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
+pub use comparisons::{never_compared, no_common_type};
 pub use declared::DeclaredTypes;
 pub use in_order::rules_in_order;
 pub use marks::MarkedRows;

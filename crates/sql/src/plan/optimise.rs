@@ -9,6 +9,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerConfig};
 
+use super::comparisons::{check_comparisons, is_comparison};
 use super::in_lists::in_lists;
 use super::in_order::sorts_within;
 use super::in_texts::in_texts;
@@ -24,6 +25,8 @@ struct Nodes {
     group: bool,
     /// An aggregate of what is different.
     distinct: bool,
+    /// Values are compared.
+    comparison: bool,
     /// Anything that rules turn into other nodes: joins, unions, subqueries, DISTINCT and what is rare.
     other: bool,
 }
@@ -37,6 +40,11 @@ pub fn optimise(state: &mut SessionState, plan: LogicalPlan) -> Result<LogicalPl
     }
     if nodes.other {
         check_join_keys(&plan)?;
+    }
+    if nodes.comparison || nodes.other {
+        check_comparisons(&plan)?;
+    }
+    if nodes.other {
         return state.optimize(&in_texts(plan)?);
     }
     if !nodes.filter {
@@ -71,6 +79,7 @@ impl Nodes {
             node.apply_expressions(|expr| {
                 expr.apply(|expr| {
                     nodes.other |= is_subquery(expr);
+                    nodes.comparison |= is_comparison(expr);
                     nodes.distinct |= matches!(expr, Expr::AggregateFunction(call) if call.params.distinct);
                     Ok(TreeNodeRecursion::Continue)
                 })

@@ -21,6 +21,8 @@ pub enum Command {
         dropped: Dropped,
         names: Vec<Name>,
         missing: Missing,
+        /// What has rows stays.
+        if_empty: bool,
     },
     CreateTable(CreateTable),
     CreateView(CreateView),
@@ -65,7 +67,7 @@ pub enum Command {
         other: Name,
     },
     Detach {
-        noun: Noun,
+        dropped: Dropped,
         name: Name,
         missing: Missing,
         permanently: bool,
@@ -88,8 +90,7 @@ pub enum Command {
     },
     ShowNames(ShowNames),
     ShowCreate {
-        /// `None`: it may be anything.
-        noun: Option<Noun>,
+        sought: Sought,
         name: Name,
     },
     ReloadDictionary {
@@ -134,7 +135,7 @@ pub enum Command {
     Query,
 }
 
-/// What DROP is about.
+/// What DROP or DETACH is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dropped {
     Dictionary,
@@ -243,9 +244,17 @@ fn recognise(words: &mut Words) -> Result<Command> {
         [("DICTIONARY", Dropped::Dictionary), ("TABLE", Dropped::Table), ("VIEW", Dropped::View)];
     if let Some((_, dropped)) = DROPS.into_iter().find(|(noun, _)| words.take(&["DROP", noun])) {
         let missing = if_exists(words);
+        let if_empty = words.take(&["IF", "EMPTY"]);
         let names = words.names()?;
         at_once(words);
-        return Ok(Command::Drop { dropped, names, missing });
+        return Ok(Command::Drop { dropped, names, missing, if_empty });
+    }
+    if let Some((_, dropped)) = DROPS.into_iter().find(|(noun, _)| words.take(&["DETACH", noun])) {
+        let missing = if_exists(words);
+        let name = words.name()?;
+        let permanently = words.take(&["PERMANENTLY"]);
+        at_once(words);
+        return Ok(Command::Detach { dropped, name, missing, permanently });
     }
     Ok(if words.take(&["CREATE", "TEMPORARY", "TABLE"]) {
         return Err(Error::not_implemented(
@@ -288,12 +297,7 @@ fn recognise(words: &mut Words) -> Result<Command> {
         words.expect("AND")?;
         Command::Exchange { noun, one, other: words.name()? }
     } else if words.take(&["DETACH"]) {
-        let noun = noun(words)?;
-        let missing = if_exists(words);
-        let name = words.name()?;
-        let permanently = words.take(&["PERMANENTLY"]);
-        at_once(words);
-        Command::Detach { noun, name, missing, permanently }
+        return Err(words.unexpected("DICTIONARY, TABLE or VIEW"));
     } else if words.take(&["ATTACH"]) {
         let noun = noun(words)?;
         let exists = if words.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError };
@@ -331,9 +335,11 @@ fn recognise(words: &mut Words) -> Result<Command> {
         words.take(&["TABLE"]);
         Command::Describe { name: words.name()? }
     } else if words.take(&["SHOW", "CREATE"]) {
-        let noun = words.take(&["DICTIONARY"]).then_some(Noun::Dictionary);
+        const NOUNS: [(&str, Sought); 2] = [("DICTIONARY", Sought::Dictionary), ("VIEW", Sought::View)];
+        let noun = NOUNS.into_iter().find(|(noun, _)| words.take(&[noun]));
+        let sought = noun.map_or(Sought::Table, |(_, sought)| sought);
         words.take(&["TABLE"]);
-        Command::ShowCreate { noun, name: words.name()? }
+        Command::ShowCreate { sought, name: words.name()? }
     } else if words.take(&["SYSTEM", "RELOAD", "DICTIONARIES"]) {
         words.refuse_cluster()?;
         Command::ReloadDictionaries
@@ -364,6 +370,9 @@ fn recognise(words: &mut Words) -> Result<Command> {
         Command::CreateDatabase { name, exists }
     } else if words.take(&["DROP", "DATABASE"]) {
         let missing = if_exists(words);
+        if words.take(&["IF", "EMPTY"]) {
+            return Err(Error::not_implemented("DROP IF EMPTY is not implemented for databases"));
+        }
         let name = words.identifier()?;
         words.refuse_cluster()?;
         at_once(words);
@@ -419,7 +428,8 @@ mod tests {
     #[test]
     fn statements_are_recognised_in_any_case() {
         let names = vec![name(Some("db"), "d 1"), name(None, "e")];
-        let drop = Command::Drop { dropped: Dropped::Dictionary, names, missing: Missing::IsFine };
+        let (dropped, missing) = (Dropped::Dictionary, Missing::IsFine);
+        let drop = Command::Drop { dropped, names, missing, if_empty: false };
         assert_eq!(command("drop dictionary if exists db.`d 1`, e no delay").unwrap(), (drop, None));
         let reload = Command::ReloadDictionary { name: name(Some("db"), "d") };
         assert_eq!(command("SYSTEM RELOAD DICTIONARY 'db.d'").unwrap(), (reload, None));

@@ -3,7 +3,7 @@
 use granary_dict::quote;
 
 use super::words::{Name, Words, is_word};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// SHOW DICTIONARIES, TABLES or DATABASES.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub enum Sought {
     Dictionary,
     View,
     Database,
+    /// A temporary table, of which there are none.
+    Temporary,
 }
 
 /// SHOW .. [FROM database] [[NOT] LIKE | ILIKE 'pattern' | WHERE condition] [LIMIT n].
@@ -61,7 +63,7 @@ pub fn show_names(words: &mut Words<'_>) -> Result<Option<ShowNames>> {
     Ok(Some(ShowNames { listed, database, condition, limit }))
 }
 
-/// EXISTS [DICTIONARY | TABLE | VIEW | DATABASE] name.
+/// EXISTS [DICTIONARY | TABLE | VIEW | DATABASE | TEMPORARY [TABLE | VIEW]] name.
 pub fn exists(words: &mut Words<'_>) -> Result<Option<(Sought, Name)>> {
     const NOUNS: [(&str, Sought); 4] = [
         ("DICTIONARY", Sought::Dictionary),
@@ -71,6 +73,13 @@ pub fn exists(words: &mut Words<'_>) -> Result<Option<(Sought, Name)>> {
     ];
     if !words.take(&["EXISTS"]) {
         return Ok(None);
+    }
+    if words.take(&["TEMPORARY"]) {
+        if words.peek().is_some_and(|token| is_word(token, "DICTIONARY")) {
+            return Err(Error::syntax_error("Temporary dictionaries are not possible"));
+        }
+        let _ = words.take(&["TABLE"]) || words.take(&["VIEW"]);
+        return Ok(Some((Sought::Temporary, words.name()?)));
     }
     let noun = NOUNS.into_iter().find(|(noun, _)| words.take(&[noun]));
     Ok(Some((noun.map_or(Sought::Table, |(_, sought)| sought), words.name()?)))

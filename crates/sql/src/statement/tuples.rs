@@ -1,5 +1,5 @@
 //! Tuples, as ClickHouse writes them and the parser does not read them: it takes `t.1` for a name and the number
-//! 0.1, and `(1,)` for an error.
+//! 0.1, and `(1,)` and `()` for errors.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -26,7 +26,7 @@ pub fn separate_places(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// `(1,)` is a tuple of one.
+/// `(1,)` is a tuple of one, `()` one of nothing.
 pub fn close(tokens: &mut Vec<TokenWithSpan>) {
     let mut open = Vec::new();
     let mut at = 0;
@@ -38,24 +38,33 @@ pub fn close(tokens: &mut Vec<TokenWithSpan>) {
                 let before = start.checked_sub(1).map(|before| &tokens[before].token);
                 let of_call =
                     before.is_some_and(|token| matches!(token, Token::Word(_)) && ends_expression(token));
-                if at > start + 2 && tokens[at - 1].token == Token::Comma && !of_call {
-                    let list = before.is_some_and(|token| is_word(token, "IN"));
+                let is_list = before.is_some_and(|token| is_word(token, "IN"));
+                let is_tuple = if at == start + 1 {
+                    !of_call && !is_empty_group(tokens, start, open.last().copied())
+                } else if at > start + 2 && tokens[at - 1].token == Token::Comma && !of_call {
                     tokens.remove(at - 1);
                     at -= 1;
-                    if !list {
-                        let span = tokens[start].span;
-                        tokens.insert(
-                            start,
-                            TokenWithSpan { token: Token::make_word("tuple", Some('`')), span },
-                        );
-                        at += 1;
-                    }
+                    !is_list
+                } else {
+                    false
+                };
+                if is_tuple {
+                    let span = tokens[start].span;
+                    tokens.insert(start, TokenWithSpan { token: Token::make_word("tuple", Some('`')), span });
+                    at += 1;
                 }
             }
             _ => {}
         }
         at += 1;
     }
+}
+
+/// Whether `()` at a place is a list or a group of nothing: behind BY or IN, or within GROUPING SETS.
+fn is_empty_group(tokens: &[TokenWithSpan], start: usize, around: Option<usize>) -> bool {
+    let before = |at: usize| at.checked_sub(1).map(|before| &tokens[before].token);
+    let is_behind = |at: usize, word: &str| before(at).is_some_and(|token| is_word(token, word));
+    is_behind(start, "BY") || is_behind(start, "IN") || around.is_some_and(|around| is_behind(around, "SETS"))
 }
 
 #[cfg(test)]
@@ -86,5 +95,9 @@ mod tests {
             "SELECT `tuple` ( 1 ) , f ( `tuple` ( 2 ) ) , x IN ( 3 )"
         );
         assert_eq!(mended("SELECT f(1,)"), "SELECT f ( 1 , )");
+        assert_eq!(mended("SELECT (), f(), f(())"), "SELECT `tuple` ( ) , f ( ) , f ( `tuple` ( ) )");
+        for sql in ["x IN ( )", "GROUP BY ( )", "GROUP BY GROUPING SETS ( ( a ) , ( ) )"] {
+            assert_eq!(mended(sql), sql);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::format::Format;
 use super::{Kind, no_expressions};
+use crate::config::HIDDEN;
 use crate::config::node::{Node, Parameters, Settings, Value};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
@@ -9,7 +10,7 @@ use std::fmt;
 
 /// HTTP(URL '..' FORMAT f [ENDPOINT '..'] [CREDENTIALS(USER '..' PASSWORD '..')]
 /// [HEADERS(HEADER(NAME '..' VALUE '..') ..)]): a server that is sent keys and answers rows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct HttpConfig {
     /// URL, `http://..` or `https://..`.
     pub url: String,
@@ -92,6 +93,14 @@ impl HttpConfig {
     }
 }
 
+/// A URL, or what goes behind one, as it is shown: what it says behind its question mark may be a secret.
+pub(crate) fn shown_url(url: &str) -> String {
+    match url.split_once('?') {
+        Some((url, query)) if !query.is_empty() => format!("{url}?{HIDDEN}"),
+        _ => url.to_string(),
+    }
+}
+
 impl Credentials {
     fn take(nodes: &[Node]) -> Result<Credentials, DictError> {
         let settings = Settings::of("SOURCE", "HTTP(CREDENTIALS)", nodes, &CREDENTIALS)?;
@@ -128,9 +137,10 @@ impl Kind for HttpConfig {
     }
 
     fn nodes(&self, hidden: Option<&str>) -> Vec<Node> {
-        let mut nodes = vec![Node::text("URL", &self.url)];
+        let shown = |url: &str| hidden.map_or_else(|| url.to_string(), |_| shown_url(url));
+        let mut nodes = vec![Node::text("URL", &shown(&self.url))];
         if !self.endpoint.is_empty() {
-            nodes.push(Node::text("ENDPOINT", &self.endpoint));
+            nodes.push(Node::text("ENDPOINT", &shown(&self.endpoint)));
         }
         nodes.push(Node::text("FORMAT", self.format.name()));
         let secret = |name: &str, text: &str| Node::text(name, hidden.unwrap_or(text));
@@ -148,11 +158,18 @@ impl Kind for HttpConfig {
     }
 
     fn describe(&self) -> String {
-        self.whole_url()
+        shown_url(&self.whole_url())
     }
 
     fn validate(&self, structure: &Structure) -> Result<(), DictError> {
         no_expressions("http", structure)
+    }
+}
+
+impl fmt::Debug for HttpConfig {
+    /// As it is shown elsewhere.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpConfig").field("url", &self.describe()).finish_non_exhaustive()
     }
 }
 

@@ -22,6 +22,7 @@ pub use executable::{ExecutableConfig, Execution};
 pub use executable_pool::ExecutablePoolConfig;
 pub use file::FileConfig;
 pub use format::{ChunkHeader, Format, KeyEcho};
+pub(crate) use http::shown_url;
 pub use http::{Credentials, Header, HttpConfig};
 pub use mysql::MysqlConfig;
 pub use named::NamedSource;

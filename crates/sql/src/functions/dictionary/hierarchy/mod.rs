@@ -27,6 +27,7 @@ use crate::error::Error;
 use crate::functions::numbers::{rows, shaped};
 use crate::functions::planner::constant_text;
 use crate::rewrite::CONSTANT_SUFFIX;
+use crate::types::type_name;
 
 /// What is asked of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,21 +81,40 @@ impl HierarchyFunction {
         Self { name, question, catalogue, signature: Signature::variadic_any(volatility) }
     }
 
-    /// The dictionary, and its attribute that names the parent.
-    fn resolve(&self, constants: &[Option<&ScalarValue>]) -> Result<(Arc<Dictionary>, usize)> {
+    /// Refuses a number of arguments that is wrong, and a level that is no number.
+    fn check(&self, arguments: &[FieldRef]) -> Result<()> {
         let shown = self.name.trim_end_matches(CONSTANT_SUFFIX);
         let wanted = match self.question {
             Question::IsIn => 3..=3,
             Question::Ancestors | Question::Root | Question::Children => 2..=2,
             Question::Descendants => 2..=3,
         };
-        if !wanted.contains(&constants.len()) {
-            let (given, wanted) = (constants.len(), wanted.end());
+        if !wanted.contains(&arguments.len()) {
+            let (given, wanted) = (arguments.len(), wanted.end());
             let message = format!(
                 "Number of arguments for function {shown} doesn't match: passed {given}, should be {wanted}"
             );
             return Err(Error::wrong_argument_count(message).into());
         }
+        match arguments.get(2) {
+            Some(level)
+                if self.question == Question::Descendants
+                    && !level.data_type().is_integer()
+                    && !level.data_type().is_null() =>
+            {
+                let is = type_name(level);
+                Err(Error::illegal_type(format!(
+                    "Illegal type of third argument of function {shown}. Expected const unsigned integer. Actual type {is}"
+                ))
+                .into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The dictionary, and its attribute that names the parent.
+    fn resolve(&self, constants: &[Option<&ScalarValue>]) -> Result<(Arc<Dictionary>, usize)> {
+        let shown = self.name.trim_end_matches(CONSTANT_SUFFIX);
         let name = constant_text(constants[0]).ok_or_else(|| {
             let message =
                 format!("Argument 1 of function {shown} must be a constant string: the dictionary's name");
@@ -160,6 +180,7 @@ impl ScalarUDFImpl for HierarchyFunction {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        self.check(args.arg_fields)?;
         self.resolve(args.scalar_arguments)?;
         // Of NULL itself, all of them are NULL.
         if args.arg_fields[1..].iter().any(|field| field.data_type().is_null()) {

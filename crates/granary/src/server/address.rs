@@ -1,0 +1,51 @@
+//! Where to listen: an address, or a name that has one, and a port.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+/// Reads `127.0.0.1:8123`, `[::1]:8123` or `localhost:8123`. Of a name's addresses the first of IPv4 counts, or the first.
+///
+/// # Errors
+/// A text that is none of these, or a name that nobody knows.
+pub fn parse(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
+    if host.is_empty() || host.contains([':', '[', ']']) || port.parse::<u16>().is_err() {
+        let expected = "127.0.0.1:8123, [::1]:8123 or localhost:8123";
+        return Err(format!("'{text}' is no address with a port, such as {expected}"));
+    }
+    let found = text.to_socket_addrs().map_err(|error| format!("'{host}' has no address: {error}"))?;
+    let found: Vec<SocketAddr> = found.collect();
+    let chosen = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    chosen.copied().ok_or_else(|| format!("'{host}' has no address"))
+}
+
+/// The same, of a configuration.
+pub fn deserialize<'de, D: Deserializer<'de>>(value: D) -> Result<Option<SocketAddr>, D::Error> {
+    parse(&String::deserialize(value)?).map(Some).map_err(D::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn names_have_addresses() {
+        for (text, address) in [
+            ("127.0.0.1:8123", "127.0.0.1:8123"),
+            ("[::1]:0", "[::1]:0"),
+            ("localhost:8123", "127.0.0.1:8123"),
+        ] {
+            assert_eq!(parse(text).map(|address| address.to_string()).as_deref(), Ok(address));
+        }
+        for wrong in ["", "8123", ":8123", "localhost", "localhost:", "localhost:65536", "::1:8123", "[::1]"]
+        {
+            assert!(parse(wrong).is_err_and(|error| error.contains("is no address")), "{wrong}");
+        }
+        assert!(parse("no.such.host.invalid:1").is_err_and(|error| error.contains("has no address")));
+    }
+}
