@@ -1,7 +1,7 @@
 //! Comparisons that ClickHouse refuses: of texts with what is none, unless the text is a constant, which is read as the
 //! other's type; of dates with numbers. DataFusion would find a type for both.
 
-use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::Between;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::functions::as_type::AS_TYPE;
 use crate::limits::CONSTANT_STEPS_MAX;
 use crate::rewrite::CONSTANT_SUFFIX;
-use crate::types::{is_time, type_name};
+use crate::types::type_name;
 
 /// Whether an expression compares.
 pub fn is_comparison(expr: &Expr) -> bool {
@@ -96,26 +96,23 @@ fn check_sides(left: &Expr, operator: Operator, right: &Expr, inputs: &Inputs<'_
     if dates(one.data_type(), other.data_type()) || dates(other.data_type(), one.data_type()) {
         return Err(never_compared(&one_name, &other_name, function).into());
     }
-    let (text, typed) = match (one.data_type().is_string(), other.data_type().is_string()) {
-        (true, false) => (sides[0], &other),
-        (false, true) => (sides[1], &one),
+    let text = match (one.data_type().is_string(), other.data_type().is_string()) {
+        (true, false) => sides[0],
+        (false, true) => sides[1],
         _ => return Ok(()),
     };
     let mut steps = CONSTANT_STEPS_MAX;
     if is_constant(text, inputs.plans, &mut steps) {
         return Ok(());
     }
-    let is_exact = matches!(typed.data_type(), DataType::Decimal128(..) | DataType::Decimal256(..))
-        || is_time(typed.data_type()) && has_fraction(typed.data_type());
+    let is_exact = [&one_name, &other_name]
+        .iter()
+        .any(|name| ["Decimal", "DateTime64"].iter().any(|exact| name.starts_with(exact)));
     Err(match is_exact {
         true => Error::illegal_type(format!("No operation {function} between {one_name} and {other_name}")),
         false => no_common_type(&one_name, &other_name, function),
     }
     .into())
-}
-
-fn has_fraction(time: &DataType) -> bool {
-    !matches!(time, DataType::Date32 | DataType::Timestamp(TimeUnit::Second, _))
 }
 
 /// ClickHouse's words for a text and what is none.
