@@ -138,9 +138,9 @@ impl Kind for HttpConfig {
 
     fn nodes(&self, hidden: Option<&str>) -> Vec<Node> {
         let shown = |url: &str| hidden.map_or_else(|| url.to_string(), |_| shown_url(url));
-        let mut nodes = vec![Node::text("URL", &shown(&self.url))];
+        let mut nodes = vec![Node::text("URL", shown(&self.url))];
         if !self.endpoint.is_empty() {
-            nodes.push(Node::text("ENDPOINT", &shown(&self.endpoint)));
+            nodes.push(Node::text("ENDPOINT", shown(&self.endpoint)));
         }
         nodes.push(Node::text("FORMAT", self.format.name()));
         let secret = |name: &str, text: &str| Node::text(name, hidden.unwrap_or(text));
