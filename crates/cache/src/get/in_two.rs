@@ -8,7 +8,7 @@ use super::ahead::{Ahead, End};
 use super::io::Io;
 use super::order::order;
 use super::room::Scratch;
-use super::{Counts, Lookup, Outcome, Want};
+use super::{Counts, Lookup, Outcome, Tried, Want};
 use crate::cache::Cache;
 use crate::help::{Help, Working};
 use crate::key::Key;
@@ -38,6 +38,7 @@ impl Cache {
             Lookup { shared, keys, resolved, now, sink, counts, watched_below }
         };
         let (mut mine, mut theirs) = (lookup(sink), lookup(other_sink));
+        scratch.begin();
         // Without a RAM tier everybody waits for the device, and the sooner it begins the better.
         let waits = self.shared.memory_bytes == 0 && self.shared.flash.is_some();
         match if waits { working.help() } else { working.help_to_compute() } {
@@ -73,11 +74,9 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
         let ((), mut tried) = help.both(
             || self.look_half_up(0..half, Half::Lower(tell), mine, io, scratch),
             |io| {
-                let mut scratch = std::mem::take(io.scratch());
-                other.look_half_up(half..all, Half::Upper(middle), theirs, io, &mut scratch);
-                let tried = std::mem::take(&mut scratch.tried);
-                *io.scratch() = scratch;
-                tried
+                in_own_room(io, |io, room| {
+                    other.look_half_up(half..all, Half::Upper(middle), theirs, io, room)
+                })
             },
         );
         scratch.tried.append(&mut tried);
@@ -87,7 +86,6 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
 
     /// Plans alone, and reads what is wanted together if that is much.
     fn read_in_two(&mut self, other: &mut Self, working: &Working, io: &mut Io, scratch: &mut Scratch) {
-        scratch.begin();
         self.plan(scratch, 0..self.keys.len());
         let help = if scratch.wants.len() < SHARED_KEYS_MIN { None } else { working.help() };
         let (Some(help), Some(flash)) = (help, &self.shared.flash) else {
@@ -100,13 +98,10 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
         let ((), mut tried) = help.both(
             || self.fetch(flash, io, scratch),
             |io| {
-                let mut scratch = std::mem::take(io.scratch());
-                scratch.begin();
-                scratch.wants = upper;
-                other.fetch(flash, io, &mut scratch);
-                let tried = std::mem::take(&mut scratch.tried);
-                *io.scratch() = scratch;
-                tried
+                in_own_room(io, |io, room| {
+                    room.wants = upper;
+                    other.fetch(flash, io, room);
+                })
             },
         );
         scratch.tried.append(&mut tried);
@@ -123,7 +118,6 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
         io: &mut Io,
         scratch: &mut Scratch,
     ) {
-        scratch.begin();
         let Some(flash) = &self.shared.flash else { return self.plan(scratch, keys) };
         let first_end = keys.start + keys.len() / FIRST_KEYS_DIVISOR;
         self.plan(scratch, keys.start..first_end);
@@ -144,6 +138,16 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
         let long = self.fetch_with(flash, reads, &ahead, scratch);
         self.deliver_long_ones(flash, io, long, scratch);
     }
+}
+
+/// Lets a helping thread look up in its own room; gives the places that did not hold their keys.
+fn in_own_room(io: &mut Io, look_up: impl FnOnce(&mut Io, &mut Scratch)) -> Vec<Tried> {
+    let mut scratch = std::mem::take(io.scratch());
+    scratch.begin();
+    look_up(io, &mut scratch);
+    let tried = std::mem::take(&mut scratch.tried);
+    *io.scratch() = scratch;
+    tried
 }
 
 /// The place in the middle.
