@@ -59,6 +59,10 @@ pub const SHARED_KEYS_MIN: usize = 2;
 /// Of the keys that a thread looks up with another one, one in so many is planned before it begins to read.
 pub const FIRST_KEYS_DIVISOR: usize = 4;
 
+/// Of a stretch that is read for them, one block in so many has to be wanted by these first keys. They are an eighth of
+/// the batch: of the other blocks, each is left out with probability 2^-8.
+pub const WANTED_DIVISOR: usize = 2;
+
 /// Entries that are put together and worth another thread's help to show.
 #[cfg(not(any(feature = "shuttle", miri)))]
 pub const SHARED_ENTRIES_MIN: usize = 1024;

@@ -106,9 +106,7 @@ impl Segment {
             return Some(block);
         }
         let new_blocks = if joins { 0 } else { len.div_ceil(payload).max(1) };
-        let summary_blocks =
-            summary::blocks(&self.geometry, data_blocks + new_blocks, filling.words.len() + 1);
-        if data_blocks + new_blocks + summary_blocks > self.geometry.blocks_per_segment() as usize {
+        if !self.has_room(&filling, new_blocks) {
             return None;
         }
         if !joins {
@@ -119,18 +117,24 @@ impl Segment {
         let first = filling.counts.len() - new_blocks.max(1);
         filling.counts[first] += 1;
         filling.words.push(word);
-        filling.copy_in(&self.geometry, first, parts);
+        let begin = Gap { block: first, used: filling.used };
+        let end = filling.copy_in(&self.geometry, begin, parts);
+        // A record over several blocks leaves the rest of its last block unused.
+        filling.used = if end.block > first { payload } else { end.used };
         Some(self.geometry.first_block(self.sequence) + first as u64)
+    }
+
+    /// Whether one more record fits that begins so many blocks.
+    fn has_room(&self, filling: &Filling, new_blocks: usize) -> bool {
+        let data_blocks = filling.counts.len() + new_blocks;
+        let summary_blocks = summary::blocks(&self.geometry, data_blocks, filling.words.len() + 1);
+        data_blocks + summary_blocks <= self.geometry.blocks_per_segment() as usize
     }
 
     /// Adds a record to a block before the last one that has room for it. Segments with a summary are recovered as
     /// a whole or not at all; in others a record must not be found without those before it.
     fn append_to_gap(&self, filling: &mut Filling, word: u64, parts: &[&[u8]], len: usize) -> Option<u64> {
-        if !self.geometry.has_summary()
-            || summary::blocks(&self.geometry, filling.counts.len(), filling.words.len() + 1)
-                + filling.counts.len()
-                > self.geometry.blocks_per_segment() as usize
-        {
+        if !self.geometry.has_summary() || !self.has_room(filling, 0) {
             return None;
         }
         let Filling { gaps, counts, words, .. } = filling;
@@ -146,8 +150,8 @@ impl Segment {
         }
         words.insert(at, word);
         counts[gap.block] += 1;
-        filling.write(&self.geometry, gap, parts);
-        filling.gaps.add(Gap { used: gap.used + len, ..gap }, payload);
+        let rest = filling.copy_in(&self.geometry, gap, parts);
+        filling.gaps.add(rest, payload);
         Some(self.geometry.first_block(self.sequence) + gap.block as u64)
     }
 
@@ -218,35 +222,24 @@ impl Filling {
         self.gaps.add(Gap { block: last, used: self.used }, payload);
     }
 
-    /// Writes a record to a gap that has room for it.
-    fn write(&mut self, geometry: &Geometry, Gap { block, used }: Gap, parts: &[&[u8]]) {
-        let mut at = block * geometry.block_size() + BLOCK_HEADER_SIZE + used;
-        for part in parts {
-            self.memory[at..at + part.len()].copy_from_slice(part);
-            at += part.len();
-        }
-    }
-
-    fn copy_in(&mut self, geometry: &Geometry, mut block: usize, parts: &[&[u8]]) {
+    /// Writes a record to where a gap begins, and on into the blocks that follow; gives where it ends.
+    fn copy_in(&mut self, geometry: &Geometry, begin: Gap, parts: &[&[u8]]) -> Gap {
         let (size, payload) = (geometry.block_size(), geometry.payload_size());
+        let Gap { mut block, mut used } = begin;
         for part in parts {
             let mut part = *part;
             while !part.is_empty() {
-                if self.used == payload {
-                    block += 1;
-                    self.used = 0;
+                if used == payload {
+                    (block, used) = (block + 1, 0);
                 }
-                let n = part.len().min(payload - self.used);
-                let at = block * size + BLOCK_HEADER_SIZE + self.used;
+                let n = part.len().min(payload - used);
+                let at = block * size + BLOCK_HEADER_SIZE + used;
                 self.memory[at..at + n].copy_from_slice(&part[..n]);
-                self.used += n;
+                used += n;
                 part = &part[n..];
             }
         }
-        if block + 1 < self.counts.len() || self.counts[block] == 0 {
-            // A record over several blocks leaves the rest of its last block unused.
-            self.used = payload;
-        }
+        Gap { block, used }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Io, Want};
 use crate::cache::Flash;
+use crate::limits::WANTED_DIVISOR;
 use granary_log::limits::{READ_DEPTH, READ_PLACES_MAX};
 use granary_log::{Extent, Location};
 
@@ -25,10 +26,6 @@ pub(super) struct Ahead {
 
 /// As many reads as one thread has in flight, if they are long.
 const WINDOWS_MAX: u64 = (READ_DEPTH / READ_PLACES_MAX) as u64;
-
-/// One block in so many of a window has to be wanted by the first keys. If these are an eighth of a batch, then of
-/// the others each is left out with probability 2^-8.
-const WANTED_DIVISOR: usize = 2;
 
 impl Ahead {
     /// Of what the first keys want, the windows at one end of the file that are worth it, none beyond the place

@@ -40,30 +40,18 @@ const _: () = assert!(cfg!(target_endian = "little"), "Granary's rows are little
 /// Appends bytes, mostly few: these take two loads and a store, and no call.
 #[inline]
 pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
-    let unused = match bytes.len() {
-        8..=16 => {
-            let (first, last) = (bytes.first_chunk().copied(), bytes.last_chunk().copied());
-            let [first, last] =
-                [first, last].map(|word| u128::from(u64::from_le_bytes(word.unwrap_or_default())));
-            // Where they overlap, they are the same.
-            let word = first | last << (8 * (bytes.len() - 8));
-            out.extend_from_slice(&word.to_le_bytes());
-            16 - bytes.len()
-        }
-        4..8 => {
-            let (first, last) = (bytes.first_chunk().copied(), bytes.last_chunk().copied());
-            let [first, last] =
-                [first, last].map(|word| u64::from(u32::from_le_bytes(word.unwrap_or_default())));
-            let word = first | last << (8 * (bytes.len() - 4));
-            out.extend_from_slice(&word.to_le_bytes());
-            8 - bytes.len()
-        }
-        _ => {
-            out.extend_from_slice(bytes);
-            0
-        }
+    let eight = |word: &[u8; 8]| u128::from(u64::from_le_bytes(*word));
+    let four = |word: &[u8; 4]| u128::from(u32::from_le_bytes(*word));
+    let ends = match bytes.len() {
+        8..=16 => bytes.first_chunk().map(eight).zip(bytes.last_chunk().map(eight)).zip(Some(8)),
+        4..8 => bytes.first_chunk().map(four).zip(bytes.last_chunk().map(four)).zip(Some(4)),
+        _ => None,
     };
-    out.truncate(out.len() - unused);
+    let Some(((first, last), width)) = ends else { return out.extend_from_slice(bytes) };
+    // Where they overlap, they are the same.
+    let word = first | last << (8 * (bytes.len() - width));
+    out.extend_from_slice(&word.to_le_bytes());
+    out.truncate(out.len() - (size_of_val(&word) - bytes.len()));
 }
 
 /// Appends a length, 7 bits a byte, low bits first.
