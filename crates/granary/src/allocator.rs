@@ -17,13 +17,31 @@ unsafe impl Sync for Options {}
 /// Each thread keeps what it frees for itself, pieces of up to 32 KiB if nothing else is said. A server has many
 /// threads that wait, for clients and for sources, and are used in turn: what they kept grew for hours, to a third
 /// of its heap. Larger pieces than these are rare enough to be taken from all threads' common store.
+///
+/// The heap is in huge pages where the kernel has them for those who ask: a query over a dictionary touches an index
+/// and buffers of megabytes in no order, and takes a tenth less time. A server does without
+/// ([`crate::server::run`]).
 #[used]
 #[unsafe(export_name = "_rjem_malloc_conf")]
-static OPTIONS: Options = Options(c"tcache_max:4096".as_ptr());
+static OPTIONS: Options = Options(c"tcache_max:4096,thp:always".as_ptr());
 
 #[cfg(test)]
 mod tests {
-    use std::ptr::null_mut;
+    use std::ffi::{CStr, c_char};
+    use std::ptr::{null, null_mut};
+
+    #[test]
+    fn the_heap_is_in_huge_pages() {
+        let (mut mode, mut len): (*const c_char, _) = (null(), size_of::<*const c_char>());
+        // SAFETY: the option is a C string that lives as long as the process, its address is written to a variable
+        // of that size.
+        let mode = unsafe {
+            let mode = (&raw mut mode).cast();
+            assert_eq!(tikv_jemalloc_sys::mallctl(c"opt.thp".as_ptr(), mode, &raw mut len, null_mut(), 0), 0);
+            CStr::from_ptr(*mode.cast())
+        };
+        assert_eq!(mode, c"always");
+    }
 
     #[test]
     fn threads_keep_small_pieces_only() {
