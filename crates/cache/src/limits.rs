@@ -91,8 +91,10 @@ pub const MEMORY_CHUNK_BYTES_MAX: usize = 64 << 10;
 /// Longest value, in bytes; a segment may bound it further.
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
 
-/// DRAM first: an entry that takes more than one part in so many of its shard's RAM goes to flash at once.
-pub const HYBRID_MEMORY_PARTS: u64 = 8;
+/// DRAM first: an entry that takes more than one part in so many of its shard's RAM goes to flash at once. What drives
+/// others out of a small RAM costs hits; what the policy is not asked about costs more writes than that: with an eighth
+/// (docs/studies/replay.md has the workloads) a cache of web objects wrote twice as much and found less.
+pub const HYBRID_MEMORY_PARTS: u64 = 2;
 
 /// DRAM first: one part in so many of a shard's RAM is kept free by the cleaner.
 pub const SPARE_MEMORY_PARTS: u64 = 16;

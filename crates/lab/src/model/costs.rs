@@ -43,6 +43,9 @@ const DRAM_CHUNKS: u64 = 32;
 const AHEAD_PARTS: u64 = 16;
 const AHEAD_BYTES_MAX: u64 = 16 << 20;
 
+/// Objects of more than one such part of DRAM are written to flash at once by Granary's cache.
+pub const LARGE_DRAM_PARTS: u64 = SHARDS as u64 * HYBRID_MEMORY_PARTS;
+
 impl Costs {
     /// Nothing but bytes of objects. A segment waits in DRAM to be written.
     pub fn none(budget: &Budget) -> Self {
@@ -69,7 +72,7 @@ impl Costs {
             dram_bytes_free: spare + 2 * budget.dram_bytes / DRAM_CHUNKS,
             // The slot of the segment that waits in DRAM is empty, too.
             flash_bytes_free: (1 + ahead) * budget.segment_bytes,
-            large_bytes: budget.dram_bytes / SHARDS as u64 / HYBRID_MEMORY_PARTS,
+            large_bytes: budget.dram_bytes / LARGE_DRAM_PARTS,
         }
     }
 }

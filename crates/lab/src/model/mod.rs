@@ -19,7 +19,7 @@ mod victim;
 mod workload;
 
 pub use belady::Belady;
-pub use costs::{Costs, Layout};
+pub use costs::{Costs, LARGE_DRAM_PARTS, Layout};
 pub use fifo::Fifo;
 pub use hybrid::{Filter, Hybrid, HybridOptions, Offer};
 pub use lru::Lru;
