@@ -128,6 +128,7 @@ pub const KNOWN: &[Setting] = &[
     nothing("log_queries", "Bool", "1"),
     nothing("max_insert_threads", "UInt64", "0"),
     nothing("max_parallel_replicas", "NonZeroUInt64", "1000"),
+    nothing("max_reverse_dictionary_lookup_cache_size_bytes", "UInt64", "104857600"),
     nothing("min_insert_block_size_bytes", "UInt64", "268402944"),
     nothing("min_insert_block_size_rows", "UInt64", "1048449"),
     nothing("network_compression_method", "String", "LZ4"),

@@ -143,7 +143,8 @@ pub(super) fn call_of(
     Ok(Call::resolve(catalogue, dictionary, Some(attributes), None, function)?)
 }
 
-fn constant<'a>(
+/// The text of an argument that has to be a constant.
+pub(super) fn constant<'a>(
     constants: &[Option<&'a ScalarValue>],
     place: usize,
     what: &str,

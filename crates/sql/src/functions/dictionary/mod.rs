@@ -7,6 +7,7 @@ mod function;
 mod hierarchy;
 mod keys;
 mod lazy;
+mod reverse;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ pub(crate) use call::constants;
 use function::{DictionaryFunction, Kind};
 use hierarchy::HierarchyFunction;
 pub(crate) use lazy::LazyDefaults;
+use reverse::KeysFunction;
 
 /// The types that have a `dictGet<Type>` of their own.
 const TYPES: &[&str] = &[
@@ -30,7 +32,10 @@ const TYPES: &[&str] = &[
 /// Whether a name is one of this family.
 pub fn is_dictionary_function(name: &str) -> bool {
     name.starts_with("dict")
-        && (name == all::NAME || names().any(|(known, ..)| known == name) || is_hierarchy_function(name))
+        && (name == all::NAME
+            || name == reverse::NAME
+            || names().any(|(known, ..)| known == name)
+            || is_hierarchy_function(name))
 }
 
 /// Whether a name is one of those that follow a hierarchy: they have no attribute among their arguments.
@@ -71,6 +76,8 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) {
     for (suffix, volatility) in [("", Volatility::Stable), (CONSTANT_SUFFIX, Volatility::Volatile)] {
         let function = AllFunction::new(format!("{}{suffix}", all::NAME), volatility, Arc::clone(catalogue));
         context.register_udf(ScalarUDF::from(function));
+        let name = format!("{}{suffix}", reverse::NAME);
+        context.register_udf(ScalarUDF::from(KeysFunction::new(name, volatility, Arc::clone(catalogue))));
     }
     for (name, question) in hierarchy::FUNCTIONS {
         for (suffix, volatility) in [("", Volatility::Stable), (CONSTANT_SUFFIX, Volatility::Volatile)] {

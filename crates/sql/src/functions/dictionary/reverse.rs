@@ -1,0 +1,237 @@
+//! `dictGetKeys`: the keys of the rows whose attribute has a value, the way back of `dictGet`.
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, ListArray, StructArray, UInt32Array, UInt64Array, new_empty_array,
+};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::{cast, concat, kernels::cmp::distinct, nullif, take};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Float32Type, Float64Type};
+use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+use granary_dict::Dictionary;
+
+use super::call::constants;
+use super::converted::converted;
+use super::function::{constant, wrong_count};
+use crate::catalogue::Catalogue;
+use crate::error::Error;
+use crate::functions::ATTRIBUTE_SEPARATOR;
+use crate::functions::numbers::{rows, shaped};
+
+pub const NAME: &str = "dictGetKeys";
+/// Where the value stands among the arguments, which is the last one.
+const VALUE: usize = 2;
+
+/// The function.
+#[derive(Debug)]
+pub struct KeysFunction {
+    name: String,
+    catalogue: Arc<Catalogue>,
+    signature: Signature,
+}
+
+impl PartialEq for KeysFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && Arc::ptr_eq(&self.catalogue, &other.catalogue)
+    }
+}
+
+impl Eq for KeysFunction {}
+
+impl Hash for KeysFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl KeysFunction {
+    pub fn new(name: String, volatility: Volatility, catalogue: Arc<Catalogue>) -> Self {
+        Self { name, catalogue, signature: Signature::variadic_any(volatility) }
+    }
+
+    /// What is asked for.
+    fn resolve(&self, constants: &[Option<&ScalarValue>]) -> Result<Asked> {
+        if constants.len() != VALUE + 1 {
+            return Err(wrong_count(NAME, constants.len(), VALUE + 1).into());
+        }
+        let dictionary = constant(constants, 0, "the dictionary's name", NAME)?;
+        let attribute = constant(constants, 1, "the attribute's name", NAME)?;
+        if attribute.starts_with(ATTRIBUTE_SEPARATOR) {
+            let what = format!("Illegal type of second argument of function {NAME}, expected one name");
+            return Err(Error::illegal_type(what).into());
+        }
+        let dictionary = self.catalogue.dictionary(dictionary)?;
+        let definition = dictionary.definition();
+        let Some(place) = definition.attribute_index(attribute) else {
+            let what = format!("Dictionary {} has no attribute '{attribute}'", definition.full_name());
+            return Err(Error::illegal_column(what).into());
+        };
+        let attribute = definition.attribute(place);
+        let attribute = attribute.data_type.to_field(&attribute.name);
+        let keys = definition.rows().key_fields();
+        Ok(Asked { dictionary, attribute, keys })
+    }
+}
+
+/// What a call asks for.
+struct Asked {
+    dictionary: Arc<Dictionary>,
+    attribute: Field,
+    keys: Vec<Field>,
+}
+
+impl Asked {
+    /// The field of the keys: of a key of several columns, tuples of them.
+    fn key_field(&self) -> Field {
+        if let [key] = self.keys.as_slice() {
+            return key.clone().with_name("item");
+        }
+        let parts = self.keys.iter().enumerate().map(|(i, key)| key.clone().with_name((i + 1).to_string()));
+        Field::new("item", DataType::Struct(Fields::from_iter(parts)), false)
+    }
+}
+
+impl ScalarUDFImpl for KeysFunction {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Err(DataFusionError::Internal(format!("the type of {NAME} needs its constant arguments")))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let asked = self.resolve(args.scalar_arguments)?;
+        Ok(Arc::new(Field::new(NAME, DataType::List(Arc::new(asked.key_field())), false)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let asked = self.resolve(&constants(&args.args))?;
+        let sought = &args.args[VALUE..];
+        let values = sought[0].to_array(rows(sought, args.number_rows))?;
+        let values = as_attribute(&args.arg_fields[VALUE], &values, &asked.attribute)?;
+        let mut wanted = Wanted::new(&values)?;
+        wanted.look_through(&asked)?;
+        shaped(wanted.answer(&asked.key_field())?, sought)
+    }
+}
+
+/// The values as the attribute has them: a decimal is cut, as elsewhere. A number that is no Bool is NULL, which is found
+/// nowhere.
+fn as_attribute(field: &FieldRef, values: &ArrayRef, attribute: &Field) -> Result<ArrayRef> {
+    let made = converted(field, values, attribute)?;
+    if made.data_type() != &DataType::Boolean || !values.data_type().is_numeric() {
+        return comparable(&made);
+    }
+    let changed = distinct(&cast(&made, values.data_type())?, values)?;
+    comparable(&nullif(&made, &changed)?)
+}
+
+/// The values so that equal ones have equal bytes, and with NULL for NaN, which equals nothing.
+fn comparable(values: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match values.data_type() {
+        // To add 0 makes -0 a 0.
+        DataType::Float32 => {
+            let same = |number: f32| (!number.is_nan()).then_some(number + 0.0);
+            Arc::new(values.as_primitive::<Float32Type>().unary_opt::<_, Float32Type>(same))
+        }
+        DataType::Float64 => {
+            let same = |number: f64| (!number.is_nan()).then_some(number + 0.0);
+            Arc::new(values.as_primitive::<Float64Type>().unary_opt::<_, Float64Type>(same))
+        }
+        _ => Arc::clone(values),
+    })
+}
+
+/// What is wanted, and the keys that have it.
+struct Wanted {
+    converter: RowConverter,
+    data_type: DataType,
+    /// The different values: which one it is.
+    places: HashMap<OwnedRow, usize>,
+    /// Of each row that asks, the value; `None`: NULL.
+    asked: Vec<Option<usize>>,
+    /// Of each value the keys found, by their place among all.
+    found: Vec<Vec<u64>>,
+    /// All keys found, in batches of key columns.
+    keys: Vec<Vec<ArrayRef>>,
+    count: u64,
+}
+
+impl Wanted {
+    fn new(values: &ArrayRef) -> Result<Wanted> {
+        let data_type = values.data_type().clone();
+        let converter = RowConverter::new(vec![SortField::new(data_type.clone())])?;
+        let mut places = HashMap::new();
+        let encoded = converter.convert_columns(std::slice::from_ref(values))?;
+        let nulls = values.logical_nulls();
+        let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+        let asked = (0..values.len())
+            .map(|row| {
+                let next = places.len();
+                (!is_null(row)).then(|| *places.entry(encoded.row(row).owned()).or_insert(next))
+            })
+            .collect();
+        let found = vec![Vec::new(); places.len()];
+        Ok(Wanted { converter, data_type, places, asked, found, keys: Vec::new(), count: 0 })
+    }
+
+    /// Goes through all rows that the dictionary has.
+    fn look_through(&mut self, asked: &Asked) -> Result<()> {
+        for batch in asked.dictionary.resident().map_err(Error::from)? {
+            let batch = batch.map_err(Error::from)?;
+            let values = &batch[asked.attribute.name().as_str()];
+            let values = comparable(&cast(values, &self.data_type)?)?;
+            let nulls = values.logical_nulls();
+            let encoded = self.converter.convert_columns(&[values])?;
+            let mut rows = Vec::new();
+            for row in 0..batch.num_rows() {
+                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                    continue;
+                }
+                if let Some(value) = self.places.get(&encoded.row(row).owned()) {
+                    self.found[*value].push(self.count);
+                    self.count += 1;
+                    rows.push(row as u32);
+                }
+            }
+            let rows = UInt32Array::from(rows);
+            let keys = batch.columns().iter().take(asked.keys.len());
+            self.keys.push(keys.map(|key| take(key, &rows, None)).collect::<Result<_, _>>()?);
+        }
+        Ok(())
+    }
+
+    /// The keys of each row that asked.
+    fn answer(self, item: &Field) -> Result<ArrayRef> {
+        let part = |at: usize| {
+            let parts: Vec<&dyn Array> = self.keys.iter().map(|keys| keys[at].as_ref()).collect();
+            concat(&parts)
+        };
+        let keys: ArrayRef = match item.data_type() {
+            data_type if self.keys.is_empty() => new_empty_array(data_type),
+            DataType::Struct(fields) => {
+                let parts = (0..fields.len()).map(part).collect::<Result<Vec<_>, _>>()?;
+                Arc::new(StructArray::try_new(fields.clone(), parts, None)?)
+            }
+            _ => part(0)?,
+        };
+        let of_row = |value: &Option<usize>| value.map_or(&[][..], |value| self.found[value].as_slice());
+        let lengths = self.asked.iter().map(|value| of_row(value).len());
+        let offsets = OffsetBuffer::from_lengths(lengths);
+        let places: UInt64Array = self.asked.iter().flat_map(of_row).copied().collect::<Vec<_>>().into();
+        let keys = take(&keys, &places, None)?;
+        Ok(Arc::new(ListArray::try_new(Arc::new(item.clone()), offsets, keys, None)?))
+    }
+}
