@@ -78,6 +78,9 @@ constructors! {
     cannot_write = 75 "CANNOT_WRITE_TO_FILE_DESCRIPTOR";
     have_dependent_objects = 630 "HAVE_DEPENDENT_OBJECTS";
     broken_pipe = 1003 "BROKEN_PIPE";
+    index_out_of_bound = 353 "INDEX_OF_POSITIONAL_ARGUMENT_IS_OUT_OF_RANGE";
+    incorrect_data = 117 "INCORRECT_DATA";
+    cannot_compile_regexp = 427 "CANNOT_COMPILE_REGEXP";
     unknown_setting = 115 "UNKNOWN_SETTING";
     readonly = 164 "READONLY";
     illegal_division = 153 "ILLEGAL_DIVISION";

@@ -17,17 +17,34 @@ use datafusion::logical_expr::{
 };
 
 use super::default_value::default_value;
+use super::numbers::from_bits;
 
 /// Replaces DataFusion's functions by wrapped ones of the same names.
 pub(super) fn register(context: &SessionContext) -> Result<()> {
-    for name in
-        ["sum", "min", "max", "avg", "median", "percentile_cont", "first_value", "last_value", GATHERING]
-    {
+    let others = ["sum", "min", "max", "first_value", "last_value", "bit_or", "bit_xor", ALL_BITS, GATHERING];
+    for name in others.into_iter().chain(STATISTICS) {
         let inner = context.udaf(name)?;
         context.register_udaf(AggregateUDF::from(NeverEmpty { inner }));
     }
     Ok(())
 }
+
+/// Aggregates of which there is none for too few rows: they are nan then.
+const STATISTICS: [&str; 10] = [
+    "avg",
+    "median",
+    "percentile_cont",
+    "stddev",
+    "stddev_pop",
+    "var",
+    "var_pop",
+    "corr",
+    "covar_samp",
+    "covar_pop",
+];
+
+/// ClickHouse's groupBitAnd: nothing lacks any bit.
+const ALL_BITS: &str = "bit_and";
 
 /// Aggregates whose value is one of their arguments, and of its type.
 const CHOOSING: [&str; 4] = ["min", "max", "first_value", "last_value"];
@@ -57,9 +74,13 @@ impl NeverEmpty {
 
     fn zero(&self, data_type: &DataType) -> Result<ScalarValue> {
         match data_type {
-            DataType::Float64 if matches!(self.name(), "avg" | "median" | "percentile_cont") => {
+            DataType::Float64 if STATISTICS.contains(&self.name()) => {
                 Ok(ScalarValue::Float64(Some(f64::NAN)))
             }
+            whole if self.name() == ALL_BITS => match from_bits(vec![u64::MAX].into(), None, whole) {
+                Some(bits) => ScalarValue::try_from_array(&bits, 0),
+                None => default_value(whole),
+            },
             other => default_value(other),
         }
     }
@@ -150,6 +171,14 @@ impl AggregateUDFImpl for NeverEmpty {
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         self.inner.order_sensitivity()
+    }
+
+    fn with_beneficial_ordering(
+        self: Arc<Self>,
+        beneficial_ordering: bool,
+    ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        let inner = self.inner.as_ref().clone().with_beneficial_ordering(beneficial_ordering)?;
+        Ok(inner.map(|inner| Arc::new(NeverEmpty { inner: Arc::new(inner) }) as Arc<dyn AggregateUDFImpl>))
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {

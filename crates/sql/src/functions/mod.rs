@@ -30,6 +30,7 @@ mod tuple;
 mod tuple_element;
 mod type_name;
 mod uuid;
+mod values;
 
 use std::sync::Arc;
 
@@ -88,6 +89,7 @@ pub fn is_registered(name: &str) -> bool {
         || OPERATIONS.iter().any(|operation| operation.name() == name)
         || array::ACTIONS.iter().any(|action| action.name() == name)
         || map::ACTIONS.iter().any(|action| action.name() == name || action.alias() == Some(name))
+        || values::all().any(|function| function.name() == name)
         || length::QUESTIONS.iter().any(|question| question.name() == name)
 }
 
@@ -106,6 +108,9 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     }
     for action in map::ACTIONS {
         context.register_udf(ScalarUDF::from(map::MapFunction::new(action)));
+    }
+    for function in values::all() {
+        context.register_udf(ScalarUDF::from(values::ValueFunction::new(function)));
     }
     for question in length::QUESTIONS {
         context.register_udf(ScalarUDF::from(length::Length::new(question)));

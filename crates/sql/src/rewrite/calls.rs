@@ -3,12 +3,13 @@
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     CaseWhen, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, NullTreatment, Value,
+    FunctionArgumentClause, FunctionArguments, NullTreatment, OrderByExpr, OrderByOptions, Value,
 };
 
 use super::conditions;
 use super::syntax::{
     argument, argument_mut, arguments, arguments_mut, call, name_of, plain_arguments, rename, string, taken,
+    text,
 };
 use crate::error::{Error, Result};
 use crate::functions;
@@ -23,17 +24,33 @@ const RENAMED: &[(&str, &str)] = &[
     ("startsWith", "starts_with"),
     ("endsWith", "ends_with"),
     ("replaceAll", "replace"),
-    ("substringUTF8", "substr"),
-    ("groupArray", "array_agg"),
-    ("stddevPop", "stddev_pop"),
-    ("stddevSamp", "stddev_samp"),
-    ("varPop", "var_pop"),
-    ("varSamp", "var_samp"),
+    ("ceiling", "ceil"),
+    ("truncate", "trunc"),
+    ("mod", "modulo"),
+    ("concatWithSeparator", "concat_ws"),
 ];
+
+/// The same of aggregates.
+const RENAMED_AGGREGATES: &[(&str, &str)] = &[
+    ("stddevPop", "stddev_pop"),
+    ("stddevSamp", "stddev"),
+    ("varPop", "var_pop"),
+    ("varSamp", "var"),
+    ("covarPop", "covar_pop"),
+    ("covarSamp", "covar_samp"),
+    ("groupBitAnd", "bit_and"),
+    ("groupBitOr", "bit_or"),
+    ("groupBitXor", "bit_xor"),
+];
+
+fn renamed() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let gathered = ("groupArray", "array_agg");
+    RENAMED.iter().chain(RENAMED_AGGREGATES).copied().chain(std::iter::once(gathered))
+}
 
 /// ClickHouse's name of a function of DataFusion's.
 pub fn clickhouse_name(name: &str) -> &str {
-    let ours = RENAMED.iter().find(|(_, theirs)| *theirs == name).map(|(ours, _)| *ours);
+    let ours = renamed().find(|(_, theirs)| *theirs == name).map(|(ours, _)| ours);
     ours.filter(|_| !ANY_CASE.contains(&name)).unwrap_or(name)
 }
 
@@ -69,19 +86,15 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
     match name.as_str() {
         "if" | "multiIf" => return choice(expr),
         "arrayJoin" => rename(function, "unnest"),
-        "uniqExact" | "uniq" => {
+        "uniqExact" | "uniq" | "uniqCombined" | "uniqCombined64" | "uniqHLL12" => {
             rename(function, "count");
-            if let FunctionArguments::List(list) = &mut function.args {
-                list.duplicate_treatment = Some(DuplicateTreatment::Distinct);
-            }
+            distinct(function);
             *expr = unsigned(expr);
         }
         "count" => *expr = unsigned(expr),
-        "countIf" | "sumIf" | "avgIf" | "minIf" | "maxIf" | "anyIf" => {
-            filtered(function, name.trim_end_matches("If"))?;
-            if name == "countIf" {
-                *expr = unsigned(expr);
-            }
+        _ if let Some(aggregate) = name.strip_suffix("If").filter(|name| is_aggregate(name)) => {
+            filter(function, aggregate)?;
+            return rewrite(expr);
         }
         "tuple" | "negate" => {}
         "map" => {
@@ -103,7 +116,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
             }
         }
         // What has few values is a matter of how they lie in RAM.
-        "isNull" | "isNotNull" | "materialize" | "toLowCardinality" => {
+        "isNull" | "isNotNull" | "materialize" | "identity" | "toLowCardinality" => {
             let Some([argument]) = plain_arguments(function).and_then(|all| <[Expr; 1]>::try_from(all).ok())
             else {
                 return Err(Error::wrong_argument_count(format!("Function {name} requires one argument")));
@@ -120,10 +133,22 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
             *expr = call("toUInt32", vec![taken(expr)]);
         }
         "any" | "anyLast" => first_not_null(function, &name),
-        "groupArray" => {
+        "groupArray" | "groupUniqArray" => {
             rename(function, "array_agg");
             function.null_treatment = Some(NullTreatment::IgnoreNulls);
+            if name == "groupUniqArray" {
+                distinct(function);
+            }
         }
+        // DataFusion wants places of 64 bits.
+        "mid" | "substringUTF8" => {
+            rename(function, "substr");
+            for place in arguments_mut(function).into_iter().flatten().skip(1).filter_map(argument_mut) {
+                *place = call("toInt64", vec![taken(place)]);
+            }
+        }
+        "argMin" | "argMax" => first_by(function, name == "argMin")?,
+        "dateTrunc" | "date_trunc" => truncated(function)?,
         "quantile" | "quantileExactInclusive" => quantile(expr)?,
         "toDate32" => to_date32(expr)?,
         "toDecimal32" | "toDecimal64" | "toDecimal128" | "toDecimal256" | "toIPv4" | "toIPv6"
@@ -164,7 +189,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
                 *expr = call(target, vec![call("date_part", arguments)]);
                 return Ok(());
             }
-            if let Some((_, ours)) = RENAMED.iter().find(|(theirs, _)| *theirs == name) {
+            if let Some((_, ours)) = renamed().find(|(theirs, _)| *theirs == name) {
                 rename(function, ours);
             }
             if OF_NUMBERS.contains(&name.as_str()) {
@@ -300,8 +325,35 @@ fn numbers(function: &mut Function) {
     }
 }
 
+/// Aggregates that take the combinator -If, beside those that have another name here.
+const AGGREGATES: &[&str] = &[
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "any",
+    "anyLast",
+    "argMin",
+    "argMax",
+    "groupArray",
+    "groupUniqArray",
+    "median",
+    "quantile",
+    "uniq",
+    "uniqExact",
+    "uniqCombined",
+    "uniqCombined64",
+    "uniqHLL12",
+    "corr",
+];
+
+fn is_aggregate(name: &str) -> bool {
+    AGGREGATES.contains(&name) || RENAMED_AGGREGATES.iter().any(|(theirs, _)| *theirs == name)
+}
+
 /// The combinator `-If`: `sumIf(x, c)` is `sum(x) FILTER (WHERE c)`.
-fn filtered(function: &mut Function, aggregate: &str) -> Result<()> {
+fn filter(function: &mut Function, aggregate: &str) -> Result<()> {
     let Some(condition) = arguments_mut(function).and_then(Vec::pop) else {
         return Err(Error::wrong_argument_count(format!(
             "Aggregate function {aggregate}If requires a condition"
@@ -311,18 +363,60 @@ fn filtered(function: &mut Function, aggregate: &str) -> Result<()> {
         return Err(Error::bad_arguments(format!("The condition of {aggregate}If must be an expression")));
     };
     conditions::make(&mut condition);
-    function.filter = Some(Box::new(condition));
-    if aggregate == "count" {
-        *function = Function {
-            filter: function.filter.take(),
-            ..super::syntax::function("count", vec![Expr::value(Value::Boolean(true))])
-        };
-    } else if aggregate == "any" {
-        first_not_null(function, aggregate);
-    } else {
-        rename(function, aggregate);
-        numbers(function);
+    rename(function, aggregate);
+    if arguments(function).is_empty() && aggregate == "count" {
+        *function = super::syntax::function(aggregate, vec![Expr::value(Value::Boolean(true))]);
     }
+    function.filter = Some(Box::new(condition));
+    Ok(())
+}
+
+fn distinct(function: &mut Function) {
+    if let FunctionArguments::List(list) = &mut function.args {
+        list.duplicate_treatment = Some(DuplicateTreatment::Distinct);
+    }
+}
+
+/// `argMin(x, y)` is the first `x` by `y`, where neither is NULL.
+fn first_by(function: &mut Function, ascending: bool) -> Result<()> {
+    let Some([value, by]) = plain_arguments(function).and_then(|all| <[Expr; 2]>::try_from(all).ok()) else {
+        let name = name_of(function).unwrap_or_default();
+        return Err(Error::wrong_argument_count(format!("Aggregate function {name} requires two arguments")));
+    };
+    let there = |expr: &Expr| Expr::IsNotNull(Box::new(expr.clone()));
+    let both = super::syntax::both(there(&value), Some(there(&by)));
+    let known = super::syntax::both(both, function.filter.take().map(|condition| *condition));
+    let options = OrderByOptions { asc: Some(ascending), nulls_first: None };
+    let order = OrderByExpr { expr: by, options, with_fill: None };
+    *function = super::syntax::function("first_value", vec![value]);
+    if let FunctionArguments::List(list) = &mut function.args {
+        list.clauses.push(FunctionArgumentClause::OrderBy(vec![order]));
+    }
+    function.filter = Some(Box::new(known));
+    numbers(function);
+    Ok(())
+}
+
+/// `dateTrunc('hour', x)` is `toStartOfHour(x)`.
+fn truncated(function: &mut Function) -> Result<()> {
+    let unit = arguments(function).first().and_then(argument).and_then(text).map(str::to_ascii_lowercase);
+    let start = match unit.as_deref() {
+        Some("minute") => "toStartOfMinute",
+        Some("hour") => "toStartOfHour",
+        Some("day") => "toStartOfDay",
+        Some("week") => "toMonday",
+        Some("month") => "toStartOfMonth",
+        Some("quarter") => "toStartOfQuarter",
+        Some("year") => "toStartOfYear",
+        _ => {
+            let what = "The first argument of function dateTrunc must be one of the texts minute, hour, day, week, month, quarter and year";
+            return Err(Error::bad_arguments(what));
+        }
+    };
+    if let Some(arguments) = arguments_mut(function) {
+        arguments.remove(0);
+    }
+    rename(function, start);
     Ok(())
 }
 

@@ -1,0 +1,343 @@
+//! Arrays: their order, parts, sums.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, ListArray, Scalar, StringArray, StringBuilder, UInt32Array,
+    UInt64Array,
+};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::kernels::zip::zip;
+use datafusion::arrow::compute::{SortOptions, cast, is_null, take};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
+use datafusion::arrow::row::{RowConverter, Rows, SortField};
+use datafusion::common::{DataFusionError, Result};
+
+use super::bits::wider;
+use super::calendar::numbers;
+use super::texts::{Texts, all_texts};
+use super::{Function, of};
+use crate::error::Error;
+use crate::functions::default_value::default_value;
+use crate::functions::numbers::array_bits;
+
+/// Some of the items of an array, in some order.
+macro_rules! picked {
+    ($name:literal, $pick:expr) => {
+        Function {
+            name: $name,
+            arguments: 1..=1,
+            field: |given| item_of(&given[0]).map(|_| given[0].as_ref().clone()),
+            answer: |given, field| {
+                let pick: fn(Range<u32>) -> Vec<u32> = $pick;
+                picked(&given[0], field, |_, items| pick(items))
+            },
+        }
+    };
+}
+
+macro_rules! sorted {
+    ($name:literal, $descending:literal) => {
+        Function {
+            name: $name,
+            arguments: 1..=1,
+            field: |given| item_of(&given[0]).map(|_| given[0].as_ref().clone()),
+            answer: |given, field| {
+                let options = SortOptions { descending: $descending, nulls_first: false };
+                let order = ordered(given[0].as_list::<i32>().values(), options)?;
+                picked(&given[0], field, |_, items| {
+                    let mut items: Vec<u32> = items.collect();
+                    items.sort_by_key(|item| order.row(*item as usize));
+                    items
+                })
+            },
+        }
+    };
+}
+
+/// The first of the items in an order.
+macro_rules! extreme {
+    ($name:literal, $descending:literal) => {
+        Function {
+            name: $name,
+            arguments: 1..=1,
+            field: |given| {
+                item_of(&given[0])
+                    .filter(|item| item.data_type().is_numeric())
+                    .map(|item| item.as_ref().clone())
+            },
+            answer: |given, _| {
+                extreme(given[0].as_list(), SortOptions { descending: $descending, nulls_first: false })
+            },
+        }
+    };
+}
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    picked!("arrayReverse", |items| items.rev().collect()),
+    picked!("arrayPopBack", |items| (items.start..items.end.saturating_sub(1).max(items.start)).collect()),
+    picked!("arrayPopFront", |items| items.skip(1).collect()),
+    sorted!("arraySort", false),
+    sorted!("arrayReverseSort", true),
+    extreme!("arrayMin", false),
+    extreme!("arrayMax", true),
+    Function {
+        name: "arraySlice",
+        arguments: 2..=3,
+        field: |given| {
+            let numbers = given[1..].iter().all(|field| field.data_type().is_integer());
+            item_of(&given[0]).filter(|_| numbers).map(|_| given[0].as_ref().clone())
+        },
+        answer: slice,
+    },
+    Function {
+        name: "arrayEnumerate",
+        arguments: 1..=1,
+        field: |given| item_of(&given[0]).map(|_| list_field(of_item(DataType::UInt32))),
+        answer: |given, field| {
+            let list = given[0].as_list::<i32>();
+            let lengths: Vec<usize> = (0..list.len()).map(|row| list.value_length(row) as usize).collect();
+            let numbers = lengths.iter().flat_map(|length| 1..=*length as u32);
+            list_of(field, lengths.iter().copied(), Arc::new(UInt32Array::from_iter_values(numbers)))
+        },
+    },
+    Function {
+        name: "arraySum",
+        arguments: 1..=1,
+        field: |given| {
+            Some(of(match item_of(&given[0])?.data_type() {
+                whole if whole.is_unsigned_integer() => DataType::UInt64,
+                whole if whole.is_signed_integer() => DataType::Int64,
+                float if float.is_floating() => DataType::Float64,
+                _ => return None,
+            }))
+        },
+        answer: sum,
+    },
+    Function {
+        name: "arrayAvg",
+        arguments: 1..=1,
+        field: |given| {
+            item_of(&given[0]).filter(|item| item.data_type().is_numeric()).map(|_| of(DataType::Float64))
+        },
+        answer: |given, _| {
+            let (list, items) = floats(&given[0])?;
+            let mean = |row| {
+                let found = || range_of(&list, row).filter(|at| items.is_valid(*at as usize));
+                found().map(|at| items.value(at as usize)).sum::<f64>() / found().count() as f64
+            };
+            Ok(Arc::new(Float64Array::from_iter_values((0..list.len()).map(mean))))
+        },
+    },
+    Function {
+        name: "arrayStringConcat",
+        arguments: 1..=2,
+        field: |given| {
+            let texts = item_of(&given[0])?.data_type().is_string() && all_texts(&given[1..]);
+            texts.then(|| of(DataType::Utf8))
+        },
+        answer: |given, _| {
+            let list = given[0].as_list::<i32>();
+            let items = cast(list.values(), &DataType::Utf8)?;
+            let items: &StringArray = items.as_string();
+            let between = given.get(1).map(Texts::of).transpose()?;
+            let mut joined = StringBuilder::new();
+            for row in 0..list.len() {
+                let found = range_of(list, row).filter(|at| items.is_valid(*at as usize));
+                let found: Vec<&str> = found.map(|at| items.value(at as usize)).collect();
+                joined.append_value(found.join(between.as_ref().map_or("", |between| between.at(row))));
+            }
+            Ok(Arc::new(joined.finish()))
+        },
+    },
+    Function {
+        name: "range",
+        arguments: 1..=3,
+        field: |given| {
+            let first = given.first()?;
+            let whole = given
+                .iter()
+                .try_fold(first.data_type().clone(), |whole, next| wider(&Arc::new(of(whole)), next));
+            whole.filter(|whole| whole.is_integer()).map(|whole| list_field(of_item(whole)))
+        },
+        answer: range,
+    },
+];
+
+/// The items of an array.
+pub(super) fn item_of(field: &FieldRef) -> Option<&FieldRef> {
+    match field.data_type() {
+        DataType::List(item) => Some(item),
+        _ => None,
+    }
+}
+
+fn of_item(data_type: DataType) -> Field {
+    Field::new("item", data_type, false)
+}
+
+/// An array of such items.
+pub(super) fn list_field(item: Field) -> Field {
+    of(DataType::List(Arc::new(item)))
+}
+
+/// Places of a row's items among all; of NULL, none.
+pub(super) fn range_of(list: &ListArray, row: usize) -> Range<u32> {
+    let (start, end) = (list.value_offsets()[row] as u32, list.value_offsets()[row + 1] as u32);
+    if list.is_null(row) { start..start } else { start..end }
+}
+
+/// An array of a field's type, with so many of the items in each row.
+pub(super) fn list_of(
+    field: &Field,
+    lengths: impl Iterator<Item = usize>,
+    items: ArrayRef,
+) -> Result<ArrayRef> {
+    let DataType::List(item) = field.data_type() else {
+        return Err(DataFusionError::Internal(format!("{} is no array", field.data_type())));
+    };
+    let item = if items.null_count() > 0 {
+        Arc::new(item.as_ref().clone().with_nullable(true))
+    } else {
+        Arc::clone(item)
+    };
+    Ok(Arc::new(ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), items, None)?))
+}
+
+/// Arrays of texts, those of each row as `of_row` adds them.
+pub(super) fn list_of_texts(
+    field: &Field,
+    rows: usize,
+    of_row: impl Fn(usize, &mut Vec<String>) -> Result<()>,
+) -> Result<ArrayRef> {
+    let (mut texts, mut lengths) = (Vec::new(), Vec::with_capacity(rows));
+    for row in 0..rows {
+        let before = texts.len();
+        of_row(row, &mut texts)?;
+        lengths.push(texts.len() - before);
+    }
+    list_of(field, lengths.into_iter(), Arc::new(StringArray::from(texts)))
+}
+
+/// Values as bytes that are ordered as these are.
+pub(super) fn ordered(values: &ArrayRef, options: SortOptions) -> Result<Rows> {
+    let converter =
+        RowConverter::new(vec![SortField::new_with_options(values.data_type().clone(), options)])?;
+    Ok(converter.convert_columns(std::slice::from_ref(values))?)
+}
+
+/// The items that `pick` chooses of each row's places.
+pub(super) fn picked(
+    list: &ArrayRef,
+    field: &Field,
+    mut pick: impl FnMut(usize, Range<u32>) -> Vec<u32>,
+) -> Result<ArrayRef> {
+    let list = list.as_list::<i32>();
+    let mut places = Vec::with_capacity(list.values().len());
+    let mut lengths = Vec::with_capacity(list.len());
+    for row in 0..list.len() {
+        let chosen = pick(row, range_of(list, row));
+        lengths.push(chosen.len());
+        places.extend(chosen);
+    }
+    list_of(field, lengths.into_iter(), take(list.values(), &UInt32Array::from(places), None)?)
+}
+
+/// From an offset, which counts from 1, or from -1 backwards, so many items; a length below 0 leaves so many out at
+/// the end.
+fn slice(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
+    let numbers =
+        given[1..].iter().map(|array| cast(array, &DataType::Int64)).collect::<Result<Vec<_>, _>>()?;
+    let number = |at: usize, row| numbers.get(at).map(|array| array.as_primitive::<Int64Type>().value(row));
+    picked(&given[0], field, |row, items| {
+        let count = i64::from(items.end - items.start);
+        let start = match number(0, row).unwrap_or_default() {
+            0 => return Vec::new(),
+            offset if offset > 0 => (offset - 1).min(count),
+            offset => (count + offset.max(-count)).max(0),
+        };
+        // What lies before the first item takes of the length.
+        let before = number(0, row).map_or(0, |offset| (-offset - count).max(0));
+        let end = match number(1, row) {
+            None => count,
+            Some(length) if length >= 0 => start.saturating_add((length - before).max(0)).min(count),
+            Some(length) => count.saturating_add(length).max(start),
+        };
+        (items.start + start as u32..items.start + end as u32).collect()
+    })
+}
+
+fn extreme(list: &ListArray, options: SortOptions) -> Result<ArrayRef> {
+    let order = ordered(list.values(), options)?;
+    let first = |row| {
+        let found = range_of(list, row).filter(|at| list.values().is_valid(*at as usize));
+        found.min_by_key(|at| order.row(*at as usize)).map(u64::from)
+    };
+    let places: UInt64Array = (0..list.len()).map(first).collect();
+    let found = take(list.values(), &places, None)?;
+    let zero = default_value(found.data_type())?.to_array()?;
+    Ok(zip(&is_null(&places)?, &Scalar::new(zero), &found)?)
+}
+
+fn sum(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
+    let list = given[0].as_list::<i32>();
+    let items = list.values();
+    if let Some(bits) = array_bits(items) {
+        let found = |row| range_of(list, row).map(|at| at as usize).filter(|at| items.is_valid(*at));
+        let sum = |row| found(row).fold(0_u64, |sum, at| sum.wrapping_add(bits[at]));
+        return numbers((0..list.len()).map(sum).collect(), field);
+    }
+    let (list, items) = floats(&given[0])?;
+    let found = |row| range_of(&list, row).filter(|at| items.is_valid(*at as usize));
+    let sum = |row| found(row).map(|at| items.value(at as usize)).sum::<f64>();
+    Ok(Arc::new(Float64Array::from_iter_values((0..list.len()).map(sum))))
+}
+
+fn floats(list: &ArrayRef) -> Result<(ListArray, Float64Array)> {
+    let list = list.as_list::<i32>();
+    let items = cast(list.values(), &DataType::Float64)?;
+    Ok((list.clone(), items.as_primitive::<Float64Type>().clone()))
+}
+
+/// Items that one block of rows may get from `range`.
+const RANGE_ITEMS_MAX: usize = 1 << 24;
+
+/// `range(end)`, `range(start, end)`, `range(start, end, step)`.
+fn range(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
+    let columns = given.iter().map(|array| cast(array, &DataType::Int64)).collect::<Result<Vec<_>, _>>()?;
+    let at = |column: usize, row: usize| columns[column].as_primitive::<Int64Type>().value(row);
+    let DataType::List(item) = field.data_type() else {
+        return Err(DataFusionError::Internal(format!("{} is no array", field.data_type())));
+    };
+    let (mut items, mut lengths) = (Vec::new(), Vec::new());
+    let is_null = |row: usize| columns.iter().any(|column| column.is_null(row));
+    for row in 0..given[0].len() {
+        if columns.len() == 1 && !is_null(row) && at(0, row) < 0 {
+            return Err(
+                Error::argument_out_of_bound("A call to function range wants fewer than no items").into()
+            );
+        }
+        let (mut next, end, step) = match columns.len() {
+            _ if is_null(row) => (0, 0, 1),
+            1 => (0, at(0, row), 1),
+            2 => (at(0, row), at(1, row), 1),
+            _ => (at(0, row), at(1, row), at(2, row)),
+        };
+        if step == 0 {
+            return Err(Error::argument_out_of_bound("The step of function range is 0").into());
+        }
+        let before = items.len();
+        while if step > 0 { next < end } else { next > end } {
+            if items.len() == RANGE_ITEMS_MAX {
+                let what = format!("A call to function range would make more than {RANGE_ITEMS_MAX} items");
+                return Err(Error::argument_out_of_bound(what).into());
+            }
+            items.push(next as u64);
+            let Some(following) = next.checked_add(step) else { break };
+            next = following;
+        }
+        lengths.push(items.len() - before);
+    }
+    list_of(field, lengths.into_iter(), numbers(items, item)?)
+}

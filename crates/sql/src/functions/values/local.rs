@@ -1,0 +1,94 @@
+//! Dates and times as calendars and clocks show them.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use chrono::{DateTime, NaiveDateTime, Offset, TimeZone};
+use datafusion::arrow::array::timezone::Tz;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type, TimeUnit};
+use datafusion::common::Result;
+
+use crate::functions::local_time::{Missing, unix_seconds};
+
+pub const DAY: i64 = 24 * 60 * 60;
+
+/// Whether a field is a date or a time.
+pub fn is_moment(field: &FieldRef) -> bool {
+    is_date(field) || is_time(field)
+}
+
+pub fn is_date(field: &FieldRef) -> bool {
+    field.data_type() == &DataType::Date32
+}
+
+pub fn is_time(field: &FieldRef) -> bool {
+    matches!(field.data_type(), DataType::Timestamp(..))
+}
+
+/// The zone that times of a type are shown in; dates have none.
+pub fn zone_of(data_type: &DataType) -> Option<Arc<str>> {
+    match data_type {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    }
+}
+
+/// The moments of a column.
+pub struct Moments {
+    /// Unix seconds, of dates those of midnight in UTC.
+    pub seconds: Vec<i64>,
+    zone: Option<(Tz, Arc<str>)>,
+}
+
+impl Moments {
+    pub fn of(array: &ArrayRef) -> Result<Moments> {
+        let per_second = match array.data_type() {
+            DataType::Timestamp(TimeUnit::Millisecond, _) => 1_000,
+            DataType::Timestamp(TimeUnit::Microsecond, _) => 1_000_000,
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => 1_000_000_000,
+            _ => 1,
+        };
+        let ticks = match array.data_type() {
+            // There is no cast of days to numbers of 64 bits.
+            DataType::Date32 => cast(&cast(array, &DataType::Int32)?, &DataType::Int64)?,
+            _ => cast(array, &DataType::Int64)?,
+        };
+        let seconds_per_tick = if array.data_type() == &DataType::Date32 { DAY } else { 1 };
+        let ticks = ticks.as_primitive::<Int64Type>().values();
+        let seconds = ticks.iter().map(|ticks| (ticks * seconds_per_tick).div_euclid(per_second)).collect();
+        let zone = zone_of(array.data_type());
+        let zone = zone.and_then(|name| Some((Tz::from_str(&name).ok()?, name)));
+        Ok(Moments { seconds, zone })
+    }
+
+    /// What the clocks show, in seconds since they showed the beginning of 1970.
+    pub fn local(&self, row: usize) -> i64 {
+        let seconds = self.seconds[row];
+        match (&self.zone, DateTime::from_timestamp(seconds, 0)) {
+            (Some((zone, _)), Some(time)) => {
+                let offset = zone.offset_from_utc_datetime(&time.naive_utc()).fix();
+                seconds + i64::from(offset.local_minus_utc())
+            }
+            _ => seconds,
+        }
+    }
+
+    /// The same with a calendar.
+    pub fn shown(&self, row: usize) -> NaiveDateTime {
+        DateTime::from_timestamp(self.local(row), 0).unwrap_or_default().naive_utc()
+    }
+
+    /// The Unix time at which clocks show this.
+    pub fn unix(&self, local: i64) -> i64 {
+        match &self.zone {
+            Some((_, name)) => unix_seconds(local, name, Missing::Later).unwrap_or(local),
+            None => local,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.seconds.len()
+    }
+}
