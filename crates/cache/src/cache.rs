@@ -16,6 +16,7 @@ use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
 use granary_log::sync::sync::{Arc, Mutex, MutexGuard};
 use granary_log::sync::thread::{self, JoinHandle};
 use granary_log::{Log, OpenError};
+use std::sync::TryLockError;
 
 /// Everything about the keys of one shard that is in RAM, under one lock: what the index says and
 /// what the RAM tier holds change together.
@@ -47,8 +48,10 @@ impl Flash {
     /// For the flusher: the right to put, or `None` if its holder waits for the flusher.
     pub fn putting_unless_awaited(&self) -> Option<MutexGuard<'_, Putting>> {
         loop {
-            if let Ok(putting) = self.putting.try_lock() {
-                return Some(putting);
+            match self.putting.try_lock() {
+                Ok(putting) => return Some(putting),
+                Err(TryLockError::Poisoned(_)) => return None,
+                Err(TryLockError::WouldBlock) => {}
             }
             if self.awaits_flusher.load(Ordering::Acquire) {
                 return None;
@@ -141,6 +144,10 @@ impl Cache {
         };
         let shared = Arc::new(Self::shared(options, capacity, Some(flash)));
         shared.recover(&recovered);
+        // Before the flusher does: of two that empty the same slots, the slower one would empty what is used anew.
+        if let Some(flash) = &shared.flash {
+            flash.log.reclaim_ahead(&*shared);
+        }
         let served = Arc::clone(&shared);
         let flusher = thread::Builder::new().name("granary-flush".into()).spawn(move || {
             if let Some(flash) = &served.flash {
@@ -148,7 +155,6 @@ impl Cache {
             }
         });
         if let Some(flash) = &shared.flash {
-            flash.log.reclaim_ahead(&*shared);
             // What was lost is void for good: its older versions must not come back at a later start.
             shared.delete_words(flash, recovered.lost.into_values().flatten().collect());
         }

@@ -39,9 +39,14 @@ pub(crate) enum Room {
 impl Room {
     /// How much RAM of a shard is free.
     pub fn of(flash: &Flash, memory: &Memory) -> Self {
+        Self::beside(flash, memory, 0)
+    }
+
+    /// How much would be with an entry of so many bytes more.
+    pub fn beside(flash: &Flash, memory: &Memory, bytes: usize) -> Self {
         let budget = memory.budget_bytes();
         let wanted = spare_bytes(flash, budget);
-        match budget.checked_sub(memory.bytes_allocated() as u64) {
+        match budget.checked_sub((memory.bytes_allocated() + bytes) as u64) {
             None => Self::TooLittle,
             Some(free) if free < wanted / 2 => Self::Little,
             Some(free) if free < wanted => Self::Less,
@@ -81,7 +86,9 @@ impl Shared {
     /// too far behind; `false`: it is.
     ///
     /// An entry goes from RAM to flash under the shard's lock: no reader misses it, nobody changes it
-    /// meanwhile. The journal need not know: an older version on flash was deleted when this was put.
+    /// meanwhile. An older version of it on flash was deleted when this was put. What only looks alike and is
+    /// taken over, the journal has to know of: the index does not any more, so its next version may stay in RAM, and a
+    /// kill before this segment is on the device would bring it back.
     fn let_go(&self, flash: &Flash, hybrid: &Hybrid, shard: usize, most: u64, ask: Ask) -> bool {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
@@ -110,6 +117,9 @@ impl Shared {
                 return Leave::Stay;
             };
             admitted += 1;
+            if table.any(hash.below_shard(table.hash_bits()), |_| true) {
+                writer.journal(placed.sequence, &[hash.word(WordKind::Deletion)]);
+            }
             self.index(flash, table, hints, key, placed);
             Leave::Go
         });

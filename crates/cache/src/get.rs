@@ -318,7 +318,7 @@ impl Shared {
         let bits = key.hash().below_shard(shard.table.hash_bits());
         let same_segment = flash.log.sequence_of(at.block) == at.sequence;
         if same_segment
-            && self.has_room_for_copies(flash, &shard.memory)
+            && self.has_room_for_copy(flash, &shard.memory, key, value)
             && shard.table.contains(bits, at.block).is_some()
         {
             shard.memory.insert(key, value, expires_at, Kept::Copy);

@@ -173,15 +173,21 @@ impl Shared {
         }
     }
 
-    /// Whether copies of what is on flash may enter RAM. DRAM first, they must not wait for what is in RAM
-    /// only to leave: only the cleaner can tell whether it may.
-    pub fn has_room_for_copies(&self, flash: &Flash, memory: &Memory) -> bool {
+    /// Whether a copy of what is on flash may enter RAM. DRAM first, it must not wait for what is in RAM
+    /// only to leave: only the cleaner can tell whether it may. So it enters only if there is room for it.
+    pub fn has_room_for_copy(
+        &self,
+        flash: &Flash,
+        memory: &Memory,
+        key: Key<'_>,
+        value: Option<&[u8]>,
+    ) -> bool {
         let Some(hybrid) = &flash.hybrid else { return true };
-        let room = Room::of(flash, memory);
-        if room != Room::Enough {
+        let after = Room::beside(flash, memory, bytes_of(key, value) as usize);
+        if after != Room::Enough {
             hybrid.order_cleaning();
         }
-        room >= Room::Less
+        after > Room::TooLittle && Room::of(flash, memory) >= Room::Less
     }
 
     /// Has the cleaner come, or does its work where it is too far behind.

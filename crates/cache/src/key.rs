@@ -28,7 +28,8 @@ impl KeyHash {
         Self(bits)
     }
 
-    pub(crate) fn to_bits(self) -> u64 {
+    /// The 47 bits that are known of it.
+    pub fn to_bits(self) -> u64 {
         self.0
     }
 

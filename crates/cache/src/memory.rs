@@ -37,6 +37,9 @@ pub(crate) struct At(u32);
 const CHUNKS_MAX: usize = (1 << 16) - 2;
 const _: () = assert!(MEMORY_CHUNK_BYTES_MAX <= 1 << 16, "an offset has 16 bits");
 
+/// Chunks that the budget is enough for, of the smallest size: what is in RAM only may exceed the budget for a while.
+const CHUNKS_OF_BUDGET: u64 = CHUNKS_MAX as u64 / 2;
+
 impl At {
     fn new(chunk: u16, offset: usize) -> Self {
         Self(u32::from(chunk) << 16 | u32::from(u16::try_from(offset).expect("chunks are small")))
@@ -107,16 +110,19 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// A shard's part of the whole.
+    /// A shard's part of the whole, as far as it can be used.
     pub fn of_shard(bytes: u64, entries: Option<u64>) -> Self {
         let shards = SHARDS as u64;
-        Self { bytes: bytes / shards, entries: entries.map_or(u64::MAX, |n| n.div_ceil(shards)) }
+        let most = CHUNKS_OF_BUDGET * MEMORY_CHUNK_BYTES_MAX as u64;
+        Self { bytes: (bytes / shards).min(most), entries: entries.map_or(u64::MAX, |n| n.div_ceil(shards)) }
     }
 
-    /// A small part of what it may all take, of short entries if their number is what bounds them.
+    /// A small part of what it may all take, of short entries if their number is what bounds them; not so small that
+    /// there were more chunks than numbers for them.
     fn chunk_bytes(&self) -> usize {
         let bytes = self.bytes.min(self.entries.saturating_mul(SHORT_ENTRY_BYTES as u64));
-        ((bytes / 32) as usize).clamp(MEMORY_CHUNK_BYTES_MIN, MEMORY_CHUNK_BYTES_MAX)
+        let least = self.bytes.div_ceil(CHUNKS_OF_BUDGET) as usize;
+        ((bytes / 32) as usize).max(least).clamp(MEMORY_CHUNK_BYTES_MIN, MEMORY_CHUNK_BYTES_MAX)
     }
 }
 

@@ -55,6 +55,11 @@ impl FlashOptions {
     pub(crate) fn log_options(&self) -> Result<granary_log::Options, OpenError> {
         let data_path = if is_block_device(&self.path) { self.path.clone() } else { with_bin(&self.path) };
         let geometry = Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?;
+        // What is live in the next segment is journalled for the one that overwrites it, and changes in RAM only from
+        // then on. Where that is one and the same segment, a clean stop would forget those words too early.
+        if self.admission != Admission::All && geometry.segments() < 2 {
+            return Err(OpenError::OneSegment { path: self.path.clone() });
+        }
         let hash_bits = self.capacity(&geometry).hash_bits;
         // The index knows the shard and `hash_bits` bits of a hash; a word has one bit below the hash.
         let word_rule = WordRule { ignored_bits: 1 + HASH_BITS - SHARDS.ilog2() - hash_bits };
@@ -118,7 +123,7 @@ fn is_block_device(path: &Path) -> bool {
 pub struct Options {
     /// `None`: the RAM tier is the whole cache.
     pub flash: Option<FlashOptions>,
-    /// Budget of the RAM tier in bytes, everything counted. 0: none.
+    /// Budget of the RAM tier in bytes, everything counted. 0: none. More than 127 GiB are not used.
     pub memory_bytes: u64,
     /// Most entries of the RAM tier, whatever their size.
     pub memory_entries: Option<u64>,

@@ -183,6 +183,8 @@ impl Shared {
     /// Forgets everything and starts another instance of the log.
     pub fn give_up(&self, flash: &Flash, putting: &mut Putting) -> io::Result<()> {
         let mut writer = flash.log.writer();
+        // The old instance is there until the new one has begun: who changes a key meanwhile has to wait for that.
+        flash.note_unindexed();
         for shard in 0..SHARDS {
             let mut shard = self.lock(shard);
             shard.table.clear();
@@ -193,6 +195,10 @@ impl Shared {
         flash.awaits_flusher.store(true, Ordering::Release);
         let cleared = writer.clear();
         flash.awaits_flusher.store(false, Ordering::Release);
+        if let (Ok(()), Some(hybrid)) = (&cleared, &flash.hybrid) {
+            // The writer is held: there is nothing on flash yet.
+            hybrid.unindexed_until.store(0, Ordering::Release);
+        }
         cleared
     }
 

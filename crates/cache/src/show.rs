@@ -57,7 +57,7 @@ impl Shared {
             return forget(flash, shard, entry.key);
         }
         match placement(self.memory_bytes) {
-            Promotion::Promote if self.has_room_for_copies(flash, memory) => {
+            Promotion::Promote if self.has_room_for_copy(flash, memory, entry.key, entry.value) => {
                 memory.insert(entry.key, entry.value, entry.expires_at, Kept::Copy)
             }
             _ => _ = memory.remove(entry.key),

@@ -36,6 +36,10 @@ impl Shared {
             }
         }
         self.take_back_from(flash, segment.sequence, &places);
+        // What came back may be more than there was room for.
+        if let Some(hybrid) = &flash.hybrid {
+            hybrid.order_cleaning();
+        }
     }
 
     /// What the index still knows of a segment.

@@ -5,6 +5,7 @@
 mod random;
 
 use granary_cache::admission::{Admission, Flashield};
+use granary_cache::limits::HASH_BITS;
 use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
 use random::Random;
@@ -21,7 +22,7 @@ struct Shape {
     block_size: u64,
     max_stored_keys: Option<u64>,
     memory_bytes: u64,
-    keys: u64,
+    keys: Keys,
     value_max: u64,
     reinsertion: Reinsertion,
     admission: fn() -> Admission,
@@ -48,7 +49,48 @@ fn options(folder: &std::path::Path, shape: Shape) -> Options {
     Options { flash: Some(flash), memory_bytes: shape.memory_bytes, memory_entries: None }
 }
 
+/// The keys of a run.
+#[derive(Clone, Copy)]
+struct Keys {
+    first: u64,
+    count: u64,
+}
+
+impl Keys {
+    const fn first(count: u64) -> Keys {
+        Keys { first: 0, count }
+    }
+
+    fn all(self) -> std::ops::Range<u64> {
+        self.first..self.first + self.count
+    }
+
+    fn any(self, random: &mut Random) -> u64 {
+        self.first + random.below(self.count)
+    }
+}
+
+/// From this number on keys come in groups of two to four, whose hashes begin with the same bits.
+const ALIKE: u64 = 1 << 40;
+
+/// As many as the index has of a key in the shape that has such keys: 6 for the shard, 17 below.
+const ALIKE_BITS: u32 = 6 + 17;
+
+fn alike(number: u64) -> u64 {
+    static ALIKE: std::sync::OnceLock<Vec<u64>> = std::sync::OnceLock::new();
+    let keys = ALIKE.get_or_init(|| {
+        let mut groups: std::collections::BTreeMap<u64, Vec<u64>> = Default::default();
+        for key in 0..3_000_000 {
+            let hash = Key::new(&key_bytes(key)).hash().to_bits();
+            groups.entry(hash >> (HASH_BITS - ALIKE_BITS)).or_default().push(key);
+        }
+        groups.into_values().filter(|keys| (2..5).contains(&keys.len())).flatten().take(1_600).collect()
+    });
+    keys[number as usize]
+}
+
 fn key_bytes(key: u64) -> Vec<u8> {
+    let key = if key >= ALIKE { alike(key - ALIKE) } else { key };
     // Keys of several sizes, one prefix of the other.
     match key % 3 {
         0 => key.to_le_bytes().to_vec(),
@@ -102,7 +144,7 @@ fn mutate(cache: &Cache, model: &mut Model, random: &mut Random, shape: Shape) {
                     (0..len).map(|i| fill[i as usize % 8] ^ i as u8).collect()
                 });
                 let expires_at = [0, NOW - 1, NOW, NOW + 500][random.below(4) as usize];
-                (random.below(shape.keys), value, expires_at)
+                (shape.keys.any(random), value, expires_at)
             })
             .collect();
         let bytes: Vec<Vec<u8>> = entries.iter().map(|e| key_bytes(e.0)).collect();
@@ -120,7 +162,7 @@ fn mutate(cache: &Cache, model: &mut Model, random: &mut Random, shape: Shape) {
             model.insert(key, (value, expires_at));
         }
     } else {
-        let keys: Vec<u64> = (0..n).map(|_| random.below(shape.keys)).collect();
+        let keys: Vec<u64> = (0..n).map(|_| shape.keys.any(random)).collect();
         let bytes: Vec<Vec<u8>> = keys.iter().map(|k| key_bytes(*k)).collect();
         cache.delete_many(&bytes.iter().map(|b| Key::new(b)).collect::<Vec<_>>());
         for key in keys {
@@ -129,11 +171,11 @@ fn mutate(cache: &Cache, model: &mut Model, random: &mut Random, shape: Shape) {
     }
 }
 
-fn some_keys(random: &mut Random, keys: u64) -> Vec<u64> {
-    (0..1 + random.below(200)).map(|_| random.below(keys)).collect()
+fn some_keys(random: &mut Random, keys: Keys) -> Vec<u64> {
+    (0..1 + random.below(200)).map(|_| keys.any(random)).collect()
 }
 
-const SHAPES: [Shape; 8] = [
+const SHAPES: [Shape; 9] = [
     // Everything fits: many segments without summary.
     Shape {
         file_size: 4 << 20,
@@ -141,7 +183,7 @@ const SHAPES: [Shape; 8] = [
         block_size: 4096,
         max_stored_keys: None,
         memory_bytes: 0,
-        keys: 3_000,
+        keys: Keys::first(3_000),
         value_max: 4_000,
         reinsertion: Reinsertion::None,
         admission: || Admission::All,
@@ -153,7 +195,7 @@ const SHAPES: [Shape; 8] = [
         block_size: 4096,
         max_stored_keys: None,
         memory_bytes: 1 << 20,
-        keys: 5_000,
+        keys: Keys::first(5_000),
         value_max: 30_000,
         reinsertion: Reinsertion::None,
         admission: || Admission::All,
@@ -165,7 +207,7 @@ const SHAPES: [Shape; 8] = [
         block_size: 512,
         max_stored_keys: None,
         memory_bytes: 0,
-        keys: 2_000,
+        keys: Keys::first(2_000),
         value_max: 3_000,
         reinsertion: Reinsertion::Read,
         admission: || Admission::All,
@@ -177,7 +219,7 @@ const SHAPES: [Shape; 8] = [
         block_size: 1024,
         max_stored_keys: Some(1_000),
         memory_bytes: 512 << 10,
-        keys: 4_000,
+        keys: Keys::first(4_000),
         value_max: 900,
         reinsertion: Reinsertion::Read,
         admission: || Admission::All,
@@ -189,7 +231,7 @@ const SHAPES: [Shape; 8] = [
         block_size: 4096,
         max_stored_keys: None,
         memory_bytes: 0,
-        keys: 500,
+        keys: Keys::first(500),
         value_max: 3_000,
         reinsertion: Reinsertion::None,
         admission: || Admission::All,
@@ -201,7 +243,7 @@ const SHAPES: [Shape; 8] = [
         block_size: 4096,
         max_stored_keys: None,
         memory_bytes: 1 << 20,
-        keys: 9_000,
+        keys: Keys::first(9_000),
         value_max: 30_000,
         reinsertion: Reinsertion::None,
         admission: half,
@@ -213,7 +255,7 @@ const SHAPES: [Shape; 8] = [
         block_size: 512,
         max_stored_keys: None,
         memory_bytes: 128 << 10,
-        keys: 4_000,
+        keys: Keys::first(4_000),
         value_max: 900,
         reinsertion: Reinsertion::Read,
         admission: flashield,
@@ -225,10 +267,22 @@ const SHAPES: [Shape; 8] = [
         block_size: 1024,
         max_stored_keys: Some(1_000),
         memory_bytes: 128 << 10,
-        keys: 4_000,
+        keys: Keys::first(4_000),
         value_max: 900,
         reinsertion: Reinsertion::None,
         admission: half,
+    },
+    // DRAM first: keys that the index cannot tell apart take each other's places.
+    Shape {
+        file_size: 1 << 20,
+        write_buffer_size: 16 << 10,
+        block_size: 512,
+        max_stored_keys: None,
+        memory_bytes: 64 << 10,
+        keys: Keys { first: ALIKE, count: 1_500 },
+        value_max: 900,
+        reinsertion: Reinsertion::None,
+        admission: || Admission::Probability(1.0),
     },
 ];
 
@@ -276,11 +330,11 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
             }
         }
     }
-    let all: Vec<u64> = (0..shape.keys).collect();
+    let all: Vec<u64> = shape.keys.all().collect();
     check(&cache, &mut io, &model, &all, "at the end");
     let mut scanned = 0;
     cache.scan(&mut io, |key, value, expires_at| {
-        let known = (0..shape.keys).find(|k| key_bytes(*k) == key).expect("a key that was put");
+        let known = shape.keys.all().find(|k| key_bytes(*k) == key).expect("a key that was put");
         assert_eq!(model.get(&known), Some(&(value.map(<[u8]>::to_vec), expires_at)), "scan: key {known}");
         scanned += 1;
     });
@@ -331,12 +385,19 @@ fn dram_first_with_a_bound_on_keys() {
     run(8, SHAPES[7], Engine::Plain);
 }
 
+#[test]
+fn dram_first_with_keys_that_look_alike() {
+    let seeds = std::env::var("GRANARY_MODEL_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
+    (0..seeds).for_each(|seed| run(9 + seed, SHAPES[8], Engine::Plain));
+}
+
 /// Torn, lost and misdirected writes, flipped bits, refused reads and writes, crashes at write N.
 #[test]
 fn a_faulty_device_costs_misses_only() {
     let seeds = std::env::var("GRANARY_MODEL_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(24);
     for seed in 0..seeds {
-        let shape = [SHAPES[1], SHAPES[2], SHAPES[3], SHAPES[5], SHAPES[6], SHAPES[7]][seed as usize % 6];
+        let shape =
+            [SHAPES[1], SHAPES[2], SHAPES[3], SHAPES[5], SHAPES[6], SHAPES[7], SHAPES[8]][seed as usize % 7];
         let folder = tempfile::tempdir().unwrap();
         let mut random = Random(seed);
         let mut model = Model::new();

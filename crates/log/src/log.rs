@@ -313,7 +313,11 @@ impl Writer<'_> {
         drop(orders);
         log.forgotten.store(log.head(), Ordering::Release);
         log.instance.store(new_instance(), Ordering::Release);
-        log.state.write(&log.identity(), Left::Killed, log.head())?;
+        if let Err(error) = log.state.write(&log.identity(), Left::Killed, log.head()) {
+            // Rather nothing than what was given up.
+            log.state.distrust()?;
+            return Err(error);
+        }
         self.state.journal.clear(log.instance())
     }
 

@@ -56,6 +56,12 @@ pub enum OpenError {
         /// The path.
         path: PathBuf,
     },
+    /// Whoever uses the log wants to overwrite one segment while it keeps another.
+    #[error("{path} has room for one write buffer: make FILE_SIZE at least twice WRITE_BUFFER_SIZE")]
+    OneSegment {
+        /// The path.
+        path: PathBuf,
+    },
 }
 
 /// What may be served again, for the consumer to take in.

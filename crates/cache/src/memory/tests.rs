@@ -124,3 +124,19 @@ fn what_is_read_outlives_what_is_not() {
     let kept = hot.iter().filter(|key| get(&mut memory, key).is_some()).count();
     assert!(kept >= 45, "{kept} of 50 hot entries are left");
 }
+
+/// Chunks are numbered with 16 bits.
+#[test]
+fn there_are_numbers_for_all_chunks() {
+    let mut memory = Memory::new(Budget { bytes: 64 << 20, entries: 1 });
+    let keys: Vec<[u8; 8]> = (0..140_000_u64).map(u64::to_le_bytes).collect();
+    for key in &keys {
+        memory.insert(Key::new(key), Some(&[7; 470]), 0, Kept::Only);
+    }
+    assert!(memory.chunks.len() < CHUNKS_MAX);
+    memory.validate();
+    let found = keys.iter().filter(|key| get(&mut memory, &key[..]).is_some()).count();
+    assert_eq!(found, keys.len());
+    let shard = Budget::of_shard(u64::MAX, None);
+    assert!(shard.bytes / (shard.chunk_bytes() as u64) < CHUNKS_MAX as u64);
+}

@@ -18,6 +18,8 @@ pub struct Costs {
     pub flash_bytes_free: u64,
     /// Objects with more bytes are written to flash at once.
     pub large_bytes: u64,
+    /// Objects with more bytes get no copy in DRAM while they are on flash.
+    pub copy_bytes: u64,
 }
 
 /// What whoever uses the cache makes of it.
@@ -56,6 +58,7 @@ impl Costs {
             dram_bytes_free: budget.segment_bytes,
             flash_bytes_free: 0,
             large_bytes: u64::MAX,
+            copy_bytes: budget.dram_bytes.saturating_sub(budget.segment_bytes),
         }
     }
 
@@ -73,6 +76,8 @@ impl Costs {
             // The slot of the segment that waits in DRAM is empty, too.
             flash_bytes_free: (1 + ahead) * budget.segment_bytes,
             large_bytes: budget.dram_bytes / LARGE_DRAM_PARTS,
+            // There is no more room at once in a shard.
+            copy_bytes: spare / SHARDS as u64,
         }
     }
 }

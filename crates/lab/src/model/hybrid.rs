@@ -213,7 +213,7 @@ impl<F: Filter> Hybrid<F> {
         let entry = &mut self.entries[key as usize];
         let bytes = entry.bytes;
         (entry.reads, entry.updates) = (0, 0);
-        if self.dram_cost(bytes) <= self.dram_capacity {
+        if self.dram_cost(bytes) <= self.costs.copy_bytes {
             self.entries[key as usize].copy = true;
             self.enter_ring(key);
         }

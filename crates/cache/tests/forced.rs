@@ -1,0 +1,268 @@
+//! What only a rare interleaving brings about, forced to happen: values that were overwritten or deleted must not
+//! come back.
+
+mod common;
+
+use common::{Hooked, options};
+use granary_cache::admission::Admission;
+use granary_cache::limits::{HASH_BITS, SHARDS};
+use granary_cache::{Cache, Engine, Entry, Io, Key, Options, Outcome};
+use granary_log::device::{Device, MemoryDevice};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+
+fn dram_first(folder: &Path, memory_bytes: u64, admission: Admission) -> Options {
+    let mut options = options(folder, 64, 128, memory_bytes);
+    options.flash.as_mut().expect("on flash").admission = admission;
+    options
+}
+
+fn put_bytes(cache: &Cache, key: u64, version: u64, len: usize) {
+    let mut value = vec![0x5A; len];
+    value[..8].copy_from_slice(&version.to_le_bytes());
+    cache.put_many(&[Entry { key: Key::new(&key.to_le_bytes()), value: Some(&value), expires_at: 0 }]);
+}
+
+fn put(cache: &Cache, key: u64, version: u64) {
+    put_bytes(cache, key, version, 400);
+}
+
+fn get(cache: &Cache, key: u64) -> Option<u64> {
+    let mut version = None;
+    cache.get_many(&mut Io::with_engine(Engine::Plain), &[Key::new(&key.to_le_bytes())], 1, |_, outcome| {
+        if let Outcome::Hit { value, .. } = outcome {
+            version = value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        }
+    });
+    version
+}
+
+fn delete(cache: &Cache, key: u64) {
+    cache.delete_many(&[Key::new(&key.to_le_bytes())]);
+}
+
+fn hash(key: u64) -> u64 {
+    Key::new(&key.to_le_bytes()).hash().to_bits()
+}
+
+fn shard(key: u64) -> u64 {
+    hash(key) >> (HASH_BITS - SHARDS.ilog2())
+}
+
+/// A lone segment is emptied for itself: what is deleted then would be there again after a clean stop.
+#[test]
+fn one_segment_is_refused_dram_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |segments, admission| {
+        let mut options = options(folder.path(), segments, 128, 256 << 10);
+        options.flash.as_mut().expect("on flash").admission = admission;
+        Cache::open(options)
+    };
+    let refused = open(1, Admission::Probability(1.0)).err().map(|error| error.to_string());
+    assert!(refused.is_some_and(|error| error.contains("at least twice WRITE_BUFFER_SIZE")));
+    assert!(open(2, Admission::Probability(1.0)).is_ok());
+}
+
+/// What the index of such a small cache has of a key: 6 bits for the shard and 17 below.
+fn prefix(key: u64) -> u64 {
+    hash(key) >> (HASH_BITS - SHARDS.ilog2() - 17)
+}
+
+/// Two keys that it cannot tell apart.
+fn lookalikes() -> (u64, u64) {
+    let mut seen = std::collections::HashMap::new();
+    for key in 0u64.. {
+        if let Some(other) = seen.insert(prefix(key), key)
+            && hash(other) != hash(key)
+        {
+            return (other, key);
+        }
+    }
+    unreachable!()
+}
+
+/// A key that looks alike is admitted and takes over the place of another, whose new version is then in RAM
+/// only; a kill before the segment of the first is on the device.
+#[test]
+fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Cache::open(dram_first(folder.path(), 1 << 20, Admission::Probability(1.0))).unwrap();
+    let cache = open();
+    let (k, k2) = lookalikes();
+    let mut fillers = (1_000_000u64..).filter(|f| shard(*f) == shard(k) && prefix(*f) != prefix(k));
+    put(&cache, k, 1);
+    put(&cache, k2, 1);
+    assert_eq!(get(&cache, k2), Some(1));
+    // K leaves for flash; K2 was read and goes round once more.
+    while cache.stats().admitted == 0 {
+        put(&cache, fillers.next().unwrap(), 7);
+        assert_eq!(cache.stats().left_unseen, 0);
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    cache.flush();
+    let before = cache.stats();
+    assert_eq!(get(&cache, k), Some(1));
+    assert_eq!(cache.stats().hits_flash, before.hits_flash + 1, "K is on flash");
+    // K2 leaves for the write buffer.
+    loop {
+        put(&cache, fillers.next().unwrap(), 7);
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let before = cache.stats();
+        assert_eq!(get(&cache, k2), Some(1));
+        if cache.stats().hits_buffer > before.hits_buffer {
+            break;
+        }
+        // It must not be read again in RAM, or it goes round for ever.
+        for _ in 0..60 {
+            put(&cache, fillers.next().unwrap(), 7);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+    put(&cache, k, 2);
+    assert_eq!(get(&cache, k), Some(2));
+    cache.abandon();
+    let cache = open();
+    assert_ne!(get(&cache, k), Some(1), "version 2 was put before the kill");
+}
+
+/// What is put or deleted while another thread clears the cache; then a kill.
+#[test]
+fn what_is_deleted_during_a_clear_stays_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(at("first")).unwrap();
+    let shape = |name: &str| dram_first(&at(name), 1 << 20, Admission::Probability(1.0));
+    let memory = Arc::new(MemoryDevice::new(64 * 128 * 512));
+    let device = Hooked::new(Arc::clone(&memory));
+    let cache = Cache::open_on(Box::new(Arc::clone(&device)), shape("first")).unwrap();
+    put(&cache, 1, 1);
+    drop(cache);
+    let cache = Arc::new(Cache::open_on(Box::new(Arc::clone(&device)), shape("first")).unwrap());
+    assert_eq!(get(&cache, 1), Some(1));
+    // Something in the write buffer, which the device does not take.
+    put_bytes(&cache, 2, 1, 20_000);
+    let gate = Arc::new((Mutex::new(true), Condvar::new()));
+    let closed = Arc::clone(&gate);
+    device.after_each_write(move || {
+        drop(closed.1.wait_while(closed.0.lock().unwrap(), |closed| *closed).unwrap());
+    });
+    let clearing = {
+        let cache = Arc::clone(&cache);
+        std::thread::spawn(move || cache.clear().unwrap())
+    };
+    while get(&cache, 1).is_some() {
+        std::thread::yield_now();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    // In a thread, for mended code may wait for the clear.
+    let (told, done) = std::sync::mpsc::channel();
+    let deleting = {
+        let cache = Arc::clone(&cache);
+        std::thread::spawn(move || {
+            delete(&cache, 1);
+            let _ = told.send(());
+        })
+    };
+    let deleted = done.recv_timeout(std::time::Duration::from_millis(500)).is_ok();
+    // The kill.
+    std::fs::create_dir_all(at("second")).unwrap();
+    for file in std::fs::read_dir(at("first")).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), at("second").join(file.file_name())).unwrap();
+    }
+    let mut bytes = vec![0; memory.size() as usize];
+    memory.read_at(0, &mut bytes).unwrap();
+    let copy = MemoryDevice::new(memory.size());
+    copy.write_at(0, &[&bytes]).unwrap();
+    *gate.0.lock().unwrap() = false;
+    gate.1.notify_all();
+    clearing.join().unwrap();
+    deleting.join().unwrap();
+    let killed = Cache::open_on(Box::new(copy), shape("second")).unwrap();
+    assert!(!deleted || get(&killed, 1).is_none(), "it was deleted before the kill");
+}
+
+/// Copies of large objects enter RAM only where there is room.
+#[test]
+fn ram_stays_in_its_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    let budget = 4u64 << 20;
+    let cache = Cache::open(dram_first(folder.path(), budget, Admission::Probability(1.0))).unwrap();
+    // RAM is filled, as far as the cleaner leaves it.
+    let mut key = 0;
+    while cache.stats().memory_bytes < budget * 9 / 10 && key < 20_000 {
+        put(&cache, key, key);
+        key += 1;
+    }
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let mut shards = std::collections::HashSet::new();
+    let large: Vec<u64> = (1_000_000..).filter(|key| shards.insert(shard(*key))).take(SHARDS / 4).collect();
+    for key in &large {
+        put_bytes(&cache, *key, *key, 40_000);
+        cache.flush();
+    }
+    let stats = cache.stats();
+    assert!(large.iter().all(|key| get(&cache, *key) == Some(*key)));
+    assert_eq!(cache.stats().hits_memory, stats.hits_memory, "they are on flash only");
+    assert!(stats.memory_bytes <= budget, "{stats:?}");
+}
+
+/// A device whose reads by the flusher wait, from when it is told to.
+struct SlowFlusher {
+    memory: Arc<MemoryDevice>,
+    gate: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Device for SlowFlusher {
+    fn size(&self) -> u64 {
+        self.memory.size()
+    }
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> std::io::Result<()> {
+        let armed = *self.gate.0.lock().unwrap();
+        if std::thread::current().name() != Some("granary-flush") {
+            if armed {
+                // The flusher is first.
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        } else {
+            drop(self.gate.1.wait_while(self.gate.0.lock().unwrap(), |closed| *closed).unwrap());
+        }
+        self.memory.read_at(offset, bytes)
+    }
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> std::io::Result<()> {
+        self.memory.write_at(offset, buffers)
+    }
+    fn sync(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// At open, slots ahead of the writer are emptied by one thread only: the flusher, which is slow here, would empty one
+/// that is used again.
+#[test]
+fn a_slow_flusher_at_open_brings_no_old_version_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = Arc::new(MemoryDevice::new(4 * 1024));
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let open = || {
+        let device = SlowFlusher { memory: Arc::clone(&memory), gate: Arc::clone(&gate) };
+        let mut options = options(folder.path(), 4, 2, 0);
+        options.flash.as_mut().unwrap().reinsertion = granary_cache::Reinsertion::Read;
+        Cache::open_on(Box::new(device), options).unwrap()
+    };
+    let cache = open();
+    for (key, version) in [(1, 1), (8, 0), (9, 0), (10, 0)] {
+        put_bytes(&cache, key, version, 200);
+        cache.flush();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    drop(cache);
+    *gate.0.lock().unwrap() = true;
+    let cache = open();
+    put_bytes(&cache, 1, 2, 300);
+    assert_eq!(get(&cache, 1), Some(2));
+    *gate.0.lock().unwrap() = false;
+    gate.1.notify_all();
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert_ne!(get(&cache, 1), Some(1));
+}
