@@ -157,7 +157,7 @@ impl Store {
 
 fn unopened(definition: &Definition, error: &OpenError) -> DictError {
     let code = match error {
-        OpenError::InUse { .. } | OpenError::Geometry(_) => Code::BadArguments,
+        OpenError::InUse { .. } | OpenError::Geometry(_) | OpenError::OneSegment { .. } => Code::BadArguments,
         OpenError::Device(_) | OpenError::State { .. } => Code::CannotOpenFile,
     };
     DictError::new(code, format!("LAYOUT({}): {error}", definition.layout.name()))
