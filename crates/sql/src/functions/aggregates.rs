@@ -18,9 +18,13 @@ use datafusion::logical_expr::{
 
 use super::default_value::default_value;
 use super::numbers::from_bits;
+use super::quantile::{ANSWERS, Answer, Quantiles};
 
 /// Replaces DataFusion's functions by wrapped ones of the same names.
 pub(super) fn register(context: &SessionContext) -> Result<()> {
+    for answer in ANSWERS {
+        context.register_udaf(AggregateUDF::from(Quantiles::new(answer)));
+    }
     let others = ["sum", "min", "max", "first_value", "last_value", "bit_or", "bit_xor", ALL_BITS, GATHERING];
     for name in others.into_iter().chain(STATISTICS) {
         let inner = context.udaf(name)?;
@@ -30,10 +34,9 @@ pub(super) fn register(context: &SessionContext) -> Result<()> {
 }
 
 /// Aggregates of which there is none for too few rows: they are nan then.
-const STATISTICS: [&str; 10] = [
+const STATISTICS: [&str; 9] = [
     "avg",
-    "median",
-    "percentile_cont",
+    Answer::Number.name(),
     "stddev",
     "stddev_pop",
     "var",

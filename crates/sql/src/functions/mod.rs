@@ -23,6 +23,7 @@ mod negate;
 mod numbers;
 mod parse;
 mod planner;
+pub(crate) mod quantile;
 mod refused;
 mod rounding;
 pub(crate) mod truth;

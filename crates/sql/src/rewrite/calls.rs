@@ -14,6 +14,7 @@ use super::syntax::{
 use crate::error::{Error, Result};
 use crate::functions;
 use crate::functions::as_type::AS_TYPE;
+use crate::functions::quantile::Answer;
 
 /// Functions that DataFusion has under another name.
 const RENAMED: &[(&str, &str)] = &[
@@ -149,7 +150,9 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
         }
         "argMin" | "argMax" => first_by(function, name == "argMin")?,
         "dateTrunc" | "date_trunc" => truncated(function)?,
-        "quantile" | "quantileExactInclusive" => quantile(expr)?,
+        "quantile" | "quantileExactInclusive" | "quantiles" | "quantilesExactInclusive" | "median" => {
+            quantile(function, &name)?;
+        }
         "toDate32" => to_date32(expr)?,
         "toDecimal32" | "toDecimal64" | "toDecimal128" | "toDecimal256" | "toIPv4" | "toIPv6"
         | "toInt128" | "toUInt128" | "toInt256" | "toUInt256" | "toDateTime64" => {
@@ -171,13 +174,6 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
                 && let Some(number) = inner_number(width)
             {
                 *width = number;
-            }
-        }
-        "median" => {
-            if let Some(first) =
-                arguments_mut(function).and_then(|all| all.first_mut()).and_then(argument_mut)
-            {
-                *first = call("toFloat64", vec![taken(first)]);
             }
         }
         _ if functions::is_registered(&name) => rename(function, &name),
@@ -278,38 +274,32 @@ fn to_date32(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// `quantile(level)(x)`, 0.5 if no level is said. ClickHouse's own works on a sample when there are many values.
-fn quantile(expr: &mut Expr) -> Result<()> {
-    let Expr::Function(function) = &mut *expr else { return Ok(()) };
-    let level = match std::mem::replace(&mut function.parameters, FunctionArguments::None) {
-        FunctionArguments::List(list) => match list.args.as_slice() {
-            [level] => argument(level).cloned(),
-            _ => None,
-        },
-        _ => Some(Expr::value(Value::Number("0.5".to_owned(), false))),
+/// `quantile(level)(x)` and `quantiles(level, ...)(x)`: the levels come behind the value. 0.5 if none is said.
+fn quantile(function: &mut Function, name: &str) -> Result<()> {
+    let mut levels: Vec<Expr> = match std::mem::replace(&mut function.parameters, FunctionArguments::None) {
+        FunctionArguments::List(list) => list.args.iter().filter_map(argument).cloned().collect(),
+        _ => vec![Expr::value(Value::Number("0.5".to_owned(), false))],
     };
-    let level = level.map(|mut level| {
-        super::literals::undo(&mut level);
-        level
-    });
-    let number =
-        |level: &Expr| level.to_string().parse::<f64>().ok().filter(|level| (0.0..=1.0).contains(level));
-    let Some(number) = level.as_ref().and_then(number) else {
-        let message = "The level of a quantile must be one constant number from 0 to 1";
-        return Err(Error::parameter_out_of_bound(message));
-    };
+    let answer = if name.starts_with("quantiles") { Answer::Array } else { Answer::Number };
+    if levels.is_empty() || answer == Answer::Number && levels.len() > 1 {
+        return Err(Error::wrong_argument_count(format!("Aggregate function {name} requires one level")));
+    }
+    for level in &mut levels {
+        super::literals::undo(level);
+        let number = level.to_string().parse::<f64>().ok().filter(|level| (0.0..=1.0).contains(level));
+        let Some(number) = number else {
+            let message = "The level of a quantile must be one constant number from 0 to 1";
+            return Err(Error::parameter_out_of_bound(message));
+        };
+        *level = Expr::value(Value::Number(format!("{number:?}"), false));
+    }
     let Some(first) = arguments_mut(function).and_then(|all| all.first_mut()).and_then(argument_mut) else {
-        return Err(Error::wrong_argument_count("Aggregate function quantile requires one argument"));
+        return Err(Error::wrong_argument_count(format!("Aggregate function {name} requires one argument")));
     };
     *first = call("toFloat64", vec![taken(first)]);
-    if number == 0.5 {
-        rename(function, "median");
-        return Ok(());
-    }
-    rename(function, "percentile_cont");
-    let level = Expr::value(Value::Number(format!("{number:?}"), false));
+    rename(function, answer.name());
     if let Some(arguments) = arguments_mut(function) {
-        arguments.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(level)));
+        arguments.extend(levels.into_iter().map(|level| FunctionArg::Unnamed(FunctionArgExpr::Expr(level))));
     }
     Ok(())
 }
@@ -340,6 +330,7 @@ const AGGREGATES: &[&str] = &[
     "groupUniqArray",
     "median",
     "quantile",
+    "quantiles",
     "uniq",
     "uniqExact",
     "uniqCombined",
