@@ -86,7 +86,12 @@ fn lookalikes() -> (u64, u64) {
 #[test]
 fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || Cache::open(dram_first(folder.path(), 1 << 20, Admission::Probability(1.0))).unwrap();
+    // A disk that stands still would let entries leave RAM for good.
+    let memory = Arc::new(MemoryDevice::new(64 * 128 * 512));
+    let open = || {
+        let options = dram_first(folder.path(), 1 << 20, Admission::Probability(1.0));
+        Cache::open_on(Box::new(Arc::clone(&memory)), options).unwrap()
+    };
     let cache = open();
     let (k, k2) = lookalikes();
     let mut fillers = (1_000_000u64..).filter(|f| shard(*f) == shard(k) && prefix(*f) != prefix(k));
@@ -187,7 +192,8 @@ fn what_is_deleted_during_a_clear_stays_deleted() {
 fn ram_stays_in_its_budget() {
     let folder = tempfile::tempdir().unwrap();
     let budget = 4u64 << 20;
-    let cache = Cache::open(dram_first(folder.path(), budget, Admission::Probability(1.0))).unwrap();
+    let options = dram_first(folder.path(), budget, Admission::Probability(1.0));
+    let cache = Cache::open_on(Box::new(MemoryDevice::new(64 * 128 * 512)), options).unwrap();
     // RAM is filled, as far as the cleaner leaves it.
     let mut key = 0;
     while cache.stats().memory_bytes < budget * 9 / 10 && key < 20_000 {
