@@ -83,6 +83,7 @@ constructors! {
     cannot_compile_regexp = 427 "CANNOT_COMPILE_REGEXP";
     unknown_setting = 115 "UNKNOWN_SETTING";
     readonly = 164 "READONLY";
+    sizes_dont_match = 190 "SIZES_OF_ARRAYS_DONT_MATCH";
     illegal_division = 153 "ILLEGAL_DIVISION";
     database_not_empty = 219 "DATABASE_NOT_EMPTY";
     cannot_extract_structure = 636 "CANNOT_EXTRACT_TABLE_STRUCTURE";

@@ -15,6 +15,7 @@ mod fixed_string;
 mod hash;
 mod ignore;
 mod join_get;
+mod lambda;
 mod length;
 mod lenient;
 mod local_time;
@@ -32,12 +33,13 @@ mod tuple_element;
 mod type_name;
 mod uuid;
 mod values;
+mod zone;
 
 use std::sync::Arc;
 
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::{ScalarUDF, ScalarUDFImpl};
+use datafusion::logical_expr::{HigherOrderUDF, ScalarUDF, ScalarUDFImpl};
 
 use crate::catalogue::Catalogue;
 use crate::error::Result;
@@ -49,7 +51,9 @@ pub(crate) use dictionary::LazyDefaults;
 pub use dictionary::{is_dictionary_function, is_hierarchy_function};
 pub(crate) use exact::exact;
 pub use hash::{int_hash_32, int_hash_64};
+pub(crate) use lambda::ARRAY_MAP;
 pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes, type_spelling};
+pub(crate) use zone::TO_TIME_ZONE;
 
 /// Stands between the names of several attributes in the literal that [`crate::rewrite`] makes of them.
 pub(crate) const ATTRIBUTE_SEPARATOR: &str = "\u{1f}";
@@ -78,6 +82,7 @@ pub fn is_registered(name: &str) -> bool {
         "toTypeName",
         "toUUID",
         "tupleElement",
+        TO_TIME_ZONE,
         as_type::AS_TYPE,
         truth::AS_CONDITION,
         truth::AS_NUMBER,
@@ -92,6 +97,11 @@ pub fn is_registered(name: &str) -> bool {
         || map::ACTIONS.iter().any(|action| action.name() == name || action.alias() == Some(name))
         || values::all().any(|function| function.name() == name)
         || length::QUESTIONS.iter().any(|question| question.name() == name)
+}
+
+/// Whether a name is one of those that take a zone behind a time, and look at the time there.
+pub fn looks_in_zone(name: &str) -> bool {
+    values::in_calendars().any(|function| function.name() == name)
 }
 
 /// Whether a name is one of those that look into tables of ENGINE = Join.
@@ -141,11 +151,14 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     context.register_udf(ScalarUDF::from(tuple_element::TupleElement::default()));
     context.register_udf(ScalarUDF::from(type_name::ToTypeName::default()));
     context.register_udf(ScalarUDF::from(uuid::ToUuid::default()));
+    context.register_udf(ScalarUDF::from(zone::ToTimeZone::default()));
     context.register_udf(ScalarUDF::from(file::ReadFile::new(Arc::clone(catalogue))));
     for (name, otherwise) in join_get::FUNCTIONS {
         let function = join_get::JoinGet::new(name, otherwise, Arc::clone(catalogue));
         context.register_udf(ScalarUDF::from(function));
     }
+    context
+        .register_higher_order_function(Arc::new(HigherOrderUDF::new_from_impl(lambda::ArrayMap::default())));
     aggregates::register(context)?;
     dictionary::register(context, catalogue);
     context.state_ref().write().register_expr_planner(Arc::new(ArithmeticPlanner))?;

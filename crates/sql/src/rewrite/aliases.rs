@@ -60,7 +60,7 @@ fn alias(item: &SelectItem) -> Option<(String, Expr)> {
 
 struct Resolver {
     aliases: HashMap<String, Expr>,
-    /// The aliases whose expressions are being looked at.
+    /// The aliases whose expressions are being looked at, and parameters of the lambdas around.
     within: Vec<String>,
     /// Depth of subqueries, which have names of their own.
     queries: usize,
@@ -89,7 +89,17 @@ impl VisitorMut for Resolver {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        if let Expr::Lambda(lambda) = expr {
+            self.within.extend(lambda.params.iter().map(|parameter| parameter.name.value.clone()));
+        }
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        if let Expr::Lambda(lambda) = expr {
+            self.within.truncate(self.within.len() - lambda.params.iter().count());
+        }
         let Expr::Identifier(ident) = &*expr else { return ControlFlow::Continue(()) };
         if self.queries > 0 || self.within.contains(&ident.value) {
             return ControlFlow::Continue(());

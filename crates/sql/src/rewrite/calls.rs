@@ -205,16 +205,27 @@ fn first_not_null(function: &mut Function, name: &str) {
 
 /// `toDate(x, 'zone')` and the like are of the time in that zone.
 fn look_in_zone(function: &mut Function, name: &str) -> Result<()> {
-    let looks = ["toDate", "toUnixTimestamp"].contains(&name) || DATE_PARTS.iter().any(|part| part.0 == name);
-    if looks
-        && arguments(function).len() == 2
-        && let Some(of_both) = plain_arguments(function)
-        && let Some(all) = arguments_mut(function)
-    {
-        let mut in_zone = call("toDateTime", of_both);
-        as_type(&mut in_zone, "toDateTime")?;
-        *all = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(in_zone))];
-    }
+    let reads_texts = ["toDate", "toUnixTimestamp"].contains(&name);
+    let is_part = DATE_PARTS.iter().any(|part| part.0 == name);
+    let places = match name {
+        "formatDateTime" => 3,
+        "toString" => 2,
+        _ if reads_texts || is_part || functions::looks_in_zone(name) => 2,
+        _ => return Ok(()),
+    };
+    let Some(mut given) = plain_arguments(function).filter(|given| given.len() == places) else {
+        return Ok(());
+    };
+    let (Some(zone), Some(time)) = (given.pop(), given.first_mut()) else { return Ok(()) };
+    let both = vec![taken(time), zone];
+    *time = if reads_texts {
+        let mut read = call("toDateTime", both);
+        as_type(&mut read, "toDateTime")?;
+        read
+    } else {
+        call(functions::TO_TIME_ZONE, both)
+    };
+    *function = super::syntax::function(name, given);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Ident, UnaryOperator, Value};
 
 use super::syntax::{CONSTANT_SUFFIX, call, name_of, plain_arguments, string, taken, text};
-use super::{Asker, calls, conditions, dictionaries, literals, session, tuples};
+use super::{Asker, calls, conditions, dictionaries, lambdas, literals, operators, session, tuples};
 use crate::error::{Error, Result};
 use crate::functions;
 use crate::functions::as_type::AS_TYPE;
@@ -16,6 +16,7 @@ pub(crate) const FILE_FUNCTION: &str = "file";
 /// Before the parts of an expression are rewritten: what must be seen as it was written. `named` gathers the
 /// dictionaries.
 pub fn before(expr: &mut Expr, asker: Asker<'_>, named: &mut Vec<String>) -> Result<()> {
+    operators::make(expr);
     match expr {
         // A name of ours, which somebody may have written: what it reads is no less read.
         Expr::Function(function) if name_of(function).is_some_and(|name| name.ends_with(CONSTANT_SUFFIX)) => {
@@ -106,7 +107,10 @@ pub fn after(expr: &mut Expr) -> Result<()> {
                 **place = call("toInt64", vec![taken(place)]);
             }
         }
-        Expr::Function(_) => return calls::rewrite(expr),
+        Expr::Function(_) => {
+            lambdas::rewrite(expr)?;
+            return calls::rewrite(expr);
+        }
         _ => {}
     }
     Ok(())

@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::calls::canonical_name;
+use super::operators::unit;
 use super::syntax::{arguments, name_of};
 
 /// The name.
@@ -41,6 +42,13 @@ pub fn column_name(expr: &Expr) -> String {
         Expr::Like { negated, expr, pattern, .. } => {
             let name = if *negated { "notLike" } else { "like" };
             format!("{name}({}, {})", column_name(expr), column_name(pattern))
+        }
+        Expr::Interval(interval) if let Some(unit) = unit(interval) => {
+            format!("toInterval{unit}({})", column_name(&interval.value))
+        }
+        Expr::Lambda(lambda) => {
+            let parameters: Vec<&str> = lambda.params.iter().map(|p| p.name.value.as_str()).collect();
+            format!("lambda(tuple({}), {})", parameters.join(", "), column_name(&lambda.body))
         }
         other => other.to_string(),
     }

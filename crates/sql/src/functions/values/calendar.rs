@@ -6,7 +6,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, TimeUnit};
 use datafusion::common::{DataFusionError, Result};
 
-use super::local::{DAY, Moments, is_moment, is_time, zone_of};
+use super::local::{DAY, Missing, Moments, is_moment, is_time, zone_of};
 use super::{Function, of};
 use crate::functions::numbers::from_bits;
 
@@ -84,7 +84,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         field: |given| is_moment(&given[0]).then(|| seconds_like(given[0].data_type())),
         answer: |given, field| {
             let moments = Moments::of(&given[0])?;
-            let day = |row| moments.unix(moments.local(row).div_euclid(DAY) * DAY);
+            let day = |row| moments.unix(moments.local(row).div_euclid(DAY) * DAY, Missing::Later);
             numbers((0..moments.len()).map(|row| day(row) as u64).collect(), field)
         },
     },

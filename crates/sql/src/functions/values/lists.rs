@@ -37,25 +37,6 @@ macro_rules! picked {
     };
 }
 
-macro_rules! sorted {
-    ($name:literal, $descending:literal) => {
-        Function {
-            name: $name,
-            arguments: 1..=1,
-            field: |given| item_of(&given[0]).map(|_| given[0].as_ref().clone()),
-            answer: |given, field| {
-                let options = SortOptions { descending: $descending, nulls_first: false };
-                let order = ordered(given[0].as_list::<i32>().values(), options)?;
-                picked(&given[0], field, |_, items| {
-                    let mut items: Vec<u32> = items.collect();
-                    items.sort_by_key(|item| order.row(*item as usize));
-                    items
-                })
-            },
-        }
-    };
-}
-
 /// The first of the items in an order.
 macro_rules! extreme {
     ($name:literal, $descending:literal) => {
@@ -78,8 +59,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
     picked!("arrayReverse", |items| items.rev().collect()),
     picked!("arrayPopBack", |items| (items.start..items.end.saturating_sub(1).max(items.start)).collect()),
     picked!("arrayPopFront", |items| items.skip(1).collect()),
-    sorted!("arraySort", false),
-    sorted!("arrayReverseSort", true),
     extreme!("arrayMin", false),
     extreme!("arrayMax", true),
     Function {
@@ -100,34 +79,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
             let lengths: Vec<usize> = (0..list.len()).map(|row| list.value_length(row) as usize).collect();
             let numbers = lengths.iter().flat_map(|length| 1..=*length as u32);
             list_of(field, lengths.iter().copied(), Arc::new(UInt32Array::from_iter_values(numbers)))
-        },
-    },
-    Function {
-        name: "arraySum",
-        arguments: 1..=1,
-        field: |given| {
-            Some(of(match item_of(&given[0])?.data_type() {
-                whole if whole.is_unsigned_integer() => DataType::UInt64,
-                whole if whole.is_signed_integer() => DataType::Int64,
-                float if float.is_floating() => DataType::Float64,
-                _ => return None,
-            }))
-        },
-        answer: sum,
-    },
-    Function {
-        name: "arrayAvg",
-        arguments: 1..=1,
-        field: |given| {
-            item_of(&given[0]).filter(|item| item.data_type().is_numeric()).map(|_| of(DataType::Float64))
-        },
-        answer: |given, _| {
-            let (list, items) = floats(&given[0])?;
-            let mean = |row| {
-                let found = || range_of(&list, row).filter(|at| items.is_valid(*at as usize));
-                found().map(|at| items.value(at as usize)).sum::<f64>() / found().count() as f64
-            };
-            Ok(Arc::new(Float64Array::from_iter_values((0..list.len()).map(mean))))
         },
     },
     Function {
@@ -278,26 +229,6 @@ fn extreme(list: &ListArray, options: SortOptions) -> Result<ArrayRef> {
     let found = take(list.values(), &places, None)?;
     let zero = default_value(found.data_type())?.to_array()?;
     Ok(zip(&is_null(&places)?, &Scalar::new(zero), &found)?)
-}
-
-fn sum(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
-    let list = given[0].as_list::<i32>();
-    let items = list.values();
-    if let Some(bits) = array_bits(items) {
-        let found = |row| range_of(list, row).map(|at| at as usize).filter(|at| items.is_valid(*at));
-        let sum = |row| found(row).fold(0_u64, |sum, at| sum.wrapping_add(bits[at]));
-        return numbers((0..list.len()).map(sum).collect(), field);
-    }
-    let (list, items) = floats(&given[0])?;
-    let found = |row| range_of(&list, row).filter(|at| items.is_valid(*at as usize));
-    let sum = |row| found(row).map(|at| items.value(at as usize)).sum::<f64>();
-    Ok(Arc::new(Float64Array::from_iter_values((0..list.len()).map(sum))))
-}
-
-fn floats(list: &ArrayRef) -> Result<(ListArray, Float64Array)> {
-    let list = list.as_list::<i32>();
-    let items = cast(list.values(), &DataType::Float64)?;
-    Ok((list.clone(), items.as_primitive::<Float64Type>().clone()))
 }
 
 /// Items that one block of rows may get from `range`.

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use chrono::{DateTime, NaiveDateTime, Offset, TimeZone};
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type, TimeUnit};
 use datafusion::common::Result;
 
-use crate::functions::local_time::{Missing, unix_seconds};
+pub use crate::functions::local_time::Missing;
+use crate::functions::local_time::unix_seconds;
 
 pub const DAY: i64 = 24 * 60 * 60;
 
@@ -35,32 +37,39 @@ pub fn zone_of(data_type: &DataType) -> Option<Arc<str>> {
     }
 }
 
+/// How many units of a time's type make a second.
+pub fn ticks_per_second(data_type: &DataType) -> i64 {
+    match data_type {
+        DataType::Timestamp(TimeUnit::Millisecond, _) => 1_000,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => 1_000_000,
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => 1_000_000_000,
+        _ => 1,
+    }
+}
+
 /// The moments of a column.
 pub struct Moments {
     /// Unix seconds, of dates those of midnight in UTC.
     pub seconds: Vec<i64>,
+    /// Days, or the units of the time.
+    pub ticks: ScalarBuffer<i64>,
     zone: Option<(Tz, Arc<str>)>,
 }
 
 impl Moments {
     pub fn of(array: &ArrayRef) -> Result<Moments> {
-        let per_second = match array.data_type() {
-            DataType::Timestamp(TimeUnit::Millisecond, _) => 1_000,
-            DataType::Timestamp(TimeUnit::Microsecond, _) => 1_000_000,
-            DataType::Timestamp(TimeUnit::Nanosecond, _) => 1_000_000_000,
-            _ => 1,
-        };
+        let per_second = ticks_per_second(array.data_type());
         let ticks = match array.data_type() {
             // There is no cast of days to numbers of 64 bits.
             DataType::Date32 => cast(&cast(array, &DataType::Int32)?, &DataType::Int64)?,
             _ => cast(array, &DataType::Int64)?,
         };
         let seconds_per_tick = if array.data_type() == &DataType::Date32 { DAY } else { 1 };
-        let ticks = ticks.as_primitive::<Int64Type>().values();
+        let ticks = ticks.as_primitive::<Int64Type>().values().clone();
         let seconds = ticks.iter().map(|ticks| (ticks * seconds_per_tick).div_euclid(per_second)).collect();
         let zone = zone_of(array.data_type());
         let zone = zone.and_then(|name| Some((Tz::from_str(&name).ok()?, name)));
-        Ok(Moments { seconds, zone })
+        Ok(Moments { seconds, ticks, zone })
     }
 
     /// What the clocks show, in seconds since they showed the beginning of 1970.
@@ -80,10 +89,10 @@ impl Moments {
         DateTime::from_timestamp(self.local(row), 0).unwrap_or_default().naive_utc()
     }
 
-    /// The Unix time at which clocks show this.
-    pub fn unix(&self, local: i64) -> i64 {
+    /// The Unix time at which clocks show this; `missing` says when, if they never do.
+    pub fn unix(&self, local: i64, missing: Missing) -> i64 {
         match &self.zone {
-            Some((_, name)) => unix_seconds(local, name, Missing::Later).unwrap_or(local),
+            Some((_, name)) => unix_seconds(local, name, missing).unwrap_or(local),
             None => local,
         }
     }

@@ -3,12 +3,15 @@
 
 mod bits;
 mod calendar;
+mod chosen;
 mod dates;
 mod lists;
 mod local;
 mod math;
 mod patterns;
 mod sets;
+mod shift;
+mod sums;
 mod texts;
 
 use std::hash::{Hash, Hasher};
@@ -42,17 +45,27 @@ pub struct Function {
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Function> {
-    let tables: [&'static [Function]; 8] = [
+    let tables: [&'static [Function]; 11] = [
         bits::FUNCTIONS,
         calendar::FUNCTIONS,
+        chosen::FUNCTIONS,
         dates::FUNCTIONS,
         lists::FUNCTIONS,
         math::FUNCTIONS,
         patterns::FUNCTIONS,
         sets::FUNCTIONS,
+        shift::FUNCTIONS,
+        sums::FUNCTIONS,
         texts::FUNCTIONS,
     ];
     tables.into_iter().flatten()
+}
+
+/// Those that say what calendars and clocks show, of a time alone.
+pub fn in_calendars() -> impl Iterator<Item = &'static Function> {
+    calendar::FUNCTIONS
+        .iter()
+        .filter(|function| function.arguments == (1..=1) && function.name.starts_with("to"))
 }
 
 impl Function {

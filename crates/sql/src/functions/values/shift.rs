@@ -1,0 +1,94 @@
+//! Dates and times so much later or earlier: `addDays(t, n)`, `subtractMonths(t, n)`, of which `t + INTERVAL n DAY` is
+//! made. Days and longer are what calendars show, in the zone of the time; hours and shorter are so many seconds.
+
+use chrono::{DateTime, Months};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit};
+use datafusion::common::Result;
+
+use super::calendar::numbers;
+use super::local::{DAY, Missing, Moments, is_date, is_moment, ticks_per_second};
+use super::{Function, of};
+use crate::functions::clamped;
+use crate::types::is_bounded;
+
+/// What is counted.
+#[derive(Clone, Copy)]
+enum Unit {
+    Seconds(i64),
+    Days(i64),
+    Months(i64),
+}
+
+macro_rules! shift {
+    ($add:literal, $subtract:literal, $unit:expr) => {
+        [shift!($add, $unit, 1), shift!($subtract, $unit, -1)]
+    };
+    ($name:literal, $unit:expr, $sign:literal) => {
+        Function {
+            name: $name,
+            arguments: 2..=2,
+            field: |given| shifted_type(given, $unit),
+            answer: |given, field| shifted(given, field, $unit, $sign),
+        }
+    };
+}
+
+const ALL: [[Function; 2]; 8] = [
+    shift!("addSeconds", "subtractSeconds", Unit::Seconds(1)),
+    shift!("addMinutes", "subtractMinutes", Unit::Seconds(60)),
+    shift!("addHours", "subtractHours", Unit::Seconds(60 * 60)),
+    shift!("addDays", "subtractDays", Unit::Days(1)),
+    shift!("addWeeks", "subtractWeeks", Unit::Days(7)),
+    shift!("addMonths", "subtractMonths", Unit::Months(1)),
+    shift!("addQuarters", "subtractQuarters", Unit::Months(3)),
+    shift!("addYears", "subtractYears", Unit::Months(12)),
+];
+
+pub(super) const FUNCTIONS: &[Function] = ALL.as_flattened();
+
+/// The type of the time itself; a date moved by hours is a time.
+fn shifted_type(given: &[FieldRef], unit: Unit) -> Option<Field> {
+    if !is_moment(&given[0]) || !given[1].data_type().is_numeric() {
+        return None;
+    }
+    match unit {
+        Unit::Seconds(_) if is_date(&given[0]) => Some(of(DataType::Timestamp(TimeUnit::Second, None))),
+        _ => Some(given[0].as_ref().clone()),
+    }
+}
+
+/// The first and the last second that a DateTime64 may have: 1900 to 2299.
+const SECONDS: (i64, i64) = (-2_208_988_800, 10_413_791_999);
+
+fn shifted(given: &[ArrayRef], field: &Field, unit: Unit, sign: i64) -> Result<ArrayRef> {
+    let moments = Moments::of(&given[0])?;
+    let counts = cast(&given[1], &DataType::Int64)?;
+    let counts = counts.as_primitive::<Int64Type>();
+    let at_local = |local| moments.unix(local, Missing::Earlier);
+    let moved = |row: usize| {
+        let count = if counts.is_valid(row) { counts.value(row).saturating_mul(sign) } else { 0 };
+        let moved = match unit {
+            Unit::Seconds(each) => moments.seconds[row].saturating_add(count.saturating_mul(each)),
+            Unit::Days(each) => at_local(moments.local(row).saturating_add(count.saturating_mul(each * DAY))),
+            Unit::Months(each) => at_local(months_later(moments.local(row), count.saturating_mul(each))),
+        };
+        moved.clamp(SECONDS.0, SECONDS.1)
+    };
+    let per_second = ticks_per_second(field.data_type());
+    let of_row = |row: usize| match field.data_type() {
+        DataType::Date32 => moved(row).div_euclid(DAY),
+        _ => moved(row).saturating_mul(per_second).saturating_add(moments.ticks[row].rem_euclid(per_second)),
+    };
+    let shifted = numbers((0..moments.len()).map(|row| of_row(row) as u64).collect(), field)?;
+    Ok(if is_bounded(field) { clamped(shifted) } else { shifted })
+}
+
+/// The same day of another month, or its last one if it has no such day.
+fn months_later(local: i64, months: i64) -> i64 {
+    let count = Months::new(u32::try_from(months.unsigned_abs()).unwrap_or(u32::MAX));
+    let shown = DateTime::from_timestamp(local, 0).unwrap_or_default();
+    let moved = if months < 0 { shown.checked_sub_months(count) } else { shown.checked_add_months(count) };
+    moved.map_or(if months < 0 { SECONDS.0 } else { SECONDS.1 }, |moved| moved.timestamp())
+}

@@ -1,0 +1,87 @@
+//! Functions of arrays that take a lambda, made of [`ARRAY_MAP`]: `arrayFilter(x -> x > 1, a)` is a function of `a` and
+//! of what the lambda says of its items, `arrayFilter(a, arrayMap(x -> x > 1, a))`.
+
+use datafusion::sql::sqlparser::ast::{Expr, Function};
+
+use super::syntax::{arguments, call, name_of, plain_arguments, string};
+use crate::error::{Error, Result};
+use crate::functions::ARRAY_MAP;
+
+/// What they are functions of, beside the lambda's results.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Results,
+    /// Of the first array too; without a lambda they are another function, or none.
+    Items {
+        without_lambda: bool,
+    },
+}
+
+const FUNCTIONS: &[(&str, Of)] = &[
+    ("arrayAll", Of::Results),
+    ("arrayAvg", Of::Results),
+    ("arrayCount", Of::Results),
+    ("arrayCumSum", Of::Results),
+    ("arrayExists", Of::Results),
+    ("arrayFirstIndex", Of::Results),
+    ("arrayLastIndex", Of::Results),
+    ("arrayMax", Of::Results),
+    ("arrayMin", Of::Results),
+    ("arrayProduct", Of::Results),
+    ("arraySum", Of::Results),
+    ("arrayFilter", Of::Items { without_lambda: false }),
+    ("arrayFirst", Of::Items { without_lambda: false }),
+    ("arrayFirstOrNull", Of::Items { without_lambda: false }),
+    ("arrayLast", Of::Items { without_lambda: false }),
+    ("arrayLastOrNull", Of::Items { without_lambda: false }),
+    ("arrayReverseSort", Of::Items { without_lambda: true }),
+    ("arraySort", Of::Items { without_lambda: true }),
+];
+
+/// Rewrites a call of one of these functions, and lambdas that take tuples apart.
+pub fn rewrite(expr: &mut Expr) -> Result<()> {
+    let Expr::Function(function) = &*expr else { return Ok(()) };
+    let Some(name) = name_of(function) else { return Ok(()) };
+    let of = FUNCTIONS.iter().find(|(theirs, _)| *theirs == name).map(|(_, of)| *of);
+    if of.is_none() && name != ARRAY_MAP {
+        return Ok(());
+    }
+    let Some((results, items)) = results(function, name)? else {
+        return match (of, arguments(function).len()) {
+            (Some(Of::Results | Of::Items { without_lambda: true }), 1) => Ok(()),
+            (_, 0 | 1) => Err(Error::wrong_argument_count(format!(
+                "Function {name} needs a lambda, and an array for each of its parameters"
+            ))),
+            _ => Err(Error::illegal_type(format!("First argument for function {name} must be a lambda"))),
+        };
+    };
+    *expr = match of {
+        None => results,
+        Some(Of::Results) => call(name, vec![results]),
+        Some(Of::Items { .. }) => call(name, vec![items, results]),
+    };
+    Ok(())
+}
+
+/// The array that a call's lambda makes, and the first of the arrays that it is given. `None`: there is no lambda.
+fn results(function: &Function, name: &str) -> Result<Option<(Expr, Expr)>> {
+    let Some(mut given) = plain_arguments(function) else { return Ok(None) };
+    let Some(Expr::Lambda(lambda)) = given.first() else { return Ok(None) };
+    let parameters = lambda.params.iter().count();
+    let [_, arrays @ ..] = given.as_slice() else { return Ok(None) };
+    let Some(first) = arrays.first().cloned() else {
+        let what = format!("Function {name} needs an array for each parameter of its lambda");
+        return Err(Error::wrong_argument_count(what));
+    };
+    if arrays.len() == 1 && parameters > 1 {
+        let element = |place: usize| call("tupleElement", vec![first.clone(), string(&place.to_string())]);
+        given.truncate(1);
+        given.extend((1..=parameters).map(element));
+    } else if arrays.len() != parameters {
+        return Err(Error::illegal_type(format!(
+            "Function {name} needs an array for each of the {parameters} parameters of its lambda, and was given {}",
+            arrays.len()
+        )));
+    }
+    Ok(Some((call(ARRAY_MAP, given), first)))
+}

@@ -1,0 +1,137 @@
+//! Operators that are written as functions, `equals(a, b)`, and times moved by an INTERVAL, which ClickHouse does by
+//! functions: `t + INTERVAL 1 DAY` is `addDays(t, 1)`.
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, DateTimeField, Expr, Function, Interval, UnaryOperator,
+};
+
+use super::conditions;
+use super::syntax::{call, name_of, plain_arguments, taken};
+
+const BINARY: &[(&str, BinaryOperator)] = &[
+    ("equals", BinaryOperator::Eq),
+    ("notEquals", BinaryOperator::NotEq),
+    ("less", BinaryOperator::Lt),
+    ("lessOrEquals", BinaryOperator::LtEq),
+    ("greater", BinaryOperator::Gt),
+    ("greaterOrEquals", BinaryOperator::GtEq),
+];
+
+/// Makes such an expression what it means, before its parts are looked at.
+pub fn make(expr: &mut Expr) {
+    match expr {
+        Expr::Function(function) => {
+            if let Some(operator) = name_of(function).and_then(|name| operator(function, name)) {
+                *expr = Expr::Nested(Box::new(operator));
+            }
+        }
+        Expr::BinaryOp { left, op, right } => {
+            let (time, moved) = match (op, interval(left), interval(right)) {
+                (BinaryOperator::Plus, None, Some(moved)) => (left, moved.call("add")),
+                (BinaryOperator::Plus, Some(moved), None) => (right, moved.call("add")),
+                (BinaryOperator::Minus, None, Some(moved)) => (left, moved.call("subtract")),
+                _ => return,
+            };
+            let (name, by) = moved;
+            *expr = call(&name, vec![taken(time), by]);
+        }
+        _ => {}
+    }
+}
+
+fn operator(function: &Function, name: &str) -> Option<Expr> {
+    let mut given = plain_arguments(function)?;
+    if let Some((_, operator)) = BINARY.iter().find(|(theirs, _)| *theirs == name) {
+        let [left, right] = <[Expr; 2]>::try_from(given).ok()?;
+        return Some(binary(left, operator.clone(), right));
+    }
+    match (name.to_ascii_lowercase().as_str(), given.len()) {
+        ("and", 2..) => given.into_iter().reduce(|all, next| binary(all, BinaryOperator::And, next)),
+        ("or", 2..) => given.into_iter().reduce(|any, next| binary(any, BinaryOperator::Or, next)),
+        ("xor", 2) => {
+            given.iter_mut().for_each(conditions::make);
+            let right = given.pop()?;
+            Some(binary(given.pop()?, BinaryOperator::NotEq, right))
+        }
+        ("not", 1) => Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: nested(given.pop()?) }),
+        ("like" | "notlike" | "ilike" | "notilike", 2) => Some(like(name, given.pop()?, given.pop()?)),
+        ("in" | "notin", 2) => within(name == "notIn", given.pop()?, given.pop()?),
+        _ => None,
+    }
+}
+
+fn nested(expr: Expr) -> Box<Expr> {
+    Box::new(Expr::Nested(Box::new(expr)))
+}
+
+fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: nested(left), op, right: nested(right) }
+}
+
+fn like(name: &str, pattern: Expr, text: Expr) -> Expr {
+    let negated = name.starts_with("not");
+    let (expr, pattern) = (nested(text), Box::new(pattern));
+    if name.to_ascii_lowercase().ends_with("ilike") {
+        Expr::ILike { negated, any: false, expr, pattern, escape_char: None }
+    } else {
+        Expr::Like { negated, any: false, expr, pattern, escape_char: None }
+    }
+}
+
+fn within(negated: bool, set: Expr, item: Expr) -> Option<Expr> {
+    let expr = nested(item);
+    let list = match set {
+        Expr::Subquery(subquery) => return Some(Expr::InSubquery { expr, subquery, negated }),
+        Expr::Tuple(items) => items,
+        Expr::Array(array) => array.elem,
+        Expr::Nested(item) => vec![*item],
+        Expr::Value(value) => vec![Expr::Value(value)],
+        Expr::Function(function) if name_of(&function) == Some("tuple") => plain_arguments(&function)?,
+        _ => return None,
+    };
+    Some(Expr::InList { expr, list, negated })
+}
+
+/// So many of a unit.
+struct Moved {
+    unit: String,
+    by: Expr,
+}
+
+impl Moved {
+    /// The name of the function that moves a time, and by how many.
+    fn call(self, verb: &str) -> (String, Expr) {
+        (format!("{verb}{}s", self.unit), self.by)
+    }
+}
+
+fn interval(expr: &Expr) -> Option<Moved> {
+    match expr {
+        Expr::Nested(inner) => interval(inner),
+        Expr::Interval(interval) => {
+            Some(Moved { unit: unit(interval)?.to_owned(), by: (*interval.value).clone() })
+        }
+        Expr::Function(function) => {
+            let unit = name_of(function)?.strip_prefix("toInterval")?.to_owned();
+            let [by] = <[Expr; 1]>::try_from(plain_arguments(function)?).ok()?;
+            Some(Moved { unit, by })
+        }
+        _ => None,
+    }
+}
+
+/// The unit of an interval of one, as ClickHouse's functions have it in their names.
+pub fn unit(interval: &Interval) -> Option<&'static str> {
+    use DateTimeField::*;
+    Some(match (interval.leading_field.as_ref()?, &interval.last_field) {
+        (Second | Seconds, None) => "Second",
+        (Minute | Minutes, None) => "Minute",
+        (Hour | Hours, None) => "Hour",
+        (Day | Days, None) => "Day",
+        (Week(None) | Weeks, None) => "Week",
+        (Month | Months, None) => "Month",
+        (Quarter, None) => "Quarter",
+        (Year | Years, None) => "Year",
+        _ => return None,
+    })
+}
