@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, UInt32Array};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
-use datafusion::arrow::compute::{cast, take, take_arrays};
+use datafusion::arrow::compute::{take, take_arrays};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::error::Error;
-use crate::types::{CLICKHOUSE_TYPE, type_name};
+use crate::types::type_name;
 
 /// Its name.
 pub const ARRAY_MAP: &str = "arrayMap";
@@ -51,7 +51,7 @@ impl HigherOrderUDFImpl for ArrayMap {
 
     fn return_field_from_args(&self, args: HigherOrderReturnFieldArgs) -> Result<FieldRef> {
         let Some(ValueOrLambda::Lambda(result)) = args.arg_fields.first() else { return Err(no_lambda()) };
-        let data_type = DataType::List(Arc::new(shown(result)));
+        let data_type = DataType::List(Arc::new(result.as_ref().clone().with_name("item")));
         let nullable = values(args.arg_fields).any(|field| field.is_nullable());
         Ok(Arc::new(Field::new(ARRAY_MAP, data_type, nullable)))
     }
@@ -71,7 +71,6 @@ impl HigherOrderUDFImpl for ArrayMap {
         let results = lambda
             .evaluate(&given, |captured| Ok(take_arrays(captured, &row_of_item, None)?))?
             .into_array(row_of_item.len())?;
-        let results = cast(&results, item.data_type())?;
         let offsets = OffsetBuffer::from_lengths(rows.lengths);
         Ok(ColumnarValue::Array(Arc::new(ListArray::try_new(
             Arc::clone(item),
@@ -98,14 +97,6 @@ fn item(field: &FieldRef) -> Result<&FieldRef> {
                 .into())
         }
     }
-}
-
-/// What a lambda makes, as an item. A condition is a number.
-fn shown(result: &FieldRef) -> Field {
-    let is_condition =
-        result.data_type() == &DataType::Boolean && !result.metadata().contains_key(CLICKHOUSE_TYPE);
-    let data_type = if is_condition { DataType::UInt8 } else { result.data_type().clone() };
-    result.as_ref().clone().with_name("item").with_data_type(data_type)
 }
 
 fn no_lambda() -> DataFusionError {

@@ -28,10 +28,13 @@ pub fn make_number(expr: &mut Expr) {
     *expr = call(AS_NUMBER, vec![inner]);
 }
 
-fn is_condition(expr: &Expr) -> bool {
-    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+/// Whether an expression is what DataFusion has a Boolean for, and ClickHouse a number.
+pub fn is_condition(expr: &Expr) -> bool {
+    use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
     match expr {
-        Expr::BinaryOp { op, .. } => matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq),
+        Expr::Nested(inner) => is_condition(inner),
+        Expr::BinaryOp { op, .. } => matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | And | Or),
+        Expr::UnaryOp { op: UnaryOperator::Not, .. } => true,
         Expr::InList { .. }
         | Expr::InSubquery { .. }
         | Expr::Between { .. }

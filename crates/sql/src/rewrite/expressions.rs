@@ -16,7 +16,7 @@ pub(crate) const FILE_FUNCTION: &str = "file";
 /// Before the parts of an expression are rewritten: what must be seen as it was written. `named` gathers the
 /// dictionaries.
 pub fn before(expr: &mut Expr, asker: Asker<'_>, named: &mut Vec<String>) -> Result<()> {
-    operators::make(expr);
+    operators::make(expr)?;
     match expr {
         // A name of ours, which somebody may have written: what it reads is no less read.
         Expr::Function(function) if name_of(function).is_some_and(|name| name.ends_with(CONSTANT_SUFFIX)) => {

@@ -3,6 +3,7 @@
 
 use datafusion::sql::sqlparser::ast::{Expr, Function};
 
+use super::conditions;
 use super::syntax::{arguments, call, name_of, plain_arguments, string};
 use crate::error::{Error, Result};
 use crate::functions::ARRAY_MAP;
@@ -66,7 +67,10 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
 /// The array that a call's lambda makes, and the first of the arrays that it is given. `None`: there is no lambda.
 fn results(function: &Function, name: &str) -> Result<Option<(Expr, Expr)>> {
     let Some(mut given) = plain_arguments(function) else { return Ok(None) };
-    let Some(Expr::Lambda(lambda)) = given.first() else { return Ok(None) };
+    let Some(Expr::Lambda(lambda)) = given.first_mut() else { return Ok(None) };
+    if conditions::is_condition(&lambda.body) {
+        conditions::make_number(&mut lambda.body);
+    }
     let parameters = lambda.params.iter().count();
     let [_, arrays @ ..] = given.as_slice() else { return Ok(None) };
     let Some(first) = arrays.first().cloned() else {

@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::conditions;
 use super::syntax::{call, name_of, plain_arguments, taken};
+use crate::error::{Error, Result};
 
 const BINARY: &[(&str, BinaryOperator)] = &[
     ("equals", BinaryOperator::Eq),
@@ -18,11 +19,17 @@ const BINARY: &[(&str, BinaryOperator)] = &[
 ];
 
 /// Makes such an expression what it means, before its parts are looked at.
-pub fn make(expr: &mut Expr) {
+///
+/// # Errors
+/// NUMBER_OF_ARGUMENTS_DOESNT_MATCH if a comparison has not two.
+pub fn make(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::Function(function) => {
-            if let Some(operator) = name_of(function).and_then(|name| operator(function, name)) {
+            let Some(name) = name_of(function) else { return Ok(()) };
+            if let Some(operator) = operator(function, name) {
                 *expr = Expr::Nested(Box::new(operator));
+            } else if BINARY.iter().any(|(theirs, _)| *theirs == name) {
+                return Err(Error::wrong_argument_count(format!("Function {name} requires two arguments")));
             }
         }
         Expr::BinaryOp { left, op, right } => {
@@ -30,13 +37,14 @@ pub fn make(expr: &mut Expr) {
                 (BinaryOperator::Plus, None, Some(moved)) => (left, moved.call("add")),
                 (BinaryOperator::Plus, Some(moved), None) => (right, moved.call("add")),
                 (BinaryOperator::Minus, None, Some(moved)) => (left, moved.call("subtract")),
-                _ => return,
+                _ => return Ok(()),
             };
             let (name, by) = moved;
             *expr = call(&name, vec![taken(time), by]);
         }
         _ => {}
     }
+    Ok(())
 }
 
 fn operator(function: &Function, name: &str) -> Option<Expr> {

@@ -102,10 +102,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 fn is_flags(field: &FieldRef) -> bool {
-    let is_flag = |item: &FieldRef| {
-        let data_type = item.data_type();
-        data_type == &DataType::Boolean || data_type.is_integer() || data_type.is_null()
-    };
+    let is_flag =
+        |item: &FieldRef| matches!(item.data_type(), DataType::UInt8 | DataType::Boolean | DataType::Null);
     item_of(field).is_some_and(is_flag)
 }
 

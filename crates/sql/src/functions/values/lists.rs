@@ -1,16 +1,15 @@
-//! Arrays: their order, parts, sums.
+//! Arrays: their order, parts, extremes.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, ListArray, Scalar, StringArray, StringBuilder, UInt32Array,
-    UInt64Array,
+    Array, ArrayRef, AsArray, ListArray, Scalar, StringArray, StringBuilder, UInt32Array, UInt64Array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::kernels::zip::zip;
 use datafusion::arrow::compute::{SortOptions, cast, is_null, take};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion::arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::{DataFusionError, Result};
 
@@ -20,7 +19,6 @@ use super::texts::{Texts, all_texts};
 use super::{Function, of};
 use crate::error::Error;
 use crate::functions::default_value::default_value;
-use crate::functions::numbers::array_bits;
 
 /// Some of the items of an array, in some order.
 macro_rules! picked {
@@ -46,7 +44,7 @@ macro_rules! extreme {
             field: |given| {
                 item_of(&given[0])
                     .filter(|item| item.data_type().is_numeric())
-                    .map(|item| item.as_ref().clone())
+                    .map(|item| item.as_ref().clone().with_nullable(false))
             },
             answer: |given, _| {
                 extreme(given[0].as_list(), SortOptions { descending: $descending, nulls_first: false })

@@ -37,7 +37,7 @@ pub struct Function {
     /// How many arguments it takes.
     arguments: RangeInclusive<usize>,
     /// The answer's field by those of the arguments, none of which is NULL itself; `None`: it does not take these. Its
-    /// name and whether it may be NULL do not count.
+    /// name does not count, and it may be NULL where an argument may.
     field: fn(&[FieldRef]) -> Option<Field>,
     /// The answers. Where an argument is NULL, they may be anything.
     answer: fn(&[ArrayRef], &Field) -> Result<ArrayRef>,
@@ -144,7 +144,7 @@ impl ScalarUDFImpl for ValueFunction {
             let what = format!("Illegal type{plural} {types} of argument{plural} of function {name}");
             return Err(Error::illegal_type(what).into());
         };
-        let nullable = given.iter().any(|field| field.is_nullable());
+        let nullable = field.is_nullable() || given.iter().any(|field| field.is_nullable());
         Ok(Arc::new(field.with_name(name).with_nullable(nullable)))
     }
 

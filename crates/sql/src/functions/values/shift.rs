@@ -2,12 +2,11 @@
 //! made. Days and longer are what calendars show, in the zone of the time; hours and shorter are so many seconds.
 
 use chrono::{DateTime, Months};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit};
 use datafusion::common::Result;
 
-use super::calendar::numbers;
 use super::local::{DAY, Missing, Moments, is_date, is_moment, ticks_per_second};
 use super::{Function, of};
 use crate::functions::clamped;
@@ -81,7 +80,12 @@ fn shifted(given: &[ArrayRef], field: &Field, unit: Unit, sign: i64) -> Result<A
         DataType::Date32 => moved(row).div_euclid(DAY),
         _ => moved(row).saturating_mul(per_second).saturating_add(moments.ticks[row].rem_euclid(per_second)),
     };
-    let shifted = numbers((0..moments.len()).map(|row| of_row(row) as u64).collect(), field)?;
+    let numbers = Int64Array::from_iter_values((0..moments.len()).map(of_row));
+    let shifted = match field.data_type() {
+        // There is no cast of 64 bits to days.
+        DataType::Date32 => cast(&cast(&numbers, &DataType::Int32)?, field.data_type())?,
+        time => cast(&numbers, time)?,
+    };
     Ok(if is_bounded(field) { clamped(shifted) } else { shifted })
 }
 
