@@ -3,6 +3,8 @@
 use crate::config::Collections;
 use crate::error::{Code, DictError};
 use crate::limits;
+use crate::source::Take;
+use arrow::array::ArrayRef;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -26,6 +28,8 @@ pub struct Environment {
     pub waiting: Waiting,
     /// The tables beside the dictionaries, if there are any.
     pub own_tables: Option<OwnTables>,
+    /// What reads Parquet files, if anything does.
+    pub parquet: Option<ParquetReader>,
     /// What sources may take parameters from.
     pub collections: Collections,
 }
@@ -41,6 +45,29 @@ impl fmt::Debug for OwnTables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("OwnTables")
     }
+}
+
+/// Hands over rows of a Parquet file, in columns that are called and typed as they are there.
+pub type ReadParquet =
+    dyn Fn(&Path, &ParquetWanted<'_>, &mut Take<'_>) -> Result<(), DictError> + Send + Sync;
+
+/// Who reads Parquet files.
+#[derive(Clone)]
+pub struct ParquetReader(pub Arc<ReadParquet>);
+
+impl fmt::Debug for ParquetReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ParquetReader")
+    }
+}
+
+/// What is wanted of a Parquet file.
+#[derive(Debug)]
+pub struct ParquetWanted<'a> {
+    /// The columns, those of the key first. One that is not there is left out.
+    pub columns: &'a [String],
+    /// Values of the first column: rows that have none of these need not come. `None`: all rows.
+    pub keys: Option<&'a ArrayRef>,
 }
 
 /// How lookups wait for sources: on their own thread, but no more of them at once than
@@ -124,6 +151,7 @@ impl Environment {
             clock: Clock::System,
             waiting: Waiting::new(|wait| wait()),
             own_tables: None,
+            parquet: None,
             collections: Collections::default(),
         }
     }

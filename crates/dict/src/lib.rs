@@ -29,10 +29,10 @@ mod xml;
 pub use answer::{Answer, AnswerRows};
 pub use config::{
     Authorities, ChunkHeader, ClickhouseConfig, Collection, Collections, Credentials, Encryption,
-    ExecutableConfig, ExecutablePoolConfig, Execution, Expired, FileConfig, Format, Header, HttpConfig,
-    KeyAccess, KeyEcho, KeyForm, Layout, MysqlConfig, NamedSource, NullBounds, Overlap, PolygonKey,
-    PolygonName, PostgresConfig, PostgresTls, RangeSettings, RedisConfig, RedisStorage, Select, Server,
-    SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates, WholeForm,
+    ExecutableConfig, ExecutablePoolConfig, Execution, Expired, FileConfig, FileFormat, Format, Header,
+    HttpConfig, KeyAccess, KeyEcho, KeyForm, Layout, MysqlConfig, NamedSource, NullBounds, Overlap,
+    PolygonKey, PolygonName, PostgresConfig, PostgresTls, RangeSettings, RedisConfig, RedisStorage, Select,
+    Server, SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates, WholeForm,
     YamlConfig,
 };
 pub use ddl::{CreateDictionary, Existing, Form, identifier, parse_create, quote};
@@ -40,7 +40,9 @@ pub use definition::{
     Attribute, Definition, Hierarchy, Injectivity, Key, KeyColumn, Lifetime, Literal, ObjectId, Structure,
 };
 pub use dictionary::Dictionary;
-pub use environment::{AnswerQuery, Clock, Environment, OwnTables, Waiting};
+pub use environment::{
+    AnswerQuery, Clock, Environment, OwnTables, ParquetReader, ParquetWanted, ReadParquet, Waiting,
+};
 pub use error::{Code, DictError};
 pub use granary_cache::Team;
 pub use lookup::{LATENCY_BUCKETS, Latency};

@@ -96,5 +96,5 @@ fn errors_name_the_file_and_leave_nothing() {
     let long = std::fs::File::create(folder.path().join("user_files/long")).unwrap();
     long.set_len(granary_dict::limits::SOURCE_FILE_BYTES_MAX + 1).unwrap();
     let direct = open(folder.path(), columns, "id", "PATH 'long' FORMAT CSV", "DIRECT()").unwrap();
-    assert!(direct.get(&[0], &u64s([1])).unwrap_err().message().contains("put it into an SQLite database"));
+    assert!(direct.get(&[0], &u64s([1])).unwrap_err().message().contains("put it into a Parquet file"));
 }

@@ -22,6 +22,7 @@ use crate::plan::{DeclaredTypes, MarkedRows, NanLast, OuterJoinDefaults, QuerySe
 use crate::session::{Executables, Options};
 use crate::settings::configuration;
 use crate::tables::given::Given;
+use crate::tables::keyed_parquet;
 use crate::tables::numbers::NumbersFunction;
 
 /// Dictionaries are open for as long as it lives.
@@ -50,6 +51,7 @@ impl Engine {
         let later = Later::default();
         let environment = Environment {
             own_tables: Some(later.tables()),
+            parquet: Some(keyed_parquet::reader()),
             allow_executable: options.executables == Executables::Allowed,
             user_files: options.user_files,
             waiting: Waiting::new(options.waiting.unwrap_or(give_way)),

@@ -1,10 +1,12 @@
-//! FILE(PATH, FORMAT): a file of rows, read from its beginning to its end for each request.
+//! FILE(PATH, FORMAT): a file of rows, read from its beginning to its end for each request; of Parquet, only what may
+//! have the keys.
 
-use super::format::read_rows;
+use super::format::{push_batch, read_rows};
 use super::rows::Rows;
 use super::{Source, Take};
-use crate::config::FileConfig;
+use crate::config::{FileConfig, FileFormat};
 use crate::definition::Structure;
+use crate::environment::{ParquetReader, ParquetWanted};
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::row::KeyFormat;
@@ -18,28 +20,58 @@ use std::path::{Path, PathBuf};
 /// Nothing is kept between requests: the file may be replaced at any time.
 pub(super) struct File {
     path: PathBuf,
-    config: FileConfig,
+    format: FileFormat,
+    parquet: Option<ParquetReader>,
     structure: Structure,
     key_format: KeyFormat,
 }
 
 impl File {
-    pub fn new(path: &Path, config: &FileConfig, structure: &Structure) -> File {
+    pub fn new(
+        path: &Path,
+        config: &FileConfig,
+        parquet: Option<ParquetReader>,
+        structure: &Structure,
+    ) -> File {
         File {
             path: path.to_path_buf(),
-            config: config.clone(),
+            format: config.format,
+            parquet,
             structure: structure.clone(),
             key_format: KeyFormat::new(structure),
         }
     }
 
-    fn read(&self) -> Result<RecordBatch, DictError> {
-        let bytes =
-            contents(&self.path, ", and would be read for each request; put it into an SQLite database")?;
+    /// Hands over the rows with these keys, or all, and maybe others.
+    fn read(&self, keys: Option<&[ArrayRef]>, take: &mut Take<'_>) -> Result<(), DictError> {
         let mut rows = Rows::new(&self.structure);
-        read_rows(self.config.format, &bytes, &mut rows)
-            .map_err(|e| e.within(format_args!("File {}", self.path.display())))?;
-        rows.finish(&[])
+        match self.format {
+            FileFormat::Rows(format) => {
+                let advice = ", and would be read for each request; put it into a Parquet file that is sorted by the \
+                              key, or an SQLite database";
+                let bytes = contents(&self.path, advice)?;
+                read_rows(format, &bytes, &mut rows).map_err(|e| self.within(e))?;
+                take(rows.finish(&[])?)
+            }
+            FileFormat::Parquet => {
+                let Some(reader) = &self.parquet else {
+                    let text = "FILE: Parquet is read by `granary local` and `granary server` alone";
+                    return Err(DictError::new(Code::NotImplemented, text));
+                };
+                let columns: Vec<String> =
+                    (0..rows.width()).map(|column| rows.name(column).to_owned()).collect();
+                let wanted = ParquetWanted { columns: &columns, keys: keys.and_then(<[_]>::first) };
+                let mut adopt = |batch: RecordBatch| {
+                    push_batch(&batch, &mut rows).map_err(|e| self.within(e))?;
+                    rows.pour(1, take)
+                };
+                (reader.0)(&self.path, &wanted, &mut adopt)
+            }
+        }
+    }
+
+    fn within(&self, error: DictError) -> DictError {
+        error.within(format_args!("File {}", self.path.display()))
     }
 }
 
@@ -61,18 +93,24 @@ pub(super) fn contents(path: &Path, advice: &str) -> Result<Vec<u8>, DictError> 
 
 impl Source for File {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
-        let all = self.read()?;
         let asked = self.key_format.encode(keys)?;
         let asked: HashSet<&[u8]> = (0..asked.len()).map(|row| asked.get(row)).collect();
-        let theirs = self.key_format.encode(&all.columns()[..keys.len()])?;
-        let wanted: BooleanArray =
-            (0..theirs.len()).map(|row| Some(asked.contains(theirs.get(row)))).collect();
-        let rows = filter_record_batch(&all, &wanted)
-            .map_err(|e| DictError::new(Code::IncorrectData, e.to_string()))?;
-        Ok(vec![rows])
+        let mut found = Vec::new();
+        self.read(Some(keys), &mut |batch| {
+            let theirs = self.key_format.encode(&batch.columns()[..keys.len()])?;
+            let wanted: BooleanArray =
+                (0..theirs.len()).map(|row| Some(asked.contains(theirs.get(row)))).collect();
+            let rows = filter_record_batch(&batch, &wanted)
+                .map_err(|e| DictError::new(Code::IncorrectData, e.to_string()))?;
+            if rows.num_rows() > 0 {
+                found.push(rows);
+            }
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
-        take(self.read()?)
+        self.read(None, take)
     }
 }

@@ -159,7 +159,8 @@ pub(crate) fn factory(
         }
         SourceConfig::File(config) => {
             let path = environment.resolve(&config.path)?;
-            Ok(Arc::new(move || Ok(Box::new(file::File::new(&path, &config, &structure)))))
+            let parquet = environment.parquet.clone();
+            Ok(Arc::new(move || Ok(Box::new(file::File::new(&path, &config, parquet.clone(), &structure)))))
         }
         SourceConfig::Yaml(config) => {
             let path = environment.resolve(&config.path)?;

@@ -2,6 +2,7 @@
 
 pub mod files;
 pub mod given;
+pub mod keyed_parquet;
 pub mod local;
 pub mod numbers;
 pub mod piped;

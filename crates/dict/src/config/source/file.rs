@@ -6,13 +6,41 @@ use crate::config::node::{Node, Parameters, Settings};
 use crate::definition::Structure;
 use crate::error::DictError;
 
-/// FILE(PATH '..' FORMAT f): a file of rows, small enough to be read for each request.
+/// FILE(PATH '..' FORMAT f): a file of rows. Parquet says where its keys are; others are small enough to be read for
+/// each request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileConfig {
     /// PATH, as written; `Environment::resolve` says where it leads.
     pub path: String,
     /// FORMAT.
-    pub format: Format,
+    pub format: FileFormat,
+}
+
+/// How the rows lie in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFormat {
+    /// As on a pipe.
+    Rows(Format),
+    /// `Parquet`.
+    Parquet,
+}
+
+const PARQUET: &str = "Parquet";
+
+impl FileFormat {
+    fn parse(text: &str) -> Result<FileFormat, DictError> {
+        if text.eq_ignore_ascii_case(PARQUET) {
+            return Ok(FileFormat::Parquet);
+        }
+        Format::parse("FILE", text).map(FileFormat::Rows)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            FileFormat::Rows(format) => format.name(),
+            FileFormat::Parquet => PARQUET,
+        }
+    }
 }
 
 const PARAMETERS: Parameters = Parameters { allowed: &["PATH", "FORMAT"], idle: &[], refused: &[] };
@@ -22,7 +50,7 @@ impl FileConfig {
         let settings = Settings::of("SOURCE", "FILE", nodes, &PARAMETERS)?;
         Ok(FileConfig {
             path: settings.required("PATH")?.to_string(),
-            format: Format::parse("FILE", settings.required("FORMAT")?)?,
+            format: FileFormat::parse(settings.required("FORMAT")?)?,
         })
     }
 }

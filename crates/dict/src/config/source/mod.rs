@@ -20,7 +20,7 @@ pub(crate) use clickhouse::CURRENT_DATABASE;
 pub use clickhouse::{ClickhouseConfig, Encryption};
 pub use executable::{ExecutableConfig, Execution};
 pub use executable_pool::ExecutablePoolConfig;
-pub use file::FileConfig;
+pub use file::{FileConfig, FileFormat};
 pub use format::{ChunkHeader, Format, KeyEcho};
 pub(crate) use http::shown_url;
 pub use http::{Credentials, Header, HttpConfig};

@@ -78,7 +78,8 @@ impl Reader {
     }
 }
 
-fn push(batch: &RecordBatch, rows: &mut Rows) -> Result<(), DictError> {
+/// Adds the rows of a batch whose columns have names.
+pub(in crate::source) fn push(batch: &RecordBatch, rows: &mut Rows) -> Result<(), DictError> {
     let schema = batch.schema();
     let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
     let order = Order::of_names(&names, rows)?;

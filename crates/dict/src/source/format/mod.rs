@@ -14,6 +14,7 @@ mod row_reader;
 mod tab_separated;
 mod wire;
 
+pub(super) use arrow_stream::push as push_batch;
 pub use fields::{Field, FieldSink};
 pub use row_reader::RowReader;
 

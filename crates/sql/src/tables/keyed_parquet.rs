@@ -1,0 +1,152 @@
+//! Rows of a Parquet file by their keys, for `SOURCE(FILE(.. FORMAT Parquet))`: of a file that is sorted by its key,
+//! only the pages are read that may have one of the keys. What the file says of its row groups and pages is looked at
+//! for each request, for the file may have been replaced.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::row::{RowConverter, SortField};
+use datafusion::parquet::arrow::ProjectionMask;
+use datafusion::parquet::arrow::arrow_reader::statistics::StatisticsConverter;
+use datafusion::parquet::arrow::arrow_reader::{
+    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowFilter,
+    RowSelection, RowSelector,
+};
+use datafusion::parquet::errors::{ParquetError, Result};
+use datafusion::parquet::file::metadata::PageIndexPolicy;
+use granary_dict::{Code, DictError, ParquetReader, ParquetWanted, Take};
+
+type Builder = ParquetRecordBatchReaderBuilder<File>;
+
+/// For the dictionaries' environment.
+pub fn reader() -> ParquetReader {
+    ParquetReader(Arc::new(|path: &Path, wanted: &ParquetWanted<'_>, take: &mut Take<'_>| {
+        let wrong = |error: &dyn std::fmt::Display| {
+            DictError::new(Code::IncorrectData, format!("File {}: {error}", path.display()))
+        };
+        let file = File::open(path)
+            .map_err(|e| DictError::new(Code::CannotOpenFile, format!("File {}: {e}", path.display())))?;
+        // The reader trusts some of what a file says of itself.
+        let mut batches = guarded(|| Ok(open(file, wanted)?.build()?)).map_err(|e| wrong(&e))?;
+        while let Some(batch) = guarded(|| Ok(batches.next().transpose()?)).map_err(|e| wrong(&e))? {
+            take(batch)?;
+        }
+        Ok(())
+    }))
+}
+
+fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| Err(ParquetError::General("what it says of itself makes no sense".into())))
+}
+
+fn open(file: File, wanted: &ParquetWanted<'_>) -> Result<Builder> {
+    let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+    let metadata = ArrowReaderMetadata::load(&file, options)?;
+    let builder = Builder::new_with_metadata(file, metadata);
+    let place = |name: &String| builder.schema().index_of(name).ok();
+    let columns: Vec<usize> = wanted.columns.iter().filter_map(place).collect();
+    let mask = ProjectionMask::roots(builder.parquet_schema(), columns);
+    let builder = builder.with_projection(mask);
+    let Some((keys, place)) = wanted.keys.zip(wanted.columns.first().and_then(|name| {
+        let schema = builder.schema();
+        schema.index_of(name).ok()
+    })) else {
+        return Ok(builder);
+    };
+    match Sought::of(keys, builder.schema().field(place).data_type())? {
+        Some(sought) => narrowed(builder, place, sought),
+        None => Ok(builder),
+    }
+}
+
+/// The keys as the file would have them.
+struct Sought {
+    converter: RowConverter,
+    /// As bytes that are ordered as they are, in that order.
+    keys: Vec<Vec<u8>>,
+}
+
+impl Sought {
+    /// `None`: values of these types are not equal just when they are in the file.
+    fn of(keys: &ArrayRef, in_file: &DataType) -> Result<Option<Sought>> {
+        let alike = keys.data_type().is_integer() && in_file.is_integer()
+            || keys.data_type().is_string() && in_file.is_string()
+            || keys.data_type() == in_file && !in_file.is_nested() && !in_file.is_floating();
+        if !alike || keys.null_count() > 0 {
+            return Ok(None);
+        }
+        // A number that the file's type cannot hold is not there.
+        let theirs = cast(keys, in_file)?;
+        let converter = RowConverter::new(vec![SortField::new(in_file.clone())])?;
+        let rows = converter.convert_columns(std::slice::from_ref(&theirs))?;
+        let there = (0..theirs.len()).filter(|at| theirs.is_valid(*at));
+        let mut keys: Vec<Vec<u8>> = there.map(|at| rows.row(at).as_ref().to_vec()).collect();
+        keys.sort_unstable();
+        Ok(Some(Sought { converter, keys }))
+    }
+
+    /// Whether one of the keys lies between two bounds, for each pair of them. A bound that is not known excludes none.
+    fn between(&self, least: &ArrayRef, greatest: &ArrayRef) -> Result<Vec<bool>> {
+        let from = self.converter.convert_columns(std::slice::from_ref(least))?;
+        let to = self.converter.convert_columns(std::slice::from_ref(greatest))?;
+        let may_have = |at: usize| {
+            if least.is_null(at) || greatest.is_null(at) {
+                return true;
+            }
+            let first = self.keys.partition_point(|key| key.as_slice() < from.row(at).as_ref());
+            self.keys.get(first).is_some_and(|key| key.as_slice() <= to.row(at).as_ref())
+        };
+        Ok((0..least.len()).map(may_have).collect())
+    }
+}
+
+/// Leaves out row groups, pages and rows that have none of the keys in the column of this place.
+fn narrowed(builder: Builder, place: usize, sought: Sought) -> Result<Builder> {
+    let metadata = Arc::clone(builder.metadata());
+    let (schema, groups) = (Arc::clone(builder.schema()), metadata.row_groups());
+    let name = schema.field(place).name();
+    let statistics = StatisticsConverter::try_new(name, &schema, builder.parquet_schema())?;
+    let kept = sought.between(&statistics.row_group_mins(groups)?, &statistics.row_group_maxes(groups)?)?;
+    let kept: Vec<usize> = (0..groups.len()).filter(|group| kept[*group]).collect();
+    let mut pages = None;
+    if let (Some(columns), Some(offsets)) = (metadata.column_index(), metadata.offset_index())
+        && let Some(rows) = statistics.data_page_row_counts(offsets, groups, &kept)?
+    {
+        let least = statistics.data_page_mins(columns, offsets, &kept)?;
+        let greatest = statistics.data_page_maxes(columns, offsets, &kept)?;
+        pages = Some(selection(&rows, &sought.between(&least, &greatest)?));
+    }
+    let of_key = ProjectionMask::roots(builder.parquet_schema(), [place]);
+    let filter = RowFilter::new(vec![Box::new(ArrowPredicateFn::new(of_key, having(sought)))]);
+    let builder = builder.with_row_groups(kept).with_row_filter(filter);
+    Ok(match pages {
+        Some(pages) => builder.with_row_selection(pages),
+        None => builder,
+    })
+}
+
+fn selection(rows: &UInt64Array, kept: &[bool]) -> RowSelection {
+    let page = |(rows, kept): (u64, &bool)| match kept {
+        true => RowSelector::select(rows as usize),
+        false => RowSelector::skip(rows as usize),
+    };
+    rows.values().iter().copied().zip(kept).map(page).collect::<Vec<_>>().into()
+}
+
+/// Which rows of a batch of the key column alone have one of the keys.
+fn having(sought: Sought) -> impl FnMut(RecordBatch) -> std::result::Result<BooleanArray, ArrowError> {
+    let Sought { converter, keys } = sought;
+    let keys: HashSet<Vec<u8>> = keys.into_iter().collect();
+    move |batch| {
+        let rows = converter.convert_columns(batch.columns())?;
+        Ok((0..rows.num_rows()).map(|row| Some(keys.contains(rows.row(row).as_ref()))).collect())
+    }
+}
