@@ -41,6 +41,8 @@ impl Cache {
     /// the same, and a counter says so.
     pub fn put_many(&self, entries: &[Entry<'_>]) {
         add(&self.shared.counters.puts, entries.len() as u64);
+        let bytes = |entry: &Entry<'_>| entry.key.bytes().len() + entry.value.map_or(0, <[u8]>::len);
+        add(&self.shared.counters.bytes_put, entries.iter().map(bytes).sum::<usize>() as u64);
         let Some(flash) = &self.shared.flash else {
             for entry in entries {
                 let mut shard = self.shared.shard(entry.key.hash());

@@ -65,6 +65,8 @@ counters! {
     false_finds,
     /// Entries put.
     puts,
+    /// Bytes of their keys and values.
+    bytes_put,
     /// Entries not stored because the device was behind.
     puts_dropped,
     /// Entries not stored because they are longer than a segment or their key than a block.

@@ -24,6 +24,10 @@ pub struct Status {
     pub bytes_allocated: u64,
     /// RAM of the index alone.
     pub index_bytes: u64,
+    /// RAM of the hot tier alone.
+    pub memory_bytes: u64,
+    /// RAM of write buffers alone.
+    pub buffer_bytes: u64,
     /// RAM of the way down the hierarchy, in bytes, where all rows are held and somebody went it.
     pub hierarchy_bytes: u64,
     /// Rows of all lookups, duplicates counted.
@@ -56,6 +60,10 @@ pub struct Status {
     pub flash_bytes_read: u64,
     /// Bytes written to flash.
     pub flash_bytes_written: u64,
+    /// Bytes of keys and rows that were put into the cache.
+    pub bytes_put: u64,
+    /// flash_bytes_written / bytes_put; 0 where nothing was put.
+    pub write_amplification: f64,
     /// Blocks that failed their check, or could not be read: what they held was missing.
     pub flash_blocks_corrupt: u64,
     /// Entries that the index had no room for.
@@ -159,6 +167,8 @@ impl Status {
                 .map_or(cache.bytes_allocated(), |held| held.bytes_allocated() as u64),
             hierarchy_bytes: held.as_ref().map_or(0, |held| held.children_bytes() as u64),
             index_bytes: held.as_ref().map_or(cache.index_bytes, |held| held.index_bytes() as u64),
+            memory_bytes: cache.memory_bytes,
+            buffer_bytes: cache.buffer_bytes,
             keys_requested: requested,
             keys_hit: hit,
             keys_expired: counters.keys_expired.get(),
@@ -174,6 +184,8 @@ impl Status {
             flash_block_reads: cache.block_reads,
             flash_bytes_read: cache.bytes_read,
             flash_bytes_written: cache.bytes_written,
+            bytes_put: cache.bytes_put,
+            write_amplification: rate(cache.bytes_written, cache.bytes_put),
             flash_blocks_corrupt: cache.corrupt_blocks,
             index_evictions: cache.evicted_index,
             entries_dropped: cache.puts_dropped,

@@ -200,6 +200,33 @@ fn figures_are_there_for_prometheus() {
 }
 
 #[test]
+fn wear_and_the_parts_of_ram_are_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &[]);
+    served.sql("CREATE TABLE t (id UInt64, v String) ENGINE = Memory");
+    served.sql("INSERT INTO t SELECT number, repeat('x', 200) FROM numbers(20000)");
+    served.sql(
+        "CREATE DICTIONARY d (id UInt64, v String) PRIMARY KEY id SOURCE(CLICKHOUSE(TABLE 't')) LIFETIME(100) \
+         LAYOUT(SSD_CACHE(PATH 'd' FILE_SIZE 16777216 WRITE_BUFFER_SIZE 65536))",
+    );
+    assert_eq!(served.sql("SELECT count() FROM numbers(20000) WHERE dictHas('d', number)"), "20000\n");
+    let text = served.get("/metrics").text();
+    let figure = |name: &str| -> f64 {
+        let line = format!("granary_dictionary_{name}{{dictionary=\"default.d\"}} ");
+        let found = text.lines().find_map(|found| found.strip_prefix(&line));
+        found.unwrap_or_else(|| panic!("{name} is not in {text}")).parse().unwrap()
+    };
+    // Each row is its text, its key and a few bytes. What came faster than the device is not written.
+    let (put, written) = (figure("put_bytes_total"), figure("flash_written_bytes_total"));
+    assert!((200.0..230.0).contains(&(put / 20_000.0)), "{put} bytes");
+    let amplification = figure("write_amplification");
+    assert!((0.01..1.3).contains(&amplification) && amplification == written / put, "{amplification}");
+    let parts = ["index", "memory", "buffer"].map(|part| figure(&format!("ram_{part}_bytes")));
+    assert!(parts.iter().all(|bytes| *bytes > 0.0), "{parts:?}");
+    assert_eq!(parts.iter().sum::<f64>(), figure("ram_bytes"));
+}
+
+#[test]
 fn settings_of_a_request_are_shown() {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(folder.path(), &[]);

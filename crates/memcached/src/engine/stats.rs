@@ -167,6 +167,7 @@ impl Engine {
             ("corrupt_blocks", cache.corrupt_blocks),
             ("false_finds", cache.false_finds),
             ("puts", cache.puts),
+            ("bytes_put", cache.bytes_put),
             ("puts_dropped", cache.puts_dropped),
             ("puts_too_large", cache.puts_too_large),
             ("reinserted", cache.reinserted),

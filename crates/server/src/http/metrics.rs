@@ -123,6 +123,8 @@ const FIGURES: &[Figure] = &[
     ("flash_block_reads", Counter, "Blocks read", |s| s.flash_block_reads as f64),
     ("flash_read_bytes", Counter, "Bytes read from flash", |s| s.flash_bytes_read as f64),
     ("flash_written_bytes", Counter, "Bytes written to flash", |s| s.flash_bytes_written as f64),
+    ("put_bytes", Counter, "Bytes of the keys and rows that were put", |s| s.bytes_put as f64),
+    ("write_amplification", Gauge, "Bytes written to flash for each byte put", |s| s.write_amplification),
     ("flash_blocks_corrupt", Counter, "Blocks that failed their check", |s| s.flash_blocks_corrupt as f64),
     ("entries_dropped", Counter, "Entries not kept because the device was too slow", |s| {
         s.entries_dropped as f64
@@ -142,6 +144,8 @@ const FIGURES: &[Figure] = &[
     ("elements", Gauge, "Entries, absent and expired ones too", |s| s.element_count as f64),
     ("ram_bytes", Gauge, "RAM: index, hot entries, write buffers", |s| s.bytes_allocated as f64),
     ("ram_index_bytes", Gauge, "RAM of the index alone", |s| s.index_bytes as f64),
+    ("ram_memory_bytes", Gauge, "RAM of hot entries alone", |s| s.memory_bytes as f64),
+    ("ram_buffer_bytes", Gauge, "RAM of write buffers alone", |s| s.buffer_bytes as f64),
     ("last_successful_update_seconds", Gauge, "Unix time of the source's last answer", |s| {
         s.last_successful_update_time as f64
     }),

@@ -34,7 +34,7 @@ pub fn reader() -> ParquetReader {
         let file = File::open(path)
             .map_err(|e| DictError::new(Code::CannotOpenFile, format!("File {}: {e}", path.display())))?;
         // The reader trusts some of what a file says of itself.
-        let mut batches = guarded(|| Ok(open(file, wanted)?.build()?)).map_err(|e| wrong(&e))?;
+        let mut batches = guarded(|| open(file, wanted)?.build()).map_err(|e| wrong(&e))?;
         while let Some(batch) = guarded(|| Ok(batches.next().transpose()?)).map_err(|e| wrong(&e))? {
             take(batch)?;
         }
