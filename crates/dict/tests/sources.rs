@@ -163,7 +163,7 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     ),
     ("EXECUTABLE_POOL(COMMAND 'x')", 36, &["SOURCE(EXECUTABLE_POOL): FORMAT is required"]),
     ("FILE(FORMAT CSV)", 36, &["SOURCE(FILE): PATH is required"]),
-    ("FILE(PATH 'x' FORMAT Parquet)", 73, &["SOURCE(FILE): unknown FORMAT Parquet"]),
+    ("FILE(PATH 'x' FORMAT Avro)", 73, &["SOURCE(FILE): unknown FORMAT Avro", "Parquet"]),
 ];
 
 #[test]

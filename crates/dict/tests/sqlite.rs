@@ -228,3 +228,28 @@ fn a_number_that_grows_tells_changes_too() {
     let answer = dictionary.get(&[0], &u64s([1, 2])).unwrap();
     assert_eq!(values(&answer.columns[0]), [2, 1]);
 }
+
+/// A row whose key no lookup can ask for (here a negative one) keeps every other change from being taken in: the look
+/// for changes fails as a whole, again and again, and what is cached stays old until its LIFETIME is over.
+#[test]
+fn a_changed_row_that_nobody_can_ask_for_keeps_no_other_change_away() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let connection = rusqlite::Connection::open(folder.path().join("user_files/users.db")).unwrap();
+    connection
+        .execute_batch("CREATE TABLE versions (id INTEGER, v INTEGER, n INTEGER); INSERT INTO versions VALUES (1, 1, 100)")
+        .unwrap();
+    let source = "TABLE 'versions' UPDATE_FIELD 'n' UPDATE_LAG 0";
+    let dictionary = open(folder.path(), "id UInt64, v UInt64", "id", source, "CACHE(SIZE_IN_CELLS 10)");
+    dictionary.take_updates().unwrap();
+    dictionary.get(&[0], &u64s([1])).unwrap();
+    connection
+        .execute_batch(
+            "UPDATE versions SET v = 2, n = 201 WHERE id = 1; INSERT INTO versions VALUES (-1, 0, 202)",
+        )
+        .unwrap();
+    for _ in 0..3 {
+        let _ = dictionary.take_updates();
+    }
+    assert_eq!(values(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]), [2]);
+}

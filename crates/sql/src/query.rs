@@ -24,7 +24,7 @@ use crate::format::Format;
 use crate::limits::PARTITION_BATCHES_AHEAD;
 use crate::output::{Limits, Output};
 use crate::plan::{optimise, yielding};
-use crate::rewrite::{Asker, Extras, FILE_FUNCTION, WITH_TIMES, rewrite};
+use crate::rewrite::{Asker, Extras, FILE_FUNCTION, UNKNOWN_NAME, WITH_TIMES, rewrite};
 use crate::session::Session;
 use crate::settings::{Said, apply};
 use crate::statement::{Tail, check_depth, mend, quote_maps, separate_values, take_named_expressions};
@@ -82,7 +82,14 @@ fn check_read(session: &Session, full_name: &str) -> Result<()> {
         return Ok(());
     }
     let full_name = full_name.strip_suffix(WITH_TIMES).unwrap_or(full_name);
+    // A database may have a point in its name, as may what is in it.
+    let mut ways = full_name.match_indices('.').map(|(at, _)| (&full_name[..at], &full_name[at + 1..]));
     match full_name.split_once('.') {
+        _ if full_name == UNKNOWN_NAME => Err(Error::access_denied(format!(
+            "{}: Not enough privileges. To name a dictionary by anything but a constant text one must be allowed to \
+             read every dictionary",
+            session.user()
+        ))),
         None if full_name == FILE_FUNCTION => Err(Error::access_denied(format!(
             "{}: Not enough privileges. To read files one must be allowed to read every dictionary",
             session.user()
@@ -95,7 +102,7 @@ fn check_read(session: &Session, full_name: &str) -> Result<()> {
             "{}: Not enough privileges. To read {full_name} one must be allowed to read every dictionary",
             session.user()
         ))),
-        Some((database, name)) if session.catalogue().entry(database, name).is_some() => {
+        _ if ways.any(|(database, name)| session.catalogue().entry(database, name).is_some()) => {
             session.rights().check_read(session.user(), full_name)
         }
         _ => Ok(()),

@@ -4,6 +4,7 @@ use super::{Dictionary, direct_claim};
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{Batch, lock, unique};
+use crate::row::KeyBatch;
 use arrow::array::ArrayRef;
 use granary_cache::Key;
 use std::sync::PoisonError;
@@ -41,7 +42,7 @@ impl Dictionary {
         self.refuse_keys_of_whole()?;
         let encoded = self.core.loader.key_format.encode(keys)?;
         if let Some(store) = self.core.loader.kept.store() {
-            self.forget_requests();
+            self.forget_requests_of(&encoded);
             let keys: Vec<Key<'_>> = (0..encoded.len()).map(|row| Key::new(encoded.get(row))).collect();
             store.cache().delete_many(&keys);
         }
@@ -67,8 +68,10 @@ impl Dictionary {
         let claim = match self.core.loader.kept.store() {
             Some(_) => {
                 // Joining a request that began earlier would bring what was true then.
-                self.forget_requests();
-                self.claim(&batch.keys, keys, &unique, None, deadline)?
+                self.forget_requests_of(&batch.keys);
+                let claim = self.claim(&batch.keys, keys, &unique, None, deadline)?;
+                claim.iter().flat_map(|claim| &claim.flights).for_each(|flight| flight.renew());
+                claim
             }
             None => {
                 let chosen: Vec<u32> = unique.iter().map(|&(row, _)| row).collect();
@@ -81,7 +84,16 @@ impl Dictionary {
         Ok(batch.finish().found().true_count())
     }
 
-    /// What is under way is answered, but neither kept nor joined: it may be older than the moment this is called.
+    /// What is under way for these keys is answered, but neither kept nor joined: it may be older than the moment this
+    /// is called.
+    pub(super) fn forget_requests_of(&self, keys: &KeyBatch) {
+        let table = lock(&self.core.loader.table);
+        // Whoever puts rows has done so, or will see what is forgotten.
+        let _epoch = self.core.loader.epoch.write().unwrap_or_else(PoisonError::into_inner);
+        table.forget(keys);
+    }
+
+    /// The same for all keys.
     pub(super) fn forget_requests(&self) {
         // The table is locked before the epoch everywhere. Once both have moved on, nothing old is put.
         let mut table = lock(&self.core.loader.table);

@@ -79,6 +79,8 @@ impl Dictionary {
         if since.is_some() && known.settled {
             return Ok(0);
         }
+        // Asked now: what is committed while changed rows are asked for anew is in none of the answers.
+        let is_final = since.is_some_and(|since| since.elapsed().as_secs() >= updates.lag_seconds.max(1));
         let changes = self.ask_source(move |source| source.changes(&mark))?;
         let renewed = match changes {
             Changes::TooMany => {
@@ -87,7 +89,7 @@ impl Dictionary {
             }
             Changes::Keys(keys) => self.renew_cached(store, &keys)?,
         };
-        known.settled = since.is_some_and(|since| since.elapsed().as_secs() >= updates.lag_seconds.max(1));
+        known.settled = is_final;
         if tail.next.is_some() && tail.next != known.mark {
             known.mark.clone_from(&tail.next);
             store.save_mark(known.mark.as_deref());
@@ -105,8 +107,6 @@ impl Dictionary {
         if count == 0 {
             return Ok(0);
         }
-        // A row that is under way may have been read before it was changed, and is cached only after this look.
-        self.forget_requests();
         let shows_expired = self.definition.layout.update.expired == Expired::Read;
         let now = u32::try_from(self.core.loader.clock.now()).unwrap_or(u32::MAX);
         let mut renewed = 0;
@@ -114,6 +114,8 @@ impl Dictionary {
             let length = limits::KEYS_PER_REQUEST_MAX.min(count - first);
             let keys: Vec<ArrayRef> = keys.iter().map(|column| column.slice(first, length)).collect();
             let encoded = self.core.loader.key_format.encode(&keys)?;
+            // A row that is under way may have been read before it was changed, and is cached only after this look.
+            self.forget_requests_of(&encoded);
             let rows = self.possible_rows(&keys, encoded.len());
             let probed: Vec<Key<'_>> = rows.iter().map(|&row| Key::new(encoded.get(row as usize))).collect();
             let mut cached = Vec::new();

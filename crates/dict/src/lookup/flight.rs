@@ -5,6 +5,7 @@ use crate::row::KeyBatch;
 use arrow::array::ArrayRef;
 use hashbrown::HashTable;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
@@ -17,12 +18,32 @@ pub(crate) struct Flight {
     pub keys: KeyBatch,
     /// The cache's epoch when the request was made; a reload since then makes the answer too old to keep.
     pub epoch: u64,
+    /// Slots of keys that were forgotten since: what it brings of them is not kept.
+    forgotten: Forgotten,
+    /// Whether somebody wants what it brings in the place of what is known.
+    renews: AtomicBool,
     /// Its number in the table, once it is there.
     number: OnceLock<u32>,
     /// When the last of those who wait for it gives up.
     wanted_until: Mutex<Instant>,
     outcome: Mutex<Option<Result<Arc<Loaded>, DictError>>>,
     landed: Condvar,
+}
+
+/// A bit for each slot of a flight; none before the first is set.
+#[derive(Default)]
+struct Forgotten(OnceLock<Box<[AtomicU64]>>);
+
+impl Forgotten {
+    fn set(&self, slot: u32, slots: usize) {
+        let words = self.0.get_or_init(|| (0..slots.div_ceil(64)).map(|_| AtomicU64::new(0)).collect());
+        words[slot as usize / 64].fetch_or(1 << (slot % 64), Ordering::Relaxed);
+    }
+
+    fn has(&self, slot: u32) -> bool {
+        let word = |words: &Box<[AtomicU64]>| words[slot as usize / 64].load(Ordering::Relaxed);
+        self.0.get().is_some_and(|words| word(words) & (1 << (slot % 64)) != 0)
+    }
 }
 
 /// The encoded rows of a flight.
@@ -45,11 +66,29 @@ impl Flight {
             arrays,
             keys,
             epoch,
+            forgotten: Forgotten::default(),
+            renews: AtomicBool::new(false),
             number: OnceLock::new(),
             wanted_until: Mutex::new(wanted_until),
             outcome: Mutex::new(None),
             landed: Condvar::new(),
         }
+    }
+
+    /// Whether what it brings of this slot's key may be older than the moment at which the key was forgotten. It is set
+    /// and asked for under the lock of the epoch.
+    pub fn is_forgotten(&self, slot: u32) -> bool {
+        self.forgotten.has(slot)
+    }
+
+    /// What it brings takes the place of what is known, or what is known goes.
+    pub fn renew(&self) {
+        self.renews.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether [`renew`](Self::renew) was called.
+    pub fn renews(&self) -> bool {
+        self.renews.load(Ordering::SeqCst)
     }
 
     /// When the last of those who wait for it gives up.
@@ -211,7 +250,9 @@ impl FlightTable {
         }
         let brings = |entry: &Entry| {
             entry.hash == hash
-                && self.flights.get(&entry.flight).is_some_and(|f| f.keys.get(entry.slot as usize) == key)
+                && self.flights.get(&entry.flight).is_some_and(|flight| {
+                    flight.keys.get(entry.slot as usize) == key && !flight.is_forgotten(entry.slot)
+                })
         };
         let entry = self.entries.find(Entry::spread(hash), brings)?;
         Some((entry.flight, self.flights.get(&entry.flight)?, entry.slot))
@@ -230,6 +271,16 @@ impl FlightTable {
         } else if self.dead * 2 > self.entries.len() {
             self.entries.retain(|entry| self.flights.contains_key(&entry.flight));
             self.dead = 0;
+        }
+    }
+
+    /// Forgets keys: what is under way for them is neither joined nor kept. The lock of the epoch is held.
+    pub fn forget(&self, keys: &KeyBatch) {
+        for row in 0..keys.len() {
+            let key = keys.get(row);
+            if let Some((_, flight, slot)) = self.find(xxh3_64(key) as u32, key) {
+                flight.forgotten.set(slot, flight.keys.len());
+            }
         }
     }
 
@@ -288,6 +339,25 @@ mod tests {
         table.remove(&first.flights[0]);
         let third = claim(&mut table, &[1, 2, 3], 10);
         assert_eq!(third.flights[third.mine.start].keys.len(), 2, "3 is still under way");
+    }
+
+    #[test]
+    fn a_forgotten_key_is_asked_for_anew_and_others_are_joined() {
+        let mut table = FlightTable::default();
+        let first = claim(&mut table, &[1, 2, 3], 10);
+        table.forget(&batch(&[2, 7]).1);
+        let flight = &first.flights[0];
+        assert_eq!([0, 1, 2].map(|slot| flight.is_forgotten(slot)), [false, true, false]);
+        let second = claim(&mut table, &[1, 2, 3], 10);
+        assert_eq!((second.flights.len(), second.mine.clone()), (2, 1..2));
+        assert_eq!(second.flights[1].keys.get(0), number_key(&2u64.to_le_bytes()));
+        // Only the newer request is known for the key, and it can be forgotten too.
+        table.forget(&batch(&[2]).1);
+        assert!(second.flights[1].is_forgotten(0));
+        assert_eq!(claim(&mut table, &[2], 10).mine.len(), 1);
+        table.remove(flight);
+        table.remove(&second.flights[1]);
+        assert_eq!(claim(&mut table, &[2], 10).mine.len(), 0, "the third is still under way");
     }
 
     #[test]

@@ -45,8 +45,8 @@ pub(crate) struct Loader {
     pub is_closing: AtomicBool,
     /// Why the last look for changes (UPDATE_FIELD) failed; empty: it did not.
     pub update_failure: Mutex<String>,
-    /// Counts reloads. Rows are put under the read lock (a copy in memory, no I/O), so that none that was
-    /// asked for before a reload is put after it.
+    /// Counts reloads. Rows are put under the read lock (a copy in memory, no I/O), and keys forgotten under the write
+    /// lock, so that none that was asked for before that is put after it.
     pub epoch: RwLock<u64>,
 }
 
@@ -291,7 +291,7 @@ impl Loader {
     fn keep(&self, flight: &Flight, loaded: &Loaded) {
         let Some(store) = self.kept.store() else { return };
         let now = self.clock.now();
-        let entries: Vec<Entry<'_>> = (0..flight.keys.len())
+        let mut entries: Vec<Entry<'_>> = (0..flight.keys.len())
             .map(|slot| Entry {
                 key: Key::new(flight.keys.get(slot)),
                 value: loaded.row(slot as u32),
@@ -299,8 +299,22 @@ impl Loader {
             })
             .collect();
         let epoch = self.epoch.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if *epoch == flight.epoch {
-            store.cache().put_many(&entries);
+        if *epoch != flight.epoch {
+            return;
+        }
+        let (mut slot, mut gone) = (0, Vec::new());
+        entries.retain(|entry| {
+            let is_forgotten = flight.is_forgotten(slot);
+            slot += 1;
+            if is_forgotten && flight.renews() {
+                // Somebody was told that what is known is as new as this, which it need not be.
+                gone.push(entry.key);
+            }
+            !is_forgotten
+        });
+        store.cache().put_many(&entries);
+        if !gone.is_empty() {
+            store.cache().delete_many(&gone);
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct Rows {
     key_width: usize,
     /// Rows that were read to their ends, those taken before included.
     ended: usize,
+    /// A value that is none of its column's type is NULL, and no error.
+    passes_over: bool,
 }
 
 impl Rows {
@@ -45,7 +47,12 @@ impl Rows {
     fn of(columns: impl Iterator<Item = (String, DataType)>) -> Rows {
         let (names, types): (Vec<String>, Vec<DataType>) = columns.unzip();
         let columns = types.iter().map(|data_type| Column::new(&nullable(data_type.clone()))).collect();
-        Rows { names, types, columns, skipped: Vec::new(), key_width: 0, ended: 0 }
+        Rows { names, types, columns, skipped: Vec::new(), key_width: 0, ended: 0, passes_over: false }
+    }
+
+    /// The same, for which a value that is none of its column's type is NULL.
+    pub fn passing_over(self) -> Rows {
+        Rows { passes_over: true, ..self }
     }
 
     /// Empty columns of these names and types.
@@ -102,17 +109,20 @@ impl Rows {
     pub fn push_parsed(&mut self, column: usize, text: Option<&str>) -> Result<(), DictError> {
         match text {
             None => self.columns[column].push_null(),
-            Some(text) => {
-                self.columns[column].push_parsed(text).map_err(|e| self.within(column, e))?;
-            }
+            Some(text) => match self.columns[column].push_parsed(text) {
+                Err(_) if self.passes_over => self.columns[column].push_null(),
+                pushed => pushed.map_err(|e| self.within(column, e))?,
+            },
         }
         Ok(())
     }
 
     /// Adds a value that came as the bytes of its text.
     pub fn push_bytes(&mut self, column: usize, bytes: &[u8]) -> Result<(), DictError> {
-        let text = std::str::from_utf8(bytes).map_err(|_| self.not_utf8(column))?;
-        self.push_parsed(column, Some(text))
+        match std::str::from_utf8(bytes) {
+            Err(_) if !self.passes_over => Err(self.not_utf8(column)),
+            text => self.push_parsed(column, text.ok()),
+        }
     }
 
     /// The error of a column whose bytes are no text.

@@ -331,3 +331,46 @@ fn dictionary_files_are_read_and_read_again() {
         std::thread::sleep(std::time::Duration::from_millis(200));
     }
 }
+
+/// A name may be said in more ways than the rights look at: what a restricted user may not read, he may not read by
+/// any of them.
+#[test]
+fn no_way_to_say_a_name_goes_around_the_rights() {
+    let (_folder, served) = configured();
+    let ask = |user: &str, sql: &str| {
+        let answer = served.post(&format!("/?user={user}"), sql.as_bytes());
+        let code = answer.header("x-clickhouse-exception-code").to_owned();
+        if answer.status == 200 { answer.text() } else { code }
+    };
+    for sql in [
+        create("b1").as_str(),
+        "CREATE TABLE secret (x UInt64, y String) ENGINE = Join(ANY, LEFT, x)",
+        "INSERT INTO secret VALUES (1, 'hidden')",
+        "CREATE DATABASE `p.q`",
+        "CREATE TABLE `p.q`.c (x UInt64)",
+        "INSERT INTO `p.q`.c VALUES (42)",
+    ] {
+        assert_eq!(ask("root&password=secret", sql), "", "{sql}");
+    }
+    let mut read = Vec::new();
+    for sql in [
+        "SELECT dictGet(identity('default.b1'), 'v', 1)",
+        "SELECT dictGet(toLowCardinality('default.b1'), 'v', 1)",
+        "SELECT dictGet($$default.b1$$, 'v', 1)",
+        "WITH identity('default.b1') AS n SELECT dictGet(n, 'v', 1)",
+        "SELECT dictHas(identity('default.b1'), 1)",
+        "SELECT joinGet(identity('default.secret'), 'y', toUInt64(1))",
+        "SELECT joinGet($$default.secret$$, 'y', toUInt64(1))",
+        // A database with a point in its name is cut at the wrong one.
+        "SELECT * FROM `p.q`.c",
+    ] {
+        for user in ["reader&password=letmein", "guest"] {
+            let answer = ask(user, sql);
+            // That it is refused for another reason would do, too.
+            if answer.contains('\n') {
+                read.push((user, sql, answer));
+            }
+        }
+    }
+    assert!(read.is_empty(), "{read:#?}");
+}

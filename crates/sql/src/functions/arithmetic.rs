@@ -181,6 +181,14 @@ impl ScalarUDFImpl for Arithmetic {
                             return Err(Error::illegal_division("Division by zero").into());
                         }
                         let signed = [0, 1].map(|i| is_signed(&args.arg_fields[i]));
+                        if self.operation == Operation::IntDiv && signed == [true, true] {
+                            let least = least(args.arg_fields[0].data_type());
+                            let is_out = |i| left.at(i) as i64 == least && right.at(i) as i64 == -1;
+                            if (0..rows).any(|i| is_out(i) && !is_null(i)) {
+                                let what = "Division of minimal signed number by minus one";
+                                return Err(Error::illegal_division(what).into());
+                            }
+                        }
                         divide(&left, &right, rows, signed, self.operation == Operation::Modulo)
                     }
                 };
@@ -206,6 +214,16 @@ fn in_range(mut values: Vec<u64>, field: &Field) -> Vec<u64> {
 
 fn is_signed(field: &Field) -> bool {
     Number::of(field.data_type()).is_some_and(|number| number.signed)
+}
+
+/// The least number of a signed type.
+fn least(data_type: &DataType) -> i64 {
+    match data_type {
+        DataType::Int8 => i8::MIN.into(),
+        DataType::Int16 => i16::MIN.into(),
+        DataType::Int32 => i32::MIN.into(),
+        _ => i64::MIN,
+    }
 }
 
 /// The quotients or the remainders of integers, of whose operands some are `signed`; 0 of a division by zero.

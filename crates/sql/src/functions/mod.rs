@@ -5,6 +5,7 @@ mod arithmetic;
 mod array;
 pub(crate) mod as_type;
 mod bool;
+mod concat;
 mod convert;
 mod decimal;
 mod default_value;
@@ -70,6 +71,8 @@ const OPERATIONS: [Operation; 6] = [
 /// Whether a name is one of the functions registered here (those over dictionaries apart).
 pub fn is_registered(name: &str) -> bool {
     const SINGLE: &[&str] = &[
+        "concat",
+        "concatWithSeparator",
         "file",
         "intHash32",
         "intHash64",
@@ -139,6 +142,9 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
         context.register_udf(ScalarUDF::from(function));
     }
     context.register_udf(ScalarUDF::from(lenient::ToNullable::default()));
+    for joining in [concat::Joining::Directly, concat::Joining::BySeparator] {
+        context.register_udf(ScalarUDF::from(concat::Concat::new(joining)));
+    }
     for direction in rounding::DIRECTIONS {
         context.register_udf(ScalarUDF::from(rounding::Rounding::new(direction)));
     }

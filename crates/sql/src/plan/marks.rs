@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Column, JoinType, Result};
+use datafusion::common::{Column, JoinType, Result, ScalarValue};
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, lit, when};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::{has_expression, has_node};
@@ -76,5 +76,11 @@ fn join(input: &LogicalPlan, found: InSubquery) -> Result<(LogicalPlan, Expr)> {
         .join_on(right, JoinType::LeftMark, [found.expr.as_ref().clone().eq(partner)])?
         .build()?;
     let mark = Expr::Column(Column::new(Some(alias), "mark"));
-    Ok((joined, if found.negated { !mark } else { mark }))
+    let mark = if found.negated { !mark } else { mark };
+    if !found.expr.nullable(input.schema())? {
+        return Ok((joined, mark));
+    }
+    // Whether NULL is among them, nobody knows.
+    let unknown = lit(ScalarValue::Boolean(None));
+    Ok((joined, when(found.expr.as_ref().clone().is_null(), unknown).otherwise(mark)?))
 }

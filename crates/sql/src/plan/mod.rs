@@ -4,7 +4,7 @@ mod comparisons;
 mod declared;
 mod in_lists;
 mod in_order;
-mod in_texts;
+mod in_subqueries;
 mod join_keys;
 mod marks;
 mod nan_last;

@@ -12,7 +12,7 @@ use datafusion::optimizer::{Optimizer, OptimizerConfig};
 use super::comparisons::{check_comparisons, is_comparison};
 use super::in_lists::in_lists;
 use super::in_order::sorts_within;
-use super::in_texts::in_texts;
+use super::in_subqueries::in_subqueries;
 use super::join_keys::check_join_keys;
 
 /// What a plan consists of, as far as rules ask for it.
@@ -45,7 +45,7 @@ pub fn optimise(state: &mut SessionState, plan: LogicalPlan) -> Result<LogicalPl
         check_comparisons(&plan)?;
     }
     if nodes.other {
-        return state.optimize(&in_texts(plan)?);
+        return state.optimize(&in_subqueries(plan)?);
     }
     if !nodes.filter {
         // What one pass leaves to a second is what filters meet on their way down.

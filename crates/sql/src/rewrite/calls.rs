@@ -28,7 +28,6 @@ const RENAMED: &[(&str, &str)] = &[
     ("ceiling", "ceil"),
     ("truncate", "trunc"),
     ("mod", "modulo"),
-    ("concatWithSeparator", "concat_ws"),
 ];
 
 /// The same of aggregates.

@@ -10,13 +10,16 @@ use super::syntax::{
 use crate::error::{Error, Result};
 use crate::functions;
 
+/// Stands for the dictionary or table of a call that names it by anything but constant texts: whatever it is, it is read.
+pub(crate) const UNKNOWN_NAME: &str = "a name that is no constant text";
+
 /// Brings a dictionary call into the one form that the functions know: the dictionary's full name and the
 /// attributes as string literals (several attributes in one, apart by [`functions::ATTRIBUTE_SEPARATOR`]), and a
-/// name of its own for a call with constant arguments. Gives the dictionary's full name, if the call says it.
-pub fn rewrite(function: &mut Function, database: &str) -> Result<Option<String>> {
-    let Some(name) = name_of(function).map(str::to_owned) else { return Ok(None) };
+/// name of its own for a call with constant arguments. Gives the dictionary's full name, or [`UNKNOWN_NAME`].
+pub fn rewrite(function: &mut Function, database: &str) -> Result<String> {
+    let name = name_of(function).unwrap_or_default().to_owned();
     let called = rewrite_name(function, database);
-    let Some(arguments) = arguments_mut(function) else { return Ok(None) };
+    let Some(arguments) = arguments_mut(function) else { return Ok(called) };
     let has_attribute = name != "dictHas" && !functions::is_hierarchy_function(&name);
     let key = if has_attribute { 2 } else { 1 };
     for (at, given) in arguments.iter().filter_map(argument).take(key).enumerate() {
@@ -36,8 +39,13 @@ pub fn rewrite(function: &mut Function, database: &str) -> Result<Option<String>
     Ok(called)
 }
 
-/// Makes the first argument of a call the full name of the dictionary or table that it names, and gives it.
-pub fn rewrite_name(function: &mut Function, database: &str) -> Option<String> {
+/// Makes the first argument of a call the full name of the dictionary or table that it names, and gives it, or
+/// [`UNKNOWN_NAME`].
+pub fn rewrite_name(function: &mut Function, database: &str) -> String {
+    full_name(function, database).unwrap_or_else(|| UNKNOWN_NAME.to_owned())
+}
+
+fn full_name(function: &mut Function, database: &str) -> Option<String> {
     let named = arguments_mut(function)?.first_mut().and_then(argument_mut)?;
     let name = match &*named {
         Expr::Identifier(ident) => ident.value.clone(),

@@ -1,6 +1,8 @@
 //! Expressions: literals, casts, conditions; calls are left to [`super::calls`] and [`super::dictionaries`].
 
-use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Ident, UnaryOperator, Value};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, Expr, Ident, UnaryOperator, Value,
+};
 
 use super::syntax::{CONSTANT_SUFFIX, call, name_of, plain_arguments, string, taken, text};
 use super::{Asker, calls, conditions, dictionaries, lambdas, literals, operators, session, tuples};
@@ -20,7 +22,7 @@ pub fn before(expr: &mut Expr, asker: Asker<'_>, named: &mut Vec<String>) -> Res
     match expr {
         // A name of ours, which somebody may have written: what it reads is no less read.
         Expr::Function(function) if name_of(function).is_some_and(|name| name.ends_with(CONSTANT_SUFFIX)) => {
-            named.extend(dictionaries::rewrite_name(function, asker.database));
+            named.push(dictionaries::rewrite_name(function, asker.database));
             Ok(())
         }
         Expr::Function(function) if name_of(function) == Some(FILE_FUNCTION) => {
@@ -28,11 +30,11 @@ pub fn before(expr: &mut Expr, asker: Asker<'_>, named: &mut Vec<String>) -> Res
             Ok(())
         }
         Expr::Function(function) if name_of(function).is_some_and(functions::is_dictionary_function) => {
-            named.extend(dictionaries::rewrite(function, asker.database)?);
+            named.push(dictionaries::rewrite(function, asker.database)?);
             Ok(())
         }
         Expr::Function(function) if name_of(function).is_some_and(functions::is_join_function) => {
-            named.extend(dictionaries::rewrite_name(function, asker.database));
+            named.push(dictionaries::rewrite_name(function, asker.database));
             Ok(())
         }
         Expr::Function(function) => {
@@ -84,6 +86,10 @@ pub fn after(expr: &mut Expr) -> Result<()> {
                 conditions::make(right);
             }
         }
+        Expr::InList { list, .. } if list.iter().any(is_null) => {
+            *expr = without_nulls(taken(expr));
+            return after(expr);
+        }
         Expr::InList { expr: inner, list, negated }
             if list.len() <= UUIDS_MAX && list.iter().all(is_special) =>
         {
@@ -132,6 +138,26 @@ fn cast_to_named(expr: &Expr) -> Result<Option<Expr>> {
     let data_type = statement::data_type(name)?;
     let expr = Box::new(value);
     Ok(Some(Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None }))
+}
+
+fn is_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_null(inner),
+        Expr::Value(value) => value.value == Value::Null,
+        _ => false,
+    }
+}
+
+/// NULL is in no list (`transform_null_in = 0`).
+fn without_nulls(expr: Expr) -> Expr {
+    let Expr::InList { expr: item, mut list, negated } = expr else { return expr };
+    list.retain(|item| !is_null(item));
+    if !list.is_empty() {
+        return Expr::InList { expr: item, list, negated };
+    }
+    // Of nothing but NULL: no for what is known, and unknown for NULL.
+    let op = if negated { BinaryOperator::Eq } else { BinaryOperator::NotEq };
+    Expr::BinaryOp { left: item.clone(), op, right: item }
 }
 
 /// Texts in an IN that may be UUIDs or addresses; more are compared as what they are, texts.

@@ -32,6 +32,7 @@ use datafusion::sql::sqlparser::ast::{
 use crate::error::{Error, Result};
 
 pub use calls::clickhouse_name;
+pub(crate) use dictionaries::UNKNOWN_NAME;
 pub(crate) use expressions::FILE_FUNCTION;
 pub use relations::FileTable;
 pub use session::Asker;

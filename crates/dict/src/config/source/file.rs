@@ -4,7 +4,7 @@ use super::format::Format;
 use super::{Kind, no_expressions};
 use crate::config::node::{Node, Parameters, Settings};
 use crate::definition::Structure;
-use crate::error::DictError;
+use crate::error::{Code, DictError};
 
 /// FILE(PATH '..' FORMAT f): a file of rows. Parquet says where its keys are; others are small enough to be read for
 /// each request.
@@ -32,7 +32,9 @@ impl FileFormat {
         if text.eq_ignore_ascii_case(PARQUET) {
             return Ok(FileFormat::Parquet);
         }
-        Format::parse("FILE", text).map(FileFormat::Rows)
+        Format::parse("FILE", text)
+            .map(FileFormat::Rows)
+            .map_err(|e| DictError::new(Code::UnknownFormat, format!("{}, {PARQUET}", e.message())))
     }
 
     fn name(self) -> &'static str {

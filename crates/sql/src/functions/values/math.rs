@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array, Int8Array, StringArray, UInt8Array};
+use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array, Int8Array, Scalar, StringArray, UInt8Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, FieldRef, Float64Type, TimeUnit};
-use datafusion::common::Result;
+use datafusion::arrow::compute::kernels::cmp::lt;
+use datafusion::arrow::compute::kernels::numeric::neg_wrapping;
+use datafusion::arrow::compute::kernels::zip::zip;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type, TimeUnit};
+use datafusion::common::{Result, ScalarValue};
 
+use super::calendar::numbers;
 use super::local::is_time;
 use super::{Function, of};
+use crate::functions::numbers::array_bits;
 
 /// Of floating-point numbers, or such of others.
 macro_rules! float {
@@ -60,6 +65,22 @@ macro_rules! ticks {
 }
 
 pub(super) const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "abs",
+        arguments: 1..=1,
+        field: |given| {
+            let number = |data_type| given[0].as_ref().clone().with_data_type(data_type);
+            Some(match given[0].data_type() {
+                DataType::Int8 => number(DataType::UInt8),
+                DataType::Int16 => number(DataType::UInt16),
+                DataType::Int32 => number(DataType::UInt32),
+                DataType::Int64 => number(DataType::UInt64),
+                other if other.is_numeric() => given[0].as_ref().clone(),
+                _ => return None,
+            })
+        },
+        answer: absolute,
+    },
     float!("exp2", 1, |[x]| x.exp2()),
     float!("hypot", 2, |[x, y]| x.hypot(y)),
     float!("ifNotFinite", 2, |[x, otherwise]| if x.is_finite() { x } else { otherwise }),
@@ -89,6 +110,27 @@ pub(super) const FUNCTIONS: &[Function] = &[
         },
     },
 ];
+
+/// Of integers an unsigned one, which the least of them has, too.
+fn absolute(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
+    Ok(match given[0].data_type() {
+        whole if whole.is_unsigned_integer() => Arc::clone(&given[0]),
+        whole if whole.is_signed_integer() => {
+            let bits = array_bits(&given[0]).unwrap_or_default();
+            numbers(bits.iter().map(|bits| (*bits as i64).unsigned_abs()).collect(), field)?
+        }
+        DataType::Float32 => {
+            Arc::new(given[0].as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::abs))
+        }
+        DataType::Float64 => {
+            Arc::new(given[0].as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::abs))
+        }
+        _ => {
+            let zero = Scalar::new(ScalarValue::new_zero(given[0].data_type())?.to_array()?);
+            zip(&lt(&given[0], &zero)?, &neg_wrapping(&given[0])?, &given[0])?
+        }
+    })
+}
 
 fn all_numbers(given: &[FieldRef]) -> bool {
     given.iter().all(|field| field.data_type().is_numeric())

@@ -1,0 +1,179 @@
+//! Entries that are forgotten or asked for anew while requests are under way: each interleaving is forced.
+
+mod common;
+
+use arrow::array::{ArrayRef, AsArray, RecordBatch, UInt64Array};
+use arrow::datatypes::UInt64Type;
+use common::*;
+use granary_dict::{Changes, DictError, Dictionary, Source, SourceFactory, Tail, Take};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+const CACHE: &str = "CREATE DICTIONARY d (id UInt64, v UInt64 DEFAULT 77) PRIMARY KEY id \
+     SOURCE(SQLITE(PATH 'x' TABLE 't')) LAYOUT(CACHE(SIZE_IN_CELLS 1000)) LIFETIME(MIN 100 MAX 200)";
+
+fn value(dictionary: &Dictionary, key: u64) -> u64 {
+    values(&dictionary.get(&[0], &u64s([key])).unwrap().columns[0])[0]
+}
+
+/// SYSTEM REFRESH DICTIONARY of one key, while another key is invalidated: the refresh says that it has got the row,
+/// and the old one stays.
+#[test]
+fn a_refresh_that_succeeds_is_kept_whatever_else_is_forgotten_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(CACHE, &environment);
+    assert_eq!(value(&dictionary, 1), 10);
+    fake.version.store(5, SeqCst);
+    fake.close_gate();
+    std::thread::scope(|scope| {
+        let refresh = scope.spawn(|| dictionary.refresh(&u64s([1])).unwrap());
+        fake.await_waiting(1);
+        dictionary.invalidate(&u64s([2])).unwrap();
+        fake.open_gate();
+        assert_eq!(refresh.join().unwrap(), 1, "the source has the key");
+    });
+    assert_eq!(value(&dictionary, 1), 15, "the row before the refresh is shown after it");
+}
+
+/// A source with UPDATE_FIELD: a number `at`.
+#[derive(Default)]
+struct Feed {
+    /// By id: v, at.
+    rows: Mutex<BTreeMap<u64, (u64, u64)>>,
+    lag: u64,
+    /// Lookups wait, after they have read.
+    closed: Mutex<(bool, usize)>,
+    changed: Condvar,
+}
+
+impl Feed {
+    fn factory(self: &Arc<Self>) -> SourceFactory {
+        let feed = self.clone();
+        Arc::new(move || Ok(Box::new(Reader(feed.clone()))))
+    }
+
+    fn write(&self, id: u64, v: u64, at: u64) {
+        self.rows.lock().unwrap().insert(id, (v, at));
+    }
+
+    fn close(&self) {
+        self.closed.lock().unwrap().0 = true;
+    }
+
+    fn open(&self) {
+        self.closed.lock().unwrap().0 = false;
+        self.changed.notify_all();
+    }
+
+    fn await_waiting(&self) {
+        let gate = self.closed.lock().unwrap();
+        drop(self.changed.wait_while(gate, |gate| gate.1 == 0).unwrap());
+    }
+}
+
+struct Reader(Arc<Feed>);
+
+impl Source for Reader {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        let asked = keys[0].as_primitive::<UInt64Type>().values().to_vec();
+        let found: Vec<(u64, u64)> = {
+            let rows = self.0.rows.lock().unwrap();
+            asked.iter().filter_map(|id| Some((*id, rows.get(id)?.0))).collect()
+        };
+        let mut gate = self.0.closed.lock().unwrap();
+        gate.1 += 1;
+        self.0.changed.notify_all();
+        gate = self.0.changed.wait_while(gate, |gate| gate.0).unwrap();
+        gate.1 -= 1;
+        drop(gate);
+        let (ids, values): (Vec<u64>, Vec<u64>) = found.into_iter().unzip();
+        Ok(vec![batch(vec![Arc::new(UInt64Array::from(ids)), Arc::new(UInt64Array::from(values))])])
+    }
+
+    fn load_all(&mut self, _take: &mut Take<'_>) -> Result<(), DictError> {
+        unreachable!()
+    }
+
+    fn tail(&mut self, mark: Option<&str>) -> Result<Tail, DictError> {
+        let rows = self.0.rows.lock().unwrap();
+        let latest = rows.values().map(|row| row.1).max();
+        let since = mark.map_or(0, |mark| mark.parse().unwrap());
+        let count = rows.values().filter(|row| row.1 >= since).count();
+        let next = latest.map(|latest| (latest - self.0.lag).to_string());
+        Ok(Tail { latest: latest.map(|l| l.to_string()), count: Some(count.to_string()), next })
+    }
+
+    fn changes(&mut self, mark: &str) -> Result<Changes, DictError> {
+        let since: u64 = mark.parse().unwrap();
+        let rows = self.0.rows.lock().unwrap();
+        Ok(Changes::Keys(u64s(rows.iter().filter(|(_, row)| row.1 >= since).map(|(id, _)| *id))))
+    }
+}
+
+fn watched(feed: &Arc<Feed>, folder: &std::path::Path, lag: u64) -> Dictionary {
+    let sql = format!(
+        "CREATE DICTIONARY d (id UInt64, v UInt64) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't' \
+         UPDATE_FIELD 'at' UPDATE_LAG {lag})) LAYOUT(CACHE(SIZE_IN_CELLS 1000)) LIFETIME(MIN 100 MAX 200)"
+    );
+    let (environment, _) = manual_environment(folder);
+    Dictionary::open_with_source(definition(&sql), &environment, feed.factory()).unwrap()
+}
+
+/// UPDATE_FIELD asks anew for what was changed; meanwhile somebody invalidates another key. The change counts as
+/// taken in, the mark goes on, and the old row stays until its LIFETIME is over.
+#[test]
+fn a_change_is_taken_in_whatever_else_is_forgotten_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let feed = Arc::new(Feed::default());
+    feed.write(1, 10, 100);
+    feed.write(2, 20, 100);
+    let dictionary = watched(&feed, folder.path(), 0);
+    dictionary.take_updates().unwrap();
+    assert_eq!((value(&dictionary, 1), value(&dictionary, 2)), (10, 20));
+    feed.write(1, 11, 200);
+    feed.write(3, 30, 300);
+    feed.close();
+    std::thread::scope(|scope| {
+        let look = scope.spawn(|| dictionary.take_updates().unwrap());
+        feed.await_waiting();
+        dictionary.invalidate(&u64s([2])).unwrap();
+        feed.open();
+        look.join().unwrap();
+    });
+    for _ in 0..5 {
+        dictionary.take_updates().unwrap();
+    }
+    assert_eq!(value(&dictionary, 1), 11, "a change that was seen, and counted as taken in, is not shown");
+}
+
+/// Whether the lag is over is asked after the changed rows have been asked for anew, which may take long: what was
+/// committed meanwhile, well within the lag, is never looked at.
+#[test]
+fn the_lag_is_over_when_changes_were_read_after_it_not_when_they_were_fetched_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let feed = Arc::new(Feed { lag: 2, ..Feed::default() });
+    feed.write(1, 10, 99);
+    feed.write(2, 20, 101);
+    let dictionary = watched(&feed, folder.path(), 2);
+    dictionary.take_updates().unwrap();
+    assert_eq!((value(&dictionary, 1), value(&dictionary, 2)), (10, 20));
+    dictionary.take_updates().unwrap();
+    feed.close();
+    std::thread::scope(|scope| {
+        let look = scope.spawn(|| dictionary.take_updates().unwrap());
+        feed.await_waiting();
+        // The source is slow. A transaction that said 100 is committed less than a second after 101 was seen.
+        feed.write(1, 11, 100);
+        std::thread::sleep(Duration::from_millis(2300));
+        feed.open();
+        look.join().unwrap();
+    });
+    for _ in 0..5 {
+        dictionary.take_updates().unwrap();
+    }
+    assert_eq!(value(&dictionary, 1), 11, "it was committed within the lag");
+}

@@ -1,0 +1,62 @@
+//! `x IN (SELECT ..)` as in ClickHouse: a number among texts is compared as a text, where DataFusion would read every
+//! text as a number; and a NULL among what is selected is nothing that `x` could be, or not be
+//! (`transform_null_in = 0`).
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::InSubquery;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+
+use super::{has_expression, has_node};
+
+/// Changes such expressions, before DataFusion brings both sides to one type.
+pub fn in_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_one = |expr: &Expr| matches!(expr, Expr::InSubquery(_));
+    if !has_node(&plan, |node| has_expression(node, is_one))? {
+        return Ok(plan);
+    }
+    plan.transform_up_with_subqueries(|node| {
+        let mut schema = DFSchema::empty();
+        for input in node.inputs() {
+            schema.merge(input.schema());
+        }
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let changed = expr.transform_up(|expr| match expr {
+                Expr::InSubquery(within) => {
+                    let within = without_nulls(compared_as_texts(within, &schema)?)?;
+                    Ok(Transformed::yes(Expr::InSubquery(within)))
+                }
+                other => Ok(Transformed::no(other)),
+            })?;
+            Ok(changed.update_data(|expr| name.restore(expr)))
+        })
+    })
+    .data()
+}
+
+fn compared_as_texts(within: InSubquery, schema: &DFSchema) -> Result<InSubquery> {
+    let texts = within.subquery.subquery.schema().fields().first().map(|field| field.data_type().clone());
+    let given = within.expr.get_type(schema)?;
+    if !given.is_numeric() || !texts.is_some_and(|data_type| data_type.is_string()) {
+        return Ok(within);
+    }
+    let text = within.expr.cast_to(&DataType::Utf8, schema)?;
+    Ok(InSubquery { expr: Box::new(text), ..within })
+}
+
+fn without_nulls(mut within: InSubquery) -> Result<InSubquery> {
+    let selected = &within.subquery.subquery;
+    if selected.schema().fields().first().is_none_or(|field| !field.is_nullable()) {
+        return Ok(within);
+    }
+    let column = Expr::Column(selected.schema().columns().swap_remove(0));
+    let known = LogicalPlanBuilder::from(selected.as_ref().clone()).filter(column.is_not_null())?.build()?;
+    within.subquery.subquery = Arc::new(known);
+    Ok(within)
+}
