@@ -5,8 +5,9 @@ mod common;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, UInt64Array};
 use arrow::datatypes::UInt64Type;
 use common::*;
-use granary_dict::{Changes, DictError, Dictionary, Source, SourceFactory, Tail, Take};
+use granary_dict::{Changes, Code, DictError, Dictionary, Environment, Source, SourceFactory, Tail, Take};
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -45,6 +46,9 @@ struct Feed {
     /// By id: v, at.
     rows: Mutex<BTreeMap<u64, (u64, u64)>>,
     lag: u64,
+    /// Lookups so far, and which of them fails; the first is 1.
+    lookups: AtomicU64,
+    failing: AtomicU64,
     /// Lookups wait, after they have read.
     closed: Mutex<(bool, usize)>,
     changed: Condvar,
@@ -69,9 +73,9 @@ impl Feed {
         self.changed.notify_all();
     }
 
-    fn await_waiting(&self) {
+    fn await_waiting(&self, lookups: usize) {
         let gate = self.closed.lock().unwrap();
-        drop(self.changed.wait_while(gate, |gate| gate.1 == 0).unwrap());
+        drop(self.changed.wait_while(gate, |gate| gate.1 < lookups).unwrap());
     }
 }
 
@@ -80,6 +84,7 @@ struct Reader(Arc<Feed>);
 impl Source for Reader {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let asked = keys[0].as_primitive::<UInt64Type>().values().to_vec();
+        let lookup = self.0.lookups.fetch_add(1, SeqCst) + 1;
         let found: Vec<(u64, u64)> = {
             let rows = self.0.rows.lock().unwrap();
             asked.iter().filter_map(|id| Some((*id, rows.get(id)?.0))).collect()
@@ -90,6 +95,9 @@ impl Source for Reader {
         gate = self.0.changed.wait_while(gate, |gate| gate.0).unwrap();
         gate.1 -= 1;
         drop(gate);
+        if self.0.failing.load(SeqCst) == lookup {
+            return Err(DictError::new(Code::NetworkError, "the source is down"));
+        }
         let (ids, values): (Vec<u64>, Vec<u64>) = found.into_iter().unzip();
         Ok(vec![batch(vec![Arc::new(UInt64Array::from(ids)), Arc::new(UInt64Array::from(values))])])
     }
@@ -112,6 +120,33 @@ impl Source for Reader {
         let rows = self.0.rows.lock().unwrap();
         Ok(Changes::Keys(u64s(rows.iter().filter(|(_, row)| row.1 >= since).map(|(id, _)| *id))))
     }
+}
+
+/// Two refreshes of one key: the first brings the row, and the second, which is not to get an older one, fails. Both
+/// tell the truth, so what was known before the first cannot stay.
+#[test]
+fn a_refresh_is_not_undone_by_a_later_one_that_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let feed = Arc::new(Feed::default());
+    feed.write(1, 10, 0);
+    let (environment, clock) = manual_environment(folder.path());
+    let environment = Environment { backoff_base_seconds: 0, ..environment };
+    let dictionary = Dictionary::open_with_source(definition(CACHE), &environment, feed.factory()).unwrap();
+    assert_eq!(value(&dictionary, 1), 10);
+    feed.write(1, 11, 0);
+    feed.failing.store(3, SeqCst);
+    feed.close();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| dictionary.refresh(&u64s([1])));
+        feed.await_waiting(1);
+        let second = scope.spawn(|| dictionary.refresh(&u64s([1])));
+        feed.await_waiting(2);
+        feed.open();
+        assert_eq!(first.join().unwrap().unwrap(), 1);
+        second.join().unwrap().unwrap_err();
+    });
+    clock.fetch_add(3, SeqCst);
+    assert_eq!(value(&dictionary, 1), 11);
 }
 
 fn watched(feed: &Arc<Feed>, folder: &std::path::Path, lag: u64) -> Dictionary {
@@ -139,7 +174,7 @@ fn a_change_is_taken_in_whatever_else_is_forgotten_meanwhile() {
     feed.close();
     std::thread::scope(|scope| {
         let look = scope.spawn(|| dictionary.take_updates().unwrap());
-        feed.await_waiting();
+        feed.await_waiting(1);
         dictionary.invalidate(&u64s([2])).unwrap();
         feed.open();
         look.join().unwrap();
@@ -165,7 +200,7 @@ fn the_lag_is_over_when_changes_were_read_after_it_not_when_they_were_fetched_af
     feed.close();
     std::thread::scope(|scope| {
         let look = scope.spawn(|| dictionary.take_updates().unwrap());
-        feed.await_waiting();
+        feed.await_waiting(1);
         // The source is slow. A transaction that said 100 is committed less than a second after 101 was seen.
         feed.write(1, 11, 100);
         std::thread::sleep(Duration::from_millis(2300));

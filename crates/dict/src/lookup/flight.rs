@@ -41,7 +41,7 @@ impl Forgotten {
     }
 
     fn has(&self, slot: u32) -> bool {
-        let word = |words: &Box<[AtomicU64]>| words[slot as usize / 64].load(Ordering::Relaxed);
+        let word = |words: &[AtomicU64]| words[slot as usize / 64].load(Ordering::Relaxed);
         self.0.get().is_some_and(|words| word(words) & (1 << (slot % 64)) != 0)
     }
 }
