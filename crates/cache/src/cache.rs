@@ -1,272 +1,197 @@
-//! The cache itself: shards over one log.
+//! The cache: one partition, or several among which the hash of a key chooses.
+//!
+//! A partition is a cache of its own: index, RAM tier, policy and a part of the file. What a block's number takes in
+//! the index is for the blocks of one partition only.
 
-use crate::hints::Hints;
-use crate::hybrid::Hybrid;
-use crate::index::{Capacity, Growth, Table};
-use crate::key::KeyHash;
-use crate::limits::{SHARDS, VALUE_BYTES_MAX};
-use crate::memory::{Budget, Memory};
+use crate::get::{Io, Outcome, Pending};
+use crate::key::{Key, KeyHash};
 use crate::options::Options;
-use crate::policy::Reinsertion;
-use crate::put::Putting;
-use crate::record::HEADER_SIZE_MAX;
-use crate::stats::{Counters, Stats};
+use crate::partition::Partition;
+use crate::put::Entry;
+use crate::scan::Scan;
+use crate::stats::Stats;
 use granary_log::device::Device;
-use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
-use granary_log::sync::sync::{Arc, Mutex, MutexGuard};
-use granary_log::sync::thread::{self, JoinHandle};
 use granary_log::{Log, OpenError};
-use std::sync::TryLockError;
-
-/// Everything about the keys of one shard that is in RAM, under one lock: what the index says and
-/// what the RAM tier holds change together.
-pub(crate) struct Shard {
-    pub table: Table,
-    pub memory: Memory,
-    pub hints: Hints,
-}
-
-/// The part of a cache on flash.
-pub(crate) struct Flash {
-    pub log: Log,
-    /// Held by whoever appends. Lock order: this, the log's writer, shard, segment.
-    pub putting: Mutex<Putting>,
-    pub reinsertion: Reinsertion,
-    /// Of a cache that is DRAM first.
-    pub hybrid: Option<Hybrid>,
-    /// Whoever holds `putting` waits for the flusher: the flusher must not wait for `putting`.
-    pub awaits_flusher: AtomicBool,
-}
-
-impl Flash {
-    /// Whether a record of this length, with a key of that, can be on flash.
-    pub fn fits(&self, key_len: usize, len: usize) -> bool {
-        key_len + HEADER_SIZE_MAX <= self.log.geometry().payload_size()
-            && len <= self.log.record_bytes_max().min(VALUE_BYTES_MAX)
-    }
-
-    /// For the flusher: the right to put, or `None` if its holder waits for the flusher.
-    pub fn putting_unless_awaited(&self) -> Option<MutexGuard<'_, Putting>> {
-        loop {
-            match self.putting.try_lock() {
-                Ok(putting) => return Some(putting),
-                Err(TryLockError::Poisoned(_)) => return None,
-                Err(TryLockError::WouldBlock) => {}
-            }
-            if self.awaits_flusher.load(Ordering::Acquire) {
-                return None;
-            }
-            thread::yield_now();
-        }
-    }
-}
-
-pub(crate) struct Shared {
-    pub shards: Box<[Mutex<Shard>]>,
-    pub flash: Option<Flash>,
-    pub memory_bytes: u64,
-    pub counters: Counters,
-}
-
-impl Shared {
-    /// The parts of a cache that is DRAM first.
-    pub fn hybrid(&self) -> Option<(&Flash, &Hybrid)> {
-        let flash = self.flash.as_ref()?;
-        Some((flash, flash.hybrid.as_ref()?))
-    }
-
-    fn is_hybrid(&self) -> bool {
-        self.hybrid().is_some()
-    }
-
-    pub fn shard(&self, hash: KeyHash) -> MutexGuard<'_, Shard> {
-        self.lock(hash.shard())
-    }
-
-    pub fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
-        self.shards[shard].lock().expect("no panic under the lock")
-    }
-}
 
 /// A cache. Shared by threads; dropping it stops it cleanly, and it is warm when opened again.
 pub struct Cache {
-    pub(crate) shared: Arc<Shared>,
-    flusher: Option<JoinHandle<()>>,
-    cleaner: Option<JoinHandle<()>>,
+    /// A power of two of them.
+    pub(crate) partitions: Vec<Partition>,
 }
 
 impl Cache {
     /// Opens a cache, with what it held when it was stopped or killed.
     pub fn open(options: Options) -> Result<Cache, OpenError> {
-        let Some(flash) = &options.flash else { return Ok(Self::in_memory(&options)) };
-        let (log, recovered) = Log::open(&flash.log_options()?)?;
-        Ok(Self::start(&options, log, recovered))
+        let Some(flash) = &options.flash else {
+            return Ok(Cache { partitions: vec![Partition::in_memory(&options)] });
+        };
+        let logs = Log::open_partitions(&flash.log_options()?, flash.partitions)?;
+        Ok(Self::start(&options, logs))
     }
 
     /// As [`open`](Self::open), with the flash part on a device at hand.
     pub fn open_on(device: Box<dyn Device>, options: Options) -> Result<Cache, OpenError> {
         let flash = options.flash.as_ref().expect("a device is for a cache on flash");
-        let (log, recovered) = Log::open_on(device, &flash.log_options()?)?;
-        Ok(Self::start(&options, log, recovered))
+        let logs = Log::open_partitions_on(device, &flash.log_options()?, flash.partitions)?;
+        Ok(Self::start(&options, logs))
     }
 
-    fn in_memory(options: &Options) -> Cache {
-        let capacity = Capacity::new(0, 0, Some(0), Growth::Quick);
-        let shared = Self::shared(options, capacity, None);
-        Cache { shared: Arc::new(shared), flusher: None, cleaner: None }
+    fn start(options: &Options, logs: Vec<(Log, granary_log::Recovered)>) -> Cache {
+        let options = options.of_partition();
+        let start = |(log, recovered)| Partition::start(&options, log, recovered);
+        Cache { partitions: logs.into_iter().map(start).collect() }
     }
 
-    fn shared(options: &Options, capacity: Capacity, flash: Option<Flash>) -> Shared {
-        let budget = Budget::of_shard(options.memory_bytes, options.memory_entries);
-        let shard = || {
-            let (table, memory) = (Table::new(capacity), Memory::new(budget));
-            Mutex::new(Shard { table, memory, hints: Hints::default() })
-        };
-        Shared {
-            shards: (0..SHARDS).map(|_| shard()).collect(),
-            flash,
-            memory_bytes: options.memory_bytes,
-            counters: Counters::default(),
-        }
-    }
-
-    fn start(options: &Options, log: Log, recovered: granary_log::Recovered) -> Cache {
-        let flash = options.flash.as_ref().expect("called for a cache on flash");
-        let geometry = *log.geometry();
-        let capacity = flash.capacity(&geometry);
-        let hybrid = Hybrid::new(&flash.admission, &log, flash.bytes_per_day);
-        let flash = Flash {
-            log,
-            putting: Mutex::default(),
-            reinsertion: flash.reinsertion,
-            hybrid,
-            awaits_flusher: AtomicBool::new(false),
-        };
-        let shared = Arc::new(Self::shared(options, capacity, Some(flash)));
-        shared.recover(&recovered);
-        // Before the flusher does: of two that empty the same slots, the slower one would empty what is used anew.
-        if let Some(flash) = &shared.flash {
-            flash.log.reclaim_ahead(&*shared);
-        }
-        let served = Arc::clone(&shared);
-        let flusher = thread::Builder::new().name("granary-flush".into()).spawn(move || {
-            if let Some(flash) = &served.flash {
-                flash.log.serve(&*served);
-            }
+    /// Looks up a batch. `sink(i, outcome)` is called once for each key, in any order, and must not
+    /// call the cache. `now` is the Unix time in seconds.
+    ///
+    /// No lock is held over I/O. A block that cannot be read, or fails its check, is a miss.
+    pub fn get_many(
+        &self,
+        io: &mut Io,
+        keys: &[Key<'_>],
+        now: u32,
+        mut sink: impl FnMut(usize, Outcome<'_>),
+    ) {
+        self.each_part(keys, Key::hash, |partition, keys, rows| {
+            partition.get_many(io, keys, now, |i, outcome| sink(rows.of(i), outcome));
         });
-        if let Some(flash) = &shared.flash {
-            // What was lost is void for good: its older versions must not come back at a later start.
-            shared.delete_words(flash, recovered.lost.into_values().flatten().collect());
-        }
-        let cleaner = shared.is_hybrid().then(|| {
-            let cleaned = Arc::clone(&shared);
-            let work = move || {
-                if let Some((flash, hybrid)) = cleaned.hybrid() {
-                    cleaned.clean(flash, hybrid);
-                }
-            };
-            thread::Builder::new().name("granary-clean".into()).spawn(work).expect("a thread starts")
+    }
+
+    /// As [`get_many`](Self::get_many), with the help of another thread where the batch is large and a core has
+    /// no other batch to look up; where all cores have something to do ([`Team`](crate::Team)) and there is a RAM
+    /// tier, it helps to read only. The outcome of each key goes to one of the sinks.
+    pub fn get_many_in_two<S: FnMut(usize, Outcome<'_>) + Send>(
+        &self,
+        io: &mut Io,
+        keys: &[Key<'_>],
+        now: u32,
+        mut sinks: [S; 2],
+    ) {
+        self.each_part(keys, Key::hash, |partition, keys, rows| {
+            let sinks = sinks.each_mut().map(|sink| |i, outcome: Outcome<'_>| sink(rows.of(i), outcome));
+            partition.get_many_in_two(io, keys, now, sinks);
         });
-        Cache { shared, flusher: Some(flusher.expect("a thread starts")), cleaner }
+    }
+
+    /// Looks up a batch as [`get_many`](Self::get_many) does, but waits for nothing: `sink(i, outcome)` is called
+    /// for keys that need no read; of the others `ticket(i)` is asked, which [`go_on`](Self::go_on) gives with
+    /// their outcome. Both are true of some moment in between. Neither may call the cache.
+    pub fn begin_many(
+        &self,
+        pending: &mut Pending,
+        keys: &[Key<'_>],
+        now: u32,
+        mut ticket: impl FnMut(usize) -> u64,
+        mut sink: impl FnMut(usize, Outcome<'_>),
+    ) {
+        self.each_part(keys, Key::hash, |partition, keys, rows| {
+            let ticket = |i| ticket(rows.of(i));
+            partition.begin_many(pending, keys, now, ticket, |i, outcome| sink(rows.of(i), outcome));
+        });
+    }
+
+    /// Stores a batch: a copy to the write buffer. Never waits for the device: when that is too far
+    /// behind, or an entry is too large, the entry is not stored, older versions of it are gone all
+    /// the same, and a counter says so.
+    pub fn put_many(&self, entries: &[Entry<'_>]) {
+        self.each_part(
+            entries,
+            |entry| entry.key.hash(),
+            |partition, entries, _| partition.put_many(entries),
+        );
+    }
+
+    /// Removes keys, for good: no crash brings them back.
+    pub fn delete_many(&self, keys: &[Key<'_>]) {
+        self.each_part(keys, Key::hash, |partition, keys, _| partition.delete_many(keys));
+    }
+
+    /// Visits every entry, expired and negative ones too: key, value (`None`: negative), expiry.
+    /// What is put or removed meanwhile may or may not be seen, and what is moved may be seen twice. No entry
+    /// over several blocks is read twice; the order is that of the device, after what is in RAM only, one
+    /// partition after the other.
+    pub fn scan(&self, io: &mut Io, mut visit: impl FnMut(&[u8], Option<&[u8]>, u32)) {
+        let mut scan = Scan::default();
+        while self.scan_on(io, &mut scan, &mut visit) {}
+    }
+
+    /// The same, a step: about `SCAN_STEP_BYTES` of entries, or one that is longer. Whether there may be
+    /// more. Between steps any time may pass; a visitor holds up nobody.
+    pub fn scan_on(
+        &self,
+        io: &mut Io,
+        scan: &mut Scan,
+        visit: impl FnMut(&[u8], Option<&[u8]>, u32),
+    ) -> bool {
+        let Some(partition) = self.partitions.get(scan.partition()) else { return false };
+        partition.scan_on(io, scan, visit) || scan.go_to_next() < self.partitions.len()
     }
 
     /// Seals what was put so far and waits until it is on the device.
     pub fn flush(&self) {
-        if let Some(flash) = &self.shared.flash {
-            flash.log.flush();
-        }
+        self.partitions.iter().for_each(Partition::flush);
     }
 
     /// Forgets everything, for good.
     pub fn clear(&self) -> std::io::Result<()> {
-        let Some(flash) = &self.shared.flash else {
-            (0..SHARDS).for_each(|shard| self.shared.lock(shard).memory.clear());
-            return Ok(());
-        };
-        let mut putting = flash.putting.lock().expect("no panic under the lock");
-        self.shared.give_up(flash, &mut putting)
+        self.partitions.iter().try_for_each(Partition::clear)
     }
 
     /// Counters and sizes.
     pub fn stats(&self) -> Stats {
-        let mut stats = self.shared.counters.snapshot();
-        let mut index_bytes = 0;
-        for shard in 0..SHARDS {
-            let shard = self.shared.lock(shard);
-            stats.entries += match self.shared.flash.is_some() {
-                true => shard.table.len() + shard.memory.only(),
-                false => shard.memory.len(),
-            } as u64;
-            stats.index_slots += shard.table.slots() as u64;
-            stats.memory_entries += shard.memory.len() as u64;
-            stats.memory_bytes += shard.memory.bytes_allocated() as u64;
-            index_bytes +=
-                shard.table.bytes_allocated() + shard.hints.bytes_allocated() + size_of::<Mutex<Shard>>();
-        }
-        stats.index_bytes = index_bytes as u64;
-        if let Some(flash) = &self.shared.flash {
-            let log = flash.log.stats();
-            if let Some(hybrid) = &flash.hybrid {
-                let admitter = hybrid.admitter.lock().expect("no panic under the lock");
-                stats.policy_bytes = admitter.bytes_allocated() as u64;
-            }
-            stats.buffer_bytes = log.buffer_bytes;
-            stats.bytes_written = log.bytes_written;
-            stats.write_errors = log.write_errors;
-        }
-        stats
+        self.partitions.iter().map(Partition::stats).sum()
     }
 
     /// Stops as a kill would: write buffers are lost, nothing is marked as clean. For tests.
-    pub fn abandon(mut self) {
-        self.end_cleaner();
-        if let Some(flash) = &self.shared.flash {
-            flash.log.abandon();
-        }
-        self.join();
+    pub fn abandon(self) {
+        self.partitions.into_iter().for_each(Partition::abandon);
     }
 
     /// Checks every structure against itself. For tests; other threads must be at rest.
     pub fn validate(&self) {
-        for shard in 0..SHARDS {
-            let shard = self.shared.lock(shard);
-            shard.table.validate();
-            shard.memory.validate();
-        }
+        self.partitions.iter().for_each(Partition::validate);
     }
 
-    fn end_cleaner(&mut self) {
-        if let Some((_, hybrid)) = self.shared.hybrid() {
-            hybrid.order_end();
+    /// Deals a batch out: each partition gets what is its own, in the order of the batch.
+    fn each_part<T: Copy>(
+        &self,
+        batch: &[T],
+        hash: impl Fn(&T) -> KeyHash,
+        mut each: impl FnMut(&Partition, &[T], Rows<'_>),
+    ) {
+        if let [only] = &self.partitions[..] {
+            return each(only, batch, Rows::All);
         }
-        if let Some(cleaner) = self.cleaner.take() {
-            // As for the flusher.
-            let _ = cleaner.join();
+        let of = |item: &T| hash(item).partition(self.partitions.len());
+        if let [one] = batch {
+            return each(&self.partitions[of(one)], batch, Rows::All);
         }
-    }
-
-    fn join(&mut self) {
-        if let Some(flusher) = self.flusher.take() {
-            // A panic of the flusher was printed by its thread; there is nothing to add.
-            let _ = flusher.join();
+        let mut rows: Vec<u32> = (0..batch.len() as u32).collect();
+        rows.sort_by_key(|row| of(&batch[*row as usize]));
+        let mut items = Vec::new();
+        for rows in rows.chunk_by(|a, b| of(&batch[*a as usize]) == of(&batch[*b as usize])) {
+            items.clear();
+            items.extend(rows.iter().map(|row| batch[*row as usize]));
+            each(&self.partitions[of(&items[0])], &items, Rows::Some(rows));
         }
     }
 }
 
-impl Drop for Cache {
-    fn drop(&mut self) {
-        if self.flusher.is_none() {
-            return;
+/// Which items of a batch a partition gets.
+#[derive(Clone, Copy)]
+enum Rows<'a> {
+    All,
+    Some(&'a [u32]),
+}
+
+impl Rows<'_> {
+    /// The place in the batch of the `i`-th.
+    #[inline]
+    fn of(self, i: usize) -> usize {
+        match self {
+            Self::All => i,
+            Self::Some(rows) => rows[i] as usize,
         }
-        self.end_cleaner();
-        if let Some((flash, hybrid)) = self.shared.hybrid() {
-            self.shared.save_memory(flash, hybrid);
-        }
-        if let Some(flash) = &self.shared.flash
-            && let Err(error) = self.shared.stop(flash)
-        {
-            tracing::error!(%error, "the cache could not be stopped cleanly: it may start empty");
-        }
-        self.join();
     }
 }

@@ -2,11 +2,11 @@
 //! to flash or for good, as the policy says.
 
 use crate::admission::{Candidate, Verdict};
-use crate::cache::{Flash, Shard, Shared};
 use crate::hybrid::Hybrid;
 use crate::key::{Key, WordKind};
 use crate::limits::{HOT_PERCENT_MAX, RECORD_COST_BYTES, SAVE_TRIES_MAX, SHARDS, SPARE_MEMORY_PARTS};
 use crate::memory::{Leave, Leaving, Memory};
+use crate::partition::{Flash, Shard, Shared};
 use crate::stats::add;
 use granary_log::sync::sync::atomic::Ordering;
 

@@ -1,8 +1,8 @@
 //! What the cache does when the log reuses or loses a segment.
 
-use crate::cache::{Flash, Shared};
 use crate::key::{KeyHash, WordKind, parse_word};
 use crate::limits::SHARDS;
+use crate::partition::{Flash, Shared};
 use crate::policy::{Fate, Reinsertion, fate};
 use crate::record::newest_entries;
 use crate::stats::add;

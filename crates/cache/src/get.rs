@@ -16,10 +16,10 @@ pub use pending::Pending;
 
 use crate::admission::lot;
 use crate::batch::Asked;
-use crate::cache::{Cache, Flash, Shard, Shared};
 use crate::key::Key;
 use crate::limits::{LOCKED_LOOKUPS, LOOKUP_ROUNDS_MAX, PLANNED_KEYS, SHARDS, SIDE_BY_SIDE};
 use crate::memory::{At, Kept};
+use crate::partition::{Flash, Partition, Shard, Shared};
 use crate::prefetch::prefetch;
 use crate::search::Print;
 use crate::stats::add;
@@ -90,11 +90,8 @@ struct Counts {
     misses: u64,
 }
 
-impl Cache {
-    /// Looks up a batch. `sink(i, outcome)` is called once for each key, in any order, and must not
-    /// call the cache. `now` is the Unix time in seconds.
-    ///
-    /// No lock is held over I/O. A block that cannot be read, or fails its check, is a miss.
+impl Partition {
+    /// See [`Cache`](crate::Cache).
     pub fn get_many(&self, io: &mut Io, keys: &[Key<'_>], now: u32, sink: impl FnMut(usize, Outcome<'_>)) {
         let (mut scratch, resolved) = io.begin(keys);
         let counts = Counts::default();

@@ -7,11 +7,11 @@
 
 use crate::admission::{Admission, Admitter};
 use crate::batch::ByShard;
-use crate::cache::{Flash, Shard, Shared};
 use crate::cleaner::Room;
 use crate::key::Key;
 use crate::limits::{HYBRID_MEMORY_PARTS, PUT_CHUNK, SHARDS};
 use crate::memory::{Kept, Leave, Memory};
+use crate::partition::{Flash, Shard, Shared};
 use crate::put::Entry;
 use crate::show::is_other_key;
 use crate::stats::add;

@@ -19,6 +19,11 @@ impl KeyHash {
         (self.0 >> (HASH_BITS - SHARDS.ilog2())) as usize
     }
 
+    /// Which of so many partitions, a power of two: the lowest bits, of which the index of one knows nothing.
+    pub(crate) fn partition(self, partitions: usize) -> usize {
+        self.0 as usize & (partitions - 1)
+    }
+
     /// The `bits` bits below those that choose the shard.
     pub(crate) fn below_shard(self, bits: u32) -> u64 {
         (self.0 >> (HASH_BITS - SHARDS.ilog2() - bits)) & ((1 << bits) - 1)

@@ -21,6 +21,7 @@ mod key;
 pub mod limits;
 mod memory;
 mod options;
+mod partition;
 mod policy;
 mod prefetch;
 mod put;

@@ -1,5 +1,7 @@
 //! Every bound of the cache, in one place.
 
+pub use granary_log::limits::PARTITIONS_MAX;
+
 /// Bits of a key's hash that the cache knows: with one bit for deletions, a word of the log.
 pub const HASH_BITS: u32 = 47;
 

@@ -21,6 +21,10 @@ pub struct FlashOptions {
     pub block_size: u64,
     /// `WRITE_BUFFER_SIZE`: the unit written and reused, a multiple of `block_size`.
     pub write_buffer_size: u64,
+    /// How many caches of their own the file is divided into, by the keys' hashes: a power of two, 64 at most. Each
+    /// has shorter block numbers in its index and write buffers of its own; RAM tier and budgets are divided. With
+    /// another number the cache starts empty.
+    pub partitions: u64,
     /// `MAX_STORED_KEYS`: the index never holds more entries. Opened with a bound for which the index
     /// keeps another number of hash bits (about twice as high, or half), the cache starts empty.
     pub max_stored_keys: Option<u64>,
@@ -44,6 +48,7 @@ impl FlashOptions {
             file_size,
             block_size: 4096,
             write_buffer_size: 1 << 20,
+            partitions: 1,
             max_stored_keys: None,
             fingerprint: 0,
             reinsertion: Reinsertion::None,
@@ -57,10 +62,11 @@ impl FlashOptions {
         let geometry = Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?;
         // What is live in the next segment is journalled for the one that overwrites it, and changes in RAM only from
         // then on. Where that is one and the same segment, a clean stop would forget those words too early.
-        if self.admission != Admission::All && geometry.segments() < 2 {
+        let partition = self.partition(geometry)?;
+        if self.admission != Admission::All && partition.segments() < 2 {
             return Err(OpenError::OneSegment { path: self.path.clone() });
         }
-        let hash_bits = self.capacity(&geometry).hash_bits;
+        let hash_bits = self.capacity(&partition).hash_bits;
         // The index knows the shard and `hash_bits` bits of a hash; a word has one bit below the hash.
         let word_rule = WordRule { ignored_bits: 1 + HASH_BITS - SHARDS.ilog2() - hash_bits };
         // What is DRAM first recovers by another rule (recover.rs).
@@ -75,12 +81,21 @@ impl FlashOptions {
         })
     }
 
+    /// The shape of each partition.
+    fn partition(&self, geometry: Geometry) -> Result<Geometry, OpenError> {
+        // A key's partition is some bits of its hash.
+        let partitions = if self.partitions.is_power_of_two() { self.partitions } else { 0 };
+        Ok(geometry.divide(partitions)?[0])
+    }
+
+    /// What the index of a partition, of this shape, is made for.
     pub(crate) fn capacity(&self, geometry: &Geometry) -> Capacity {
         // No entry begins in the last block of a segment with a summary: that is a bit saved where
         // the number of blocks is a power of two.
         let places = geometry.blocks() - u64::from(geometry.has_summary());
         let growth = if self.admission == Admission::All { Growth::Quick } else { Growth::Tight };
-        Capacity::new(geometry.file_bytes(), places, self.max_stored_keys, growth)
+        let entries = self.max_stored_keys.map(|keys| keys.div_ceil(self.partitions));
+        Capacity::new(geometry.file_bytes(), places, entries, growth)
     }
 
     /// What lies where these options would make a cache; nothing is touched.
@@ -89,28 +104,26 @@ impl FlashOptions {
     /// Sizes that do not fit together, and what the operating system says of a file that is there.
     pub fn found(&self) -> Result<Found, OpenError> {
         let options = self.log_options()?;
-        options.found().map_err(|source| OpenError::State { path: self.path.clone(), source })
+        options.found(self.partitions).map_err(|source| OpenError::State { path: self.path.clone(), source })
     }
 
     /// The files that a cache with these options makes.
-    pub fn files(&self) -> Vec<PathBuf> {
-        let state = self.state_path.as_ref().unwrap_or(&self.path);
-        let mut files: Vec<PathBuf> = [".state", ".journal.0", ".journal.1"].map(|s| beside(state, s)).into();
+    ///
+    /// # Errors
+    /// Sizes that do not fit together.
+    pub fn files(&self) -> Result<Vec<PathBuf>, OpenError> {
+        let mut files = self.log_options()?.state_files(self.partitions);
         if !is_block_device(&self.path) {
             files.push(with_bin(&self.path));
         }
-        files
+        Ok(files)
     }
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
 fn with_bin(path: &Path) -> PathBuf {
-    beside(path, ".bin")
+    let mut name = path.as_os_str().to_owned();
+    name.push(".bin");
+    name.into()
 }
 
 fn is_block_device(path: &Path) -> bool {
@@ -127,4 +140,18 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Most entries of the RAM tier, whatever their size.
     pub memory_entries: Option<u64>,
+}
+
+impl Options {
+    /// What each partition gets.
+    pub(crate) fn of_partition(&self) -> Self {
+        let mut options = self.clone();
+        if let Some(flash) = &mut options.flash {
+            let partitions = flash.partitions;
+            flash.bytes_per_day = flash.bytes_per_day.map(|bytes| bytes.div_ceil(partitions));
+            options.memory_bytes /= partitions;
+            options.memory_entries = options.memory_entries.map(|entries| entries.div_ceil(partitions));
+        }
+        options
+    }
 }

@@ -1,10 +1,10 @@
 //! Storing and deleting: into the write buffer, then the journal, then the index (`show.rs`).
 
 use crate::batch::ByShard;
-use crate::cache::{Cache, Flash, Shard, Shared};
 use crate::key::{Key, WordKind, parse_word};
 use crate::limits::{PENDING_DELETIONS_MAX, PUT_CHUNK, SHARDS};
 use crate::memory::Kept;
+use crate::partition::{Flash, Partition, Shard, Shared};
 use crate::record::{HEADER_SIZE_MAX, HeaderBytes};
 use crate::show::forget;
 use crate::stats::add;
@@ -35,10 +35,8 @@ pub(crate) struct Putting {
     journalled_for: u64,
 }
 
-impl Cache {
-    /// Stores a batch: a copy to the write buffer. Never waits for the device: when that is too far
-    /// behind, or an entry is too large, the entry is not stored, older versions of it are gone all
-    /// the same, and a counter says so.
+impl Partition {
+    /// See [`Cache`](crate::Cache).
     pub fn put_many(&self, entries: &[Entry<'_>]) {
         add(&self.shared.counters.puts, entries.len() as u64);
         let bytes = |entry: &Entry<'_>| entry.key.bytes().len() + entry.value.map_or(0, <[u8]>::len);
@@ -56,7 +54,7 @@ impl Cache {
         }
     }
 
-    /// Removes keys, for good: no crash brings them back.
+    /// See [`Cache`](crate::Cache).
     pub fn delete_many(&self, keys: &[Key<'_>]) {
         let Some(flash) = &self.shared.flash else {
             for key in keys {

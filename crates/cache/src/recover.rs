@@ -1,8 +1,8 @@
 //! Filling the index from the summaries that the log found.
 
-use crate::cache::{Flash, Shared};
 use crate::key::{KeyHash, WordKind, parse_word};
 use crate::limits::SHARDS;
+use crate::partition::{Flash, Shared};
 use granary_log::{Geometry, Recovered, Summary};
 use std::collections::HashMap;
 

@@ -1,10 +1,10 @@
 //! Visiting everything that is there, in steps.
 
-use crate::cache::{Cache, Flash, Shared};
 use crate::get::Io;
 use crate::key::KeyHash;
 use crate::limits::{SCAN_COPY_BYTES, SCAN_STEP_BYTES, SHARDS};
 use crate::memory::Which;
+use crate::partition::{Flash, Partition, Shared};
 use crate::record::{self, EntryRecord, Record, Records};
 use granary_log::{Extent, Location, block};
 use std::ops::Range;
@@ -12,6 +12,8 @@ use std::ops::Range;
 /// Where a visit of everything is that goes on step by step, and holds nothing between two steps.
 #[derive(Debug)]
 pub struct Scan {
+    partition: usize,
+    /// In that partition.
     next: Place,
     /// Records copied out of RAM; those before `seen` have been visited.
     copied: Vec<u8>,
@@ -31,22 +33,12 @@ enum Place {
 
 impl Default for Scan {
     fn default() -> Self {
-        let next = Place::Ram { shard: 0, part: 0, bits: 0 };
-        Self { next, copied: Vec::new(), seen: 0, copy_bytes: SCAN_COPY_BYTES }
+        Self { partition: 0, next: Place::FIRST, copied: Vec::new(), seen: 0, copy_bytes: SCAN_COPY_BYTES }
     }
 }
 
-impl Cache {
-    /// Visits every entry, expired and negative ones too: key, value (`None`: negative), expiry.
-    /// What is put or removed meanwhile may or may not be seen, and what is moved may be seen twice. No entry
-    /// over several blocks is read twice; the order is that of the device, after what is in RAM only.
-    pub fn scan(&self, io: &mut Io, mut visit: impl FnMut(&[u8], Option<&[u8]>, u32)) {
-        let mut scan = Scan::default();
-        while self.scan_on(io, &mut scan, &mut visit) {}
-    }
-
-    /// The same, a step: about `SCAN_STEP_BYTES` of entries, or one that is longer. Whether there may be
-    /// more. Between steps any time may pass; a visitor holds up nobody.
+impl Partition {
+    /// See [`Cache`](crate::Cache).
     pub fn scan_on(
         &self,
         io: &mut Io,
@@ -69,7 +61,22 @@ impl Cache {
     }
 }
 
+impl Place {
+    const FIRST: Self = Self::Ram { shard: 0, part: 0, bits: 0 };
+}
+
 impl Scan {
+    /// The partition that is being visited.
+    pub(crate) fn partition(&self) -> usize {
+        self.partition
+    }
+
+    /// It has been visited; gives the next one.
+    pub(crate) fn go_to_next(&mut self) -> usize {
+        (self.partition, self.next) = (self.partition + 1, Place::FIRST);
+        self.partition
+    }
+
     /// Visits the next of the entries copied out of RAM, if there are any.
     fn visit_copied(&mut self, visit: &mut Visit<'_>) -> bool {
         if self.copied.is_empty() {
@@ -167,7 +174,7 @@ impl Shared {
         let mut beyond = Vec::new();
         io.read_many(flash.log.device(), &extents, |i, result| {
             let Ok(bytes) = result else { return };
-            let places = extents[i].offset / geometry.block_size() as u64..;
+            let places = blocks.start + (i * step) as u64..;
             for (block, place) in bytes.chunks_exact(geometry.block_size()).zip(places) {
                 let Some(header) = block::check(block, instance, place) else { continue };
                 if header.sequence == sequence
@@ -239,7 +246,7 @@ enum Scanned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Entry, Key, Options};
+    use crate::{Cache, Entry, Key, Options};
     use std::collections::HashMap;
 
     fn put(cache: &Cache, key: u64, value: &[u8]) {

@@ -1,13 +1,13 @@
 //! Lets readers find what is in the log: by the index and the RAM tier, shard after shard.
 
 use crate::batch::{Asked, ByShard};
-use crate::cache::{Flash, Shard, Shared};
 use crate::help::Working;
 use crate::hints::Hints;
 use crate::index::Table;
 use crate::key::Key;
 use crate::limits::{SHARDS, SHARED_ENTRIES_MIN, SIDE_BY_SIDE};
 use crate::memory::Kept;
+use crate::partition::{Flash, Shard, Shared};
 use crate::policy::{Promotion, placement};
 use crate::put::Entry;
 use crate::record;

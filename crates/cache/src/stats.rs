@@ -2,8 +2,11 @@
 
 use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
 
-macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+macro_rules! stats {
+    (
+        counters { $($(#[$doc:meta])* $name:ident),* $(,)? }
+        sizes { $($(#[$size_doc:meta])* $size:ident),* $(,)? }
+    ) => {
         /// Counters that any thread adds to.
         #[derive(Default)]
         pub(crate) struct Counters { $(pub $name: AtomicU64,)* }
@@ -12,24 +15,7 @@ macro_rules! counters {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Stats {
             $($(#[$doc])* pub $name: u64,)*
-            /// Entries now: live ones in the index, or in RAM where there is no flash.
-            pub entries: u64,
-            /// Slots of the index now.
-            pub index_slots: u64,
-            /// Entries in the RAM tier now.
-            pub memory_entries: u64,
-            /// Bytes of RAM of the index now, its hints and locks among them.
-            pub index_bytes: u64,
-            /// Bytes of RAM of the RAM tier now.
-            pub memory_bytes: u64,
-            /// Bytes of RAM of the admission policy now.
-            pub policy_bytes: u64,
-            /// Bytes of RAM of write buffers now.
-            pub buffer_bytes: u64,
-            /// Bytes written to flash.
-            pub bytes_written: u64,
-            /// Segments that could not be written.
-            pub write_errors: u64,
+            $($(#[$size_doc])* pub $size: u64,)*
         }
 
         impl Counters {
@@ -37,54 +23,91 @@ macro_rules! counters {
                 Stats { $($name: self.$name.load(Ordering::Relaxed),)* ..Stats::default() }
             }
         }
+
+        impl std::ops::AddAssign for Stats {
+            fn add_assign(&mut self, other: Self) {
+                $(self.$name += other.$name;)*
+                $(self.$size += other.$size;)*
+            }
+        }
     };
 }
 
-counters! {
-    /// Keys found in the RAM tier (negative and expired ones too, as below).
-    hits_memory,
-    /// Keys found in a write buffer.
-    hits_buffer,
-    /// Keys found on flash.
-    hits_flash,
-    /// Keys found but expired.
-    expired,
-    /// Keys found as negative entries.
-    negative,
-    /// Keys not found.
-    misses,
-    /// Blocks read from flash by lookups.
-    block_reads,
-    /// Reads from flash by lookups; neighbouring blocks share one.
-    reads,
-    /// Bytes read from flash by lookups.
-    bytes_read,
-    /// Blocks that failed their check, or could not be read.
-    corrupt_blocks,
-    /// Block lookups that found another key behind a tag.
-    false_finds,
-    /// Entries put.
-    puts,
-    /// Bytes of their keys and values.
-    bytes_put,
-    /// Entries not stored because the device was behind.
-    puts_dropped,
-    /// Entries not stored because they are longer than a segment or their key than a block.
-    puts_too_large,
-    /// Entries appended again when their segment was reused.
-    reinserted,
-    /// Entries that left the index for want of room.
-    evicted_index,
-    /// Entries copied to the RAM tier.
-    promoted,
-    /// DRAM first: entries that went from RAM to flash.
-    admitted,
-    /// DRAM first: entries that left RAM because the policy did not want them on flash.
-    rejected,
-    /// DRAM first: entries that left RAM before the cleaner came to them.
-    left_unseen,
-    /// DRAM first: entries that came back to RAM when their segment was reused.
-    taken_back,
+stats! {
+    counters {
+        /// Keys found in the RAM tier (negative and expired ones too, as below).
+        hits_memory,
+        /// Keys found in a write buffer.
+        hits_buffer,
+        /// Keys found on flash.
+        hits_flash,
+        /// Keys found but expired.
+        expired,
+        /// Keys found as negative entries.
+        negative,
+        /// Keys not found.
+        misses,
+        /// Blocks read from flash by lookups.
+        block_reads,
+        /// Reads from flash by lookups; neighbouring blocks share one.
+        reads,
+        /// Bytes read from flash by lookups.
+        bytes_read,
+        /// Blocks that failed their check, or could not be read.
+        corrupt_blocks,
+        /// Block lookups that found another key behind a tag.
+        false_finds,
+        /// Entries put.
+        puts,
+        /// Bytes of their keys and values.
+        bytes_put,
+        /// Entries not stored because the device was behind.
+        puts_dropped,
+        /// Entries not stored because they are longer than a segment or their key than a block.
+        puts_too_large,
+        /// Entries appended again when their segment was reused.
+        reinserted,
+        /// Entries that left the index for want of room.
+        evicted_index,
+        /// Entries copied to the RAM tier.
+        promoted,
+        /// DRAM first: entries that went from RAM to flash.
+        admitted,
+        /// DRAM first: entries that left RAM because the policy did not want them on flash.
+        rejected,
+        /// DRAM first: entries that left RAM before the cleaner came to them.
+        left_unseen,
+        /// DRAM first: entries that came back to RAM when their segment was reused.
+        taken_back,
+    }
+    sizes {
+        /// Entries now: live ones in the index, or in RAM where there is no flash.
+        entries,
+        /// Slots of the index now.
+        index_slots,
+        /// Entries in the RAM tier now.
+        memory_entries,
+        /// Bytes of RAM of the index now, its hints and locks among them.
+        index_bytes,
+        /// Bytes of RAM of the RAM tier now.
+        memory_bytes,
+        /// Bytes of RAM of the admission policy now.
+        policy_bytes,
+        /// Bytes of RAM of write buffers now.
+        buffer_bytes,
+        /// Bytes written to flash.
+        bytes_written,
+        /// Segments that could not be written.
+        write_errors,
+    }
+}
+
+impl std::iter::Sum for Stats {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        let mut sum = Self::default();
+        all.for_each(|stats| sum += stats);
+        sum
+    }
 }
 
 impl Stats {

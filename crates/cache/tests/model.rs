@@ -26,6 +26,8 @@ struct Shape {
     value_max: u64,
     reinsertion: Reinsertion,
     admission: fn() -> Admission,
+    /// Each opening divides the file into one of these numbers of partitions.
+    partitions: &'static [u64],
 }
 
 /// Every second object.
@@ -39,13 +41,14 @@ fn flashield() -> Admission {
 
 const NOW: u32 = 1_000;
 
-fn options(folder: &std::path::Path, shape: Shape) -> Options {
+fn options(folder: &std::path::Path, shape: Shape, random: &mut Random) -> Options {
     let mut flash = FlashOptions::new(folder.join("c"), shape.file_size);
     flash.block_size = shape.block_size;
     flash.write_buffer_size = shape.write_buffer_size;
     flash.max_stored_keys = shape.max_stored_keys;
     flash.reinsertion = shape.reinsertion;
     flash.admission = (shape.admission)();
+    flash.partitions = shape.partitions[random.below(shape.partitions.len() as u64) as usize];
     Options { flash: Some(flash), memory_bytes: shape.memory_bytes, memory_entries: None }
 }
 
@@ -175,7 +178,7 @@ fn some_keys(random: &mut Random, keys: Keys) -> Vec<u64> {
     (0..1 + random.below(200)).map(|_| keys.any(random)).collect()
 }
 
-const SHAPES: [Shape; 9] = [
+const SHAPES: [Shape; 11] = [
     // Everything fits: many segments without summary.
     Shape {
         file_size: 4 << 20,
@@ -187,6 +190,7 @@ const SHAPES: [Shape; 9] = [
         value_max: 4_000,
         reinsertion: Reinsertion::None,
         admission: || Admission::All,
+        partitions: &[1],
     },
     // Segments with summary, entries over several blocks, RAM tier.
     Shape {
@@ -199,6 +203,7 @@ const SHAPES: [Shape; 9] = [
         value_max: 30_000,
         reinsertion: Reinsertion::None,
         admission: || Admission::All,
+        partitions: &[1],
     },
     // Small blocks, the file is reused all the time, hot entries go round.
     Shape {
@@ -211,6 +216,7 @@ const SHAPES: [Shape; 9] = [
         value_max: 3_000,
         reinsertion: Reinsertion::Read,
         admission: || Admission::All,
+        partitions: &[1],
     },
     // A bound on keys below what fits.
     Shape {
@@ -223,6 +229,7 @@ const SHAPES: [Shape; 9] = [
         value_max: 900,
         reinsertion: Reinsertion::Read,
         admission: || Admission::All,
+        partitions: &[1],
     },
     // One segment in all.
     Shape {
@@ -235,6 +242,7 @@ const SHAPES: [Shape; 9] = [
         value_max: 3_000,
         reinsertion: Reinsertion::None,
         admission: || Admission::All,
+        partitions: &[1],
     },
     // DRAM first: most fits RAM, segments with summary, entries over several blocks.
     Shape {
@@ -247,6 +255,7 @@ const SHAPES: [Shape; 9] = [
         value_max: 30_000,
         reinsertion: Reinsertion::None,
         admission: half,
+        partitions: &[1],
     },
     // DRAM first: hardly any RAM, small blocks, the file is reused all the time.
     Shape {
@@ -259,6 +268,7 @@ const SHAPES: [Shape; 9] = [
         value_max: 900,
         reinsertion: Reinsertion::Read,
         admission: flashield,
+        partitions: &[1],
     },
     // DRAM first with a bound on keys.
     Shape {
@@ -271,6 +281,7 @@ const SHAPES: [Shape; 9] = [
         value_max: 900,
         reinsertion: Reinsertion::None,
         admission: half,
+        partitions: &[1],
     },
     // DRAM first: keys that the index cannot tell apart take each other's places.
     Shape {
@@ -283,6 +294,33 @@ const SHAPES: [Shape; 9] = [
         value_max: 900,
         reinsertion: Reinsertion::None,
         admission: || Admission::Probability(1.0),
+        partitions: &[1],
+    },
+    // Partitions, now and then of another number: what was in them then is void.
+    Shape {
+        file_size: 2 << 20,
+        write_buffer_size: 32 << 10,
+        block_size: 1024,
+        max_stored_keys: None,
+        memory_bytes: 256 << 10,
+        keys: Keys::first(5_000),
+        value_max: 6_000,
+        reinsertion: Reinsertion::Read,
+        admission: || Admission::All,
+        partitions: &[4, 4, 4, 4, 4, 4, 8, 2, 1],
+    },
+    // DRAM first, partitions whose segments have no summary.
+    Shape {
+        file_size: 512 << 10,
+        write_buffer_size: 8192,
+        block_size: 1024,
+        max_stored_keys: None,
+        memory_bytes: 512 << 10,
+        keys: Keys::first(4_000),
+        value_max: 900,
+        reinsertion: Reinsertion::None,
+        admission: || Admission::Probability(1.0),
+        partitions: &[8, 8, 8, 8, 8, 8, 8, 8, 2],
     },
 ];
 
@@ -295,7 +333,7 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
     let folder = tempfile::tempdir().unwrap();
     let mut random = Random(seed);
     let mut model = Model::new();
-    let mut cache = Cache::open(options(folder.path(), shape)).unwrap();
+    let mut cache = Cache::open(options(folder.path(), shape, &mut random)).unwrap();
     let mut io = Io::with_engine(engine);
     let (mut looked_up, mut found, mut operations_done) = (0u64, 0u64, 0u64);
     while operations_done < operations() / SHAPES.len() as u64 {
@@ -303,11 +341,11 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
         match random.below(100) {
             0 => {
                 drop(cache);
-                cache = Cache::open(options(folder.path(), shape)).unwrap();
+                cache = Cache::open(options(folder.path(), shape, &mut random)).unwrap();
             }
             1 => {
                 cache.abandon();
-                cache = Cache::open(options(folder.path(), shape)).unwrap();
+                cache = Cache::open(options(folder.path(), shape, &mut random)).unwrap();
             }
             2 => cache.flush(),
             3 if random.below(20) == 0 => {
@@ -391,13 +429,22 @@ fn dram_first_with_keys_that_look_alike() {
     (0..seeds).for_each(|seed| run(9 + seed, SHAPES[8], Engine::Plain));
 }
 
+#[test]
+fn partitions() {
+    run(12, SHAPES[9], Engine::Ring);
+}
+
+#[test]
+fn dram_first_in_partitions() {
+    run(13, SHAPES[10], Engine::Pool);
+}
+
 /// Torn, lost and misdirected writes, flipped bits, refused reads and writes, crashes at write N.
 #[test]
 fn a_faulty_device_costs_misses_only() {
-    let seeds = std::env::var("GRANARY_MODEL_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(24);
+    let seeds = std::env::var("GRANARY_MODEL_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(27);
     for seed in 0..seeds {
-        let shape =
-            [SHAPES[1], SHAPES[2], SHAPES[3], SHAPES[5], SHAPES[6], SHAPES[7], SHAPES[8]][seed as usize % 7];
+        let shape = [1, 2, 3, 5, 6, 7, 8, 9, 10].map(|i| SHAPES[i])[seed as usize % 9];
         let folder = tempfile::tempdir().unwrap();
         let mut random = Random(seed);
         let mut model = Model::new();
@@ -409,18 +456,18 @@ fn a_faulty_device_costs_misses_only() {
         let memory = MemoryDevice::new(shape.file_size);
         let first = faults(&mut random);
         let device = Arc::new(FaultyDevice::new(memory, shape.block_size as usize, first));
-        let open = || {
+        let open = |random: &mut Random| {
             let device: Box<dyn Device> = Box::new(Arc::clone(&device));
-            Cache::open_on(device, options(folder.path(), shape)).unwrap()
+            Cache::open_on(device, options(folder.path(), shape, random)).unwrap()
         };
-        let mut cache = open();
+        let mut cache = open(&mut random);
         let mut io = Io::with_engine(Engine::Plain);
         for step in 0..600 {
             let what = format!("fault seed {seed}, step {step}");
             match random.below(60) {
                 0 => {
                     drop(cache);
-                    cache = open();
+                    cache = open(&mut random);
                 }
                 1 | 2 => {
                     cache.abandon();
@@ -428,7 +475,7 @@ fn a_faulty_device_costs_misses_only() {
                     let mut next = faults(&mut random);
                     next.crash_after_writes = next.crash_after_writes.map(|n| device.writes() + n);
                     device.set_faults(next);
-                    cache = open();
+                    cache = open(&mut random);
                 }
                 n if n < 30 => mutate(&cache, &mut model, &mut random, shape),
                 _ => {

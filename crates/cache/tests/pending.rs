@@ -189,17 +189,19 @@ fn steps() -> u64 {
 fn outcomes_were_true_while_they_were_waited_for() {
     let mut seed = 0;
     for engine in [Engine::Ring, Engine::Pool, Engine::Plain] {
-        for (segments, blocks, memory, admission) in [
-            (16, 16, 0, Admission::All),
-            (64, 32, 64 << 10, Admission::All),
-            (32, 16, 128 << 10, Admission::Probability(0.5)),
+        for (segments, blocks, memory, admission, partitions) in [
+            (16, 16, 0, Admission::All, 1),
+            (64, 32, 64 << 10, Admission::All, 1),
+            (32, 16, 128 << 10, Admission::Probability(0.5), 1),
+            (64, 16, 256 << 10, Admission::Probability(1.0), 4),
         ] {
             seed += 1;
             let folder = tempfile::tempdir().unwrap();
             let mut options = options(folder.path(), segments, blocks, memory);
-            options.flash.as_mut().unwrap().admission = admission;
+            let flash = options.flash.as_mut().unwrap();
+            (flash.admission, flash.partitions) = (admission, partitions);
             let mut model = Model::new(Cache::open(options).unwrap(), engine, seed, 900);
-            (0..steps() / 9).for_each(|_| model.step());
+            (0..steps() / 12).for_each(|_| model.step());
             model.end();
         }
     }

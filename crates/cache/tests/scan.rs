@@ -63,3 +63,11 @@ fn of_flash_whose_segments_are_longer_than_a_step() {
     let cache = Cache::open(options(folder.path(), 8, 8192, 1 << 20)).unwrap();
     is_seen_in_steps(&cache);
 }
+
+#[test]
+fn of_partitions() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(folder.path(), 32, 2048, 1 << 20);
+    options.flash.as_mut().unwrap().partitions = 4;
+    is_seen_in_steps(&Cache::open(options).unwrap());
+}

@@ -1,7 +1,8 @@
 //! How a file is cut into segments and segments into blocks.
 
 use crate::limits::{
-    BLOCK_HEADER_SIZE, BLOCK_SIZE_MAX, BLOCK_SIZE_MIN, SEGMENT_BYTES_MAX, SUMMARY_BLOCKS_PER_SEGMENT_MIN,
+    BLOCK_HEADER_SIZE, BLOCK_SIZE_MAX, BLOCK_SIZE_MIN, PARTITIONS_MAX, SEGMENT_BYTES_MAX,
+    SUMMARY_BLOCKS_PER_SEGMENT_MIN,
 };
 
 /// Sizes that do not fit together; the text says which parameter to change.
@@ -19,6 +20,10 @@ pub struct Geometry {
     block_size: u32,
     blocks_per_segment: u32,
     segments: u64,
+    /// Where its first block lies on the device, in bytes.
+    first_byte: u64,
+    /// It is one of so many logs of the device.
+    partitions: u64,
 }
 
 impl Geometry {
@@ -51,7 +56,27 @@ impl Geometry {
             block_size: block_size as u32,
             blocks_per_segment: (write_buffer_size / block_size) as u32,
             segments: file_size / write_buffer_size,
+            first_byte: 0,
+            partitions: 1,
         })
+    }
+
+    /// The shapes of `partitions` logs of one size, one behind the other, that lie where this one would.
+    ///
+    /// # Errors
+    /// The segments cannot be divided so.
+    pub fn divide(self, partitions: u64) -> Result<Vec<Self>, GeometryError> {
+        if !(1..=PARTITIONS_MAX).contains(&partitions) || !self.segments.is_multiple_of(partitions) {
+            return Err(GeometryError(format!(
+                "FILE_SIZE {} has {} write buffers: they cannot be divided into {partitions} partitions of one \
+                 size, of which there may be {PARTITIONS_MAX}",
+                self.file_bytes(),
+                self.segments
+            )));
+        }
+        let one = Self { segments: self.segments / partitions, partitions, ..self };
+        let nth = |i: u64| Self { first_byte: self.first_byte + i * one.file_bytes(), ..one };
+        Ok((0..partitions).map(nth).collect())
     }
 
     /// Bytes of a block.
@@ -89,14 +114,19 @@ impl Geometry {
         self.segment_bytes() * self.segments
     }
 
+    /// Of a bound on the bytes of all logs of the device, what is this one's.
+    pub(crate) fn share(&self, bytes: u64) -> u64 {
+        bytes / self.partitions
+    }
+
     /// Whether segments end with a summary.
     pub fn has_summary(&self) -> bool {
         self.blocks_per_segment >= SUMMARY_BLOCKS_PER_SEGMENT_MIN
     }
 
-    /// Where block `block` begins, in bytes.
+    /// Where block `block` begins on the device, in bytes.
     pub fn offset(&self, block: u64) -> u64 {
-        block * u64::from(self.block_size)
+        self.first_byte + block * u64::from(self.block_size)
     }
 
     /// The slot that segment `sequence` lies in.
@@ -133,6 +163,18 @@ mod tests {
         assert!(text(1 << 40, 1 << 40, 4096).starts_with("WRITE_BUFFER_SIZE 1099511627776"));
         assert!(text(10_000, 8192, 4096).starts_with("FILE_SIZE 10000"));
         assert!(text(0, 8192, 4096).starts_with("FILE_SIZE 0"));
+    }
+
+    #[test]
+    fn partitions_lie_one_behind_the_other() {
+        let whole = Geometry::new(12 * 8192, 8192, 4096).unwrap();
+        assert_eq!(whole.divide(1).unwrap(), [whole]);
+        let partitions = whole.divide(4).unwrap();
+        let ends = |g: &Geometry| (g.offset(0), g.offset(g.blocks()), g.segments());
+        let all = Vec::from_iter(partitions.iter().map(ends));
+        assert_eq!(all, [(0, 24576, 3), (24576, 49152, 3), (49152, 73728, 3), (73728, 98304, 3)]);
+        assert!(whole.divide(5).unwrap_err().to_string().contains("12 write buffers"));
+        assert!(whole.divide(0).is_err());
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod limits;
 mod lock;
 mod log;
 mod open;
+mod partitions;
 mod segment;
 mod state;
 mod summary;

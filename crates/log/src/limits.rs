@@ -8,6 +8,9 @@ pub const BLOCK_SIZE_MAX: u64 = 1 << 20;
 /// Largest segment: two of them are in RAM.
 pub const SEGMENT_BYTES_MAX: u64 = 4 << 30;
 
+/// Logs that one file is divided into.
+pub const PARTITIONS_MAX: u64 = 64;
+
 /// Bytes of a block that belong to the log: checksum, sequence number, record count.
 pub const BLOCK_HEADER_SIZE: usize = 16;
 
@@ -32,10 +35,10 @@ pub const GAP_RECORDS_BACK_MAX: usize = 2048;
 /// Smaller gaps are left: few records are shorter.
 pub const GAP_BYTES_MIN: usize = 32;
 
-/// Bytes of sealed segments that may wait for the device before appends are refused.
+/// Bytes of sealed segments that may wait for the device before appends are refused, of all logs of a file.
 pub const WRITE_QUEUE_BYTES_MAX: u64 = 64 << 20;
 
-/// Bytes of segments that are emptied ahead of the writer.
+/// Bytes of segments that are emptied ahead of the writers, of all logs of a file.
 pub const RECLAIM_AHEAD_BYTES_MAX: u64 = 16 << 20;
 
 /// Bytes that the flusher writes, and recovery reads, in one system call.

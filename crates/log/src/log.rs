@@ -108,7 +108,7 @@ pub struct Log {
     pub(crate) geometry: Geometry,
     pub(crate) instance: AtomicU64,
     pub(crate) fingerprint: u64,
-    pub(crate) device: Box<dyn Device>,
+    pub(crate) device: std::sync::Arc<dyn Device>,
     pub(crate) words_of: WordsOf,
     pub(crate) word_rule: WordRule,
     pub(crate) state: StateFile,
@@ -210,7 +210,7 @@ impl Log {
     /// How many segments are kept free ahead of the writer. A lone segment keeps its content until
     /// the writer wants it.
     pub(crate) fn ahead(&self) -> u64 {
-        let most = (RECLAIM_AHEAD_BYTES_MAX / self.geometry.segment_bytes()).max(1);
+        let most = (self.geometry.share(RECLAIM_AHEAD_BYTES_MAX) / self.geometry.segment_bytes()).max(1);
         if self.geometry.segments() == 1 { 0 } else { (self.geometry.segments() / 16).clamp(1, most) }
     }
 
@@ -354,7 +354,7 @@ impl Writer<'_> {
         let mut ring = log.ring.write().expect("no panic under the lock");
         let sequence = ring.head + 1;
         let queued = ring.live.len() as u64 * log.geometry.segment_bytes();
-        let queue_full = ring.live.len() >= 2 && queued >= WRITE_QUEUE_BYTES_MAX;
+        let queue_full = ring.live.len() >= 2 && queued >= log.geometry.share(WRITE_QUEUE_BYTES_MAX);
         if sequence > log.free_until.load(Ordering::Acquire) || queue_full {
             drop(ring);
             log.orders.lock().expect("no panic under the lock").wanted = sequence;

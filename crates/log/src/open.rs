@@ -5,6 +5,7 @@ use crate::geometry::Geometry;
 use crate::journal::{self, Journal};
 use crate::limits::{SCRUB_TRIES_MAX, TRANSFER_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
 use crate::log::{Counters, Log, Orders, Ring, WordsOf, WriterState};
+use crate::partitions::Partition;
 use crate::segment::WordRule;
 use crate::state::{self, Identity, Left, Peeked, StateFile, new_instance};
 use crate::summary::{self, Summary};
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where a log lies and what its shape is.
 #[derive(Clone, Debug)]
@@ -86,11 +88,11 @@ pub enum Found {
 }
 
 impl Options {
-    /// Looks at the place without touching it.
+    /// Looks at the place of so many logs without touching it.
     ///
     /// # Errors
     /// What the operating system says of a file that is there.
-    pub fn found(&self) -> io::Result<Found> {
+    pub fn found(&self, partitions: u64) -> io::Result<Found> {
         let has_data = match std::fs::metadata(&self.path) {
             Ok(found) => found.is_file() && found.len() > 0,
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,
@@ -100,7 +102,7 @@ impl Options {
         Ok(match state::peek(&state)? {
             Peeked::Nothing if has_data => Found::Foreign(self.path.clone()),
             Peeked::Foreign => Found::Foreign(state),
-            Peeked::Known(fingerprint) if fingerprint != self.fingerprint => {
+            Peeked::Known(found) if found != self.fingerprint_of(0, partitions) => {
                 Found::Another(if has_data { self.path.clone() } else { state })
             }
             Peeked::Nothing | Peeked::Distrusted | Peeked::Known(_) => Found::Fitting,
@@ -108,13 +110,15 @@ impl Options {
     }
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// The path with something behind its name.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-fn lock(options: &Options) -> Result<StateFile, OpenError> {
+/// The right to the log.
+pub(crate) fn lock(options: &Options) -> Result<StateFile, OpenError> {
     StateFile::open(&beside(&options.state_path, ".state"))
         .map_err(|source| OpenError::State { path: options.state_path.clone(), source })?
         .map_err(|_| OpenError::InUse { path: options.path.clone() })
@@ -123,24 +127,41 @@ fn lock(options: &Options) -> Result<StateFile, OpenError> {
 impl Log {
     /// Opens the log in a file or on a block device.
     pub fn open(options: &Options) -> Result<(Self, Recovered), OpenError> {
-        // The lock first: another cache's file must not be cut to our size.
-        let state = lock(options)?;
+        let mut logs = Self::open_partitions(options, 1)?;
+        Ok(logs.pop().expect("one partition is one log"))
+    }
+
+    /// As [`open`](Self::open), on a device at hand; `options.path` is not touched.
+    pub fn open_on(device: Box<dyn Device>, options: &Options) -> Result<(Self, Recovered), OpenError> {
+        let mut logs = Self::open_partitions_on(device, options, 1)?;
+        Ok(logs.pop().expect("one partition is one log"))
+    }
+
+    /// Opens a file as several logs, each with a part of it and state and journal files of its own. Opened as
+    /// another number of logs than before, all are empty.
+    pub fn open_partitions(options: &Options, partitions: u64) -> Result<Vec<(Self, Recovered)>, OpenError> {
+        // The locks first: another cache's file must not be cut to our size.
+        let partitions = Partition::of(options, partitions)?;
         let geometry = &options.geometry;
         let device = FileDevice::open_in_units(&options.path, geometry.file_bytes(), geometry.block_size());
         let device = device.map_err(|error| match error {
             OpenDeviceError::InUse { path } => OpenError::InUse { path },
             other => OpenError::Device(other),
         })?;
-        Self::start(Box::new(device), state, options)
+        Partition::start_all(partitions, Arc::new(device))
     }
 
-    /// As [`open`](Self::open), on a device at hand; `options.path` is not touched.
-    pub fn open_on(device: Box<dyn Device>, options: &Options) -> Result<(Self, Recovered), OpenError> {
-        Self::start(device, lock(options)?, options)
-    }
-
-    fn start(
+    /// The same on a device at hand; `options.path` is not touched.
+    pub fn open_partitions_on(
         device: Box<dyn Device>,
+        options: &Options,
+        partitions: u64,
+    ) -> Result<Vec<(Self, Recovered)>, OpenError> {
+        Partition::start_all(Partition::of(options, partitions)?, device.into())
+    }
+
+    pub(crate) fn start(
+        device: Arc<dyn Device>,
         state: StateFile,
         options: &Options,
     ) -> Result<(Self, Recovered), OpenError> {
@@ -224,11 +245,11 @@ pub(crate) fn read_slots(reader: &SlotReader<'_>, slots: Range<u64>) -> Vec<Opti
     let segment_bytes = geometry.segment_bytes() as usize;
     let count = (slots.end - slots.start) as usize;
     let mut bytes = AlignedBuffer::zeroed(count * segment_bytes);
-    let offset = slots.start * geometry.segment_bytes();
-    if reader.device.read_at(offset, &mut bytes).is_err() {
+    let offset = |slot: u64| geometry.offset(slot * u64::from(geometry.blocks_per_segment()));
+    if reader.device.read_at(offset(slots.start), &mut bytes).is_err() {
         // One bad sector must not cost its neighbours: read them one by one.
         for (slot, part) in slots.clone().zip(bytes.chunks_exact_mut(segment_bytes)) {
-            if reader.device.read_at(slot * geometry.segment_bytes(), part).is_err() {
+            if reader.device.read_at(offset(slot), part).is_err() {
                 part.fill(0);
             }
         }

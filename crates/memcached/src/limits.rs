@@ -90,12 +90,17 @@ pub const STOP_MILLISECONDS: u64 = 2000;
 const _: () = assert!(STRIPES.is_power_of_two() && READS_REMEMBERED.is_power_of_two());
 const _: () = assert!(LINE_BYTES_MAX < GET_LINE_BYTES_MAX && READ_BYTES < GET_LINE_BYTES_MAX);
 
-/// What is read from flash at the least: items are small, and a larger block leaves less unused at its end
-/// and has a shorter number.
+/// What is read from flash at the least: items are small, and a larger block leaves less unused at its end.
 pub const BLOCK_BYTES: u64 = 8 << 10;
 
 /// Flash up to here is cut into [`BLOCK_BYTES`].
-pub const SMALL_FLASH_BYTES: u64 = 2 << 30;
+pub const SMALL_FLASH_BYTES: u64 = 16 << 30;
 
 /// What larger flash is cut into.
 pub const LARGE_BLOCK_BYTES: u64 = 16 << 10;
+
+/// Most blocks of a partition: their numbers, in the index, leave an object its 4 bytes of RAM.
+pub const PARTITION_BLOCKS_MAX: u64 = 1 << 17;
+
+/// RAM for items that a partition has at the least: what it divides is worth less in parts that are smaller.
+pub const PARTITION_MEMORY_BYTES_MIN: u64 = 16 << 20;

@@ -1,8 +1,8 @@
 //! Reads that are begun when the first keys of a large batch have been planned, and go on while the others are.
 
 use super::{Io, Want};
-use crate::cache::Flash;
 use crate::limits::WANTED_DIVISOR;
+use crate::partition::Flash;
 use granary_log::limits::{READ_DEPTH, READ_PLACES_MAX};
 use granary_log::{Extent, Location};
 
@@ -108,10 +108,9 @@ impl Ahead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Entry;
-    use crate::cache::Cache;
     use crate::key::Key;
     use crate::search::Print;
+    use crate::{Cache, Entry};
     use crate::{FlashOptions, Options};
 
     /// Blocks of a window.
@@ -133,7 +132,7 @@ mod tests {
         (flash.block_size, flash.write_buffer_size) = (4096, 40 * 4096);
         let cache =
             Cache::open(Options { flash: Some(flash), memory_bytes: 0, memory_entries: None }).unwrap();
-        let flash = cache.shared.flash.as_ref().unwrap();
+        let flash = cache.partitions[0].shared.flash.as_ref().unwrap();
         let choose = |wants: &[Want], end, middle| windows(&Ahead::choose(flash, wants, end, middle));
         let half = |window: u64| (window * BLOCKS..(window + 1) * BLOCKS).step_by(2);
         let dense = wants((10..60).flat_map(half));
@@ -164,7 +163,7 @@ mod tests {
             cache.flush();
         };
         put(3 * BLOCKS);
-        let flash = cache.shared.flash.as_ref().unwrap();
+        let flash = cache.partitions[0].shared.flash.as_ref().unwrap();
         let geometry = flash.log.geometry();
         let wanted = wants(0..2 * BLOCKS);
         let mut ahead = Ahead::choose(flash, &wanted, End::Low, u64::MAX);

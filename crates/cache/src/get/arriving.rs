@@ -4,22 +4,29 @@ use super::fetch::Arrived;
 use super::room::Scratch;
 use super::waiting::{Read, Tables, Waiting};
 use super::{Counts, Io, Lookup, Outcome, Tried, Want};
-use crate::cache::{Flash, Shared};
 use crate::key::Key;
 use crate::limits::{LOOKUP_ROUNDS_MAX, SIDE_BY_SIDE};
+use crate::partition::{Flash, Shared};
 use granary_log::sync::sync::atomic::AtomicBool;
 
 /// Keys whose reads have come.
 pub(super) struct Arriving<'a> {
-    pub shared: &'a Shared,
-    pub flash: &'a Flash,
-    pub now: u32,
-    pub watched_below: u64,
-    pub counts: Counts,
-    pub tables: &'a mut Tables,
+    shared: &'a Shared,
+    flash: &'a Flash,
+    now: u32,
+    watched_below: u64,
+    counts: Counts,
+    tables: &'a mut Tables,
 }
 
-impl Arriving<'_> {
+impl<'a> Arriving<'a> {
+    /// Of one partition's.
+    pub fn new(shared: &'a Shared, now: u32, tables: &'a mut Tables) -> Self {
+        let flash = shared.flash.as_ref().expect("what is read is on flash");
+        let watched_below = shared.begin_lookup(now);
+        Self { shared, flash, now, watched_below, counts: Counts::default(), tables }
+    }
+
     /// Delivers what a read has brought.
     pub fn arrive(
         &mut self,

@@ -5,7 +5,7 @@ use super::io::Io;
 use super::order::order;
 use super::room::Scratch;
 use super::{Lookup, Outcome, Tier, Tried, Want};
-use crate::cache::Flash;
+use crate::partition::Flash;
 use crate::policy::{Promotion, promotion};
 use crate::prefetch::prefetch;
 use crate::record::{EntryRecord, Record, find_last};

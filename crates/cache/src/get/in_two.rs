@@ -9,17 +9,15 @@ use super::io::Io;
 use super::order::order;
 use super::room::Scratch;
 use super::{Counts, Lookup, Outcome, Tried, Want};
-use crate::cache::Cache;
 use crate::help::{Help, Working};
 use crate::key::Key;
 use crate::limits::{FIRST_KEYS_DIVISOR, SHARED_KEYS_MIN};
+use crate::partition::Partition;
 use granary_log::sync::sync::mpsc::{Receiver, Sender, channel};
 use std::ops::Range;
 
-impl Cache {
-    /// As [`get_many`](Self::get_many), with the help of another thread where the batch is large and a core has
-    /// no other batch to look up; where all cores have something to do ([`Team`](crate::Team)) and there is a RAM
-    /// tier, it helps to read only. The outcome of each key goes to one of the sinks.
+impl Partition {
+    /// See [`Cache`](crate::Cache).
     pub fn get_many_in_two<S: FnMut(usize, Outcome<'_>) + Send>(
         &self,
         io: &mut Io,

@@ -2,8 +2,8 @@
 
 use super::blocks_spanned;
 use super::room::{self, Room, Scratch};
-use crate::cache::Flash;
 use crate::key::Key;
+use crate::partition::Flash;
 use crate::record::{Record, parse};
 use granary_log::{Engine, Extent, ReadAhead, block};
 

@@ -4,8 +4,8 @@ use super::fetch::OnDevice;
 use super::room::Scratch;
 use super::waiting::Tables;
 use super::{Io, Lookup, Outcome, Tried, Want};
-use crate::cache::{Flash, Shared};
 use crate::limits::LOOKUP_ROUNDS_MAX;
+use crate::partition::{Flash, Shared};
 use crate::stats::add;
 use granary_log::Extent;
 

@@ -8,6 +8,7 @@ use super::waiting::Tables;
 use super::{Counts, Io, Lookup, Outcome};
 use crate::cache::Cache;
 use crate::key::Key;
+use crate::partition::{Flash, Partition};
 use granary_log::{Engine, Flights};
 use std::os::fd::BorrowedFd;
 
@@ -31,7 +32,7 @@ impl Pending {
 
     /// With this engine, or the next best.
     pub fn with_engine(cache: &Cache, engine: Engine) -> Self {
-        let block_size = cache.shared.flash.as_ref().map(|flash| flash.log.geometry().block_size());
+        let block_size = cache.flash_of(0).map(|flash| flash.log.geometry().block_size());
         let flights = block_size.map(|size| Flights::new(engine, Io::extent_bytes_max(size)));
         Self { io: Io::with_engine(engine), flights, tables: Tables::default(), opened: Vec::new() }
     }
@@ -53,10 +54,8 @@ impl Pending {
     }
 }
 
-impl Cache {
-    /// Looks up a batch as [`get_many`](Self::get_many) does, but waits for nothing: `sink(i, outcome)` is called
-    /// for keys that need no read; of the others `ticket(i)` is asked, which [`go_on`](Self::go_on) gives with
-    /// their outcome. Both are true of some moment in between. Neither may call the cache.
+impl Partition {
+    /// See [`Cache`](crate::Cache).
     pub fn begin_many(
         &self,
         pending: &mut Pending,
@@ -82,29 +81,37 @@ impl Cache {
         lookup.count();
         io.end((scratch, resolved));
     }
+}
 
+impl Cache {
     /// Sends reads on their way and delivers what has come: `sink(ticket, outcome)`, which must not call the
     /// cache. To be called after `begin_many`, and whenever [`Pending::event`] tells.
     pub fn go_on(&self, pending: &mut Pending, now: u32, mut sink: impl FnMut(u64, Outcome<'_>)) {
         let Pending { io, flights, tables, opened } = pending;
-        let (Some(flash), Some(flights)) = (&self.shared.flash, flights) else { return };
+        let (Some(flash), Some(flights)) = (self.flash_of(0), flights) else { return };
         let mut scratch = std::mem::take(io.scratch());
-        let watched_below = self.shared.begin_lookup(now);
-        let mut arriving =
-            Arriving { shared: &self.shared, flash, now, watched_below, counts: Counts::default(), tables };
         loop {
             for id in opened.drain(..) {
-                flights.begin(arriving.tables.reads[id as usize].extent, u64::from(id));
+                flights.begin(tables.reads[id as usize].extent, u64::from(id));
             }
+            // All partitions are on one device.
             flights.land(flash.log.device(), |id, result| {
-                let bytes = result.unwrap_or(&[]);
-                arriving.arrive(io, &mut scratch, opened, id as u32, bytes, &mut sink);
+                let (id, bytes) = (id as u32, result.unwrap_or(&[]));
+                let offset = tables.reads[id as usize].extent.offset;
+                let partition = offset / flash.log.geometry().file_bytes();
+                let shared = &self.partitions[partition as usize].shared;
+                let mut arriving = Arriving::new(shared, now, tables);
+                arriving.arrive(io, &mut scratch, opened, id, bytes, &mut sink);
+                arriving.count();
             });
             if opened.is_empty() {
                 break;
             }
         }
-        arriving.count();
         *io.scratch() = scratch;
+    }
+
+    fn flash_of(&self, partition: usize) -> Option<&Flash> {
+        self.partitions[partition].shared.flash.as_ref()
     }
 }

@@ -145,4 +145,28 @@ mod tests {
             }
         }
     }
+
+    /// RAM of an object on flash that is full of such of 256 bytes, in so many partitions of so many.
+    fn bytes_an_object(flash_gib: u64, partitions: u64, block_kib: u64) -> f64 {
+        let file_bytes = (flash_gib << 30) / partitions;
+        let capacity = Capacity::new(file_bytes, file_bytes / (block_kib << 10) - 1, None, Growth::Tight);
+        let (objects, fill) = (file_bytes / 256 / SHARDS as u64, 0.95);
+        let bytes = |slots: usize| BUCKET_BYTES as f64 / (slots as f64 * fill);
+        let buckets = |slots| (objects as f64 * bytes(slots) / BUCKET_BYTES as f64) as usize;
+        let shape = (0..4).fold(Shape::new(&capacity, 1), |s, _| Shape::new(&capacity, buckets(s.slots)));
+        bytes(shape.slots)
+    }
+
+    /// The table in docs/index.md.
+    #[test]
+    fn what_is_divided_takes_four_bytes_an_object() {
+        for (flash_gib, partitions, block_kib, undivided) in
+            [(1, 1, 8, 3.96), (16, 16, 8, 4.49), (64, 32, 16, 4.49), (128, 64, 16, 4.81)]
+        {
+            let bytes = bytes_an_object(flash_gib, partitions, block_kib);
+            assert!((bytes - 3.96).abs() < 0.01, "{flash_gib} GiB: {bytes}");
+            let bytes = bytes_an_object(flash_gib, 1, block_kib);
+            assert!((bytes - undivided).abs() < 0.01, "{flash_gib} GiB undivided: {bytes}");
+        }
+    }
 }

@@ -96,7 +96,8 @@ pub fn budget_of_server(dram_bytes: u64, flash_bytes: u64, item_bytes_max: Optio
     let mut options = StoreOptions::new("", dram_bytes, flash_bytes);
     options.item_bytes_max = item_bytes_max.map_or(options.item_bytes_max, |bytes| bytes as usize);
     let segment_bytes = options.segment_bytes();
-    Budget { dram_bytes, flash_bytes: flash_bytes / segment_bytes * segment_bytes, segment_bytes }
+    let unit = segment_bytes * options.partitions();
+    Budget { dram_bytes, flash_bytes: flash_bytes / unit * unit, segment_bytes }
 }
 
 impl Real<'_> {

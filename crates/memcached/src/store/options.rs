@@ -1,10 +1,11 @@
 //! Where items lie and how many there may be.
 
 use crate::limits::{
-    BLOCK_BYTES, ITEM_BYTES_DEFAULT, ITEM_BYTES_MAX, ITEM_BYTES_MIN, LARGE_BLOCK_BYTES, SEGMENT_BYTES_MIN,
-    SEGMENTS_MIN, SMALL_FLASH_BYTES,
+    BLOCK_BYTES, ITEM_BYTES_DEFAULT, ITEM_BYTES_MAX, ITEM_BYTES_MIN, LARGE_BLOCK_BYTES, PARTITION_BLOCKS_MAX,
+    PARTITION_MEMORY_BYTES_MIN, SEGMENT_BYTES_MIN, SEGMENTS_MIN, SMALL_FLASH_BYTES,
 };
 use granary_cache::admission::Admission;
+use granary_cache::limits::PARTITIONS_MAX;
 use granary_cache::{FlashOptions, Reinsertion};
 use std::path::PathBuf;
 
@@ -75,6 +76,13 @@ impl Options {
         if self.flash_bytes <= SMALL_FLASH_BYTES { BLOCK_BYTES } else { LARGE_BLOCK_BYTES }
     }
 
+    /// How many partitions the flash is divided into: as many as its index wants and RAM allows.
+    pub fn partitions(&self) -> u64 {
+        let wanted = self.flash_bytes.div_ceil(self.block_bytes() * PARTITION_BLOCKS_MAX).next_power_of_two();
+        let allowed = (self.memory_bytes / PARTITION_MEMORY_BYTES_MIN).max(1);
+        wanted.min(1 << allowed.ilog2()).min(PARTITIONS_MAX)
+    }
+
     pub(super) fn cache(&self) -> Result<granary_cache::Options, OpenError> {
         if !(ITEM_BYTES_MIN..=ITEM_BYTES_MAX).contains(&self.item_bytes_max) {
             return Err(OpenError::Sizes(format!(
@@ -106,7 +114,9 @@ impl Options {
                 self.flash_bytes, self.item_bytes_max
             )));
         }
-        let mut flash = FlashOptions::new(self.path.join("items"), self.flash_bytes / segment * segment);
+        let unit = segment * self.partitions();
+        let mut flash = FlashOptions::new(self.path.join("items"), self.flash_bytes / unit * unit);
+        flash.partitions = self.partitions();
         flash.write_buffer_size = segment;
         flash.block_size = self.block_bytes();
         flash.fingerprint = FINGERPRINT;
@@ -114,5 +124,28 @@ impl Options {
         flash.admission = self.admission.clone();
         flash.bytes_per_day = self.bytes_per_day;
         Ok(Some(flash))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_flash_is_divided_where_there_is_ram_for_it() {
+        let partitions = |memory_mib: u64, flash_gib: u64| {
+            let options = Options::new("", memory_mib << 20, flash_gib << 30);
+            let flash = options.flash().unwrap().unwrap();
+            assert_eq!((flash.partitions, flash.file_size), (options.partitions(), flash_gib << 30));
+            (flash.partitions, flash.block_size)
+        };
+        assert_eq!(partitions(64, 1), (1, BLOCK_BYTES));
+        assert_eq!(partitions(64, 2), (2, BLOCK_BYTES));
+        assert_eq!(partitions(64, 16), (4, BLOCK_BYTES));
+        assert_eq!(partitions(255, 16), (8, BLOCK_BYTES));
+        assert_eq!(partitions(1024, 12), (16, BLOCK_BYTES));
+        assert_eq!(partitions(1024, 64), (32, LARGE_BLOCK_BYTES));
+        assert_eq!(partitions(8192, 1024), (PARTITIONS_MAX, LARGE_BLOCK_BYTES));
+        assert_eq!(partitions(1, 1024), (1, LARGE_BLOCK_BYTES));
     }
 }

@@ -1,0 +1,255 @@
+//! One partition of a cache: shards over one log.
+
+use crate::hints::Hints;
+use crate::hybrid::Hybrid;
+use crate::index::{Capacity, Growth, Table};
+use crate::key::KeyHash;
+use crate::limits::{SHARDS, VALUE_BYTES_MAX};
+use crate::memory::{Budget, Memory};
+use crate::options::Options;
+use crate::policy::Reinsertion;
+use crate::put::Putting;
+use crate::record::HEADER_SIZE_MAX;
+use crate::stats::{Counters, Stats};
+use granary_log::Log;
+use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
+use granary_log::sync::sync::{Arc, Mutex, MutexGuard};
+use granary_log::sync::thread::{self, JoinHandle};
+use std::sync::TryLockError;
+
+/// Everything about the keys of one shard that is in RAM, under one lock: what the index says and
+/// what the RAM tier holds change together.
+pub(crate) struct Shard {
+    pub table: Table,
+    pub memory: Memory,
+    pub hints: Hints,
+}
+
+/// The part of a cache on flash.
+pub(crate) struct Flash {
+    pub log: Log,
+    /// Held by whoever appends. Lock order: this, the log's writer, shard, segment.
+    pub putting: Mutex<Putting>,
+    pub reinsertion: Reinsertion,
+    /// Of a cache that is DRAM first.
+    pub hybrid: Option<Hybrid>,
+    /// Whoever holds `putting` waits for the flusher: the flusher must not wait for `putting`.
+    pub awaits_flusher: AtomicBool,
+}
+
+impl Flash {
+    /// Whether a record of this length, with a key of that, can be on flash.
+    pub fn fits(&self, key_len: usize, len: usize) -> bool {
+        key_len + HEADER_SIZE_MAX <= self.log.geometry().payload_size()
+            && len <= self.log.record_bytes_max().min(VALUE_BYTES_MAX)
+    }
+
+    /// For the flusher: the right to put, or `None` if its holder waits for the flusher.
+    pub fn putting_unless_awaited(&self) -> Option<MutexGuard<'_, Putting>> {
+        loop {
+            match self.putting.try_lock() {
+                Ok(putting) => return Some(putting),
+                Err(TryLockError::Poisoned(_)) => return None,
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if self.awaits_flusher.load(Ordering::Acquire) {
+                return None;
+            }
+            thread::yield_now();
+        }
+    }
+}
+
+pub(crate) struct Shared {
+    pub shards: Box<[Mutex<Shard>]>,
+    pub flash: Option<Flash>,
+    pub memory_bytes: u64,
+    pub counters: Counters,
+}
+
+impl Shared {
+    /// The parts of a cache that is DRAM first.
+    pub fn hybrid(&self) -> Option<(&Flash, &Hybrid)> {
+        let flash = self.flash.as_ref()?;
+        Some((flash, flash.hybrid.as_ref()?))
+    }
+
+    fn is_hybrid(&self) -> bool {
+        self.hybrid().is_some()
+    }
+
+    pub fn shard(&self, hash: KeyHash) -> MutexGuard<'_, Shard> {
+        self.lock(hash.shard())
+    }
+
+    pub fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
+        self.shards[shard].lock().expect("no panic under the lock")
+    }
+}
+
+/// A cache of its own. Dropping it stops it cleanly.
+pub(crate) struct Partition {
+    pub(crate) shared: Arc<Shared>,
+    flusher: Option<JoinHandle<()>>,
+    cleaner: Option<JoinHandle<()>>,
+}
+
+/// What [`Cache`](crate::Cache) says of each of these holds here.
+impl Partition {
+    /// Without flash.
+    pub fn in_memory(options: &Options) -> Self {
+        let capacity = Capacity::new(0, 0, Some(0), Growth::Quick);
+        let shared = Self::shared(options, capacity, None);
+        Self { shared: Arc::new(shared), flusher: None, cleaner: None }
+    }
+
+    fn shared(options: &Options, capacity: Capacity, flash: Option<Flash>) -> Shared {
+        let budget = Budget::of_shard(options.memory_bytes, options.memory_entries);
+        let shard = || {
+            let (table, memory) = (Table::new(capacity), Memory::new(budget));
+            Mutex::new(Shard { table, memory, hints: Hints::default() })
+        };
+        Shared {
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+            flash,
+            memory_bytes: options.memory_bytes,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Over a log, with what that found. The budgets are its own.
+    pub fn start(options: &Options, log: Log, recovered: granary_log::Recovered) -> Self {
+        let flash = options.flash.as_ref().expect("called for a cache on flash");
+        let geometry = *log.geometry();
+        let capacity = flash.capacity(&geometry);
+        let hybrid = Hybrid::new(&flash.admission, &log, flash.bytes_per_day);
+        let flash = Flash {
+            log,
+            putting: Mutex::default(),
+            reinsertion: flash.reinsertion,
+            hybrid,
+            awaits_flusher: AtomicBool::new(false),
+        };
+        let shared = Arc::new(Self::shared(options, capacity, Some(flash)));
+        shared.recover(&recovered);
+        // Before the flusher does: of two that empty the same slots, the slower one would empty what is used anew.
+        if let Some(flash) = &shared.flash {
+            flash.log.reclaim_ahead(&*shared);
+        }
+        let served = Arc::clone(&shared);
+        let flusher = thread::Builder::new().name("granary-flush".into()).spawn(move || {
+            if let Some(flash) = &served.flash {
+                flash.log.serve(&*served);
+            }
+        });
+        if let Some(flash) = &shared.flash {
+            // What was lost is void for good: its older versions must not come back at a later start.
+            shared.delete_words(flash, recovered.lost.into_values().flatten().collect());
+        }
+        let cleaner = shared.is_hybrid().then(|| {
+            let cleaned = Arc::clone(&shared);
+            let work = move || {
+                if let Some((flash, hybrid)) = cleaned.hybrid() {
+                    cleaned.clean(flash, hybrid);
+                }
+            };
+            thread::Builder::new().name("granary-clean".into()).spawn(work).expect("a thread starts")
+        });
+        Self { shared, flusher: Some(flusher.expect("a thread starts")), cleaner }
+    }
+
+    pub fn flush(&self) {
+        if let Some(flash) = &self.shared.flash {
+            flash.log.flush();
+        }
+    }
+
+    pub fn clear(&self) -> std::io::Result<()> {
+        let Some(flash) = &self.shared.flash else {
+            (0..SHARDS).for_each(|shard| self.shared.lock(shard).memory.clear());
+            return Ok(());
+        };
+        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        self.shared.give_up(flash, &mut putting)
+    }
+
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.shared.counters.snapshot();
+        let mut index_bytes = 0;
+        for shard in 0..SHARDS {
+            let shard = self.shared.lock(shard);
+            stats.entries += match self.shared.flash.is_some() {
+                true => shard.table.len() + shard.memory.only(),
+                false => shard.memory.len(),
+            } as u64;
+            stats.index_slots += shard.table.slots() as u64;
+            stats.memory_entries += shard.memory.len() as u64;
+            stats.memory_bytes += shard.memory.bytes_allocated() as u64;
+            index_bytes +=
+                shard.table.bytes_allocated() + shard.hints.bytes_allocated() + size_of::<Mutex<Shard>>();
+        }
+        stats.index_bytes = index_bytes as u64;
+        if let Some(flash) = &self.shared.flash {
+            let log = flash.log.stats();
+            if let Some(hybrid) = &flash.hybrid {
+                let admitter = hybrid.admitter.lock().expect("no panic under the lock");
+                stats.policy_bytes = admitter.bytes_allocated() as u64;
+            }
+            stats.buffer_bytes = log.buffer_bytes;
+            stats.bytes_written = log.bytes_written;
+            stats.write_errors = log.write_errors;
+        }
+        stats
+    }
+
+    pub fn abandon(mut self) {
+        self.end_cleaner();
+        if let Some(flash) = &self.shared.flash {
+            flash.log.abandon();
+        }
+        self.join();
+    }
+
+    pub fn validate(&self) {
+        for shard in 0..SHARDS {
+            let shard = self.shared.lock(shard);
+            shard.table.validate();
+            shard.memory.validate();
+        }
+    }
+
+    fn end_cleaner(&mut self) {
+        if let Some((_, hybrid)) = self.shared.hybrid() {
+            hybrid.order_end();
+        }
+        if let Some(cleaner) = self.cleaner.take() {
+            // As for the flusher.
+            let _ = cleaner.join();
+        }
+    }
+
+    fn join(&mut self) {
+        if let Some(flusher) = self.flusher.take() {
+            // A panic of the flusher was printed by its thread; there is nothing to add.
+            let _ = flusher.join();
+        }
+    }
+}
+
+impl Drop for Partition {
+    fn drop(&mut self) {
+        if self.flusher.is_none() {
+            return;
+        }
+        self.end_cleaner();
+        if let Some((flash, hybrid)) = self.shared.hybrid() {
+            self.shared.save_memory(flash, hybrid);
+        }
+        if let Some(flash) = &self.shared.flash
+            && let Err(error) = self.shared.stop(flash)
+        {
+            tracing::error!(%error, "the cache could not be stopped cleanly: it may start empty");
+        }
+        self.join();
+    }
+}

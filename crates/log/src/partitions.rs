@@ -1,0 +1,94 @@
+//! Several logs in one file: each has a part of it, and state and journal files of its own.
+//!
+//! The first has the names that a lone log has, the others a number before the suffix: `<path>.1.state`. Who opens
+//! the file as another number of logs finds nothing in them, and nothing may be left of those that he does not
+//! open: they would not hear of what changes meanwhile.
+
+use crate::device::Device;
+use crate::journal;
+use crate::limits::PARTITIONS_MAX;
+use crate::log::Log;
+use crate::open::{OpenError, Options, Recovered, beside, lock};
+use crate::state::StateFile;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A log that is going to be opened: nobody else can.
+pub(crate) struct Partition {
+    options: Options,
+    state: StateFile,
+}
+
+impl Partition {
+    /// Locks as many logs, and forgets those that were made behind them.
+    pub fn of(options: &Options, partitions: u64) -> Result<Vec<Self>, OpenError> {
+        let geometries = options.geometry.divide(partitions)?;
+        let of = |(i, geometry)| {
+            let state_path = path_of(&options.state_path, i);
+            let fingerprint = options.fingerprint_of(i, partitions);
+            let options = Options { geometry, state_path, fingerprint, ..options.clone() };
+            let state = lock(&options)?;
+            Ok(Self { options, state })
+        };
+        let all = (0..).zip(geometries).map(of).collect::<Result<Vec<_>, OpenError>>()?;
+        forget_from(options, partitions)?;
+        Ok(all)
+    }
+
+    /// Opens them on a device that they share.
+    pub fn start_all(
+        partitions: Vec<Self>,
+        device: Arc<dyn Device>,
+    ) -> Result<Vec<(Log, Recovered)>, OpenError> {
+        let start = |Self { options, state }| Log::start(Arc::clone(&device), state, &options);
+        partitions.into_iter().map(start).collect()
+    }
+}
+
+/// Removes what says that there are logs from this number on. Each is distrusted on the disk before its file goes,
+/// for a file that went may be there again after a loss of power.
+fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
+    for i in first.max(1)..PARTITIONS_MAX {
+        let state_path = path_of(&options.state_path, i);
+        let error = |source| OpenError::State { path: state_path.clone(), source };
+        let state = beside(&state_path, ".state");
+        if !state.try_exists().map_err(error)? {
+            continue;
+        }
+        let options = Options { state_path: state_path.clone(), ..options.clone() };
+        lock(&options)?.distrust().map_err(error)?;
+        for path in journal::paths(&state_path).into_iter().chain([state]) {
+            match std::fs::remove_file(path) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(error(source)),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the names of the state and journal files of a log begin with.
+fn path_of(state_path: &Path, partition: u64) -> PathBuf {
+    match partition {
+        0 => state_path.to_owned(),
+        i => beside(state_path, &format!(".{i}")),
+    }
+}
+
+impl Options {
+    /// The files beside the data of so many logs.
+    pub fn state_files(&self, partitions: u64) -> Vec<PathBuf> {
+        let of = |i| {
+            let path = path_of(&self.state_path, i);
+            let state = beside(&path, ".state");
+            std::iter::once(state).chain(journal::paths(&path))
+        };
+        (0..partitions).flat_map(of).collect()
+    }
+
+    /// What one of so many logs holds: the place of a record among them is not its place among others.
+    pub(crate) fn fingerprint_of(&self, partition: u64, partitions: u64) -> u64 {
+        self.fingerprint.wrapping_add((partitions - 1) << 32 | partition)
+    }
+}
