@@ -37,6 +37,12 @@ impl DictionaryTable {
         let (schema, places) = columns_of(dictionary.definition(), times);
         Self { dictionary, schema, places, times }
     }
+
+    /// The dictionary, and of each column its place in a row of it, unless there is more in the table than rows that
+    /// are looked up have.
+    pub fn found_by_key(&self) -> Option<(&Arc<Dictionary>, &[usize])> {
+        (self.times == Times::Hidden).then_some((&self.dictionary, &self.places[..]))
+    }
 }
 
 /// The columns of a dictionary as a table, and of each its place in a row of the dictionary.

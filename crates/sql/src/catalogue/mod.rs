@@ -20,6 +20,7 @@ use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Existi
 
 use crate::error::{Error, Result};
 pub use dictionary_table::columns_of as definition_columns;
+pub use dictionary_table::DictionaryTable;
 pub use join_keys::JoinKeys;
 pub use local_table::{Feed, LocalTable, MATERIALIZED_VIEW, Target, VIEW, View};
 pub use moves::{FullName, Noun};

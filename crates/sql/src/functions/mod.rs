@@ -48,7 +48,7 @@ use arithmetic::{Arithmetic, Operation};
 
 pub(crate) use convert::{clamped, convert};
 pub(crate) use default_value::default_value;
-pub(crate) use dictionary::LazyDefaults;
+pub(crate) use dictionary::{ColumnOfRow, LazyDefaults, RowLookup};
 pub use dictionary::{is_dictionary_function, is_hierarchy_function};
 pub(crate) use exact::exact;
 pub use hash::{int_hash_32, int_hash_64};

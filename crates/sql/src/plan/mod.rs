@@ -2,6 +2,7 @@
 
 mod comparisons;
 mod declared;
+mod dictionary_joins;
 mod in_lists;
 mod in_order;
 mod in_subqueries;

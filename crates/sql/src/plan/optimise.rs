@@ -10,10 +10,12 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerConfig};
 
 use super::comparisons::{check_comparisons, is_comparison};
+use super::dictionary_joins::dictionary_joins;
 use super::in_lists::in_lists;
 use super::in_order::sorts_within;
 use super::in_subqueries::in_subqueries;
 use super::join_keys::check_join_keys;
+use super::outer_join::Missing;
 
 /// What a plan consists of, as far as rules ask for it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +47,7 @@ pub fn optimise(state: &mut SessionState, plan: LogicalPlan) -> Result<LogicalPl
         check_comparisons(&plan)?;
     }
     if nodes.other {
+        let plan = dictionary_joins(plan, Missing::of(OptimizerConfig::options(state).as_ref()))?;
         return state.optimize(&in_subqueries(plan)?);
     }
     if !nodes.filter {

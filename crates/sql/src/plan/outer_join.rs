@@ -23,11 +23,7 @@ pub struct OuterJoinDefaults;
 
 impl AnalyzerRule for OuterJoinDefaults {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        let settings = config.extensions.get::<QuerySettings>();
-        let missing = match settings.is_some_and(|settings| settings.join_use_nulls) {
-            true => Missing::Null,
-            false => Missing::Default,
-        };
+        let missing = Missing::of(config);
         if !has_node(&plan, |node| Ok(matches!(node, LogicalPlan::Join(_))))? {
             return Ok(plan);
         }
@@ -41,9 +37,20 @@ impl AnalyzerRule for OuterJoinDefaults {
 
 /// What stands where there is no row.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Missing {
+pub enum Missing {
     Default,
     Null,
+}
+
+impl Missing {
+    /// As the query has it set.
+    pub fn of(config: &ConfigOptions) -> Self {
+        let settings = config.extensions.get::<QuerySettings>();
+        match settings.is_some_and(|settings| settings.join_use_nulls) {
+            true => Self::Null,
+            false => Self::Default,
+        }
+    }
 }
 
 /// Which sides of a join may lack a row.
@@ -56,7 +63,8 @@ fn missing_sides(join_type: JoinType) -> (bool, bool) {
     }
 }
 
-fn filled(plan: LogicalPlan, missing: Missing) -> Result<Transformed<LogicalPlan>> {
+/// Puts the defaults above a plan that is an outer join.
+pub fn filled(plan: LogicalPlan, missing: Missing) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Join(join) = &plan else { return Ok(Transformed::no(plan)) };
     let (left, right) = missing_sides(join.join_type);
     let is_using = join.join_constraint == JoinConstraint::Using;

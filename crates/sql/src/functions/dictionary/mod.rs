@@ -8,6 +8,7 @@ mod hierarchy;
 mod keys;
 mod lazy;
 mod reverse;
+mod row;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use function::{DictionaryFunction, Kind};
 use hierarchy::HierarchyFunction;
 pub(crate) use lazy::LazyDefaults;
 use reverse::KeysFunction;
+pub(crate) use row::{ColumnOfRow, RowLookup};
 
 /// The types that have a `dictGet<Type>` of their own.
 const TYPES: &[&str] = &[
