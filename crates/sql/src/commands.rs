@@ -1,6 +1,7 @@
 //! The statements that are not queries.
 
 mod create;
+mod engines;
 mod insert;
 mod materialized;
 mod show;

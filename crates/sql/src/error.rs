@@ -55,6 +55,7 @@ constructors! {
     unknown_function = 46 "UNKNOWN_FUNCTION";
     unknown_identifier = 47 "UNKNOWN_IDENTIFIER";
     not_implemented = 48 "NOT_IMPLEMENTED";
+    unknown_storage = 56 "UNKNOWN_STORAGE";
     logical_error = 49 "LOGICAL_ERROR";
     unknown_type = 50 "UNKNOWN_TYPE";
     incorrect_query = 80 "INCORRECT_QUERY";
@@ -93,6 +94,7 @@ constructors! {
     not_an_aggregate = 215 "NOT_AN_AGGREGATE";
     too_deep_ast = 167 "TOO_DEEP_AST";
     too_big_ast = 168 "TOO_BIG_AST";
+    setting_constraint_violation = 452 "SETTING_CONSTRAINT_VIOLATION";
     query_is_too_large = 229 "QUERY_IS_TOO_LARGE";
     too_large_string_size = 131 "TOO_LARGE_STRING_SIZE";
     timeout_exceeded = 159 "TIMEOUT_EXCEEDED";

@@ -46,8 +46,21 @@ pub const CONSTANT_STEPS_MAX: usize = 10_000;
 /// Copies of DataFusion's state that are kept for the next queries, some hundred KiB each.
 pub const SPARE_STATES: usize = 8;
 
-/// The longest text of statements accepted at once.
-pub const QUERY_BYTES_MAX: usize = 64 << 20;
+/// The longest text of statements accepted at once, rows behind VALUES among them: each of its tokens takes some 100
+/// bytes.
+pub const TEXT_BYTES_MAX: usize = 16 << 20;
+
+/// The longest statement but for rows behind VALUES, ClickHouse's `max_query_size`.
+pub const QUERY_BYTES_MAX: usize = 262_144;
+
+/// Expressions that one SELECT selects: twice as many take four times as long to plan, these 2 seconds.
+pub const SELECT_COLUMNS_MAX: usize = 10_000;
+
+/// Expressions that one ORDER BY sorts by: likewise, 1 second.
+pub const SORT_COLUMNS_MAX: usize = 1000;
+
+/// The longest file that `file()` reads as a text.
+pub const FILE_BYTES_MAX: usize = 64 << 20;
 
 const _: () = assert!(TEXT_ROW_BYTES_MAX > TEXT_CHUNK_BYTES);
 const _: () = assert!(NUMBERS_SPLIT_ROWS as usize >= BATCH_ROWS);

@@ -27,7 +27,9 @@ use crate::plan::{optimise, yielding};
 use crate::rewrite::{Asker, Extras, FILE_FUNCTION, UNKNOWN_NAME, WITH_TIMES, rewrite};
 use crate::session::Session;
 use crate::settings::{Said, apply};
-use crate::statement::{Tail, check_depth, mend, quote_maps, separate_values, take_named_expressions};
+use crate::statement::{
+    Tail, check_depth, check_lists, mend, quote_maps, separate_values, take_named_expressions,
+};
 use crate::tables::files;
 use crate::views;
 
@@ -117,6 +119,7 @@ pub(crate) fn parse(text: &str, head: usize) -> Result<Parsed> {
     let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {error}"));
     let mut tokens = tokenize(text).map_err(|error| wrong(&error))?;
     check_depth(&tokens)?;
+    check_lists(&tokens)?;
     let tail = mend(&mut tokens);
     tokens.drain(..head.min(tokens.len()));
     quote_maps(&mut tokens);
@@ -144,6 +147,7 @@ async fn plan(
     extras: &Extras,
 ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
     let mut state = session.state()?;
+    session.check_bounds(&extras.settings)?;
     apply(&extras.settings, state.config_mut())?;
     if extras.named.iter().any(|name| name == SETTINGS_TABLE) {
         let said = [session.settings(), extras.settings.clone()].concat();

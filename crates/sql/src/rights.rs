@@ -46,6 +46,11 @@ impl Rights {
         self.check_full_access()
     }
 
+    /// Whether what the configuration says of limits binds whose rights these are: he may do less than anything.
+    pub fn is_bound(&self) -> bool {
+        self.access == Access::ReadOnly || self.dictionaries.is_some()
+    }
+
     fn check_full_access(&self) -> Result<()> {
         match self.access {
             Access::ReadOnly => Err(Error::readonly("Cannot execute query in readonly mode")),

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::rights::Rights;
-use crate::settings::{Settings, apply, configuration};
+use crate::settings::{Settings, apply, check_limits, configuration};
 use crate::statement::{self, Command, Effect, Parameters, Statement};
 use crate::tables::files::{self, InputFormat};
 use crate::tables::given::Lent;
@@ -58,6 +58,8 @@ pub struct Session {
     settings: RwLock<Settings>,
     /// What SET said of names that begin with `param_`.
     parameters: RwLock<Parameters>,
+    /// What the settings were before anybody said anything: limits among them cannot be exceeded by who is bound.
+    bounds: Settings,
     user: String,
     rights: Rights,
 }
@@ -79,6 +81,7 @@ impl Session {
             database: RwLock::new(DEFAULT_DATABASE.to_owned()),
             settings: RwLock::default(),
             parameters: RwLock::default(),
+            bounds: Settings::new(),
             user,
             rights,
         }
@@ -86,8 +89,9 @@ impl Session {
 
     /// Somebody's session over the same dictionaries. It begins with this one's settings, in the default database.
     pub fn another(&self, user: String, rights: Rights) -> Session {
-        let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Session { settings: RwLock::new(settings), ..Self::over(Arc::clone(&self.engine), user, rights) }
+        let bounds = self.settings();
+        let settings = RwLock::new(bounds.clone());
+        Session { settings, bounds, ..Self::over(Arc::clone(&self.engine), user, rights) }
     }
 
     /// A session of whoever may do anything, in another database: for what is done because of what this one does.
@@ -129,19 +133,29 @@ impl Session {
     /// SET. What begins with `param_` is a query parameter: `{x:UInt64}` in a query is the value of `param_x`.
     ///
     /// # Errors
-    /// UNKNOWN_SETTING, and BAD_ARGUMENTS for a value that a setting cannot have.
+    /// UNKNOWN_SETTING, BAD_ARGUMENTS for a value that a setting cannot have, and those of
+    /// [`check_bounds`](Self::check_bounds).
     pub fn set(&self, settings: Settings) -> Result<()> {
         let (parameters, settings): (Settings, Settings) =
             settings.into_iter().partition(|(name, _)| name.starts_with(PARAMETER));
         // Most requests set nothing, and a configuration to try settings on takes long to make.
         if !settings.is_empty() {
             apply(&settings, &mut configuration())?;
+            self.check_bounds(&settings)?;
         }
         let parameters =
             parameters.into_iter().map(|(name, value)| (name[PARAMETER.len()..].to_owned(), value));
         self.parameters.write().unwrap_or_else(PoisonError::into_inner).extend(parameters);
         self.settings.write().unwrap_or_else(PoisonError::into_inner).extend(settings);
         Ok(())
+    }
+
+    /// Refuses limits above those that the session began with, to a user who may do less than anything.
+    ///
+    /// # Errors
+    /// SETTING_CONSTRAINT_VIOLATION.
+    pub(crate) fn check_bounds(&self, settings: &[(String, String)]) -> Result<()> {
+        if self.rights.is_bound() { check_limits(settings, &self.bounds) } else { Ok(()) }
     }
 
     /// What one query of this session is planned with.

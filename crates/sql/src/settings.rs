@@ -222,6 +222,28 @@ pub fn apply(settings: &[(String, String)], config: &mut SessionConfig) -> Resul
     Ok(())
 }
 
+/// Settings that are limits: 0 is none.
+const LIMITS: [&str; 5] =
+    ["max_execution_time", "max_memory_usage", "max_result_bytes", "max_result_rows", "max_threads"];
+
+/// Refuses limits that are higher than those of `bounds`, or none where these have one.
+///
+/// # Errors
+/// SETTING_CONSTRAINT_VIOLATION.
+pub fn check_limits(settings: &[(String, String)], bounds: &[(String, String)]) -> Result<()> {
+    let number = |value: &str| value.parse::<f64>().unwrap_or(0.0);
+    for (name, value) in settings.iter().filter(|(name, _)| LIMITS.contains(&name.as_str())) {
+        let bound = bounds.iter().rev().find(|(bound, _)| bound == name).map(|(_, bound)| bound);
+        if let Some(bound) = bound.filter(|bound| number(bound) > 0.0)
+            && (number(value) == 0.0 || number(value) > number(bound))
+        {
+            let message = format!("Setting {name} shouldn't be greater than {bound}");
+            return Err(Error::setting_constraint_violation(message));
+        }
+    }
+    Ok(())
+}
+
 /// What SET and SETTINGS said, for whoever shows it.
 #[derive(Debug, Default)]
 pub struct Said(pub Settings);

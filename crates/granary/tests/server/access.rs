@@ -41,6 +41,34 @@ fn configured() -> (tempfile::TempDir, Served) {
 }
 
 #[test]
+fn limits_of_the_configuration_bind_who_may_not_do_anything() {
+    let (_folder, served) = configured();
+    let ask = |user: &str, query: &str, settings: &str| {
+        let query = query.replace(' ', "+");
+        let answer = served.get(&format!("/?user={user}&query={query}{settings}"));
+        (answer.header("x-clickhouse-exception-code").to_owned(), answer.text().lines().count())
+    };
+    let many = "SELECT number FROM numbers(2000) FORMAT TSV";
+    let root = "root&password=secret";
+    let over = "396".to_owned();
+    for user in ["guest", "reader&password=letmein", root] {
+        assert_eq!(ask(user, many, "").0, over, "{user}");
+        assert_eq!(ask(user, "SELECT number FROM numbers(20)", "&max_result_rows=10").0, over, "{user}");
+    }
+    for user in ["guest", "reader&password=letmein"] {
+        for (query, setting) in [
+            (many, "&max_result_rows=0"),
+            (many, "&max_result_rows=5000"),
+            ("SELECT number FROM numbers(2000) SETTINGS max_result_rows = 0", ""),
+            ("SET max_result_rows = 1001", ""),
+        ] {
+            assert_eq!(ask(user, query, setting).0, "452", "{user}: {query} {setting}");
+        }
+    }
+    assert_eq!(ask(root, many, "&max_result_rows=0"), (String::new(), 2000));
+}
+
+#[test]
 fn users_come_in_with_their_passwords() {
     let (_folder, served) = configured();
     let ask = |path: &str, headers: &[(&str, &str)]| {

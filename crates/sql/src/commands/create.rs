@@ -7,8 +7,9 @@ use datafusion::arrow::datatypes::{Field, SchemaRef};
 use datafusion::catalog::TableProvider;
 use granary_dict::{DataType, Times};
 
+use super::engines;
 use super::insert::{put, with_rows};
-use crate::catalogue::{JoinKeys, LocalTable, Missing, Target, VIEW, View, definition_columns};
+use crate::catalogue::{LocalTable, Missing, VIEW, View, definition_columns};
 use crate::error::{Error, Result};
 use crate::format::shown_name;
 use crate::query;
@@ -16,9 +17,6 @@ use crate::session::Session;
 use crate::statement::{Column, CreateTable, CreateView, Engine, Rows, quoted, spelled, split};
 use crate::tables::local as tables;
 use crate::types::{CLICKHOUSE_TYPE, type_name};
-
-/// Clusters of ClickHouse's own configurations that are one server: this one.
-const OWN_CLUSTERS: [&str; 2] = ["default", "test_shard_localhost"];
 
 /// CREATE TABLE.
 pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Result<()> {
@@ -28,6 +26,7 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
     if statement.exists == Missing::IsFine && catalogue.entry(&database, &name).is_some() {
         return Ok(());
     }
+    engines::check(&statement.engine)?;
     let clauses = [vec![engine_clause(&statement.engine)], statement.storage].concat();
     if statement.engine.name == "Dictionary" {
         let [dictionary] = statement.engine.arguments.as_slice() else {
@@ -57,8 +56,8 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
             if declared.fields().is_empty() { found(&output.schema, &rows)? } else { declared }
         }
     };
-    let target = distributed(session, &statement.engine).await?;
-    let join_keys = join_keys(&statement.engine, &schema)?;
+    let target = engines::target(session, &statement.engine).await?;
+    let join_keys = engines::join_keys(&statement.engine, &schema)?;
     let table = LocalTable::new(statement.engine.name, clauses, schema, defaults).found_by(join_keys);
     table.set_comment(statement.comment);
     if let Some(target) = target {
@@ -74,48 +73,6 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
     let batches = rows.iter().map(|batch| tables::row_batch(&table.schema(), None, batch));
     table.insert(batches.collect::<Result<_>>()?)?;
     catalogue.create_table(&database, &name, table, statement.exists)
-}
-
-/// ENGINE = Distributed(cluster, database, table): the table, if the cluster is this server.
-async fn distributed(session: &Session, engine: &Engine) -> Result<Option<Target>> {
-    let ("Distributed", [cluster, database, table, ..]) = (engine.name.as_str(), engine.arguments.as_slice())
-    else {
-        return Ok(None);
-    };
-    let cluster = word_or_text(session, cluster).await?;
-    if !OWN_CLUSTERS.contains(&cluster.as_str()) {
-        return Err(Error::cluster_doesnt_exist(format!(
-            "Requested cluster '{cluster}' not found: this server is alone, as {}",
-            OWN_CLUSTERS.join(" or ")
-        )));
-    }
-    let database = Some(word_or_text(session, database).await?).filter(|database| !database.is_empty());
-    let table = word_or_text(session, table).await?;
-    Ok(Some(Target::Table((database.unwrap_or_else(|| session.database()), table))))
-}
-
-/// ENGINE = Join(strictness, kind, key, ..).
-fn join_keys(engine: &Engine, schema: &SchemaRef) -> Result<Option<JoinKeys>> {
-    let ("Join", [strictness, _, keys @ ..]) = (engine.name.as_str(), engine.arguments.as_slice()) else {
-        return Ok(None);
-    };
-    let place = |key: &String| {
-        let name = key.replace('`', "");
-        schema
-            .index_of(&name)
-            .map_err(|_| Error::no_such_column(format!("Key column ({name}) does not exist")))
-    };
-    let columns = keys.iter().map(place).collect::<Result<Vec<_>>>()?;
-    if columns.is_empty() {
-        return Err(Error::bad_arguments("Storage Join requires at least one key column"));
-    }
-    Ok(Some(JoinKeys { columns, is_any: strictness.eq_ignore_ascii_case("ANY") }))
-}
-
-/// A name as it stands, or what a constant expression is.
-async fn word_or_text(session: &Session, expression: &str) -> Result<String> {
-    let is_name = expression.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '`');
-    if is_name { Ok(expression.replace('`', "")) } else { one_text(session, expression).await }
 }
 
 /// The columns that have a DEFAULT, and what it says.
@@ -219,7 +176,7 @@ fn check_column(column: &Column, known: &SchemaRef, dictionary: &str) -> Result<
 }
 
 /// The text that a constant expression is.
-async fn one_text(session: &Session, expression: &str) -> Result<String> {
+pub(super) async fn one_text(session: &Session, expression: &str) -> Result<String> {
     let mut output = query::run(session, &format!("SELECT toString({expression})")).await?;
     let batch = output.next().await.transpose()?;
     let text = batch.and_then(|batch| {

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::create::{as_query, declared, defaults, engine_clause, found};
+use super::engines;
 use super::insert::{lend, put};
 use crate::catalogue::{Feed, FullName, LocalTable, MATERIALIZED_VIEW, Missing, Target, View};
 use crate::error::{Error, Result};
@@ -38,6 +39,7 @@ pub async fn create(session: &Session, statement: CreateMaterializedView, text: 
         None => Target::Inner,
     };
     let (target_database, target_name) = target.name(&database, &name);
+    engines::check(&statement.engine)?;
     let storage = [vec![engine_clause(&statement.engine)], statement.storage].concat();
     let clauses = match target {
         Target::Table(_) => {

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl,
 use super::numbers::{rows, shaped};
 use crate::catalogue::Catalogue;
 use crate::error::Error;
-use crate::limits::QUERY_BYTES_MAX;
+use crate::limits::FILE_BYTES_MAX;
 
 /// The function.
 #[derive(Debug)]
@@ -46,8 +46,8 @@ impl ReadFile {
         if !metadata.is_file() {
             return Err(Error::bad_arguments(format!("{} is not a file", path.display())).into());
         }
-        if metadata.len() > QUERY_BYTES_MAX as u64 {
-            let message = format!("File {} is longer than {QUERY_BYTES_MAX} bytes", path.display());
+        if metadata.len() > FILE_BYTES_MAX as u64 {
+            let message = format!("File {} is longer than {FILE_BYTES_MAX} bytes", path.display());
             return Err(Error::bad_arguments(message).into());
         }
         let bytes = std::fs::read(&path)

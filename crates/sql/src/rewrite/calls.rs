@@ -128,6 +128,8 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
             };
         }
         "toDateTime" if arguments(function).len() == 2 => as_type(expr, &name)?,
+        "now" | "now64" => moment(expr, &name)?,
+        "yesterday" => *expr = call("subtractDays", vec![call("today", Vec::new()), number(1)]),
         "toUnixTimestamp" => {
             rename(function, "toDateTime");
             *expr = call("toUInt32", vec![taken(expr)]);
@@ -193,6 +195,24 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// `now()` has seconds, `now64()` as many digits behind them as it is told, 3 if it is not; both may be told a zone.
+fn moment(expr: &mut Expr, name: &str) -> Result<()> {
+    let Expr::Function(function) = &*expr else { return Ok(()) };
+    let Some(mut given) = plain_arguments(function) else { return Ok(()) };
+    let target = if name == "now" { "toDateTime" } else { "toDateTime64" };
+    if name == "now64" && given.is_empty() {
+        given.push(number(3));
+    }
+    let told_zone = name == "now" && !given.is_empty();
+    given.insert(0, call("now", Vec::new()));
+    *expr = call(target, given);
+    if told_zone || name == "now64" { as_type(expr, target) } else { Ok(()) }
+}
+
+fn number(number: u8) -> Expr {
+    Expr::value(Value::Number(number.to_string(), false))
 }
 
 /// `any(x)` is the first value that is not NULL, in no order.

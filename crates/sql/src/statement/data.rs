@@ -59,12 +59,14 @@ fn parts(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Goes over the beginning of a text of which only that is SQL.
-struct Scanner<'a> {
-    text: &'a [u8],
-    at: usize,
+pub(super) struct Scanner<'a> {
+    pub text: &'a [u8],
+    /// Where it has come to.
+    pub at: usize,
 }
 
-enum Piece<'a> {
+/// What comes next.
+pub(super) enum Piece<'a> {
     Word(&'a [u8]),
     /// A name or a string in quotes.
     Quoted,
@@ -79,7 +81,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn piece(&mut self) -> Option<Piece<'a>> {
+    /// The next piece; `None`: there is none, or it is not closed.
+    pub fn piece(&mut self) -> Option<Piece<'a>> {
         self.skip_blanks();
         let rest = &self.text[self.at..];
         let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();

@@ -4,8 +4,8 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token};
 use granary_dict::tokenize;
 
 use super::data::insert_with_data;
+use super::size::check_bytes;
 use crate::error::{Error, Result};
-use crate::limits::QUERY_BYTES_MAX;
 
 /// One statement of a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,9 +20,7 @@ pub struct Statement {
 
 /// All statements of a text; empty ones are left out.
 pub fn split(text: &str) -> Result<Vec<Statement>> {
-    if text.len() > QUERY_BYTES_MAX {
-        return Err(Error::syntax_error(format!("The text is longer than {QUERY_BYTES_MAX} bytes")));
-    }
+    check_bytes(text)?;
     let tokens = match (tokenize(text), insert_with_data(text.as_bytes())?) {
         (Ok(tokens), _) => tokens,
         // Rows that are no SQL.

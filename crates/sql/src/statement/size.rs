@@ -1,0 +1,156 @@
+//! How large a statement may be: what is refused here would take memory or time out of all proportion to plan.
+
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::data::{Piece, Scanner};
+use super::words::is_word;
+use crate::error::{Error, Result};
+use crate::limits::{QUERY_BYTES_MAX, SELECT_COLUMNS_MAX, SORT_COLUMNS_MAX, TEXT_BYTES_MAX};
+
+/// Refuses a text with a statement that is too long, before it is cut into tokens. The rows behind VALUES do not
+/// count.
+///
+/// # Errors
+/// SYNTAX_ERROR, as ClickHouse says it.
+pub fn check_bytes(text: &str) -> Result<()> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(Error::syntax_error(format!(
+            "The text is longer than {TEXT_BYTES_MAX} bytes. INSERT more rows with FORMAT and a format, as TabSeparated"
+        )));
+    }
+    if longest_statement(text.as_bytes()) > QUERY_BYTES_MAX {
+        return Err(Error::syntax_error(format!(
+            "Syntax error: failed at position {QUERY_BYTES_MAX}: Max query size exceeded ({QUERY_BYTES_MAX} bytes)"
+        )));
+    }
+    Ok(())
+}
+
+/// Bytes of the longest statement of a text.
+fn longest_statement(text: &[u8]) -> usize {
+    if text.len() <= QUERY_BYTES_MAX {
+        return text.len();
+    }
+    let mut scanner = Scanner { text, at: 0 };
+    let (mut longest, mut begin, mut depth) = (0, 0, 0usize);
+    let (mut is_first, mut takes_rows, mut has_rows) = (true, false, false);
+    while let Some(piece) = scanner.piece() {
+        match piece {
+            Piece::Other(b';') => {
+                (begin, depth) = (scanner.at, 0);
+                (is_first, takes_rows, has_rows) = (true, false, false);
+                continue;
+            }
+            Piece::Other(b'(') => depth += 1,
+            Piece::Other(b')') => depth = depth.saturating_sub(1),
+            Piece::Word(word) if is_first => takes_rows = word.eq_ignore_ascii_case(b"INSERT"),
+            Piece::Word(word) if takes_rows => {
+                has_rows |= depth == 0 && word.eq_ignore_ascii_case(b"VALUES");
+                takes_rows = !["SELECT", "WITH"].iter().any(|w| word.eq_ignore_ascii_case(w.as_bytes()));
+            }
+            _ => {}
+        }
+        is_first = false;
+        if !has_rows {
+            longest = longest.max(scanner.at - begin);
+        }
+    }
+    // What is not closed goes on to the end.
+    if has_rows { longest } else { longest.max(text.len() - begin) }
+}
+
+/// What a comma parts.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum List {
+    Columns,
+    Sorted,
+    #[default]
+    Other,
+}
+
+/// Refuses a statement with so many columns to select, or to sort by, that planning it would take minutes: it takes
+/// the square of their number.
+///
+/// # Errors
+/// TOO_BIG_AST.
+pub fn check_lists(tokens: &[TokenWithSpan]) -> Result<()> {
+    let mut around: Vec<(List, usize)> = Vec::new();
+    let (mut list, mut commas) = (List::Other, 0);
+    for TokenWithSpan { token, .. } in tokens {
+        match token {
+            Token::LParen | Token::LBracket | Token::LBrace => {
+                around.push((list, commas));
+                (list, commas) = (List::Other, 0);
+            }
+            Token::RParen | Token::RBracket | Token::RBrace => {
+                (list, commas) = around.pop().unwrap_or((List::Other, 0));
+            }
+            Token::Comma => commas += 1,
+            word if is_word(word, "SELECT") => (list, commas) = (List::Columns, 0),
+            word if is_word(word, "ORDER") => (list, commas) = (List::Sorted, 0),
+            word if ["FROM", "WHERE", "GROUP", "LIMIT"].iter().any(|w| is_word(word, w)) => {
+                (list, commas) = (List::Other, 0);
+            }
+            _ => {}
+        }
+        let (what, most) = match list {
+            List::Columns => ("SELECT", SELECT_COLUMNS_MAX),
+            List::Sorted => ("ORDER BY", SORT_COLUMNS_MAX),
+            List::Other => continue,
+        };
+        if commas >= most {
+            let message = format!("AST is too big. Maximum: {most} expressions of {what}");
+            return Err(Error::too_big_ast(message));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use granary_dict::tokenize;
+
+    #[test]
+    fn statements_are_bounded_and_rows_are_not() {
+        let long = "1,".repeat(QUERY_BYTES_MAX / 2 + 1);
+        let is_refused = |text: &str| check_bytes(text).is_err_and(|error| error.code == 62);
+        for text in [
+            format!("SELECT {long}1"),
+            format!("SELECT 1; SELECT {long}1"),
+            format!("SELECT ';' || {long}1"),
+            format!("INSERT INTO t SELECT {long}1"),
+            format!("INSERT INTO t (values) SELECT {long}1 VALUES"),
+            format!("SELECT 1 -- {long}"),
+            format!("SELECT 'never closed {long}"),
+            format!("SELECT {}", " ".repeat(TEXT_BYTES_MAX)),
+        ] {
+            assert!(is_refused(&text), "{}", &text[..40]);
+        }
+        for text in [
+            format!("INSERT INTO t VALUES {}", "(1),".repeat(QUERY_BYTES_MAX)),
+            format!("SELECT 1; INSERT INTO t (a) VALUES ('{}')", "x".repeat(QUERY_BYTES_MAX)),
+            "SELECT 1;".repeat(QUERY_BYTES_MAX / 8),
+        ] {
+            assert!(!is_refused(&text), "{}", &text[..40]);
+        }
+    }
+
+    #[test]
+    fn lists_are_bounded_each_by_itself() {
+        let code = |sql: &str| check_lists(&tokenize(sql).unwrap()).map_or_else(|error| error.code, |()| 0);
+        let items = |n: usize| vec!["f(1, 2)"; n].join(", ");
+        for (start, most) in [
+            ("SELECT ", SELECT_COLUMNS_MAX),
+            ("SELECT 1 FROM t ORDER BY ", SORT_COLUMNS_MAX),
+            ("SELECT sum(1) OVER (ORDER BY ", SORT_COLUMNS_MAX),
+            ("SELECT 1 UNION ALL SELECT ", SELECT_COLUMNS_MAX),
+        ] {
+            assert_eq!(code(&format!("{start}{}", items(most))), 0, "{start}");
+            assert_eq!(code(&format!("{start}{}", items(most + 1))), 168, "{start}");
+        }
+        let (many, rows) = (items(SELECT_COLUMNS_MAX + 1), "(1, 2), ".repeat(SELECT_COLUMNS_MAX));
+        assert_eq!(code(&format!("SELECT [{many}] FROM t WHERE x IN ({many})")), 0);
+        assert_eq!(code(&format!("INSERT INTO t VALUES {rows} (1, 2)")), 0);
+    }
+}
