@@ -1,7 +1,11 @@
-//! The fuzz target on stable: the corpus of `fuzz/corpus` and seeded mutations of it.
+//! The fuzz targets on stable: the corpora of `fuzz/corpus` and seeded mutations of them.
 
 #[path = "../src/http/blocks.rs"]
 mod blocks;
+#[path = "../src/http/claim.rs"]
+mod claim;
+#[path = "../fuzz/fuzz_targets/head.rs"]
+mod head;
 #[path = "../../log/tests/common/mutations.rs"]
 mod mutations;
 
@@ -38,4 +42,23 @@ fn blocks() {
             let _ = blocks::decompress(&block, 1 << 24);
         }
     });
+}
+
+#[test]
+fn claims() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/claim");
+    let (read, refused) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+    mutations::smoke(&corpus, 20_000, |bytes| {
+        let Some((method, headers, uri)) = head::head(bytes) else { return };
+        let claimed = claim::claim(&method, &headers, &uri);
+        let count = if claimed.is_ok() { &read } else { &refused };
+        count.set(count.get() + 1);
+        // GET changes nothing: whatever page it is from, it is looked at.
+        assert!(method != http::Method::GET || claimed != Err(claim::Wrong::OtherPage));
+        // What a header names, nothing in the URL unsays.
+        if let Some(user) = headers.get("x-clickhouse-user").and_then(|user| user.to_str().ok()) {
+            assert_eq!(claimed.unwrap().0.as_deref(), Some(user));
+        }
+    });
+    assert!(read.get() > 1000 && refused.get() > 100, "{} read, {} refused", read.get(), refused.get());
 }

@@ -145,9 +145,12 @@ pub fn content_type(format: Format) -> &'static str {
         | Format::TabSeparatedWithNamesAndTypes => "text/tab-separated-values; charset=UTF-8",
         Format::Csv => "text/csv; charset=UTF-8; header=absent",
         Format::CsvWithNames => "text/csv; charset=UTF-8; header=present",
-        Format::Json => "application/json; charset=UTF-8",
-        Format::JsonEachRow => "application/x-ndjson; charset=UTF-8",
-        Format::Pretty | Format::PrettyCompact | Format::Vertical | Format::Null => {
+        Format::Json | Format::JsonCompact => "application/json; charset=UTF-8",
+        Format::JsonEachRow
+        | Format::JsonCompactEachRow
+        | Format::JsonCompactEachRowWithNames
+        | Format::JsonCompactEachRowWithNamesAndTypes => "application/x-ndjson; charset=UTF-8",
+        Format::Pretty | Format::PrettyCompact | Format::Vertical | Format::Values | Format::Null => {
             "text/plain; charset=UTF-8"
         }
         Format::RowBinary
@@ -155,6 +158,7 @@ pub fn content_type(format: Format) -> &'static str {
         | Format::RowBinaryWithNamesAndTypes
         | Format::Native
         | Format::Parquet
+        | Format::Arrow
         | Format::ArrowStream => "application/octet-stream",
     }
 }

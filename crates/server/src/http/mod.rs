@@ -4,6 +4,7 @@ mod answer;
 mod blocks;
 mod body;
 mod caller;
+mod claim;
 mod dashboard;
 mod dictionary;
 mod encoding;

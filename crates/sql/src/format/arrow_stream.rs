@@ -1,10 +1,10 @@
-//! `ArrowStream`: Arrow's IPC stream.
+//! `ArrowStream` and `Arrow`: Arrow's IPC stream, and its file.
 
 use std::io::Write;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
-use datafusion::arrow::ipc::writer::StreamWriter;
+use datafusion::arrow::ipc::writer::{FileWriter, StreamWriter};
 
 use super::{BatchWriter, Statistics};
 use crate::error::Result;
@@ -21,6 +21,27 @@ impl<'a> ArrowStream<'a> {
 }
 
 impl BatchWriter for ArrowStream<'_> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        Ok(self.writer.write(batch)?)
+    }
+
+    fn finish(&mut self, _: Statistics) -> Result<()> {
+        Ok(self.writer.finish()?)
+    }
+}
+
+/// One IPC file a result.
+pub struct ArrowFile<'a> {
+    writer: FileWriter<&'a mut (dyn Write + Send)>,
+}
+
+impl<'a> ArrowFile<'a> {
+    pub fn open(schema: &Schema, out: &'a mut (dyn Write + Send)) -> Result<Self> {
+        Ok(Self { writer: FileWriter::try_new(out, schema)? })
+    }
+}
+
+impl BatchWriter for ArrowFile<'_> {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         Ok(self.writer.write(batch)?)
     }

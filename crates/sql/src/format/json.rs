@@ -1,4 +1,4 @@
-//! `JSON`: the whole result as one document, with the types of its columns.
+//! `JSON` and `JSONCompact`: the whole result as one document, with the types of its columns.
 
 use std::io::Write;
 use std::time::Instant;
@@ -11,9 +11,18 @@ use super::{BatchWriter, Statistics, columns, escape, names};
 use crate::error::Result;
 use crate::types::type_name;
 
+/// What a row is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Row {
+    Object,
+    Array,
+}
+
 /// One JSON document a result.
 pub struct Json<'a> {
     out: &'a mut (dyn Write + Send),
+    row: Row,
+    /// What comes before each value.
     prefixes: Vec<Vec<u8>>,
     rows: u64,
     started: Instant,
@@ -21,7 +30,7 @@ pub struct Json<'a> {
 }
 
 impl<'a> Json<'a> {
-    pub fn open(schema: &Schema, out: &'a mut (dyn Write + Send)) -> Result<Self> {
+    pub fn open(schema: &Schema, out: &'a mut (dyn Write + Send), row: Row) -> Result<Self> {
         let mut head = b"{\n\t\"meta\":\n\t[\n".to_vec();
         let mut prefixes = Vec::new();
         for (i, (name, field)) in names(schema).iter().zip(schema.fields()).enumerate() {
@@ -35,28 +44,42 @@ impl<'a> Json<'a> {
             escape::json(type_name(field).as_bytes(), &mut head);
             head.extend_from_slice(b"\n\t\t}");
 
-            let mut prefix = if i > 0 { b",\n\t\t\t".to_vec() } else { b"\t\t\t".to_vec() };
-            escape::json(name.as_bytes(), &mut prefix);
-            prefix.extend_from_slice(b": ");
+            let mut prefix = match (row, i) {
+                (Row::Object, 0) => b"\t\t\t".to_vec(),
+                (Row::Object, _) => b",\n\t\t\t".to_vec(),
+                (Row::Array, 0) => Vec::new(),
+                (Row::Array, _) => b", ".to_vec(),
+            };
+            if row == Row::Object {
+                escape::json(name.as_bytes(), &mut prefix);
+                prefix.extend_from_slice(b": ");
+            }
             prefixes.push(prefix);
         }
         head.extend_from_slice(b"\n\t],\n\n\t\"data\":\n\t[\n");
         out.write_all(&head)?;
-        Ok(Self { out, prefixes, rows: 0, started: Instant::now(), buffer: Vec::new() })
+        Ok(Self { out, row, prefixes, rows: 0, started: Instant::now(), buffer: Vec::new() })
     }
 }
 
 impl BatchWriter for Json<'_> {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let columns = columns(batch)?;
+        let (begin, end, style): (&[u8], &[u8], Style) = match self.row {
+            Row::Object => (b"\t\t{\n", b"\n\t\t}", Style::JsonIndented(3)),
+            Row::Array => (b"\t\t[", b"]", Style::Json),
+        };
         self.buffer.clear();
         for row in 0..batch.num_rows() {
-            self.buffer.extend_from_slice(if self.rows > 0 { b",\n\t\t{\n" } else { b"\t\t{\n" });
+            if self.rows > 0 {
+                self.buffer.extend_from_slice(b",\n");
+            }
+            self.buffer.extend_from_slice(begin);
             for (prefix, column) in self.prefixes.iter().zip(&columns) {
                 self.buffer.extend_from_slice(prefix);
-                write_cell(column, row, Style::JsonIndented(3), &mut self.buffer);
+                write_cell(column, row, style, &mut self.buffer);
             }
-            self.buffer.extend_from_slice(b"\n\t\t}");
+            self.buffer.extend_from_slice(end);
             self.rows += 1;
         }
         Ok(self.out.write_all(&self.buffer)?)

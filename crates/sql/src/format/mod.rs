@@ -7,6 +7,7 @@ mod composite;
 mod csv;
 pub(crate) mod escape;
 mod json;
+mod json_compact_each_row;
 mod json_each_row;
 mod native;
 mod null;
@@ -15,6 +16,7 @@ mod pretty;
 mod row_binary;
 mod tab_separated;
 mod value;
+mod values;
 mod vertical;
 
 use std::io::Write;
@@ -36,7 +38,12 @@ pub enum Format {
     Csv,
     CsvWithNames,
     Json,
+    JsonCompact,
     JsonEachRow,
+    JsonCompactEachRow,
+    JsonCompactEachRowWithNames,
+    JsonCompactEachRowWithNamesAndTypes,
+    Values,
     Pretty,
     PrettyCompact,
     Vertical,
@@ -45,6 +52,7 @@ pub enum Format {
     RowBinaryWithNamesAndTypes,
     Native,
     Parquet,
+    Arrow,
     ArrowStream,
     Null,
 }
@@ -61,7 +69,12 @@ const NAMES: &[(&str, Format)] = &[
     ("CSV", Format::Csv),
     ("CSVWithNames", Format::CsvWithNames),
     ("JSON", Format::Json),
+    ("JSONCompact", Format::JsonCompact),
     ("JSONEachRow", Format::JsonEachRow),
+    ("JSONCompactEachRow", Format::JsonCompactEachRow),
+    ("JSONCompactEachRowWithNames", Format::JsonCompactEachRowWithNames),
+    ("JSONCompactEachRowWithNamesAndTypes", Format::JsonCompactEachRowWithNamesAndTypes),
+    ("Values", Format::Values),
     ("JSONLines", Format::JsonEachRow),
     ("NDJSON", Format::JsonEachRow),
     ("Pretty", Format::Pretty),
@@ -72,6 +85,7 @@ const NAMES: &[(&str, Format)] = &[
     ("RowBinaryWithNamesAndTypes", Format::RowBinaryWithNamesAndTypes),
     ("Native", Format::Native),
     ("Parquet", Format::Parquet),
+    ("Arrow", Format::Arrow),
     ("ArrowStream", Format::ArrowStream),
     ("Null", Format::Null),
 ];
@@ -125,6 +139,7 @@ pub fn open<'a>(
     schema: SchemaRef,
     out: &'a mut (dyn Write + Send),
 ) -> Result<Box<dyn BatchWriter + 'a>> {
+    use json_compact_each_row::JsonCompactEachRow;
     use tab_separated::{Header, TabSeparated};
     Ok(match format {
         Format::TabSeparated => {
@@ -141,7 +156,16 @@ pub fn open<'a>(
         }
         Format::Csv => Box::new(csv::Csv::new(out)),
         Format::CsvWithNames => Box::new(csv::Csv::with_names(&schema, out)?),
-        Format::Json => Box::new(json::Json::open(&schema, out)?),
+        Format::Json => Box::new(json::Json::open(&schema, out, json::Row::Object)?),
+        Format::JsonCompact => Box::new(json::Json::open(&schema, out, json::Row::Array)?),
+        Format::JsonCompactEachRow => Box::new(JsonCompactEachRow::open(&schema, out, Header::Absent)?),
+        Format::JsonCompactEachRowWithNames => {
+            Box::new(JsonCompactEachRow::open(&schema, out, Header::Names)?)
+        }
+        Format::JsonCompactEachRowWithNamesAndTypes => {
+            Box::new(JsonCompactEachRow::open(&schema, out, Header::NamesAndTypes)?)
+        }
+        Format::Values => Box::new(values::Values::new(out)),
         Format::JsonEachRow => Box::new(json_each_row::JsonEachRow::new(&schema, out)),
         Format::Pretty => Box::new(pretty::Pretty::new(schema, out, pretty::Frame::Full)),
         Format::PrettyCompact => Box::new(pretty::Pretty::new(schema, out, pretty::Frame::Compact)),
@@ -153,6 +177,7 @@ pub fn open<'a>(
         }
         Format::Native => Box::new(native::Native::new(&schema, out)),
         Format::Parquet => Box::new(parquet::Parquet::open(&schema, out)?),
+        Format::Arrow => Box::new(arrow_stream::ArrowFile::open(&schema, out)?),
         Format::ArrowStream => Box::new(arrow_stream::ArrowStream::open(&schema, out)?),
         Format::Null => Box::new(null::Null),
     })

@@ -1,0 +1,12 @@
+//! Who a request says it is from: read or refused, whatever its head is.
+#![no_main]
+
+#[path = "../../src/http/claim.rs"]
+mod claim;
+mod head;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    if let Some((method, headers, uri)) = head::head(bytes) {
+        let _ = claim::claim(&method, &headers, &uri);
+    }
+});
