@@ -15,8 +15,8 @@ use common::*;
 use granary_dict::{DataType, Dictionary, Environment};
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, Bson, DateTime, Document, Timestamp, doc};
-use server::{PASSWORD, Server, USER};
+use mongodb::bson::{Binary, Bson, DateTime, Timestamp, doc};
+use server::{OPTIONS, PASSWORD, Server, USER};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ fn sql(server: &Server, columns: &str, key: &str, source: &str, layout: &str) ->
     let lifetime = if layout.contains("DIRECT") { "" } else { "LIFETIME(1000)" };
     format!(
         "CREATE DICTIONARY m ({columns}) PRIMARY KEY {key} SOURCE(MONGODB(HOST '127.0.0.1' PORT {} USER '{USER}' \
-         PASSWORD '{}' DB 'app' {source})) LAYOUT({layout}) {lifetime}",
+         PASSWORD '{}' DB 'app' OPTIONS '{OPTIONS}' {source})) LAYOUT({layout}) {lifetime}",
         server.port,
         PASSWORD.replace('\'', "''")
     )
@@ -203,7 +203,6 @@ fn wrong_types(server: &Server) {
         ("UInt8", 300.into(), 6, "Cannot parse '300' as UInt8"),
         ("UInt64", (-1).into(), 6, "Cannot parse '-1' as UInt64"),
         ("Int32", 5.5.into(), 53, "expected Int32, got double 5.5"),
-        ("Int32", f64::INFINITY.into(), 53, "got double inf"),
         ("Int64", 1e19.into(), 6, "Cannot parse '10000000000000000000' as Int64"),
         ("Float64", at(NOON).into(), 53, "got date 2024-02-29 12:00:00"),
         ("Bool", 2.into(), 6, "Cannot parse '2' as Bool"),
@@ -218,7 +217,7 @@ fn wrong_types(server: &Server) {
         ("Decimal(4, 2)", 1234.into(), 6, "Cannot parse '1234' as Decimal(4, 2)"),
         ("String", bytes.into(), 53, "expected String, got binData"),
         ("String", Timestamp { time: 1, increment: 1 }.into(), 53, "got timestamp"),
-        ("Array(UInt8)", 5.into(), 53, "expected UInt8, got"),
+        ("Array(UInt8)", 5.into(), 53, "expected Array(UInt8), got int 5"),
         ("Array(UInt8)", vec![Bson::from(1), "x".into()].into(), 53, "expected UInt8, got string x"),
         ("Map(String, UInt8)", vec![Bson::from(1)].into(), 53, "got array [1]"),
         ("Map(UInt8, UInt8)", doc! { "x": 1 }.into(), 6, "Cannot parse 'x' as UInt8"),
@@ -284,7 +283,6 @@ fn object_ids(server: &Server) {
     let ids: Vec<ObjectId> = (1..4).map(|i| ObjectId::from_parts(i, [0xab; 5], [0; 3])).collect();
     let parent = |i: usize| if i == 0 { Bson::Null } else { ids[i - 1].into() };
     server.insert("ids", (0..3).map(|i| doc! { "_id": ids[i], "v": i as i32, "parent": parent(i) }));
-    server.insert("ids", [doc! { "_id": ids[0].to_hex(), "v": 100 }]);
     let columns = "_id String IS_OBJECT_ID, v UInt8, parent Nullable(String) IS_OBJECT_ID";
     let dictionary = open(server, columns, "_id", "COLLECTION 'ids'", COMPLEX);
     let hex: Vec<String> = ids.iter().map(|id| id.to_hex()).collect();
@@ -298,8 +296,9 @@ fn object_ids(server: &Server) {
     let mut read = texts(rows.column(0));
     read.sort_unstable();
     assert_eq!(read, hex);
-    // Without the word it is a text that is asked for, and found beside the ObjectId that looks alike.
-    let plain = open(server, "_id String, v UInt8", "_id", "COLLECTION 'ids'", COMPLEX);
+    // Without the word it is a text that is asked for, and an ObjectId that looks alike is another key.
+    server.insert("id texts", [doc! { "_id": hex[0].as_str(), "v": 100 }, doc! { "_id": ids[1], "v": 101 }]);
+    let plain = open(server, "_id String, v UInt8", "_id", "COLLECTION 'id texts'", COMPLEX);
     shows(&plain, &[strings(&[&hex[0]])], &["100"]);
     assert_eq!(found(&plain.has(&[strings(&[&hex[1]])]).unwrap()), [false]);
 }
@@ -315,7 +314,7 @@ fn composite(server: &Server) {
             doc! { "a": "1", "b": "b", "v": 14 },
         ],
     );
-    server.insert("pairs", (0..5000).map(|i| doc! { "a": i, "b": "many", "v": i % 100 }));
+    server.insert("pairs", (0..200).map(|i| doc! { "a": i, "b": "many", "v": i }));
     let columns = "a Int64, b Nullable(String), v UInt64 DEFAULT 99";
     let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100000)";
     let dictionary = open(server, columns, "a, b", "COLLECTION 'pairs'", layout);
@@ -331,29 +330,28 @@ fn composite(server: &Server) {
     let answer = dictionary.get(&[0], &[a, b]).unwrap();
     assert_eq!(values(&answer.columns[0]), [10, 11, 12, 13, 99, 99]);
     // More than one $or.
-    let a: ArrayRef = std::sync::Arc::new(arrow::array::Int64Array::from_iter_values(4000..6100));
+    let a: ArrayRef = std::sync::Arc::new(arrow::array::Int64Array::from_iter_values(100..2200));
     let b: ArrayRef = std::sync::Arc::new(arrow::array::StringArray::from(vec!["many"; 2100]));
     let answer = dictionary.get(&[0], &[a, b]).unwrap();
-    assert_eq!(answer.found.true_count(), 1000);
-    assert_eq!(values(&answer.columns[0])[..3], [0, 1, 2]);
-    assert_eq!(values(&answer.columns[0])[1000], 99);
+    assert_eq!(answer.found.true_count(), 100);
+    assert_eq!(values(&answer.columns[0])[99..101], [199, 99]);
 }
 
 fn odd_names_and_values(server: &Server) {
     let odd = ["it's", "\"", "`", "{$gt: ''}", "$where", "a.b", "", "é\u{1F600}", "null", "\\", "\t\n"];
     let documents = odd.iter().enumerate().map(|(i, text)| {
-        doc! { "k'\"`$é": text, "pri$ce": i as i32, "Ünï \"x\"": format!("{text}!") }
+        doc! { "k'`$é": text, "pri$ce": i as i32, "Ünï x": format!("{text}!") }
     });
-    server.insert("odd 'é\" $x", documents);
-    let columns = "`k'\"``$é` String, `pri$ce` UInt64, `Ünï \"x\"` String";
-    let source = "COLLECTION 'odd ''é\" $x'";
-    let dictionary = open(server, columns, "`k'\"``$é`", source, COMPLEX);
+    server.insert("odd 'é\" x", documents);
+    let columns = "`k'``$é` String, `pri$ce` UInt64, `Ünï x` String";
+    let source = "COLLECTION 'odd ''é\" x'";
+    let dictionary = open(server, columns, "`k'``$é`", source, COMPLEX);
     let answer = dictionary.get(&[0, 1], &[strings(&odd)]).unwrap();
     assert_eq!(values(&answer.columns[0]), (0..odd.len() as u64).collect::<Vec<_>>());
     assert_eq!(texts(&answer.columns[1]), odd.map(|text| format!("{text}!")));
     assert_eq!(found(&dictionary.has(&[strings(&["x", " ", "it''s"])]).unwrap()), [false; 3]);
     assert_eq!(
-        all_rows(&open(server, columns, "`k'\"``$é`", source, "COMPLEX_KEY_DIRECT()")).unwrap().num_rows(),
+        all_rows(&open(server, columns, "`k'``$é`", source, "COMPLEX_KEY_DIRECT()")).unwrap().num_rows(),
         11
     );
 }
@@ -389,19 +387,19 @@ fn many_keys(server: &Server) {
 }
 
 fn whole(server: &Server) {
-    server.insert("whole", (0..30_000i64).map(|i| doc! { "_id": i, "v": i * 2, "unused": "x".repeat(50) }));
+    server.insert("whole", (0..20_000i64).map(|i| doc! { "_id": i, "v": i * 2, "unused": "x".repeat(50) }));
     server.insert("whole", [doc! { "_id": "text", "v": 1 }]);
     let direct = open(server, "_id UInt64, v UInt64", "_id", "COLLECTION 'whole'", "DIRECT()");
     reads_whole_in_batches(&direct);
     let rows = all_rows(&direct).unwrap();
     let mut pairs: Vec<(u64, u64)> = values(rows.column(0)).into_iter().zip(values(rows.column(1))).collect();
     pairs.sort_unstable();
-    assert!(pairs.iter().copied().eq((0..30_000).map(|i| (i, i * 2))));
+    assert!(pairs.iter().copied().eq((0..20_000).map(|i| (i, i * 2))));
     assert_eq!(direct.status().source_errors, 0);
     let hashed = open(server, "_id UInt64, v UInt64", "_id", "COLLECTION 'whole'", "HASHED()");
-    assert_eq!(values(&hashed.get(&[0], &u64s([29_999, 30_000])).unwrap().columns[0]), [59_998, 0]);
+    assert_eq!(values(&hashed.get(&[0], &u64s([19_999, 20_000])).unwrap().columns[0]), [39_998, 0]);
     // A value of a wrong type ends it with an error, and what came before is not all there is.
-    server.insert("whole", [doc! { "_id": 30_000, "v": "none" }]);
+    server.insert("whole", [doc! { "_id": 20_000, "v": "none" }]);
     assert_eq!(all_rows(&direct).unwrap_err().code(), 53);
     let empty = open(server, "_id UInt64, v UInt64", "_id", "COLLECTION 'nosuch'", "DIRECT()");
     assert_eq!(
@@ -418,7 +416,10 @@ fn by_uri_and_by_collection(server: &Server) {
         )
     };
     let word = "it%27s%20%3A%2F%3F%23%5B%5D%40%20s%25cret";
-    let uri = format!("mongodb://{USER}:{word}@127.0.0.1:{}/app?retryWrites=false&appName=x", server.port);
+    let uri = format!(
+        "mongodb://{USER}:{word}@127.0.0.1:{}/app?{OPTIONS}&retryWrites=false&appName=x",
+        server.port
+    );
     let environment = Environment::new(std::env::temp_dir());
     let ask = |source: &str| {
         let dictionary = Dictionary::open(definition(&of(source)), &environment).unwrap();
@@ -437,7 +438,10 @@ fn by_uri_and_by_collection(server: &Server) {
         ]),
     );
     environment.collections.set("by_uri", Some(vec![parameter("uri", &uri), parameter("collection", "uri")]));
-    assert_eq!(ask("NAME mongo COLLECTION 'uri' OPTIONS 'directConnection=true'").unwrap(), "one");
+    assert_eq!(
+        ask("NAME mongo COLLECTION 'uri' OPTIONS 'authmechanism=PLAIN&directConnection=true'").unwrap(),
+        "one"
+    );
     assert_eq!(ask("NAME by_uri").unwrap(), "one");
 }
 
@@ -489,20 +493,22 @@ fn updates(server: &Server) {
 }
 
 fn wrong_settings(server: &Server) {
-    let open = |from: &str, to: &str| {
-        let sql = sql(server, "id UInt64, v String", "id", "COLLECTION 'uri'", "DIRECT()");
-        assert!(sql.contains(from));
-        Dictionary::open(definition(&sql.replace(from, to)), &Environment::new("/")).unwrap()
+    let own = sql(server, "id UInt64, v String", "id", "COLLECTION 'uri'", "DIRECT()");
+    let with = |from: &str, to: &str| {
+        assert!(own.contains(from));
+        Dictionary::open(definition(&own.replace(from, to)), &Environment::new("/")).unwrap()
     };
-    let error = open("s%cret", "wrong-word").has(&u64s([1])).unwrap_err();
+    let error = with("s%cret", "wrong-word").has(&u64s([1])).unwrap_err();
+    assert!(error.message().contains("password authentication failed"), "{error}");
+    assert!(!error.message().contains("wrong-word"), "{error}");
+    // The driver's own way to send a password, which this server does not take to its end.
+    let error = with(OPTIONS, "").has(&u64s([1])).unwrap_err();
     assert_eq!(error.code(), 293, "{error}");
     assert!(error.message().contains("look at USER, PASSWORD and authSource"), "{error}");
-    assert!(!error.message().contains("wrong-word"), "{error}");
     let port = process::free_port();
-    let nobody = open(
-        &format!("PORT {}", server.port),
-        &format!("PORT {port} OPTIONS 'serverSelectionTimeoutMS=100'"),
-    );
+    let quick = own.replace(OPTIONS, &format!("{OPTIONS}&serverSelectionTimeoutMS=100"));
+    let elsewhere = quick.replace(&format!("PORT {}", server.port), &format!("PORT {port}"));
+    let nobody = Dictionary::open(definition(&elsewhere), &Environment::new("/")).unwrap();
     let error = nobody.has(&u64s([1])).unwrap_err();
     assert!(error.code() == 210 && error.message().contains(&format!("127.0.0.1:{port}")), "{error}");
 }
@@ -528,8 +534,8 @@ fn outage(server: &mut Server) {
     let folder = tempfile::tempdir().unwrap();
     let (environment, clock) = manual_environment(folder.path());
     let layout = "CACHE(SIZE_IN_CELLS 1000 ALLOW_READ_EXPIRED_KEYS 1 STRICT_MAX_LIFETIME_SECONDS 1000000)";
-    let source = "COLLECTION 'outage' OPTIONS 'serverSelectionTimeoutMS=200'";
-    let sql = sql(server, "id UInt64, name String", "id", source, layout);
+    let sql = sql(server, "id UInt64, name String", "id", "COLLECTION 'outage'", layout)
+        .replace(OPTIONS, &format!("{OPTIONS}&serverSelectionTimeoutMS=200"));
     let dictionary = Dictionary::open(definition(&sql), &environment).unwrap();
     let names = |keys: &[u64]| dictionary.get(&[0], &u64s(keys.to_vec())).map(|a| texts(&a.columns[0]));
     assert_eq!(names(&[2]).unwrap(), ["two"]);

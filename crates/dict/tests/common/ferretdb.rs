@@ -10,9 +10,11 @@ use mongodb::{Client, Collection};
 use std::process::Command;
 use tokio::runtime::Runtime;
 
-/// Whom both know; the word has what a URI must not have as it is.
-pub const USER: &str = "granary";
+/// Whom FerretDB takes to PostgreSQL, which knows the password; it has what a URI must not have as it is.
+pub const USER: &str = "reader";
 pub const PASSWORD: &str = "it's :/?#[]@ s%cret";
+/// FerretDB's SCRAM wants a message more than the driver sends; MongoDB says that none is wanted.
+pub const OPTIONS: &str = "authMechanism=PLAIN";
 
 pub struct Server {
     pub port: u16,
@@ -33,6 +35,8 @@ impl Server {
 
     pub fn start_with(certificate: Option<Certificate>) -> Server {
         let storage = postgres_server::Server::start();
+        storage.execute(&format!("CREATE USER {USER} PASSWORD '{}'", PASSWORD.replace('\'', "''")));
+        storage.execute(&format!("GRANT ALL ON DATABASE postgres TO {USER}"));
         let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
         let tls_port = certificate.as_ref().map(|_| free_port());
         let runtime = Runtime::new().unwrap();
@@ -108,10 +112,8 @@ fn run(
         .args(["--handler=postgresql", "--telemetry=disable", "--debug-addr=-", "--log-level=ERROR"])
         .arg(format!("--listen-addr=127.0.0.1:{port}"))
         .arg(format!("--state-dir={}", folder.path().display()))
-        .arg(format!("--postgresql-url=postgres://granary:secret@127.0.0.1:{}/postgres", storage.port))
-        .args(["--test-enable-new-auth", "--test-batch-size=5000", "--setup-database=app"])
-        .arg(format!("--setup-username={USER}"))
-        .arg(format!("--setup-password={PASSWORD}"));
+        .arg(format!("--postgresql-url=postgres://127.0.0.1:{}/postgres", storage.port))
+        .arg("--test-batch-size=5000");
     if let Some((port, certificate)) = tls {
         command
             .arg(format!("--listen-tls=127.0.0.1:{port}"))
@@ -126,7 +128,7 @@ async fn client(port: u16) -> Client {
     let mut credential = mongodb::options::Credential::default();
     credential.username = Some(USER.into());
     credential.password = Some(PASSWORD.into());
-    credential.source = Some("app".into());
+    credential.mechanism = Some(mongodb::options::AuthMechanism::Plain);
     options.credential = Some(credential);
     options.server_selection_timeout = Some(std::time::Duration::from_secs(10));
     Client::with_options(options).unwrap()

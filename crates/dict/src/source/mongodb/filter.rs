@@ -154,9 +154,9 @@ mod tests {
         let one = structure("a Nullable(String)", "a");
         let keys = column("Nullable(String)", &[Some("it's {$gt: 1}"), None]);
         assert_eq!(filters(&one, &[keys]).unwrap(), [doc! { "a": { "$in": ["it's {$gt: 1}", Bson::Null] } }]);
-        let two = structure("`a.b` Int8, c Bool", "`a.b`, c");
+        let two = structure("`a.b` Int8, `\"'c` Bool", "`a.b`, `\"'c`");
         let keys = [column("Int8", &[Some("-1"), Some("2")]), column("Bool", &[Some("true"), Some("false")])];
-        let expected = doc! { "$or": [{ "a.b": -1i64, "c": true }, { "a.b": 2i64, "c": false }] };
+        let expected = doc! { "$or": [{ "a.b": -1i64, "\"'c": true }, { "a.b": 2i64, "\"'c": false }] };
         assert_eq!(filters(&two, &keys).unwrap(), [expected]);
     }
 

@@ -44,7 +44,7 @@ pub(super) fn push(
             for value in values {
                 match value.map_err(|e| unreadable(&e))? {
                     RawBsonRef::Document(fields) => push_tuple(column.items(), row, fields)?,
-                    other => return Err(mismatch(data_type, other)),
+                    other => return Err(mismatch(data_type.inner(), other)),
                 }
             }
             column.end_list();
@@ -69,7 +69,7 @@ fn push_tuple(column: &mut Column, row: &DataType, fields: &RawDocument) -> Resu
     Ok(())
 }
 
-/// A value of a type that is not made of others, and is not NULL.
+/// A value that is not NULL, of a type that is not made of others.
 pub(super) fn cell(data_type: &DataType, value: RawBsonRef<'_>) -> Result<Cell, DictError> {
     use DataType::{
         Bool, Date, Date32, DateTime, DateTime64, Decimal, Float32, Float64, Int128, Int256, Ipv4, Ipv6,
@@ -98,6 +98,7 @@ pub(super) fn cell(data_type: &DataType, value: RawBsonRef<'_>) -> Result<Cell, 
         }
         (Bool, RawBsonRef::Boolean(value)) => Cell::parse(data_type, if value { "1" } else { "0" }),
         (Uuid | Ipv4 | Ipv6, _) => Err(mismatch(data_type, value)),
+        (composite, _) if composite.is_composite() => Err(mismatch(data_type, value)),
         (Float32 | Float64 | Decimal { .. }, RawBsonRef::Double(value)) => {
             Cell::parse(data_type, &value.to_string())
         }
@@ -189,4 +190,53 @@ fn name(value: RawBsonRef<'_>) -> &'static str {
 /// The error of bytes that are no BSON.
 pub(super) fn unreadable(e: &Error) -> DictError {
     DictError::new(Code::IncorrectData, format!("MongoDB: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mongodb::bson::Decimal128;
+
+    /// What FerretDB, on which the rest is tested, does not keep.
+    #[test]
+    fn decimals_and_numbers_without_an_end() {
+        let decimal = |text: &str| RawBsonRef::Decimal128(text.parse::<Decimal128>().unwrap());
+        for (data_type, value, expected) in [
+            ("UInt64", decimal("18446744073709551615"), Some("18446744073709551615")),
+            ("Int64", decimal("-1.20E+3"), Some("-1200")),
+            ("Int64", decimal("-7.00"), Some("-7")),
+            ("Int64", decimal("0.000"), Some("0")),
+            (
+                "Int256",
+                decimal("9999999999999999999999999999999999E+40"),
+                Some("99999999999999999999999999999999990000000000000000000000000000000000000000"),
+            ),
+            ("Int64", decimal("1E+6000"), None),
+            ("Int64", decimal("0.5"), None),
+            ("Int64", decimal("120E-2"), None),
+            ("Int64", decimal("NaN"), None),
+            ("Int64", decimal("-Infinity"), None),
+            ("Int64", RawBsonRef::Double(f64::INFINITY), None),
+            ("Int64", RawBsonRef::Double(f64::NAN), None),
+            ("UInt8", RawBsonRef::Double(-0.0), Some("0")),
+            ("Int8", RawBsonRef::Double(-10.0), Some("-10")),
+            ("Float64", decimal("1.5E+3"), Some("1500")),
+            ("Float64", decimal("-Infinity"), Some("-inf")),
+            ("Float64", RawBsonRef::Double(f64::NAN), Some("nan")),
+            ("Decimal(9, 2)", decimal("12.345"), Some("12.34")),
+            ("Decimal(9, 2)", decimal("1E+5"), Some("100000")),
+            ("Decimal(9, 2)", decimal("1E+8"), None),
+            ("Decimal(9, 2)", RawBsonRef::Double(f64::INFINITY), None),
+            ("String", decimal("1.50"), Some("1.50")),
+            ("String", RawBsonRef::Double(f64::INFINITY), Some("inf")),
+            ("Bool", decimal("1"), Some("true")),
+            ("DateTime", RawBsonRef::Decimal128("5".parse().unwrap()), None),
+        ] {
+            let data_type = DataType::parse(data_type).unwrap();
+            let expected = expected.map(|text| Cell::parse(&data_type, text).unwrap());
+            let found = cell(&data_type, value).ok();
+            // NaN is equal to nothing, but its bytes are.
+            assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{data_type} {value:?}");
+        }
+    }
 }
