@@ -14,15 +14,20 @@ trap 'chmod -R u+w "$folder"; rm -rf "$folder"' EXIT
 cd "$folder"
 export GOPATH="$folder/go" GOCACHE="$folder/cache" GOFLAGS=-modcacherw CGO_ENABLED=0
 
-# Whatever it is called in the JSON that `go mod download` prints.
-fetched() { "$go" mod download -json "$1" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'; }
+# Where `go mod download` has put a module.
+fetched() {
+    "$go" mod download -json "$1" >module.json
+    sed -n 's/.*"Dir": "\(.*\)".*/\1/p' module.json | grep .
+}
 
 go=$(command -v go || true)
 # From 1.21 on Go fetches what a module wants that is newer.
 case $("${go:-true}" version) in
 *go1.2[1-9]* | *go1.[3-9][0-9]*) export GOTOOLCHAIN=auto ;;
 *)
-    apt-get download golang-1.19-go golang-1.19-src || { $sudo apt-get update && apt-get download golang-1.19-go golang-1.19-src; }
+    packages="golang-1.19-go golang-1.19-src"
+    # shellcheck disable=SC2086 # one word for each package
+    apt-get download $packages || { $sudo apt-get update && apt-get download $packages; }
     for package in ./*.deb; do dpkg-deb -x "$package" debian; done
     go=$folder/debian/usr/lib/go-1.19/bin/go
     root=$(fetched "golang.org/toolchain@v0.0.1-$toolchain.linux-$(dpkg --print-architecture)")
@@ -32,7 +37,8 @@ case $("${go:-true}" version) in
     ;;
 esac
 
-cp -r "$(fetched github.com/FerretDB/FerretDB@$version)" source
+module=$(fetched github.com/FerretDB/FerretDB@$version)
+cp -r "$module" source
 cd source
 echo $version >build/version/version.txt
 "$go" build -trimpath -ldflags=-s -tags ferretdb_no_sqlite -o "$folder/ferretdb" ./cmd/ferretdb

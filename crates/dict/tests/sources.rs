@@ -201,8 +201,9 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     (
         "MONGODB(DB 'd' COLLECTION 'c' OPTIONS 'tls=maybe')",
         36,
-        &["SOURCE(MONGODB): OPTIONS cannot be read", "tls"],
+        &["SOURCE(MONGODB): HOST, DB or OPTIONS cannot be read", "tls"],
     ),
+    ("MONGODB(DB 'd/e' COLLECTION 'c')", 36, &["HOST, DB or OPTIONS cannot be read", "database name: /"]),
     ("MONGODB(DB 'd' COLLECTION 'c' OID_COLUMNS '_id')", 48, &["OID_COLUMNS", "write IS_OBJECT_ID behind"]),
     ("MONGODB(DB 'd' COLLECTION 'c' PORT 0)", 36, &["SOURCE(MONGODB): PORT must be"]),
     ("MONGODB(DB 'd' COLLECTION 'c' UPDATE_FIELD '$at')", 36, &["a field called $at", "Make a view"]),

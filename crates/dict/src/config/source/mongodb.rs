@@ -89,9 +89,9 @@ impl MongodbConfig {
     pub(crate) fn target(&self) -> Result<Target, DictError> {
         match &self.place {
             MongodbPlace::Server { server, options } => {
-                Target::parse("OPTIONS", &mongodb_uri::of_server(server, options))
+                Target::parse(mongodb_uri::OF_SERVER, &mongodb_uri::of_server(server, options))
             }
-            MongodbPlace::Uri(uri) => Target::parse("URI", uri),
+            MongodbPlace::Uri(uri) => Target::parse(mongodb_uri::OF_URI, uri),
         }
     }
 

@@ -15,6 +15,11 @@ pub(crate) struct Target {
     pub authorities: Option<String>,
 }
 
+/// The parameters that a URI comes from, and its options.
+pub(super) const OF_URI: [&str; 2] = ["URI", "URI"];
+/// See `OF_URI`.
+pub(super) const OF_SERVER: [&str; 2] = ["HOST, DB or OPTIONS", "OPTIONS"];
+
 /// Options that say something here.
 const OPTIONS: [&str; 25] = [
     "appName",
@@ -57,28 +62,29 @@ const IDLE: [&str; 9] = [
 ];
 
 impl Target {
-    /// `from` is the parameter that the URI, or what is unusual in it, comes from.
-    pub fn parse(from: &str, uri: &str) -> Result<Target, DictError> {
-        let wrong = |what: &str| DictError::bad_arguments(format!("SOURCE(MONGODB): {from} {what}"));
+    /// `from` says which parameters the URI comes from, `options` which one its options do.
+    pub fn parse([from, options]: [&str; 2], uri: &str) -> Result<Target, DictError> {
+        let refused =
+            |what: &str, why: &str| DictError::bad_arguments(format!("SOURCE(MONGODB): {what} {why}"));
+        let wrong = |why: &str| refused(from, why);
         if uri.starts_with("mongodb+srv:") {
             return Err(wrong(
                 "is looked up in DNS (mongodb+srv), which is not done here: write the servers into it, \
                  mongodb://host:27017,host:27017/database?replicaSet=..&authSource=admin&tls=true",
             ));
         }
-        let (place, options) = uri.split_once('?').unwrap_or((uri, ""));
+        let (place, given) = uri.split_once('?').unwrap_or((uri, ""));
         let mut read = Vec::new();
-        for option in options.split('&').filter(|option| !option.is_empty()) {
+        for option in given.split('&').filter(|option| !option.is_empty()) {
             let name = option.split_once('=').map_or(option, |(name, _)| name);
             let is = |known: &&str| known.eq_ignore_ascii_case(name);
-            match (OPTIONS.iter().any(|known| is(known)), IDLE.iter().any(|known| is(known))) {
+            match (OPTIONS.iter().any(is), IDLE.iter().any(is)) {
                 (true, _) => read.push(option),
                 (false, true) => {}
                 (false, false) => {
-                    let options = OPTIONS.join(", ");
-                    return Err(wrong(&format!(
-                        "has an option {name}, which is not read; allowed are {options}"
-                    )));
+                    let allowed = OPTIONS.join(", ");
+                    let why = format!("has an option {name}, which is not read; allowed are {allowed}");
+                    return Err(refused(options, &why));
                 }
             }
         }
@@ -156,7 +162,7 @@ mod tests {
             "ssl=false",
         );
         assert_eq!(uri, "mongodb://%C3%BC%3A%40:p%2F%25%3F@[::1]:1/d?ssl=false");
-        let target = Target::parse("OPTIONS", &uri).unwrap();
+        let target = Target::parse(OF_SERVER, &uri).unwrap();
         let credential = target.connection.credential.unwrap();
         assert_eq!(credential.username.as_deref(), Some("ü:@"));
         assert_eq!(credential.password.as_deref(), Some("p/%?"));
@@ -180,9 +186,17 @@ mod tests {
     #[test]
     fn options_of_writers_are_dropped() {
         let target =
-            Target::parse("URI", "mongodb://h/d?w=majority&retryWrites=true&TLS=true&tlsCAFile=a.pem")
+            Target::parse(OF_URI, "mongodb://h/d?w=majority&retryWrites=true&TLS=true&tlsCAFile=a.pem")
                 .unwrap();
         assert_eq!(target.authorities.as_deref(), Some("a.pem"));
         assert!(target.connection.write_concern.is_none() && target.connection.retry_writes.is_none());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_uri_panics(uri in "(mongodb(\\+srv)?:?/?/?)?([a-z0-9:,@/?&=%.\\[\\]]|ssl=|tls=true|\\PC){0,40}") {
+            let _ = Target::parse(OF_URI, &uri);
+            let _ = (shown(&uri, "*"), anonymous(&uri));
+        }
     }
 }

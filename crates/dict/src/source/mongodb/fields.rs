@@ -67,7 +67,7 @@ impl Fields {
 }
 
 /// The value of a field, or of one that documents in each other lead to.
-fn find<'d>(document: &'d RawDocument, name: &str) -> Result<Option<RawBsonRef<'d>>, DictError> {
+pub(super) fn find<'d>(document: &'d RawDocument, name: &str) -> Result<Option<RawBsonRef<'d>>, DictError> {
     let Some((outer, inner)) = name.split_once('.') else {
         return document.get(name).map_err(|e| unreadable(&e));
     };
@@ -95,6 +95,7 @@ fn key_cell(column: &KeyColumn, value: Option<RawBsonRef<'_>>) -> Option<Cell> {
         Some(RawBsonRef::String(text)) if *data_type == DataType::String => {
             (column.object_id == ObjectId::No).then(|| Cell::Text(text.to_string()))
         }
+        Some(RawBsonRef::Document(_) | RawBsonRef::Array(_)) => None,
         Some(value) => {
             let cell = cell(data_type, value).ok()?;
             let raw = match (&cell, data_type.shape()) {

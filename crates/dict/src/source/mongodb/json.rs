@@ -1,5 +1,6 @@
 //! BSON's values as text: documents and arrays as JSON, in which what JSON does not have is a string.
 
+use crate::limits;
 use crate::types::{DataType, datetime_to_text, print_fixed};
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{DateTime, RawBinaryRef, RawBsonRef};
@@ -19,15 +20,16 @@ pub(super) fn plain(value: RawBsonRef<'_>) -> Option<String> {
         | RawBsonRef::Document(_)
         | RawBsonRef::Array(_) => {
             let mut text = String::new();
-            write(value, &mut text)?;
+            write(value, limits::BSON_NESTING_MAX, &mut text)?;
             Some(text)
         }
         _ => None,
     }
 }
 
-/// The same inside of JSON.
-fn write(value: RawBsonRef<'_>, out: &mut String) -> Option<()> {
+/// The same inside of JSON, so deep at most.
+fn write(value: RawBsonRef<'_>, depth: usize, out: &mut String) -> Option<()> {
+    let depth = depth.checked_sub(1)?;
     match value {
         RawBsonRef::Int32(value) => *out += &value.to_string(),
         RawBsonRef::Int64(value) => *out += &value.to_string(),
@@ -39,7 +41,7 @@ fn write(value: RawBsonRef<'_>, out: &mut String) -> Option<()> {
             out.push('[');
             for (place, value) in values.into_iter().enumerate() {
                 separate(place, out);
-                write(value.ok()?, out)?;
+                write(value.ok()?, depth, out)?;
             }
             out.push(']');
         }
@@ -50,7 +52,7 @@ fn write(value: RawBsonRef<'_>, out: &mut String) -> Option<()> {
                 separate(place, out);
                 *out += &quoted(name.as_str());
                 out.push(':');
-                write(value, out)?;
+                write(value, depth, out)?;
             }
             out.push('}');
         }
@@ -87,4 +89,22 @@ fn bytes(binary: RawBinaryRef<'_>) -> Option<String> {
         return Some(text);
     }
     std::str::from_utf8(binary.bytes).ok().map(str::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mongodb::bson::{RawArrayBuf, RawBson, rawdoc};
+
+    #[test]
+    fn what_nests_too_deep_is_no_text() {
+        let nested = |depth: usize| {
+            (1..depth).fold(RawBson::Array(RawArrayBuf::new()), |inner, _| {
+                RawBson::Document(rawdoc! { "a": inner })
+            })
+        };
+        let deepest = nested(limits::BSON_NESTING_MAX);
+        assert!(plain(deepest.as_raw_bson_ref()).is_some_and(|text| text.contains(r#"{"a":[]}"#)));
+        assert_eq!(plain(nested(limits::BSON_NESTING_MAX + 1).as_raw_bson_ref()), None);
+    }
 }

@@ -19,7 +19,6 @@ use crate::definition::Structure;
 use crate::error::DictError;
 use crate::limits;
 use ::mongodb::Cursor;
-use ::mongodb::action::Find;
 use ::mongodb::bson::{Document, RawDocumentBuf};
 use arrow::array::{ArrayRef, RecordBatch};
 use std::sync::Arc;
@@ -37,7 +36,7 @@ pub(super) struct Mongodb {
 #[derive(Clone, Copy)]
 enum Most {
     All,
-    Rows(usize),
+    Documents(usize),
 }
 
 /// Whether there are more.
@@ -68,21 +67,20 @@ impl Mongodb {
         self.server.ask(deadline, work).inspect_err(|_| self.server.forget(&self.connected))
     }
 
-    /// A find, that runs no longer on the server than until `deadline` if there is one.
+    /// A find that the server ends at the deadline, if there is one.
     async fn find(
         &self,
         filter: Document,
         fields: &Fields,
         batch: usize,
         deadline: Option<Instant>,
-        shaped: impl FnOnce(Find<'_, RawDocumentBuf>) -> Find<'_, RawDocumentBuf>,
     ) -> Result<Cursor<RawDocumentBuf>, DictError> {
         let collection = self.connected.collection(&self.server.config.collection);
         let mut find = collection.find(filter).projection(fields.projection()).batch_size(batch as u32);
         if let Some(deadline) = deadline {
             find = find.max_time(deadline.saturating_duration_since(Instant::now()));
         }
-        shaped(find).await.map_err(|e| error(&e))
+        find.await.map_err(|e| error(&e))
     }
 }
 
@@ -97,7 +95,7 @@ async fn fill(
     while cursor.advance().await.map_err(|e| error(&e))? {
         fields.push(cursor.current(), rows)?;
         read += 1;
-        if matches!(most, Most::Rows(most) if read >= most) {
+        if matches!(most, Most::Documents(most) if read >= most) {
             return Ok(Rest::Unknown);
         }
     }
@@ -111,7 +109,7 @@ impl Source for Mongodb {
         for filter in filter::filters(&self.structure, keys)? {
             self.ask(deadline, async {
                 let batch = limits::MONGODB_KEYS_MAX;
-                let mut cursor = self.find(filter, &self.fields, batch, Some(deadline), |find| find).await?;
+                let mut cursor = self.find(filter, &self.fields, batch, Some(deadline)).await?;
                 fill(&mut cursor, &self.fields, Most::All, &mut rows).await
             })?;
         }
@@ -123,11 +121,11 @@ impl Source for Mongodb {
         let most = limits::RESIDENT_BATCH_ROWS;
         // The cursor is dropped inside, whatever happens: that tells the server.
         let _inside = runtime()?.enter();
-        let found = self.find(Document::new(), &self.fields, most, None, |find| find);
+        let found = self.find(Document::new(), &self.fields, most, None);
         let mut cursor = self.ask(self.deadline(), found)?;
         loop {
             // A slow reader's time is not the server's: each batch has a time of its own.
-            let filled = fill(&mut cursor, &self.fields, Most::Rows(most), &mut rows);
+            let filled = fill(&mut cursor, &self.fields, Most::Documents(most), &mut rows);
             let rest = self.ask(self.deadline(), filled)?;
             rows.pour(1, take)?;
             if rest == Rest::None {

@@ -1,41 +1,39 @@
 //! UPDATE_FIELD: a date, a number or an ObjectId that says which documents were changed last.
 
-use super::fields::Fields;
+use super::fields::{Fields, find};
 use super::server::error;
-use super::{Mongodb, Most, fill};
+use super::{Mongodb, Most, Rest, fill};
 use crate::config::Updates;
 use crate::error::{Code, DictError};
 use crate::limits::{CHANGES_MAX, RESIDENT_BATCH_ROWS};
 use crate::source::rows::Rows;
 use crate::source::{Changes, Tail};
 use mongodb::bson::oid::ObjectId;
-use mongodb::bson::{Bson, DateTime, Document, doc};
-
-/// The letters before a mark's number.
-const DATE: &str = "date ";
-const NUMBER: &str = "number ";
-const ID: &str = "id ";
+use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
+use tokio::time::Instant;
 
 /// The end of what was changed.
 pub(super) fn tail(source: &Mongodb, updates: &Updates, mark: Option<&str>) -> Result<Tail, DictError> {
     let (deadline, field) = (source.deadline(), updates.field.as_str());
-    let collection = source.connected.collection::<Document>(&source.server.config.collection);
+    let since = mark.map(|mark| since(field, mark)).transpose()?;
+    let collection = source.connected.collection::<RawDocumentBuf>(&source.server.config.collection);
+    let left = || deadline.saturating_duration_since(Instant::now());
     source.ask(deadline, async {
-        let last = collection
-            .find_one(Document::new())
-            .sort(doc! { field: -1 })
-            .projection(doc! { field: 1, "_id": 1 });
-        let last = last.max_time(source.server.patience).await.map_err(|e| error(&e))?;
-        let Some(latest) = last.as_ref().and_then(|last| value(last, field)) else {
-            return Ok(Tail::default());
+        let last =
+            collection.find_one(Document::new()).sort(doc! { field: -1 }).projection(doc! { field: 1 });
+        let last = last.max_time(left()).await.map_err(|e| error(&e))?;
+        let latest = last.as_ref().map(|last| find(last, field)).transpose()?.flatten();
+        let latest = match latest {
+            None | Some(RawBsonRef::Null) => return Ok(Tail::default()),
+            Some(latest) => Mark::of(latest, field)?,
         };
         // Without a mark all documents would have to be counted, and nobody compares the number with another.
-        let count = match mark {
+        let count = match since {
             None => 0,
-            Some(mark) => collection.count_documents(since(field, mark)?).await.map_err(|e| error(&e))?,
+            Some(since) => collection.count_documents(since).max_time(left()).await.map_err(|e| error(&e))?,
         };
-        let next = written(&earlier(latest, updates.lag_seconds), field)?;
-        Ok(Tail { latest: Some(written(latest, field)?), count: Some(count.to_string()), next: Some(next) })
+        let next = latest.earlier(updates.lag_seconds);
+        Ok(Tail { latest: Some(latest.text()), count: Some(count.to_string()), next: Some(next.text()) })
     })
 }
 
@@ -44,77 +42,117 @@ pub(super) fn changes(source: &Mongodb, updates: &Updates, mark: &str) -> Result
     let fields = Fields::of_key(&source.structure);
     let mut rows = Rows::of_key(&source.structure);
     let (deadline, filter) = (source.deadline(), since(&updates.field, mark)?);
-    source.ask(deadline, async {
-        let found = source.find(filter, &fields, RESIDENT_BATCH_ROWS, Some(deadline), |find| {
-            find.limit(CHANGES_MAX as i64 + 1)
-        });
-        fill(&mut found.await?, &fields, Most::All, &mut rows).await
+    let rest = source.ask(deadline, async {
+        let mut cursor = source.find(filter, &fields, RESIDENT_BATCH_ROWS, Some(deadline)).await?;
+        fill(&mut cursor, &fields, Most::Documents(CHANGES_MAX + 1), &mut rows).await
     })?;
-    match rows.len() > CHANGES_MAX {
-        true => Ok(Changes::TooMany),
-        false => Ok(Changes::Keys(rows.take()?)),
+    match rest {
+        Rest::Unknown => Ok(Changes::TooMany),
+        Rest::None => Ok(Changes::Keys(rows.take()?)),
     }
-}
-
-/// The value of a field, or of one that documents in each other lead to.
-fn value<'d>(document: &'d Document, name: &str) -> Option<&'d Bson> {
-    let found = match name.split_once('.') {
-        None => document.get(name),
-        Some((outer, inner)) => document.get_document(outer).ok().and_then(|within| value(within, inner)),
-    };
-    found.filter(|found| **found != Bson::Null)
 }
 
 fn since(field: &str, mark: &str) -> Result<Document, DictError> {
-    let read = || {
-        if let Some(text) = mark.strip_prefix(DATE) {
-            return text.parse().ok().map(|at| Bson::DateTime(DateTime::from_millis(at)));
-        }
-        if let Some(text) = mark.strip_prefix(NUMBER) {
-            return text.parse::<i64>().map(Bson::Int64).or_else(|_| text.parse().map(Bson::Double)).ok();
-        }
-        mark.strip_prefix(ID).and_then(|text| ObjectId::parse_str(text).ok()).map(Bson::ObjectId)
-    };
-    let mark = read().ok_or_else(|| {
+    let mark = Mark::read(mark).ok_or_else(|| {
         DictError::new(Code::IncorrectData, format!("MongoDB: '{mark}' is not how far changes are known"))
     })?;
-    Ok(doc! { field: { "$gte": mark } })
+    Ok(doc! { field: { "$gte": mark.value() } })
 }
 
-/// A value as a mark.
-fn written(value: &Bson, field: &str) -> Result<String, DictError> {
-    match value {
-        Bson::DateTime(at) => Ok(format!("{DATE}{}", at.timestamp_millis())),
-        Bson::Int32(number) => Ok(format!("{NUMBER}{number}")),
-        Bson::Int64(number) => Ok(format!("{NUMBER}{number}")),
-        Bson::Double(number) => Ok(format!("{NUMBER}{number}")),
-        Bson::ObjectId(id) => Ok(format!("{ID}{id}")),
-        other => {
-            let text = format!(
-                "MongoDB: UPDATE_FIELD {field} must be a date, a number or an ObjectId, not {:?}",
-                other.element_type()
-            );
-            Err(DictError::new(Code::TypeMismatch, text))
+/// How far changes have come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mark {
+    /// In milliseconds.
+    Date(i64),
+    Whole(i64),
+    Double(f64),
+    Id(ObjectId),
+}
+
+impl Mark {
+    fn of(value: RawBsonRef<'_>, field: &str) -> Result<Mark, DictError> {
+        match value {
+            RawBsonRef::DateTime(at) => Ok(Mark::Date(at.timestamp_millis())),
+            RawBsonRef::Int32(number) => Ok(Mark::Whole(number.into())),
+            RawBsonRef::Int64(number) => Ok(Mark::Whole(number)),
+            RawBsonRef::Double(number) => Ok(Mark::Double(number)),
+            RawBsonRef::ObjectId(id) => Ok(Mark::Id(id)),
+            other => {
+                let text = format!(
+                    "MongoDB: UPDATE_FIELD {field} must be a date, a number or an ObjectId, not {:?}",
+                    other.element_type()
+                );
+                Err(DictError::new(Code::TypeMismatch, text))
+            }
+        }
+    }
+
+    fn read(text: &str) -> Option<Mark> {
+        let (kind, text) = text.split_once(' ')?;
+        match kind {
+            "date" => text.parse().ok().map(Mark::Date),
+            "whole" => text.parse().ok().map(Mark::Whole),
+            "double" => text.parse().ok().map(Mark::Double),
+            "id" => ObjectId::parse_str(text).ok().map(Mark::Id),
+            _ => None,
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Mark::Date(milliseconds) => format!("date {milliseconds}"),
+            Mark::Whole(number) => format!("whole {number}"),
+            Mark::Double(number) => format!("double {number}"),
+            Mark::Id(id) => format!("id {id}"),
+        }
+    }
+
+    fn value(self) -> Bson {
+        match self {
+            Mark::Date(milliseconds) => DateTime::from_millis(milliseconds).into(),
+            Mark::Whole(number) => number.into(),
+            Mark::Double(number) => number.into(),
+            Mark::Id(id) => id.into(),
+        }
+    }
+
+    fn earlier(self, seconds: u64) -> Mark {
+        let lag = i64::try_from(seconds).unwrap_or(i64::MAX);
+        match self {
+            Mark::Date(milliseconds) => Mark::Date(milliseconds.saturating_sub(lag.saturating_mul(1000))),
+            Mark::Whole(number) => Mark::Whole(number.saturating_sub(lag)),
+            Mark::Double(number) => Mark::Double(number - lag as f64),
+            Mark::Id(id) if lag == 0 => Mark::Id(id),
+            // It begins with the second in which it was made.
+            Mark::Id(id) => {
+                let made = (id.timestamp().timestamp_millis() / 1000).saturating_sub(lag);
+                Mark::Id(ObjectId::from_parts(u32::try_from(made).unwrap_or(0), [0; 5], [0; 3]))
+            }
         }
     }
 }
 
-fn earlier(value: &Bson, seconds: u64) -> Bson {
-    let lag = i64::try_from(seconds).unwrap_or(i64::MAX);
-    match value {
-        Bson::DateTime(at) => {
-            let milliseconds = at.timestamp_millis().saturating_sub(lag.saturating_mul(1000));
-            Bson::DateTime(DateTime::from_millis(milliseconds))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_written_and_read_back() {
+        let id = |second, rest| Mark::Id(ObjectId::from_parts(second, [rest; 5], [rest; 3]));
+        for (mark, earlier) in [
+            (Mark::Date(-1), Mark::Date(-2001)),
+            (Mark::Date(i64::MIN), Mark::Date(i64::MIN)),
+            (Mark::Whole(7), Mark::Whole(5)),
+            (Mark::Double(0.1), Mark::Double(-1.9)),
+            (id(10, 9), id(8, 0)),
+            (id(1, 9), id(0, 0)),
+        ] {
+            assert_eq!(Mark::read(&mark.text()), Some(mark));
+            assert_eq!((mark.earlier(0), mark.earlier(2)), (mark, earlier));
         }
-        Bson::Int32(number) => Bson::Int64(i64::from(*number).saturating_sub(lag)),
-        Bson::Int64(number) => Bson::Int64(number.saturating_sub(lag)),
-        Bson::Double(number) => Bson::Double(number - lag as f64),
-        // It begins with the second in which it was made.
-        Bson::ObjectId(id) if lag > 0 => {
-            let made = id.timestamp().timestamp_millis() / 1000;
-            let made = u32::try_from(made.saturating_sub(lag)).unwrap_or(0);
-            Bson::ObjectId(ObjectId::from_parts(made, [0; 5], [0; 3]))
+        for text in ["", "5", "date", "date x", "whole 1.5", "id 12", "2026-01-01 00:00:00"] {
+            assert_eq!(Mark::read(text), None, "{text}");
+            assert_eq!(since("at", text).unwrap_err().code(), 117);
         }
-        other => other.clone(),
     }
 }
