@@ -401,6 +401,11 @@ fn whole(server: &Server) {
     // A value of a wrong type ends it with an error, and what came before is not all there is.
     server.insert("whole", [doc! { "_id": 20_000, "v": "none" }]);
     assert_eq!(all_rows(&direct).unwrap_err().code(), 53);
+    // However long documents are, few are held at once.
+    server.insert("long", (0..20i64).map(|i| doc! { "_id": i, "v": "x".repeat(1 << 20) }));
+    let long = open(server, "_id UInt64, v String", "_id", "COLLECTION 'long'", "DIRECT()");
+    let batches: Vec<usize> = long.resident().unwrap().map(|batch| batch.unwrap().num_rows()).collect();
+    assert!(batches.iter().all(|&rows| rows <= 5) && batches.iter().sum::<usize>() == 20, "{batches:?}");
     let empty = open(server, "_id UInt64, v UInt64", "_id", "COLLECTION 'nosuch'", "DIRECT()");
     assert_eq!(
         (all_rows(&empty).unwrap().num_rows(), found(&empty.has(&u64s([1])).unwrap())),

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Existing, Storage};
 
 use crate::error::{Error, Result};
-pub use dictionary_table::DictionaryTable;
 pub use dictionary_table::columns_of as definition_columns;
+pub use dictionary_table::DictionaryTable;
 pub use join_keys::JoinKeys;
 pub use local_table::{Feed, LocalTable, MATERIALIZED_VIEW, Target, VIEW, View};
 pub use moves::{FullName, Noun};

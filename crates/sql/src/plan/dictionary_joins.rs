@@ -12,8 +12,7 @@ use datafusion::common::{Column, DFSchema, JoinType, Result, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    BinaryExpr, Distinct, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF,
-    lit,
+    BinaryExpr, Distinct, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF, lit,
 };
 use granary_dict::{Dictionary, Storage};
 
@@ -44,8 +43,7 @@ pub fn dictionary_joins(plan: LogicalPlan, missing: Missing) -> Result<LogicalPl
 
 /// Names of columns that any expression of a plan has.
 fn names_used(plan: &LogicalPlan) -> Result<HashSet<String>> {
-    let mut names: HashSet<String> =
-        plan.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let mut names: HashSet<String> = plan.schema().fields().iter().map(|field| field.name().clone()).collect();
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             names.extend(expr.column_refs().into_iter().map(|column| column.name.clone()));

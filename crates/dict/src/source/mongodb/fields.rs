@@ -109,3 +109,30 @@ fn key_cell(column: &KeyColumn, value: Option<RawBsonRef<'_>>) -> Option<Cell> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse_create;
+    use mongodb::bson::doc;
+
+    #[test]
+    fn only_columns_are_sent_and_none_of_them_twice() {
+        for (columns, key, sent) in [
+            ("id UInt64, v String", "id", doc! { "id": 1, "v": 1, "_id": 0 }),
+            ("_id UInt64, v String", "_id", doc! { "_id": 1, "v": 1 }),
+            ("`_id.a` UInt64, v String", "`_id.a`", doc! { "_id.a": 1, "v": 1 }),
+            (
+                "`a.b` UInt64, a String, `a.b.c` String, ab String",
+                "`a.b`",
+                doc! { "a": 1, "ab": 1, "_id": 0 },
+            ),
+        ] {
+            let sql = format!(
+                "CREATE DICTIONARY d ({columns}) PRIMARY KEY {key} SOURCE(MONGODB(DB 'd' COLLECTION 'c')) LAYOUT(DIRECT())"
+            );
+            let structure = parse_create(&sql).unwrap().definition.structure;
+            assert_eq!(Fields::new(&structure).projection(), sent);
+        }
+    }
+}

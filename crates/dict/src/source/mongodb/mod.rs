@@ -22,6 +22,7 @@ use ::mongodb::Cursor;
 use ::mongodb::bson::{Document, RawDocumentBuf};
 use arrow::array::{ArrayRef, RecordBatch};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// One user of the client, which has a connection of its own whenever it asks.
@@ -37,6 +38,8 @@ pub(super) struct Mongodb {
 enum Most {
     All,
     Documents(usize),
+    /// A batch of a whole read: so many rows, or bytes.
+    Batch,
 }
 
 /// Whether there are more.
@@ -78,10 +81,15 @@ impl Mongodb {
         let collection = self.connected.collection(&self.server.config.collection);
         let mut find = collection.find(filter).projection(fields.projection()).batch_size(batch as u32);
         if let Some(deadline) = deadline {
-            find = find.max_time(deadline.saturating_duration_since(Instant::now()));
+            find = find.max_time(left(deadline));
         }
         find.await.map_err(|e| error(&e))
     }
+}
+
+/// What is left until a deadline, for a server to which nothing is no bound.
+fn left(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
 }
 
 /// Adds the documents of a cursor to the rows.
@@ -91,11 +99,17 @@ async fn fill(
     most: Most,
     rows: &mut Rows,
 ) -> Result<Rest, DictError> {
-    let mut read = 0;
+    let (mut read, mut bytes) = (0, 0);
     while cursor.advance().await.map_err(|e| error(&e))? {
         fields.push(cursor.current(), rows)?;
         read += 1;
-        if matches!(most, Most::Documents(most) if read >= most) {
+        bytes += cursor.current().as_bytes().len();
+        let is_enough = match most {
+            Most::All => false,
+            Most::Documents(most) => read >= most,
+            Most::Batch => read >= limits::RESIDENT_BATCH_ROWS || bytes >= limits::RESIDENT_BATCH_BYTES,
+        };
+        if is_enough {
             return Ok(Rest::Unknown);
         }
     }
@@ -118,14 +132,13 @@ impl Source for Mongodb {
 
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
         let mut rows = Rows::new(&self.structure);
-        let most = limits::RESIDENT_BATCH_ROWS;
         // The cursor is dropped inside, whatever happens: that tells the server.
         let _inside = runtime()?.enter();
-        let found = self.find(Document::new(), &self.fields, most, None);
+        let found = self.find(Document::new(), &self.fields, limits::RESIDENT_BATCH_ROWS, None);
         let mut cursor = self.ask(self.deadline(), found)?;
         loop {
             // A slow reader's time is not the server's: each batch has a time of its own.
-            let filled = fill(&mut cursor, &self.fields, Most::Documents(most), &mut rows);
+            let filled = fill(&mut cursor, &self.fields, Most::Batch, &mut rows);
             let rest = self.ask(self.deadline(), filled)?;
             rows.pour(1, take)?;
             if rest == Rest::None {

@@ -2,7 +2,7 @@
 
 use super::fields::{Fields, find};
 use super::server::error;
-use super::{Mongodb, Most, Rest, fill};
+use super::{Mongodb, Most, Rest, fill, left};
 use crate::config::Updates;
 use crate::error::{Code, DictError};
 use crate::limits::{CHANGES_MAX, RESIDENT_BATCH_ROWS};
@@ -10,18 +10,16 @@ use crate::source::rows::Rows;
 use crate::source::{Changes, Tail};
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
-use tokio::time::Instant;
 
 /// The end of what was changed.
 pub(super) fn tail(source: &Mongodb, updates: &Updates, mark: Option<&str>) -> Result<Tail, DictError> {
     let (deadline, field) = (source.deadline(), updates.field.as_str());
     let since = mark.map(|mark| since(field, mark)).transpose()?;
     let collection = source.connected.collection::<RawDocumentBuf>(&source.server.config.collection);
-    let left = || deadline.saturating_duration_since(Instant::now());
     source.ask(deadline, async {
         let last =
             collection.find_one(Document::new()).sort(doc! { field: -1 }).projection(doc! { field: 1 });
-        let last = last.max_time(left()).await.map_err(|e| error(&e))?;
+        let last = last.max_time(left(deadline)).await.map_err(|e| error(&e))?;
         let latest = last.as_ref().map(|last| find(last, field)).transpose()?.flatten();
         let latest = match latest {
             None | Some(RawBsonRef::Null) => return Ok(Tail::default()),
@@ -30,7 +28,9 @@ pub(super) fn tail(source: &Mongodb, updates: &Updates, mark: Option<&str>) -> R
         // Without a mark all documents would have to be counted, and nobody compares the number with another.
         let count = match since {
             None => 0,
-            Some(since) => collection.count_documents(since).max_time(left()).await.map_err(|e| error(&e))?,
+            Some(since) => {
+                collection.count_documents(since).max_time(left(deadline)).await.map_err(|e| error(&e))?
+            }
         };
         let next = latest.earlier(updates.lag_seconds);
         Ok(Tail { latest: Some(latest.text()), count: Some(count.to_string()), next: Some(next.text()) })

@@ -85,8 +85,7 @@ impl ScalarUDFImpl for RowLookup {
         let key = |(argument, field): (&ColumnarValue, &Field)| -> Result<ArrayRef> {
             Ok(cast_with_options(&argument.to_array(rows)?, field.data_type(), &options)?)
         };
-        let fields: Vec<Field> =
-            columns.iter().map(|column| column.data_type.to_field(&column.name)).collect();
+        let fields: Vec<Field> = columns.iter().map(|column| column.data_type.to_field(&column.name)).collect();
         let keys = args.args.iter().zip(&fields).map(key).collect::<Result<Vec<_>>>()?;
         let attributes: Vec<usize> =
             self.places.iter().filter_map(|place| place.checked_sub(keys.len())).collect();
