@@ -12,7 +12,7 @@ help: ## This list
 run: ## A dictionary of a million users on SSD, filled from SQLite, answers SQL
 	$(CARGO) run $(RELEASE) -p granary -- demo
 
-test: ## All tests, with the servers they need (from Debian)
+test: ## All tests, with the servers they need
 	scripts/install-test-servers.sh
 	$(CARGO) test $(RELEASE) --workspace
 	$(CARGO) test $(RELEASE) -p granary-cache --features shuttle --test interleavings

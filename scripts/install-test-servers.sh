@@ -1,8 +1,10 @@
 #!/bin/sh
 # Installs the servers that the tests start for themselves, from Debian: PostgreSQL, MariaDB, Redis, ClickHouse,
-# memcached, twemproxy; and clients.
+# memcached, twemproxy; and clients. FerretDB, which stands for MongoDB, is built.
 # What is there already is left alone. Debian may start a service of its own; no test uses it.
 set -eu
+
+"$(dirname "$0")/install-ferretdb.sh"
 
 missing=
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"

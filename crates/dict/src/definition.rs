@@ -57,6 +57,8 @@ pub struct KeyColumn {
     pub name: String,
     /// Its type.
     pub data_type: DataType,
+    /// IS_OBJECT_ID.
+    pub object_id: ObjectId,
 }
 
 /// One attribute.
@@ -109,7 +111,7 @@ pub enum Injectivity {
     Injective,
 }
 
-/// Whether an attribute is a MongoDB ObjectId (kept for SHOW CREATE; no source here uses it).
+/// Whether a column is a MongoDB ObjectId, which other sources do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectId {
     /// It is not.
@@ -151,7 +153,7 @@ impl Structure {
     /// Names and types of the key columns.
     pub fn key_columns(&self) -> Vec<KeyColumn> {
         match &self.key {
-            Key::Simple { name } => vec![KeyColumn { name: name.clone(), data_type: DataType::UInt64 }],
+            Key::Simple { name } => vec![KeyColumn::new(name, DataType::UInt64)],
             Key::Complex(columns) => columns.clone(),
         }
     }
@@ -189,6 +191,13 @@ impl Structure {
             return Err(DictError::bad_arguments("Only one attribute can be HIERARCHICAL"));
         }
         self.attributes.iter().try_for_each(|attribute| attribute.validate(&self.key))
+    }
+}
+
+impl KeyColumn {
+    /// A column with no options.
+    pub fn new(name: impl Into<String>, data_type: DataType) -> Self {
+        Self { name: name.into(), data_type, object_id: ObjectId::No }
     }
 }
 

@@ -58,6 +58,8 @@ pub enum Code {
     AllConnectionTriesFailed = 279,
     /// `LIMIT_EXCEEDED`
     LimitExceeded = 290,
+    /// `MONGODB_CANNOT_AUTHENTICATE`
+    MongodbCannotAuthenticate = 293,
     /// `CHILD_WAS_NOT_EXITED_NORMALLY`
     ChildWasNotExitedNormally = 302,
     /// `INVALID_CONFIG_PARAMETER`
@@ -98,6 +100,8 @@ pub enum Code {
     ClusterDoesntExist = 701,
     /// `POCO_EXCEPTION`
     PocoException = 1000,
+    /// `STD_EXCEPTION`
+    StdException = 1001,
 }
 
 impl Code {
@@ -130,6 +134,7 @@ impl Code {
             Code::NetworkError => "NETWORK_ERROR",
             Code::AllConnectionTriesFailed => "ALL_CONNECTION_TRIES_FAILED",
             Code::LimitExceeded => "LIMIT_EXCEEDED",
+            Code::MongodbCannotAuthenticate => "MONGODB_CANNOT_AUTHENTICATE",
             Code::ChildWasNotExitedNormally => "CHILD_WAS_NOT_EXITED_NORMALLY",
             Code::InvalidConfigParameter => "INVALID_CONFIG_PARAMETER",
             Code::CannotParseUuid => "CANNOT_PARSE_UUID",
@@ -150,6 +155,7 @@ impl Code {
             Code::CannotParseIpv6 => "CANNOT_PARSE_IPV6",
             Code::ClusterDoesntExist => "CLUSTER_DOESNT_EXIST",
             Code::PocoException => "POCO_EXCEPTION",
+            Code::StdException => "STD_EXCEPTION",
         }
     }
 }

@@ -72,7 +72,7 @@ pub fn keys(bytes: &[u8]) {
     let Some((&first, body)) = bytes.split_first() else { return };
     let formats: Vec<Format> = Format::names().filter_map(Format::named).collect();
     let format = formats[usize::from(first) % formats.len()];
-    let column = |name: &str, data_type| KeyColumn { name: name.into(), data_type };
+    let column = |name: &str, data_type| KeyColumn::new(name, data_type);
     let parsed = |name: &str, text: &str| column(name, DataType::parse(text).expect("a type"));
     let beyond_arrow = vec![
         parsed("a", "Array(Array(Nullable(String)))"),

@@ -16,6 +16,14 @@ pub const KEYS_PER_STATEMENT_MAX: usize = 1 << 14;
 pub const STATEMENT_KEYS_BYTES: usize = 192 << 10;
 /// Keys of one MGET or HMGET, as in ClickHouse.
 pub const REDIS_KEYS_MAX: usize = 8192;
+/// Keys of one find in MongoDB, written as a list.
+pub const MONGODB_KEYS_MAX: usize = 1 << 14;
+/// The same for keys of several columns, of which the server plans each by itself.
+pub const MONGODB_TUPLES_MAX: usize = 1 << 10;
+/// Bytes of the keys of one find, after which no key is added: MongoDB takes 16 MiB in all.
+pub const MONGODB_KEYS_BYTES: usize = 8 << 20;
+/// How deep the documents of MongoDB are in each other; it has 100 at most itself.
+pub const BSON_NESTING_MAX: usize = 128;
 /// Keys in one lookup; the callers' batches are a few thousand to a few million.
 pub const KEYS_PER_LOOKUP_MAX: usize = 1 << 30;
 /// Lookups that wait for sources at once, of all dictionaries of an environment; each holds threads.
@@ -80,4 +88,5 @@ const _: () = assert!(REGEXP_BYTES_MAX < REGEXPS_BYTES_MAX);
 const _: () = assert!(STDERR_TAIL_BYTES < ROW_BYTES_MAX);
 const _: () = assert!(KEYS_PER_REQUEST_MAX < KEYS_PER_LOOKUP_MAX);
 const _: () = assert!(KEYS_PER_STATEMENT_MAX <= KEYS_PER_REQUEST_MAX);
+const _: () = assert!(MONGODB_TUPLES_MAX <= MONGODB_KEYS_MAX && MONGODB_KEYS_MAX <= KEYS_PER_REQUEST_MAX);
 const _: () = assert!(LIFETIME_SECONDS_MAX < (u32::MAX / 2) as u64);

@@ -56,7 +56,7 @@ impl Store {
         };
         let files = options.flash.as_ref().map(FlashOptions::files).transpose();
         let mut files = files.map_err(|error| unopened(definition, &error))?.unwrap_or_default();
-        let watches = definition.source.select().is_some_and(|select| select.updates.is_some());
+        let watches = definition.source.updates().is_some();
         let mark = options.flash.as_ref().filter(|_| watches).map(|flash| {
             let mut beside = flash.state_path.as_ref().unwrap_or(&flash.path).clone().into_os_string();
             beside.push(".mark");

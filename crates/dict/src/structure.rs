@@ -1,7 +1,7 @@
 //! What DDL and XML share in putting a definition together.
 
 use crate::config::{KeyForm, Layout, Storage};
-use crate::definition::{Attribute, Key, KeyColumn, Lifetime, Structure};
+use crate::definition::{Attribute, Key, KeyColumn, Lifetime, ObjectId, Structure};
 use crate::error::{Code, DictError};
 
 /// Parts the columns into key and attributes. A simple layout with several key columns is complex, as in
@@ -30,10 +30,20 @@ pub(crate) fn from_columns(
             );
             return Err(DictError::new(Code::NotImplemented, what));
         }
-        key.push(KeyColumn { name: column.name.clone(), data_type: column.data_type.clone() });
+        key.push(KeyColumn {
+            name: column.name.clone(),
+            data_type: column.data_type.clone(),
+            object_id: column.object_id,
+        });
     }
     let attributes = columns.into_iter().filter(|column| !key_names.contains(&column.name)).collect();
     let key = match (form, key.as_slice()) {
+        (KeyForm::Simple, [only]) if only.object_id == ObjectId::Yes => {
+            return Err(DictError::bad_arguments(format!(
+                "IS_OBJECT_ID of key column {}: a simple key is a UInt64; use a layout COMPLEX_KEY_.. with the column as a String",
+                only.name
+            )));
+        }
         (KeyForm::Simple, [only]) => Key::Simple { name: only.name.clone() },
         _ => Key::Complex(key),
     };

@@ -75,6 +75,28 @@ const CASES: &[Case] = &[
         described: "Redis: h:6379",
     },
     Case {
+        ddl: "mongodb(host 'h' user 'u' password 'p' db 'd' collection 'c.x' method 'SCRAM-SHA-1' options 'ssl=true' \
+              update_field 'at' update_lag 2)",
+        xml: "<mongodb><host>h</host><port>27017</port><user>u</user><password>p</password><db>d</db>\
+              <collection>c.x</collection><options>ssl=true</options><update_field>at</update_field>\
+              <update_lag>2</update_lag></mongodb>",
+        shown: "MONGODB(HOST 'h' PORT 27017 USER 'u' PASSWORD '[HIDDEN]' DB 'd' COLLECTION 'c.x' OPTIONS 'ssl=true' \
+                UPDATE_FIELD 'at' UPDATE_LAG 2)",
+        described: "MongoDB: d.c.x",
+    },
+    Case {
+        ddl: "MONGODB(URI 'mongodb://u:p@h:1,i/d%2Db?replicaSet=r' COLLECTION 'c')",
+        xml: "<mongodb><uri>mongodb://u:p@h:1,i/d%2Db?replicaSet=r</uri><collection>c</collection></mongodb>",
+        shown: "MONGODB(URI 'mongodb://u:[HIDDEN]@h:1,i/d%2Db?replicaSet=r' COLLECTION 'c')",
+        described: "MongoDB: d-b.c",
+    },
+    Case {
+        ddl: "MONGODB(name mongo uri 'mongodb://u:p@h/d')",
+        xml: "<mongodb><name>mongo</name><uri>mongodb://u:p@h/d</uri></mongodb>",
+        shown: "MONGODB(NAME 'mongo' URI 'mongodb://u:[HIDDEN]@h/d')",
+        described: "",
+    },
+    Case {
         ddl: "EXECUTABLE_POOL(COMMAND 'cat x' FORMAT TSV POOL_SIZE 4 COMMAND_READ_TIMEOUT 500 IMPLICIT_KEY 1)",
         xml: "<executable_pool><command>cat x</command><format>TabSeparated</format><pool_size>4</pool_size>\
               <implicit_key>true</implicit_key><command_read_timeout>500</command_read_timeout>\
@@ -107,7 +129,8 @@ fn ddl_and_xml_say_the_same_and_show_no_secret() {
         assert_eq!(definition.source.describe(), case.described);
         let stored = definition.to_sql_with_secrets();
         assert_eq!(parse_create(&stored).unwrap().definition, definition, "{stored}");
-        assert!(!format!("{definition:?}").contains("\"p\""), "debug output shows no password");
+        let debug = format!("{definition:?}");
+        assert!(!debug.contains("\"p\"") && !debug.contains("u:p"), "debug output shows no password");
     }
 }
 
@@ -155,6 +178,35 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     ),
     ("REDIS(STORAGE_TYPE 'hash_map')", 318, &["Redis source with storage type 'hash_map' must have key"]),
     ("REDIS(DB_INDEX -1)", 36, &["SOURCE(REDIS): DB_INDEX"]),
+    ("MONGODB(DB 'd')", 36, &["SOURCE(MONGODB): COLLECTION is required"]),
+    ("MONGODB(COLLECTION 'c')", 36, &["SOURCE(MONGODB): DB is required"]),
+    ("MONGODB(URI 'mongodb://h/d' HOST 'h' COLLECTION 'c')", 36, &["HOST and URI cannot be given together"]),
+    (
+        "MONGODB(URI 'mongodb://h' COLLECTION 'c')",
+        36,
+        &["URI names no database", "mongodb://host:27017/database"],
+    ),
+    ("MONGODB(URI 'h/d' COLLECTION 'c')", 36, &["URI cannot be read: ", "scheme"]),
+    ("MONGODB(URI 'mongodb+srv://h/d' COLLECTION 'c')", 36, &["mongodb+srv", "write the servers into it"]),
+    (
+        "MONGODB(URI 'mongodb://%2Ftmp%2Fmongodb.sock/d' COLLECTION 'c')",
+        36,
+        &["names a socket", "a host and a port"],
+    ),
+    (
+        "MONGODB(DB 'd' COLLECTION 'c' OPTIONS 'tlsCertificateKeyFile=x')",
+        36,
+        &["OPTIONS has an option tlsCertificateKeyFile, which is not read", "authSource", "tlsCAFile"],
+    ),
+    (
+        "MONGODB(DB 'd' COLLECTION 'c' OPTIONS 'tls=maybe')",
+        36,
+        &["SOURCE(MONGODB): HOST, DB or OPTIONS cannot be read", "tls"],
+    ),
+    ("MONGODB(DB 'd/e' COLLECTION 'c')", 36, &["HOST, DB or OPTIONS cannot be read", "database name: /"]),
+    ("MONGODB(DB 'd' COLLECTION 'c' OID_COLUMNS '_id')", 48, &["OID_COLUMNS", "write IS_OBJECT_ID behind"]),
+    ("MONGODB(DB 'd' COLLECTION 'c' PORT 0)", 36, &["SOURCE(MONGODB): PORT must be"]),
+    ("MONGODB(DB 'd' COLLECTION 'c' UPDATE_FIELD '$at')", 36, &["a field called $at", "Make a view"]),
     ("EXECUTABLE_POOL(COMMAND 'x' FORMAT TSV SIZE 4)", 48, &["SIZE is called POOL_SIZE"]),
     (
         "EXECUTABLE_POOL(COMMAND 'x' FORMAT TSV COMMAND_READ_TIMEOUT 0)",
@@ -206,12 +258,36 @@ fn redis_has_one_attribute_and_keys_that_are_text() {
     }
 }
 
+/// Columns, and the words of the refusal.
+#[test]
+fn mongodb_is_asked_for_fields_and_values_that_it_has() {
+    for (columns, words) in [
+        ("k UInt64, `$v` String", "a field called $v"),
+        ("`k.` UInt64, v String", "a field called k."),
+        ("`k.$x` UInt64, v String", "a field called k.$x"),
+        ("k Array(UInt8), v String", "key column k of type Array(UInt8)"),
+        (
+            "k UInt64 IS_OBJECT_ID, v String",
+            "key column k is an ObjectId of type UInt64; it must be a String",
+        ),
+    ] {
+        let name = if columns.starts_with('`') { columns.split(' ').next().unwrap() } else { "k" };
+        let sql = format!(
+            "CREATE DICTIONARY d ({columns}) PRIMARY KEY {name} SOURCE(MONGODB(DB 'd' COLLECTION 'c')) \
+             LAYOUT(COMPLEX_KEY_DIRECT())"
+        );
+        let error = parse_create(&sql).expect_err(&sql);
+        assert!(error.message().contains(words), "{sql}\n{error}");
+    }
+}
+
 #[test]
 fn expressions_are_for_sources_that_compute() {
     for source in [
         "HTTP(URL 'http://h' FORMAT TSV)",
         "EXECUTABLE_POOL(COMMAND 'x' FORMAT TSV)",
         "REDIS(HOST 'h')",
+        "MONGODB(DB 'd' COLLECTION 'c')",
         "FILE(PATH 'x' FORMAT TSV)",
     ] {
         let sql = statement(source).replace("v String", "v String EXPRESSION upper(w)");

@@ -3,6 +3,8 @@
 #[path = "common/certificate.rs"]
 mod certificate;
 mod common;
+#[path = "common/ferretdb.rs"]
+mod ferretdb;
 #[path = "common/postgres.rs"]
 mod postgres_server;
 #[path = "common/process.rs"]
@@ -120,6 +122,45 @@ fn redis_connection(port: u16, certificate: &Path) -> RedisResult<Connection> {
 }
 
 #[test]
+fn mongodb_as_its_options_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = Certificate::new(folder.path(), "server");
+    let other = Certificate::new(folder.path(), "other");
+    let (own, other) = (own.certificate.display().to_string(), other.certificate.display().to_string());
+    let server = ferretdb::Server::start_with(Some(Certificate::of(folder.path(), "server")));
+    server.insert("t", [mongodb::bson::doc! { "id": 1, "v": "one" }]);
+    let (plain, port) = (server.port, server.tls_port.unwrap());
+    let ask = |host: &str, port: u16, options: &str| {
+        let (user, password) = (ferretdb::USER, ferretdb::PASSWORD.replace('\'', "''"));
+        value(&format!(
+            "MONGODB(HOST '{host}' PORT {port} USER '{user}' PASSWORD '{password}' DB 'app' COLLECTION 't' \
+             OPTIONS '{}&serverSelectionTimeoutMS=1000&{options}')",
+            ferretdb::OPTIONS
+        ))
+    };
+    for (host, port, options) in [
+        ("localhost", plain, "tls=false".into()),
+        ("localhost", port, format!("tls=true&tlsCAFile={own}")),
+        ("localhost", port, format!("ssl=true&tlsCAFile={own}")),
+        ("127.0.0.1", port, "tls=true&tlsAllowInvalidCertificates=true".into()),
+    ] {
+        assert_eq!(ask(host, port, &options).as_deref(), Ok("one"), "{host} {options}");
+    }
+    for (host, port, options, says) in [
+        ("localhost", port, String::new(), "MongoDB"),
+        ("localhost", plain, format!("tls=true&tlsCAFile={own}"), "MongoDB"),
+        ("localhost", port, "tls=true".into(), "invalid peer certificate"),
+        ("localhost", port, format!("tls=true&tlsCAFile={other}"), "invalid peer certificate"),
+        ("127.0.0.1", port, format!("tls=true&tlsCAFile={own}"), "not valid for name"),
+        ("localhost", port, "tls=true&tlsCAFile=/nosuch.pem".into(), "/nosuch.pem"),
+        ("localhost", port, "tls=true&tlsCAFile=/etc/hostname".into(), "there is none that can be used"),
+    ] {
+        let error = ask(host, port, &options).unwrap_err();
+        assert!(error.contains(says), "{host} {options}: {error}");
+    }
+}
+
+#[test]
 fn how_it_is_spoken_is_written_and_read_back_and_does_not_change_what_is_cached() {
     let with = |source: &str| {
         format!("CREATE DICTIONARY d (id UInt64, v String) PRIMARY KEY id SOURCE({source}) LAYOUT(DIRECT())")
@@ -145,6 +186,11 @@ fn how_it_is_spoken_is_written_and_read_back_and_does_not_change_what_is_cached(
         user_files: Some(std::env::temp_dir().join("nosuch")),
         ..Environment::new(std::env::temp_dir())
     };
-    let outside = definition(&with("POSTGRESQL(TABLE 't' SSLMODE 'verify-ca' SSLROOTCERT '/etc/passwd')"));
-    assert_eq!(Dictionary::open(outside, &confined).err().map(|error| error.code()), Some(481));
+    for source in [
+        "POSTGRESQL(TABLE 't' SSLMODE 'verify-ca' SSLROOTCERT '/etc/passwd')",
+        "MONGODB(URI 'mongodb://h/d?tls=true&tlsCAFile=/etc/passwd' COLLECTION 'c')",
+    ] {
+        let outside = Dictionary::open(definition(&with(source)), &confined);
+        assert_eq!(outside.err().map(|error| error.code()), Some(481), "{source}");
+    }
 }

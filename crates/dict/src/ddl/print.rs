@@ -1,7 +1,7 @@
 //! A definition as SHOW CREATE DICTIONARY prints it.
 
 use crate::config::{HIDDEN, Node, Storage, Value};
-use crate::definition::{Attribute, Definition, Hierarchy, Injectivity, Key, Literal, ObjectId};
+use crate::definition::{Attribute, Definition, Hierarchy, Injectivity, Key, KeyColumn, Literal, ObjectId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::row::ROW_FORMAT_VERSION;
@@ -79,7 +79,10 @@ impl Definition {
     /// The columns, a line each, and the primary key.
     fn columns(&self, form: Form) -> String {
         let keys = self.structure.key_columns();
-        let key_columns = keys.iter().map(|key| format!("`{}` {}", escape(&key.name, '`'), key.data_type));
+        let key_column = |key: &KeyColumn| {
+            format!("`{}` {}{}", escape(&key.name, '`'), key.data_type, object_id(key.object_id))
+        };
+        let key_columns = keys.iter().map(key_column);
         let columns: Vec<String> =
             key_columns.chain(self.structure.attributes.iter().map(attribute)).collect();
         let names: Vec<String> = keys.iter().map(|key| identifier(&key.name)).collect();
@@ -139,11 +142,14 @@ fn attribute(attribute: &Attribute) -> String {
         Injectivity::Unknown => "",
         Injectivity::Injective => " INJECTIVE",
     };
-    text += match attribute.object_id {
+    text + object_id(attribute.object_id)
+}
+
+fn object_id(object_id: ObjectId) -> &'static str {
+    match object_id {
         ObjectId::No => "",
         ObjectId::Yes => " IS_OBJECT_ID",
-    };
-    text
+    }
 }
 
 fn node(node: &Node) -> String {
@@ -255,6 +261,11 @@ mod tests {
             ("CLICKHOUSE(USER 'u' TABLE 't')", "USER 'u'", "DB 'u'", false),
             ("REDIS(PASSWORD 'p')", "'p'", "'q'", true),
             ("REDIS(PASSWORD 'p')", "PASSWORD 'p'", "DB_INDEX 1", false),
+            ("MONGODB(HOST 'h' USER 'u' PASSWORD 'p' DB 'd' COLLECTION 'c')", "PASSWORD 'p'", "", true),
+            ("MONGODB(HOST 'h' USER 'u' DB 'd' COLLECTION 'c')", "'c'", "'c' OPTIONS 'tls=true'", true),
+            ("MONGODB(HOST 'h' USER 'u' DB 'd' COLLECTION 'c')", "'c'", "'b'", false),
+            ("MONGODB(URI 'mongodb://u:p@h/d' COLLECTION 'c')", "u:p@", "", true),
+            ("MONGODB(URI 'mongodb://u:p@h/d' COLLECTION 'c')", "h/d", "h/e", false),
             ("HTTP(URL 'http://h' FORMAT CSV HEADERS(HEADER(NAME 'n' VALUE 'v')))", "'v'", "'w'", true),
             ("HTTP(URL 'http://h' FORMAT CSV CREDENTIALS(USER 'u'))", "CREDENTIALS(USER 'u')", "", true),
             ("HTTP(URL 'http://h' FORMAT CSV)", "http://h", "http://i", false),

@@ -46,7 +46,7 @@ impl Dictionary {
     }
 
     fn updates(&self) -> Option<&Updates> {
-        let updates = self.definition.source.select()?.updates.as_ref()?;
+        let updates = self.definition.source.updates()?;
         self.core.loader.kept.store().map(|_| updates)
     }
 

@@ -110,7 +110,7 @@ fn a_key_with_every_type() {
     let keys: Vec<KeyColumn> = columns
         .iter()
         .enumerate()
-        .map(|(i, (name, ..))| KeyColumn { name: format!("k{i}"), data_type: DataType::parse(name).unwrap() })
+        .map(|(i, (name, ..))| KeyColumn::new(format!("k{i}"), DataType::parse(name).unwrap()))
         .collect();
     let arrays: Vec<ArrayRef> =
         keys.iter().zip(&columns).map(|(key, (_, value, _))| array(&key.data_type, *value)).collect();

@@ -160,7 +160,7 @@ proptest! {
         let keys: Vec<KeyColumn> = columns
             .iter()
             .enumerate()
-            .map(|(i, (data_type, _))| KeyColumn { name: format!("k{i}"), data_type: nullable(data_type) })
+            .map(|(i, (data_type, _))| KeyColumn::new(format!("k{i}"), nullable(data_type)))
             .collect();
         let arrays: Vec<ArrayRef> =
             columns.iter().zip(&keys).map(|((_, values), key)| array(&key.data_type, values)).collect();

@@ -47,11 +47,11 @@ impl Definition {
             Sought::Key | Sought::Text => {}
             Sought::KeyInRange => {
                 let min = &self.bounds()[0];
-                columns.push(KeyColumn { name: min.name.clone(), data_type: min.data_type.clone() });
+                columns.push(KeyColumn::new(&min.name, min.data_type.clone()));
             }
             Sought::Address => columns[0].data_type = DataType::Ipv6,
             Sought::Point => {
-                let coordinate = |name: &str| KeyColumn { name: name.into(), data_type: DataType::Float64 };
+                let coordinate = |name: &str| KeyColumn::new(name, DataType::Float64);
                 columns = ["x", "y"].map(coordinate).to_vec();
             }
         }

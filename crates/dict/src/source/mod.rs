@@ -7,6 +7,7 @@ mod file;
 mod format;
 mod http;
 mod literals;
+mod mongodb;
 mod mysql;
 mod postgres;
 mod process;
@@ -148,6 +149,11 @@ pub(crate) fn factory(
                 let connect = redis::Redis::connect;
                 Ok(Box::new(connect(&config, authorities.as_deref(), &structure, patience)?))
             }))
+        }
+        SourceConfig::Mongodb(config) => {
+            let authorities = config.authorities()?.file(environment)?;
+            let server = Arc::new(mongodb::Server::new(config, authorities, patience));
+            Ok(Arc::new(move || Ok(Box::new(mongodb::Mongodb::connect(&server, &structure)?))))
         }
         SourceConfig::ExecutablePool(config) => {
             let command = CommandLine::new(&config.program, "executable pool", environment)?;

@@ -43,7 +43,9 @@ impl Trusted {
         failed(&self.path, e)
     }
 
-    fn roots(&self) -> Result<Arc<RootCertStore>, DictError> {
+    /// # Errors
+    /// `NETWORK_ERROR` if none of them can be used.
+    pub fn roots(&self) -> Result<Arc<RootCertStore>, DictError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(&self.pem) {
             let certificate = certificate.map_err(|e| self.failed(&e))?;

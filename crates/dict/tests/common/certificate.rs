@@ -10,10 +10,15 @@ pub struct Certificate {
 }
 
 impl Certificate {
+    /// Those that were made in the folder.
+    pub fn of(folder: &Path, name: &str) -> Certificate {
+        let file = |kind: &str| folder.join(format!("{name}-{kind}.pem"));
+        Certificate { certificate: file("certificate"), key: file("key") }
+    }
+
     /// Makes both in the folder.
     pub fn new(folder: &Path, name: &str) -> Certificate {
-        let file = |kind: &str| folder.join(format!("{name}-{kind}.pem"));
-        let made = Certificate { certificate: file("certificate"), key: file("key") };
+        let made = Certificate::of(folder, name);
         let output = Command::new("openssl")
             .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
             .args(["-days", "1", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])

@@ -1,4 +1,5 @@
 //! A server that a test starts for itself: one process, ended with the test.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -32,6 +33,12 @@ impl Process {
 
     fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Sends a signal to this one process.
+    pub fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "kill {signal}");
     }
 
     /// Ends the server at once; connections break.

@@ -6,6 +6,8 @@ mod executable_pool;
 mod file;
 mod format;
 mod http;
+mod mongodb;
+mod mongodb_uri;
 mod mysql;
 mod named;
 mod postgres;
@@ -24,6 +26,7 @@ pub use file::{FileConfig, FileFormat};
 pub use format::{ChunkHeader, Format, KeyEcho};
 pub(crate) use http::shown_url;
 pub use http::{Credentials, Header, HttpConfig};
+pub use mongodb::{MongodbConfig, MongodbPlace};
 pub use mysql::MysqlConfig;
 pub use named::NamedSource;
 pub use postgres::PostgresConfig;
@@ -54,6 +57,8 @@ pub enum SourceConfig {
     Http(HttpConfig),
     /// A Redis server.
     Redis(RedisConfig),
+    /// A MongoDB server, or several that have the same.
+    Mongodb(MongodbConfig),
     /// A program.
     Executable(ExecutableConfig),
     /// Programs that stay.
@@ -66,8 +71,8 @@ pub enum SourceConfig {
     Named(NamedSource),
 }
 
-const ALLOWED: &str =
-    "SQLITE, POSTGRESQL, MYSQL, CLICKHOUSE, HTTP, REDIS, EXECUTABLE, EXECUTABLE_POOL, FILE, YAMLREGEXPTREE";
+const ALLOWED: &str = "SQLITE, POSTGRESQL, MYSQL, CLICKHOUSE, HTTP, REDIS, MONGODB, EXECUTABLE, EXECUTABLE_POOL, FILE, \
+     YAMLREGEXPTREE";
 
 /// ClickHouse's parameters that several sources have and none here reads.
 const NO_REPLICAS: (&str, &str) =
@@ -103,6 +108,7 @@ impl SourceConfig {
             "HTTP" => HttpConfig::take(nodes).map(SourceConfig::Http),
             "EXECUTABLE" => ExecutableConfig::take(nodes).map(SourceConfig::Executable),
             "REDIS" => RedisConfig::take(nodes).map(SourceConfig::Redis),
+            "MONGODB" => MongodbConfig::take(nodes).map(SourceConfig::Mongodb),
             "EXECUTABLE_POOL" => ExecutablePoolConfig::take(nodes).map(SourceConfig::ExecutablePool),
             "FILE" => FileConfig::take(nodes).map(SourceConfig::File),
             "YAMLREGEXPTREE" => YamlConfig::take(nodes).map(SourceConfig::Yaml),
@@ -125,6 +131,7 @@ impl SourceConfig {
             SourceConfig::Clickhouse(config) => config,
             SourceConfig::Http(config) => config,
             SourceConfig::Redis(config) => config,
+            SourceConfig::Mongodb(config) => config,
             SourceConfig::Executable(config) => config,
             SourceConfig::ExecutablePool(config) => config,
             SourceConfig::File(config) => config,
@@ -176,11 +183,20 @@ impl SourceConfig {
             SourceConfig::Clickhouse(config) => Some(&config.select),
             SourceConfig::Http(_)
             | SourceConfig::Redis(_)
+            | SourceConfig::Mongodb(_)
             | SourceConfig::Executable(_)
             | SourceConfig::ExecutablePool(_)
             | SourceConfig::File(_)
             | SourceConfig::Yaml(_)
             | SourceConfig::Named(_) => None,
+        }
+    }
+
+    /// How rows that were changed are told from others, if it says so.
+    pub fn updates(&self) -> Option<&Updates> {
+        match self.complete() {
+            SourceConfig::Mongodb(config) => config.updates.as_ref(),
+            _ => self.select()?.updates.as_ref(),
         }
     }
 
@@ -216,6 +232,7 @@ impl SourceConfig {
             SourceConfig::Clickhouse(config) => config.server = config.server.anonymous(),
             SourceConfig::Http(config) => *config = config.anonymous(),
             SourceConfig::Redis(config) => *config = config.anonymous(),
+            SourceConfig::Mongodb(config) => *config = config.anonymous(),
             SourceConfig::Sqlite(_)
             | SourceConfig::Executable(_)
             | SourceConfig::ExecutablePool(_)

@@ -1,5 +1,6 @@
 //! `SOURCE(POSTGRESQL(NAME collection TABLE 't'))`: parameters that a named collection has, and others that come first.
 
+use super::mongodb_uri;
 use super::{CURRENT_DATABASE, Kind, SourceConfig};
 use crate::config::collections::Collections;
 use crate::config::node::{Node, Value};
@@ -18,7 +19,7 @@ pub struct NamedSource {
 }
 
 /// Sources that take parameters from collections.
-const KINDS: [&str; 5] = ["CLICKHOUSE", "HTTP", "MYSQL", "POSTGRESQL", "REDIS"];
+const KINDS: [&str; 6] = ["CLICKHOUSE", "HTTP", "MONGODB", "MYSQL", "POSTGRESQL", "REDIS"];
 /// The parameter that names the collection.
 const NAME: &str = "NAME";
 /// What collections may call a parameter, and its name here.
@@ -102,12 +103,13 @@ fn plain(name: &str) -> &str {
     ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, plain)| plain)
 }
 
-/// Without the values of passwords and headers.
+/// Without the values of passwords and headers, and without the password in a URI.
 fn shown(node: &Node, hidden: &str) -> Node {
     let value = match &node.value {
         Value::Text(_) if ["PASSWORD", "VALUE"].contains(&node.name.as_str()) => {
             Value::Text(hidden.to_string())
         }
+        Value::Text(text) if node.name == "URI" => Value::Text(mongodb_uri::shown(text, hidden)),
         Value::Text(text) => Value::Text(text.clone()),
         Value::Group(nodes) => Value::Group(nodes.iter().map(|node| shown(node, hidden)).collect()),
     };

@@ -36,7 +36,7 @@ const LAG_SECONDS: u64 = 1;
 const PERIOD_SECONDS: u64 = 5;
 
 impl Updates {
-    fn take(settings: &Settings<'_>) -> Result<Option<Updates>, DictError> {
+    pub(super) fn take(settings: &Settings<'_>) -> Result<Option<Updates>, DictError> {
         let [field, lag, period] = UPDATES;
         let most = limits::TIMEOUT_MS_MAX / 1000;
         let lag_seconds = settings.number(lag, 0, most)?.unwrap_or(LAG_SECONDS);
@@ -45,7 +45,7 @@ impl Updates {
         Ok(field.map(|field| Updates { field: field.to_string(), lag_seconds, period_seconds }))
     }
 
-    fn put(&self, nodes: &mut Vec<Node>) {
+    pub(super) fn put(&self, nodes: &mut Vec<Node>) {
         let [field, lag, period] = UPDATES;
         nodes.push(Node::text(field, &self.field));
         for (name, value, default) in

@@ -202,10 +202,7 @@ fn wide_types_in_row_binary() {
 #[test]
 fn malformed_arrays_are_refused() {
     let structure = Structure {
-        key: Key::Complex(vec![KeyColumn {
-            name: "a".into(),
-            data_type: DataType::parse("Array(Nullable(UInt8))").unwrap(),
-        }]),
+        key: Key::Complex(vec![KeyColumn::new("a", DataType::parse("Array(Nullable(UInt8))").unwrap())]),
         attributes: Vec::new(),
     };
     let read = |format, bytes: &[u8]| RowReader::new(format, &structure).read_all(bytes);
@@ -286,10 +283,10 @@ fn maps_in_json() {
 #[test]
 fn malformed_maps_are_refused() {
     let structure = Structure {
-        key: Key::Complex(vec![KeyColumn {
-            name: "m".into(),
-            data_type: DataType::parse("Map(UInt8, Nullable(String))").unwrap(),
-        }]),
+        key: Key::Complex(vec![KeyColumn::new(
+            "m",
+            DataType::parse("Map(UInt8, Nullable(String))").unwrap(),
+        )]),
         attributes: Vec::new(),
     };
     let read = |format, bytes: &[u8]| RowReader::new(format, &structure).read_all(bytes);
@@ -326,43 +323,28 @@ fn malformed_maps_are_refused() {
 fn keys_in_pieces_are_the_keys_in_one() {
     let structure = Structure {
         key: Key::Complex(vec![
-            KeyColumn { name: "k".into(), data_type: DataType::UInt64 },
-            KeyColumn { name: "s".into(), data_type: DataType::String },
-            KeyColumn { name: "i".into(), data_type: DataType::Nullable(Box::new(DataType::Int32)) },
-            KeyColumn { name: "d".into(), data_type: DataType::Date },
-            KeyColumn { name: "t".into(), data_type: DataType::DateTime { tz: None } },
-            KeyColumn { name: "u".into(), data_type: DataType::Uuid },
-            KeyColumn {
-                name: "p".into(),
-                data_type: DataType::parse("DateTime64(4, 'Asia/Tokyo')").unwrap(),
-            },
-            KeyColumn { name: "n".into(), data_type: DataType::parse("Nullable(DateTime64(9))").unwrap() },
-            KeyColumn { name: "i4".into(), data_type: DataType::Ipv4 },
-            KeyColumn { name: "i6".into(), data_type: DataType::Ipv6 },
-            KeyColumn { name: "m".into(), data_type: DataType::parse("Decimal(50, 3)").unwrap() },
-            KeyColumn { name: "w".into(), data_type: DataType::Int128 },
-            KeyColumn { name: "x".into(), data_type: DataType::Int256 },
-            KeyColumn {
-                name: "as".into(),
-                data_type: DataType::parse("Array(Array(Nullable(String)))").unwrap(),
-            },
-            KeyColumn {
-                name: "at".into(),
-                data_type: DataType::parse("Array(Nullable(DateTime64(4)))").unwrap(),
-            },
-            KeyColumn { name: "au".into(), data_type: DataType::parse("Array(UUID)").unwrap() },
-            KeyColumn { name: "ai".into(), data_type: DataType::parse("Array(UInt16)").unwrap() },
-            KeyColumn {
-                name: "ms".into(),
-                data_type: DataType::parse("Map(String, Nullable(DateTime64(4)))").unwrap(),
-            },
-            KeyColumn { name: "mu".into(), data_type: DataType::parse("Map(UUID, Array(UInt16))").unwrap() },
-            KeyColumn {
-                name: "ma".into(),
-                data_type: DataType::parse("Map(Array(UInt8), Map(Date, Bool))").unwrap(),
-            },
-            KeyColumn { name: "ne".into(), data_type: DataType::parse(NESTED).unwrap() },
-            KeyColumn { name: "tu".into(), data_type: DataType::parse(TUPLES).unwrap() },
+            KeyColumn::new("k", DataType::UInt64),
+            KeyColumn::new("s", DataType::String),
+            KeyColumn::new("i", DataType::Nullable(Box::new(DataType::Int32))),
+            KeyColumn::new("d", DataType::Date),
+            KeyColumn::new("t", DataType::DateTime { tz: None }),
+            KeyColumn::new("u", DataType::Uuid),
+            KeyColumn::new("p", DataType::parse("DateTime64(4, 'Asia/Tokyo')").unwrap()),
+            KeyColumn::new("n", DataType::parse("Nullable(DateTime64(9))").unwrap()),
+            KeyColumn::new("i4", DataType::Ipv4),
+            KeyColumn::new("i6", DataType::Ipv6),
+            KeyColumn::new("m", DataType::parse("Decimal(50, 3)").unwrap()),
+            KeyColumn::new("w", DataType::Int128),
+            KeyColumn::new("x", DataType::Int256),
+            KeyColumn::new("as", DataType::parse("Array(Array(Nullable(String)))").unwrap()),
+            KeyColumn::new("at", DataType::parse("Array(Nullable(DateTime64(4)))").unwrap()),
+            KeyColumn::new("au", DataType::parse("Array(UUID)").unwrap()),
+            KeyColumn::new("ai", DataType::parse("Array(UInt16)").unwrap()),
+            KeyColumn::new("ms", DataType::parse("Map(String, Nullable(DateTime64(4)))").unwrap()),
+            KeyColumn::new("mu", DataType::parse("Map(UUID, Array(UInt16))").unwrap()),
+            KeyColumn::new("ma", DataType::parse("Map(Array(UInt8), Map(Date, Bool))").unwrap()),
+            KeyColumn::new("ne", DataType::parse(NESTED).unwrap()),
+            KeyColumn::new("tu", DataType::parse(TUPLES).unwrap()),
         ]),
         attributes: Vec::new(),
     };

@@ -1,0 +1,147 @@
+//! The client of a dictionary: its driver keeps a pool of connections and looks after the servers, in a runtime that
+//! nothing else runs in.
+
+use crate::config::MongodbConfig;
+use crate::error::{Code, DictError};
+use crate::limits;
+use crate::source::tls::Trusted;
+use mongodb::error::{Error, ErrorKind};
+use mongodb::options::{ClientOptions, Tls};
+use mongodb::{Client, Collection};
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::Instant;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Servers that are searched for for so long a part of a request's time leave its lookup some to say so.
+const SELECTION_PART: u32 = 4;
+/// MaxTimeMSExpired.
+const OVERDUE: i32 = 50;
+
+/// The driver is asynchronous inside: its connections wait for each other on one thread, whatever the number of
+/// dictionaries, and every request on the thread of who makes it.
+static RUNTIME: LazyLock<Result<Runtime, String>> = LazyLock::new(|| {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(1).thread_name("granary-mongodb").enable_all().build().map_err(|e| e.to_string())
+});
+
+/// The runtime.
+///
+/// # Errors
+/// `LIMIT_EXCEEDED` if there is no thread for it.
+pub(super) fn runtime() -> Result<&'static Runtime, DictError> {
+    RUNTIME
+        .as_ref()
+        .map_err(|e| DictError::new(Code::LimitExceeded, format!("MongoDB: no thread for it: {e}")))
+}
+
+/// Where the servers are; connections share one client while there are any.
+pub(in crate::source) struct Server {
+    pub config: MongodbConfig,
+    /// The file of those whom TLS trusts, if one is named.
+    authorities: Option<PathBuf>,
+    pub patience: Duration,
+    client: Mutex<Weak<Connected>>,
+}
+
+/// A client in use.
+pub(super) struct Connected {
+    /// `None` only while it is dropped.
+    client: Option<Client>,
+    database: String,
+}
+
+impl Server {
+    pub fn new(config: MongodbConfig, authorities: Option<PathBuf>, patience: Duration) -> Server {
+        Server { config, authorities, patience, client: Mutex::default() }
+    }
+
+    /// The client, made anew if nobody has one.
+    pub(super) fn connected(&self) -> Result<Arc<Connected>, DictError> {
+        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connected) = client.upgrade() {
+            return Ok(connected);
+        }
+        let connected = Arc::new(self.connect()?);
+        *client = Arc::downgrade(&connected);
+        Ok(connected)
+    }
+
+    /// Whoever connects from now on gets another client: what this one knows of servers and certificates may be old.
+    pub(super) fn forget(&self, connected: &Arc<Connected>) {
+        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::ptr::eq(client.as_ptr(), Arc::as_ptr(connected)) {
+            *client = Weak::new();
+        }
+    }
+
+    fn connect(&self) -> Result<Connected, DictError> {
+        let target = self.config.target()?;
+        let runtime = runtime()?;
+        let _inside = runtime.enter();
+        let mut options = runtime
+            .block_on(async { ClientOptions::parse(target.connection).await })
+            .map_err(|e| error(&e))?;
+        options.app_name.get_or_insert_with(|| "granary".into());
+        options.connect_timeout.get_or_insert(CONNECT_TIMEOUT.min(self.patience));
+        options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT.min(self.patience / SELECTION_PART));
+        // How many are used at once is bounded by the threads that ask, and those that read all.
+        options.max_pool_size.get_or_insert(2 * limits::SOURCE_THREADS_MAX as u32);
+        if let Some(Tls::Enabled(tls)) = &mut options.tls
+            && tls.allow_invalid_certificates != Some(true)
+        {
+            let trusted = Trusted::read(self.authorities.as_deref())?;
+            trusted.roots()?;
+            tls.ca_file_path = Some(trusted.path);
+        }
+        let client = Client::with_options(options).map_err(|e| error(&e))?;
+        Ok(Connected { client: Some(client), database: target.database })
+    }
+
+    /// Does what is asked of the servers, for as long as there is patience.
+    pub(super) fn ask<T>(
+        &self,
+        deadline: Instant,
+        work: impl Future<Output = Result<T, DictError>>,
+    ) -> Result<T, DictError> {
+        let overdue = || {
+            let text = format!("MongoDB: no whole answer within {} ms", self.patience.as_millis());
+            DictError::new(Code::TimeoutExceeded, text)
+        };
+        runtime()?
+            .block_on(async { tokio::time::timeout_at(deadline, work).await })
+            .unwrap_or_else(|_| Err(overdue()))
+    }
+}
+
+impl Connected {
+    pub fn collection<T: Send + Sync>(&self, name: &str) -> Collection<T> {
+        let client = self.client.as_ref().expect("it is there until it is dropped");
+        client.database(&self.database).collection(name)
+    }
+}
+
+impl Drop for Connected {
+    /// Its end is told to the servers, for which the driver needs the runtime.
+    fn drop(&mut self) {
+        let _inside = runtime().map(Runtime::enter);
+        self.client = None;
+    }
+}
+
+/// What the driver says.
+pub(super) fn error(e: &Error) -> DictError {
+    let (code, advice) = match &*e.kind {
+        ErrorKind::Command(command) if command.code == OVERDUE => (Code::TimeoutExceeded, ""),
+        ErrorKind::Authentication { .. } => {
+            (Code::MongodbCannotAuthenticate, "; look at USER, PASSWORD and authSource")
+        }
+        ErrorKind::Io(_) | ErrorKind::ServerSelection { .. } | ErrorKind::ConnectionPoolCleared { .. } => {
+            (Code::NetworkError, "")
+        }
+        _ => (Code::StdException, ""),
+    };
+    DictError::new(code, format!("MongoDB: {}{advice}", e.kind))
+}
