@@ -90,3 +90,6 @@ const _: () = assert!(KEYS_PER_REQUEST_MAX < KEYS_PER_LOOKUP_MAX);
 const _: () = assert!(KEYS_PER_STATEMENT_MAX <= KEYS_PER_REQUEST_MAX);
 const _: () = assert!(MONGODB_TUPLES_MAX <= MONGODB_KEYS_MAX && MONGODB_KEYS_MAX <= KEYS_PER_REQUEST_MAX);
 const _: () = assert!(LIFETIME_SECONDS_MAX < (u32::MAX / 2) as u64);
+
+/// Blocks of a partition of an SSD_CACHE: 16 GiB of 4 KiB each.
+pub const PARTITION_BLOCKS_MAX: u64 = 1 << 22;

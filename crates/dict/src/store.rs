@@ -4,6 +4,7 @@ use crate::config::{SsdSettings, Storage};
 use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
+use crate::limits;
 use crate::mark::{self, MarkFile};
 use granary_cache::{Cache, FlashOptions, Found, Io, Key, OpenError, Options, Outcome, Scan};
 use std::cell::RefCell;
@@ -193,6 +194,46 @@ fn flash_options(
             .max_stored_keys
             .map(|keys| keys.next_power_of_two().max(granary_cache::limits::SHARDS as u64)),
         fingerprint: definition.fingerprint(),
+        partitions: partitions(ssd),
         ..FlashOptions::new(path, ssd.total_bytes())
     })
+}
+
+/// How many partitions a file has: more than one only where the numbers of so many blocks would take an entry more than
+/// 5 bytes of RAM, or a bound on keys would not be met.
+fn partitions(ssd: &SsdSettings) -> u64 {
+    let blocks = ssd.total_bytes() / ssd.block_size.max(1);
+    let wanted = blocks.div_ceil(limits::PARTITION_BLOCKS_MAX).max(1).next_power_of_two();
+    let segments = ssd.total_bytes() / ssd.write_buffer_size.max(1);
+    // They have one size, and whole segments.
+    let divides = 1 << segments.trailing_zeros().min(u64::BITS - 1);
+    match ssd.max_stored_keys {
+        Some(keys) if keys < limits::PARTITION_BLOCKS_MAX => 1,
+        _ => wanted.min(divides).min(granary_cache::limits::PARTITIONS_MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_files_are_divided_into_equal_parts() {
+        let of = |gib: u64, write_buffer_size: u64, max_stored_keys: Option<u64>| {
+            partitions(&SsdSettings {
+                path: String::new(),
+                block_size: 4096,
+                file_size: gib << 30,
+                write_buffer_size,
+                read_buffer_size: 0,
+                max_partitions_count: 1,
+                max_stored_keys,
+                memory_cache_size: 0,
+            })
+        };
+        assert_eq!([1, 16, 17, 64, 4096].map(|gib| of(gib, 1 << 20, None)), [1, 1, 2, 4, 64]);
+        // 20 and 48 segments are not divided by more.
+        assert_eq!((of(20, 1 << 30, None), of(48, 1 << 30, None), of(63, 1 << 30, None)), (2, 4, 1));
+        assert_eq!((of(64, 1 << 20, Some(1000)), of(64, 1 << 20, Some(1 << 30))), (1, 4));
+    }
 }

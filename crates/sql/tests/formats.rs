@@ -2,7 +2,7 @@
 //! JSON's statistics are left out.
 
 use granary_sql::arrow::datatypes::DataType;
-use granary_sql::arrow::ipc::reader::StreamReader;
+use granary_sql::arrow::ipc::reader::{FileReader, StreamReader};
 use granary_sql::format::{self, Format};
 use granary_sql::{Options, Session};
 use tokio::runtime::Runtime;
@@ -213,4 +213,38 @@ fn arrow_and_parquet_read_back() {
     let parquet = bytes(query, Format::Parquet);
     assert_eq!((&parquet[..4], &parquet[parquet.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
     assert_eq!(bytes(query, Format::Null), b"");
+}
+
+const COMPACT: &str = "SELECT number, 'a\\'b' AS s, [1, NULL] AS a, NULL AS n, toDate('2024-01-01') AS d, ('x', 1) AS t, \
+     map('k', 1) AS m, true AS b FROM numbers(2)";
+
+#[test]
+fn json_compact() {
+    let row = |n: u8| format!("[{n}, \"a'b\", [1,null], null, \"2024-01-01\", [\"x\",1], {{\"k\":1}}, true]");
+    let rows = format!("{}\n{}\n", row(0), row(1));
+    let names = "[\"number\", \"s\", \"a\", \"n\", \"d\", \"t\", \"m\", \"b\"]\n";
+    let types = "[\"UInt64\", \"String\", \"Array(Nullable(UInt8))\", \"Nullable(Nothing)\", \"Date\", \
+                 \"Tuple(String, UInt8)\", \"Map(String, UInt8)\", \"Bool\"]\n";
+    assert_eq!(text(COMPACT, Format::JsonCompactEachRow), rows);
+    assert_eq!(text(COMPACT, Format::JsonCompactEachRowWithNames), format!("{names}{rows}"));
+    assert_eq!(text(COMPACT, Format::JsonCompactEachRowWithNamesAndTypes), format!("{names}{types}{rows}"));
+    let document = text(COMPACT, Format::JsonCompact);
+    let wanted = format!("\t\"data\":\n\t[\n\t\t{},\n\t\t{}\n\t],\n\n\t\"rows\": 2,\n", row(0), row(1));
+    assert!(document.contains(&wanted), "{document}");
+    let none = text("SELECT number FROM numbers(0)", Format::JsonCompact);
+    assert!(none.contains("\t[\n\n\t],\n\n\t\"rows\": 0,\n"), "{none}");
+}
+
+#[test]
+fn values() {
+    let row = |n: u8| format!("({n},'a\\'b',[1,NULL],NULL,'2024-01-01',('x',1),{{'k':1}},true)");
+    assert_eq!(text(COMPACT, Format::Values), format!("{},{}", row(0), row(1)));
+    assert_eq!(text("SELECT number FROM numbers(0)", Format::Values), "");
+}
+
+#[test]
+fn arrow_files_read_back() {
+    let file = bytes("SELECT number, toString(number) AS s FROM numbers(3)", Format::Arrow);
+    let reader = FileReader::try_new(std::io::Cursor::new(file), None).unwrap();
+    assert_eq!(reader.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 3);
 }

@@ -48,7 +48,8 @@ Examples:
     granary local --time --queries-file setup.sql
 
 Output formats: TabSeparated, TabSeparatedWithNames, TabSeparatedWithNamesAndTypes, CSV, CSVWithNames,
-JSON, JSONEachRow, Pretty, PrettyCompact, Vertical, RowBinary, Parquet, ArrowStream, Null.
+JSON, JSONCompact, JSONEachRow, Pretty, PrettyCompact, Vertical, Values, RowBinary, Parquet, Arrow,
+ArrowStream, Null.
 Exit status: 0, or ClickHouse's error code modulo 256; 130 and 143 behind SIGINT and SIGTERM, which close
 dictionaries as any other end does.";
 
