@@ -135,7 +135,8 @@ impl Cache {
 
     /// Forgets everything, for good.
     pub fn clear(&self) -> std::io::Result<()> {
-        self.partitions.iter().try_for_each(Partition::clear)
+        // All of them, whatever becomes of one.
+        self.partitions.iter().map(Partition::clear).fold(Ok(()), |all, cleared| all.and(cleared))
     }
 
     /// Counters and sizes.

@@ -172,7 +172,9 @@ fn entry_len(bytes: &[u8]) -> usize {
 
 /// The table wants well-mixed bits at both ends of the hash.
 fn spread(hash: u64) -> u64 {
-    hash.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    // The lowest bits of all hashes of a partition are the same, and a product's depend on no others.
+    let product = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    product ^ product >> 32
 }
 
 impl Memory {

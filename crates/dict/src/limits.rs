@@ -93,3 +93,6 @@ const _: () = assert!(LIFETIME_SECONDS_MAX < (u32::MAX / 2) as u64);
 
 /// Blocks of a partition of an SSD_CACHE: 16 GiB of 4 KiB each.
 pub const PARTITION_BLOCKS_MAX: u64 = 1 << 22;
+
+/// Bytes of WRITE_BUFFER_SIZE that all partitions of an SSD_CACHE have together.
+pub const PARTITION_BUFFERS_BYTES_MAX: u64 = 64 << 20;

@@ -205,11 +205,12 @@ fn partitions(ssd: &SsdSettings) -> u64 {
     let blocks = ssd.total_bytes() / ssd.block_size.max(1);
     let wanted = blocks.div_ceil(limits::PARTITION_BLOCKS_MAX).max(1).next_power_of_two();
     let segments = ssd.total_bytes() / ssd.write_buffer_size.max(1);
-    // They have one size, and whole segments.
+    // They have one size, whole segments, and write buffers each.
     let divides = 1 << segments.trailing_zeros().min(u64::BITS - 1);
+    let affords = 1 << (limits::PARTITION_BUFFERS_BYTES_MAX / ssd.write_buffer_size.max(1)).max(1).ilog2();
     match ssd.max_stored_keys {
         Some(keys) if keys < limits::PARTITION_BLOCKS_MAX => 1,
-        _ => wanted.min(divides).min(granary_cache::limits::PARTITIONS_MAX),
+        _ => wanted.min(divides).min(affords).min(granary_cache::limits::PARTITIONS_MAX),
     }
 }
 
@@ -232,8 +233,9 @@ mod tests {
             })
         };
         assert_eq!([1, 16, 17, 64, 4096].map(|gib| of(gib, 1 << 20, None)), [1, 1, 2, 4, 64]);
-        // 20 and 48 segments are not divided by more.
-        assert_eq!((of(20, 1 << 30, None), of(48, 1 << 30, None), of(63, 1 << 30, None)), (2, 4, 1));
+        // 5 * 4096, 3 * 16384 and 63 segments are not divided by more.
+        assert_eq!((of(20, 1 << 20, None), of(48, 1 << 20, None), of(63, 1 << 30, None)), (2, 4, 1));
+        assert_eq!((of(64, 16 << 20, None), of(64, 32 << 20, None), of(64, 1 << 30, None)), (4, 2, 1));
         assert_eq!((of(64, 1 << 20, Some(1000)), of(64, 1 << 20, Some(1 << 30))), (1, 4));
     }
 }

@@ -113,7 +113,7 @@ impl Log {
             // A reader may still hold it; then its memory is freed by that reader.
             if let Ok(segment) = Arc::try_unwrap(segment) {
                 let mut idle = self.idle.lock().expect("no panic under the lock");
-                if idle.len() < 2 {
+                if idle.len() < self.geometry.idle_buffers_max() {
                     drop(idle);
                     let memory = segment.into_memory();
                     idle = self.idle.lock().expect("no panic under the lock");

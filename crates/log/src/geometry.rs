@@ -119,6 +119,11 @@ impl Geometry {
         bytes / self.partitions
     }
 
+    /// Buffers that are kept for the next segments.
+    pub(crate) fn idle_buffers_max(&self) -> usize {
+        if self.partitions == 1 { 2 } else { 1 }
+    }
+
     /// Whether segments end with a summary.
     pub fn has_summary(&self) -> bool {
         self.blocks_per_segment >= SUMMARY_BLOCKS_PER_SEGMENT_MIN

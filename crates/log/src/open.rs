@@ -280,7 +280,7 @@ impl SlotReader<'_> {
     /// if the block that is written in its place got lost, it would pass for that.
     fn scrub(&self, head: u64) -> io::Result<()> {
         let geometry = self.geometry;
-        let queued = WRITE_QUEUE_BYTES_MAX / geometry.segment_bytes() + 2;
+        let queued = geometry.share(WRITE_QUEUE_BYTES_MAX) / geometry.segment_bytes() + 2;
         let size = geometry.block_size();
         let per_read = (TRANSFER_BYTES_MAX as usize / size).min(geometry.blocks_per_segment() as usize);
         let mut bytes = AlignedBuffer::zeroed(per_read * size);

@@ -1,7 +1,7 @@
 //! Several logs in one file: each has a part of it, and state and journal files of its own.
 //!
-//! The first has the names that a lone log has, the others a number before the suffix: `<path>.1.state`. Who opens
-//! the file as another number of logs finds nothing in them, and nothing may be left of those that he does not
+//! The first has the names that a lone log has, the others a number before the suffix: `<path>.partition.1.state`. Who
+//! opens the file as another number of logs finds nothing in them, and nothing may be left of those that he does not
 //! open: they would not hear of what changes meanwhile.
 
 use crate::device::Device;
@@ -9,7 +9,7 @@ use crate::journal;
 use crate::limits::PARTITIONS_MAX;
 use crate::log::Log;
 use crate::open::{OpenError, Options, Recovered, beside, lock};
-use crate::state::StateFile;
+use crate::state::{self, Peeked, StateFile};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,7 +53,8 @@ fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
         let state_path = path_of(&options.state_path, i);
         let error = |source| OpenError::State { path: state_path.clone(), source };
         let state = beside(&state_path, ".state");
-        if !state.try_exists().map_err(error)? {
+        // A file of that name that is no state is somebody else's.
+        if matches!(state::peek(&state).map_err(error)?, Peeked::Nothing | Peeked::Foreign) {
             continue;
         }
         let options = Options { state_path: state_path.clone(), ..options.clone() };
@@ -72,7 +73,7 @@ fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
 fn path_of(state_path: &Path, partition: u64) -> PathBuf {
     match partition {
         0 => state_path.to_owned(),
-        i => beside(state_path, &format!(".{i}")),
+        i => beside(state_path, &format!(".partition.{i}")),
     }
 }
 

@@ -102,5 +102,5 @@ pub const LARGE_BLOCK_BYTES: u64 = 16 << 10;
 /// Most blocks of a partition: their numbers, in the index, leave an object its 4 bytes of RAM.
 pub const PARTITION_BLOCKS_MAX: u64 = 1 << 17;
 
-/// RAM for items that a partition has at the least: what it divides is worth less in parts that are smaller.
-pub const PARTITION_MEMORY_BYTES_MIN: u64 = 16 << 20;
+/// A partition has RAM for items of at least so many of its segments, of which up to three are in write buffers.
+pub const PARTITION_MEMORY_SEGMENTS_MIN: u64 = 8;

@@ -19,6 +19,8 @@ pub struct Rights {
     /// The dictionaries that may be read, as `database.name`, where a `*` stands for any text; `None`: all.
     /// Whoever may not read all of them may not change any.
     pub dictionaries: Option<Vec<String>>,
+    /// Whether limits of the configuration cannot be raised.
+    pub is_bound: bool,
 }
 
 impl Rights {
@@ -44,11 +46,6 @@ impl Rights {
     pub fn check_renew(&self, user: &str, full_name: &str) -> Result<()> {
         self.check_read(user, full_name)?;
         self.check_full_access()
-    }
-
-    /// Whether what the configuration says of limits binds whose rights these are: he may do less than anything.
-    pub fn is_bound(&self) -> bool {
-        self.access == Access::ReadOnly || self.dictionaries.is_some()
     }
 
     fn check_full_access(&self) -> Result<()> {

@@ -155,7 +155,7 @@ impl Session {
     /// # Errors
     /// SETTING_CONSTRAINT_VIOLATION.
     pub(crate) fn check_bounds(&self, settings: &[(String, String)]) -> Result<()> {
-        if self.rights.is_bound() { check_limits(settings, &self.bounds) } else { Ok(()) }
+        if self.rights.is_bound { check_limits(settings, &self.bounds) } else { Ok(()) }
     }
 
     /// What one query of this session is planned with.

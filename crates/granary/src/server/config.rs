@@ -95,7 +95,9 @@ impl Config {
         let Some(users) = &self.users else { return Ok(None) };
         let users = users.iter().map(|(name, user)| {
             let access = if user.readonly { Access::ReadOnly } else { Access::Full };
-            let rights = Rights { access, dictionaries: user.dictionaries.clone() };
+            let dictionaries = user.dictionaries.clone();
+            let is_bound = access == Access::ReadOnly || dictionaries.is_some();
+            let rights = Rights { access, dictionaries, is_bound };
             Ok(User { name: name.clone(), password: password(name, user)?, rights })
         });
         users.collect::<Result<_, _>>().map(Some)

@@ -2,7 +2,7 @@
 
 use crate::limits::{
     BLOCK_BYTES, ITEM_BYTES_DEFAULT, ITEM_BYTES_MAX, ITEM_BYTES_MIN, LARGE_BLOCK_BYTES, PARTITION_BLOCKS_MAX,
-    PARTITION_MEMORY_BYTES_MIN, SEGMENT_BYTES_MIN, SEGMENTS_MIN, SMALL_FLASH_BYTES,
+    PARTITION_MEMORY_SEGMENTS_MIN, SEGMENT_BYTES_MIN, SEGMENTS_MIN, SMALL_FLASH_BYTES,
 };
 use granary_cache::admission::Admission;
 use granary_cache::limits::PARTITIONS_MAX;
@@ -79,7 +79,8 @@ impl Options {
     /// How many partitions the flash is divided into: as many as its index wants and RAM allows.
     pub fn partitions(&self) -> u64 {
         let wanted = self.flash_bytes.div_ceil(self.block_bytes() * PARTITION_BLOCKS_MAX).next_power_of_two();
-        let allowed = (self.memory_bytes / PARTITION_MEMORY_BYTES_MIN).max(1);
+        let segments = self.memory_bytes / self.segment_bytes();
+        let allowed = (segments / PARTITION_MEMORY_SEGMENTS_MIN).max(1);
         wanted.min(1 << allowed.ilog2()).min(PARTITIONS_MAX)
     }
 
@@ -141,11 +142,14 @@ mod tests {
         };
         assert_eq!(partitions(64, 1), (1, BLOCK_BYTES));
         assert_eq!(partitions(64, 2), (2, BLOCK_BYTES));
-        assert_eq!(partitions(64, 16), (4, BLOCK_BYTES));
-        assert_eq!(partitions(255, 16), (8, BLOCK_BYTES));
-        assert_eq!(partitions(1024, 12), (16, BLOCK_BYTES));
+        assert_eq!(partitions(64, 16), (2, BLOCK_BYTES));
+        assert_eq!(partitions(511, 16), (8, BLOCK_BYTES));
+        assert_eq!(partitions(512, 12), (16, BLOCK_BYTES));
         assert_eq!(partitions(1024, 64), (32, LARGE_BLOCK_BYTES));
         assert_eq!(partitions(8192, 1024), (PARTITIONS_MAX, LARGE_BLOCK_BYTES));
         assert_eq!(partitions(1, 1024), (1, LARGE_BLOCK_BYTES));
+        // Larger items want larger segments, and these more RAM.
+        let options = Options { item_bytes_max: 64 << 20, ..Options::new("", 1 << 30, 16 << 30) };
+        assert_eq!((options.segment_bytes(), options.partitions()), (128 << 20, 1));
     }
 }

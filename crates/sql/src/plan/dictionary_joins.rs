@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::metadata::FieldMetadata;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, JoinType, Result, ScalarValue};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, JoinType, NullEquality, Result, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
@@ -48,8 +48,13 @@ fn names_used(plan: &LogicalPlan) -> Result<HashSet<String>> {
         plan.schema().fields().iter().map(|field| field.name().clone()).collect();
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
-            names.extend(expr.column_refs().into_iter().map(|column| column.name.clone()));
-            Ok(TreeNodeRecursion::Continue)
+            expr.apply(|expr| {
+                // What a subquery takes from the query around it is used, too.
+                if let Expr::Column(column) | Expr::OuterReferenceColumn(_, column) = expr {
+                    names.insert(column.name.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
         })
     })?;
     Ok(names)
@@ -69,10 +74,12 @@ struct Direct<'a> {
 
 impl<'a> Direct<'a> {
     fn of(join: &'a Join) -> Result<Option<Self>> {
-        let is_one = matches!(
-            join.join_type,
-            JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti
-        );
+        // EXCEPT and INTERSECT are joins, too, but of the rows of two tables: there a NULL is a NULL.
+        let is_one = join.null_equality == NullEquality::NullEqualsNothing
+            && matches!(
+                join.join_type,
+                JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti
+            );
         let Some((dictionary, places)) = table(&join.right).filter(|_| is_one) else { return Ok(None) };
         let mut keys = vec![None; dictionary.definition().sought_columns().len()];
         let mut rest = Vec::new();

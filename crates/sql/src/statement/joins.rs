@@ -52,10 +52,47 @@ pub fn order(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// `USING a, b` becomes `USING (a, b)`.
+pub fn parenthesise_using(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while let Some(using) = tokens[at..].iter().position(|token| is_word(&token.token, "USING")) {
+        let begin = at + using + 1;
+        let is_name = |at: usize| matches!(tokens.get(at).map(|token| &token.token), Some(Token::Word(_)));
+        let is_comma = |at: usize| tokens.get(at).is_some_and(|token| token.token == Token::Comma);
+        let mut end = begin;
+        if is_name(begin) {
+            end = begin + 1;
+            while is_comma(end) && is_name(end + 1) {
+                end += 2;
+            }
+            let span = tokens[begin].span;
+            tokens.insert(end, TokenWithSpan { token: Token::RParen, span });
+            tokens.insert(begin, TokenWithSpan { token: Token::LParen, span });
+        }
+        at = end;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use granary_dict::tokenize;
+
+    #[test]
+    fn columns_of_using_are_in_parentheses() {
+        for (text, wanted) in [
+            ("a JOIN b USING id", "a JOIN b USING ( id )"),
+            ("a JOIN b USING x, `y z` WHERE 1", "a JOIN b USING ( x , `y z` ) WHERE 1"),
+            ("a JOIN b USING (x) JOIN c USING y", "a JOIN b USING ( x ) JOIN c USING ( y )"),
+            ("a JOIN b USING", "a JOIN b USING"),
+        ] {
+            let mut tokens = tokenize(text).unwrap();
+            tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
+            parenthesise_using(&mut tokens);
+            let texts: Vec<String> = tokens.iter().map(|token| token.token.to_string()).collect();
+            assert_eq!(texts.join(" "), wanted);
+        }
+    }
 
     #[test]
     fn words_before_join_are_put_in_order() {

@@ -40,6 +40,7 @@ pub fn mend(tokens: &mut Vec<TokenWithSpan>) -> Tail {
     quote_zoned(tokens);
     open_lists(tokens);
     joins::order(tokens);
+    joins::parenthesise_using(tokens);
     tuples::separate_places(tokens);
     tuples::close(tokens);
     let plain: Vec<Token> = tokens.iter().map(|token| token.token.clone()).collect();

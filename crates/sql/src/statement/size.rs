@@ -46,7 +46,9 @@ fn longest_statement(text: &[u8]) -> usize {
             Piece::Word(word) if is_first => takes_rows = word.eq_ignore_ascii_case(b"INSERT"),
             Piece::Word(word) if takes_rows => {
                 has_rows |= depth == 0 && word.eq_ignore_ascii_case(b"VALUES");
-                takes_rows = !["SELECT", "WITH"].iter().any(|w| word.eq_ignore_ascii_case(w.as_bytes()));
+                if ["SELECT", "WITH"].iter().any(|w| word.eq_ignore_ascii_case(w.as_bytes())) {
+                    (takes_rows, has_rows) = (false, has_rows && depth > 0);
+                }
             }
             _ => {}
         }
@@ -121,6 +123,7 @@ mod tests {
             format!("SELECT ';' || {long}1"),
             format!("INSERT INTO t SELECT {long}1"),
             format!("INSERT INTO t (values) SELECT {long}1 VALUES"),
+            format!("INSERT INTO values SELECT {long}1"),
             format!("SELECT 1 -- {long}"),
             format!("SELECT 'never closed {long}"),
             format!("SELECT {}", " ".repeat(TEXT_BYTES_MAX)),
