@@ -11,7 +11,7 @@ use arrow::datatypes::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, TimestampSecondType, UInt8Type,
 };
 use common::*;
-use granary_dict::{Dictionary, Environment, parse_create};
+use granary_dict::{DataType, Dictionary, Environment, parse_create};
 use server::Server;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -55,6 +55,7 @@ fn mysql() {
     }
     every_type(&server);
     types_beyond_arrow(&server);
+    local_times(&server);
     zero_dates_and_bad_bytes(&server);
     many_keys(&server);
     composite(&server);
@@ -106,6 +107,31 @@ fn types_beyond_arrow(server: &Server) {
 }
 
 fn updates(server: &Server) {
+/// A `datetime` is what the clocks of the column's zone show, a `timestamp` a moment; in keys, too.
+fn local_times(server: &Server) {
+    server.execute("CREATE TABLE app.clocks (id int, local datetime, seen timestamp NULL, fine datetime(6))");
+    // The server's zone is three hours before UTC.
+    server.execute(
+        "INSERT INTO app.clocks VALUES (1, '2024-01-01 10:00:00', '2024-01-01 13:00:00', '2024-01-01 10:00:00.123456')",
+    );
+    let columns = "id UInt64, local DateTime('Asia/Tokyo'), seen DateTime('Asia/Tokyo'), fine DateTime64(3, 'Asia/Tokyo'), \
+         plain DateTime EXPRESSION local";
+    let dictionary = open(server, columns, "id", "TABLE 'clocks'", "CACHE(SIZE_IN_CELLS 100)");
+    let at_ten = "2024-01-01 10:00:00";
+    let row = [at_ten, "2024-01-01 19:00:00", "2024-01-01 10:00:00.123", at_ten];
+    shows(&dictionary, &u64s([1]), &row);
+    for (key, data_type, text) in [
+        ("local", "DateTime('Asia/Tokyo')", at_ten),
+        ("fine", "DateTime64(6, 'Asia/Tokyo')", "2024-01-01 10:00:00.123456"),
+        ("seen", "DateTime('Asia/Tokyo')", "2024-01-01 19:00:00"),
+    ] {
+        let columns = format!("{key} {data_type}, id UInt32");
+        let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+        let by_time = open(server, &columns, key, "TABLE 'clocks'", layout);
+        shows(&by_time, &[of_text(&DataType::parse(data_type).unwrap(), text)], &["1"]);
+    }
+}
+
     server.execute("CREATE TABLE app.news (id bigint, v bigint, at datetime)");
     let dictionary = open(server, NEWS.0, "id", NEWS.1, "CACHE(SIZE_IN_CELLS 1000)");
     changes_are_taken_in(&dictionary, &|rows| {

@@ -178,6 +178,16 @@ impl UpdateStatements {
     }
 }
 
+/// A type of moments without its time zone: as a session in UTC writes what has a zone.
+pub(super) fn in_utc(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::DateTime { .. } => DataType::DateTime { tz: None },
+        DataType::DateTime64 { precision, .. } => DataType::DateTime64 { precision: *precision, tz: None },
+        DataType::Nullable(inner) => DataType::Nullable(Box::new(in_utc(inner))),
+        plain => plain.clone(),
+    }
+}
+
 /// What a source without UPDATE_FIELD says.
 pub(super) fn no_updates() -> DictError {
     DictError::new(Code::UnsupportedMethod, "The source has no UPDATE_FIELD")
