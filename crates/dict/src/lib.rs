@@ -31,9 +31,9 @@ pub use config::{
     Authorities, ChunkHeader, ClickhouseConfig, Collection, Collections, Credentials, Encryption,
     ExecutableConfig, ExecutablePoolConfig, Execution, Expired, FileConfig, FileFormat, Format, Header,
     HttpConfig, KeyAccess, KeyEcho, KeyForm, Layout, MysqlConfig, NamedSource, NullBounds, Overlap,
-    PolygonKey, PolygonName, PostgresConfig, PostgresTls, RangeSettings, RedisConfig, RedisStorage, Select,
-    Server, SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates, WholeForm,
-    YamlConfig,
+    PolygonKey, PolygonName, PostgresConfig, PostgresTls, RangeSettings, RedisConfig, RedisStorage, Replica,
+    Select, Server, SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates,
+    WholeForm, YamlConfig,
 };
 pub use ddl::{CreateDictionary, Existing, Form, identifier, parse_create, quote};
 pub use definition::{
@@ -53,4 +53,4 @@ pub use status::{LoadState, Status};
 pub use tokens::tokenize;
 pub use types::{CLICKHOUSE_TYPE, DataType, Element, digits_of, ipv6_text};
 pub use whole::{Children, murmur3_finalizer};
-pub use xml::parse_xml;
+pub use xml::{XmlDictionary, parse_xml, parse_xml_each};

@@ -2,7 +2,7 @@
 
 use granary_dict::{
     Attribute, Definition, Existing, Expired, Format, Hierarchy, Injectivity, Key, KeyForm, Lifetime,
-    Literal, SourceConfig, Storage, parse_create, parse_xml,
+    Literal, SourceConfig, Storage, parse_create, parse_xml, parse_xml_each,
 };
 use proptest::prelude::*;
 
@@ -366,6 +366,45 @@ fn xml_refusals() {
     assert!(parse_xml("<clickhouse/>").unwrap().is_empty());
     let deep = "<a>".repeat(1000);
     assert_eq!(parse_xml(&deep).unwrap_err().code(), 62);
+}
+
+#[test]
+fn xml_of_one_dictionary_is_nothing_to_another() {
+    let two = parse_xml_each(&XML.replacen("<type>String</type>", "<type>Enum8('a')</type>", 1)).unwrap();
+    let of =
+        |place: usize| (two[place].database.as_deref(), two[place].name.as_str(), &two[place].definition);
+    assert!(matches!(of(0), (Some("db"), "users", Err(error)) if error.code() == 50));
+    assert!(matches!(of(1), (None, _, Ok(_))));
+    // ClickHouse's DIRECT passes over a lifetime that is a number alone.
+    let direct = XML.replace(
+        "<complex_key_cache><size_in_cells>8</size_in_cells></complex_key_cache>",
+        "<complex_key_direct/>",
+    );
+    let definition =
+        parse_xml(&direct.replace("<lifetime>300</lifetime>", "<lifetime>0</lifetime>")).unwrap().remove(1);
+    assert_eq!(definition.lifetime, Lifetime::FOREVER);
+    let said = "<lifetime><min>0</min><max>0</max></lifetime>";
+    let error = parse_xml(&direct.replace("<lifetime>300</lifetime>", said)).unwrap_err();
+    assert!(error.code() == 36 && error.message().contains("redundant"), "{error}");
+}
+
+#[test]
+fn xml_takes_values_from_the_environment() {
+    let with = |attribute: &str| {
+        parse_xml(&XML.replace("<command>cat</command>", &format!("<command {attribute}/>")))
+    };
+    // cargo sets this one.
+    let pairs = with("from_env='CARGO_PKG_NAME'").unwrap().remove(1);
+    let SourceConfig::Executable(program) = pairs.source else { panic!("it is a program") };
+    assert_eq!(program.command, "granary-dict");
+    for (attribute, words) in [
+        ("from_env='GRANARY_NO_SUCH'", "from_env=\"GRANARY_NO_SUCH\""),
+        ("from_zk='/path'", "from_zk is not read here"),
+        ("incl='x'", "incl is not read here"),
+    ] {
+        let error = with(attribute).unwrap_err();
+        assert!(error.message().contains(words), "{error}");
+    }
 }
 
 fn literal() -> impl Strategy<Value = (String, Option<Literal>)> {

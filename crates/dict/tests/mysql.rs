@@ -60,6 +60,7 @@ fn mysql() {
     many_keys(&server);
     composite(&server);
     conditions_and_queries(&server);
+    replicas(&server);
     wrong_settings(&server);
     a_statement_that_takes_too_long_is_ended(&server);
     an_error_in_the_middle_leaves_nothing(&server);
@@ -106,7 +107,6 @@ fn types_beyond_arrow(server: &Server) {
     shows_the_host(&by_address);
 }
 
-fn updates(server: &Server) {
 /// A `datetime` is what the clocks of the column's zone show, a `timestamp` a moment; in keys, too.
 fn local_times(server: &Server) {
     server.execute("CREATE TABLE app.clocks (id int, local datetime, seen timestamp NULL, fine datetime(6))");
@@ -132,6 +132,7 @@ fn local_times(server: &Server) {
     }
 }
 
+fn updates(server: &Server) {
     server.execute("CREATE TABLE app.news (id bigint, v bigint, at datetime)");
     let dictionary = open(server, NEWS.0, "id", NEWS.1, "CACHE(SIZE_IN_CELLS 1000)");
     changes_are_taken_in(&dictionary, &|rows| {
@@ -230,6 +231,20 @@ fn conditions_and_queries(server: &Server) {
         assert_eq!(found(&answer.found), [false, true, true], "{source}");
         assert_eq!(dictionary.status().source_rows, 2, "{source}");
     }
+}
+
+/// Where one cannot be reached the next is asked, in the order of PRIORITY.
+fn replicas(server: &Server) {
+    let of = |port: u16, priority: u8| format!("REPLICA(HOST '127.0.0.1' PORT {port} PRIORITY {priority})");
+    for (first, second) in [(1, server.port), (server.port, 1)] {
+        let source = format!("TABLE 'users' {} {}", of(second, 2), of(first, 1));
+        let dictionary = open(server, "id UInt64, name String", "id", &source, "DIRECT()");
+        assert_eq!(texts(&dictionary.get(&[0], &u64s([4])).unwrap().columns[0]), ["user 4"]);
+    }
+    let nowhere = format!("TABLE 'users' {} {}", of(1, 2), of(2, 1));
+    let dictionary = open(server, "id UInt64, name String", "id", &nowhere, "DIRECT()");
+    let error = dictionary.get(&[0], &u64s([4])).unwrap_err();
+    assert!(error.message().contains("127.0.0.1:1"), "{error}");
 }
 
 fn wrong_settings(server: &Server) {

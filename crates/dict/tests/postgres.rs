@@ -47,6 +47,7 @@ fn postgres() {
     many_keys(&server);
     composite(&server);
     conditions_and_queries(&server);
+    replicas(&server);
     updates(&server);
     wrong_settings(&server);
     outage(&mut server);
@@ -127,7 +128,6 @@ fn types_beyond_arrow(server: &Server) {
     shows_the_host(&by_address);
 }
 
-fn many_keys(server: &Server) {
 /// A `timestamp` is what the clocks of the column's zone show, a `timestamptz` a moment; in keys, too.
 fn local_times(server: &Server) {
     server.execute(
@@ -172,6 +172,7 @@ fn padded_texts(server: &Server) {
     assert_eq!(found(&by_code.get(&[0], &[strings(&["ab"])]).unwrap().found), [false]);
 }
 
+fn many_keys(server: &Server) {
     let dictionary =
         open(server, "id UInt64, name String", "id", "TABLE 'users'", "CACHE(SIZE_IN_CELLS 1000000)");
     let keys: Vec<u64> = (0..150_000).collect();
@@ -223,6 +224,20 @@ fn conditions_and_queries(server: &Server) {
         assert_eq!(found(&answer.found), [false, true, true], "{source}");
         assert_eq!(dictionary.status().source_rows, 2, "only the keys asked for: {source}");
     }
+}
+
+/// Where one cannot be reached the next is asked, in the order of PRIORITY.
+fn replicas(server: &Server) {
+    let of = |port: u16, priority: u8| format!("REPLICA(HOST '127.0.0.1' PORT {port} PRIORITY {priority})");
+    for (first, second) in [(1, server.port), (server.port, 1)] {
+        let source = format!("TABLE 'users' {} {}", of(second, 2), of(first, 1));
+        let dictionary = open(server, "id UInt64, name String", "id", &source, "DIRECT()");
+        assert_eq!(texts(&dictionary.get(&[0], &u64s([4])).unwrap().columns[0]), ["user 4"]);
+    }
+    let nowhere = format!("TABLE 'users' {} {}", of(1, 2), of(2, 1));
+    let dictionary = open(server, "id UInt64, name String", "id", &nowhere, "DIRECT()");
+    let error = dictionary.get(&[0], &u64s([4])).unwrap_err();
+    assert!(error.message().contains("127.0.0.1:1"), "{error}");
 }
 
 fn wrong_settings(server: &Server) {

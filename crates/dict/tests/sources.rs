@@ -54,6 +54,22 @@ const CASES: &[Case] = &[
         described: "http://h:80/x/rows?[HIDDEN]",
     },
     Case {
+        ddl: "MYSQL(PORT 3307 USER 'u' PASSWORD 'p' DB 'd' TABLE 't' REPLICA(HOST 'b' PRIORITY 2) \
+              REPLICA(HOST 'a' PORT 1 USER 'v' PASSWORD 'p' PRIORITY 1))",
+        xml: "<mysql><port>3307</port><user>u</user><password>p</password><replica><host>b</host><priority>2</priority>\
+              </replica><replica><host>a</host><port>1</port><user>v</user><priority>1</priority></replica><db>d</db>\
+              <table>t</table></mysql>",
+        shown: "MYSQL(HOST 'localhost' PORT 3307 USER 'u' PASSWORD '[HIDDEN]' DB 'd' \
+                REPLICA(HOST 'a' PORT 1 USER 'v' PRIORITY 1) REPLICA(HOST 'b' PORT 3307 PRIORITY 2) TABLE 't')",
+        described: "MySQL: d.t",
+    },
+    Case {
+        ddl: "EXECUTABLE_POOL(COMMAND 'cat' FORMAT TSV SIZE 4)",
+        xml: "<executable_pool><command>cat</command><format>TSV</format><size>4</size></executable_pool>",
+        shown: "EXECUTABLE_POOL(COMMAND 'cat' FORMAT 'TabSeparated' POOL_SIZE 4)",
+        described: "ExecutablePool size: 4 command: cat",
+    },
+    Case {
         ddl: "HTTP(URL 'HTTP://h' FORMAT TSV)",
         xml: "<http><url>HTTP://h</url><format>TabSeparated</format><headers/></http>",
         shown: "HTTP(URL 'HTTP://h' FORMAT 'TabSeparated')",
@@ -113,11 +129,8 @@ fn ddl_and_xml_say_the_same_and_show_no_secret() {
 
 /// A source, the error's code, and words that its message has.
 const REFUSALS: &[(&str, i32, &[&str])] = &[
-    (
-        "MYSQL(TABLE 't' REPLICA(HOST 'a' PRIORITY 1) REPLICA(HOST 'b'))",
-        48,
-        &["SOURCE(MYSQL): REPLICA", "HOST"],
-    ),
+    ("MYSQL(TABLE 't' REPLICA(HOST 'a' TABLE 't'))", 115, &["SOURCE(REPLICA): unknown parameter TABLE"]),
+    ("SQLITE(PATH 'p' TABLE 't' REPLICA(HOST 'a'))", 115, &["SQLITE", "REPLICA"]),
     ("SQLITE(NAME 'mine')", 115, &["SQLITE", "NAME"]),
     ("MYSQL(TABLE 't' SSL_CA 'x')", 48, &["SSL_CA", "not encrypted"]),
     ("MYSQL(TABLE 't' NOSUCH 1)", 115, &["NOSUCH", "HOST, PORT, USER, PASSWORD, DB, TABLE, QUERY, WHERE"]),
@@ -155,7 +168,7 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     ),
     ("REDIS(STORAGE_TYPE 'hash_map')", 318, &["Redis source with storage type 'hash_map' must have key"]),
     ("REDIS(DB_INDEX -1)", 36, &["SOURCE(REDIS): DB_INDEX"]),
-    ("EXECUTABLE_POOL(COMMAND 'x' FORMAT TSV SIZE 4)", 48, &["SIZE is called POOL_SIZE"]),
+    ("EXECUTABLE_POOL(COMMAND 'x' FORMAT TSV SIZE 4 POOL_SIZE 4)", 36, &["SIZE is POOL_SIZE"]),
     (
         "EXECUTABLE_POOL(COMMAND 'x' FORMAT TSV COMMAND_READ_TIMEOUT 0)",
         36,

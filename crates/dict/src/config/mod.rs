@@ -13,8 +13,8 @@ pub use layout::{KeyForm, Layout, SsdSettings, Storage};
 pub use source::{
     Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
     ExecutablePoolConfig, Execution, FileConfig, FileFormat, Format, Header, HttpConfig, KeyEcho,
-    MysqlConfig, NamedSource, PostgresConfig, PostgresTls, RedisConfig, RedisStorage, Select, Server,
-    SourceConfig, SqliteConfig, SslMode, Updates, YamlConfig,
+    MysqlConfig, NamedSource, PostgresConfig, PostgresTls, RedisConfig, RedisStorage, Replica, Select,
+    Server, SourceConfig, SqliteConfig, SslMode, Updates, YamlConfig,
 };
 
 pub use range::{NullBounds, Overlap, RangeSettings};

@@ -13,7 +13,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use granary_dict::{Definition, Form, Key, Status};
 
 use super::columns::columns;
-use super::{Catalogue, Entry, SYSTEM_DATABASE};
+use super::{Catalogue, Entry, Home, SYSTEM_DATABASE};
 use crate::error::Error;
 use crate::settings::{KNOWN, Said, Setting};
 use crate::tables::numbers::Numbers;
@@ -265,6 +265,7 @@ struct Row {
     state: &'static str,
     definition: Option<Definition>,
     status: Status,
+    origin: String,
 }
 
 fn rows(catalogue: &Catalogue) -> Vec<Row> {
@@ -284,7 +285,13 @@ fn rows(catalogue: &Catalogue) -> Vec<Row> {
                 }
                 Entry::Table(_) => continue,
             };
-            rows.push(Row { database: database.clone(), name, state, definition, status });
+            // As in ClickHouse, one whose file names no database is in none.
+            let (shown, origin) = match catalogue.origins.of(&database, &name) {
+                Some(origin) if origin.home == Home::Everywhere => (String::new(), origin.path),
+                Some(origin) => (database.clone(), origin.path),
+                None => (database.clone(), format!("{database}.{name}")),
+            };
+            rows.push(Row { database: shown, name, state, definition, status, origin });
         }
     }
     rows
@@ -324,7 +331,7 @@ fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
         // As in ClickHouse's databases whose tables have none.
         ("uuid", uuids(rows.len())?),
         ("status", text(&|row| row.state.to_owned())),
-        ("origin", text(&|row| format!("{}.{}", row.database, row.name))),
+        ("origin", text(&|row| row.origin.clone())),
         ("type", text(&|row| row.status.layout_type.to_owned())),
         ("key.names", list(&|d| keys(d).into_iter().map(|key| key.name).collect())),
         ("key.types", list(&|d| keys(d).into_iter().map(|key| key.data_type.to_string()).collect())),

@@ -162,7 +162,7 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        if let Err(error) = relations::rewrite(factor, &mut self.extras) {
+        if let Err(error) = relations::rewrite(factor, self.asker, &mut self.extras) {
             return ControlFlow::Break(error);
         }
         self.extras.named.extend(relations::full_name(factor, self.asker.database));

@@ -29,7 +29,7 @@ pub use named::NamedSource;
 pub use postgres::PostgresConfig;
 pub use redis::{RedisConfig, RedisStorage};
 pub use select::{Select, Updates};
-pub use server::Server;
+pub use server::{Replica, Server};
 pub use sqlite::SqliteConfig;
 pub use tls::{Authorities, PostgresTls, SslMode};
 pub use yaml::YamlConfig;
@@ -68,10 +68,6 @@ pub enum SourceConfig {
 
 const ALLOWED: &str =
     "SQLITE, POSTGRESQL, MYSQL, CLICKHOUSE, HTTP, REDIS, EXECUTABLE, EXECUTABLE_POOL, FILE, YAMLREGEXPTREE";
-
-/// ClickHouse's parameters that several sources have and none here reads.
-const NO_REPLICAS: (&str, &str) =
-    ("REPLICA", "is not read here: one server is asked; give its HOST and PORT");
 
 /// What each source knows of its own settings.
 trait Kind {
@@ -212,7 +208,7 @@ impl SourceConfig {
         let mut anonymous = self.complete().clone();
         match &mut anonymous {
             SourceConfig::Postgres(config) => *config = config.anonymous(),
-            SourceConfig::Mysql(config) => config.server = config.server.anonymous(),
+            SourceConfig::Mysql(config) => *config = config.anonymous(),
             SourceConfig::Clickhouse(config) => config.server = config.server.anonymous(),
             SourceConfig::Http(config) => *config = config.anonymous(),
             SourceConfig::Redis(config) => *config = config.anonymous(),
