@@ -45,7 +45,7 @@ pub use environment::{
 };
 pub use error::{Code, DictError};
 pub use granary_cache::Team;
-pub use lookup::{LATENCY_BUCKETS, Latency};
+pub use lookup::{LATENCY_BUCKETS, Latency, Sums, Totals};
 pub use resident::{Resident, Times};
 pub use sought::Sought;
 pub use source::{Changes, Field, FieldSink, RowReader, Source, SourceFactory, Tail, Take, TextFormat};

@@ -117,43 +117,43 @@ fn tables(catalogue: &Catalogue) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
-/// ClickHouse's names of what is counted, over all dictionaries since they were opened.
+/// ClickHouse's names of what is counted, over all dictionaries since the start, those that are gone too.
 fn events(catalogue: &Catalogue) -> Result<RecordBatch> {
-    let sum = |f: fn(&Status) -> u64| rows(catalogue).iter().map(|row| f(&row.status)).sum::<u64>();
+    let sums = catalogue.environment.totals.read();
     let events = [
         (
             "DictCacheKeysRequested",
-            sum(|s| s.keys_missed + s.keys_joined),
+            sums.keys_missed + sums.keys_joined,
             "Number of keys requested from the data source for the dictionaries of 'cache' types.",
         ),
         (
             "DictCacheKeysRequestedMiss",
-            sum(|s| s.source_keys.saturating_sub(s.source_rows)),
+            sums.source_keys_absent,
             "Number of keys requested from the data source for dictionaries of 'cache' types but not found in the data source.",
         ),
         (
             "DictCacheKeysRequestedFound",
-            sum(|s| s.source_rows.saturating_sub(s.source_rows_uninvited)),
+            sums.source_keys_found,
             "Number of keys requested from the data source for dictionaries of 'cache' types and found in the data source.",
         ),
         (
             "DictCacheKeysExpired",
-            sum(|s| s.keys_expired),
+            sums.keys_expired,
             "Number of keys looked up in the dictionaries of 'cache' types and found in the cache but they were obsolete.",
         ),
         (
             "DictCacheKeysNotFound",
-            sum(|s| s.keys_missed),
+            sums.keys_missed,
             "Number of keys looked up in the dictionaries of 'cache' types and not found.",
         ),
         (
             "DictCacheKeysHit",
-            sum(|s| s.keys_hit),
+            sums.keys_hit,
             "Number of keys looked up in the dictionaries of 'cache' types and found in the cache.",
         ),
         (
             "DictCacheRequests",
-            sum(|s| s.source_requests),
+            sums.source_requests,
             "Number of bulk requests to an external data source for the dictionaries of 'cache' types.",
         ),
     ];
@@ -176,6 +176,31 @@ fn metrics(catalogue: &Catalogue) -> Result<RecordBatch> {
             "CacheDictionaryUpdateQueueBatches",
             sum(|s| s.source_queue),
             "Number of 'batches' (a set of keys) in update queue in CacheDictionaries.",
+        ),
+        (
+            "CacheDictionaryUpdateQueueKeys",
+            sum(|s| s.source_queue_keys),
+            "Exact number of keys in update queue in CacheDictionaries.",
+        ),
+        (
+            "CacheDictionaryThreads",
+            sum(|s| s.source_threads),
+            "Number of threads in the CacheDictionary thread pool.",
+        ),
+        (
+            "CacheDictionaryThreadsActive",
+            sum(|s| s.source_threads_active),
+            "Number of threads in the CacheDictionary thread pool running a task.",
+        ),
+        (
+            "CacheDictionaryThreadsScheduled",
+            sum(|s| s.source_threads_active + s.source_queue),
+            "Number of queued or active jobs in the CacheDictionary thread pool.",
+        ),
+        (
+            "DictCacheRequests",
+            sum(|s| s.source_under_way),
+            "Number of requests in fly to data sources of dictionaries of cache type.",
         ),
         ("DictionaryBytesAllocated", sum(|s| s.bytes_allocated), "RAM of all dictionaries, in bytes."),
         ("DictionaryElements", sum(|s| s.element_count), "Entries of all dictionaries."),
