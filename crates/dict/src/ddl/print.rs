@@ -50,8 +50,8 @@ impl Definition {
     }
 
     /// The statement that makes a ClickHouse ask the dictionary source at `url` for what this dictionary has: in Native,
-    /// which it reads and writes fastest.
-    pub fn to_sql_over_http(&self, url: &str) -> String {
+    /// which it reads and writes fastest. `credentials` are a user and his password.
+    pub fn to_sql_over_http(&self, url: &str, credentials: Option<(&str, &str)>) -> String {
         let mut there = self.clone();
         // The rows have been computed when they get there.
         there.structure.attributes.iter_mut().for_each(|attribute| attribute.expression = None);
@@ -59,8 +59,11 @@ impl Definition {
             Key::Simple { .. } => "DIRECT",
             Key::Complex(_) => "COMPLEX_KEY_DIRECT",
         };
+        let credentials = credentials.map_or(String::new(), |(user, password)| {
+            format!(" CREDENTIALS(USER {} PASSWORD {})", quote(user), quote(password))
+        });
         format!(
-            "CREATE DICTIONARY {}{}\nSOURCE(HTTP(URL {} FORMAT 'Native'))\nLAYOUT({layout}())\n",
+            "CREATE DICTIONARY {}{}\nSOURCE(HTTP(URL {} FORMAT 'Native'{credentials}))\nLAYOUT({layout}())\n",
             identifier(&self.name),
             there.columns(Form::Lines),
             quote(&format!("{url}?format=Native"))
