@@ -115,7 +115,7 @@ impl Dictionary {
 
     /// The same dictionary under another name. Both may be used; [`watch`](Self::watch) is of one name.
     pub fn renamed(&self, database: Option<String>, name: String) -> Dictionary {
-        let definition = Definition { database, name, ..self.definition.clone() };
+        let definition = self.definition.clone().moved(database, name);
         Dictionary { core: Arc::clone(&self.core), definition }
     }
 

@@ -150,7 +150,7 @@ fn clauses_in_any_order_and_every_option() {
     assert_eq!(definition.comment, "what it's for");
     assert_eq!(definition.settings[1], ("x".into(), "y".into()));
     assert_eq!(definition.lifetime, Lifetime { min_seconds: 0, max_seconds: 300 });
-    assert_eq!(definition.layout.storage, Storage::Memory { cells: 1024 });
+    assert_eq!(definition.layout.storage, Storage::Memory { cells: 1000 });
     assert_eq!(definition.layout.update.expired, Expired::Read);
     let SourceConfig::Executable(executable) = &definition.source else { panic!("executable") };
     assert_eq!(executable.format, Format::TabSeparated);
@@ -324,6 +324,50 @@ const XML: &str = r#"<?xml version="1.0"?><clickhouse><comment>not one</comment>
   <layout><complex_key_cache><size_in_cells>8</size_in_cells></complex_key_cache></layout>
   <lifetime>300</lifetime>
 </dictionary></clickhouse>"#;
+
+#[test]
+fn shown_is_what_was_written() {
+    for (source, layout) in [
+        ("CLICKHOUSE(TABLE 't')", "CACHE(SIZE_IN_CELLS 100)"),
+        ("POSTGRESQL(PORT 5432 TABLE 't')", "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 3)"),
+        ("MYSQL(HOST 'localhost' DB '' TABLE 't')", "CACHE(SIZE_IN_CELLS 128)"),
+    ] {
+        let sql = format!(
+            "CREATE DICTIONARY d (id UInt64, v String) PRIMARY KEY id SOURCE({source}) LAYOUT({layout}) LIFETIME(5)"
+        );
+        let mut definition = parse(&sql);
+        definition.settle("here");
+        for shown in [definition.to_sql(), definition.to_sql_with_secrets()] {
+            assert!(shown.contains(&format!("SOURCE({source})")), "{shown}");
+            assert!(shown.contains(&format!("LAYOUT({layout})")), "{shown}");
+        }
+        let mut again = parse(&definition.to_sql_with_secrets());
+        again.settle("here");
+        assert_eq!(again, definition);
+    }
+    // What it meant where it was, it means wherever it goes.
+    let mut own = parse(
+        "CREATE DICTIONARY d (id UInt64) PRIMARY KEY id SOURCE(CLICKHOUSE(TABLE 't')) LAYOUT(DIRECT())",
+    );
+    own.settle("here");
+    let own = own.moved(Some("there".into()), "e".into());
+    assert!(own.to_sql().contains("SOURCE(CLICKHOUSE(DB 'here' TABLE 't'))"), "{}", own.to_sql());
+}
+
+#[test]
+fn a_uuid_is_kept_and_not_shown() {
+    let text = "4bf8d4c2-2c4e-4a3b-8a59-0d0f3f6c1e2a";
+    let sql = format!(
+        "CREATE DICTIONARY d UUID '{text}' (id UInt64) PRIMARY KEY id SOURCE(CLICKHOUSE(TABLE 't')) LAYOUT(DIRECT())"
+    );
+    let definition = parse(&sql);
+    assert!(definition.to_sql_with_secrets().contains(text) && !definition.to_sql().contains(text));
+    assert_eq!(parse(&definition.to_sql_with_secrets()), definition);
+    assert!(parse_create(&sql.replace("4bf8", "4bfx")).is_err());
+    let (one, other) = (parse(&definition.to_sql()).with_uuid(), parse(&definition.to_sql()).with_uuid());
+    assert!(one.uuid.is_some() && one.uuid != other.uuid && one.is_same_as(&other));
+    assert_eq!(one.clone().with_uuid().uuid, one.uuid);
+}
 
 #[test]
 fn xml_says_the_same_as_ddl() {

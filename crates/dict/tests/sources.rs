@@ -40,7 +40,7 @@ const CASES: &[Case] = &[
               update_field 'at' fail_on_connection_loss 'true')",
         xml: "<mysql><host>h</host><port>3306</port><user>u</user><password>p</password><db>d</db><table>t</table>\
               <where>x = 1 OR y</where><update_field>at</update_field><close_connection>1</close_connection></mysql>",
-        shown: "MYSQL(HOST 'h' PORT 3306 USER 'u' PASSWORD '[HIDDEN]' DB 'd' TABLE 't' WHERE 'x = 1 OR y' UPDATE_FIELD 'at')",
+        shown: "MYSQL(HOST 'h' USER 'u' PASSWORD '[HIDDEN]' DB 'd' TABLE 't' WHERE 'x = 1 OR y' UPDATE_FIELD 'at')",
         described: "MySQL: d.t, where: x = 1 OR y",
     },
     Case {
@@ -59,7 +59,7 @@ const CASES: &[Case] = &[
         xml: "<mysql><port>3307</port><user>u</user><password>p</password><replica><host>b</host><priority>2</priority>\
               </replica><replica><host>a</host><port>1</port><user>v</user><priority>1</priority></replica><db>d</db>\
               <table>t</table></mysql>",
-        shown: "MYSQL(HOST 'localhost' PORT 3307 USER 'u' PASSWORD '[HIDDEN]' DB 'd' \
+        shown: "MYSQL(PORT 3307 USER 'u' PASSWORD '[HIDDEN]' DB 'd' \
                 REPLICA(HOST 'a' PORT 1 USER 'v' PRIORITY 1) REPLICA(HOST 'b' PORT 3307 PRIORITY 2) TABLE 't')",
         described: "MySQL: d.t",
     },
@@ -79,8 +79,7 @@ const CASES: &[Case] = &[
         ddl: "CLICKHOUSE(host 'h' password 'p' query 'SELECT 1 WHERE {condition}' secure 0)",
         xml: "<clickhouse><host>h</host><port>8123</port><user>default</user><password>p</password><db>default</db>\
               <query>SELECT 1 WHERE {condition}</query><invalidate_query>SELECT 2</invalidate_query></clickhouse>",
-        shown: "CLICKHOUSE(HOST 'h' PORT 8123 USER 'default' PASSWORD '[HIDDEN]' DB 'default' \
-                QUERY 'SELECT 1 WHERE {condition}')",
+        shown: "CLICKHOUSE(HOST 'h' PASSWORD '[HIDDEN]' QUERY 'SELECT 1 WHERE {condition}')",
         described: "ClickHouse: default.SELECT 1 WHERE {condition}",
     },
     Case {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::TableProvider;
-use granary_dict::{LoadState, parse_create};
+use granary_dict::{CreateDictionary, LoadState, parse_create};
 
 use crate::catalogue::{DEFAULT_DATABASE, Entry, FullName, Noun};
 use crate::error::{Error, Result};
@@ -32,7 +32,11 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         None => (catalogue.home_of(&session.database(), &name.name).to_owned(), name.name),
     };
     match command {
-        Command::CreateDictionary => catalogue.create(parse_create(text)?, &session.database())?,
+        Command::CreateDictionary => {
+            let CreateDictionary { existing, definition } = parse_create(text)?;
+            let definition = definition.with_uuid();
+            catalogue.create(CreateDictionary { existing, definition }, &session.database())?;
+        }
         Command::Drop { dropped, names, missing, if_empty } => {
             for name in names.into_iter().map(full) {
                 if if_empty {

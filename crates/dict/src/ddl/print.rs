@@ -2,9 +2,9 @@
 
 use crate::config::{HIDDEN, Node, Storage, Value};
 use crate::definition::{Attribute, Definition, Hierarchy, Injectivity, Key, Literal, ObjectId};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
-
 use crate::row::ROW_FORMAT_VERSION;
+use crate::types::{DataType, print_fixed};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// How a statement is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,12 @@ impl Definition {
             sql.push('.');
         }
         sql += &identifier(&self.name);
+        // Kept, and not shown.
+        if let (None, Some(uuid)) = (password, &self.uuid) {
+            sql += " UUID '";
+            print_fixed(&DataType::Uuid, uuid, &mut sql);
+            sql.push('\'');
+        }
         sql += &self.columns(form);
         sql += &format!("{between}SOURCE({})", node(&self.source.to_node(password)));
         if !matches!(self.layout.storage, Storage::Direct) {
@@ -182,11 +188,8 @@ pub fn identifier(name: &str) -> String {
     if plain { name.to_string() } else { format!("`{}`", escape(name, '`')) }
 }
 
-/// Backslashes as ClickHouse writes them; a backtick is doubled, which is what the tokenizer reads back.
+/// Backslashes as ClickHouse writes them.
 fn escape(text: &str, quote: char) -> String {
-    if quote == '`' {
-        return text.replace('`', "``");
-    }
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -91,6 +91,7 @@ fn dictionary(element: &Element) -> Result<Definition, DictError> {
     let definition = Definition {
         database,
         name: short,
+        uuid: None,
         structure: read_structure(element.required("structure").map_err(named)?, &layout).map_err(named)?,
         source: source.only_child().and_then(|node| SourceConfig::from_node(&node)).map_err(named)?,
         lifetime: structure::lifetime_or_default(lifetime, &layout).map_err(named)?,

@@ -89,7 +89,7 @@ impl Catalogue {
     /// One that is that already, or was detached, is not touched.
     fn make(&self, (database, name): &FullName, mut definition: Definition) -> Result<()> {
         definition.settle(database);
-        let same = |known: &Definition| known.to_sql_with_secrets() == definition.to_sql_with_secrets();
+        let same = |known: &Definition| known.is_same_as(&definition);
         let known = self.entry(database, name);
         let is_failed = matches!(known, Some(Entry::Failed(_)));
         let is_detached = || self.detached(&(database.clone(), name.clone())).is_some();

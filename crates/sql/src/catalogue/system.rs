@@ -267,10 +267,11 @@ pub(super) fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(values))
 }
 
-/// So many UUIDs of zeros.
-fn uuids(rows: usize) -> Result<ArrayRef> {
-    let zeros = std::iter::repeat_n([0; 16], rows).map(Some);
-    Ok(Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(zeros, 16)?))
+/// Of zeros where there is none: files give none.
+fn uuids(rows: &[Row]) -> Result<ArrayRef> {
+    let uuid = |row: &Row| row.definition.as_ref().and_then(|definition| definition.uuid).unwrap_or_default();
+    let uuids = rows.iter().map(|row| Some(uuid(row)));
+    Ok(Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(uuids, 16)?))
 }
 
 fn lists(values: impl IntoIterator<Item = Vec<String>>) -> ArrayRef {
@@ -353,8 +354,7 @@ fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
     batch(vec![
         ("database", text(&|row| row.database.clone())),
         ("name", text(&|row| row.name.clone())),
-        // As in ClickHouse's databases whose tables have none.
-        ("uuid", uuids(rows.len())?),
+        ("uuid", uuids(&rows)?),
         ("status", text(&|row| row.state.to_owned())),
         ("origin", text(&|row| row.origin.clone())),
         ("type", text(&|row| row.status.layout_type.to_owned())),

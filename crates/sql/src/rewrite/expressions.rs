@@ -102,7 +102,9 @@ pub fn after(expr: &mut Expr) -> Result<()> {
             if let Some(name) = conversion(data_type) {
                 *expr = call(name, vec![inner.as_ref().clone()]);
             } else if let Some(name) = beyond_arrow(data_type) {
-                *expr = call(AS_TYPE, vec![inner.as_ref().clone(), string(&name)]);
+                let mut inner = inner.as_ref().clone();
+                literals::exact_for(&name, &mut inner);
+                *expr = call(AS_TYPE, vec![inner, string(&name)]);
             }
         }
         Expr::Interval(interval) => literals::undo(&mut interval.value),

@@ -34,6 +34,7 @@ use crate::error::{Error, Result};
 pub use calls::clickhouse_name;
 pub(crate) use dictionaries::UNKNOWN_NAME;
 pub(crate) use expressions::FILE_FUNCTION;
+pub(crate) use literals::exact;
 pub use relations::FileTable;
 pub use session::Asker;
 pub(crate) use syntax::{CONSTANT_SUFFIX, call, string};

@@ -29,6 +29,7 @@ pub use named::NamedSource;
 pub use postgres::PostgresConfig;
 pub use redis::{RedisConfig, RedisStorage};
 pub use select::{Select, Updates};
+use server::Written;
 pub use server::{Replica, Server};
 pub use sqlite::SqliteConfig;
 pub use tls::{Authorities, PostgresTls, SslMode};
@@ -200,6 +201,29 @@ impl SourceConfig {
             }
             SourceConfig::Named(named) => named.settle(database),
             _ => {}
+        }
+    }
+
+    /// Has all that its server has written down, also what nobody wrote.
+    pub(crate) fn spell_out(&mut self) {
+        if let Some(server) = self.server() {
+            server.written = Written::ALL;
+        }
+    }
+
+    /// Has the database written down that a source means which names none: it stays that, wherever the dictionary goes.
+    pub(crate) fn pin_database(&mut self) {
+        if let Some(server) = self.server() {
+            server.written.database = true;
+        }
+    }
+
+    fn server(&mut self) -> Option<&mut Server> {
+        match self {
+            SourceConfig::Postgres(config) => Some(&mut config.server),
+            SourceConfig::Mysql(config) => Some(&mut config.server),
+            SourceConfig::Clickhouse(config) => Some(&mut config.server),
+            _ => None,
         }
     }
 

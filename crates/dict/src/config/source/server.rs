@@ -17,6 +17,26 @@ pub struct Server {
     pub password: String,
     /// DB.
     pub database: String,
+    pub(super) written: Written,
+}
+
+/// Which of its parameters somebody wrote: SHOW CREATE shows no others. It says nothing of what the server is.
+#[derive(Clone, Copy)]
+pub(super) struct Written {
+    pub host: bool,
+    pub port: bool,
+    pub user: bool,
+    pub database: bool,
+}
+
+impl Written {
+    pub const ALL: Written = Written { host: true, port: true, user: true, database: true };
+}
+
+impl PartialEq for Written {
+    fn eq(&self, _: &Written) -> bool {
+        true
+    }
 }
 
 /// A server that has the same as others.
@@ -43,7 +63,14 @@ impl Server {
         let text = |name, default: &str| -> Result<String, DictError> {
             Ok(settings.text(name)?.unwrap_or(default).to_string())
         };
+        let is_written = |name| settings.text(name).map(|text| text.is_some());
         Ok(Server {
+            written: Written {
+                host: is_written("HOST")?,
+                port: is_written("PORT")?,
+                user: is_written("USER")?,
+                database: is_written("DB")?,
+            },
             host: text("HOST", "localhost")?,
             port: settings.port(defaults.port)?,
             user: text("USER", defaults.user)?,
@@ -54,13 +81,20 @@ impl Server {
 
     /// `hidden` stands in place of the password if given.
     pub(super) fn put(&self, nodes: &mut Vec<Node>, hidden: Option<&str>) {
-        nodes.push(Node::text("HOST", &self.host));
-        nodes.push(Node::text("PORT", self.port.to_string()));
-        nodes.push(Node::text("USER", &self.user));
+        let mut put = |is_written: bool, name: &str, value: &str| {
+            if is_written {
+                nodes.push(Node::text(name, value));
+            }
+        };
+        put(self.written.host, "HOST", &self.host);
+        put(self.written.port, "PORT", &self.port.to_string());
+        put(self.written.user, "USER", &self.user);
         if !self.password.is_empty() {
             nodes.push(Node::text("PASSWORD", hidden.unwrap_or(&self.password)));
         }
-        nodes.push(Node::text("DB", &self.database));
+        if self.written.database {
+            nodes.push(Node::text("DB", &self.database));
+        }
     }
 
     /// The servers of REPLICA(..), in the order in which they are asked.
@@ -77,6 +111,7 @@ impl Server {
                 user: text("USER", &self.user)?,
                 password: text("PASSWORD", &self.password)?,
                 database: self.database.clone(),
+                written: Written::ALL,
             };
             let priority = own.number(PRIORITY, 0, u32::MAX.into())?.unwrap_or(0);
             replicas.push(Replica { server, priority });
@@ -108,9 +143,9 @@ impl Server {
         }
     }
 
-    /// The same server, asked as nobody.
+    /// The same server, asked as nobody, with all that it has.
     pub(super) fn anonymous(&self) -> Server {
-        Server { user: String::new(), password: String::new(), ..self.clone() }
+        Server { user: String::new(), password: String::new(), written: Written::ALL, ..self.clone() }
     }
 }
 
