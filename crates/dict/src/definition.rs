@@ -15,6 +15,8 @@ pub struct Definition {
     pub database: Option<String>,
     /// Its name.
     pub name: String,
+    /// What it is called by whom its name may change; `None`: by nobody.
+    pub uuid: Option<[u8; 16]>,
     /// Key and attributes.
     pub structure: Structure,
     /// Where rows come from.
@@ -268,6 +270,37 @@ impl Definition {
     pub fn settle(&mut self, database: &str) {
         self.database = Some(database.to_string());
         self.source.settle(database);
+    }
+
+    /// The same under another name.
+    pub fn moved(mut self, database: Option<String>, name: String) -> Definition {
+        if self.database != database {
+            self.source.pin_database();
+        }
+        Definition { database, name, ..self }
+    }
+
+    /// With a random UUID, unless it has one.
+    pub fn with_uuid(mut self) -> Definition {
+        self.uuid.get_or_insert_with(|| {
+            let mut bytes = fastrand::Rng::new().u128(..).to_be_bytes();
+            // As RFC 9562 has random ones.
+            bytes[6] = bytes[6] & 0x0f | 0x40;
+            bytes[8] = bytes[8] & 0x3f | 0x80;
+            bytes
+        });
+        self
+    }
+
+    /// Whether another one says the same, however it says it, and is not just called the same.
+    pub fn is_same_as(&self, other: &Definition) -> bool {
+        self.spelled_out() == other.spelled_out()
+    }
+
+    fn spelled_out(&self) -> String {
+        let mut definition = Definition { uuid: None, ..self.clone() };
+        definition.source.spell_out();
+        definition.to_sql_with_secrets()
     }
 
     /// With what named collections say of its source, and [valid](Self::validate).

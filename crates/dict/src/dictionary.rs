@@ -13,7 +13,7 @@ use crate::error::{Code, DictError};
 use crate::kept::Kept;
 use crate::limits;
 use crate::lookup::{
-    Backoff, Batch, Claim, Counters, Flight, Freshness, Loader, Pace, Pool, Refused, lock, unique,
+    Backoff, Batch, Claim, Flight, Freshness, Loader, Pace, Pool, Refused, Turn, lock, unique,
 };
 use crate::resident::{Columns, Resident, Times};
 use crate::row::{KeyBatch, KeyFormat, RowFormat};
@@ -89,7 +89,7 @@ impl Dictionary {
             lifetime: definition.lifetime,
             clock: environment.clock.clone(),
             waiting: environment.waiting.clone(),
-            counters: Counters::default(),
+            counters: environment.totals.counters(),
             factory,
             kept,
             table: Mutex::default(),
@@ -115,7 +115,7 @@ impl Dictionary {
 
     /// The same dictionary under another name. Both may be used; [`watch`](Self::watch) is of one name.
     pub fn renamed(&self, database: Option<String>, name: String) -> Dictionary {
-        let definition = Definition { database, name, ..self.definition.clone() };
+        let definition = self.definition.clone().moved(database, name);
         Dictionary { core: Arc::clone(&self.core), definition }
     }
 
@@ -221,7 +221,7 @@ impl Dictionary {
         Status::of(
             &self.definition,
             &self.core.loader,
-            self.core.pool.waiting(),
+            self.core.pool.figures(),
             self.core.opened_at.load(Ordering::Relaxed),
             self.core.used.load(Ordering::Relaxed),
         )
@@ -356,7 +356,9 @@ impl Dictionary {
             // Who has waited in vain once has waited for all.
             let patience = if outcome.is_ok() { patience } else { Duration::ZERO };
             let (loader, flight) = (self.core.loader.clone(), flight.clone());
-            let pushed = self.core.pool.push(Box::new(move |turn| loader.run(&flight, turn)), patience);
+            let keys = flight.keys.len();
+            let job = Box::new(move |turn: Turn<'_>| loader.run(&flight, turn));
+            let pushed = self.core.pool.push(job, keys, patience);
             outcome = outcome.and(pushed.map_err(|refused| self.refused(refused)));
         }
         outcome

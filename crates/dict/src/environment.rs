@@ -3,6 +3,7 @@
 use crate::config::Collections;
 use crate::error::{Code, DictError};
 use crate::limits;
+use crate::lookup::Totals;
 use crate::source::Take;
 use arrow::array::ArrayRef;
 use std::fmt;
@@ -32,6 +33,8 @@ pub struct Environment {
     pub parquet: Option<ParquetReader>,
     /// What sources may take parameters from.
     pub collections: Collections,
+    /// What the dictionaries count together.
+    pub totals: Totals,
 }
 
 /// Answers a SELECT in the FORMAT that it names, under the SETTINGS of a dictionary.
@@ -153,6 +156,7 @@ impl Environment {
             own_tables: None,
             parquet: None,
             collections: Collections::default(),
+            totals: Totals::default(),
         }
     }
 

@@ -32,8 +32,8 @@ pub use config::{
     ExecutableConfig, ExecutablePoolConfig, Execution, Expired, FileConfig, FileFormat, Format, Header,
     HttpConfig, KeyAccess, KeyEcho, KeyForm, Layout, MongodbConfig, MongodbPlace, MysqlConfig, NamedSource,
     NullBounds, Overlap, PolygonKey, PolygonName, PostgresConfig, PostgresTls, RangeSettings, RedisConfig,
-    RedisStorage, Select, Server, SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings,
-    Updates, WholeForm, YamlConfig,
+    RedisStorage, Replica, Select, Server, SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage,
+    UpdateSettings, Updates, WholeForm, YamlConfig,
 };
 pub use ddl::{CreateDictionary, Existing, Form, identifier, parse_create, quote};
 pub use definition::{
@@ -45,7 +45,7 @@ pub use environment::{
 };
 pub use error::{Code, DictError};
 pub use granary_cache::Team;
-pub use lookup::{LATENCY_BUCKETS, Latency};
+pub use lookup::{LATENCY_BUCKETS, Latency, Sums, Totals};
 pub use resident::{Resident, Times};
 pub use sought::Sought;
 pub use source::{Changes, Field, FieldSink, RowReader, Source, SourceFactory, Tail, Take, TextFormat};
@@ -53,4 +53,4 @@ pub use status::{LoadState, Status};
 pub use tokens::tokenize;
 pub use types::{CLICKHOUSE_TYPE, DataType, Element, digits_of, ipv6_text};
 pub use whole::{Children, murmur3_finalizer};
-pub use xml::parse_xml;
+pub use xml::{XmlDictionary, parse_xml, parse_xml_each};

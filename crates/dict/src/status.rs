@@ -2,7 +2,7 @@
 
 use crate::config::{KeyForm, Storage};
 use crate::definition::{Definition, Key};
-use crate::lookup::{Latency, Loader, lock};
+use crate::lookup::{Latency, Loader, PoolFigures, lock};
 use crate::whole::Whole;
 
 /// Figures of one dictionary. Counters start at its opening.
@@ -86,6 +86,14 @@ pub struct Status {
     pub source_errors: u64,
     /// Requests that wait for a source thread now.
     pub source_queue: u64,
+    /// The keys that these ask for.
+    pub source_queue_keys: u64,
+    /// Requests that the source is answering now.
+    pub source_under_way: u64,
+    /// Source threads that there are.
+    pub source_threads: u64,
+    /// Those of them that have a request.
+    pub source_threads_active: u64,
     /// keys_hit / keys_requested.
     pub hit_rate: f64,
     /// (keys_hit + keys_found_at_source) / keys_requested; where all rows are held, those of them that were found.
@@ -134,7 +142,7 @@ impl Status {
     pub(crate) fn of(
         definition: &Definition,
         loader: &Loader,
-        source_queue: usize,
+        pool: PoolFigures,
         opened_at: u64,
         used: bool,
     ) -> Status {
@@ -196,7 +204,11 @@ impl Status {
             source_rows: counters.source_rows.get(),
             source_rows_uninvited: counters.source_rows_uninvited.get(),
             source_errors: counters.source_errors.get(),
-            source_queue: source_queue as u64,
+            source_queue: pool.waiting,
+            source_queue_keys: pool.waiting_keys,
+            source_under_way: counters.source_under_way.get(),
+            source_threads: pool.threads,
+            source_threads_active: pool.active,
             hit_rate: rate(hit, requested),
             found_rate: match loader.kept.whole() {
                 // What is not there has been looked up, too, but not found.

@@ -40,7 +40,7 @@ impl Store {
             Storage::Direct | Storage::Whole(_) => return Ok(None),
             Storage::Memory { cells } => {
                 // A cell is an entry, whatever its size.
-                let cells = Some(*cells);
+                let cells = Some(cells.next_power_of_two());
                 (Options { flash: None, memory_bytes: u64::MAX, memory_entries: cells }, cells)
             }
             Storage::Ssd(ssd) => {

@@ -10,7 +10,7 @@ use std::iter::Peekable;
 /// # Errors
 /// What a person can make of a text that has no end to a string or comment, or no sense.
 pub fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>, String> {
-    let sql = with_dashes(sql);
+    let sql = prepared(sql);
     let mut read = Tokenizer::new(&ClickHouseDialect {}, &sql)
         .with_unescape(false)
         .tokenize_with_location()
@@ -20,10 +20,10 @@ pub fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>, String> {
     let mut tokens: Vec<TokenWithSpan> = Vec::new();
     while let Some(mut here) = read.next() {
         here.token = match here.token {
-            Token::SingleQuotedString(raw) => Token::SingleQuotedString(unescape(&raw)?),
+            Token::SingleQuotedString(raw) => Token::SingleQuotedString(unescape(&raw, '\'')?),
             Token::Word(mut word) => {
                 if let Some(quote) = word.quote_style {
-                    word.value = word.value.replace(&format!("{quote}{quote}"), &quote.to_string());
+                    word.value = unescape(&word.value, quote)?;
                 }
                 Token::Word(word)
             }
@@ -58,10 +58,12 @@ pub fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>, String> {
     Ok(tokens)
 }
 
-/// The text with `# ` and `#!`, which begin comments in ClickHouse, as `--`: it keeps all places.
-fn with_dashes(sql: &str) -> Cow<'_, str> {
+/// The text with `# ` and `#!`, which begin comments in ClickHouse, as `--`, and quotes that a backslash keeps in a name
+/// as doubled ones: it keeps all places.
+fn prepared(sql: &str) -> Cow<'_, str> {
     let begins = |bytes: &[u8]| matches!(bytes, [b'#', b' ' | b'!', ..]);
-    if !sql.as_bytes().windows(2).any(begins) {
+    let is_kept = |bytes: &[u8]| matches!(bytes, [b'\\', b'`' | b'"']);
+    if !sql.as_bytes().windows(2).any(|two| begins(two) || is_kept(two)) {
         return Cow::Borrowed(sql);
     }
     let mut bytes = sql.as_bytes().to_vec();
@@ -78,14 +80,18 @@ fn with_dashes(sql: &str) -> Cow<'_, str> {
         at = match &bytes[at..] {
             [b'-', b'-', ..] => past(b"\n", at),
             [b'/', b'*', ..] => past(b"*/", at + 2),
-            [quote @ (b'\'' | b'"' | b'`'), rest @ ..] => {
-                let mut escaped = false;
-                let end = rest.iter().position(|byte| {
-                    let ends = byte == quote && !escaped;
-                    escaped = *byte == b'\\' && !escaped;
-                    ends
-                });
-                end.map_or(bytes.len(), |end| at + end + 2)
+            &[quote @ (b'\'' | b'"' | b'`'), ..] => {
+                at += 1;
+                while at < bytes.len() && bytes[at] != quote {
+                    if bytes[at] == b'\\' {
+                        if quote != b'\'' && bytes.get(at + 1) == Some(&quote) {
+                            bytes[at] = quote;
+                        }
+                        at += 1;
+                    }
+                    at += 1;
+                }
+                at + 1
             }
             _ => at + 1,
         };
@@ -124,16 +130,16 @@ fn number_of(digits: &str, radix: u32) -> Option<Token> {
 }
 
 /// ClickHouse's escapes. A backslash before anything else stays: `'\d+'` is three characters, and LIKE gets to
-/// see `\_` and `\%`.
-fn unescape(raw: &str) -> Result<String, String> {
+/// see `\_` and `\%`. Names in quotes have the same.
+fn unescape(raw: &str, quote: char) -> Result<String, String> {
     let mut bytes = Vec::with_capacity(raw.len());
     let mut rest = raw.chars();
     while let Some(c) = rest.next() {
         let escaped = match c {
-            '\'' => {
+            c if c == quote => {
                 // The tokenizer ends a string at one quote: this is the first of two.
                 rest.next();
-                '\''
+                quote
             }
             '\\' => match rest.next() {
                 Some('b') => '\u{8}',
@@ -213,6 +219,21 @@ mod tests {
     fn doubled_quotes_in_names() {
         assert_eq!(tokens("`a``b`"), [Token::make_word("a`b", Some('`'))]);
         assert_eq!(tokens("\"a\"\"b\""), [Token::make_word("a\"b", Some('"'))]);
+    }
+
+    #[test]
+    fn names_have_the_escapes_of_strings() {
+        for (sql, name, quote) in [
+            (r"`x\`y`", "x`y", '`'),
+            (r"`a\\b`", r"a\b", '`'),
+            (r"`a\\```", r"a\`", '`'),
+            (r"`a\d\n`", "a\\d\n", '`'),
+            (r#""x\"y'""#, "x\"y'", '"'),
+            (r#""it's\`""#, "it's`", '"'),
+        ] {
+            assert_eq!(tokens(sql), [Token::make_word(name, Some(quote))], "{sql}");
+        }
+        assert_eq!(tokens(r"'\`' || `x\`y` || '`'").len(), 5);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use granary_dict::{
     Attribute, Definition, Existing, Expired, Format, Hierarchy, Injectivity, Key, KeyForm, Lifetime,
-    Literal, ObjectId, SourceConfig, Storage, parse_create, parse_xml,
+    Literal, ObjectId, SourceConfig, Storage, parse_create, parse_xml, parse_xml_each,
 };
 use proptest::prelude::*;
 
@@ -150,7 +150,7 @@ fn clauses_in_any_order_and_every_option() {
     assert_eq!(definition.comment, "what it's for");
     assert_eq!(definition.settings[1], ("x".into(), "y".into()));
     assert_eq!(definition.lifetime, Lifetime { min_seconds: 0, max_seconds: 300 });
-    assert_eq!(definition.layout.storage, Storage::Memory { cells: 1024 });
+    assert_eq!(definition.layout.storage, Storage::Memory { cells: 1000 });
     assert_eq!(definition.layout.update.expired, Expired::Read);
     let SourceConfig::Executable(executable) = &definition.source else { panic!("executable") };
     assert_eq!(executable.format, Format::TabSeparated);
@@ -350,6 +350,50 @@ const XML: &str = r#"<?xml version="1.0"?><clickhouse><comment>not one</comment>
 </dictionary></clickhouse>"#;
 
 #[test]
+fn shown_is_what_was_written() {
+    for (source, layout) in [
+        ("CLICKHOUSE(TABLE 't')", "CACHE(SIZE_IN_CELLS 100)"),
+        ("POSTGRESQL(PORT 5432 TABLE 't')", "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 3)"),
+        ("MYSQL(HOST 'localhost' DB '' TABLE 't')", "CACHE(SIZE_IN_CELLS 128)"),
+    ] {
+        let sql = format!(
+            "CREATE DICTIONARY d (id UInt64, v String) PRIMARY KEY id SOURCE({source}) LAYOUT({layout}) LIFETIME(5)"
+        );
+        let mut definition = parse(&sql);
+        definition.settle("here");
+        for shown in [definition.to_sql(), definition.to_sql_with_secrets()] {
+            assert!(shown.contains(&format!("SOURCE({source})")), "{shown}");
+            assert!(shown.contains(&format!("LAYOUT({layout})")), "{shown}");
+        }
+        let mut again = parse(&definition.to_sql_with_secrets());
+        again.settle("here");
+        assert_eq!(again, definition);
+    }
+    // What it meant where it was, it means wherever it goes.
+    let mut own = parse(
+        "CREATE DICTIONARY d (id UInt64) PRIMARY KEY id SOURCE(CLICKHOUSE(TABLE 't')) LAYOUT(DIRECT())",
+    );
+    own.settle("here");
+    let own = own.moved(Some("there".into()), "e".into());
+    assert!(own.to_sql().contains("SOURCE(CLICKHOUSE(DB 'here' TABLE 't'))"), "{}", own.to_sql());
+}
+
+#[test]
+fn a_uuid_is_kept_and_not_shown() {
+    let text = "4bf8d4c2-2c4e-4a3b-8a59-0d0f3f6c1e2a";
+    let sql = format!(
+        "CREATE DICTIONARY d UUID '{text}' (id UInt64) PRIMARY KEY id SOURCE(CLICKHOUSE(TABLE 't')) LAYOUT(DIRECT())"
+    );
+    let definition = parse(&sql);
+    assert!(definition.to_sql_with_secrets().contains(text) && !definition.to_sql().contains(text));
+    assert_eq!(parse(&definition.to_sql_with_secrets()), definition);
+    assert!(parse_create(&sql.replace("4bf8", "4bfx")).is_err());
+    let (one, other) = (parse(&definition.to_sql()).with_uuid(), parse(&definition.to_sql()).with_uuid());
+    assert!(one.uuid.is_some() && one.uuid != other.uuid && one.is_same_as(&other));
+    assert_eq!(one.clone().with_uuid().uuid, one.uuid);
+}
+
+#[test]
 fn xml_says_the_same_as_ddl() {
     let definitions = parse_xml(XML).unwrap();
     let [users, pairs] = &definitions[..] else { panic!("two dictionaries") };
@@ -390,6 +434,45 @@ fn xml_refusals() {
     assert!(parse_xml("<clickhouse/>").unwrap().is_empty());
     let deep = "<a>".repeat(1000);
     assert_eq!(parse_xml(&deep).unwrap_err().code(), 62);
+}
+
+#[test]
+fn xml_of_one_dictionary_is_nothing_to_another() {
+    let two = parse_xml_each(&XML.replacen("<type>String</type>", "<type>Enum8('a')</type>", 1)).unwrap();
+    let of =
+        |place: usize| (two[place].database.as_deref(), two[place].name.as_str(), &two[place].definition);
+    assert!(matches!(of(0), (Some("db"), "users", Err(error)) if error.code() == 50));
+    assert!(matches!(of(1), (None, _, Ok(_))));
+    // ClickHouse's DIRECT passes over a lifetime that is a number alone.
+    let direct = XML.replace(
+        "<complex_key_cache><size_in_cells>8</size_in_cells></complex_key_cache>",
+        "<complex_key_direct/>",
+    );
+    let definition =
+        parse_xml(&direct.replace("<lifetime>300</lifetime>", "<lifetime>0</lifetime>")).unwrap().remove(1);
+    assert_eq!(definition.lifetime, Lifetime::FOREVER);
+    let said = "<lifetime><min>0</min><max>0</max></lifetime>";
+    let error = parse_xml(&direct.replace("<lifetime>300</lifetime>", said)).unwrap_err();
+    assert!(error.code() == 36 && error.message().contains("redundant"), "{error}");
+}
+
+#[test]
+fn xml_takes_values_from_the_environment() {
+    let with = |attribute: &str| {
+        parse_xml(&XML.replace("<command>cat</command>", &format!("<command {attribute}/>")))
+    };
+    // cargo sets this one.
+    let pairs = with("from_env='CARGO_PKG_NAME'").unwrap().remove(1);
+    let SourceConfig::Executable(program) = pairs.source else { panic!("it is a program") };
+    assert_eq!(program.command, "granary-dict");
+    for (attribute, words) in [
+        ("from_env='GRANARY_NO_SUCH'", "from_env=\"GRANARY_NO_SUCH\""),
+        ("from_zk='/path'", "from_zk is not read here"),
+        ("incl='x'", "incl is not read here"),
+    ] {
+        let error = with(attribute).unwrap_err();
+        assert!(error.message().contains(words), "{error}");
+    }
 }
 
 fn literal() -> impl Strategy<Value = (String, Option<Literal>)> {

@@ -11,7 +11,7 @@ use arrow::datatypes::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, TimestampSecondType, UInt8Type,
 };
 use common::*;
-use granary_dict::{Dictionary, Environment, parse_create};
+use granary_dict::{DataType, Dictionary, Environment, parse_create};
 use server::Server;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -55,10 +55,12 @@ fn mysql() {
     }
     every_type(&server);
     types_beyond_arrow(&server);
+    local_times(&server);
     zero_dates_and_bad_bytes(&server);
     many_keys(&server);
     composite(&server);
     conditions_and_queries(&server);
+    replicas(&server);
     wrong_settings(&server);
     a_statement_that_takes_too_long_is_ended(&server);
     an_error_in_the_middle_leaves_nothing(&server);
@@ -103,6 +105,31 @@ fn types_beyond_arrow(server: &Server) {
     let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
     let by_address = open(server, HOSTS_BY_ADDRESS, "(ip, seen)", "TABLE 'hosts'", layout);
     shows_the_host(&by_address);
+}
+
+/// A `datetime` is what the clocks of the column's zone show, a `timestamp` a moment; in keys, too.
+fn local_times(server: &Server) {
+    server.execute("CREATE TABLE app.clocks (id int, local datetime, seen timestamp NULL, fine datetime(6))");
+    // The server's zone is three hours before UTC.
+    server.execute(
+        "INSERT INTO app.clocks VALUES (1, '2024-01-01 10:00:00', '2024-01-01 13:00:00', '2024-01-01 10:00:00.123456')",
+    );
+    let columns = "id UInt64, local DateTime('Asia/Tokyo'), seen DateTime('Asia/Tokyo'), fine DateTime64(3, 'Asia/Tokyo'), \
+         plain DateTime EXPRESSION local";
+    let dictionary = open(server, columns, "id", "TABLE 'clocks'", "CACHE(SIZE_IN_CELLS 100)");
+    let at_ten = "2024-01-01 10:00:00";
+    let row = [at_ten, "2024-01-01 19:00:00", "2024-01-01 10:00:00.123", at_ten];
+    shows(&dictionary, &u64s([1]), &row);
+    for (key, data_type, text) in [
+        ("local", "DateTime('Asia/Tokyo')", at_ten),
+        ("fine", "DateTime64(6, 'Asia/Tokyo')", "2024-01-01 10:00:00.123456"),
+        ("seen", "DateTime('Asia/Tokyo')", "2024-01-01 19:00:00"),
+    ] {
+        let columns = format!("{key} {data_type}, id UInt32");
+        let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+        let by_time = open(server, &columns, key, "TABLE 'clocks'", layout);
+        shows(&by_time, &[of_text(&DataType::parse(data_type).unwrap(), text)], &["1"]);
+    }
 }
 
 fn updates(server: &Server) {
@@ -204,6 +231,20 @@ fn conditions_and_queries(server: &Server) {
         assert_eq!(found(&answer.found), [false, true, true], "{source}");
         assert_eq!(dictionary.status().source_rows, 2, "{source}");
     }
+}
+
+/// Where one cannot be reached the next is asked, in the order of PRIORITY.
+fn replicas(server: &Server) {
+    let of = |port: u16, priority: u8| format!("REPLICA(HOST '127.0.0.1' PORT {port} PRIORITY {priority})");
+    for (first, second) in [(1, server.port), (server.port, 1)] {
+        let source = format!("TABLE 'users' {} {}", of(second, 2), of(first, 1));
+        let dictionary = open(server, "id UInt64, name String", "id", &source, "DIRECT()");
+        assert_eq!(texts(&dictionary.get(&[0], &u64s([4])).unwrap().columns[0]), ["user 4"]);
+    }
+    let nowhere = format!("TABLE 'users' {} {}", of(1, 2), of(2, 1));
+    let dictionary = open(server, "id UInt64, name String", "id", &nowhere, "DIRECT()");
+    let error = dictionary.get(&[0], &u64s([4])).unwrap_err();
+    assert!(error.message().contains("127.0.0.1:1"), "{error}");
 }
 
 fn wrong_settings(server: &Server) {

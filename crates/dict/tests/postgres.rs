@@ -9,7 +9,7 @@ mod server;
 use arrow::array::{ArrayRef, AsArray, Int32Array};
 use arrow::datatypes::{Date32Type, Decimal128Type, Float64Type, TimestampSecondType};
 use common::*;
-use granary_dict::{Dictionary, Environment, parse_create};
+use granary_dict::{DataType, Dictionary, Environment, parse_create};
 use server::Server;
 use std::sync::Arc;
 
@@ -42,9 +42,12 @@ fn postgres() {
     );
     every_type(&server);
     types_beyond_arrow(&server);
+    local_times(&server);
+    padded_texts(&server);
     many_keys(&server);
     composite(&server);
     conditions_and_queries(&server);
+    replicas(&server);
     updates(&server);
     wrong_settings(&server);
     outage(&mut server);
@@ -125,6 +128,50 @@ fn types_beyond_arrow(server: &Server) {
     shows_the_host(&by_address);
 }
 
+/// A `timestamp` is what the clocks of the column's zone show, a `timestamptz` a moment; in keys, too.
+fn local_times(server: &Server) {
+    server.execute(
+        "CREATE TABLE clocks (id int, local timestamp, seen timestamptz, fine timestamp(6));
+         INSERT INTO clocks VALUES (1, '2024-01-01 10:00:00.5', '2024-01-01 10:00:00+00', '2024-01-01 10:00:00.123456'), \
+             (2, '2024-03-31 02:30:00', NULL, 'infinity')",
+    );
+    let columns = "id UInt64, local DateTime('Asia/Tokyo'), seen DateTime('Asia/Tokyo'), \
+         fine DateTime64(3, 'Asia/Tokyo') DEFAULT '2000-01-01 00:00:00', plain DateTime EXPRESSION local, \
+         berlin DateTime('Europe/Berlin') EXPRESSION local";
+    let dictionary = open(server, columns, "id", "TABLE 'clocks'", "CACHE(SIZE_IN_CELLS 100)");
+    let at_ten = "2024-01-01 10:00:00";
+    let rows = [at_ten, "2024-01-01 19:00:00", "2024-01-01 10:00:00.123", at_ten, at_ten];
+    shows(&dictionary, &u64s([1]), &rows);
+    // An hour that Berlin skips does not keep the row away.
+    let skipped = ["2024-03-31 02:30:00", "1970-01-01 09:00:00", "2000-01-01 00:00:00.000"];
+    shows(&dictionary, &u64s([2]), &[&skipped[..], &["2024-03-31 02:30:00", "2024-03-31 01:30:00"]].concat());
+    let tokyo = DataType::parse("DateTime('Asia/Tokyo')").unwrap();
+    let fine = DataType::parse("DateTime64(6, 'Asia/Tokyo')").unwrap();
+    for (key, data_type, text) in [
+        ("fine", &fine, "2024-01-01 10:00:00.123456"),
+        ("seen", &tokyo, "2024-01-01 19:00:00"),
+        ("seen", &DataType::parse("DateTime64(0, 'Asia/Tokyo')").unwrap(), "2024-01-01 19:00:00"),
+    ] {
+        let columns = format!("{key} {data_type}, id UInt32");
+        let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+        let by_time = open(server, &columns, key, "TABLE 'clocks'", layout);
+        shows(&by_time, &[of_text(data_type, text)], &["1"]);
+    }
+}
+
+/// `char(5)` has its blanks, as in ClickHouse; in keys, too.
+fn padded_texts(server: &Server) {
+    server
+        .execute("CREATE TABLE codes (id int, code char(5)); INSERT INTO codes VALUES (1, 'ab'), (2, NULL)");
+    let columns = "id UInt64, code String DEFAULT 'none'";
+    let dictionary = open(server, columns, "id", "TABLE 'codes'", "DIRECT()");
+    assert_eq!(texts(&dictionary.get(&[0], &u64s([1, 2])).unwrap().columns[0]), ["ab   ", "none"]);
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+    let by_code = open(server, "code String, id UInt32", "code", "TABLE 'codes'", layout);
+    shows(&by_code, &[strings(&["ab   "])], &["1"]);
+    assert_eq!(found(&by_code.get(&[0], &[strings(&["ab"])]).unwrap().found), [false]);
+}
+
 fn many_keys(server: &Server) {
     let dictionary =
         open(server, "id UInt64, name String", "id", "TABLE 'users'", "CACHE(SIZE_IN_CELLS 1000000)");
@@ -177,6 +224,20 @@ fn conditions_and_queries(server: &Server) {
         assert_eq!(found(&answer.found), [false, true, true], "{source}");
         assert_eq!(dictionary.status().source_rows, 2, "only the keys asked for: {source}");
     }
+}
+
+/// Where one cannot be reached the next is asked, in the order of PRIORITY.
+fn replicas(server: &Server) {
+    let of = |port: u16, priority: u8| format!("REPLICA(HOST '127.0.0.1' PORT {port} PRIORITY {priority})");
+    for (first, second) in [(1, server.port), (server.port, 1)] {
+        let source = format!("TABLE 'users' {} {}", of(second, 2), of(first, 1));
+        let dictionary = open(server, "id UInt64, name String", "id", &source, "DIRECT()");
+        assert_eq!(texts(&dictionary.get(&[0], &u64s([4])).unwrap().columns[0]), ["user 4"]);
+    }
+    let nowhere = format!("TABLE 'users' {} {}", of(1, 2), of(2, 1));
+    let dictionary = open(server, "id UInt64, name String", "id", &nowhere, "DIRECT()");
+    let error = dictionary.get(&[0], &u64s([4])).unwrap_err();
+    assert!(error.message().contains("127.0.0.1:1"), "{error}");
 }
 
 fn wrong_settings(server: &Server) {

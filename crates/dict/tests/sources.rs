@@ -40,7 +40,7 @@ const CASES: &[Case] = &[
               update_field 'at' fail_on_connection_loss 'true')",
         xml: "<mysql><host>h</host><port>3306</port><user>u</user><password>p</password><db>d</db><table>t</table>\
               <where>x = 1 OR y</where><update_field>at</update_field><close_connection>1</close_connection></mysql>",
-        shown: "MYSQL(HOST 'h' PORT 3306 USER 'u' PASSWORD '[HIDDEN]' DB 'd' TABLE 't' WHERE 'x = 1 OR y' UPDATE_FIELD 'at')",
+        shown: "MYSQL(HOST 'h' USER 'u' PASSWORD '[HIDDEN]' DB 'd' TABLE 't' WHERE 'x = 1 OR y' UPDATE_FIELD 'at')",
         described: "MySQL: d.t, where: x = 1 OR y",
     },
     Case {
@@ -54,6 +54,22 @@ const CASES: &[Case] = &[
         described: "http://h:80/x/rows?[HIDDEN]",
     },
     Case {
+        ddl: "MYSQL(PORT 3307 USER 'u' PASSWORD 'p' DB 'd' TABLE 't' REPLICA(HOST 'b' PRIORITY 2) \
+              REPLICA(HOST 'a' PORT 1 USER 'v' PASSWORD 'p' PRIORITY 1))",
+        xml: "<mysql><port>3307</port><user>u</user><password>p</password><replica><host>b</host><priority>2</priority>\
+              </replica><replica><host>a</host><port>1</port><user>v</user><priority>1</priority></replica><db>d</db>\
+              <table>t</table></mysql>",
+        shown: "MYSQL(PORT 3307 USER 'u' PASSWORD '[HIDDEN]' DB 'd' \
+                REPLICA(HOST 'a' PORT 1 USER 'v' PRIORITY 1) REPLICA(HOST 'b' PORT 3307 PRIORITY 2) TABLE 't')",
+        described: "MySQL: d.t",
+    },
+    Case {
+        ddl: "EXECUTABLE_POOL(COMMAND 'cat' FORMAT TSV SIZE 4)",
+        xml: "<executable_pool><command>cat</command><format>TSV</format><size>4</size></executable_pool>",
+        shown: "EXECUTABLE_POOL(COMMAND 'cat' FORMAT 'TabSeparated' POOL_SIZE 4)",
+        described: "ExecutablePool size: 4 command: cat",
+    },
+    Case {
         ddl: "HTTP(URL 'HTTP://h' FORMAT TSV)",
         xml: "<http><url>HTTP://h</url><format>TabSeparated</format><headers/></http>",
         shown: "HTTP(URL 'HTTP://h' FORMAT 'TabSeparated')",
@@ -63,8 +79,7 @@ const CASES: &[Case] = &[
         ddl: "CLICKHOUSE(host 'h' password 'p' query 'SELECT 1 WHERE {condition}' secure 0)",
         xml: "<clickhouse><host>h</host><port>8123</port><user>default</user><password>p</password><db>default</db>\
               <query>SELECT 1 WHERE {condition}</query><invalidate_query>SELECT 2</invalidate_query></clickhouse>",
-        shown: "CLICKHOUSE(HOST 'h' PORT 8123 USER 'default' PASSWORD '[HIDDEN]' DB 'default' \
-                QUERY 'SELECT 1 WHERE {condition}')",
+        shown: "CLICKHOUSE(HOST 'h' PASSWORD '[HIDDEN]' QUERY 'SELECT 1 WHERE {condition}')",
         described: "ClickHouse: default.SELECT 1 WHERE {condition}",
     },
     Case {
@@ -136,11 +151,8 @@ fn ddl_and_xml_say_the_same_and_show_no_secret() {
 
 /// A source, the error's code, and words that its message has.
 const REFUSALS: &[(&str, i32, &[&str])] = &[
-    (
-        "MYSQL(TABLE 't' REPLICA(HOST 'a' PRIORITY 1) REPLICA(HOST 'b'))",
-        48,
-        &["SOURCE(MYSQL): REPLICA", "HOST"],
-    ),
+    ("MYSQL(TABLE 't' REPLICA(HOST 'a' TABLE 't'))", 115, &["SOURCE(REPLICA): unknown parameter TABLE"]),
+    ("SQLITE(PATH 'p' TABLE 't' REPLICA(HOST 'a'))", 115, &["SQLITE", "REPLICA"]),
     ("SQLITE(NAME 'mine')", 115, &["SQLITE", "NAME"]),
     ("MYSQL(TABLE 't' SSL_CA 'x')", 48, &["SSL_CA", "not encrypted"]),
     ("MYSQL(TABLE 't' NOSUCH 1)", 115, &["NOSUCH", "HOST, PORT, USER, PASSWORD, DB, TABLE, QUERY, WHERE"]),
@@ -207,7 +219,7 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     ("MONGODB(DB 'd' COLLECTION 'c' OID_COLUMNS '_id')", 48, &["OID_COLUMNS", "write IS_OBJECT_ID behind"]),
     ("MONGODB(DB 'd' COLLECTION 'c' PORT 0)", 36, &["SOURCE(MONGODB): PORT must be"]),
     ("MONGODB(DB 'd' COLLECTION 'c' UPDATE_FIELD '$at')", 36, &["a field called $at", "Make a view"]),
-    ("EXECUTABLE_POOL(COMMAND 'x' FORMAT TSV SIZE 4)", 48, &["SIZE is called POOL_SIZE"]),
+    ("EXECUTABLE_POOL(COMMAND 'x' FORMAT TSV SIZE 4 POOL_SIZE 4)", 36, &["SIZE is POOL_SIZE"]),
     (
         "EXECUTABLE_POOL(COMMAND 'x' FORMAT TSV COMMAND_READ_TIMEOUT 0)",
         36,

@@ -63,6 +63,28 @@ fn types_beyond_arrow() {
 }
 
 #[test]
+fn texts_without_a_zone_are_local_times() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let connection = rusqlite::Connection::open(folder.path().join("user_files/users.db")).unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE clocks (at TEXT, local TEXT, fine TEXT, seconds INTEGER);
+             INSERT INTO clocks VALUES ('2024-01-01 10:00:00', '2024-01-01 10:00:00Z', '2024-01-01 10:00:00.5', 5)",
+        )
+        .unwrap();
+    let zone = "DateTime('Asia/Tokyo')";
+    let columns = format!(
+        "at {zone}, local {zone}, fine DateTime64(1, 'Asia/Tokyo'), seconds {zone}, plain DateTime EXPRESSION at"
+    );
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+    let dictionary = open(folder.path(), &columns, "at", "TABLE 'clocks'", layout);
+    let key = [of_text(&DataType::parse(zone).unwrap(), "2024-01-01 10:00:00")];
+    let row = ["2024-01-01 19:00:00", "2024-01-01 10:00:00.5", "1970-01-01 09:00:05", "2024-01-01 10:00:00"];
+    shows(&dictionary, &key, &row);
+}
+
+#[test]
 fn fetches_just_the_keys_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     database(folder.path());

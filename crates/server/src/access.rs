@@ -37,6 +37,8 @@ pub struct User {
 #[derive(Debug)]
 pub struct Users {
     known: HashMap<String, User>,
+    /// Whether only some may come in.
+    are_given: bool,
     /// What the password of a user that does not exist is compared with: that takes as long as with one that does.
     nobody: Option<String>,
     /// Digests of passwords that were right before: Argon2 takes long on purpose, and requests are many.
@@ -66,6 +68,7 @@ impl Users {
     pub fn new(users: Option<Vec<User>>) -> Self {
         let everybody =
             User { name: DEFAULT_USER.to_owned(), password: Password::None, rights: Rights::default() };
+        let are_given = users.is_some();
         let known = users.unwrap_or_else(|| vec![everybody]);
         let hash = |user: &User| match &user.password {
             Password::Hashed(hash) => Some(hash.clone()),
@@ -73,7 +76,12 @@ impl Users {
         };
         let nobody = known.iter().find_map(hash);
         let known = known.into_iter().map(|user| (user.name.clone(), user)).collect();
-        Self { known, nobody, verified: RwLock::default() }
+        Self { known, are_given, nobody, verified: RwLock::default() }
+    }
+
+    /// Whether a user must say who he is, who came in with this password.
+    pub fn must_say(&self, name: &str, password: &str) -> bool {
+        self.are_given && (name, password) != (DEFAULT_USER, "")
     }
 
     /// Whether the password can be said to be right, or wrong, without working long.

@@ -41,7 +41,12 @@ impl Configured {
                     continue;
                 }
                 match self.session.add_dictionaries(&path) {
-                    Ok(()) => tracing::info!(path = %path.display(), "dictionaries are as the file says"),
+                    Ok(wrong) => {
+                        tracing::info!(path = %path.display(), "dictionaries are as the file says");
+                        for error in wrong {
+                            tracing::error!(%error, "a dictionary of a file is not available");
+                        }
+                    }
                     Err(error) => tracing::error!(%error, "dictionaries of a file are not available"),
                 }
             }

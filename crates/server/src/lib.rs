@@ -124,10 +124,11 @@ async fn serve(
         let service = Service { router, tls, permits: Arc::clone(&permits) };
         serving.spawn(service.run(listener, stopped.clone()));
     }
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    let signal = tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    };
+    tracing::info!("Granary stops, for {signal} has come: what is under way is ended");
     watching.abort();
     sampling.abort();
     // Nobody listens any more only if serving has ended by itself.

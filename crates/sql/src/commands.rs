@@ -12,7 +12,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::TableProvider;
-use granary_dict::{LoadState, parse_create};
+use granary_dict::{CreateDictionary, LoadState, parse_create};
 
 use crate::catalogue::{DEFAULT_DATABASE, Entry, FullName, Noun};
 use crate::error::{Error, Result};
@@ -28,8 +28,16 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
     let text = statement.text.as_str();
     let catalogue = session.catalogue();
     let full = |name: Name| (name.database.unwrap_or_else(|| session.database()), name.name);
+    let of_dictionary = |name: Name| match name.database {
+        Some(database) => (database, name.name),
+        None => (catalogue.home_of(&session.database(), &name.name).to_owned(), name.name),
+    };
     match command {
-        Command::CreateDictionary => catalogue.create(parse_create(text)?, &session.database())?,
+        Command::CreateDictionary => {
+            let CreateDictionary { existing, definition } = parse_create(text)?;
+            let definition = definition.with_uuid();
+            catalogue.create(CreateDictionary { existing, definition }, &session.database())?;
+        }
         Command::Drop { dropped, names, missing, if_empty } => {
             for name in names.into_iter().map(full) {
                 if if_empty {
@@ -112,7 +120,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::ShowNames(names) => return show::names(session, names).await,
         Command::ShowCreate { sought, name } => return show::create(session, sought, full(name)),
         Command::ReloadDictionary { name } => {
-            let (database, name) = full(name);
+            let (database, name) = of_dictionary(name);
             session.rights().check_renew(session.user(), &format!("{database}.{name}"))?;
             catalogue.reload(&database, &name)?;
         }
@@ -129,14 +137,14 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             outcome?;
         }
         Command::RefreshDictionary { name, keys } => {
-            let (database, name) = full(name);
+            let (database, name) = of_dictionary(name);
             let dictionary = session.dictionary_to_renew(&format!("{database}.{name}"))?;
             dictionary.refresh(
                 &dictionary.key_reader(granary_dict::Format::TabSeparated).read_all(keys.as_bytes())?,
             )?;
         }
         Command::InvalidateDictionary { name, keys } => {
-            let (database, name) = full(name);
+            let (database, name) = of_dictionary(name);
             let dictionary = session.dictionary_to_renew(&format!("{database}.{name}"))?;
             match keys {
                 None => dictionary.reload()?,

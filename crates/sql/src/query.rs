@@ -58,7 +58,9 @@ pub async fn columns(session: &Session, text: &str, head: usize) -> Result<Schem
 type Planned = (Option<Format>, Arc<dyn ExecutionPlan>, Arc<TaskContext>);
 
 async fn planned_of(session: &Session, (mut statement, named, tail): Parsed) -> Result<Planned> {
-    let asker = Asker { database: &session.database(), user: session.user(), settings: &session.settings() };
+    let (database, settings) = (session.database(), session.settings());
+    let catalogue = session.catalogue();
+    let asker = Asker { database: &database, user: session.user(), catalogue, settings: &settings };
     let mut extras = rewrite(&mut statement, named, asker)?;
     views::expand(session, &mut statement, &mut extras)?;
     extras.named.iter().try_for_each(|name| check_read(session, name))?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
-use granary_dict::{Definition, Dictionary, parse_xml};
+use granary_dict::{Definition, Dictionary, parse_xml_each};
 
 use crate::catalogue::{Catalogue, DEFAULT_DATABASE, Entry, Noun};
 use crate::engine::Engine;
@@ -186,11 +186,9 @@ impl Session {
     /// # Errors
     /// BAD_ARGUMENTS if there is none.
     pub(crate) fn definition(&self, name: &str) -> Result<Option<Definition>> {
-        let (database, table) = match name.split_once('.') {
-            Some((database, table)) => (database.to_owned(), table),
-            None => (self.database(), name),
-        };
-        match self.catalogue().entry(&database, table) {
+        let full = self.full_name(name);
+        let (database, table) = full.split_once('.').unwrap_or_default();
+        match self.catalogue().entry(database, table) {
             Some(entry) if entry.noun() == Noun::Dictionary => Ok(entry.definition().cloned()),
             _ => Err(Error::bad_arguments(format!("Dictionary (`{name}`) not found"))),
         }
@@ -201,9 +199,16 @@ impl Session {
     /// # Errors
     /// BAD_ARGUMENTS if there is none, ACCESS_DENIED, and why it could not be opened.
     pub fn dictionary(&self, name: &str) -> Result<Arc<Dictionary>> {
-        let full = if name.contains('.') { name.to_owned() } else { format!("{}.{name}", self.database()) };
+        let full = self.full_name(name);
         self.rights.check_read(&self.user, &full)?;
         self.catalogue().dictionary(&full)
+    }
+
+    fn full_name(&self, name: &str) -> String {
+        match name.contains('.') {
+            true => name.to_owned(),
+            false => self.catalogue().full_name(&self.database(), name),
+        }
     }
 
     /// The same, to forget entries of it or to ask for them anew.
@@ -287,15 +292,19 @@ impl Session {
     }
 
     /// Creates the dictionaries of one of ClickHouse's XML files, as CREATE OR REPLACE does; one that is there
-    /// unchanged stays, and stays warm.
-    pub fn add_dictionaries(&self, path: &Path) -> Result<()> {
-        let add = || {
+    /// unchanged stays, and stays warm. Gives what is wrong with some of them, which keeps no other from being there.
+    ///
+    /// # Errors
+    /// What is wrong with the file as a whole.
+    pub fn add_dictionaries(&self, path: &Path) -> Result<Vec<Error>> {
+        let read = || {
             let xml = std::fs::read_to_string(path)
                 .map_err(|error| Error::cannot_open_file(format!("Cannot read: {error}")))?;
-            let definitions = parse_xml(&xml)?;
-            definitions.into_iter().try_for_each(|definition| self.catalogue().configure(definition))
+            Ok(parse_xml_each(&xml)?)
         };
-        add().map_err(|error: Error| error.at(path))
+        let found = read().map_err(|error: Error| error.at(path))?;
+        let made = found.into_iter().map(|described| self.catalogue().configure(described, path));
+        Ok(made.filter_map(|outcome| outcome.err().map(|error| error.at(path))).collect())
     }
 
     /// Makes what is piped in a table. It is read when a query first names it.

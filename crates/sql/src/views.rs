@@ -114,7 +114,8 @@ impl Expander<'_> {
         }
         let (mut statement, named, _) = query::parse(&view.text, view.head)?;
         let settings = &self.session.settings();
-        let asker = Asker { database: &view.database, user: self.session.user(), settings };
+        let catalogue = self.session.catalogue();
+        let asker = Asker { database: &view.database, user: self.session.user(), catalogue, settings };
         let extras = rewrite(&mut statement, named, asker)?;
         self.extras.files.extend(extras.files);
         self.extras.named.extend(extras.named);

@@ -31,9 +31,9 @@ pub enum KeyForm {
 pub enum Storage {
     /// A file on SSD, an index and a small hot tier in RAM.
     Ssd(SsdSettings),
-    /// RAM only; `cells` entries, a power of two.
+    /// RAM only; `cells` entries, and those up to the next power of two.
     Memory {
-        /// SIZE_IN_CELLS, rounded up.
+        /// SIZE_IN_CELLS.
         cells: u64,
     },
     /// Nowhere: every lookup asks the source.
@@ -100,7 +100,7 @@ impl Layout {
                 let cells = settings
                     .number("SIZE_IN_CELLS", 1, limits::CELLS_MAX)?
                     .ok_or_else(|| settings.error("SIZE_IN_CELLS", "is required"))?;
-                (Storage::Memory { cells: cells.next_power_of_two() }, settings)
+                (Storage::Memory { cells }, settings)
             }
             "DIRECT" => (Storage::Direct, settings(&[SOURCE_PARAMETERS])?),
             _ => {

@@ -14,7 +14,7 @@ pub use source::{
     Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
     ExecutablePoolConfig, Execution, FileConfig, FileFormat, Format, Header, HttpConfig, KeyEcho,
     MongodbConfig, MongodbPlace, MysqlConfig, NamedSource, PostgresConfig, PostgresTls, RedisConfig,
-    RedisStorage, Select, Server, SourceConfig, SqliteConfig, SslMode, Updates, YamlConfig,
+    RedisStorage, Replica, Select, Server, SourceConfig, SqliteConfig, SslMode, Updates, YamlConfig,
 };
 
 pub use range::{NullBounds, Overlap, RangeSettings};

@@ -44,6 +44,9 @@ pub(crate) struct Parameters {
     pub refused: &'static [(&'static str, &'static str)],
 }
 
+/// The one parameter that may be given several times.
+pub(crate) const REPLICA: &str = "REPLICA";
+
 /// Settings being taken out one by one; what is left over is unknown.
 pub(crate) struct Settings<'a> {
     clause: &'static str,
@@ -104,7 +107,7 @@ impl<'a> Settings<'a> {
                     ),
                 ));
             }
-            if nodes[..at].iter().any(|earlier| earlier.name == node.name) {
+            if node.name != REPLICA && nodes[..at].iter().any(|earlier| earlier.name == node.name) {
                 return Err(DictError::bad_arguments(format!(
                     "{clause}({owner}): {} is given twice",
                     node.name
@@ -133,6 +136,13 @@ impl<'a> Settings<'a> {
         debug_assert!(self.allows(name));
         let node = self.nodes.iter().find(|node| node.name == name);
         node.map(|node| node.settings(&format!("{}({})", self.clause, self.owner))).transpose()
+    }
+
+    /// The settings inside each setting of this name.
+    pub fn groups(&self, name: &str) -> Result<Vec<&'a [Node]>, DictError> {
+        debug_assert!(self.allows(name));
+        let nodes = self.nodes.iter().filter(|node| node.name == name);
+        nodes.map(|node| node.settings(&format!("{}({})", self.clause, self.owner))).collect()
     }
 
     pub fn required(&self, name: &str) -> Result<&'a str, DictError> {

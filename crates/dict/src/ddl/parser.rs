@@ -9,6 +9,7 @@ use crate::error::{Code, DictError};
 use crate::limits;
 use crate::sought::{self, RangeNames};
 use crate::structure;
+use crate::types::{DataType, text_to_fixed};
 use sqlparser::tokenizer::Token;
 
 const CLAUSES: &str = "PRIMARY KEY, SOURCE(..), LAYOUT(..), RANGE(..), LIFETIME(..), SETTINGS(..), COMMENT '..' or the end of the statement";
@@ -61,9 +62,10 @@ pub(super) fn parse_create(sql: &str) -> Result<CreateDictionary, DictError> {
             format!("Requested cluster '{cluster}' not found; create the dictionary on each server"),
         ));
     }
+    let uuid = if tokens.keyword("UUID") { Some(uuid(&tokens.string("UUID")?)?) } else { None };
     let columns = columns::parse(&mut tokens)?;
     let clauses = Clauses::parse(&mut tokens)?;
-    let definition = clauses.into_definition(database, name, columns)?;
+    let definition = Definition { uuid, ..clauses.into_definition(database, name, columns)? };
     definition.validate()?;
     Ok(CreateDictionary { existing, definition })
 }
@@ -119,6 +121,7 @@ impl Clauses {
         Ok(Definition {
             database,
             name,
+            uuid: None,
             structure,
             source,
             layout,
@@ -127,6 +130,11 @@ impl Clauses {
             settings: self.settings.unwrap_or_default(),
         })
     }
+}
+
+fn uuid(text: &str) -> Result<[u8; 16], DictError> {
+    let raw = text_to_fixed(&DataType::Uuid, text)?;
+    Ok(*raw.first_chunk().expect("a UUID has 16 bytes"))
 }
 
 fn set<T>(slot: &mut Option<T>, value: T, clause: &str) -> Result<(), DictError> {

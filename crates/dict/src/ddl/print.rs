@@ -2,9 +2,9 @@
 
 use crate::config::{HIDDEN, Node, Storage, Value};
 use crate::definition::{Attribute, Definition, Hierarchy, Injectivity, Key, KeyColumn, Literal, ObjectId};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
-
 use crate::row::ROW_FORMAT_VERSION;
+use crate::types::{DataType, print_fixed};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// How a statement is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +50,8 @@ impl Definition {
     }
 
     /// The statement that makes a ClickHouse ask the dictionary source at `url` for what this dictionary has: in Native,
-    /// which it reads and writes fastest.
-    pub fn to_sql_over_http(&self, url: &str) -> String {
+    /// which it reads and writes fastest. `credentials` are a user and his password.
+    pub fn to_sql_over_http(&self, url: &str, credentials: Option<(&str, &str)>) -> String {
         let mut there = self.clone();
         // The rows have been computed when they get there.
         there.structure.attributes.iter_mut().for_each(|attribute| attribute.expression = None);
@@ -59,8 +59,11 @@ impl Definition {
             Key::Simple { .. } => "DIRECT",
             Key::Complex(_) => "COMPLEX_KEY_DIRECT",
         };
+        let credentials = credentials.map_or(String::new(), |(user, password)| {
+            format!(" CREDENTIALS(USER {} PASSWORD {})", quote(user), quote(password))
+        });
         format!(
-            "CREATE DICTIONARY {}{}\nSOURCE(HTTP(URL {} FORMAT 'Native'))\nLAYOUT({layout}())\n",
+            "CREATE DICTIONARY {}{}\nSOURCE(HTTP(URL {} FORMAT 'Native'{credentials}))\nLAYOUT({layout}())\n",
             identifier(&self.name),
             there.columns(Form::Lines),
             quote(&format!("{url}?format=Native"))
@@ -97,6 +100,12 @@ impl Definition {
             sql.push('.');
         }
         sql += &identifier(&self.name);
+        // Kept, and not shown.
+        if let (None, Some(uuid)) = (password, &self.uuid) {
+            sql += " UUID '";
+            print_fixed(&DataType::Uuid, uuid, &mut sql);
+            sql.push('\'');
+        }
         sql += &self.columns(form);
         sql += &format!("{between}SOURCE({})", node(&self.source.to_node(password)));
         if !matches!(self.layout.storage, Storage::Direct) {
@@ -185,11 +194,8 @@ pub fn identifier(name: &str) -> String {
     if plain { name.to_string() } else { format!("`{}`", escape(name, '`')) }
 }
 
-/// Backslashes as ClickHouse writes them; a backtick is doubled, which is what the tokenizer reads back.
+/// Backslashes as ClickHouse writes them.
 fn escape(text: &str, quote: char) -> String {
-    if quote == '`' {
-        return text.replace('`', "``");
-    }
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

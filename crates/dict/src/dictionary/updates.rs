@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// How often a watcher looks whether its dictionary is still there.
 const PULSE: Duration = Duration::from_secs(1);
 
+/// The first look may take so long if what is cached meanwhile is to stay.
+const FIRST_LOOK: Duration = Duration::from_secs(limits::FIRST_MARK_SECONDS);
+
 /// How far changes are known.
 #[derive(Default)]
 pub(crate) struct Known {
@@ -61,15 +64,25 @@ impl Dictionary {
         // One look at a time; lookups do not need this lock.
         let mut known = lock(&self.core.known);
         let mark = known.mark.clone();
+        let began = Instant::now();
+        // Nothing is there that was asked for before this look.
+        let is_fresh = mark.is_none() && {
+            self.forget_requests();
+            store.cache().stats().entries == 0
+        };
         let tail = self.ask_source({
             let mark = mark.clone();
             move |source| source.tail(mark.as_deref())
         })?;
         let Some(mark) = mark else {
-            // What was read before the first mark may have changed before it.
-            self.forget_requests();
-            if store.cache().stats().entries > 0 {
-                self.reload()?;
+            // What was read before the first mark may have changed before it; but what changed while this look took less
+            // than the time that the first mark is earlier than others comes behind it.
+            let keeps = is_fresh && updates.lag_seconds > 0 && began.elapsed() < FIRST_LOOK;
+            if !keeps {
+                self.forget_requests();
+                if store.cache().stats().entries > 0 {
+                    self.reload()?;
+                }
             }
             known.mark = tail.next;
             store.save_mark(known.mark.as_deref());

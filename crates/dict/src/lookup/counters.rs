@@ -18,9 +18,37 @@ pub(crate) struct Counters {
     pub lookups: Stopwatch,
     pub source_requests: Counter,
     pub source_keys: Counter,
+    pub source_keys_found: Counter,
+    pub source_keys_absent: Counter,
     pub source_rows: Counter,
     pub source_rows_uninvited: Counter,
     pub source_errors: Counter,
+    pub source_under_way: Gauge,
+}
+
+/// What is under way now.
+#[derive(Default)]
+pub(crate) struct Gauge(AtomicU64);
+
+impl Gauge {
+    /// One more, until what this gives is dropped.
+    pub fn enter(&self) -> Entered<'_> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Entered(self)
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One of what is under way.
+pub(crate) struct Entered<'a>(&'a Gauge);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A sum that several threads add to; nothing is ordered by it.

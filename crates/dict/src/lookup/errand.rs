@@ -44,7 +44,7 @@ pub(crate) fn begin(
         }
     };
     let patience = Duration::from_millis(update.update_queue_push_timeout_ms);
-    pool.push(Box::new(job), patience).map_err(|_| loader.unavailable("its queue is full or closed"))?;
+    pool.push(Box::new(job), 0, patience).map_err(|_| loader.unavailable("its queue is full or closed"))?;
     Ok(deadline)
 }
 

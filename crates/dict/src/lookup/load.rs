@@ -1,8 +1,9 @@
 //! One request to the source: ask, encode, keep, land.
 
+use super::counters::Counters;
 use super::flight::{Flight, FlightTable, Loaded, lock};
 use super::pool::Turn;
-use super::{Backoff, Counters, Pace};
+use super::{Backoff, Pace};
 use crate::definition::Lifetime;
 use crate::environment::{Clock, Waiting};
 use crate::error::{Code, DictError};
@@ -32,7 +33,7 @@ pub(crate) struct Loader {
     pub lifetime: Lifetime,
     pub clock: Clock,
     pub waiting: Waiting,
-    pub counters: Counters,
+    pub counters: Arc<Counters>,
     pub factory: SourceFactory,
     pub kept: Kept,
     pub table: Mutex<FlightTable>,
@@ -116,7 +117,10 @@ impl Loader {
         let batches = self.ask(source, |source| source.load(&flight.arrays))?;
         self.count_rows(&batches);
         let loaded = self.encode(&flight.keys, &batches)?;
+        let found = loaded.rows.iter().flatten().count();
         self.counters.source_keys.add(flight.keys.len());
+        self.counters.source_keys_found.add(found);
+        self.counters.source_keys_absent.add(flight.keys.len() - found);
         self.keep(flight, &loaded);
         Ok(Arc::new(loaded))
     }
@@ -188,6 +192,7 @@ impl Loader {
         call: impl FnOnce(&mut dyn Source) -> Result<T, DictError>,
     ) -> Result<T, DictError> {
         self.counters.source_requests.add(1);
+        let _entered = self.counters.source_under_way.enter();
         let asked = catch_unwind(AssertUnwindSafe(|| {
             let source = match slot {
                 Some(source) => source,

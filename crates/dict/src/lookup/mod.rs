@@ -10,14 +10,15 @@ mod latency;
 mod load;
 mod pace;
 mod pool;
+mod totals;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use batch::{Batch, Freshness};
-pub(crate) use counters::Counters;
 pub(crate) use errand::{begin, errand, receive};
 pub(crate) use flight::{Claim, Flight, lock, unique};
 pub(crate) use latency::Stopwatch;
 pub use latency::{LATENCY_BUCKETS, Latency};
 pub(crate) use load::Loader;
 pub(crate) use pace::Pace;
-pub(crate) use pool::{Pool, Refused};
+pub(crate) use pool::{Pool, PoolFigures, Refused, Turn};
+pub use totals::{Sums, Totals};

@@ -37,7 +37,8 @@ struct Shared {
 /// Invariant: `idle <= threads`.
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<Job>,
+    /// Each with the number of keys that it asks for.
+    jobs: VecDeque<(Job, usize)>,
     threads: usize,
     idle: usize,
     state: State,
@@ -48,6 +49,19 @@ enum State {
     #[default]
     Open,
     Closed,
+}
+
+/// What a pool does now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PoolFigures {
+    /// Jobs waiting for a thread.
+    pub waiting: u64,
+    /// The keys that these ask for.
+    pub waiting_keys: u64,
+    /// Threads that there are.
+    pub threads: u64,
+    /// Threads that have a job.
+    pub active: u64,
 }
 
 /// Why a job was not taken; it has been told.
@@ -69,8 +83,8 @@ impl Pool {
         Pool { shared: Arc::new(shared), handles: Mutex::default(), threads_max, queue_max }
     }
 
-    /// Queues a job, waiting for room at most `patience`.
-    pub fn push(&self, job: Job, patience: Duration) -> Result<(), Refused> {
+    /// Queues a job that asks for so many keys, waiting for room at most `patience`.
+    pub fn push(&self, job: Job, keys: usize, patience: Duration) -> Result<(), Refused> {
         let deadline = Instant::now() + patience;
         let mut queue = lock(&self.shared.queue);
         loop {
@@ -90,7 +104,7 @@ impl Pool {
             };
             queue = self.shared.room.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        queue.jobs.push_back(job);
+        queue.jobs.push_back((job, keys));
         if queue.jobs.len() > queue.idle && queue.threads < self.threads_max {
             let shared = self.shared.clone();
             let thread = std::thread::Builder::new().name("granary-source".into());
@@ -104,7 +118,7 @@ impl Pool {
                 Err(_) => {
                     let refused = queue.jobs.pop_back();
                     drop(queue);
-                    refused.into_iter().for_each(|job| job(Turn::Closed));
+                    refused.into_iter().for_each(|(job, _)| job(Turn::Closed));
                     return Err(Refused::Closed);
                 }
             }
@@ -113,9 +127,15 @@ impl Pool {
         Ok(())
     }
 
-    /// Requests waiting for a thread.
-    pub fn waiting(&self) -> usize {
-        lock(&self.shared.queue).jobs.len()
+    /// What it does now.
+    pub fn figures(&self) -> PoolFigures {
+        let queue = lock(&self.shared.queue);
+        PoolFigures {
+            waiting: queue.jobs.len() as u64,
+            waiting_keys: queue.jobs.iter().map(|(_, keys)| *keys as u64).sum(),
+            threads: queue.threads as u64,
+            active: (queue.threads - queue.idle) as u64,
+        }
     }
 
     /// Tells the waiting jobs that there will be no turn, and waits for the running ones, at most `patience`:
@@ -126,7 +146,7 @@ impl Pool {
         queue.state = State::Closed;
         let waiting = std::mem::take(&mut queue.jobs);
         drop(queue);
-        waiting.into_iter().for_each(|job| job(Turn::Closed));
+        waiting.into_iter().for_each(|(job, _)| job(Turn::Closed));
         self.shared.work.notify_all();
         self.shared.room.notify_all();
         let mut queue = lock(&self.shared.queue);
@@ -158,7 +178,7 @@ impl Shared {
     fn next(&self) -> Option<Job> {
         let mut queue = lock(&self.queue);
         loop {
-            if let Some(job) = queue.jobs.pop_front() {
+            if let Some((job, _)) = queue.jobs.pop_front() {
                 return Some(job);
             }
             if queue.state == State::Closed {
@@ -185,20 +205,21 @@ mod tests {
             started.send(()).unwrap();
             let _ = may_go.recv();
         });
-        pool.push(running, Duration::ZERO).unwrap();
+        pool.push(running, 3, Duration::ZERO).unwrap();
         is_started.recv().unwrap();
         let (told, turns) = channel();
         let tell = |name: &'static str| -> Job {
             let told = told.clone();
             Box::new(move |turn| told.send((name, matches!(turn, Turn::Closed))).unwrap())
         };
-        pool.push(tell("waits"), Duration::ZERO).unwrap();
-        assert_eq!(pool.waiting(), 1);
-        assert_eq!(pool.push(tell("full"), Duration::from_millis(20)), Err(Refused::Full(1)));
+        pool.push(tell("waits"), 5, Duration::ZERO).unwrap();
+        let figures = PoolFigures { waiting: 1, waiting_keys: 5, threads: 1, active: 1 };
+        assert_eq!(pool.figures(), figures);
+        assert_eq!(pool.push(tell("full"), 1, Duration::from_millis(20)), Err(Refused::Full(1)));
         assert_eq!(turns.recv().unwrap(), ("full", true));
         pool.close(Duration::from_millis(20));
         assert_eq!(turns.recv().unwrap(), ("waits", true));
-        assert_eq!(pool.push(tell("late"), Duration::ZERO), Err(Refused::Closed));
+        assert_eq!(pool.push(tell("late"), 1, Duration::ZERO), Err(Refused::Closed));
         assert_eq!(turns.recv().unwrap(), ("late", true));
         go.send(()).unwrap();
         pool.close(Duration::from_secs(10));
@@ -216,7 +237,7 @@ mod tests {
                 together.wait();
                 done.send(()).unwrap();
             };
-            pool.push(Box::new(job), Duration::ZERO).unwrap();
+            pool.push(Box::new(job), 0, Duration::ZERO).unwrap();
         }
         for _ in 0..9 {
             results.recv_timeout(Duration::from_secs(20)).unwrap();

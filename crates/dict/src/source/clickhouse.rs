@@ -139,7 +139,7 @@ impl Source for Clickhouse {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let deadline = Instant::now() + self.patience;
         let mut batches = Vec::new();
-        for condition in conditions(Dialect::Clickhouse, &self.structure, keys)? {
+        for condition in conditions(Dialect::Clickhouse, &self.structure, keys, &[])? {
             if Instant::now() > deadline {
                 let text =
                     format!("ClickHouse: no answer to all keys within {} ms", self.patience.as_millis());

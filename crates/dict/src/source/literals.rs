@@ -1,27 +1,34 @@
 //! Conditions on keys for the servers that take keys as text inside the statement.
 
-use super::sql::Dialect;
+use super::sql::{Dialect, in_utc};
 use crate::definition::Structure;
 use crate::error::DictError;
 use crate::limits;
 use crate::row::{Cells, Raw, Style, print};
-use crate::types::{DataType, datetime_to_text, print_fixed};
+use crate::types::{DataType, print_fixed};
 use arrow::array::{Array, ArrayRef};
 
 /// Conditions that together hold these keys, each short enough for one statement: of one key column an IN, of
-/// several what the server has an index for: tuples in ClickHouse, `(a = 1 AND b = 'x') OR ..` in MySQL.
+/// several what the server has an index for: tuples in ClickHouse, `(a = 1 AND b = 'x') OR ..` in MySQL. `locals` says
+/// which columns are local times there, in no time zone; none are where it says nothing.
 pub(super) fn conditions(
     dialect: Dialect,
     structure: &Structure,
     keys: &[ArrayRef],
+    locals: &[bool],
 ) -> Result<Vec<String>, DictError> {
     let columns = structure
         .key_columns()
         .into_iter()
         .zip(keys)
-        .map(|(column, array)| {
+        .enumerate()
+        .map(|(place, (column, array))| {
             let cells = Cells::new(&column.data_type, array)?;
-            Ok(KeyColumn { name: dialect.name(&column.name), data_type: column.data_type, cells })
+            let data_type = match locals.get(place) {
+                Some(true) => column.data_type,
+                _ => in_utc(&column.data_type),
+            };
+            Ok(KeyColumn { name: dialect.name(&column.name), data_type, cells })
         })
         .collect::<Result<Vec<_>, DictError>>()?;
     let mut conditions = Vec::new();
@@ -38,7 +45,7 @@ pub(super) fn conditions(
     Ok(conditions)
 }
 
-/// A key column, its name in quotes.
+/// A key column, its name in quotes, its type as it is written.
 struct KeyColumn {
     name: String,
     data_type: DataType,
@@ -104,17 +111,10 @@ impl KeyColumn {
             (_, Raw::Null) => return None,
             (_, Raw::Bit(bit)) => text.push(if bit { '1' } else { '0' }),
             (_, Raw::Text(bytes)) => return Some(dialect.string(&String::from_utf8_lossy(bytes))),
-            (DataType::DateTime { .. }, Raw::Fixed(raw)) => {
+            // Whatever the time zone of the column.
+            (DataType::DateTime { .. }, Raw::Fixed(raw)) if dialect == Dialect::Clickhouse => {
                 let seconds = raw.first_chunk().map_or(0, |raw| i64::from_le_bytes(*raw));
-                return Some(match dialect {
-                    // Whatever the time zone of the column.
-                    Dialect::Clickhouse => seconds.to_string(),
-                    // The session's time zone is UTC.
-                    _ => dialect.string(&datetime_to_text(seconds)),
-                });
-            }
-            (DataType::DateTime64 { precision, .. }, Raw::Fixed(raw)) => {
-                print_fixed(&DataType::DateTime64 { precision: *precision, tz: None }, raw, &mut text);
+                return Some(seconds.to_string());
             }
             (data_type, value @ Raw::Items(_)) if dialect == Dialect::Clickhouse => {
                 print(data_type, &value, Style::Calls, &mut text);
@@ -188,18 +188,18 @@ mod tests {
         let one = structure("`a``b` Nullable(Int64)", "`a``b`");
         let keys: ArrayRef = Arc::new(Int64Array::from(vec![Some(-1), None, Some(i64::MAX)]));
         assert_eq!(
-            conditions(Dialect::Mysql, &one, &[keys]).unwrap(),
+            conditions(Dialect::Mysql, &one, &[keys], &[]).unwrap(),
             ["(`a``b` IN (-1, 9223372036854775807) OR (`a``b` IS NULL))"]
         );
         let keys: ArrayRef = Arc::new(Int64Array::from(vec![Some(1)]));
-        assert_eq!(conditions(Dialect::Mysql, &one, &[keys]).unwrap(), ["`a``b` IN (1)"]);
+        assert_eq!(conditions(Dialect::Mysql, &one, &[keys], &[]).unwrap(), ["`a``b` IN (1)"]);
         let two = structure("d Date, s Nullable(String)", "d, s");
         let keys: [ArrayRef; 2] = [
             Arc::new(Date32Array::from(vec![0, 19_782])),
             Arc::new(StringArray::from(vec![Some("it's \\ \0 \"é"), None])),
         ];
         assert_eq!(
-            conditions(Dialect::Mysql, &two, &keys).unwrap(),
+            conditions(Dialect::Mysql, &two, &keys, &[]).unwrap(),
             [
                 "((`d` = '1970-01-01' AND `s` = 'it\\'s \\\\ \\0 \"é') OR (`d` = '2024-02-29' AND `s` IS NULL))"
             ]
@@ -215,7 +215,7 @@ mod tests {
             Arc::new(decimals.with_precision_and_scale(9, 2).unwrap()),
         ];
         assert_eq!(
-            conditions(Dialect::Clickhouse, &two, &keys).unwrap(),
+            conditions(Dialect::Clickhouse, &two, &keys, &[]).unwrap(),
             ["((`t`, `d`) IN ((5, '1.5')) OR (`t` = 6 AND `d` IS NULL))"]
         );
         let three = structure("t DateTime64(4, 'Europe/Moscow'), i IPv4, n UInt128", "t, i, n");
@@ -227,7 +227,7 @@ mod tests {
             Arc::new(wide.with_precision_and_scale(39, 0).unwrap()),
         ];
         assert_eq!(
-            conditions(Dialect::Clickhouse, &three, &keys).unwrap(),
+            conditions(Dialect::Clickhouse, &three, &keys, &[]).unwrap(),
             [
                 "(`t`, `i`, `n`) IN ((toDateTime64('1970-01-01 00:00:01.5000', 4, 'UTC'), toIPv4('1.2.3.4'), toUInt128('7')))"
             ]
@@ -236,7 +236,7 @@ mod tests {
         let texts: ArrayRef = Arc::new(StringArray::from(vec!["['a']", r"['it\'s']"]));
         let keys_of_arrays = DataType::parse("Array(String)").unwrap().adopt(&texts).unwrap();
         assert_eq!(
-            conditions(Dialect::Clickhouse, &arrays, &[keys_of_arrays]).unwrap(),
+            conditions(Dialect::Clickhouse, &arrays, &[keys_of_arrays], &[]).unwrap(),
             [r"((`p` = CAST(['a'] AS Array(String))) OR (`p` = CAST(['it\'s'] AS Array(String))))"]
         );
         let maps = structure("m Map(String, UInt128), n Nested(a Date)", "m, n");
@@ -248,7 +248,8 @@ mod tests {
             conditions(
                 Dialect::Clickhouse,
                 &maps,
-                &[of("Map(String, UInt128)", "{'a':7,'b':8}"), of("Nested(a Date)", "[('2024-02-29')]")]
+                &[of("Map(String, UInt128)", "{'a':7,'b':8}"), of("Nested(a Date)", "[('2024-02-29')]")],
+                &[]
             )
             .unwrap(),
             [
@@ -256,8 +257,12 @@ mod tests {
             ]
         );
         assert_eq!(
-            conditions(Dialect::Mysql, &three, &keys).unwrap(),
+            conditions(Dialect::Mysql, &three, &keys, &[]).unwrap(),
             ["((`t` = '1970-01-01 00:00:01.5000' AND `i` = '1.2.3.4' AND `n` = 7))"]
+        );
+        assert_eq!(
+            conditions(Dialect::Mysql, &three, &keys, &[true, false, false]).unwrap(),
+            ["((`t` = '1970-01-01 03:00:01.5000' AND `i` = '1.2.3.4' AND `n` = 7))"]
         );
     }
 
@@ -265,7 +270,7 @@ mod tests {
     fn cuts_many_keys_into_statements() {
         let one = structure("a UInt64", "a");
         let keys: ArrayRef = Arc::new(UInt64Array::from_iter_values((0..60_000).map(|i| u64::MAX - i)));
-        let conditions = conditions(Dialect::Mysql, &one, &[keys]).unwrap();
+        let conditions = conditions(Dialect::Mysql, &one, &[keys], &[]).unwrap();
         assert!(conditions.iter().all(|text| text.len() < limits::STATEMENT_KEYS_BYTES + 100));
         let keys: usize = conditions.iter().map(|text| text.matches("1844674407370").count()).sum();
         assert_eq!(keys, 60_000);

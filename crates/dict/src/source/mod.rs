@@ -111,12 +111,12 @@ pub(crate) fn factory(
             let authorities = config.tls.authorities.file(environment)?;
             Ok(Arc::new(move || {
                 let connect = postgres::Postgres::connect;
-                Ok(Box::new(connect(&config, authorities.as_deref(), &structure, patience)?))
+                first(&config.each(), |one| connect(one, authorities.as_deref(), &structure, patience))
             }))
         }
-        SourceConfig::Mysql(config) => {
-            Ok(Arc::new(move || Ok(Box::new(mysql::Mysql::connect(&config, &structure, patience)?))))
-        }
+        SourceConfig::Mysql(config) => Ok(Arc::new(move || {
+            first(&config.each(), |one| mysql::Mysql::connect(one, &structure, patience))
+        })),
         SourceConfig::Clickhouse(config) => {
             let own = environment.own_tables.clone().map(|tables| (tables, definition.settings.clone()));
             let itself = (definition.database.clone().unwrap_or_default(), definition.name.clone());
@@ -177,4 +177,19 @@ pub(crate) fn factory(
             Err(DictError::bad_arguments(format!("{named:?} has not been completed")))
         }
     }
+}
+
+/// The first server that can be connected to; the error is that of the last.
+fn first<C, S: Source + 'static>(
+    servers: &[C],
+    connect: impl Fn(&C) -> Result<S, DictError>,
+) -> Result<Box<dyn Source>, DictError> {
+    let mut failure = DictError::bad_arguments("SOURCE has no server");
+    for server in servers {
+        match connect(server) {
+            Ok(source) => return Ok(Box::new(source)),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
 }

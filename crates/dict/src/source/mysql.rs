@@ -30,6 +30,8 @@ pub(super) struct Mysql {
     structure: Structure,
     /// What is selected.
     list: String,
+    /// Which key columns are local times, without a time zone.
+    locals: Vec<bool>,
     updates: Option<UpdateStatements>,
     patience: Duration,
 }
@@ -70,14 +72,29 @@ impl Mysql {
             columns.map(|c| format!("{} AS {}", c.expression, Dialect::Mysql.name(&c.name))).collect();
         let keys = &list[..structure.key_columns().len()];
         let updates = UpdateStatements::new(Dialect::Mysql, &config.select, database(config), keys);
-        Ok(Mysql {
+        let mut mysql = Mysql {
+            locals: Vec::new(),
             updates,
             connection,
             config: config.clone(),
             structure: structure.clone(),
             list: list.join(", "),
             patience,
-        })
+        };
+        mysql.locals = mysql.locals()?;
+        Ok(mysql)
+    }
+
+    /// Which key columns are local times. The server is asked only where that makes a difference.
+    fn locals(&mut self) -> Result<Vec<bool>, DictError> {
+        let has_zone = |data_type: &DataType| sql::in_utc(data_type) != *data_type;
+        let keys = self.structure.key_columns();
+        if !keys.iter().any(|key| has_zone(&key.data_type)) {
+            return Ok(Vec::new());
+        }
+        let statement = self.connection.prep(self.statement(None)).map_err(error)?;
+        let columns = statement.columns();
+        Ok(columns.iter().take(keys.len()).map(|column| !is_moment(column.column_type())).collect())
     }
 
     fn statement(&self, condition: Option<&str>) -> String {
@@ -116,7 +133,7 @@ impl Source for Mysql {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let deadline = Instant::now() + self.patience;
         let mut rows = Rows::new(&self.structure);
-        for condition in conditions(Dialect::Mysql, &self.structure, keys)? {
+        for condition in conditions(Dialect::Mysql, &self.structure, keys, &self.locals)? {
             if Instant::now() > deadline {
                 let text = format!("MySQL: no answer to all keys within {} ms", self.patience.as_millis());
                 return Err(DictError::new(Code::TimeoutExceeded, text));
@@ -184,12 +201,9 @@ fn push(rows: &mut Rows, column: usize, theirs: ColumnType, value: Value) -> Res
             let moment = format!("{date} {hour:02}:{minute:02}:{second:02}");
             match ours {
                 DataType::Date | DataType::Date32 => rows.push_parsed(column, Some(&date)),
-                DataType::DateTime { .. } => {
-                    push_moment(rows, column, DataType::DateTime { tz: None }, &moment)
-                }
-                DataType::DateTime64 { precision, .. } => {
-                    let utc = DataType::DateTime64 { precision, tz: None };
-                    push_moment(rows, column, utc, &format!("{moment}.{micros:06}"))
+                DataType::DateTime { .. } => push_moment(rows, column, theirs, &moment),
+                DataType::DateTime64 { .. } => {
+                    push_moment(rows, column, theirs, &format!("{moment}.{micros:06}"))
                 }
                 _ if theirs == ColumnType::MYSQL_TYPE_DATE => rows.push_parsed(column, Some(&date)),
                 _ if micros > 0 => rows.push_parsed(column, Some(&format!("{moment}.{micros:06}"))),
@@ -210,12 +224,20 @@ fn push(rows: &mut Rows, column: usize, theirs: ColumnType, value: Value) -> Res
     }
 }
 
-/// A moment in UTC, whatever the zone in which it is shown: the session's TIMESTAMPs are, and DATETIMEs, which
-/// have no zone, are taken for it.
-fn push_moment(rows: &mut Rows, column: usize, utc: DataType, text: &str) -> Result<(), DictError> {
+/// The session's TIMESTAMPs are moments in UTC, whatever the zone in which they are shown. DATETIMEs, which have no zone,
+/// are local times in that of the column.
+fn push_moment(rows: &mut Rows, column: usize, theirs: ColumnType, text: &str) -> Result<(), DictError> {
+    if !is_moment(theirs) {
+        return rows.push_parsed(column, Some(text));
+    }
+    let utc = sql::in_utc(rows.data_type(column).inner());
     let raw = text_to_fixed(&utc, text).map_err(|e| rows.within(column, e))?;
     rows.column(column).push_fixed(&raw);
     Ok(())
+}
+
+fn is_moment(theirs: ColumnType) -> bool {
+    matches!(theirs, ColumnType::MYSQL_TYPE_TIMESTAMP | ColumnType::MYSQL_TYPE_TIMESTAMP2)
 }
 
 fn error(e: Error) -> DictError {

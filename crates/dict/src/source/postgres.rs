@@ -142,14 +142,21 @@ fn push(row: &Row, rows: &mut Rows) -> Result<(), DictError> {
 impl Source for Postgres {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let columns = self.structure.key_columns();
+        let written = |(data_type, theirs): (&DataType, &Type)| match *theirs {
+            Type::TIMESTAMPTZ => sql::in_utc(data_type),
+            _ => data_type.clone(),
+        };
         let cells = columns
             .iter()
             .zip(keys)
-            .map(|(column, array)| Ok((&column.data_type, Cells::new(&column.data_type, array)?)))
+            .zip(&self.key_types)
+            .map(|((column, array), theirs)| {
+                Ok((written((&column.data_type, theirs)), Cells::new(&column.data_type, array)?))
+            })
             .collect::<Result<Vec<_>, DictError>>()?;
         let mut bound: Vec<Vec<Option<String>>> = vec![Vec::with_capacity(keys[0].len()); columns.len()];
         for row in 0..keys[0].len() {
-            let values = cells.iter().map(|(data_type, cells)| text(data_type, cells.get(row)));
+            let values = cells.iter().map(|(written, cells)| text(written, cells.get(row)));
             let values: Vec<Option<String>> = values.collect();
             // A key that the column's type cannot hold is not in the table; the cast would fail the request.
             if values.iter().zip(&self.key_types).all(|(value, theirs)| holds(theirs, value.as_deref())) {
@@ -217,16 +224,24 @@ fn type_name(data_type: &Type) -> String {
     format!("{}.{}", Dialect::Standard.name(data_type.schema()), Dialect::Standard.name(data_type.name()))
 }
 
-/// A column's text in ClickHouse's form; moments as Unix seconds, which no time zone changes (a `timestamp`
-/// without one is taken for UTC).
+/// A column's text in ClickHouse's form; a `timestamptz` as Unix seconds, which no time zone changes, a `timestamp` as
+/// the local time that it is.
 fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
     match (theirs, ours.inner()) {
         (&Type::BOOL, DataType::String | DataType::Bool) => format!("{expression}::text"),
         (&Type::BOOL, _) => format!("{expression}::int::text"),
-        (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::DateTime64 { .. }) => {
-            // Seconds with a fraction would be cut towards 1970.
+        // Seconds with a fraction would be cut towards 1970.
+        (&Type::TIMESTAMPTZ, DataType::DateTime64 { .. }) => {
             format!("to_char({expression}, 'YYYY-MM-DD HH24:MI:SS.US\"Z\"')")
         }
+        (&Type::TIMESTAMP, DataType::DateTime64 { .. }) => {
+            format!("to_char({expression}, 'YYYY-MM-DD HH24:MI:SS.US')")
+        }
+        (&Type::TIMESTAMP, DataType::DateTime { .. }) => {
+            format!("to_char({expression}, 'YYYY-MM-DD HH24:MI:SS')")
+        }
+        // A cast to text drops the blanks behind it, which COPY, and so ClickHouse, has.
+        (&Type::BPCHAR, DataType::String) => format!("textin(bpcharout({expression}))"),
         // Their text is `{..}`, with escapes of its own.
         (theirs, DataType::Array(_) | DataType::Nested(_)) if matches!(theirs.kind(), Kind::Array(_)) => {
             format!("to_json({expression})::text")
@@ -235,7 +250,7 @@ fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
         (theirs, DataType::Map(_)) if theirs.name() == "hstore" => format!("to_json({expression})::text"),
         // As text it has its mask behind it.
         (&Type::INET | &Type::CIDR, DataType::Ipv4 | DataType::Ipv6) => format!("host({expression})"),
-        (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::DateTime { .. }) => {
+        (&Type::TIMESTAMPTZ, DataType::DateTime { .. }) => {
             format!("floor(extract(epoch FROM {expression}))::bigint::text")
         }
         (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::Date | DataType::Date32) => {

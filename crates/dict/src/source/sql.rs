@@ -5,7 +5,7 @@ use super::{Changes, Tail};
 use crate::config::{Select, Updates};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
-use crate::limits::CHANGES_MAX;
+use crate::limits::{CHANGES_MAX, FIRST_MARK_SECONDS};
 use crate::types::DataType;
 use arrow::array::{Array, AsArray};
 
@@ -107,7 +107,11 @@ impl UpdateStatements {
     /// The latest change, how many rows are as late as `mark`, and the next mark, each as text.
     fn tail(&self, mark: Option<&str>) -> String {
         let field = self.dialect.name(&self.updates.field);
-        let lag = self.updates.lag_seconds;
+        let lag = match (self.updates.lag_seconds, mark) {
+            // What is read while the first mark is looked for may change before that is there.
+            (lag @ 1.., None) => lag + FIRST_MARK_SECONDS,
+            (lag, _) => lag,
+        };
         let latest = format!("max({field})");
         let next = match (lag, self.dialect) {
             (0, _) => latest.clone(),
@@ -175,6 +179,16 @@ impl UpdateStatements {
             true => Ok(Changes::TooMany),
             false => Ok(Changes::Keys(rows.take()?)),
         }
+    }
+}
+
+/// A type of moments without its time zone: as a session in UTC writes what has a zone.
+pub(super) fn in_utc(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::DateTime { .. } => DataType::DateTime { tz: None },
+        DataType::DateTime64 { precision, .. } => DataType::DateTime64 { precision: *precision, tz: None },
+        DataType::Nullable(inner) => DataType::Nullable(Box::new(in_utc(inner))),
+        plain => plain.clone(),
     }
 }
 

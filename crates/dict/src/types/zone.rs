@@ -1,21 +1,28 @@
 //! Local times: DateTime('zone') is read and shown in its zone.
 
 use super::calendar::{datetime_from_text, datetime_to_text};
-use chrono::{DateTime, Offset, TimeZone};
+use chrono::{DateTime, Offset, TimeDelta, TimeZone};
 use chrono_tz::Tz;
+
+const DAY: TimeDelta = TimeDelta::days(1);
 
 /// Whether the IANA database has such a zone.
 pub(super) fn exists(zone: &str) -> bool {
     zone.parse::<Tz>().is_ok()
 }
 
-/// Unix seconds of a local time. Of a time that comes twice, the first; of one that is skipped, none.
+/// Unix seconds of a local time. Of a time that comes twice, the first; one that is skipped is taken, as in ClickHouse,
+/// for what the clocks behind the gap would have shown then.
 pub(super) fn from_text(text: &str, zone: Option<&str>) -> Option<i64> {
     let local = datetime_from_text(text)?;
     match zone {
         Some(zone) if !text.ends_with('Z') => {
             let naive = DateTime::from_timestamp(local, 0)?.naive_utc();
-            zone.parse::<Tz>().ok()?.from_local_datetime(&naive).earliest().map(|time| time.timestamp())
+            let tz = zone.parse::<Tz>().ok()?;
+            let seconds = |naive| tz.from_local_datetime(&naive).earliest().map(|time| time.timestamp());
+            // The longest gap was a day long.
+            let behind = || Some(seconds(naive.checked_add_signed(DAY)?)? - DAY.num_seconds());
+            seconds(naive).or_else(behind)
         }
         _ => Some(local),
     }
@@ -44,7 +51,9 @@ mod tests {
         // Summer and winter time, an hour skipped and an hour that comes twice.
         let berlin = Some("Europe/Berlin");
         assert_eq!(to_text(from_text("2024-07-01 08:00:00", berlin).unwrap(), berlin), "2024-07-01 08:00:00");
-        assert_eq!(from_text("2024-03-31 02:30:00", berlin), None);
+        assert_eq!(from_text("2024-03-31 02:30:00", berlin), Some(1_711_845_000));
+        assert_eq!(from_text("2024-10-06 02:15:00", Some("Australia/Lord_Howe")), Some(1_728_141_300));
+        assert_eq!(from_text("2018-11-04 00:15:00", Some("America/Sao_Paulo")), Some(1_541_297_700));
         assert_eq!(from_text("2024-10-27 02:30:00", berlin), Some(1_729_989_000));
         assert!(exists("Asia/Istanbul") && !exists("Mars/Olympus"));
     }

@@ -8,7 +8,8 @@ use granary_sql::{Error, Session};
 pub fn add(session: &Session, patterns: &[String]) -> Result<(), Error> {
     for pattern in patterns {
         for path in files(pattern)? {
-            session.add_dictionaries(&path)?;
+            // The others are there.
+            session.add_dictionaries(&path)?.iter().for_each(|error| eprintln!("{error}"));
         }
     }
     Ok(())

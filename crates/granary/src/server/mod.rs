@@ -153,6 +153,7 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         }
     })?;
     memcached.map_or(Ok(()), granary_memcached::Server::stop)?;
+    tracing::info!("Granary has stopped");
     Ok(())
 }
 

@@ -95,6 +95,30 @@ fn users_come_in_with_their_passwords() {
 }
 
 #[test]
+fn the_statement_for_clickhouse_says_who_asked_for_it() {
+    let (_folder, served) = configured();
+    served.post("/?user=root&password=secret", create("a1").as_bytes());
+    let source = |answer: &crate::served::Answer| {
+        answer.text().lines().find(|line| line.starts_with("SOURCE")).unwrap_or_default().to_owned()
+    };
+    let url = format!("{}/dictionary/a1?format=Native", served.url);
+    for (path, headers, credentials) in [
+        ("?user=root&password=secret", &[][..], "USER 'root' PASSWORD 'secret'"),
+        ("", &[("authorization", "Basic cm9vdDpzZWNyZXQ=")], "USER 'root' PASSWORD 'secret'"),
+        (
+            "",
+            &[("x-clickhouse-user", "reader"), ("x-clickhouse-key", "letmein")],
+            "USER 'reader' PASSWORD 'letmein'",
+        ),
+    ] {
+        let answer = served.get_as(&format!("/dictionary/a1/ddl{path}"), headers);
+        let wanted = format!("SOURCE(HTTP(URL '{url}' FORMAT 'Native' CREDENTIALS({credentials})))");
+        assert_eq!(source(&answer), wanted);
+        assert_eq!(answer.header("cache-control"), "no-store");
+    }
+}
+
+#[test]
 fn rights_end_where_the_configuration_says() {
     let (_folder, served) = configured();
     let ask = |user: &str, sql: &str| {

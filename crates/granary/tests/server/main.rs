@@ -2,6 +2,7 @@
 
 mod access;
 mod clients;
+mod configured;
 mod dictionary;
 mod formats;
 mod requests;

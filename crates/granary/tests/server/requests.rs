@@ -368,3 +368,12 @@ fn rows_to_insert_come_in_the_body() {
     let by_get = served.get("/?query=INSERT+INTO+t+FORMAT+CSV+1,2,3");
     assert_eq!(by_get.header("x-clickhouse-exception-code"), "164", "{}", by_get.text());
 }
+
+#[test]
+fn the_log_says_when_the_server_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Served::start(folder.path(), &[]).log_of_stop();
+    let [.., stops, stopped] = log.as_slice() else { panic!("{log:?}") };
+    assert!(stops.contains("Granary stops, for SIGTERM has come"), "{stops}");
+    assert!(stopped.contains("Granary has stopped"), "{stopped}");
+}

@@ -125,6 +125,15 @@ impl Served {
         self.child.wait().unwrap().code()
     }
 
+    /// Stops it and gives what its log says from then on.
+    pub fn log_of_stop(mut self) -> Vec<String> {
+        let log = std::mem::replace(&mut self.log, Mutex::new(channel().1)).into_inner().unwrap();
+        log.try_iter().for_each(drop);
+        self.terminate();
+        self.child.wait().unwrap();
+        log.iter().collect()
+    }
+
     fn terminate(&self) {
         self.signal("TERM");
     }

@@ -19,6 +19,8 @@ use crate::access::DEFAULT_USER;
 pub struct Caller {
     pub app: Arc<App>,
     pub user: String,
+    /// What he sent to prove who he is; empty: nothing.
+    pub password: String,
     pub rights: Rights,
 }
 
@@ -52,10 +54,10 @@ impl Caller {
         let rights = if app.users.is_quick(&user, &password) {
             app.users.authenticate(&user, &password)
         } else {
-            let (app, user) = (Arc::clone(app), user.clone());
+            let (app, user, password) = (Arc::clone(app), user.clone(), password.clone());
             may_wait(move || app.users.authenticate(&user, &password)).await
         }?;
-        Ok(Self { app: Arc::clone(app), user, rights })
+        Ok(Self { app: Arc::clone(app), user, password, rights })
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, Query};
-use axum::http::header::{CONTENT_TYPE, HOST};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use granary_dict::Dictionary;
@@ -170,7 +170,7 @@ pub async fn all_rows(
     Ok(rows_response(rows, body))
 }
 
-/// GET: the statement that makes a ClickHouse ask us.
+/// GET: the statement that makes a ClickHouse ask us, as the one who asks for it now.
 pub async fn statement(
     caller: Caller,
     Path(name): Path<String>,
@@ -181,7 +181,11 @@ pub async fn statement(
     dictionary.definition().require_keys()?;
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8123");
     let url = format!("{scheme}://{host}/dictionary/{name}");
-    Ok(dictionary.definition().to_sql_over_http(&url).into_response())
+    let Caller { user, password, .. } = &caller;
+    let credentials = caller.app.users.must_say(user, password).then_some((user.as_str(), password.as_str()));
+    let statement = dictionary.definition().to_sql_over_http(&url, credentials);
+    // There may be a password in it.
+    Ok(([(CACHE_CONTROL, HeaderValue::from_static("no-store"))], statement).into_response())
 }
 
 fn rows_response(format: Format, body: Body) -> Response {

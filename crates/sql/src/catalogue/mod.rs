@@ -2,6 +2,7 @@
 
 mod collections;
 mod columns;
+mod configured;
 mod dictionary_table;
 mod join_keys;
 mod local_table;
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Existing, Storage};
 
 use crate::error::{Error, Result};
+use configured::{Home, Origins};
 pub use dictionary_table::DictionaryTable;
 pub use dictionary_table::columns_of as definition_columns;
 pub use join_keys::JoinKeys;
@@ -96,6 +98,8 @@ pub struct Catalogue {
     environment: Environment,
     store: Store,
     databases: RwLock<BTreeMap<String, Dictionaries>>,
+    /// Which of them files describe.
+    origins: Origins,
     /// Tables in RAM that were detached.
     detached: Mutex<BTreeMap<(String, String), Arc<LocalTable>>>,
 }
@@ -123,7 +127,13 @@ impl Catalogue {
             };
             dictionaries.insert(dictionary, entry);
         }
-        Ok(Catalogue { environment, store, databases: RwLock::new(databases), detached: Mutex::default() })
+        Ok(Catalogue {
+            environment,
+            store,
+            databases: RwLock::new(databases),
+            origins: Origins::default(),
+            detached: Mutex::default(),
+        })
     }
 
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Dictionaries>> {
@@ -238,25 +248,10 @@ impl Catalogue {
             }
             return Err(error);
         }
+        // What a file describes is marked as that behind this.
+        self.origins.forget(&database, &name);
         dictionaries.insert(name, entry);
         Ok(())
-    }
-
-    /// Makes a dictionary what a configuration says, in a database that is made for it if need be. One that is
-    /// that already, or was detached, is not touched.
-    pub fn configure(&self, mut definition: Definition) -> Result<()> {
-        let database = definition.database.get_or_insert_with(|| DEFAULT_DATABASE.to_owned()).clone();
-        definition.settle(&database);
-        let same = |known: &Definition| known.to_sql_with_secrets() == definition.to_sql_with_secrets();
-        let known = self.entry(&database, &definition.name);
-        let is_detached = || self.detached(&(database.clone(), definition.name.clone())).is_some();
-        if known.as_ref().and_then(Entry::definition).is_some_and(same) || known.is_none() && is_detached() {
-            return Ok(());
-        }
-        self.create_database(&database, Missing::IsFine)?;
-        let name = definition.full_name();
-        self.create(CreateDictionary { existing: Existing::MakesWay, definition }, &database)?;
-        self.dictionary(&name).map(drop)
     }
 
     /// Refuses a PATH that another dictionary writes to: each would overwrite the other's entries.
@@ -324,6 +319,7 @@ impl Catalogue {
             (true, _) => {}
         }
         self.store.remove(database, name)?;
+        self.origins.forget(database, name);
         if let Some(Entry::Open(dictionary)) = databases.get_mut(database).and_then(|all| all.remove(name)) {
             dictionary.remove();
         }

@@ -280,11 +280,7 @@ impl Catalogue {
 
 /// The same under another name. Queries that have it go on under the old one.
 fn renamed(entry: Entry, (database, name): &FullName) -> Entry {
-    let of = |definition: Definition| Definition {
-        database: Some(database.clone()),
-        name: name.clone(),
-        ..definition
-    };
+    let of = |definition: Definition| definition.moved(Some(database.clone()), name.clone());
     match entry {
         Entry::Open(dictionary) => {
             let dictionary: Arc<Dictionary> =

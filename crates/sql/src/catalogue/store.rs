@@ -230,6 +230,7 @@ fn read_definition(file: &Path, database: &str, name: &str) -> Result<Definition
     // The place of the file decides, as it does for who looks the dictionary up.
     definition.database = Some(database.to_owned());
     definition.name = name.to_owned();
+    definition.settle(database);
     Ok(definition)
 }
 

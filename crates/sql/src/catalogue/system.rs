@@ -13,7 +13,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use granary_dict::{Definition, Form, Key, Status};
 
 use super::columns::columns;
-use super::{Catalogue, Entry, SYSTEM_DATABASE};
+use super::{Catalogue, Entry, Home, SYSTEM_DATABASE};
 use crate::error::Error;
 use crate::settings::{KNOWN, Said, Setting};
 use crate::tables::numbers::Numbers;
@@ -117,43 +117,43 @@ fn tables(catalogue: &Catalogue) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
-/// ClickHouse's names of what is counted, over all dictionaries since they were opened.
+/// ClickHouse's names of what is counted, over all dictionaries since the start, those that are gone too.
 fn events(catalogue: &Catalogue) -> Result<RecordBatch> {
-    let sum = |f: fn(&Status) -> u64| rows(catalogue).iter().map(|row| f(&row.status)).sum::<u64>();
+    let sums = catalogue.environment.totals.read();
     let events = [
         (
             "DictCacheKeysRequested",
-            sum(|s| s.keys_missed + s.keys_joined),
+            sums.keys_missed + sums.keys_joined,
             "Number of keys requested from the data source for the dictionaries of 'cache' types.",
         ),
         (
             "DictCacheKeysRequestedMiss",
-            sum(|s| s.source_keys.saturating_sub(s.source_rows)),
+            sums.source_keys_absent,
             "Number of keys requested from the data source for dictionaries of 'cache' types but not found in the data source.",
         ),
         (
             "DictCacheKeysRequestedFound",
-            sum(|s| s.source_rows.saturating_sub(s.source_rows_uninvited)),
+            sums.source_keys_found,
             "Number of keys requested from the data source for dictionaries of 'cache' types and found in the data source.",
         ),
         (
             "DictCacheKeysExpired",
-            sum(|s| s.keys_expired),
+            sums.keys_expired,
             "Number of keys looked up in the dictionaries of 'cache' types and found in the cache but they were obsolete.",
         ),
         (
             "DictCacheKeysNotFound",
-            sum(|s| s.keys_missed),
+            sums.keys_missed,
             "Number of keys looked up in the dictionaries of 'cache' types and not found.",
         ),
         (
             "DictCacheKeysHit",
-            sum(|s| s.keys_hit),
+            sums.keys_hit,
             "Number of keys looked up in the dictionaries of 'cache' types and found in the cache.",
         ),
         (
             "DictCacheRequests",
-            sum(|s| s.source_requests),
+            sums.source_requests,
             "Number of bulk requests to an external data source for the dictionaries of 'cache' types.",
         ),
     ];
@@ -176,6 +176,31 @@ fn metrics(catalogue: &Catalogue) -> Result<RecordBatch> {
             "CacheDictionaryUpdateQueueBatches",
             sum(|s| s.source_queue),
             "Number of 'batches' (a set of keys) in update queue in CacheDictionaries.",
+        ),
+        (
+            "CacheDictionaryUpdateQueueKeys",
+            sum(|s| s.source_queue_keys),
+            "Exact number of keys in update queue in CacheDictionaries.",
+        ),
+        (
+            "CacheDictionaryThreads",
+            sum(|s| s.source_threads),
+            "Number of threads in the CacheDictionary thread pool.",
+        ),
+        (
+            "CacheDictionaryThreadsActive",
+            sum(|s| s.source_threads_active),
+            "Number of threads in the CacheDictionary thread pool running a task.",
+        ),
+        (
+            "CacheDictionaryThreadsScheduled",
+            sum(|s| s.source_threads_active + s.source_queue),
+            "Number of queued or active jobs in the CacheDictionary thread pool.",
+        ),
+        (
+            "DictCacheRequests",
+            sum(|s| s.source_under_way),
+            "Number of requests in fly to data sources of dictionaries of cache type.",
         ),
         ("DictionaryBytesAllocated", sum(|s| s.bytes_allocated), "RAM of all dictionaries, in bytes."),
         ("DictionaryElements", sum(|s| s.element_count), "Entries of all dictionaries."),
@@ -242,10 +267,11 @@ pub(super) fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(values))
 }
 
-/// So many UUIDs of zeros.
-fn uuids(rows: usize) -> Result<ArrayRef> {
-    let zeros = std::iter::repeat_n([0; 16], rows).map(Some);
-    Ok(Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(zeros, 16)?))
+/// Of zeros where there is none: files give none.
+fn uuids(rows: &[Row]) -> Result<ArrayRef> {
+    let uuid = |row: &Row| row.definition.as_ref().and_then(|definition| definition.uuid).unwrap_or_default();
+    let uuids = rows.iter().map(|row| Some(uuid(row)));
+    Ok(Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(uuids, 16)?))
 }
 
 fn lists(values: impl IntoIterator<Item = Vec<String>>) -> ArrayRef {
@@ -265,6 +291,7 @@ struct Row {
     state: &'static str,
     definition: Option<Definition>,
     status: Status,
+    origin: String,
 }
 
 fn rows(catalogue: &Catalogue) -> Vec<Row> {
@@ -284,7 +311,13 @@ fn rows(catalogue: &Catalogue) -> Vec<Row> {
                 }
                 Entry::Table(_) => continue,
             };
-            rows.push(Row { database: database.clone(), name, state, definition, status });
+            // As in ClickHouse, one whose file names no database is in none.
+            let (shown, origin) = match catalogue.origins.of(&database, &name) {
+                Some(origin) if origin.home == Home::Everywhere => (String::new(), origin.path),
+                Some(origin) => (database.clone(), origin.path),
+                None => (database.clone(), format!("{database}.{name}")),
+            };
+            rows.push(Row { database: shown, name, state, definition, status, origin });
         }
     }
     rows
@@ -321,10 +354,9 @@ fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
     batch(vec![
         ("database", text(&|row| row.database.clone())),
         ("name", text(&|row| row.name.clone())),
-        // As in ClickHouse's databases whose tables have none.
-        ("uuid", uuids(rows.len())?),
+        ("uuid", uuids(&rows)?),
         ("status", text(&|row| row.state.to_owned())),
-        ("origin", text(&|row| format!("{}.{}", row.database, row.name))),
+        ("origin", text(&|row| row.origin.clone())),
         ("type", text(&|row| row.status.layout_type.to_owned())),
         ("key.names", list(&|d| keys(d).into_iter().map(|key| key.name).collect())),
         ("key.types", list(&|d| keys(d).into_iter().map(|key| key.data_type.to_string()).collect())),

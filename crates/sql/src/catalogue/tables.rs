@@ -142,15 +142,17 @@ impl Catalogue {
         }
     }
 
-    /// Refuses a table that dictionaries read their rows from, but for those of a database that goes as well.
+    /// Refuses a table that dictionaries read their rows from, but for those of a database that goes as well. A dictionary
+    /// that is its own source keeps nobody from dropping it.
     pub fn check_unread(&self, (database, name): &FullName, going: Option<&str>) -> Result<()> {
         let databases = self.read();
         let reads = |entry: &Entry| entry.definition().is_some_and(|it| it.reads_own_table(database, name));
         let readers: Vec<String> = databases
             .iter()
             .filter(|(reader, _)| going != Some(reader.as_str()))
-            .flat_map(|(_, entries)| entries.values().filter(|entry| reads(entry)))
-            .filter_map(|entry| entry.definition().map(|it| it.full_name()))
+            .flat_map(|(of, entries)| entries.iter().map(move |(reader, entry)| (of, reader, entry)))
+            .filter(|(of, reader, entry)| (of.as_str(), reader.as_str()) != (database, name) && reads(entry))
+            .filter_map(|(_, _, entry)| entry.definition().map(|it| it.full_name()))
             .collect();
         match readers.as_slice() {
             [] => Ok(()),

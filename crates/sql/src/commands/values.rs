@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value};
 use granary_dict::DataType;
 
 use crate::error::{Error, Result};
-use crate::rewrite::{call, string};
+use crate::rewrite::{call, exact, string};
 use crate::types::CLICKHOUSE_TYPE;
 
 /// Casts where it is needed. `columns` are those that INSERT names, or else all of `schema`.
@@ -26,9 +26,12 @@ pub fn agree(statement: &mut Statement, schema: &Schema, columns: Option<&[Strin
     }
     for (place, name) in names.iter().enumerate() {
         let type_name = schema.field_with_name(name).ok().and_then(|f| f.metadata().get(CLICKHOUSE_TYPE));
+        let data_type = type_name.and_then(|name| DataType::parse_column(name).ok());
+        if data_type.as_ref().is_some_and(is_wide) {
+            values.rows.iter_mut().filter_map(|row| row.get_mut(place)).for_each(exact);
+        }
         let is_there = |wanted| values.rows.iter().any(|row| row.get(place).map(kind) == Some(wanted));
         let kinds = [Kind::Text, Kind::Number, Kind::Other].into_iter().filter(|kind| is_there(*kind));
-        let data_type = type_name.and_then(|name| DataType::parse_column(name).ok());
         let Some(data_type) = data_type.filter(|_| kinds.count() > 1) else { continue };
         let type_name = data_type.inner().to_string();
         for value in values.rows.iter_mut().filter_map(|row| row.get_mut(place)) {
@@ -36,6 +39,10 @@ pub fn agree(statement: &mut Statement, schema: &Schema, columns: Option<&[Strin
         }
     }
     Ok(())
+}
+
+fn is_wide(data_type: &DataType) -> bool {
+    matches!(data_type.inner(), DataType::Int128 | DataType::UInt128 | DataType::Int256)
 }
 
 /// Whether the rows are those of VALUES.

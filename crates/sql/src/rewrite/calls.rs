@@ -271,7 +271,9 @@ fn as_type(expr: &mut Expr, name: &str) -> Result<()> {
         (_, [value]) => (value, short.to_owned()),
         _ => return Err(Error::wrong_argument_count(format!("Function {name} requires one argument"))),
     };
-    *expr = call(AS_TYPE, vec![value.clone(), string(&data_type)]);
+    let mut value = value.clone();
+    super::literals::exact_for(short, &mut value);
+    *expr = call(AS_TYPE, vec![value, string(&data_type)]);
     Ok(())
 }
 

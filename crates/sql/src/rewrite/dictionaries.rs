@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Function, Visit, Visitor};
 
+use super::Asker;
 use super::syntax::{
     CONSTANT_SUFFIX, argument, argument_mut, arguments_mut, name_of, plain_arguments, rename, string, text,
 };
@@ -16,9 +17,9 @@ pub(crate) const UNKNOWN_NAME: &str = "a name that is no constant text";
 /// Brings a dictionary call into the one form that the functions know: the dictionary's full name and the
 /// attributes as string literals (several attributes in one, apart by [`functions::ATTRIBUTE_SEPARATOR`]), and a
 /// name of its own for a call with constant arguments. Gives the dictionary's full name, or [`UNKNOWN_NAME`].
-pub fn rewrite(function: &mut Function, database: &str) -> Result<String> {
+pub fn rewrite(function: &mut Function, asker: Asker<'_>) -> Result<String> {
     let name = name_of(function).unwrap_or_default().to_owned();
-    let called = rewrite_name(function, database);
+    let called = rewrite_name(function, asker);
     let Some(arguments) = arguments_mut(function) else { return Ok(called) };
     let has_attribute = name != "dictHas" && !functions::is_hierarchy_function(&name);
     let key = if has_attribute { 2 } else { 1 };
@@ -41,20 +42,20 @@ pub fn rewrite(function: &mut Function, database: &str) -> Result<String> {
 
 /// Makes the first argument of a call the full name of the dictionary or table that it names, and gives it, or
 /// [`UNKNOWN_NAME`].
-pub fn rewrite_name(function: &mut Function, database: &str) -> String {
-    full_name(function, database).unwrap_or_else(|| UNKNOWN_NAME.to_owned())
+pub fn rewrite_name(function: &mut Function, asker: Asker<'_>) -> String {
+    full_name(function, asker).unwrap_or_else(|| UNKNOWN_NAME.to_owned())
 }
 
-fn full_name(function: &mut Function, database: &str) -> Option<String> {
+fn full_name(function: &mut Function, asker: Asker<'_>) -> Option<String> {
     let named = arguments_mut(function)?.first_mut().and_then(argument_mut)?;
     let name = match &*named {
         Expr::Identifier(ident) => ident.value.clone(),
         Expr::CompoundIdentifier(parts) => {
             parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".")
         }
-        expr => constant_name(expr, database)?,
+        expr => constant_name(expr, asker.database)?,
     };
-    let full = if name.contains('.') { name } else { format!("{database}.{name}") };
+    let full = if name.contains('.') { name } else { asker.catalogue.full_name(asker.database, &name) };
     *named = string(&full);
     Some(full)
 }

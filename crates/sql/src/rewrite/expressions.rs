@@ -22,7 +22,7 @@ pub fn before(expr: &mut Expr, asker: Asker<'_>, named: &mut Vec<String>) -> Res
     match expr {
         // A name of ours, which somebody may have written: what it reads is no less read.
         Expr::Function(function) if name_of(function).is_some_and(|name| name.ends_with(CONSTANT_SUFFIX)) => {
-            named.push(dictionaries::rewrite_name(function, asker.database));
+            named.push(dictionaries::rewrite_name(function, asker));
             Ok(())
         }
         Expr::Function(function) if name_of(function) == Some(FILE_FUNCTION) => {
@@ -30,11 +30,11 @@ pub fn before(expr: &mut Expr, asker: Asker<'_>, named: &mut Vec<String>) -> Res
             Ok(())
         }
         Expr::Function(function) if name_of(function).is_some_and(functions::is_dictionary_function) => {
-            named.push(dictionaries::rewrite(function, asker.database)?);
+            named.push(dictionaries::rewrite(function, asker)?);
             Ok(())
         }
         Expr::Function(function) if name_of(function).is_some_and(functions::is_join_function) => {
-            named.push(dictionaries::rewrite_name(function, asker.database));
+            named.push(dictionaries::rewrite_name(function, asker));
             Ok(())
         }
         Expr::Function(function) => {
@@ -102,7 +102,9 @@ pub fn after(expr: &mut Expr) -> Result<()> {
             if let Some(name) = conversion(data_type) {
                 *expr = call(name, vec![inner.as_ref().clone()]);
             } else if let Some(name) = beyond_arrow(data_type) {
-                *expr = call(AS_TYPE, vec![inner.as_ref().clone(), string(&name)]);
+                let mut inner = inner.as_ref().clone();
+                literals::exact_for(&name, &mut inner);
+                *expr = call(AS_TYPE, vec![inner, string(&name)]);
             }
         }
         Expr::Interval(interval) => literals::undo(&mut interval.value),

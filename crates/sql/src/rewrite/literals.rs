@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, UnaryOperator, Value};
 
-use super::syntax::{string, taken, text};
+use super::syntax::{name_of, plain_arguments, string, taken, text};
 
 /// Gives an integer literal its type. Anything else stays.
 pub fn make(expr: &mut Expr) {
@@ -27,6 +27,40 @@ pub fn make(expr: &mut Expr) {
             _ => return,
         };
         *expr = typed(Expr::value(Value::Number(format!("-{value}"), false)), data_type);
+    }
+}
+
+/// Makes an integer of more than 64 bits a text, for whoever reads it as what it is: as a literal it would be a float.
+pub fn exact(expr: &mut Expr) {
+    let digits = match &*expr {
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => wide(expr).map(|digits| format!("-{digits}")),
+        Expr::Function(function) if name_of(function) == Some("negate") => {
+            let arguments = plain_arguments(function).unwrap_or_default();
+            arguments.first().and_then(wide).map(|digits| format!("-{digits}"))
+        }
+        other => wide(other),
+    };
+    if let Some(digits) = digits {
+        *expr = string(&digits);
+    }
+}
+
+/// The same for what becomes a value of this type, if that has so many bits.
+pub fn exact_for(data_type: &str, expr: &mut Expr) {
+    if ["Int128", "UInt128", "Int256"].contains(&data_type) {
+        exact(expr);
+    }
+}
+
+fn wide(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                digits.parse::<i64>().is_err().then(|| digits.clone())
+            }
+            _ => None,
+        },
+        _ => None,
     }
 }
 

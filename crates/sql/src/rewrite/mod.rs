@@ -34,6 +34,7 @@ use crate::error::{Error, Result};
 pub use calls::clickhouse_name;
 pub(crate) use dictionaries::UNKNOWN_NAME;
 pub(crate) use expressions::FILE_FUNCTION;
+pub(crate) use literals::exact;
 pub use relations::FileTable;
 pub use session::Asker;
 pub(crate) use syntax::{CONSTANT_SUFFIX, call, string};
@@ -162,7 +163,7 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        if let Err(error) = relations::rewrite(factor, &mut self.extras) {
+        if let Err(error) = relations::rewrite(factor, self.asker, &mut self.extras) {
             return ControlFlow::Break(error);
         }
         self.extras.named.extend(relations::full_name(factor, self.asker.database));

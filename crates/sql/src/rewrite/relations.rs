@@ -6,8 +6,8 @@ use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableFactor, TableFunctionArgs,
 };
 
-use super::Extras;
 use super::syntax::text;
+use super::{Asker, Extras};
 use crate::error::{Error, Result};
 use crate::tables::given::secret_name;
 
@@ -22,7 +22,7 @@ pub struct FileTable {
 }
 
 /// Replaces `'x.csv'`, `file('x.csv', 'CSVWithNames')` and `dictionary('db.d')` by plain table names.
-pub fn rewrite(factor: &mut TableFactor, extras: &mut Extras) -> Result<()> {
+pub fn rewrite(factor: &mut TableFactor, asker: Asker<'_>, extras: &mut Extras) -> Result<()> {
     let TableFactor::Table { name, args, .. } = factor else { return Ok(()) };
     let [part] = name.0.as_slice() else { return Ok(()) };
     let Some(ident) = part.as_ident() else { return Ok(()) };
@@ -44,7 +44,10 @@ pub fn rewrite(factor: &mut TableFactor, extras: &mut Extras) -> Result<()> {
                 let what = "Table function dictionary requires one argument: the dictionary's name";
                 return Err(Error::wrong_argument_count(what));
             }
-            let dictionary = literals(call, "dictionary")?.concat();
+            let mut dictionary = literals(call, "dictionary")?.concat();
+            if !dictionary.contains('.') {
+                dictionary = asker.catalogue.full_name(asker.database, &dictionary);
+            }
             let parts =
                 dictionary.splitn(2, '.').map(|part| Ident::with_quote('"', part)).collect::<Vec<_>>();
             *name = ObjectName::from(parts);

@@ -3,6 +3,7 @@
 use datafusion::sql::sqlparser::ast::{Expr, Function, Value};
 
 use super::syntax::{arguments, call, name_of, plain_arguments, string, text};
+use crate::catalogue::Catalogue;
 use crate::settings::value_of;
 
 /// The ClickHouse whose behaviour is followed; clients choose what they send by it.
@@ -14,6 +15,8 @@ pub struct Asker<'a> {
     /// The database of names without one.
     pub database: &'a str,
     pub user: &'a str,
+    /// Where names are looked up.
+    pub catalogue: &'a Catalogue,
     /// What SET said.
     pub settings: &'a [(String, String)],
 }

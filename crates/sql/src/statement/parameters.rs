@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use granary_dict::tokenize;
 
 use super::split::{Offsets, Statement, split};
-use super::words::is_word;
+use super::words::{self, is_word};
 use crate::error::{Error, Result};
 
 /// Values by name, escaped as in TabSeparated; `\N` is NULL.
@@ -82,8 +82,7 @@ fn value_text(name: &str, data_type: &str, value: &str) -> Result<String> {
         return Ok("NULL".to_owned());
     }
     if data_type == "Identifier" {
-        // In these quotes a backslash is one, and a quote is two.
-        return Ok(format!("`{}`", unescaped(value).replace('`', "``")));
+        return Ok(words::quoted(&unescaped(value)));
     }
     if data_type.starts_with("Array(") {
         let tokens = plain_tokens(value).filter(|tokens| are_literals(tokens)).ok_or_else(bad)?;

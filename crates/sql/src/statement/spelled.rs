@@ -1,9 +1,9 @@
 //! Tokens as ClickHouse writes them down: `f(a, 'b') + -1`.
 
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Token, Word};
 use granary_dict::quote;
 
-use super::words::is_word;
+use super::words::{is_word, quoted};
 
 /// Between these and a parenthesis there is a blank, for they are no functions.
 const NO_FUNCTIONS: &[&str] = &[
@@ -21,10 +21,16 @@ pub fn spelled(tokens: &[Token]) -> String {
         }
         match token {
             Token::SingleQuotedString(string) => text += &quote(string),
+            Token::Word(word) if needs_quotes(word) => text += &quoted(&word.value),
             token => text += &token.to_string(),
         }
     }
     text
+}
+
+/// Whether a name is written in backticks: it was, or begins with a digit.
+fn needs_quotes(word: &Word) -> bool {
+    word.quote_style == Some('`') || word.value.starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// Whether a blank stands between a token and those before it, of which there are some.
@@ -61,6 +67,7 @@ mod tests {
     fn blanks_are_where_clickhouse_has_them() {
         for (text, wanted) in [
             ("concat ( 'it\\'s', toString(a) )", "concat('it\\'s', toString(a))"),
+            ("dictGet(02_db.d, `a\\`b`)", "dictGet(`02_db`.d, `a\\`b`)"),
             ("dictGet(`02_db`.d,'a',toUInt64( 0 ))", "dictGet(`02_db`.d, 'a', toUInt64(0))"),
             ("a - -1+f( -b )*(c -2)", "a - -1 + f(-b) * (c - 2)"),
             ("x IN(1,2) AND NOT(y)", "x IN (1, 2) AND NOT (y)"),

@@ -209,7 +209,7 @@ impl<'a> Words<'a> {
 
 /// A name in the quotes of SQL.
 pub fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
+    format!("`{}`", name.replace('\\', "\\\\").replace('`', "\\`"))
 }
 
 pub fn is_word(token: &Token, word: &str) -> bool {

@@ -67,6 +67,7 @@ impl ClickhouseConfig {
         // ClickHouse's other name of DB.
         if let Some(database) = settings.text("DATABASE")? {
             server.database = database.to_string();
+            server.written.database = true;
         } else if settings.text("DB")?.is_none()
             && server.port == OWN_PORT
             && OWN_HOSTS.contains(&server.host.as_str())

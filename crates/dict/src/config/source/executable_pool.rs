@@ -31,6 +31,7 @@ const PARAMETERS: Parameters = Parameters {
         "COMMAND",
         "FORMAT",
         "POOL_SIZE",
+        SIZE,
         "IMPLICIT_KEY",
         "SEND_CHUNK_HEADER",
         "EXECUTE_DIRECT",
@@ -40,9 +41,10 @@ const PARAMETERS: Parameters = Parameters {
         "MAX_COMMAND_EXECUTION_TIME",
     ],
     idle: &[],
-    // ClickHouse before 21.11; to drop it silently would change the number of processes.
-    refused: &[("SIZE", "is called POOL_SIZE")],
+    refused: &[],
 };
+/// What ClickHouse calls POOL_SIZE, too.
+const SIZE: &str = "SIZE";
 /// ClickHouse's names and what they are where nothing is said.
 const POOL_SIZE: (&str, u64) = ("POOL_SIZE", 16);
 const TERMINATION: (&str, u64) = ("COMMAND_TERMINATION_TIMEOUT", 10);
@@ -56,11 +58,15 @@ impl ExecutablePoolConfig {
         let number = |(name, default): (&str, u64), low, high| -> Result<u64, DictError> {
             Ok(settings.number(name, low, high)?.unwrap_or(default))
         };
+        if settings.text(SIZE)?.is_some() && settings.text(POOL_SIZE.0)?.is_some() {
+            return Err(settings.error(SIZE, "is POOL_SIZE, which is given, too"));
+        }
+        let size = settings.number(SIZE, 0, limits::PROCESSES_MAX)?;
         let format = Format::parse_headless("EXECUTABLE_POOL", settings.required("FORMAT")?)?;
         let seconds_max = limits::TIMEOUT_MS_MAX / 1000;
         Ok(ExecutablePoolConfig {
             program: ExecutableConfig::of_settings(&settings, format)?,
-            pool_size: number(POOL_SIZE, 0, limits::PROCESSES_MAX)?,
+            pool_size: size.map_or_else(|| number(POOL_SIZE, 0, limits::PROCESSES_MAX), Ok)?,
             termination_timeout_s: number(TERMINATION, 0, seconds_max)?,
             read_timeout_ms: number(READ, 1, limits::TIMEOUT_MS_MAX)?,
             write_timeout_ms: number(WRITE, 1, limits::TIMEOUT_MS_MAX)?,

@@ -32,7 +32,8 @@ pub use named::NamedSource;
 pub use postgres::PostgresConfig;
 pub use redis::{RedisConfig, RedisStorage};
 pub use select::{Select, Updates};
-pub use server::Server;
+use server::Written;
+pub use server::{Replica, Server};
 pub use sqlite::SqliteConfig;
 pub use tls::{Authorities, PostgresTls, SslMode};
 pub use yaml::YamlConfig;
@@ -73,10 +74,6 @@ pub enum SourceConfig {
 
 const ALLOWED: &str = "SQLITE, POSTGRESQL, MYSQL, CLICKHOUSE, HTTP, REDIS, MONGODB, EXECUTABLE, EXECUTABLE_POOL, FILE, \
      YAMLREGEXPTREE";
-
-/// ClickHouse's parameters that several sources have and none here reads.
-const NO_REPLICAS: (&str, &str) =
-    ("REPLICA", "is not read here: one server is asked; give its HOST and PORT");
 
 /// What each source knows of its own settings.
 trait Kind {
@@ -223,12 +220,35 @@ impl SourceConfig {
         }
     }
 
+    /// Has all that its server has written down, also what nobody wrote.
+    pub(crate) fn spell_out(&mut self) {
+        if let Some(server) = self.server() {
+            server.written = Written::ALL;
+        }
+    }
+
+    /// Has the database written down that a source means which names none: it stays that, wherever the dictionary goes.
+    pub(crate) fn pin_database(&mut self) {
+        if let Some(server) = self.server() {
+            server.written.database = true;
+        }
+    }
+
+    fn server(&mut self) -> Option<&mut Server> {
+        match self {
+            SourceConfig::Postgres(config) => Some(&mut config.server),
+            SourceConfig::Mysql(config) => Some(&mut config.server),
+            SourceConfig::Clickhouse(config) => Some(&mut config.server),
+            _ => None,
+        }
+    }
+
     /// The same source, asked as nobody: what rows it has does not depend on who asks.
     pub(crate) fn anonymous(&self) -> SourceConfig {
         let mut anonymous = self.complete().clone();
         match &mut anonymous {
             SourceConfig::Postgres(config) => *config = config.anonymous(),
-            SourceConfig::Mysql(config) => config.server = config.server.anonymous(),
+            SourceConfig::Mysql(config) => *config = config.anonymous(),
             SourceConfig::Clickhouse(config) => config.server = config.server.anonymous(),
             SourceConfig::Http(config) => *config = config.anonymous(),
             SourceConfig::Redis(config) => *config = config.anonymous(),

@@ -147,11 +147,19 @@ fn encoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::server::Written;
     use super::*;
 
     fn server(user: &str, password: &str) -> Server {
         let text = str::to_string;
-        Server { host: text("h"), port: 1, user: text(user), password: text(password), database: text("d b") }
+        Server {
+            host: text("h"),
+            port: 1,
+            user: text(user),
+            password: text(password),
+            database: text("d b"),
+            written: Written::ALL,
+        }
     }
 
     #[test]

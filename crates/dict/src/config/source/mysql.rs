@@ -1,8 +1,8 @@
 //! MYSQL(..).
 
 use super::server::Defaults;
-use super::{Kind, Select, Server};
-use crate::config::node::{Node, Parameters, Settings};
+use super::{Kind, Replica, Select, Server};
+use crate::config::node::{Node, Parameters, REPLICA, Settings};
 use crate::definition::Structure;
 use crate::error::DictError;
 
@@ -11,6 +11,8 @@ use crate::error::DictError;
 pub struct MysqlConfig {
     /// The server; port 3306, user `root` and no database if not given.
     pub server: Server,
+    /// REPLICA(HOST '..' PORT n USER '..' PASSWORD '..' PRIORITY n), if there are any: they are asked, and not the server.
+    pub replicas: Vec<Replica>,
     /// What rows are selected from.
     pub select: Select,
 }
@@ -28,6 +30,7 @@ const PARAMETERS: Parameters = Parameters {
         "UPDATE_FIELD",
         "UPDATE_LAG",
         "UPDATE_PERIOD",
+        REPLICA,
     ],
     idle: &[
         "INVALIDATE_QUERY",
@@ -45,7 +48,6 @@ const PARAMETERS: Parameters = Parameters {
         "MYSQL_RW_TIMEOUT",
     ],
     refused: &[
-        super::NO_REPLICAS,
         ("SOCKET", "is not read here; give HOST and PORT"),
         ("SSL_MODE", NO_TLS),
         ("SSL_CA", NO_TLS),
@@ -59,7 +61,21 @@ const DEFAULTS: Defaults = Defaults { port: 3306, user: "root", database: "" };
 impl MysqlConfig {
     pub(super) fn take(nodes: &[Node]) -> Result<MysqlConfig, DictError> {
         let settings = Settings::of("SOURCE", "MYSQL", nodes, &PARAMETERS)?;
-        Ok(MysqlConfig { server: Server::take(&settings, &DEFAULTS)?, select: Select::take(&settings)? })
+        let server = Server::take(&settings, &DEFAULTS)?;
+        let replicas = server.take_replicas(&settings)?;
+        Ok(MysqlConfig { server, replicas, select: Select::take(&settings)? })
+    }
+
+    /// The same with each of its servers, in the order in which they are asked.
+    pub(crate) fn each(&self) -> Vec<MysqlConfig> {
+        let of = |server| MysqlConfig { server, ..self.clone() };
+        self.server.all(&self.replicas).into_iter().map(of).collect()
+    }
+
+    /// The same servers, asked as nobody.
+    pub(super) fn anonymous(&self) -> MysqlConfig {
+        let replicas = self.replicas.iter().map(Replica::anonymous).collect();
+        MysqlConfig { server: self.server.anonymous(), replicas, ..self.clone() }
     }
 }
 
@@ -71,6 +87,7 @@ impl Kind for MysqlConfig {
     fn nodes(&self, hidden: Option<&str>) -> Vec<Node> {
         let mut nodes = Vec::new();
         self.server.put(&mut nodes, hidden);
+        self.server.put_replicas(&self.replicas, &mut nodes, hidden);
         self.select.put(&mut nodes);
         nodes
     }

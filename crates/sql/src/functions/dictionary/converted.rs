@@ -8,9 +8,10 @@ use granary_dict::DataType as ClickHouseType;
 
 use crate::error::Error;
 use crate::functions::exact::exact;
-use crate::types::{declared, is_time, type_name};
+use crate::functions::fixed_string::trimmed;
+use crate::types::{declared, fixed_bytes, is_time, type_name};
 
-/// The same values in the type of another field.
+/// The same values in the type of another field. The zeros behind a FixedString are not of its text.
 pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
     let is_special = is_address(to) || matches!(to.data_type(), DataType::FixedSizeBinary(_));
     if is_special && !is_address(field) && array.data_type().is_numeric() {
@@ -22,7 +23,9 @@ pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef
         let message = format!("Value in column {from} cannot be safely converted into type {to}");
         return Err(Error::cannot_convert_type(message).into());
     }
-    exact(field, array, to).map_err(|error| {
+    let trimmed =
+        (fixed_bytes(field).is_some() && array.data_type() == &DataType::Utf8).then(|| trimmed(array));
+    exact(field, trimmed.as_ref().unwrap_or(array), to).map_err(|error| {
         let error = Error::from(error);
         match error.code == Error::attempt_to_read_after_eof("").code {
             true => Error::cannot_parse_text(error.message).into(),

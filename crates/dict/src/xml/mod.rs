@@ -1,6 +1,9 @@
 //! Dictionaries in ClickHouse's XML configuration.
 
-use crate::config::{Layout, Node, SourceConfig, Value};
+mod tree;
+
+use self::tree::{Element, Variables, read_tree};
+use crate::config::{Layout, SourceConfig, Storage};
 use crate::definition::{
     Attribute, Definition, Hierarchy, Injectivity, Key, Lifetime, Literal, ObjectId, Structure,
 };
@@ -9,15 +12,31 @@ use crate::limits;
 use crate::sought::{self, RangeNames};
 use crate::structure;
 use crate::types::DataType;
-use quick_xml::Reader;
-use quick_xml::escape::resolve_xml_entity;
-use quick_xml::events::Event;
+
+/// A `<dictionary>` element.
+#[derive(Debug)]
+pub struct XmlDictionary {
+    /// Its database, if it says one.
+    pub database: Option<String>,
+    /// Its name; empty: it has none.
+    pub name: String,
+    /// What it says, or what is wrong with it.
+    pub definition: Result<Definition, DictError>,
+}
 
 /// Reads `<clickhouse>`, `<yandex>` or `<dictionaries>` with a `<dictionary>` element for each dictionary.
 ///
 /// # Errors
-/// `SYNTAX_ERROR` for malformed XML; else as `parse_create`, naming the element.
+/// `SYNTAX_ERROR` for malformed XML; else as `parse_create`, naming the element: the first that is wrong.
 pub fn parse_xml(xml: &str) -> Result<Vec<Definition>, DictError> {
+    parse_xml_each(xml)?.into_iter().map(|dictionary| dictionary.definition).collect()
+}
+
+/// The same, where what is wrong with a dictionary is nothing to the others.
+///
+/// # Errors
+/// Of the document as a whole.
+pub fn parse_xml_each(xml: &str) -> Result<Vec<XmlDictionary>, DictError> {
     if xml.len() > limits::STATEMENT_BYTES_MAX {
         return Err(DictError::syntax(format!(
             "The XML document is longer than {} bytes",
@@ -32,140 +51,47 @@ pub fn parse_xml(xml: &str) -> Result<Vec<Definition>, DictError> {
         ));
     }
     // ClickHouse skips what is not a dictionary (<comment>, <include_from>) in such a file.
-    root.children.iter().filter(|child| child.name == "dictionary").map(dictionary).collect()
+    let dictionaries = root.children.into_iter().filter(|child| child.name == "dictionary");
+    Ok(dictionaries.map(|element| one(element, &|name| std::env::var(name).ok())).collect())
 }
 
-#[derive(Default)]
-struct Element {
-    name: String,
-    text: String,
-    children: Vec<Element>,
+fn one(mut element: Element, environment: &Variables<'_>) -> XmlDictionary {
+    let substituted = element.substitute(environment);
+    let (database, name) = names(&element);
+    let named = |e: DictError| e.within(format_args!("Dictionary {name}"));
+    let definition = substituted.map_err(named).and_then(|()| dictionary(&element));
+    XmlDictionary { database, name, definition }
 }
 
-fn read_tree(xml: &str) -> Result<Element, DictError> {
-    let malformed = |what: &dyn std::fmt::Display| DictError::syntax(format!("Malformed XML: {what}"));
-    let mut reader = Reader::from_str(xml);
-    let mut open: Vec<Element> = vec![Element::default()];
-    loop {
-        let event = reader.read_event().map_err(|e| malformed(&e))?;
-        let name = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
-        match event {
-            Event::Start(start) => {
-                if open.len() > limits::NESTING_MAX {
-                    return Err(malformed(&format!("more than {} nested elements", limits::NESTING_MAX)));
-                }
-                open.push(Element { name: name(start.name().as_ref()), ..Element::default() });
-            }
-            Event::Empty(start) => {
-                let element = Element { name: name(start.name().as_ref()), ..Element::default() };
-                open.last_mut().expect("the document stays open").children.push(element);
-            }
-            Event::End(_) => {
-                let element = open.pop().expect("the reader matches tags");
-                open.last_mut().ok_or_else(|| malformed(&"unmatched end tag"))?.children.push(element);
-            }
-            Event::Text(text) => {
-                let text = text.decode().map_err(|e| malformed(&e))?;
-                open.last_mut().expect("the document stays open").text += &text;
-            }
-            Event::CData(text) => {
-                let text = text.decode().map_err(|e| malformed(&e))?;
-                open.last_mut().expect("the document stays open").text += &text;
-            }
-            Event::GeneralRef(reference) => {
-                let entity = reference.decode().map_err(|e| malformed(&e))?;
-                let last = open.last_mut().expect("the document stays open");
-                match reference.resolve_char_ref().map_err(|e| malformed(&e))? {
-                    Some(c) => last.text.push(c),
-                    None => {
-                        last.text += resolve_xml_entity(&entity)
-                            .ok_or_else(|| malformed(&format!("unknown entity &{entity};")))?;
-                    }
-                }
-            }
-            Event::Eof => break,
-            Event::Decl(_) | Event::Comment(_) | Event::PI(_) | Event::DocType(_) => {}
-        }
-    }
-    let document =
-        open.pop().filter(|_| open.is_empty()).ok_or_else(|| malformed(&"an element is not closed"))?;
-    let mut roots = document.children.into_iter();
-    match (roots.next(), roots.next()) {
-        (Some(root), None) if document.text.trim().is_empty() => Ok(root),
-        _ => Err(malformed(&"there must be one root element")),
-    }
-}
-
-impl Element {
-    fn child(&self, name: &str) -> Option<&Element> {
-        self.children.iter().find(|child| child.name == name)
-    }
-
-    fn children<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
-        self.children.iter().filter(move |child| child.name == name)
-    }
-
-    fn required(&self, name: &str) -> Result<&Element, DictError> {
-        self.child(name).ok_or_else(|| DictError::definition(format!("<{}>: <{name}> is missing", self.name)))
-    }
-
-    /// The one child of `<source>` or `<layout>`; `<settings>` beside a source is another matter.
-    fn only_child(&self) -> Result<Node, DictError> {
-        let mut children = self.children.iter().filter(|child| child.name != "settings");
-        match (children.next(), children.next()) {
-            (Some(only), None) => Ok(only.to_node()),
-            _ => Err(DictError::definition(format!("<{}> must hold just one element", self.name))),
-        }
-    }
-
-    fn to_node(&self) -> Node {
-        let value = match self.children.is_empty() {
-            true => Value::Text(self.text.trim().to_string()),
-            false => Value::Group(self.children.iter().map(Element::to_node).collect()),
-        };
-        Node { name: self.name.to_uppercase(), value }
-    }
-
-    fn flag(&self, name: &str) -> Result<bool, DictError> {
-        match self.child(name).map(|child| child.text.trim()) {
-            None | Some("false" | "0") => Ok(false),
-            Some("true" | "1" | "") => Ok(true),
-            Some(other) => {
-                Err(DictError::definition(format!("<{name}> must be true or false, not '{other}'")))
-            }
-        }
-    }
-
-    fn seconds(&self, name: &str) -> Result<u64, DictError> {
-        let text = self.required(name)?.text.trim();
-        text.parse().map_err(|_| {
-            DictError::bad_arguments(format!("<lifetime>: <{name}> must be a whole number, not '{text}'"))
-        })
+/// `<database>` and `<name>`; the latter may be `database.name`.
+fn names(element: &Element) -> (Option<String>, String) {
+    let text = |name: &str| element.child(name).map(|child| child.text.trim().to_string());
+    let name = text("name").unwrap_or_default();
+    match (text("database"), name.split_once('.')) {
+        (None, Some((database, short))) => (Some(database.to_string()), short.to_string()),
+        (database, _) => (database, name),
     }
 }
 
 fn dictionary(element: &Element) -> Result<Definition, DictError> {
     let name = element.required("name")?.text.trim();
     let named = |e: DictError| e.within(format_args!("Dictionary {name}"));
-    let (database, short) = match element.child("database") {
-        Some(database) => (Some(database.text.trim().to_string()), name),
-        None => match name.split_once('.') {
-            Some((database, short)) => (Some(database.to_string()), short),
-            None => (None, name),
-        },
-    };
+    let (database, short) = names(element);
     let source = element.required("source").map_err(named)?;
     let layout = element
         .required("layout")
         .and_then(|e| e.only_child())
         .and_then(|n| Layout::from_node(&n))
         .map_err(named)?;
-    let lifetime = element.child("lifetime").map(lifetime).transpose().map_err(named)?;
+    // A number alone is passed over where there is no lifetime, as in ClickHouse.
+    let is_said = |said: &&Element| !said.children.is_empty() || !matches!(layout.storage, Storage::Direct);
+    let lifetime = element.child("lifetime").filter(is_said).map(lifetime).transpose().map_err(named)?;
     // Those of its source stand there; those of REGEXP_TREE, beside it.
     let settings = source.children("settings").chain(element.children("settings"));
     let definition = Definition {
         database,
-        name: short.to_string(),
+        name: short,
+        uuid: None,
         structure: read_structure(element.required("structure").map_err(named)?, &layout).map_err(named)?,
         source: source.only_child().and_then(|node| SourceConfig::from_node(&node)).map_err(named)?,
         lifetime: structure::lifetime_or_default(lifetime, &layout).map_err(named)?,

@@ -1,0 +1,109 @@
+//! What all dictionaries have counted, those that are gone too: such a sum never falls.
+
+use super::counters::Counters;
+use super::flight::lock;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+/// The sums of an environment. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Totals(Arc<Mutex<Book>>);
+
+#[derive(Default)]
+struct Book {
+    /// Held here, too, so that none goes uncounted.
+    live: Vec<Arc<Counters>>,
+    /// Of those that nobody else has any more.
+    gone: Sums,
+}
+
+/// Sums since the process began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Answered from what is held, by a fresh entry.
+    pub keys_hit: u64,
+    /// There, but past their lifetime.
+    pub keys_expired: u64,
+    /// The source was needed.
+    pub keys_missed: u64,
+    /// The same, while another lookup's request was under way.
+    pub keys_joined: u64,
+    /// Requests to sources.
+    pub source_requests: u64,
+    /// Keys asked of sources that have them.
+    pub source_keys_found: u64,
+    /// Keys asked of sources that have none.
+    pub source_keys_absent: u64,
+}
+
+impl Totals {
+    /// Counters of a new dictionary.
+    pub(crate) fn counters(&self) -> Arc<Counters> {
+        let counters = Arc::new(Counters::default());
+        let mut book = lock(&self.0);
+        book.close_accounts();
+        book.live.push(Arc::clone(&counters));
+        counters
+    }
+
+    /// The sums now.
+    pub fn read(&self) -> Sums {
+        let book = lock(&self.0);
+        book.live.iter().fold(book.gone, |sums, counters| sums.with(counters))
+    }
+}
+
+impl Book {
+    /// Whoever has counters counts, and nobody gets them from here: those that are nobody's stay as they are.
+    fn close_accounts(&mut self) {
+        let gone = &mut self.gone;
+        self.live.retain(|counters| {
+            let is_live = Arc::strong_count(counters) > 1;
+            if !is_live {
+                *gone = gone.with(counters);
+            }
+            is_live
+        });
+    }
+}
+
+impl Sums {
+    fn with(self, counters: &Counters) -> Sums {
+        Sums {
+            keys_hit: self.keys_hit + counters.keys_hit.get(),
+            keys_expired: self.keys_expired + counters.keys_expired.get(),
+            keys_missed: self.keys_missed + counters.keys_missed.get(),
+            keys_joined: self.keys_joined + counters.keys_joined.get(),
+            source_requests: self.source_requests + counters.source_requests.get(),
+            source_keys_found: self.source_keys_found + counters.source_keys_found.get(),
+            source_keys_absent: self.source_keys_absent + counters.source_keys_absent.get(),
+        }
+    }
+}
+
+impl fmt::Debug for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.read().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_gone_is_counted_once() {
+        let totals = Totals::default();
+        let first = totals.counters();
+        first.keys_hit.add(5);
+        let second = totals.clone().counters();
+        second.keys_hit.add(1);
+        assert_eq!(totals.read().keys_hit, 6);
+        drop(first);
+        assert_eq!(totals.read().keys_hit, 6);
+        drop((totals.counters(), totals.counters()));
+        second.keys_hit.add(1);
+        assert_eq!(totals.read().keys_hit, 7);
+        assert_eq!(lock(&totals.0).live.len(), 3);
+    }
+}

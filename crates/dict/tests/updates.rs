@@ -1,0 +1,82 @@
+//! What is cached while it is first looked how far changes have come.
+
+mod common;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use common::*;
+use granary_dict::{DictError, Dictionary, Environment, Source, SourceFactory, Tail, Take};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A source that says how far changes have come when it may.
+struct Slow {
+    asked: Sender<()>,
+    may_answer: Mutex<Receiver<()>>,
+    requests: AtomicU64,
+}
+
+struct Connection(Arc<Slow>);
+
+impl Source for Connection {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        self.0.requests.fetch_add(1, Ordering::SeqCst);
+        Ok(vec![batch(vec![keys[0].clone(), keys[0].clone()])])
+    }
+
+    fn load_all(&mut self, _take: &mut Take<'_>) -> Result<(), DictError> {
+        Ok(())
+    }
+
+    fn tail(&mut self, _mark: Option<&str>) -> Result<Tail, DictError> {
+        self.0.asked.send(()).unwrap();
+        self.0.may_answer.lock().unwrap().recv().unwrap();
+        Ok(Tail { latest: Some("5".into()), count: None, next: Some("3".into()) })
+    }
+}
+
+/// How often the source is asked for keys that are looked up before, during and after the first look for changes,
+/// which takes so long.
+fn requests(lag: u64, takes: Duration, before: bool) -> u64 {
+    let folder = tempfile::tempdir().unwrap();
+    let (asked, is_asked) = channel();
+    let (answer, may_answer) = channel();
+    let slow = Arc::new(Slow { asked, may_answer: Mutex::new(may_answer), requests: AtomicU64::new(0) });
+    let factory: SourceFactory = {
+        let slow = Arc::clone(&slow);
+        Arc::new(move || Ok(Box::new(Connection(slow.clone()))))
+    };
+    let sql = format!(
+        "CREATE DICTIONARY d (id UInt64, v UInt64) PRIMARY KEY id \
+         SOURCE(SQLITE(PATH 'x' TABLE 't' UPDATE_FIELD 'at' UPDATE_LAG {lag})) LAYOUT(CACHE(SIZE_IN_CELLS 1000)) LIFETIME(0)"
+    );
+    let environment = Environment::new(folder.path());
+    let dictionary = Dictionary::open_with_source(definition(&sql), &environment, factory).unwrap();
+    let look_up = || assert_eq!(values(&dictionary.get(&[0], &u64s([1, 2])).unwrap().columns[0]), [1, 2]);
+    if before {
+        look_up();
+    }
+    std::thread::scope(|scope| {
+        let looking = scope.spawn(|| dictionary.take_updates().unwrap());
+        is_asked.recv().unwrap();
+        look_up();
+        std::thread::sleep(takes);
+        answer.send(()).unwrap();
+        assert_eq!(looking.join().unwrap(), 0);
+    });
+    look_up();
+    slow.requests.load(Ordering::SeqCst)
+}
+
+#[test]
+fn what_is_fetched_during_a_first_look_stays() {
+    assert_eq!(requests(1, Duration::ZERO, false), 1);
+}
+
+#[test]
+fn it_is_asked_for_again_where_a_change_could_have_been_missed() {
+    assert_eq!(requests(1, Duration::from_millis(1100), false), 2, "the look took too long");
+    assert_eq!(requests(0, Duration::ZERO, false), 2, "marks without a lag");
+    assert_eq!(requests(1, Duration::ZERO, true), 2, "something was there before");
+}

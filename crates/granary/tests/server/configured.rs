@@ -1,0 +1,85 @@
+//! Dictionaries of ClickHouse's XML files.
+
+use crate::served::Served;
+use std::path::Path;
+
+fn element(name: &str, rest: &str) -> String {
+    format!(
+        "<dictionary><name>{name}</name>
+         <structure><id><name>id</name></id>
+         <attribute><name>v</name><type>String</type><null_value>?</null_value></attribute></structure>
+         {rest}</dictionary>"
+    )
+}
+
+const CACHE: &str =
+    "<layout><cache><size_in_cells>100</size_in_cells></cache></layout><lifetime>300</lifetime>";
+
+fn start(folder: &Path, variables: &[(&str, &str)]) -> Served {
+    let pattern = folder.join("*_dictionary.xml");
+    Served::start_in(folder, &["--dictionaries", pattern.to_str().unwrap()], variables)
+}
+
+#[test]
+fn what_is_wrong_with_one_is_nothing_to_the_others_and_each_is_found_from_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = folder.path().join("user_files");
+    std::fs::create_dir_all(&files).unwrap();
+    let database = files.join("app.db");
+    rusqlite::Connection::open(&database)
+        .unwrap()
+        .execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); INSERT INTO t VALUES (1, 'one')")
+        .unwrap();
+    let source = "<source><sqlite><path from_env='GRANARY_TEST_DATABASE'/><table>t</table></sqlite></source>";
+    let unset = source.replace("GRANARY_TEST_DATABASE", "GRANARY_TEST_UNSET");
+    let nowhere = "<source><nosuch/></source>";
+    let file = folder.path().join("some_dictionary.xml");
+    let with_database = |name: &str| format!("<database>shop</database><name>{name}</name>");
+    let all = [
+        element("broken", &format!("{nowhere}{CACHE}")),
+        element("unset", &format!("{unset}{CACHE}")),
+        element("works", &format!("{source}{CACHE}")),
+        element("direct", &format!("{source}<layout><direct/></layout><lifetime>0</lifetime>")),
+        element("owned", &format!("{source}{CACHE}")).replace("<name>owned</name>", &with_database("owned")),
+    ];
+    std::fs::write(&file, format!("<clickhouse>{}</clickhouse>", all.concat())).unwrap();
+    let served = start(folder.path(), &[("GRANARY_TEST_DATABASE", database.to_str().unwrap())]);
+    served.sql("CREATE DATABASE other");
+    for sql in [
+        "SELECT dictGet('works', 'v', 1)",
+        "SELECT v FROM dictionary('direct')",
+        "SELECT dictGet(direct, 'v', toUInt64(1))",
+        "SELECT dictGet('shop.owned', 'v', 1)",
+    ] {
+        let answer = served.post("/?database=other", sql.as_bytes());
+        assert_eq!((answer.status, answer.text()), (200, "one\n".to_owned()), "{sql}");
+    }
+    let renewed = served.post("/?database=other", b"SYSTEM RELOAD DICTIONARY works");
+    assert_eq!(renewed.status, 200, "{}", renewed.text());
+    for (name, words) in [("broken", "NOSUCH"), ("unset", "GRANARY_TEST_UNSET"), ("nosuch", "not found")] {
+        let answer = served.post("/?database=other", format!("SELECT dictGet('{name}', 'v', 1)").as_bytes());
+        assert!(answer.status != 200 && answer.text().contains(words), "{}", answer.text());
+    }
+    let told = served.sql(
+        "SELECT database, name, status, origin, uuid, last_exception != '' FROM system.dictionaries ORDER BY name",
+    );
+    let row = |database: &str, name: &str, status: &str, failed: u8| {
+        let nil = "00000000-0000-0000-0000-000000000000";
+        format!("{database}\t{name}\t{status}\t{}\t{nil}\t{failed}\n", file.display())
+    };
+    let wanted = [
+        row("", "broken", "FAILED", 1),
+        row("", "direct", "LOADED", 0),
+        row("shop", "owned", "LOADED", 0),
+        row("", "unset", "FAILED", 1),
+        row("", "works", "LOADED", 0),
+    ];
+    assert_eq!(told, wanted.concat());
+    // What is in the current database comes first.
+    served.sql(
+        "CREATE DICTIONARY other.works (id UInt64, v String) PRIMARY KEY id SOURCE(CLICKHOUSE(QUERY 'SELECT 1 AS id, ''mine'' AS v')) \
+         LAYOUT(DIRECT())",
+    );
+    let answer = served.post("/?database=other", b"SELECT dictGet('works', 'v', 1)");
+    assert_eq!(answer.text(), "mine\n");
+}
