@@ -170,7 +170,8 @@ mod tests {
             ("SELECT {x:DateTime('UTC')}", "5", "SELECT CAST('5' AS DateTime('UTC'))"),
             ("SELECT * FROM {x:Identifier}", "t; DROP", "SELECT * FROM `t; DROP`"),
             ("k IN {x:Array(String)}", "['a', 'b']", "k IN ['a','b']"),
-            ("DROP DICTIONARY {x:Identifier}.d /* {x */", "a`b", "DROP DICTIONARY `a``b`.d /* {x */"),
+            ("DROP DICTIONARY {x:Identifier}.d /* {x */", "a`b", "DROP DICTIONARY `a\\`b`.d /* {x */"),
+            ("DROP DICTIONARY {x:Identifier}", r"a\\`b", r"DROP DICTIONARY `a\\\`b`"),
             ("SELECT '{x:String}', {x:String}", "é", "SELECT '{x:String}', 'é'"),
             (
                 "INSERT INTO t VALUES ({}, { 'a':{'b':{x:String}} }), ({1:2})",
