@@ -95,7 +95,7 @@ const CASES: &[Case] = &[
         xml: "<mongodb><host>h</host><port>27017</port><user>u</user><password>p</password><db>d</db>\
               <collection>c.x</collection><options>ssl=true</options><update_field>at</update_field>\
               <update_lag>2</update_lag></mongodb>",
-        shown: "MONGODB(HOST 'h' PORT 27017 USER 'u' PASSWORD '[HIDDEN]' DB 'd' COLLECTION 'c.x' OPTIONS 'ssl=true' \
+        shown: "MONGODB(HOST 'h' USER 'u' PASSWORD '[HIDDEN]' DB 'd' COLLECTION 'c.x' OPTIONS 'ssl=true' \
                 UPDATE_FIELD 'at' UPDATE_LAG 2)",
         described: "MongoDB: d.c.x",
     },

@@ -140,7 +140,9 @@ fn a_statement_that_is_too_deep_is_an_exception() {
         let end = if start.contains('(') && link.contains("UNION") { ")" } else { "" };
         let deep = served.post("/", [start, &link.repeat(most), end].concat().as_bytes());
         assert_eq!(deep.status, 200, "{link}: {}", deep.text());
-        assert_eq!(ask(start, link, 20_000).0, "167", "{link}");
+        // Longer ones are refused for their length.
+        assert_eq!(ask(start, link, 9_000).0, "167", "{link}");
+        assert_eq!(ask(start, link, 60_000).0, "62", "{link}");
     }
     assert_eq!(served.sql("SELECT 1"), "1\n");
 }
@@ -210,7 +212,13 @@ fn wear_and_the_parts_of_ram_are_figures() {
          LAYOUT(SSD_CACHE(PATH 'd' FILE_SIZE 16777216 WRITE_BUFFER_SIZE 65536))",
     );
     assert_eq!(served.sql("SELECT count() FROM numbers(20000) WHERE dictHas('d', number)"), "20000\n");
-    let text = served.get("/metrics").text();
+    // The device takes the rows when it can.
+    let is_written = |text: &String| !text.contains("flash_written_bytes_total{dictionary=\"default.d\"} 0");
+    let mut metrics = (0..1000).map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        served.get("/metrics").text()
+    });
+    let text = metrics.find(is_written).expect("something is written");
     let figure = |name: &str| -> f64 {
         let line = format!("granary_dictionary_{name}{{dictionary=\"default.d\"}} ");
         let found = text.lines().find_map(|found| found.strip_prefix(&line));

@@ -19,9 +19,7 @@ pub fn check_bytes(text: &str) -> Result<()> {
         )));
     }
     if longest_statement(text.as_bytes()) > QUERY_BYTES_MAX {
-        return Err(Error::syntax_error(format!(
-            "Syntax error: failed at position {QUERY_BYTES_MAX}: Max query size exceeded ({QUERY_BYTES_MAX} bytes)"
-        )));
+        return Err(too_long());
     }
     Ok(())
 }
@@ -59,6 +57,37 @@ fn longest_statement(text: &[u8]) -> usize {
     }
     // What is not closed goes on to the end.
     if has_rows { longest } else { longest.max(text.len() - begin) }
+}
+
+/// The same, once it has been cut into tokens: they know what is a string, or a comment in a comment.
+///
+/// # Errors
+/// SYNTAX_ERROR.
+pub fn check_statement(text: &str, tokens: &[Token]) -> Result<()> {
+    if text.len() > QUERY_BYTES_MAX && !has_rows(tokens) { Err(too_long()) } else { Ok(()) }
+}
+
+/// Whether it is an INSERT with VALUES.
+fn has_rows(tokens: &[Token]) -> bool {
+    let mut depth = 0usize;
+    let words = tokens.iter().filter(|token| {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    });
+    let ends = |token: &&Token| ["VALUES", "SELECT", "WITH"].iter().any(|word| is_word(token, word));
+    tokens.first().is_some_and(|first| is_word(first, "INSERT"))
+        // Behind INTO and the table's name, whatever that is.
+        && words.skip(3).find(ends).is_some_and(|token| is_word(token, "VALUES"))
+}
+
+fn too_long() -> Error {
+    Error::syntax_error(format!(
+        "Syntax error: failed at position {QUERY_BYTES_MAX}: Max query size exceeded ({QUERY_BYTES_MAX} bytes)"
+    ))
 }
 
 /// What a comma parts.
@@ -136,6 +165,26 @@ mod tests {
             "SELECT 1;".repeat(QUERY_BYTES_MAX / 8),
         ] {
             assert!(!is_refused(&text), "{}", &text[..40]);
+        }
+    }
+
+    #[test]
+    fn what_only_tokens_tell_is_bounded_too() {
+        let long = "1,".repeat(QUERY_BYTES_MAX / 2 + 1);
+        let code = |text: &str| super::super::split(text).map_or_else(|error| error.code, |_| 0);
+        for text in [
+            format!("SELECT $$;$$, {long} $$;$$, {long} 1"),
+            format!("SELECT /* /* */ ; */ {} 1", "1, ".repeat(QUERY_BYTES_MAX / 3 + 1)),
+            format!("INSERT INTO values SELECT $$;$$, {long} $$;$$, {long} 1"),
+        ] {
+            assert_eq!(code(&text), 62, "{}", &text[..40]);
+        }
+        for text in [
+            format!("INSERT INTO t FORMAT CSV\n{}", "1,2\n".repeat(QUERY_BYTES_MAX)),
+            format!("INSERT INTO t (a, b) VALUES {}(1, 2)", "(1, 2),".repeat(QUERY_BYTES_MAX / 4)),
+            format!("INSERT INTO values VALUES {}(1, 2)", "(1, 2),".repeat(QUERY_BYTES_MAX / 4)),
+        ] {
+            assert_eq!(code(&text), 0, "{}", &text[..40]);
         }
     }
 

@@ -4,8 +4,9 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token};
 use granary_dict::tokenize;
 
 use super::data::insert_with_data;
-use super::size::check_bytes;
+use super::size::{check_bytes, check_statement};
 use crate::error::{Error, Result};
+use crate::limits::QUERY_BYTES_MAX;
 
 /// One statement of a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +21,12 @@ pub struct Statement {
 
 /// All statements of a text; empty ones are left out.
 pub fn split(text: &str) -> Result<Vec<Statement>> {
+    if text.len() > QUERY_BYTES_MAX
+        && let Some(insert) = insert_with_data(text.as_bytes())?
+    {
+        // So many rows are not looked at as if they were SQL.
+        return Ok(vec![insert]);
+    }
     check_bytes(text)?;
     let tokens = match (tokenize(text), insert_with_data(text.as_bytes())?) {
         (Ok(tokens), _) => tokens,
@@ -31,7 +38,7 @@ pub fn split(text: &str) -> Result<Vec<Statement>> {
     let mut statements = Vec::new();
     let mut start = 0;
     let mut words = Vec::new();
-    let mut close = |start: usize, end: usize, words: &mut Vec<Token>| {
+    let mut close = |start: usize, end: usize, words: &mut Vec<Token>| -> Result<()> {
         if !words.is_empty() {
             let statement = Statement {
                 text: text[start..end].trim().to_owned(),
@@ -40,21 +47,25 @@ pub fn split(text: &str) -> Result<Vec<Statement>> {
             };
             // What tokens there are may be rows.
             let insert = insert_with_data(statement.text.as_bytes()).ok().flatten();
+            if insert.is_none() {
+                check_statement(&statement.text, &statement.tokens)?;
+            }
             statements.push(insert.unwrap_or(statement));
         }
+        Ok(())
     };
     for token in tokens {
         match token.token {
             Token::SemiColon => {
                 let at = offsets.of(token.span.start);
-                close(start, at, &mut words);
+                close(start, at, &mut words)?;
                 start = at + 1;
             }
             Token::Whitespace(_) | Token::EOF => {}
             other => words.push(other),
         }
     }
-    close(start, text.len(), &mut words);
+    close(start, text.len(), &mut words)?;
     Ok(statements)
 }
 
