@@ -136,7 +136,8 @@ impl Cache {
     /// Forgets everything, for good.
     pub fn clear(&self) -> std::io::Result<()> {
         // All of them, whatever becomes of one.
-        self.partitions.iter().map(Partition::clear).fold(Ok(()), |all, cleared| all.and(cleared))
+        let cleared: Vec<_> = self.partitions.iter().map(Partition::clear).collect();
+        cleared.into_iter().collect()
     }
 
     /// Counters and sizes.
