@@ -233,18 +233,10 @@ fn conditions_and_queries(server: &Server) {
     }
 }
 
-/// Where one cannot be reached the next is asked, in the order of PRIORITY.
 fn replicas(server: &Server) {
-    let of = |port: u16, priority: u8| format!("REPLICA(HOST '127.0.0.1' PORT {port} PRIORITY {priority})");
-    for (first, second) in [(1, server.port), (server.port, 1)] {
-        let source = format!("TABLE 'users' {} {}", of(second, 2), of(first, 1));
-        let dictionary = open(server, "id UInt64, name String", "id", &source, "DIRECT()");
-        assert_eq!(texts(&dictionary.get(&[0], &u64s([4])).unwrap().columns[0]), ["user 4"]);
-    }
-    let nowhere = format!("TABLE 'users' {} {}", of(1, 2), of(2, 1));
-    let dictionary = open(server, "id UInt64, name String", "id", &nowhere, "DIRECT()");
-    let error = dictionary.get(&[0], &u64s([4])).unwrap_err();
-    assert!(error.message().contains("127.0.0.1:1"), "{error}");
+    asks_the_next_replica(server.port, |source| {
+        open(server, "id UInt64, name String", "id", source, "DIRECT()")
+    });
 }
 
 fn wrong_settings(server: &Server) {

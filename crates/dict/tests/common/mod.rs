@@ -271,3 +271,16 @@ pub const NEWS: (&str, &str) =
 pub fn news(rows: &[News<'_>]) -> String {
     rows.iter().map(|(id, v, at)| format!("({id}, {v}, '{at}')")).collect::<Vec<_>>().join(", ")
 }
+
+/// Where one server cannot be reached the next is asked, in the order of PRIORITY: `open` makes a dictionary of the
+/// table `users` on the server with this port.
+pub fn asks_the_next_replica(port: u16, open: impl Fn(&str) -> Dictionary) {
+    let of = |port: u16, priority: u8| format!("REPLICA(HOST '127.0.0.1' PORT {port} PRIORITY {priority})");
+    for (first, second) in [(1, port), (port, 1)] {
+        let dictionary = open(&format!("TABLE 'users' {} {}", of(second, 2), of(first, 1)));
+        assert_eq!(texts(&dictionary.get(&[0], &u64s([4])).unwrap().columns[0]), ["user 4"]);
+    }
+    let nowhere = open(&format!("TABLE 'users' {} {}", of(1, 2), of(2, 1)));
+    let error = nowhere.get(&[0], &u64s([4])).unwrap_err();
+    assert!(error.message().contains("127.0.0.1:1"), "{error}");
+}

@@ -28,13 +28,13 @@ const ROW: &str = "row of a dictionary";
 /// Changes such joins: INNER, LEFT, and what is made of ANY, SEMI and ANTI, where ON or USING compare all of the
 /// dictionary's key. It comes before types are made the same on both sides.
 pub fn dictionary_joins(plan: LogicalPlan, missing: Missing) -> Result<LogicalPlan> {
-    if !has_node(&plan, |node| Ok(matches!(node, LogicalPlan::Join(_))))? {
+    // Most joins are of other tables, for which nobody need know what is used.
+    if !has_node(&plan, |node| Ok(Direct::of_node(node)?.is_some()))? {
         return Ok(plan);
     }
     let used = names_used(&plan)?;
     plan.transform_up_with_subqueries(|node| {
-        let LogicalPlan::Join(join) = &node else { return Ok(Transformed::no(node)) };
-        Ok(match Direct::of(join)? {
+        Ok(match Direct::of_node(&node)? {
             Some(direct) => Transformed::yes(direct.plan(&used, missing)?),
             None => Transformed::no(node),
         })
@@ -73,6 +73,10 @@ struct Direct<'a> {
 }
 
 impl<'a> Direct<'a> {
+    fn of_node(node: &'a LogicalPlan) -> Result<Option<Self>> {
+        if let LogicalPlan::Join(join) = node { Self::of(join) } else { Ok(None) }
+    }
+
     fn of(join: &'a Join) -> Result<Option<Self>> {
         // EXCEPT and INTERSECT are joins, too, but of the rows of two tables: there a NULL is a NULL.
         let is_one = join.null_equality == NullEquality::NullEqualsNothing

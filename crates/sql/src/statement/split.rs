@@ -21,14 +21,13 @@ pub struct Statement {
 
 /// All statements of a text; empty ones are left out.
 pub fn split(text: &str) -> Result<Vec<Statement>> {
-    if text.len() > QUERY_BYTES_MAX
-        && let Some(insert) = insert_with_data(text.as_bytes())?
-    {
+    let insert = match insert_with_data(text.as_bytes())? {
         // So many rows are not looked at as if they were SQL.
-        return Ok(vec![insert]);
-    }
+        Some(insert) if text.len() > QUERY_BYTES_MAX => return Ok(vec![insert]),
+        insert => insert,
+    };
     check_bytes(text)?;
-    let tokens = match (tokenize(text), insert_with_data(text.as_bytes())?) {
+    let tokens = match (tokenize(text), insert) {
         (Ok(tokens), _) => tokens,
         // Rows that are no SQL.
         (Err(_), Some(insert)) => return Ok(vec![insert]),
