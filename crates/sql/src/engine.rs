@@ -66,12 +66,10 @@ impl Engine {
         Ok(engine)
     }
 
-    /// A state for one query, whose clock starts now.
+    /// A state for one query, whose clock does not go yet.
     pub fn lend(&self) -> SessionState {
         let kept = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut state = kept.unwrap_or_else(|| self.template.clone());
-        state.mark_start_execution();
-        state
+        kept.unwrap_or_else(|| self.template.clone())
     }
 
     /// Takes a state back. What a query changes of it is its configuration.

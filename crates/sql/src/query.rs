@@ -24,9 +24,9 @@ use crate::format::Format;
 use crate::limits::PARTITION_BATCHES_AHEAD;
 use crate::output::{Limits, Output};
 use crate::plan::{optimise, yielding};
-use crate::rewrite::{Asker, Extras, FILE_FUNCTION, UNKNOWN_NAME, WITH_TIMES, rewrite};
+use crate::rewrite::{Asker, Extras, FILE_FUNCTION, UNKNOWN_NAME, WITH_TIMES, name_behind_wildcards, rewrite};
 use crate::session::Session;
-use crate::settings::{Said, apply};
+use crate::settings::{Said, apply, is_on};
 use crate::statement::{
     Tail, check_depth, check_lists, mend, quote_maps, separate_values, take_named_expressions,
 };
@@ -44,7 +44,15 @@ pub async fn run_behind(session: &Session, text: &str, head: usize) -> Result<Ou
 }
 
 /// Runs what [`parse`] gave.
-pub async fn run_parsed(session: &Session, parsed: Parsed) -> Result<Output> {
+pub async fn run_parsed(session: &Session, mut parsed: Parsed) -> Result<Output> {
+    let (statement, _, tail) = &mut parsed;
+    let settings = [session.settings(), tail.settings.clone()].concat();
+    if is_on("asterisk_include_materialized_columns", &settings) {
+        let database = session.database();
+        let catalogue = session.catalogue();
+        let asker = Asker { database: &database, user: session.user(), catalogue, settings: &settings };
+        name_behind_wildcards(statement, asker);
+    }
     let (format, plan, context) = planned_of(session, parsed).await?;
     let limits = Limits::of(context.session_config());
     Ok(Output::of_query(format, Query { plan, context }, limits))
@@ -155,6 +163,8 @@ async fn plan(
         let said = [session.settings(), extras.settings.clone()].concat();
         state.config_mut().set_extension(Arc::new(Said(said)));
     }
+    // From here on settings stand: functions see these.
+    state.mark_start_execution();
     let plan = state.statement_to_plan(PlannedStatement::Statement(Box::new(statement))).await?;
     SQLOptions::new()
         .with_allow_ddl(false)

@@ -97,6 +97,20 @@ pub const KNOWN: &[Setting] = &[
         "Bytes that sorting, grouping and joining may hold in one query; 0: any number.",
     ),
     setting(
+        "function_sleep_max_microseconds_per_block",
+        "UInt64",
+        "3000000",
+        Effect::Option("granary.function_sleep_max_microseconds_per_block"),
+        "Microseconds that sleep and sleepEachRow may take for one block; 0: any number.",
+    ),
+    setting(
+        "asterisk_include_materialized_columns",
+        "Bool",
+        "0",
+        Effect::Asked,
+        "SELECT * FROM a dictionary has _updated_at, the time at which each entry was got from the source.",
+    ),
+    setting(
         "check_table_dependencies",
         "Bool",
         "1",
@@ -217,6 +231,11 @@ pub fn value_of(name: &str, said: &[(String, String)]) -> Option<String> {
         "0" if name == "max_threads" => Some(cores().to_string()),
         value => Some(value.to_owned()),
     }
+}
+
+/// Whether a setting that is true or false is true.
+pub fn is_on(name: &str, said: &[(String, String)]) -> bool {
+    value_of(name, said).is_some_and(|value| matches!(value.as_str(), "1" | "true"))
 }
 
 /// How queries are planned, and files looked at.

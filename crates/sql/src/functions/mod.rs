@@ -28,6 +28,7 @@ mod planner;
 pub(crate) mod quantile;
 mod refused;
 mod rounding;
+mod sleep;
 pub(crate) mod truth;
 mod tuple;
 mod tuple_element;
@@ -95,6 +96,7 @@ pub fn is_registered(name: &str) -> bool {
         || convert::TARGETS.iter().any(|(known, _)| *known == name)
         || lenient::all().any(|function| function.name() == name)
         || rounding::DIRECTIONS.iter().any(|direction| direction.name() == name)
+        || sleep::SLEEPERS.iter().any(|sleeper| sleeper.name() == name)
         || OPERATIONS.iter().any(|operation| operation.name() == name)
         || array::ACTIONS.iter().any(|action| action.name() == name)
         || map::ACTIONS.iter().any(|action| action.name() == name || action.alias() == Some(name))
@@ -147,6 +149,9 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     }
     for direction in rounding::DIRECTIONS {
         context.register_udf(ScalarUDF::from(rounding::Rounding::new(direction)));
+    }
+    for sleeper in sleep::SLEEPERS {
+        context.register_udf(ScalarUDF::from(sleep::Sleep::new(sleeper)));
     }
     context.register_udf(ScalarUDF::from(as_type::AsType::default()));
     context.register_udf(ScalarUDF::from(bool::ToBool::default()));

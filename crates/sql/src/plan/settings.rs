@@ -16,6 +16,8 @@ extensions_options! {
         pub max_result_bytes: u64, default = 0
         /// Bytes that sorting, grouping and joining may hold.
         pub max_memory_usage: u64, default = 0
+        /// Microseconds that `sleep` and `sleepEachRow` may take for one block.
+        pub function_sleep_max_microseconds_per_block: u64, default = 3_000_000
     }
 }
 

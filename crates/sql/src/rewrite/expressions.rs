@@ -51,6 +51,10 @@ pub fn before(expr: &mut Expr, asker: Asker<'_>, named: &mut Vec<String>) -> Res
             }
             Ok(())
         }
+        Expr::Identifier(ident) if let Some(float) = literals::named_float(ident) => {
+            *expr = call("toFloat64", vec![string(float)]);
+            Ok(())
+        }
         // `key.names` of system.dictionaries is one name.
         Expr::CompoundIdentifier(parts) => {
             if let [owner, part] = parts.as_slice()

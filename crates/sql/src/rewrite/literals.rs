@@ -1,6 +1,6 @@
 //! Integer literals have ClickHouse's types: the smallest that holds them, unsigned unless negative.
 
-use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, UnaryOperator, Value};
+use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Ident, UnaryOperator, Value};
 
 use super::syntax::{name_of, plain_arguments, string, taken, text};
 
@@ -28,6 +28,12 @@ pub fn make(expr: &mut Expr) {
         };
         *expr = typed(Expr::value(Value::Number(format!("-{value}"), false)), data_type);
     }
+}
+
+/// The text of the float that a word stands for. A column of that name needs quotes, as in ClickHouse.
+pub fn named_float(word: &Ident) -> Option<&'static str> {
+    let known = ["inf", "infinity", "nan"].into_iter().filter(|_| word.quote_style.is_none());
+    known.into_iter().find(|known| word.value.eq_ignore_ascii_case(known)).map(|known| &known[..3])
 }
 
 /// Makes an integer of more than 64 bits a text, for whoever reads it as what it is: as a literal it would be a float.

@@ -38,7 +38,7 @@ pub(crate) use literals::exact;
 pub use relations::FileTable;
 pub use session::Asker;
 pub(crate) use syntax::{CONSTANT_SUFFIX, call, string};
-pub(crate) use times::WITH_TIMES;
+pub(crate) use times::{WITH_TIMES, name_behind_wildcards};
 
 /// What a statement says besides its query.
 #[derive(Debug, Default)]

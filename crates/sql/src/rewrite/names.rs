@@ -6,13 +6,14 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::calls::canonical_name;
+use super::literals::named_float;
 use super::operators::unit;
 use super::syntax::{arguments, name_of};
 
 /// The name.
 pub fn column_name(expr: &Expr) -> String {
     match expr {
-        Expr::Identifier(ident) => ident.value.clone(),
+        Expr::Identifier(ident) => named_float(ident).unwrap_or(&ident.value).to_owned(),
         Expr::CompoundIdentifier(parts) => parts.last().map(|part| part.value.clone()).unwrap_or_default(),
         Expr::Value(value) => literal(&value.value),
         Expr::Nested(inner) => column_name(inner),

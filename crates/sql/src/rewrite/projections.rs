@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr};
 
+use super::literals::named_float;
 use super::names::column_name;
 use super::syntax::taken;
 
@@ -11,12 +12,19 @@ use super::syntax::taken;
 pub fn name(items: &mut [SelectItem]) {
     for item in items {
         if let SelectItem::UnnamedExpr(expr) = item
-            && !matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+            && !is_column(expr)
         {
             let alias = Ident::with_quote('"', column_name(expr));
             let expr = taken(expr);
             *item = SelectItem::ExprWithAlias { expr, alias };
         }
+    }
+}
+
+fn is_column(expr: &Expr) -> bool {
+    match expr {
+        Expr::Identifier(ident) => named_float(ident).is_none(),
+        expr => matches!(expr, Expr::CompoundIdentifier(_)),
     }
 }
 

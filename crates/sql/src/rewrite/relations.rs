@@ -11,6 +11,9 @@ use super::{Asker, Extras};
 use crate::error::{Error, Result};
 use crate::tables::given::secret_name;
 
+/// The table function that reads a dictionary.
+pub const DICTIONARY_FUNCTION: &str = "dictionary";
+
 /// A file that a query reads as a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileTable {
@@ -39,12 +42,12 @@ pub fn rewrite(factor: &mut TableFactor, asker: Asker<'_>, extras: &mut Extras) 
             *name = add(&mut extras.files, path, rest.first().cloned());
             *args = None;
         }
-        (None, Some(call)) if ident.value == "dictionary" => {
+        (None, Some(call)) if ident.value == DICTIONARY_FUNCTION => {
             if call.args.len() != 1 {
                 let what = "Table function dictionary requires one argument: the dictionary's name";
                 return Err(Error::wrong_argument_count(what));
             }
-            let mut dictionary = literals(call, "dictionary")?.concat();
+            let mut dictionary = literals(call, DICTIONARY_FUNCTION)?.concat();
             if !dictionary.contains('.') {
                 dictionary = asker.catalogue.full_name(asker.database, &dictionary);
             }

@@ -1,12 +1,16 @@
 //! `_updated_at`, the time at which a dictionary's entry was got from its source. It is a column of a dictionary for
-//! a statement that names it, and no part of `*`.
+//! a statement that names it, and part of `*` if the setting `asterisk_include_materialized_columns` says so.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     ExceptSelectItem, Expr, Ident, ObjectNamePart, Query, Select, SelectItem, Statement, TableAlias,
-    TableFactor, Visit, Visitor, WildcardAdditionalOptions,
+    TableFactor, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
+
+use super::Asker;
+use super::relations::{DICTIONARY_FUNCTION, full_name};
+use crate::catalogue::Noun;
 
 /// The column.
 const UPDATED_AT: &str = "_updated_at";
@@ -16,7 +20,12 @@ pub(crate) const WITH_TIMES: &str = "\u{1}with times";
 
 /// Whether a statement names the column.
 pub fn are_wanted(statement: &Statement) -> bool {
-    statement.visit(&mut Mentions { depth: 0, within: usize::MAX }).is_break()
+    Visit::visit(statement, &mut Mentions { depth: 0, within: usize::MAX }).is_break()
+}
+
+/// Whether a SELECT does so, and not only a query in it.
+fn is_named_in(select: &Select) -> bool {
+    Visit::visit(select, &mut Mentions { depth: 0, within: 0 }).is_break()
 }
 
 /// Makes a plain table one with the column, if it is a dictionary; its columns are called as before.
@@ -33,7 +42,7 @@ pub fn show(factor: &mut TableFactor) {
 /// `*` in a SELECT that reads tables is all columns but this one, if the SELECT itself names it.
 pub fn keep_out_of_wildcards(select: &mut Select) {
     let reads_tables = select.from.iter().any(|from| matches!(from.relation, TableFactor::Table { .. }));
-    if !reads_tables || select.visit(&mut Mentions { depth: 0, within: 0 }).is_continue() {
+    if !reads_tables || !is_named_in(select) {
         return;
     }
     let except =
@@ -42,6 +51,47 @@ pub fn keep_out_of_wildcards(select: &mut Select) {
         if let SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) = item {
             *options = WildcardAdditionalOptions { opt_except: Some(except()), ..options.clone() };
         }
+    }
+}
+
+/// Names the column behind each `*` of a SELECT that reads one dictionary and nothing else.
+pub fn name_behind_wildcards(statement: &mut Statement, asker: Asker<'_>) {
+    // Nothing breaks it.
+    let _ = VisitMut::visit(statement, &mut Namer(asker));
+}
+
+struct Namer<'a>(Asker<'a>);
+
+impl Namer<'_> {
+    fn is_dictionary(&self, factor: &TableFactor) -> bool {
+        if let TableFactor::Table { name, args: Some(_), .. } = factor {
+            return name.to_string() == DICTIONARY_FUNCTION;
+        }
+        let Asker { database, catalogue, .. } = self.0;
+        let entry = full_name(factor, database)
+            .and_then(|name| name.split_once('.').and_then(|(database, name)| catalogue.entry(database, name)));
+        entry.is_some_and(|entry| entry.noun() == Noun::Dictionary)
+    }
+}
+
+impl VisitorMut for Namer<'_> {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let alone = match select.from.as_slice() {
+            [from] => from.joins.is_empty() && self.is_dictionary(&from.relation),
+            _ => false,
+        };
+        if alone && !is_named_in(select) {
+            let named = |item: SelectItem| match item {
+                SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => {
+                    vec![item, SelectItem::UnnamedExpr(Expr::Identifier(Ident::new(UPDATED_AT)))]
+                }
+                item => vec![item],
+            };
+            select.projection = std::mem::take(&mut select.projection).into_iter().flat_map(named).collect();
+        }
+        ControlFlow::Continue(())
     }
 }
 
