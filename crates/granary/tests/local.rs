@@ -191,8 +191,15 @@ fn dictionaries_are_there_and_warm_at_the_next_start() {
     assert_eq!(answer(with(&format!("{query} FORMAT Null; {counters}"))), "LOADED\t1\t1\n");
     assert!(path.join("metadata/default/names.sql").exists());
 
-    assert_eq!(answer(with("DROP DICTIONARY names; SHOW DICTIONARIES")), "");
-    assert_eq!(failure(&with("SELECT dictGet('names', 'name', 1)")).0, 36);
+    // As warm in another database, and in one that is called otherwise.
+    let moved = "CREATE DATABASE one; RENAME DICTIONARY names TO one.names; RENAME DATABASE one TO other";
+    assert_eq!(answer(with(moved)), "");
+    assert!(path.join("metadata/other/names.sql").exists() && !path.join("metadata/one").exists());
+    assert_eq!(answer(with(&query.replace("'names'", "'other.names'"))), "2000\t1000\n");
+    assert!(asked() <= 2020, "the file came along: {} keys asked", asked());
+
+    assert_eq!(answer(with("DROP DICTIONARY other.names; SHOW DICTIONARIES FROM other")), "");
+    assert_eq!(failure(&with("SELECT dictGet('other.names', 'name', 1)")).0, 36);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::output::Output;
 use crate::query;
 use crate::session::Session;
 use crate::settings::value_of;
-use crate::statement::{Command, Dropped, Name, Statement, quoted};
+use crate::statement::{Command, Dropped, Name, Sought, Statement, quoted};
 use crate::types::pretty_type_name;
 
 /// Runs one.
@@ -118,6 +118,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::Exists { sought, name } => return show::exists(session, sought, name),
         Command::Describe { name } => return describe(session, name).await,
         Command::ShowNames(names) => return show::names(session, names).await,
+        Command::ShowCreate { sought: Sought::Database, name } => return show::create_database(session, &name.name),
         Command::ShowCreate { sought, name } => return show::create(session, sought, full(name)),
         Command::ReloadDictionary { name } => {
             let (database, name) = of_dictionary(name);
@@ -167,6 +168,12 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             if session.database() == name {
                 session.set_database(DEFAULT_DATABASE)?;
             }
+        }
+        Command::RenameDatabase { from, to, missing } => {
+            for (table, _) in catalogue.entries(&from) {
+                check_unread(session, &(from.clone(), table), None)?;
+            }
+            catalogue.rename_database(&from, &to, missing)?;
         }
         Command::ExplainEstimate { head } => {
             query::columns(session, text, head).await?;

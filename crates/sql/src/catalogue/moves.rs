@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use granary_dict::{Definition, Dictionary};
 
 use super::{
-    CLOSE_PAUSE, Catalogue, Dictionaries, Entry, Failure, Missing, Target, already_exists, open_entry,
-    unknown_database,
+    CLOSE_PAUSE, Catalogue, DEFAULT_DATABASE, Dictionaries, Entry, Failure, Missing, SYSTEM_DATABASE, Target,
+    already_exists, open_entry, unknown_database,
 };
 use crate::error::{Error, Result};
 
@@ -48,6 +48,45 @@ impl Catalogue {
         self.keep(to, &entry)?;
         databases.entry(to.0.clone()).or_default().insert(to.1.clone(), entry);
         self.forget(from, noun)
+    }
+
+    /// RENAME DATABASE, with all that is in it. As in ClickHouse, whoever names something in there by the old name has to
+    /// be told of the new one.
+    pub fn rename_database(&self, from: &str, to: &str, missing: Missing) -> Result<()> {
+        let mut databases = self.write();
+        let Some(entries) = databases.get(from) else {
+            return if missing == Missing::IsFine { Ok(()) } else { Err(unknown_database(from)) };
+        };
+        if databases.contains_key(to) || to == SYSTEM_DATABASE {
+            return Err(Error::database_already_exists(format!("Database {to} already exists")));
+        }
+        if from == DEFAULT_DATABASE {
+            let message = format!("Database {from} cannot be renamed: there must always be one");
+            return Err(Error::not_implemented(message));
+        }
+        if let Some((name, origin)) =
+            entries.keys().find_map(|name| self.origins.of(from, name).map(|origin| (name, origin)))
+        {
+            let message = format!("{from}.{name} cannot leave database {from}: {} says it is there", origin.path);
+            return Err(Error::not_implemented(message));
+        }
+        let moved: Dictionaries = entries
+            .iter()
+            .map(|(name, entry)| (name.clone(), renamed(entry.clone(), &(to.to_owned(), name.clone()))))
+            .collect();
+        // Under the old name these say the same as before.
+        for (name, entry) in &moved {
+            self.keep(&(from.to_owned(), name.clone()), entry)?;
+        }
+        self.store.rename_database(from, to)?;
+        databases.remove(from);
+        databases.insert(to.to_owned(), moved);
+        let mut detached = self.detached.lock().unwrap_or_else(PoisonError::into_inner);
+        *detached = std::mem::take(&mut *detached)
+            .into_iter()
+            .map(|((of, name), table)| ((if of == from { to.to_owned() } else { of }, name), table))
+            .collect();
+        Ok(())
     }
 
     /// EXCHANGE: each takes the other's name.

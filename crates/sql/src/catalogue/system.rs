@@ -72,7 +72,9 @@ fn one() -> Result<RecordBatch> {
 }
 
 fn databases(catalogue: &Catalogue) -> Result<RecordBatch> {
-    batch(vec![("name", texts(catalogue.databases()))])
+    let names = catalogue.databases();
+    let engines = || texts(names.iter().map(|_| "Atomic".to_owned()));
+    batch(vec![("engine", engines()), ("engine_full", engines()), ("name", texts(names))])
 }
 
 /// Tables in RAM, and dictionaries, which can be read as tables, too.

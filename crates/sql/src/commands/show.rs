@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray, BooleanArray, RecordBatch, UInt8Array};
 use datafusion::arrow::compute::filter_record_batch;
-use granary_dict::Form;
+use granary_dict::{Form, identifier};
 
 use super::insert::lend;
 use super::texts;
@@ -60,6 +60,13 @@ pub fn create(session: &Session, sought: Sought, (database, name): FullName) -> 
             return Err(Error::cannot_get_create_query(format!("There is no {name} in database {database}")));
         }
     };
+    Output::columns(vec![("statement", texts([sql]))])
+}
+
+/// SHOW CREATE DATABASE. There is one kind of them.
+pub fn create_database(session: &Session, name: &str) -> Result<Output> {
+    session.catalogue().check_database(name)?;
+    let sql = format!("CREATE DATABASE {}\nENGINE = Atomic", identifier(name));
     Output::columns(vec![("statement", texts([sql]))])
 }
 

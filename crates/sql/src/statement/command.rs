@@ -123,6 +123,11 @@ pub enum Command {
         name: String,
         missing: Missing,
     },
+    RenameDatabase {
+        from: String,
+        to: String,
+        missing: Missing,
+    },
     Set {
         settings: Vec<(String, String)>,
     },
@@ -189,7 +194,8 @@ impl Command {
             | Self::ReloadDictionaries
             | Self::Collection { .. }
             | Self::CreateDatabase { .. }
-            | Self::DropDatabase { .. } => Effect::Change,
+            | Self::DropDatabase { .. }
+            | Self::RenameDatabase { .. } => Effect::Change,
         }
     }
 }
@@ -279,6 +285,13 @@ fn recognise(words: &mut Words) -> Result<Command> {
             }
             _ => Command::Insert { into, head: length - words.left() },
         }
+    } else if words.take(&["RENAME", "DATABASE"]) {
+        let missing = if_exists(words);
+        let from = words.identifier()?;
+        words.expect("TO")?;
+        let to = words.identifier()?;
+        words.refuse_cluster()?;
+        Command::RenameDatabase { from, to, missing }
     } else if words.take(&["RENAME"]) {
         let noun = noun(words)?;
         let mut names = Vec::new();
@@ -335,7 +348,8 @@ fn recognise(words: &mut Words) -> Result<Command> {
         words.take(&["TABLE"]);
         Command::Describe { name: words.name()? }
     } else if words.take(&["SHOW", "CREATE"]) {
-        const NOUNS: [(&str, Sought); 2] = [("DICTIONARY", Sought::Dictionary), ("VIEW", Sought::View)];
+        const NOUNS: [(&str, Sought); 3] =
+            [("DICTIONARY", Sought::Dictionary), ("VIEW", Sought::View), ("DATABASE", Sought::Database)];
         let noun = NOUNS.into_iter().find(|(noun, _)| words.take(&[noun]));
         let sought = noun.map_or(Sought::Table, |(_, sought)| sought);
         words.take(&["TABLE"]);
@@ -469,6 +483,7 @@ mod tests {
             "SYSTEM RELOAD DICTIONARIES ON CLUSTER c",
             "CREATE DATABASE d ON CLUSTER c",
             "RENAME TABLE a TO b ON CLUSTER c",
+            "RENAME DATABASE a TO b ON CLUSTER c",
         ] {
             let error = command(text).unwrap_err();
             assert_eq!((error.code, error.message.contains("'c' not found")), (701, true), "{text}");
