@@ -4,7 +4,7 @@ CARGO ?= cargo
 RELEASE := --release --locked
 FUZZ_SECONDS ?= 60
 
-.PHONY: help run test lint deny test-on-clickhouse study fuzz miri clean
+.PHONY: help run test lint deny deb test-on-clickhouse study fuzz miri clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -24,6 +24,9 @@ lint: ## rustfmt, and clippy with warnings denied
 deny: ## Licences, banned and duplicate crates, where they come from
 	command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
 	$(CARGO) deny check licenses bans sources
+
+deb: ## A Debian package with a systemd unit, in target/debian
+	CARGO="$(CARGO)" scripts/build-deb.sh
 
 test-on-clickhouse: ## The SQL tests on a real ClickHouse (PyPI chdb, 0.9 GB)
 	scripts/test-on-clickhouse.sh
