@@ -143,7 +143,7 @@ fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_by
     // Of the file but for what is kept free ahead of the writer: records, and their words in the summaries.
     let (record_header, word) = (8.0, 6.0);
     let used = (bytes as f64 / found as f64 + record_header + word) * on_flash as f64;
-    let space = used / (file_size - (16 << 20)) as f64;
+    let space = used / (file_size - partitions * (16 << 20)) as f64;
     println!(
         "{on_flash} objects of {} bytes in {partitions} partitions: {per_object:.2} bytes of RAM each, {reads_per_hit:.3} reads a hit, \
          {reads_per_miss:.3} a miss, {:.1} % of flash",
@@ -159,9 +159,10 @@ fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_by
 #[test]
 fn four_bytes_an_object_that_is_dram_first() {
     let _alone = ALONE.lock();
-    measure_dram_first(1 << 30, 1, 8192, 230);
+    measure_dram_first(512 << 20, 1, 4096, 234);
     // What is larger has more partitions of that size.
-    measure_dram_first(2 << 30, 2, 8192, 230);
+    measure_dram_first(1 << 30, 2, 4096, 234);
+    measure_dram_first(1 << 30, 1, 8192, 234);
 }
 
 #[test]

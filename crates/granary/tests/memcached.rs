@@ -98,5 +98,6 @@ fn sizes_that_do_not_fit_are_refused() {
     assert!(run(&["--memcached-flash", "1MiB"]).contains("bytes of flash are too few"));
     assert!(run(&["--memcached-flash", "1MB"]).contains("KiB, MiB, GiB"));
     assert!(run(&["--memcached-max-item-size", "1GiB"]).contains("item size limit"));
+    assert!(run(&["--memcached-block-size", "5KiB"]).contains("a power of two"));
     assert!(run(&["--memcached-auth-file", "/nonexistent"]).contains("/nonexistent"));
 }

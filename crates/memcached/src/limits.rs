@@ -90,14 +90,23 @@ pub const STOP_MILLISECONDS: u64 = 2000;
 const _: () = assert!(STRIPES.is_power_of_two() && READS_REMEMBERED.is_power_of_two());
 const _: () = assert!(LINE_BYTES_MAX < GET_LINE_BYTES_MAX && READ_BYTES < GET_LINE_BYTES_MAX);
 
-/// What is read from flash at the least: items are small, and a larger block leaves less unused at its end.
-pub const BLOCK_BYTES: u64 = 8 << 10;
+/// What is read from flash at the least, where RAM allows the partitions that so short blocks want: a device answers the
+/// shortest reads soonest.
+pub const BLOCK_BYTES: u64 = 4 << 10;
 
-/// Flash up to here is cut into [`BLOCK_BYTES`].
+/// The same where it does not: half as many blocks want half as many partitions.
+pub const MIDDLE_BLOCK_BYTES: u64 = 8 << 10;
+
+/// Flash up to here is cut into those two.
 pub const SMALL_FLASH_BYTES: u64 = 16 << 30;
 
 /// What larger flash is cut into.
 pub const LARGE_BLOCK_BYTES: u64 = 16 << 10;
+
+/// Blocks that may be chosen, powers of two.
+pub const BLOCK_BYTES_MIN: u64 = 4 << 10;
+/// See above.
+pub const BLOCK_BYTES_MAX: u64 = 64 << 10;
 
 /// Most blocks of a partition: their numbers, in the index, leave an object its 4 bytes of RAM.
 pub const PARTITION_BLOCKS_MAX: u64 = 1 << 17;

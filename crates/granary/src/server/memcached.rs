@@ -42,6 +42,14 @@ pub struct Arguments {
     )]
     max_item_size: Option<Size>,
 
+    /// What is read of the SSD for an item at least, 4KiB to 64KiB: items should be much smaller, or waste space [default:
+    /// 4KiB, or more if RAM is little beside SSD]
+    #[arg(
+        long = "memcached-block-size", value_name = "SIZE", value_parser = size::parse,
+        env = "GRANARY_MEMCACHED_BLOCK_SIZE"
+    )]
+    block_size: Option<Size>,
+
     /// Which items go to SSD when they leave RAM: reuse, flashield[:READS], reject-first, probability:P, none; or all,
     /// each as soon as it is stored [default: reuse]
     #[arg(long = "memcached-admission", value_name = "POLICY", env = "GRANARY_MEMCACHED_ADMISSION")]
@@ -66,7 +74,11 @@ pub struct Arguments {
     applications: Vec<String>,
 
     /// Most connections at a time; memcached's -c [default: 1024]
-    #[arg(long = "memcached-connections", value_name = "N", env = "GRANARY_MEMCACHED_CONNECTIONS")]
+    // The server has an argument of that name, too.
+    #[arg(
+        id = "memcached-connections", long = "memcached-connections", value_name = "N",
+        env = "GRANARY_MEMCACHED_CONNECTIONS"
+    )]
     connections: Option<usize>,
 
     /// Threads that serve; memcached's -t [default: one for each core]
@@ -99,6 +111,7 @@ impl Arguments {
             memory: self.memory.or(others.memory),
             flash: self.flash.or(others.flash),
             max_item_size: self.max_item_size.or(others.max_item_size),
+            block_size: self.block_size.or(others.block_size),
             admission: self.admission.or(others.admission),
             write_budget: self.write_budget.or(others.write_budget),
             applications: if self.applications.is_empty() { others.applications } else { self.applications },
@@ -133,6 +146,7 @@ impl Arguments {
             StoreOptions::new(folder.join("memcached"), memory_bytes, self.flash.unwrap_or(FLASH).0);
         store.item_bytes_max =
             usize::try_from(self.max_item_size.unwrap_or(ITEM_MAX).0).unwrap_or(usize::MAX);
+        store.block_size = self.block_size.map(|size| size.0);
         store.admission = self.admission.unwrap_or(store.admission);
         if let Admission::Flashield(flashield) = &mut store.admission {
             flashield.prefixes = self.applications.into_iter().map(String::into_bytes).collect();

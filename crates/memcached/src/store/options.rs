@@ -1,8 +1,9 @@
 //! Where items lie and how many there may be.
 
 use crate::limits::{
-    BLOCK_BYTES, ITEM_BYTES_DEFAULT, ITEM_BYTES_MAX, ITEM_BYTES_MIN, LARGE_BLOCK_BYTES, PARTITION_BLOCKS_MAX,
-    PARTITION_MEMORY_SEGMENTS_MIN, SEGMENT_BYTES_MIN, SEGMENTS_MIN, SMALL_FLASH_BYTES,
+    BLOCK_BYTES, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, ITEM_BYTES_DEFAULT, ITEM_BYTES_MAX, ITEM_BYTES_MIN,
+    LARGE_BLOCK_BYTES, MIDDLE_BLOCK_BYTES, PARTITION_BLOCKS_MAX, PARTITION_MEMORY_SEGMENTS_MIN, SEGMENT_BYTES_MIN,
+    SEGMENTS_MIN, SMALL_FLASH_BYTES,
 };
 use granary_cache::admission::Admission;
 use granary_cache::limits::PARTITIONS_MAX;
@@ -24,6 +25,9 @@ pub struct Options {
     pub flash_bytes: u64,
     /// Greatest item, as memcached counts it: header, key and value.
     pub item_bytes_max: usize,
+    /// What is read of flash at least, in bytes: a power of two from 4 KiB to 64 KiB. `None`: what suits the sizes, and
+    /// items of some hundred bytes.
+    pub block_size: Option<u64>,
     /// Which items go to flash.
     pub admission: Admission,
     /// What may be written to flash in a day, in bytes.
@@ -57,6 +61,7 @@ impl Options {
             memory_bytes,
             flash_bytes,
             item_bytes_max: ITEM_BYTES_DEFAULT,
+            block_size: None,
             admission: Admission::Reuse,
             bytes_per_day: None,
         }
@@ -73,15 +78,30 @@ impl Options {
 
     /// What is read at least.
     pub fn block_bytes(&self) -> u64 {
-        if self.flash_bytes <= SMALL_FLASH_BYTES { BLOCK_BYTES } else { LARGE_BLOCK_BYTES }
+        self.block_size.unwrap_or_else(|| {
+            if self.partitions_wanted(BLOCK_BYTES) <= self.partitions_allowed() {
+                BLOCK_BYTES
+            } else if self.flash_bytes <= SMALL_FLASH_BYTES {
+                MIDDLE_BLOCK_BYTES
+            } else {
+                LARGE_BLOCK_BYTES
+            }
+        })
     }
 
     /// How many partitions the flash is divided into: as many as its index wants and RAM allows.
     pub fn partitions(&self) -> u64 {
-        let wanted = self.flash_bytes.div_ceil(self.block_bytes() * PARTITION_BLOCKS_MAX).next_power_of_two();
+        self.partitions_wanted(self.block_bytes()).min(self.partitions_allowed())
+    }
+
+    fn partitions_wanted(&self, block_bytes: u64) -> u64 {
+        self.flash_bytes.div_ceil(block_bytes * PARTITION_BLOCKS_MAX).next_power_of_two()
+    }
+
+    fn partitions_allowed(&self) -> u64 {
         let segments = self.memory_bytes / self.segment_bytes();
         let allowed = (segments / PARTITION_MEMORY_SEGMENTS_MIN).max(1);
-        wanted.min(1 << allowed.ilog2()).min(PARTITIONS_MAX)
+        (1 << allowed.ilog2()).min(PARTITIONS_MAX)
     }
 
     pub(super) fn cache(&self) -> Result<granary_cache::Options, OpenError> {
@@ -106,6 +126,13 @@ impl Options {
         }
         if self.flash_bytes == 0 {
             return Ok(None);
+        }
+        if let Some(block) = self.block_size
+            && !(block.is_power_of_two() && (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block))
+        {
+            return Err(OpenError::Sizes(format!(
+                "blocks of {block} bytes: they can have {BLOCK_BYTES_MIN} to {BLOCK_BYTES_MAX}, a power of two"
+            )));
         }
         let segment = self.segment_bytes();
         let least = segment * SEGMENTS_MIN;
@@ -140,16 +167,30 @@ mod tests {
             assert_eq!((flash.partitions, flash.file_size), (options.partitions(), flash_gib << 30));
             (flash.partitions, flash.block_size)
         };
-        assert_eq!(partitions(64, 1), (1, BLOCK_BYTES));
-        assert_eq!(partitions(64, 2), (2, BLOCK_BYTES));
-        assert_eq!(partitions(64, 16), (2, BLOCK_BYTES));
-        assert_eq!(partitions(511, 16), (8, BLOCK_BYTES));
-        assert_eq!(partitions(512, 12), (16, BLOCK_BYTES));
+        assert_eq!(partitions(32, 1), (1, MIDDLE_BLOCK_BYTES));
+        assert_eq!(partitions(64, 1), (2, BLOCK_BYTES));
+        assert_eq!(partitions(64, 2), (2, MIDDLE_BLOCK_BYTES));
+        assert_eq!(partitions(64, 16), (2, MIDDLE_BLOCK_BYTES));
+        assert_eq!(partitions(512, 16), (16, MIDDLE_BLOCK_BYTES));
+        assert_eq!(partitions(1024, 16), (32, BLOCK_BYTES));
+        assert_eq!(partitions(1024, 12), (32, BLOCK_BYTES));
         assert_eq!(partitions(1024, 64), (32, LARGE_BLOCK_BYTES));
+        assert_eq!(partitions(8192, 32), (PARTITIONS_MAX, BLOCK_BYTES));
         assert_eq!(partitions(8192, 1024), (PARTITIONS_MAX, LARGE_BLOCK_BYTES));
         assert_eq!(partitions(1, 1024), (1, LARGE_BLOCK_BYTES));
         // Larger items want larger segments, and these more RAM.
         let options = Options { item_bytes_max: 64 << 20, ..Options::new("", 1 << 30, 16 << 30) };
         assert_eq!((options.segment_bytes(), options.partitions()), (128 << 20, 1));
+    }
+
+    #[test]
+    fn blocks_can_be_chosen() {
+        let with = |block| Options { block_size: Some(block), ..Options::new("", 1 << 30, 16 << 30) };
+        let blocks = |block| with(block).flash().map(|flash| flash.map(|it| (it.partitions, it.block_size)));
+        assert_eq!(blocks(64 << 10).unwrap(), Some((2, 64 << 10)));
+        assert_eq!(blocks(4 << 10).unwrap(), Some((32, 4 << 10)));
+        for wrong in [0, 2 << 10, 12 << 10, 128 << 10] {
+            assert!(blocks(wrong).unwrap_err().to_string().contains("power of two"), "{wrong}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use granary_lab::{Asking, Fio, Items, Load, Report, Samples, fio_random_reads, interleave};
+use granary_memcached::limits::BLOCK_BYTES;
 
 use super::memory_limit::MemoryLimit;
 use super::page::{ratio, reached};
@@ -29,8 +30,8 @@ const FILL_BYTES_PER_SECOND: f64 = 20e6;
 /// memcached's own RAM beside that for items: threads, buffers for pages and writes. What it does not use is
 /// page cache.
 pub const BESIDE_ITEMS_BYTES: u64 = 64 << 20;
-/// What Granary reads at a time.
-const BLOCK: usize = 8192;
+/// What Granary reads at a time, with so much RAM and flash.
+const BLOCK: usize = BLOCK_BYTES as usize;
 
 /// Runs of a contender under one load.
 #[derive(Default)]
@@ -59,7 +60,7 @@ fn on_flash(contender: usize, server: &Server) -> Result<[u64; 2]> {
 /// Runs it.
 pub fn run(size: &Size, scratch: &Path, rivals: &Path) -> Result<Flash> {
     let items = Items { keys: size.flash_keys, value_bytes: VALUE_BYTES };
-    let given = Given { memory_bytes: size.flash_memory_bytes, flash_bytes: size.flash_bytes, threads: 2 };
+    let given = Given { memory_bytes: size.flash_memory_bytes, flash_bytes: size.flash_bytes, threads: 4 };
     let limit = MemoryLimit::new(given.memory_bytes + BESIDE_ITEMS_BYTES);
     let is_limited = limit.is_some();
     let folder = scratch.join("flash");

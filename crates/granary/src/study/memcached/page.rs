@@ -71,12 +71,12 @@ it comes, with space on the device.
 {memory}
 
 ## Items on the device
-{flash_keys} items of {flash_value} bytes, {given} MiB of RAM for items, two threads for each server. What leaves RAM \
-goes to the device, as in extstore (`--memcached-admission probability:1`); Granary reads with O_DIRECT; {limit}. \
+{flash_keys} items of {flash_value} bytes, {given} MiB of RAM for items, four threads for each server, memcached's \
+default. What leaves RAM goes to the device, as in extstore (`--memcached-admission probability:1`); Granary reads with O_DIRECT; {limit}. \
 fio reads Granary's file at the same depth. `ratio` is Granary's figure divided by that line's; with fio, of the 99th \
 percentiles too: Granary's are of whole requests over a socket, RAM hits among them.
 
-memcached's options: `-m {given} -t 2 -o {extstore}`
+memcached's options: `-m {given} -t 4 -o {extstore}`
 
 {flash}
 ",

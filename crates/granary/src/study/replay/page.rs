@@ -140,7 +140,7 @@ own: a model finds the same part of them in as many times the space.
 
 *model*: objects take their bytes and nothing else, as in the study of admission. *with all costs*: DRAM and flash take \
 what an object costs there beside its bytes (37 bytes in DRAM; 21 on flash, and its word in the segment's summary), \
-records are packed into blocks of 8 KiB as the log does it, DRAM that the cleaner keeps free and segments that are \
+records are packed into blocks as the log does it, DRAM that the cleaner keeps free and segments that are \
 emptied ahead hold nothing, and objects of more than a {large}th of DRAM are written at once.
 
 ## Hit ratio
@@ -163,7 +163,7 @@ Objects found on flash, of all that are found, and what the server reads for eac
 
 - *From `model` to `with all costs`*: small objects lose DRAM and flash to what is kept with them. Large ones lose to \
 blocks: `cloudPhysicsIO` has objects of exactly 4096, 8192 and 65536 bytes, which with their headers are a little more \
-than half a block, one block and eight, and leave the rest unused. What is written as padding counts as written.
+than a whole number of blocks, and leave the rest of the last one unused. What is written as padding counts as written.
 - *Large objects*: a {large}th of DRAM is less than some objects of `cdn` and `kvcache_reg` have. These are written \
 whatever the policy says, which is most of what `flashield` writes there. The more DRAM, the fewer they are.
 - *What the model with costs leaves out*: DRAM is 64 rings, in each of which an object that is a large part of it drives others \
