@@ -54,3 +54,23 @@ fn main() -> ExitCode {
         Command::Study(arguments) => failure::exit(study::run(&arguments)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use std::collections::BTreeSet;
+
+    /// Two arguments of one name would be one: a release build of clap does not say so.
+    #[test]
+    fn each_argument_has_a_name_of_its_own() {
+        fn check(command: &clap::Command) {
+            let mut seen = BTreeSet::new();
+            for argument in command.get_arguments() {
+                assert!(seen.insert(argument.get_id()), "{}: {}", command.get_name(), argument.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Arguments::command());
+    }
+}
