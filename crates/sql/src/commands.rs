@@ -118,7 +118,9 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::Exists { sought, name } => return show::exists(session, sought, name),
         Command::Describe { name } => return describe(session, name).await,
         Command::ShowNames(names) => return show::names(session, names).await,
-        Command::ShowCreate { sought: Sought::Database, name } => return show::create_database(session, &name.name),
+        Command::ShowCreate { sought: Sought::Database, name } => {
+            return show::create_database(session, &name.name);
+        }
         Command::ShowCreate { sought, name } => return show::create(session, sought, full(name)),
         Command::ReloadDictionary { name } => {
             let (database, name) = of_dictionary(name);

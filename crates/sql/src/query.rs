@@ -24,7 +24,9 @@ use crate::format::Format;
 use crate::limits::PARTITION_BATCHES_AHEAD;
 use crate::output::{Limits, Output};
 use crate::plan::{optimise, yielding};
-use crate::rewrite::{Asker, Extras, FILE_FUNCTION, UNKNOWN_NAME, WITH_TIMES, name_behind_wildcards, rewrite};
+use crate::rewrite::{
+    Asker, Extras, FILE_FUNCTION, UNKNOWN_NAME, WITH_TIMES, name_behind_wildcards, rewrite,
+};
 use crate::session::Session;
 use crate::settings::{Said, apply, is_on};
 use crate::statement::{

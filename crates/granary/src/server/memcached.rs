@@ -76,7 +76,9 @@ pub struct Arguments {
     /// Most connections at a time; memcached's -c [default: 1024]
     // The server has an argument of that name, too.
     #[arg(
-        id = "memcached-connections", long = "memcached-connections", value_name = "N",
+        id = "memcached-connections",
+        long = "memcached-connections",
+        value_name = "N",
         env = "GRANARY_MEMCACHED_CONNECTIONS"
     )]
     connections: Option<usize>,

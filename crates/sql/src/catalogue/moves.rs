@@ -67,7 +67,8 @@ impl Catalogue {
         if let Some((name, origin)) =
             entries.keys().find_map(|name| self.origins.of(from, name).map(|origin| (name, origin)))
         {
-            let message = format!("{from}.{name} cannot leave database {from}: {} says it is there", origin.path);
+            let message =
+                format!("{from}.{name} cannot leave database {from}: {} says it is there", origin.path);
             return Err(Error::not_implemented(message));
         }
         let moved: Dictionaries = entries

@@ -68,8 +68,9 @@ impl Namer<'_> {
             return name.to_string() == DICTIONARY_FUNCTION;
         }
         let Asker { database, catalogue, .. } = self.0;
-        let entry = full_name(factor, database)
-            .and_then(|name| name.split_once('.').and_then(|(database, name)| catalogue.entry(database, name)));
+        let entry = full_name(factor, database).and_then(|name| {
+            name.split_once('.').and_then(|(database, name)| catalogue.entry(database, name))
+        });
         entry.is_some_and(|entry| entry.noun() == Noun::Dictionary)
     }
 }
