@@ -79,6 +79,7 @@ pub struct ParquetWanted<'a> {
 #[derive(Clone, Debug)]
 pub struct Waiting {
     waiting: Arc<AtomicUsize>,
+    places: usize,
     run: fn(&mut dyn FnMut()),
 }
 
@@ -86,12 +87,17 @@ impl Waiting {
     /// `run` is given each wait and calls it once: for whoever has to know that this thread will be of no use for
     /// a while.
     pub fn new(run: fn(&mut dyn FnMut())) -> Self {
-        Self { waiting: Arc::default(), run }
+        Self { waiting: Arc::default(), places: limits::LOOKUPS_WAITING_MAX, run }
+    }
+
+    /// How others wait that take no lookup its place: so many of them at once.
+    pub fn beside(&self, places: usize) -> Self {
+        Self { waiting: Arc::default(), places, run: self.run }
     }
 
     /// What `wait` gives; `None`: too many are waiting already.
-    pub(crate) fn wait<T>(&self, wait: impl FnOnce() -> T) -> Option<T> {
-        let _place = Place::take(&self.waiting)?;
+    pub fn wait<T>(&self, wait: impl FnOnce() -> T) -> Option<T> {
+        let _place = Place::take(&self.waiting, self.places)?;
         let (mut wait, mut result) = (Some(wait), None);
         (self.run)(&mut || result = wait.take().map(|wait| wait()));
         result
@@ -102,10 +108,10 @@ impl Waiting {
 struct Place<'a>(&'a AtomicUsize);
 
 impl<'a> Place<'a> {
-    fn take(waiting: &'a AtomicUsize) -> Option<Self> {
+    fn take(waiting: &'a AtomicUsize, places: usize) -> Option<Self> {
         // Given back at once if there is none left.
         let place = Self(waiting);
-        (waiting.fetch_add(1, Ordering::Relaxed) < limits::LOOKUPS_WAITING_MAX).then_some(place)
+        (waiting.fetch_add(1, Ordering::Relaxed) < places).then_some(place)
     }
 }
 
@@ -237,6 +243,8 @@ mod tests {
         assert_eq!(nested(&waiting, most), Some(most));
         assert_eq!(nested(&waiting, most + 1), None);
         assert_eq!(waiting.wait(|| 5), Some(5), "places are given back");
+        let others = waiting.beside(1);
+        assert_eq!(others.wait(|| (others.wait(|| 5), waiting.wait(|| 6))), Some((None, Some(6))));
     }
 
     #[test]

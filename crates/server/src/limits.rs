@@ -83,4 +83,6 @@ pub const STOP_SECONDS: u64 = 10;
 
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_LOOKUP_MAX);
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_REQUEST_MAX);
-const _: () = assert!(2 * granary_dict::limits::LOOKUPS_WAITING_MAX + LOOKUPS_AT_ONCE_MAX < LOOKUP_THREADS);
+const _: () = assert!(2 * WAITING_MAX + LOOKUPS_AT_ONCE_MAX < LOOKUP_THREADS);
+/// Lookups that wait for sources, and queries that sleep.
+const WAITING_MAX: usize = granary_dict::limits::LOOKUPS_WAITING_MAX + granary_sql::limits::SLEEPERS_MAX;

@@ -119,6 +119,11 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::Describe { name } => return describe(session, name).await,
         Command::ShowNames(names) => return show::names(session, names).await,
         Command::ShowCreate { sought: Sought::Database, name } => {
+            if let Some(database) = name.database {
+                return Err(Error::syntax_error(format!(
+                    "Syntax error: unexpected . behind database {database}"
+                )));
+            }
             return show::create_database(session, &name.name);
         }
         Command::ShowCreate { sought, name } => return show::create(session, sought, full(name)),

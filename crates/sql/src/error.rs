@@ -98,6 +98,7 @@ constructors! {
     query_is_too_large = 229 "QUERY_IS_TOO_LARGE";
     too_large_string_size = 131 "TOO_LARGE_STRING_SIZE";
     timeout_exceeded = 159 "TIMEOUT_EXCEEDED";
+    too_many_queries = 202 "TOO_MANY_SIMULTANEOUS_QUERIES";
     too_slow = 160 "TOO_SLOW";
     memory_limit_exceeded = 241 "MEMORY_LIMIT_EXCEEDED";
     parameter_out_of_bound = 12 "PARAMETER_OUT_OF_BOUND";

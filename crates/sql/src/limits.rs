@@ -73,3 +73,6 @@ pub const STACK_BYTES: usize = 32 << 20;
 
 /// How deep parentheses of a query are.
 pub const PARENTHESES_DEEP_MAX: usize = 256;
+
+/// Blocks of queries that `sleep` at once, each on a thread.
+pub const SLEEPERS_MAX: usize = 50;

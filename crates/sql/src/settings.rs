@@ -97,9 +97,9 @@ pub const KNOWN: &[Setting] = &[
         "Bytes that sorting, grouping and joining may hold in one query; 0: any number.",
     ),
     setting(
-        "function_sleep_max_microseconds_per_block",
+        SLEEP,
         "UInt64",
-        "3000000",
+        SLEEP_DEFAULT,
         Effect::Option("granary.function_sleep_max_microseconds_per_block"),
         "Microseconds that sleep and sleepEachRow may take for one block; 0: any number.",
     ),
@@ -299,18 +299,22 @@ pub fn apply(settings: &[(String, String)], config: &mut SessionConfig) -> Resul
     Ok(())
 }
 
-/// Settings that are limits: 0 is none.
-const LIMITS: [&str; 5] =
-    ["max_execution_time", "max_memory_usage", "max_result_bytes", "max_result_rows", "max_threads"];
+const SLEEP: &str = "function_sleep_max_microseconds_per_block";
+const SLEEP_DEFAULT: &str = "3000000";
 
-/// Refuses limits that are higher than those of `bounds`, or none where these have one.
+/// Settings that are limits: 0 is none.
+const LIMITS: [&str; 6] =
+    ["max_execution_time", "max_memory_usage", "max_result_bytes", "max_result_rows", "max_threads", SLEEP];
+
+/// Refuses limits that are higher than those of `bounds`, or none where these have one; sleep is bounded anyway.
 ///
 /// # Errors
 /// SETTING_CONSTRAINT_VIOLATION.
 pub fn check_limits(settings: &[(String, String)], bounds: &[(String, String)]) -> Result<()> {
     let number = |value: &str| value.parse::<f64>().unwrap_or(0.0);
     for (name, value) in settings.iter().filter(|(name, _)| LIMITS.contains(&name.as_str())) {
-        let bound = bounds.iter().rev().find(|(bound, _)| bound == name).map(|(_, bound)| bound);
+        let said = bounds.iter().rev().find(|(bound, _)| bound == name).map(|(_, bound)| bound.as_str());
+        let bound = said.or((name == SLEEP).then_some(SLEEP_DEFAULT));
         if let Some(bound) = bound.filter(|bound| number(bound) > 0.0)
             && (number(value) == 0.0 || number(value) > number(bound))
         {

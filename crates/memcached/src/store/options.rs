@@ -100,7 +100,8 @@ impl Options {
 
     fn partitions_allowed(&self) -> u64 {
         let segments = self.memory_bytes / self.segment_bytes();
-        let allowed = (segments / PARTITION_MEMORY_SEGMENTS_MIN).max(1);
+        let of_flash = self.flash_bytes / (self.segment_bytes() * SEGMENTS_MIN);
+        let allowed = (segments / PARTITION_MEMORY_SEGMENTS_MIN).min(of_flash).max(1);
         (1 << allowed.ilog2()).min(PARTITIONS_MAX)
     }
 
@@ -181,6 +182,9 @@ mod tests {
         // Larger items want larger segments, and these more RAM.
         let options = Options { item_bytes_max: 64 << 20, ..Options::new("", 1 << 30, 16 << 30) };
         assert_eq!((options.segment_bytes(), options.partitions()), (128 << 20, 1));
+        // Each has as many segments as a cache needs.
+        let options = Options { item_bytes_max: 64 << 20, ..Options::new("", 2 << 30, 600 << 20) };
+        assert_eq!((options.partitions(), options.block_bytes()), (1, MIDDLE_BLOCK_BYTES));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Existing, Storage};
+use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Existing, Storage, Waiting};
 
 use crate::error::{Error, Result};
 use configured::{Home, Origins};
@@ -150,6 +150,11 @@ impl Catalogue {
             true => Ok(()),
             false => Err(unknown_database(database)),
         }
+    }
+
+    /// How queries wait here.
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.environment.waiting
     }
 
     /// The names of all databases.
@@ -347,7 +352,7 @@ impl Catalogue {
                 let entry = open_entry(&definition, &self.environment);
                 let error =
                     if let Entry::Failed(failure) = &entry { Some(failure.error.clone()) } else { None };
-                self.write().entry(database.to_owned()).or_default().insert(name.to_owned(), entry);
+                self.put_back(database, name, entry)?;
                 error.map_or(Ok(()), Err)
             }
             Some(Entry::Failed(failure)) => Err(failure.error),

@@ -82,12 +82,13 @@ impl Catalogue {
         self.store.rename_database(from, to)?;
         databases.remove(from);
         databases.insert(to.to_owned(), moved);
+        let synced = self.store.sync_databases();
         let mut detached = self.detached.lock().unwrap_or_else(PoisonError::into_inner);
         *detached = std::mem::take(&mut *detached)
             .into_iter()
             .map(|((of, name), table)| ((if of == from { to.to_owned() } else { of }, name), table))
             .collect();
-        Ok(())
+        synced
     }
 
     /// EXCHANGE: each takes the other's name.
@@ -192,8 +193,7 @@ impl Catalogue {
                 }
             }
         };
-        self.write().entry(name.0.clone()).or_default().insert(name.1.clone(), entry);
-        Ok(())
+        self.put_back(&name.0, &name.1, entry)
     }
 
     /// SYSTEM UNLOAD DICTIONARY: its RAM is given back. Whoever needs it next opens it again, as warm as it was.
@@ -206,21 +206,27 @@ impl Catalogue {
             Entry::Failed(failure) => Entry::Failed(failure),
             Entry::Unloaded(definition) => Entry::Unloaded(definition),
         };
-        self.write().entry(name.0.clone()).or_default().insert(name.1.clone(), entry);
+        self.put_back(&name.0, &name.1, entry)
+    }
+
+    /// What was taken out, or is to be there anew, unless its database went or was renamed meanwhile.
+    pub(super) fn put_back(&self, database: &str, name: &str, entry: Entry) -> Result<()> {
+        let mut databases = self.write();
+        let entries = databases.get_mut(database).ok_or_else(|| unknown_database(database))?;
+        entries.insert(name.to_owned(), entry);
         Ok(())
     }
 
     /// An entry that was unloaded, opened again.
     pub(super) fn load(&self, database: &str, name: &str) -> Entry {
         let mut databases = self.write();
-        let entries = databases.entry(database.to_owned()).or_default();
-        match entries.get(name) {
-            Some(Entry::Unloaded(definition)) => {
-                let entry = open_entry(definition, &self.environment);
-                entries.insert(name.to_owned(), entry.clone());
-                entry
+        match databases.get_mut(database).and_then(|entries| entries.get_mut(name)) {
+            Some(entry) => {
+                if let Entry::Unloaded(definition) = entry {
+                    *entry = open_entry(definition, &self.environment);
+                }
+                entry.clone()
             }
-            Some(entry) => entry.clone(),
             // It was dropped meanwhile.
             None => Entry::Failed(Failure {
                 definition: None,
@@ -238,8 +244,7 @@ impl Catalogue {
         let deadline = Instant::now() + CLOSE_PATIENCE;
         while Arc::strong_count(&dictionary) > 1 {
             if Instant::now() > deadline {
-                let entry = Entry::Open(dictionary);
-                self.write().entry(database.clone()).or_default().insert(name.clone(), entry);
+                self.put_back(database, name, Entry::Open(dictionary))?;
                 return Err(Error::timeout_exceeded(format!(
                     "Dictionary {database}.{name} is in use by a query"
                 )));

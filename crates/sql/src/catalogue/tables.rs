@@ -117,10 +117,16 @@ impl Catalogue {
             Some(Entry::Table(table)) => table.set_comment(comment),
             Some(Entry::Open(dictionary)) => {
                 let commented = Arc::new(dictionary.commented(comment));
+                let mut databases = self.write();
+                // It may have gone or changed its name meanwhile.
+                let Some(entry) = databases.get_mut(database).and_then(|entries| entries.get_mut(name))
+                else {
+                    drop(databases);
+                    return Err(self.unknown_table(database, name));
+                };
                 self.store.put(database, name, &commented.definition().to_sql_with_secrets())?;
                 commented.watch();
-                let entry = Entry::Open(commented);
-                self.write().entry(database.to_owned()).or_default().insert(name.to_owned(), entry);
+                *entry = Entry::Open(commented);
             }
             Some(Entry::Failed(failure)) => return Err(failure.error),
             Some(Entry::Unloaded(_)) | None => return Err(self.unknown_table(database, name)),

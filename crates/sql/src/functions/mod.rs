@@ -45,6 +45,7 @@ use datafusion::logical_expr::{HigherOrderUDF, ScalarUDF, ScalarUDFImpl};
 
 use crate::catalogue::Catalogue;
 use crate::error::Result;
+use crate::limits::SLEEPERS_MAX;
 use arithmetic::{Arithmetic, Operation};
 
 pub(crate) use convert::{clamped, convert};
@@ -150,8 +151,9 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     for direction in rounding::DIRECTIONS {
         context.register_udf(ScalarUDF::from(rounding::Rounding::new(direction)));
     }
+    let sleeping = catalogue.waiting().beside(SLEEPERS_MAX);
     for sleeper in sleep::SLEEPERS {
-        context.register_udf(ScalarUDF::from(sleep::Sleep::new(sleeper)));
+        context.register_udf(ScalarUDF::from(sleep::Sleep::new(sleeper, sleeping.clone())));
     }
     context.register_udf(ScalarUDF::from(as_type::AsType::default()));
     context.register_udf(ScalarUDF::from(bool::ToBool::default()));

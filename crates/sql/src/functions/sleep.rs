@@ -1,5 +1,6 @@
 //! `sleep(seconds)` and `sleepEachRow(seconds)`: tests of what happens meanwhile use them.
 
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
@@ -7,9 +8,10 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+use granary_dict::Waiting;
 
-use crate::engine::give_way;
 use crate::error::Error;
+use crate::limits::SLEEPERS_MAX;
 use crate::plan::QuerySettings;
 use crate::types::plain_name;
 
@@ -33,15 +35,31 @@ impl Sleeper {
 }
 
 /// One of the functions. It is volatile, or it would sleep where the query is planned.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug)]
 pub struct Sleep {
     sleeper: Sleeper,
+    waiting: Waiting,
     signature: Signature,
 }
 
+impl PartialEq for Sleep {
+    fn eq(&self, other: &Self) -> bool {
+        self.sleeper == other.sleeper
+    }
+}
+
+impl Eq for Sleep {}
+
+impl Hash for Sleep {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.sleeper.hash(state);
+    }
+}
+
 impl Sleep {
-    pub fn new(sleeper: Sleeper) -> Self {
-        Self { sleeper, signature: Signature::any(1, Volatility::Volatile) }
+    /// It sleeps as others wait.
+    pub fn new(sleeper: Sleeper, waiting: Waiting) -> Self {
+        Self { sleeper, waiting, signature: Signature::any(1, Volatility::Volatile) }
     }
 
     /// What it takes for a block, if it may.
@@ -114,7 +132,10 @@ impl ScalarUDFImpl for Sleep {
             && args.number_rows > 0
         {
             let length = self.length(seconds, args.number_rows, most)?;
-            give_way(&mut || std::thread::sleep(length));
+            if self.waiting.wait(|| std::thread::sleep(length)).is_none() {
+                let message = format!("{SLEEPERS_MAX} blocks of queries sleep already");
+                return Err(Error::too_many_queries(message).into());
+            }
         }
         Ok(ColumnarValue::Scalar(ScalarValue::UInt8(Some(0))))
     }

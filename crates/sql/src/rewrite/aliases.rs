@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Query, Select, SelectItem, VisitMut, VisitorMut};
 
+use super::literals::named_float;
 use super::names::column_name;
 use crate::error::{Error, Result};
 use crate::limits::ALIAS_EXPANSIONS_MAX;
@@ -101,7 +102,7 @@ impl VisitorMut for Resolver {
             self.within.truncate(self.within.len() - lambda.params.iter().count());
         }
         let Expr::Identifier(ident) = &*expr else { return ControlFlow::Continue(()) };
-        if self.queries > 0 || self.within.contains(&ident.value) {
+        if self.queries > 0 || self.within.contains(&ident.value) || named_float(ident).is_some() {
             return ControlFlow::Continue(());
         }
         let Some(expression) = self.aliases.get(&ident.value) else { return ControlFlow::Continue(()) };

@@ -63,7 +63,7 @@ pub fn rewrite(
 ) -> Result<Extras> {
     tuples::make_calls(statement);
     named.values_mut().for_each(tuples::make_calls);
-    let times = times::are_wanted(statement);
+    let times = times::are_wanted(statement).then(|| times::named_queries(statement));
     let mut rewriter = Rewriter { extras: Extras::default(), named, asker, times };
     if let Some(query) = outer_query(statement) {
         projections::name_outermost(query);
@@ -86,8 +86,8 @@ struct Rewriter<'a> {
     extras: Extras,
     named: HashMap<String, Expr>,
     asker: Asker<'a>,
-    /// Whether the statement names the time at which a dictionary's entries were got.
-    times: bool,
+    /// If the statement names the time at which a dictionary's entries were got: what its WITH names.
+    times: Option<Vec<String>>,
 }
 
 fn flow(result: Result<()>) -> ControlFlow<Error> {
@@ -136,7 +136,7 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
-        if self.times {
+        if self.times.is_some() {
             times::keep_out_of_wildcards(select);
         }
         if let Err(error) = joins::make(select) {
@@ -167,8 +167,8 @@ impl VisitorMut for Rewriter<'_> {
             return ControlFlow::Break(error);
         }
         self.extras.named.extend(relations::full_name(factor, self.asker.database));
-        if self.times {
-            times::show(factor);
+        if let Some(queries) = &self.times {
+            times::show(factor, queries);
         }
         ControlFlow::Continue(())
     }

@@ -4,8 +4,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    ExceptSelectItem, Expr, Ident, ObjectNamePart, Query, Select, SelectItem, Statement, TableAlias,
-    TableFactor, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
+    ExceptSelectItem, Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, Statement,
+    TableAlias, TableFactor, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::Asker;
@@ -28,9 +28,35 @@ fn is_named_in(select: &Select) -> bool {
     Visit::visit(select, &mut Mentions { depth: 0, within: 0 }).is_break()
 }
 
+/// The names that WITH gives to queries: without a database these are no dictionaries.
+pub fn named_queries(statement: &Statement) -> Vec<String> {
+    struct Names(Vec<String>);
+    impl Visitor for Names {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            let tables = query.with.iter().flat_map(|with| &with.cte_tables);
+            self.0.extend(tables.map(|table| table.alias.name.value.clone()));
+            ControlFlow::Continue(())
+        }
+    }
+    let mut names = Names(Vec::new());
+    // Nothing breaks it.
+    let _ = Visit::visit(statement, &mut names);
+    names.0
+}
+
+fn is_named_query(name: &ObjectName, queries: &[String]) -> bool {
+    let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return false };
+    queries.contains(&ident.value)
+}
+
 /// Makes a plain table one with the column, if it is a dictionary; its columns are called as before.
-pub fn show(factor: &mut TableFactor) {
+pub fn show(factor: &mut TableFactor, queries: &[String]) {
     let TableFactor::Table { name, alias, args: None, .. } = factor else { return };
+    if is_named_query(name, queries) {
+        return;
+    }
     let Some(ObjectNamePart::Identifier(ident)) = name.0.last_mut() else { return };
     if alias.is_none() {
         let name = Ident::with_quote('"', ident.value.clone());
@@ -57,17 +83,25 @@ pub fn keep_out_of_wildcards(select: &mut Select) {
 /// Names the column behind each `*` of a SELECT that reads one dictionary and nothing else.
 pub fn name_behind_wildcards(statement: &mut Statement, asker: Asker<'_>) {
     // Nothing breaks it.
-    let _ = VisitMut::visit(statement, &mut Namer(asker));
+    let queries = named_queries(statement);
+    let _ = VisitMut::visit(statement, &mut Namer { asker, queries });
 }
 
-struct Namer<'a>(Asker<'a>);
+struct Namer<'a> {
+    asker: Asker<'a>,
+    queries: Vec<String>,
+}
 
 impl Namer<'_> {
     fn is_dictionary(&self, factor: &TableFactor) -> bool {
-        if let TableFactor::Table { name, args: Some(_), .. } = factor {
+        let TableFactor::Table { name, args, .. } = factor else { return false };
+        if args.is_some() {
             return name.to_string() == DICTIONARY_FUNCTION;
         }
-        let Asker { database, catalogue, .. } = self.0;
+        if is_named_query(name, &self.queries) {
+            return false;
+        }
+        let Asker { database, catalogue, .. } = self.asker;
         let entry = full_name(factor, database).and_then(|name| {
             name.split_once('.').and_then(|(database, name)| catalogue.entry(database, name))
         });
@@ -83,7 +117,9 @@ impl VisitorMut for Namer<'_> {
             [from] => from.joins.is_empty() && self.is_dictionary(&from.relation),
             _ => false,
         };
-        if alone && !is_named_in(select) {
+        let mut mentions = Mentions { depth: 0, within: 0 };
+        let is_named = select.projection.iter().any(|item| Visit::visit(item, &mut mentions).is_break());
+        if alone && !is_named {
             let named = |item: SelectItem| match item {
                 SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => {
                     vec![item, SelectItem::UnnamedExpr(Expr::Identifier(Ident::new(UPDATED_AT)))]
