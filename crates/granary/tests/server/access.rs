@@ -61,6 +61,8 @@ fn limits_of_the_configuration_bind_who_may_not_do_anything() {
             (many, "&max_result_rows=5000"),
             ("SELECT number FROM numbers(2000) SETTINGS max_result_rows = 0", ""),
             ("SET max_result_rows = 1001", ""),
+            // A sleep is bounded also where nothing is said of it.
+            ("SELECT 1 SETTINGS function_sleep_max_microseconds_per_block = 0", ""),
         ] {
             assert_eq!(ask(user, query, setting).0, "452", "{user}: {query} {setting}");
         }
