@@ -37,6 +37,15 @@ pub struct Memcached {
 
 impl Memcached {
     pub fn start(arguments: &[&str]) -> Memcached {
+        // Between the choice of a port and its use somebody else may take it, one that connects to itself among them.
+        std::iter::repeat_with(|| Self::try_start(arguments))
+            .take(10)
+            .flatten()
+            .next()
+            .expect("memcached answers")
+    }
+
+    fn try_start(arguments: &[&str]) -> Option<Memcached> {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let child = Command::new("memcached")
             .args(["-l", "127.0.0.1", "-U", "0", "-u", "root", "-p", &address.port().to_string()])
@@ -45,12 +54,25 @@ impl Memcached {
             .stderr(Stdio::null())
             .spawn()
             .expect("memcached is installed: scripts/install-test-servers.sh");
+        let mut memcached = Memcached { child, address };
         let deadline = Instant::now() + Duration::from_secs(10);
-        while TcpStream::connect(address).is_err() {
-            assert!(Instant::now() < deadline, "memcached does not answer");
+        while memcached.child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+            if memcached.is_itself() {
+                return Some(memcached);
+            }
             std::thread::sleep(Duration::from_millis(5));
         }
-        Memcached { child, address }
+        None
+    }
+
+    /// Whether it is this process that answers there: one that did not get its port ends.
+    fn is_itself(&mut self) -> bool {
+        let stream = TcpStream::connect(self.address);
+        let connected = stream.is_ok_and(|stream| stream.local_addr().is_ok_and(|own| own != self.address));
+        if connected {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        connected && self.child.try_wait().unwrap().is_none()
     }
 }
 
