@@ -32,8 +32,13 @@ pub fn make(expr: &mut Expr) {
 
 /// The text of the float that a word stands for. A column of that name needs quotes, as in ClickHouse.
 pub fn named_float(word: &Ident) -> Option<&'static str> {
-    let known = ["inf", "infinity", "nan"].into_iter().filter(|_| word.quote_style.is_none());
-    known.into_iter().find(|known| word.value.eq_ignore_ascii_case(known)).map(|known| &known[..3])
+    if word.quote_style.is_some() {
+        return None;
+    }
+    ["inf", "infinity", "nan"]
+        .iter()
+        .find(|known| word.value.eq_ignore_ascii_case(known))
+        .map(|known| &known[..3])
 }
 
 /// Makes an integer of more than 64 bits a text, for whoever reads it as what it is: as a literal it would be a float.

@@ -82,8 +82,8 @@ pub fn keep_out_of_wildcards(select: &mut Select) {
 
 /// Names the column behind each `*` of a SELECT that reads one dictionary and nothing else.
 pub fn name_behind_wildcards(statement: &mut Statement, asker: Asker<'_>) {
-    // Nothing breaks it.
     let queries = named_queries(statement);
+    // Nothing breaks it.
     let _ = VisitMut::visit(statement, &mut Namer { asker, queries });
 }
 
