@@ -12,8 +12,9 @@ pub fn meta_delete(
     out: &mut Vec<u8>,
 ) -> (Change, bool) {
     let flags = &meta.flags;
-    let (status, change) = match looked {
-        Looked::Miss(_) => (b"NF", Change::Leave),
+    let (status, change): (&[u8; 2], _) = match looked {
+        // Whoever marks an item as stale is told that there is none: none may come back.
+        Looked::Miss(_) => (b"NF", Change::Remove),
         Looked::Hit(item) if flags.cas.is_some_and(|cas| cas != item.header.cas) => (b"EX", Change::Leave),
         Looked::Hit(item) if flags.invalidate => {
             let mut header = item.header;
@@ -39,5 +40,5 @@ pub fn meta_delete(
         }
     }
     out.extend_from_slice(b"\r\n");
-    (change, change != Change::Leave)
+    (change, status == b"HD")
 }

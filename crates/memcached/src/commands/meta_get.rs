@@ -136,7 +136,9 @@ pub fn meta_get(
         }
         Looked::Miss(_) => {
             missed(meta, out);
-            (Change::Leave, false)
+            // A touch that ends an item is a delete.
+            let ends = meta.flags.exptime.is_some_and(|exptime| Deadline::of(exptime, now).is_past(now));
+            (if ends { Change::Remove } else { Change::Leave }, false)
         }
     }
 }

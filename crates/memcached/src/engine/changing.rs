@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::commands::{self, Shown, Terms, Verdict};
 use crate::counters::Counters;
-use crate::item::{Deadline, Item};
+use crate::item::{Deadline, Header, Item};
 use crate::protocol::{Direction, Exptime, KeyForm, Meta, MetaFlags, Mode, Numbered, Put, Reply, reply};
 use crate::store::{Change, Looked};
 use granary_cache::Key;
@@ -76,10 +76,13 @@ impl Engine {
         show: impl FnOnce(Item<'_>) -> R,
     ) -> Option<R> {
         let Engine { shared, lane, .. } = self;
+        let deadline = Deadline::of(exptime, now);
         let shown = shared.store.change(lane, key, now, |looked, _| {
-            let Looked::Hit(item) = looked else { return (Change::Leave, None) };
-            let mut header = item.header;
-            header.deadline = Deadline::of(exptime, now);
+            let Looked::Hit(item) = looked else {
+                // A touch that ends an item is a delete.
+                return (if deadline.is_past(now) { Change::Remove } else { Change::Leave }, None);
+            };
+            let header = Header { deadline, ..item.header };
             let change = if header == item.header { Change::Leave } else { Change::Mark(header) };
             (change, Some(show(item)))
         });

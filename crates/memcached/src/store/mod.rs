@@ -46,7 +46,8 @@ pub enum Why {
 pub enum Change {
     /// Nothing.
     Leave,
-    /// It goes.
+    /// It goes, for good: what the lookup did not find, too. The cache may have lost sight of a version that is still
+    /// on flash, and the next recovery would find it.
     Remove,
     /// It gets this header over the data it has.
     Mark(Header),
@@ -254,8 +255,8 @@ impl Store {
         let mut hand = Hand::new(now, new, &mut number);
         let (change, result) = decide(looked, &mut hand);
         let (header, data) = match (change, looked) {
-            (Change::Leave, _) | (Change::Remove | Change::Mark(_), Looked::Miss(_)) => return result,
-            (Change::Remove, Looked::Hit(_)) => {
+            (Change::Leave, _) | (Change::Mark(_), Looked::Miss(_)) => return result,
+            (Change::Remove, _) => {
                 self.cache.delete_many(&[key]);
                 return result;
             }
