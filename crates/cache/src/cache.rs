@@ -4,7 +4,7 @@
 //! the index is for the blocks of one partition only.
 
 use crate::get::{Io, Outcome, Pending};
-use crate::key::{Key, KeyHash};
+use crate::key::{Key, KeyHash, KeyHasher};
 use crate::options::Options;
 use crate::partition::Partition;
 use crate::put::Entry;
@@ -40,6 +40,17 @@ impl Cache {
         let options = options.of_partition();
         let start = |(log, recovered)| Partition::start(&options, log, recovered);
         Cache { partitions: logs.into_iter().map(start).collect() }
+    }
+
+    /// Hashes keys for this cache.
+    pub fn hasher(&self) -> KeyHasher {
+        self.partitions[0].shared.hasher
+    }
+
+    /// A key to ask this cache for, or to put or delete here.
+    #[inline]
+    pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
+        self.hasher().key(bytes)
     }
 
     /// Looks up a batch. `sink(i, outcome)` is called once for each key, in any order, and must not

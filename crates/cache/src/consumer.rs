@@ -1,6 +1,6 @@
 //! What the cache does when the log reuses or loses a segment.
 
-use crate::key::{KeyHash, WordKind, parse_word};
+use crate::key::{WordKind, parse_word};
 use crate::limits::SHARDS;
 use crate::partition::{Flash, Shared};
 use crate::policy::{Fate, Reinsertion, fate};
@@ -89,7 +89,7 @@ impl Shared {
         let mut kept = 0;
         let payload = block::payload(&bytes);
         for entry in newest_entries(payload, header.count) {
-            let hash = KeyHash::of(entry.key);
+            let hash = self.hasher.hash(entry.key);
             let mut shard = self.shard(hash);
             let bits = hash.below_shard(shard.table.hash_bits());
             let recent = shard.table.contains(bits, place);

@@ -1,7 +1,7 @@
 //! The record decoder on any bytes: refused or decoded, never a panic, and what is written decodes
 //! to itself. Called by the fuzz target and, with a fixed seed, by the tests.
 
-use crate::key::{KeyHash, WordKind, parse_word};
+use crate::key::{KeyHasher, WordKind, parse_word};
 use crate::record::{HeaderBytes, Record, Records, find_last, parse, words_of};
 use crate::search::{Print, Search};
 
@@ -10,17 +10,19 @@ pub fn records(data: &[u8]) {
     let Some((count, payload)) = data.split_first_chunk::<2>() else { return };
     let count = u16::from_le_bytes(*count) % 1024;
     let mut words = Vec::new();
-    words_of(payload, count, &mut words);
+    let seed = payload.len() as u64;
+    let hasher = KeyHasher::with_seed(seed);
+    words_of(seed, payload, count, &mut words);
     let records: Vec<Record<'_>> = Records::new(payload, count).collect();
     assert!(records.len() <= usize::from(count) && words.len() == records.len());
     let mut search = Search::default();
     for (record, word) in records.iter().zip(words) {
-        assert_eq!(record.word(), word);
+        assert_eq!(record.word(hasher), word);
         let Record::Entry(entry) = record else {
             assert_eq!(parse_word(word).1, WordKind::Deletion);
             continue;
         };
-        assert_eq!(parse_word(word), (KeyHash::of(entry.key), WordKind::Entry));
+        assert_eq!(parse_word(word), (hasher.hash(entry.key), WordKind::Entry));
         assert_eq!(entry.value().is_some(), entry.is_whole() && !entry.negative);
         // Both ways to find a key agree, on the last entry of it.
         let last = records.iter().rev().find_map(|record| match record {
@@ -32,7 +34,7 @@ pub fn records(data: &[u8]) {
         search.run(payload, count, keys.into_iter().map(Print::of), |i| keys[i]);
         assert_eq!([0, 2].map(|i| search.found(payload, i)), [last, last]);
         assert_eq!(search.found(payload, 1), find_last(payload, count, data));
-        assert_eq!(parse(entry.as_bytes()).map(|again| again.word()), Some(word));
+        assert_eq!(parse(entry.as_bytes()).map(|again| again.word(hasher)), Some(word));
     }
     round_trip(payload, usize::from(count));
 }
@@ -46,7 +48,7 @@ fn round_trip(data: &[u8], split: usize) {
     let Some(Record::Entry(entry)) = parse(&bytes) else { panic!("what is written is read") };
     assert_eq!((entry.key, entry.value(), entry.expires_at), (key, value, expires_at));
     assert_eq!((entry.negative, entry.len()), (value.is_none(), bytes.len()));
-    let hash = KeyHash::of(key);
+    let hash = KeyHasher::with_seed(expires_at.into()).hash(key);
     assert_eq!(parse(HeaderBytes::deletion(hash).as_slice()), Some(Record::Deletion(hash)));
     for len in (0..bytes.len()).step_by(7) {
         if let Some(Record::Entry(cut)) = parse(&bytes[..len]) {

@@ -1,19 +1,45 @@
 //! A key with its hash.
 
 use crate::limits::{HASH_BITS, SHARDS};
-use xxhash_rust::xxh3::xxh3_64;
+use std::hash::{BuildHasher, RandomState};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The 47 bits of a key's hash that the cache knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyHash(u64);
 
-impl KeyHash {
-    /// Hashes the bytes of a key.
-    #[inline]
-    pub fn of(bytes: &[u8]) -> Self {
-        Self(xxh3_64(bytes) >> (64 - HASH_BITS))
+/// Hashes keys for one cache, under a seed that is the cache's own: whoever chooses keys cannot choose ones that look
+/// alike. The seed is drawn when a cache is made and kept with its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyHasher {
+    seed: u64,
+}
+
+impl KeyHasher {
+    /// The hasher of caches with this seed.
+    pub fn with_seed(seed: u64) -> Self {
+        Self { seed }
     }
 
+    /// A hasher with a seed that nobody knows.
+    pub(crate) fn random() -> Self {
+        Self::with_seed(RandomState::new().hash_one(0))
+    }
+
+    /// Hashes the bytes of a key.
+    #[inline]
+    pub fn hash(self, bytes: &[u8]) -> KeyHash {
+        KeyHash(xxh3_64_with_seed(bytes, self.seed) >> (64 - HASH_BITS))
+    }
+
+    /// A key with its hash.
+    #[inline]
+    pub fn key(self, bytes: &[u8]) -> Key<'_> {
+        Key { hash: self.hash(bytes), bytes }
+    }
+}
+
+impl KeyHash {
     /// The shard: the top bits.
     pub(crate) fn shard(self) -> usize {
         (self.0 >> (HASH_BITS - SHARDS.ilog2())) as usize
@@ -73,7 +99,8 @@ pub(crate) fn parse_word(word: u64) -> (KeyHash, WordKind) {
     (KeyHash(word >> 1), if word & 1 == 0 { WordKind::Entry } else { WordKind::Deletion })
 }
 
-/// A key, hashed once.
+/// A key, hashed once, for the cache whose [`KeyHasher`] made it. Another cache must not be asked for it: it would
+/// not find the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key<'a> {
     hash: KeyHash,
@@ -81,15 +108,8 @@ pub struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// Hashes `bytes`.
-    #[inline]
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Self { hash: KeyHash::of(bytes), bytes }
-    }
-
     /// A key with the hash that it has.
     pub(crate) fn hashed(hash: KeyHash, bytes: &'a [u8]) -> Self {
-        debug_assert!(hash == KeyHash::of(bytes));
         Self { hash, bytes }
     }
 

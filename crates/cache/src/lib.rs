@@ -37,7 +37,7 @@ pub use cache::Cache;
 pub use get::{Io, Outcome, Pending};
 pub use granary_log::{Engine, Found, OpenError};
 pub use help::Team;
-pub use key::{Key, KeyHash};
+pub use key::{Key, KeyHash, KeyHasher};
 pub use options::{FlashOptions, Options};
 pub use policy::Reinsertion;
 pub use put::Entry;

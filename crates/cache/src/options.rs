@@ -30,6 +30,10 @@ pub struct FlashOptions {
     pub max_stored_keys: Option<u64>,
     /// Stands for what the values mean: opened with another number, the cache starts empty.
     pub fingerprint: u64,
+    /// Seeds the hash of keys ([`KeyHasher`](crate::KeyHasher)); opened with another number, the cache starts empty.
+    /// `None`: the seed that the cache has, and a random one for a new cache. A fixed seed is for keys that nobody
+    /// chooses to do harm.
+    pub hash_seed: Option<u64>,
     /// What becomes of entries whose segment is reused. With another admission than
     /// [`Admission::All`]: those found lately go back to RAM, whatever this says.
     pub reinsertion: Reinsertion,
@@ -51,6 +55,7 @@ impl FlashOptions {
             partitions: 1,
             max_stored_keys: None,
             fingerprint: 0,
+            hash_seed: None,
             reinsertion: Reinsertion::None,
             admission: Admission::All,
             bytes_per_day: None,
@@ -76,6 +81,7 @@ impl FlashOptions {
             state_path: self.state_path.clone().unwrap_or_else(|| self.path.clone()),
             geometry,
             fingerprint: self.fingerprint.rotate_left(8) ^ u64::from(hash_bits) ^ rule << 7,
+            salt: self.hash_seed,
             words_of: crate::record::words_of,
             word_rule,
         })
@@ -96,6 +102,16 @@ impl FlashOptions {
         let growth = if self.admission == Admission::All { Growth::Quick } else { Growth::Tight };
         let entries = self.max_stored_keys.map(|keys| keys.div_ceil(self.partitions));
         Capacity::new(geometry.file_bytes(), places, entries, growth)
+    }
+
+    /// Bits of a key's hash that the index keeps, those that choose its shard among them. Of so many keys of a
+    /// partition that one in 2^bits looks like a given one.
+    ///
+    /// # Errors
+    /// Sizes that do not fit together.
+    pub fn index_hash_bits(&self) -> Result<u32, OpenError> {
+        let geometry = Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?;
+        Ok(SHARDS.ilog2() + self.capacity(&self.partition(geometry)?).hash_bits)
     }
 
     /// What lies where these options would make a cache; nothing is touched.

@@ -3,7 +3,7 @@
 use crate::hints::Hints;
 use crate::hybrid::Hybrid;
 use crate::index::{Capacity, Growth, Table};
-use crate::key::KeyHash;
+use crate::key::{KeyHash, KeyHasher};
 use crate::limits::{SHARDS, VALUE_BYTES_MAX};
 use crate::memory::{Budget, Memory};
 use crate::options::Options;
@@ -64,6 +64,7 @@ pub(crate) struct Shared {
     pub shards: Box<[Mutex<Shard>]>,
     pub flash: Option<Flash>,
     pub memory_bytes: u64,
+    pub hasher: KeyHasher,
     pub counters: Counters,
 }
 
@@ -99,11 +100,11 @@ impl Partition {
     /// Without flash.
     pub fn in_memory(options: &Options) -> Self {
         let capacity = Capacity::new(0, 0, Some(0), Growth::Quick);
-        let shared = Self::shared(options, capacity, None);
+        let shared = Self::shared(options, capacity, None, KeyHasher::random());
         Self { shared: Arc::new(shared), flusher: None, cleaner: None }
     }
 
-    fn shared(options: &Options, capacity: Capacity, flash: Option<Flash>) -> Shared {
+    fn shared(options: &Options, capacity: Capacity, flash: Option<Flash>, hasher: KeyHasher) -> Shared {
         let budget = Budget::of_shard(options.memory_bytes, options.memory_entries);
         let shard = || {
             let (table, memory) = (Table::new(capacity), Memory::new(budget));
@@ -113,6 +114,7 @@ impl Partition {
             shards: (0..SHARDS).map(|_| shard()).collect(),
             flash,
             memory_bytes: options.memory_bytes,
+            hasher,
             counters: Counters::default(),
         }
     }
@@ -123,6 +125,7 @@ impl Partition {
         let geometry = *log.geometry();
         let capacity = flash.capacity(&geometry);
         let hybrid = Hybrid::new(&flash.admission, &log, flash.bytes_per_day);
+        let hasher = KeyHasher::with_seed(log.salt());
         let flash = Flash {
             log,
             putting: Mutex::default(),
@@ -130,7 +133,7 @@ impl Partition {
             hybrid,
             awaits_flusher: AtomicBool::new(false),
         };
-        let shared = Arc::new(Self::shared(options, capacity, Some(flash)));
+        let shared = Arc::new(Self::shared(options, capacity, Some(flash), hasher));
         shared.recover(&recovered);
         // Before the flusher does: of two that empty the same slots, the slower one would empty what is used anew.
         if let Some(flash) = &shared.flash {

@@ -3,7 +3,7 @@
 //! An entry: flags (u8: bits 0-1 kind, bits 2-5 codec), expiry (u32), key length and value length
 //! (LEB128), key, value. A deletion: flags, 48 bits of the key's hash. Little endian.
 
-use crate::key::{KeyHash, WordKind, short_word};
+use crate::key::{KeyHash, KeyHasher, WordKind, short_word};
 use crate::limits::HASH_BITS;
 
 const KIND_VALUE: u8 = 0;
@@ -112,9 +112,9 @@ impl<'a> EntryRecord<'a> {
 }
 
 impl Record<'_> {
-    pub fn word(&self) -> u64 {
+    pub fn word(&self, hasher: KeyHasher) -> u64 {
         match self {
-            Record::Entry(entry) => KeyHash::of(entry.key).word(WordKind::Entry),
+            Record::Entry(entry) => hasher.hash(entry.key).word(WordKind::Entry),
             Record::Deletion(hash) => hash.word(WordKind::Deletion),
         }
     }
@@ -261,7 +261,8 @@ pub(crate) fn same_bytes(a: &[u8], b: &[u8]) -> bool {
         }
 }
 
-/// The words of the records that begin in a block, as the log asks for them.
-pub(crate) fn words_of(payload: &[u8], count: u16, words: &mut Vec<u64>) {
-    words.extend(Records::new(payload, count).map(|record| record.word()));
+/// The words of the records that begin in a block, as the log asks for them. The log's salt is the seed of hashes.
+pub(crate) fn words_of(salt: u64, payload: &[u8], count: u16, words: &mut Vec<u64>) {
+    let hasher = KeyHasher::with_seed(salt);
+    words.extend(Records::new(payload, count).map(|record| record.word(hasher)));
 }

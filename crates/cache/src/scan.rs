@@ -1,7 +1,6 @@
 //! Visiting everything that is there, in steps.
 
 use crate::get::Io;
-use crate::key::KeyHash;
 use crate::limits::{SCAN_COPY_BYTES, SCAN_STEP_BYTES, SHARDS};
 use crate::memory::Which;
 use crate::partition::{Flash, Partition, Shared};
@@ -111,7 +110,7 @@ impl Shared {
             _ => bits,
         };
         shard.memory.for_each(which, |entry| {
-            if bits == 0 || KeyHash::of(entry.key).below_shard(bits) == part {
+            if bits == 0 || self.hasher.hash(entry.key).below_shard(bits) == part {
                 scan.copied.extend_from_slice(entry.as_bytes());
             }
         });
@@ -222,7 +221,7 @@ impl Shared {
         });
         let entries: Vec<EntryRecord<'_>> = entries.collect();
         for (i, entry) in entries.iter().enumerate() {
-            let hash = KeyHash::of(entry.key);
+            let hash = self.hasher.hash(entry.key);
             let live = {
                 let shard = self.shard(hash);
                 shard.table.contains(hash.below_shard(shard.table.hash_bits()), place).is_some()
@@ -246,11 +245,11 @@ enum Scanned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cache, Entry, Key, Options};
+    use crate::{Cache, Entry, Options};
     use std::collections::HashMap;
 
     fn put(cache: &Cache, key: u64, value: &[u8]) {
-        cache.put_many(&[Entry { key: Key::new(&key.to_le_bytes()), value: Some(value), expires_at: 0 }]);
+        cache.put_many(&[Entry { key: cache.key(&key.to_le_bytes()), value: Some(value), expires_at: 0 }]);
     }
 
     #[test]
@@ -274,7 +273,7 @@ mod tests {
             // Nothing is locked between steps; others come and go, and shards grow and shrink.
             let others = 100_000 + steps * 100;
             (others..others + 100).for_each(|key| put(&cache, key, &[7; 50]));
-            (others - 300..others - 200).for_each(|key| cache.delete_many(&[Key::new(&key.to_le_bytes())]));
+            (others - 300..others - 200).for_each(|key| cache.delete_many(&[cache.key(&key.to_le_bytes())]));
             if !more {
                 break;
             }

@@ -2,7 +2,7 @@
 //! earn its place on flash again. What was not (the paper's ghosts) leaves.
 
 use crate::get::Io;
-use crate::key::{Key, KeyHash, WordKind, parse_word};
+use crate::key::{KeyHash, WordKind, parse_word};
 use crate::limits::TAKE_BACK_READ_BYTES_MAX;
 use crate::partition::{Flash, Shared};
 use crate::put::Entry;
@@ -98,7 +98,7 @@ impl Shared {
     }
 
     fn take_back_entry(&self, flash: &Flash, place: u64, entry: &EntryRecord<'_>) {
-        let key = Key::new(entry.key);
+        let key = self.hasher.key(entry.key);
         let mut shard = self.shard(key.hash());
         let bits = key.hash().below_shard(shard.table.hash_bits());
         let now = flash.hybrid.as_ref().map_or(0, |hybrid| hybrid.now.load(Ordering::Relaxed));

@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{Hooked, options};
+use common::{HASH_SEED, Hooked, options};
 use granary_cache::admission::Admission;
 use granary_cache::limits::{HASH_BITS, SHARDS};
-use granary_cache::{Cache, Engine, Entry, Io, Key, Options, Outcome};
+use granary_cache::{Cache, Engine, Entry, Io, KeyHasher, Options, Outcome};
 use granary_log::device::{Device, MemoryDevice};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -20,7 +20,7 @@ fn dram_first(folder: &Path, memory_bytes: u64, admission: Admission) -> Options
 fn put_bytes(cache: &Cache, key: u64, version: u64, len: usize) {
     let mut value = vec![0x5A; len];
     value[..8].copy_from_slice(&version.to_le_bytes());
-    cache.put_many(&[Entry { key: Key::new(&key.to_le_bytes()), value: Some(&value), expires_at: 0 }]);
+    cache.put_many(&[Entry { key: cache.key(&key.to_le_bytes()), value: Some(&value), expires_at: 0 }]);
 }
 
 fn put(cache: &Cache, key: u64, version: u64) {
@@ -29,7 +29,7 @@ fn put(cache: &Cache, key: u64, version: u64) {
 
 fn get(cache: &Cache, key: u64) -> Option<u64> {
     let mut version = None;
-    cache.get_many(&mut Io::with_engine(Engine::Plain), &[Key::new(&key.to_le_bytes())], 1, |_, outcome| {
+    cache.get_many(&mut Io::with_engine(Engine::Plain), &[cache.key(&key.to_le_bytes())], 1, |_, outcome| {
         if let Outcome::Hit { value, .. } = outcome {
             version = value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
         }
@@ -38,11 +38,11 @@ fn get(cache: &Cache, key: u64) -> Option<u64> {
 }
 
 fn delete(cache: &Cache, key: u64) {
-    cache.delete_many(&[Key::new(&key.to_le_bytes())]);
+    cache.delete_many(&[cache.key(&key.to_le_bytes())]);
 }
 
 fn hash(key: u64) -> u64 {
-    Key::new(&key.to_le_bytes()).hash().to_bits()
+    KeyHasher::with_seed(HASH_SEED).hash(&key.to_le_bytes()).to_bits()
 }
 
 fn shard(key: u64) -> u64 {

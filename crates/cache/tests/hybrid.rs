@@ -4,7 +4,7 @@ mod common;
 
 use common::options;
 use granary_cache::admission::{Admission, Flashield};
-use granary_cache::{Cache, Engine, Entry, Io, Key, Options, Outcome, Stats};
+use granary_cache::{Cache, Engine, Entry, Io, Options, Outcome, Stats};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,12 @@ fn dram_first(folder: &Path, memory_bytes: u64, admission: Admission) -> Options
 fn put(cache: &Cache, key: u64, version: u64) {
     let mut value = [0x5A; 400];
     value[..8].copy_from_slice(&version.to_le_bytes());
-    cache.put_many(&[Entry { key: Key::new(&key.to_le_bytes()), value: Some(&value), expires_at: 0 }]);
+    cache.put_many(&[Entry { key: cache.key(&key.to_le_bytes()), value: Some(&value), expires_at: 0 }]);
 }
 
 fn get(cache: &Cache, key: u64) -> Option<u64> {
     let mut version = None;
-    cache.get_many(&mut Io::with_engine(Engine::Plain), &[Key::new(&key.to_le_bytes())], 1, |_, outcome| {
+    cache.get_many(&mut Io::with_engine(Engine::Plain), &[cache.key(&key.to_le_bytes())], 1, |_, outcome| {
         if let Outcome::Hit { value, .. } = outcome {
             version = value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
         }
@@ -52,7 +52,7 @@ fn what_fits_in_ram_writes_nothing() {
     let cache = Cache::open(dram_first(folder.path(), 4 << 20, all)).unwrap();
     for version in 0..20 {
         (0..1000).for_each(|key| put(&cache, key, key + version));
-        (0..100).for_each(|key| cache.delete_many(&[Key::new(&u64::to_le_bytes(key))]));
+        (0..100).for_each(|key| cache.delete_many(&[cache.key(&u64::to_le_bytes(key))]));
     }
     cache.flush();
     assert_eq!(cache.stats().bytes_written, 0, "neither updates nor deletions write");
@@ -70,7 +70,7 @@ fn a_stop_saves_what_is_in_ram_and_a_kill_does_not() {
     let cache = open();
     assert_eq!(found(&cache, 0..1000), 1000, "warm after a stop");
     (0..500).for_each(|key| put(&cache, key, key + 1));
-    cache.delete_many(&[Key::new(&999u64.to_le_bytes())]);
+    cache.delete_many(&[cache.key(&999u64.to_le_bytes())]);
     cache.abandon();
     let cache = open();
     assert_eq!(found(&cache, 0..500), 0, "what was written over in RAM does not come back");
@@ -107,7 +107,7 @@ fn none_is_none() {
     let cache = open();
     (0..20_000).for_each(|key| put(&cache, key, key));
     until(&cache, "cleaning", |stats| stats.rejected > 10_000);
-    cache.put_many(&[Entry { key: Key::new(b"large"), value: Some(&[7; 10_000]), expires_at: 0 }]);
+    cache.put_many(&[Entry { key: cache.key(b"large"), value: Some(&[7; 10_000]), expires_at: 0 }]);
     cache.flush();
     assert_eq!(cache.stats().bytes_written, 0);
     assert!(found(&cache, 19_000..20_000) > 900, "the newest are in RAM");
@@ -170,7 +170,7 @@ fn objects_too_large_for_ram_go_to_flash_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::open(dram_first(folder.path(), 1 << 20, Admission::RejectFirst)).unwrap();
     let value = vec![7; 20_000];
-    let key = Key::new(b"large");
+    let key = cache.key(b"large");
     cache.put_many(&[Entry { key, value: Some(&value), expires_at: 0 }]);
     let mut seen = None;
     cache.get_many(&mut Io::new(), &[key], 1, |_, outcome| {
@@ -191,7 +191,7 @@ fn a_budget_is_for_all_that_is_written() {
     for n in 0..40_000u64 {
         put(&cache, n, n);
         if n % 100 == 0 {
-            let entry = |value| Entry { key: Key::new(b"large"), value: Some(value), expires_at: 0 };
+            let entry = |value| Entry { key: cache.key(b"large"), value: Some(value), expires_at: 0 };
             cache.put_many(&[entry(&[7; 20_000])]);
         }
     }

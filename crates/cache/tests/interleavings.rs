@@ -31,13 +31,13 @@ fn put(cache: &Cache, key: u64, version: u64) {
     let mut value = [0xAB; 100];
     value[..8].copy_from_slice(&version.to_le_bytes());
     let key = key.to_le_bytes();
-    cache.put_many(&[Entry { key: Key::new(&key), value: Some(&value), expires_at: 0 }]);
+    cache.put_many(&[Entry { key: cache.key(&key), value: Some(&value), expires_at: 0 }]);
 }
 
 fn get(cache: &Cache, io: &mut Io, key: u64) -> Option<u64> {
     let key = key.to_le_bytes();
     let mut version = None;
-    cache.get_many(io, &[Key::new(&key)], 1, |_, outcome| {
+    cache.get_many(io, &[cache.key(&key)], 1, |_, outcome| {
         if let Outcome::Hit { value, .. } = outcome {
             assert_eq!(&value[8..], &[0xAB; 92], "torn");
             version = Some(u64::from_le_bytes(value[..8].try_into().unwrap()));
@@ -57,7 +57,7 @@ fn random(test: impl Fn() + Send + Sync + 'static) {
 /// The versions of keys `0..keys`, looked up by two threads.
 fn get_in_two(cache: &Cache, io: &mut Io, keys: u64) -> Vec<Option<u64>> {
     let bytes: Vec<[u8; 8]> = (0..keys).map(u64::to_le_bytes).collect();
-    let keys: Vec<Key<'_>> = bytes.iter().map(|bytes| Key::new(bytes)).collect();
+    let keys: Vec<Key<'_>> = bytes.iter().map(|bytes| cache.key(bytes)).collect();
     let mut told = [Vec::new(), Vec::new()];
     let sinks = told.each_mut().map(|told| {
         |i: usize, outcome: Outcome<'_>| {
@@ -203,7 +203,7 @@ fn what_is_deleted_stays_deleted(open: impl Fn(&std::path::Path) -> Cache + Send
             put(&cache, 100 + i, 1);
         }
         let key = 1u64.to_le_bytes();
-        cache.delete_many(&[Key::new(&key)]);
+        cache.delete_many(&[cache.key(&key)]);
         let mut io = Io::with_engine(Engine::Plain);
         for i in 0..8 {
             assert_eq!(get(&cache, &mut io, 1), None);

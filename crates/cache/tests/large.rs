@@ -35,7 +35,7 @@ fn last(key: u64) -> Answer {
 fn fill(cache: &Cache) {
     for key in 0..KEYS {
         let bytes = key.to_le_bytes();
-        let key_of = Key::new(&bytes);
+        let key_of = cache.key(&bytes);
         if key % 7 == 0 || key.is_multiple_of(17) {
             cache.put_many(&[Entry { key: key_of, value: Some(b"before"), expires_at: 0 }]);
         }
@@ -70,7 +70,7 @@ enum By {
 /// Every key is answered once.
 fn look_up(cache: &Cache, io: &mut Io, keys: &[u64], by: By) -> Vec<Answer> {
     let bytes: Vec<[u8; 8]> = keys.iter().map(|key| key.to_le_bytes()).collect();
-    let asked: Vec<Key<'_>> = bytes.iter().map(|bytes| Key::new(bytes)).collect();
+    let asked: Vec<Key<'_>> = bytes.iter().map(|bytes| cache.key(bytes)).collect();
     let mut told = [Vec::new(), Vec::new()];
     let [sink, other] = told.each_mut().map(|told| {
         |i: usize, outcome: Outcome<'_>| {
@@ -169,7 +169,7 @@ fn large_lookups_of_what_is_overwritten_never_go_back() {
             let entries: Vec<Entry<'_>> = keys
                 .iter()
                 .zip(&values)
-                .map(|(key, value)| Entry { key: Key::new(key), value: Some(value), expires_at: 0 })
+                .map(|(key, value)| Entry { key: cache.key(key), value: Some(value), expires_at: 0 })
                 .collect();
             cache.put_many(&entries);
             // Faster, and most of it would be dropped.

@@ -2,7 +2,7 @@
 //! takes at most five bytes an entry, as docs/index.md derives.
 
 use granary_cache::admission::Admission;
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome};
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Options, Outcome};
 use granary_log::device::MemoryDevice;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
@@ -54,8 +54,10 @@ fn measure(entries: u64, file_size: u64, max_stored_keys: Option<u64>, key_bytes
         for (i, key) in keys.iter_mut().enumerate() {
             key[..8].copy_from_slice(&(first + i as u64).to_le_bytes());
         }
-        let entries: Vec<Entry<'_>> =
-            keys.iter().map(|key| Entry { key: Key::new(key), value: Some(&value), expires_at: 0 }).collect();
+        let entries: Vec<Entry<'_>> = keys
+            .iter()
+            .map(|key| Entry { key: cache.key(key), value: Some(&value), expires_at: 0 })
+            .collect();
         cache.put_many(&entries);
     }
     drop((keys, value));
@@ -102,7 +104,7 @@ fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_by
     let mut on_flash = 0;
     for n in 0..objects {
         let (key, value) = (key(n), &value[..sizes(n)]);
-        cache.put_many(&[Entry { key: Key::new(&key), value: Some(value), expires_at: 0 }]);
+        cache.put_many(&[Entry { key: cache.key(&key), value: Some(value), expires_at: 0 }]);
         if n % 1000 == 0 {
             while cache.stats().buffer_bytes > 32 << 20 {
                 std::thread::yield_now();
@@ -127,7 +129,7 @@ fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_by
     let mut look_up = |keys: std::ops::Range<u64>| {
         let before = cache.stats();
         for n in keys.step_by(499) {
-            cache.get_many(&mut io, &[Key::new(&key(n))], 1, |_, outcome| {
+            cache.get_many(&mut io, &[cache.key(&key(n))], 1, |_, outcome| {
                 if let Outcome::Hit { value, .. } = outcome {
                     (found, bytes) = (found + 1, bytes + value.len() + KEY_BYTES);
                 }

@@ -22,21 +22,38 @@ struct Shape {
     block_size: u64,
     max_stored_keys: Option<u64>,
     memory_bytes: u64,
-    keys: Keys,
+    keys: u64,
     value_max: u64,
     reinsertion: Reinsertion,
-    admission: fn() -> Admission,
+    /// Each opening has one of these policies.
+    admission: fn(&mut Random) -> Admission,
     /// Each opening divides the file into one of these numbers of partitions.
     partitions: &'static [u64],
 }
 
+fn all(_: &mut Random) -> Admission {
+    Admission::All
+}
+
 /// Every second object.
-fn half() -> Admission {
+fn half(_: &mut Random) -> Admission {
     Admission::Probability(0.5)
 }
 
-fn flashield() -> Admission {
+fn flashield(_: &mut Random) -> Admission {
     Admission::Flashield(Flashield::default())
+}
+
+/// Any policy that is DRAM first: what one has written another finds.
+fn any_dram_first(random: &mut Random) -> Admission {
+    match random.below(12) {
+        0 => Admission::None,
+        1 => Admission::RejectFirst,
+        2 => Admission::Reuse,
+        3 => flashield(random),
+        4 => half(random),
+        _ => Admission::Probability(1.0),
+    }
 }
 
 const NOW: u32 = 1_000;
@@ -47,53 +64,51 @@ fn options(folder: &std::path::Path, shape: Shape, random: &mut Random) -> Optio
     flash.write_buffer_size = shape.write_buffer_size;
     flash.max_stored_keys = shape.max_stored_keys;
     flash.reinsertion = shape.reinsertion;
-    flash.admission = (shape.admission)();
+    flash.admission = (shape.admission)(random);
+    // A run is the same each time.
+    flash.hash_seed = Some(11);
     flash.partitions = shape.partitions[random.below(shape.partitions.len() as u64) as usize];
     Options { flash: Some(flash), memory_bytes: shape.memory_bytes, memory_entries: None }
 }
 
-/// The keys of a run.
-#[derive(Clone, Copy)]
-struct Keys {
-    first: u64,
-    count: u64,
-}
+/// The keys of a run: half of them look alike to the index in groups of two to four, the others are any.
+struct Keys(Vec<Vec<u8>>);
 
 impl Keys {
-    const fn first(count: u64) -> Keys {
-        Keys { first: 0, count }
+    fn new(cache: &Cache, options: &Options, count: u64) -> Keys {
+        let flash = options.flash.as_ref().expect("on flash");
+        // What the index keeps of a hash, and its lowest bits, so that they are in one partition, too.
+        let low = flash.partitions.max(8).ilog2();
+        let bits = flash.index_hash_bits().unwrap();
+        let look = |key: u64| {
+            let hash = cache.key(&key_bytes(key)).hash().to_bits();
+            (hash >> (HASH_BITS - bits)) << low | hash & ((1 << low) - 1)
+        };
+        // Of so many there are enough pairs.
+        let of = 2.0 * ((count << (bits + low)) as f64).sqrt();
+        let mut looks: Vec<(u64, u64)> = (0..of as u64).map(|key| (look(key), key)).collect();
+        looks.sort_unstable();
+        let groups = looks.chunk_by(|a, b| a.0 == b.0).filter(|group| (2..5).contains(&group.len()));
+        let mut keys: Vec<u64> = groups.flatten().map(|(_, key)| *key).take(count as usize / 2).collect();
+        assert!(keys.len() as u64 >= count / 2 - 4, "{} of {count} look alike", keys.len());
+        keys.extend((1 << 40)..(1 << 40) + count - keys.len() as u64);
+        Keys(keys.into_iter().map(key_bytes).collect())
     }
 
-    fn all(self) -> std::ops::Range<u64> {
-        self.first..self.first + self.count
+    fn all(&self) -> std::ops::Range<u64> {
+        0..self.0.len() as u64
     }
 
-    fn any(self, random: &mut Random) -> u64 {
-        self.first + random.below(self.count)
+    fn any(&self, random: &mut Random) -> u64 {
+        random.below(self.0.len() as u64)
     }
-}
 
-/// From this number on keys come in groups of two to four, whose hashes begin with the same bits.
-const ALIKE: u64 = 1 << 40;
-
-/// As many as the index has of a key in the shape that has such keys: 6 for the shard, 17 below.
-const ALIKE_BITS: u32 = 6 + 17;
-
-fn alike(number: u64) -> u64 {
-    static ALIKE: std::sync::OnceLock<Vec<u64>> = std::sync::OnceLock::new();
-    let keys = ALIKE.get_or_init(|| {
-        let mut groups: std::collections::BTreeMap<u64, Vec<u64>> = Default::default();
-        for key in 0..3_000_000 {
-            let hash = Key::new(&key_bytes(key)).hash().to_bits();
-            groups.entry(hash >> (HASH_BITS - ALIKE_BITS)).or_default().push(key);
-        }
-        groups.into_values().filter(|keys| (2..5).contains(&keys.len())).flatten().take(1_600).collect()
-    });
-    keys[number as usize]
+    fn key<'a>(&'a self, cache: &Cache, key: u64) -> Key<'a> {
+        cache.key(&self.0[key as usize])
+    }
 }
 
 fn key_bytes(key: u64) -> Vec<u8> {
-    let key = if key >= ALIKE { alike(key - ALIKE) } else { key };
     // Keys of several sizes, one prefix of the other.
     match key % 3 {
         0 => key.to_le_bytes().to_vec(),
@@ -103,9 +118,8 @@ fn key_bytes(key: u64) -> Vec<u8> {
 }
 
 /// Looks `keys` up and compares; returns how many were found.
-fn check(cache: &Cache, io: &mut Io, model: &Model, keys: &[u64], what: &str) -> usize {
-    let bytes: Vec<Vec<u8>> = keys.iter().map(|k| key_bytes(*k)).collect();
-    let batch: Vec<Key<'_>> = bytes.iter().map(|b| Key::new(b)).collect();
+fn check(cache: &Cache, io: &mut Io, model: &Model, names: &Keys, keys: &[u64], what: &str) -> usize {
+    let batch: Vec<Key<'_>> = keys.iter().map(|key| names.key(cache, *key)).collect();
     let mut seen = vec![0; keys.len()];
     let mut found = 0;
     cache.get_many(io, &batch, NOW, |i, outcome| {
@@ -133,7 +147,7 @@ fn check(cache: &Cache, io: &mut Io, model: &Model, keys: &[u64], what: &str) ->
     found
 }
 
-fn mutate(cache: &Cache, model: &mut Model, random: &mut Random, shape: Shape) {
+fn mutate(cache: &Cache, model: &mut Model, keys: &Keys, random: &mut Random, shape: Shape) {
     let n = 1 + random.below(60);
     if random.below(10) < 7 {
         let entries: Vec<(u64, Option<Vec<u8>>, u32)> = (0..n)
@@ -147,15 +161,13 @@ fn mutate(cache: &Cache, model: &mut Model, random: &mut Random, shape: Shape) {
                     (0..len).map(|i| fill[i as usize % 8] ^ i as u8).collect()
                 });
                 let expires_at = [0, NOW - 1, NOW, NOW + 500][random.below(4) as usize];
-                (shape.keys.any(random), value, expires_at)
+                (keys.any(random), value, expires_at)
             })
             .collect();
-        let bytes: Vec<Vec<u8>> = entries.iter().map(|e| key_bytes(e.0)).collect();
         let batch: Vec<Entry<'_>> = entries
             .iter()
-            .zip(&bytes)
-            .map(|((_, value, expires_at), key)| Entry {
-                key: Key::new(key),
+            .map(|(key, value, expires_at)| Entry {
+                key: keys.key(cache, *key),
                 value: value.as_deref(),
                 expires_at: *expires_at,
             })
@@ -165,16 +177,15 @@ fn mutate(cache: &Cache, model: &mut Model, random: &mut Random, shape: Shape) {
             model.insert(key, (value, expires_at));
         }
     } else {
-        let keys: Vec<u64> = (0..n).map(|_| shape.keys.any(random)).collect();
-        let bytes: Vec<Vec<u8>> = keys.iter().map(|k| key_bytes(*k)).collect();
-        cache.delete_many(&bytes.iter().map(|b| Key::new(b)).collect::<Vec<_>>());
-        for key in keys {
+        let deleted: Vec<u64> = (0..n).map(|_| keys.any(random)).collect();
+        cache.delete_many(&deleted.iter().map(|key| keys.key(cache, *key)).collect::<Vec<_>>());
+        for key in deleted {
             model.remove(&key);
         }
     }
 }
 
-fn some_keys(random: &mut Random, keys: Keys) -> Vec<u64> {
+fn some_keys(random: &mut Random, keys: &Keys) -> Vec<u64> {
     (0..1 + random.below(200)).map(|_| keys.any(random)).collect()
 }
 
@@ -186,10 +197,10 @@ const SHAPES: [Shape; 11] = [
         block_size: 4096,
         max_stored_keys: None,
         memory_bytes: 0,
-        keys: Keys::first(3_000),
+        keys: 3_000,
         value_max: 4_000,
         reinsertion: Reinsertion::None,
-        admission: || Admission::All,
+        admission: all,
         partitions: &[1],
     },
     // Segments with summary, entries over several blocks, RAM tier.
@@ -199,10 +210,10 @@ const SHAPES: [Shape; 11] = [
         block_size: 4096,
         max_stored_keys: None,
         memory_bytes: 1 << 20,
-        keys: Keys::first(5_000),
+        keys: 5_000,
         value_max: 30_000,
         reinsertion: Reinsertion::None,
-        admission: || Admission::All,
+        admission: all,
         partitions: &[1],
     },
     // Small blocks, the file is reused all the time, hot entries go round.
@@ -212,10 +223,10 @@ const SHAPES: [Shape; 11] = [
         block_size: 512,
         max_stored_keys: None,
         memory_bytes: 0,
-        keys: Keys::first(2_000),
+        keys: 2_000,
         value_max: 3_000,
         reinsertion: Reinsertion::Read,
-        admission: || Admission::All,
+        admission: all,
         partitions: &[1],
     },
     // A bound on keys below what fits.
@@ -225,10 +236,10 @@ const SHAPES: [Shape; 11] = [
         block_size: 1024,
         max_stored_keys: Some(1_000),
         memory_bytes: 512 << 10,
-        keys: Keys::first(4_000),
+        keys: 4_000,
         value_max: 900,
         reinsertion: Reinsertion::Read,
-        admission: || Admission::All,
+        admission: all,
         partitions: &[1],
     },
     // One segment in all.
@@ -238,10 +249,10 @@ const SHAPES: [Shape; 11] = [
         block_size: 4096,
         max_stored_keys: None,
         memory_bytes: 0,
-        keys: Keys::first(500),
+        keys: 100,
         value_max: 3_000,
         reinsertion: Reinsertion::None,
-        admission: || Admission::All,
+        admission: all,
         partitions: &[1],
     },
     // DRAM first: most fits RAM, segments with summary, entries over several blocks.
@@ -251,7 +262,7 @@ const SHAPES: [Shape; 11] = [
         block_size: 4096,
         max_stored_keys: None,
         memory_bytes: 1 << 20,
-        keys: Keys::first(9_000),
+        keys: 9_000,
         value_max: 30_000,
         reinsertion: Reinsertion::None,
         admission: half,
@@ -264,7 +275,7 @@ const SHAPES: [Shape; 11] = [
         block_size: 512,
         max_stored_keys: None,
         memory_bytes: 128 << 10,
-        keys: Keys::first(4_000),
+        keys: 4_000,
         value_max: 900,
         reinsertion: Reinsertion::Read,
         admission: flashield,
@@ -277,7 +288,7 @@ const SHAPES: [Shape; 11] = [
         block_size: 1024,
         max_stored_keys: Some(1_000),
         memory_bytes: 128 << 10,
-        keys: Keys::first(4_000),
+        keys: 4_000,
         value_max: 900,
         reinsertion: Reinsertion::None,
         admission: half,
@@ -290,10 +301,10 @@ const SHAPES: [Shape; 11] = [
         block_size: 512,
         max_stored_keys: None,
         memory_bytes: 64 << 10,
-        keys: Keys { first: ALIKE, count: 1_500 },
+        keys: 1_500,
         value_max: 900,
         reinsertion: Reinsertion::None,
-        admission: || Admission::Probability(1.0),
+        admission: any_dram_first,
         partitions: &[1],
     },
     // Partitions, now and then of another number: what was in them then is void.
@@ -303,10 +314,10 @@ const SHAPES: [Shape; 11] = [
         block_size: 1024,
         max_stored_keys: None,
         memory_bytes: 256 << 10,
-        keys: Keys::first(5_000),
+        keys: 5_000,
         value_max: 6_000,
         reinsertion: Reinsertion::Read,
-        admission: || Admission::All,
+        admission: all,
         partitions: &[4, 4, 4, 4, 4, 4, 8, 2, 1],
     },
     // DRAM first, partitions whose segments have no summary.
@@ -316,10 +327,10 @@ const SHAPES: [Shape; 11] = [
         block_size: 1024,
         max_stored_keys: None,
         memory_bytes: 512 << 10,
-        keys: Keys::first(4_000),
+        keys: 4_000,
         value_max: 900,
         reinsertion: Reinsertion::None,
-        admission: || Admission::Probability(1.0),
+        admission: any_dram_first,
         partitions: &[8, 8, 8, 8, 8, 8, 8, 8, 2],
     },
 ];
@@ -333,7 +344,9 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
     let folder = tempfile::tempdir().unwrap();
     let mut random = Random(seed);
     let mut model = Model::new();
-    let mut cache = Cache::open(options(folder.path(), shape, &mut random)).unwrap();
+    let first = options(folder.path(), shape, &mut random);
+    let mut cache = Cache::open(first.clone()).unwrap();
+    let keys = Keys::new(&cache, &first, shape.keys);
     let mut io = Io::with_engine(engine);
     let (mut looked_up, mut found, mut operations_done) = (0u64, 0u64, 0u64);
     while operations_done < operations() / SHAPES.len() as u64 {
@@ -352,33 +365,33 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
                 cache.clear().unwrap();
                 model.clear();
             }
-            n if n < 40 => mutate(&cache, &mut model, &mut random, shape),
+            n if n < 40 => mutate(&cache, &mut model, &keys, &mut random, shape),
             _ => {
-                let keys = some_keys(&mut random, shape.keys);
-                looked_up += keys.len() as u64;
-                found += check(&cache, &mut io, &model, &keys, &what) as u64;
-                operations_done += keys.len() as u64;
+                let some = some_keys(&mut random, &keys);
+                looked_up += some.len() as u64;
+                found += check(&cache, &mut io, &model, &keys, &some, &what) as u64;
+                operations_done += some.len() as u64;
             }
         }
         operations_done += 30;
         if random.below(50) == 0 {
             cache.validate();
-            if let (Some(most), Admission::All) = (shape.max_stored_keys, (shape.admission)()) {
+            if let (Some(most), Admission::All) = (shape.max_stored_keys, (shape.admission)(&mut random)) {
                 assert!(cache.stats().entries <= most.div_ceil(64) * 64);
             }
         }
     }
-    let all: Vec<u64> = shape.keys.all().collect();
-    check(&cache, &mut io, &model, &all, "at the end");
+    let all: Vec<u64> = keys.all().collect();
+    check(&cache, &mut io, &model, &keys, &all, "at the end");
     let mut scanned = 0;
     cache.scan(&mut io, |key, value, expires_at| {
-        let known = shape.keys.all().find(|k| key_bytes(*k) == key).expect("a key that was put");
+        let known = keys.all().find(|known| keys.0[*known as usize] == key).expect("a key that was put");
         assert_eq!(model.get(&known), Some(&(value.map(<[u8]>::to_vec), expires_at)), "scan: key {known}");
         scanned += 1;
     });
     assert!(scanned > 0 || shape.file_size == shape.write_buffer_size, "a scan shows something");
     assert!(
-        found * 50 > looked_up,
+        found * 200 > looked_up,
         "seed {seed}: a cache that never hits proves nothing: {found}/{looked_up}"
     );
 }
@@ -461,6 +474,7 @@ fn a_faulty_device_costs_misses_only() {
             Cache::open_on(device, options(folder.path(), shape, random)).unwrap()
         };
         let mut cache = open(&mut random);
+        let keys = Keys::new(&cache, &options(folder.path(), shape, &mut random), shape.keys);
         let mut io = Io::with_engine(Engine::Plain);
         for step in 0..600 {
             let what = format!("fault seed {seed}, step {step}");
@@ -477,10 +491,9 @@ fn a_faulty_device_costs_misses_only() {
                     device.set_faults(next);
                     cache = open(&mut random);
                 }
-                n if n < 30 => mutate(&cache, &mut model, &mut random, shape),
+                n if n < 30 => mutate(&cache, &mut model, &keys, &mut random, shape),
                 _ => {
-                    let keys = some_keys(&mut random, shape.keys);
-                    check(&cache, &mut io, &model, &keys, &what);
+                    check(&cache, &mut io, &model, &keys, &some_keys(&mut random, &keys), &what);
                 }
             }
         }

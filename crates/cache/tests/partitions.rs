@@ -29,7 +29,7 @@ fn a_batch_is_one_whatever_partitions_its_keys_are_in() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(folder.path(), 8);
     let bytes: Vec<[u8; 8]> = (0..3_000u64).map(u64::to_le_bytes).collect();
-    let keys: Vec<Key<'_>> = bytes.iter().map(|bytes| Key::new(bytes)).collect();
+    let keys: Vec<Key<'_>> = bytes.iter().map(|bytes| cache.key(bytes)).collect();
     // The last one of a key counts, wherever others are put between.
     let values: [&[u8]; 2] = [&[1], &[7; 10]];
     let of = |value| keys.iter().map(move |key| Entry { key: *key, value: Some(value), expires_at: 0 });

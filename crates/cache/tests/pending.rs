@@ -103,7 +103,7 @@ impl Model {
         let keys: Vec<u64> = (0..1 + self.random.below(30)).map(|_| self.random.below(self.keys)).collect();
         let bytes: Vec<[u8; 8]> = keys.iter().map(|key| key.to_le_bytes()).collect();
         if self.random.below(8) == 0 {
-            self.cache.delete_many(&bytes.iter().map(|bytes| Key::new(bytes)).collect::<Vec<_>>());
+            self.cache.delete_many(&bytes.iter().map(|bytes| self.cache.key(bytes)).collect::<Vec<_>>());
             keys.into_iter().for_each(|key| self.note(key, None));
             return;
         }
@@ -114,7 +114,7 @@ impl Model {
         let entries: Vec<Entry<'_>> = bytes
             .iter()
             .zip(&values)
-            .map(|(key, value)| Entry { key: Key::new(key), value: Some(value), expires_at: 0 })
+            .map(|(key, value)| Entry { key: self.cache.key(key), value: Some(value), expires_at: 0 })
             .collect();
         self.cache.put_many(&entries);
         for (key, version) in keys.into_iter().zip(first..) {
@@ -125,7 +125,7 @@ impl Model {
     fn begin(&mut self) {
         let keys: Vec<u64> = (0..1 + self.random.below(40)).map(|_| self.random.below(self.keys)).collect();
         let bytes: Vec<[u8; 8]> = keys.iter().map(|key| key.to_le_bytes()).collect();
-        let batch: Vec<Key<'_>> = bytes.iter().map(|bytes| Key::new(bytes)).collect();
+        let batch: Vec<Key<'_>> = bytes.iter().map(|bytes| self.cache.key(bytes)).collect();
         let states = |key: &u64| vec![self.newest.get(key).copied()];
         let (mut answers, mut begun) = (vec![0; keys.len()], vec![0; keys.len()]);
         let (mut found, first) = (0, self.tickets);
@@ -225,7 +225,7 @@ fn a_device_that_fails_costs_misses_only() {
 fn begin(cache: &Cache, pending: &mut Pending, key: u64) {
     cache.begin_many(
         pending,
-        &[Key::new(&key.to_le_bytes())],
+        &[cache.key(&key.to_le_bytes())],
         1,
         |_| key,
         |_, outcome| panic!("{outcome:?}"),
@@ -259,7 +259,7 @@ fn what_moved_while_it_was_waited_for_is_looked_up_again() {
     }
     assert_eq!(end(&cache, &mut pending), Some(2));
     begin(&cache, &mut pending, 1);
-    cache.delete_many(&[Key::new(&1u64.to_le_bytes())]);
+    cache.delete_many(&[cache.key(&1u64.to_le_bytes())]);
     for key in [11, 12, 13, 14] {
         put_alone(&cache, key, 0);
     }
@@ -299,7 +299,7 @@ fn lookups_given_up_harm_nothing() {
         for _ in 0..20 {
             let mut pending = Pending::with_engine(&cache, engine);
             for key in 0u64..200 {
-                cache.begin_many(&mut pending, &[Key::new(&key.to_le_bytes())], 1, |_| key, |_, _| ());
+                cache.begin_many(&mut pending, &[cache.key(&key.to_le_bytes())], 1, |_| key, |_, _| ());
             }
             assert!(!pending.is_empty());
             cache.go_on(&mut pending, 1, |_, _| ());
@@ -319,7 +319,7 @@ fn a_cache_in_ram_waits_for_nothing() {
     assert!(pending.event().is_none());
     let mut seen = Vec::new();
     let keys = [1u64, 2].map(u64::to_le_bytes);
-    let keys = [Key::new(&keys[0]), Key::new(&keys[1])];
+    let keys = [cache.key(&keys[0]), cache.key(&keys[1])];
     cache.begin_many(
         &mut pending,
         &keys,

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Hooked, options, put_value_alone};
-use granary_cache::{Cache, Engine, Entry, Io, Key, Outcome};
+use common::{HASH_SEED, Hooked, options, put_value_alone};
+use granary_cache::{Cache, Engine, Entry, Io, Key, KeyHasher, Outcome};
 use granary_log::device::MemoryDevice;
 use std::path::Path;
 use std::sync::{Arc, Barrier};
@@ -41,7 +41,7 @@ fn a_long_entry_that_is_overwritten_while_it_is_read_is_a_miss() {
         });
         let key = 1u64.to_le_bytes();
         let mut misses = 0;
-        cache.get_many(&mut Io::with_engine(Engine::Plain), &[Key::new(&key)], 1, |_, outcome| {
+        cache.get_many(&mut Io::with_engine(Engine::Plain), &[cache.key(&key)], 1, |_, outcome| {
             assert_eq!(outcome, Outcome::Miss);
             misses += 1;
         });
@@ -57,7 +57,8 @@ fn what_the_ring_passed_before_it_was_shown_is_not_shown() {
     const SEGMENTS: usize = 64;
     // A put shows its entries shard by shard, in the order of the hashes.
     let bytes: Vec<[u8; 8]> = (0..1_008u64).map(u64::to_le_bytes).collect();
-    let keys: Vec<Key<'_>> = bytes.iter().map(|key| Key::new(key)).collect();
+    let hasher = KeyHasher::with_seed(HASH_SEED);
+    let keys: Vec<Key<'_>> = bytes.iter().map(|key| hasher.key(key)).collect();
     let mut by_hash = keys[..1_000].to_vec();
     by_hash.sort_by_key(|key| key.hash());
     let gate = by_hash[0];

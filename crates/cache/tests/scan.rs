@@ -17,7 +17,7 @@ fn is_seen_in_steps(cache: &Cache) {
         let (key, value) = (key.to_le_bytes(), [key as u8; VALUE]);
         while {
             let dropped = cache.stats().puts_dropped;
-            cache.put_many(&[Entry { key: Key::new(&key), value: Some(&value), expires_at: 0 }]);
+            cache.put_many(&[Entry { key: cache.key(&key), value: Some(&value), expires_at: 0 }]);
             cache.stats().puts_dropped > dropped
         } {
             std::thread::yield_now();
@@ -38,7 +38,7 @@ fn is_seen_in_steps(cache: &Cache) {
     }
     // The cache may have let some go: the index has only so much room.
     let keys: Vec<[u8; 8]> = (0..KEYS).map(u64::to_le_bytes).collect();
-    let keys: Vec<Key<'_>> = keys.iter().map(|key| Key::new(key)).collect();
+    let keys: Vec<Key<'_>> = keys.iter().map(|key| cache.key(key)).collect();
     let mut found = HashSet::new();
     cache.get_many(&mut io, &keys, 0, |key, outcome| {
         if let Outcome::Hit { .. } = outcome {

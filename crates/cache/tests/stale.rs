@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{Hooked, TWINS, get, options, put, put_alone};
-use granary_cache::{Cache, Engine, Io, Key};
+use common::{HASH_SEED, Hooked, TWINS, get, options, put, put_alone};
+use granary_cache::{Cache, Engine, Io, KeyHasher};
 use granary_log::device::{Device, MemoryDevice};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,8 @@ use std::time::Duration;
 #[test]
 fn a_key_is_not_taken_for_another_of_the_same_hash() {
     for (one, two) in TWINS.into_iter().chain(TWINS.map(|(one, two)| (two, one))) {
-        assert_eq!(Key::new(&one.to_le_bytes()).hash(), Key::new(&two.to_le_bytes()).hash());
+        let hasher = KeyHasher::with_seed(HASH_SEED);
+        assert_eq!(hasher.hash(&one.to_le_bytes()), hasher.hash(&two.to_le_bytes()));
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open(options(folder.path(), 64, 2, 0)).unwrap();
         put(&cache, one, 1);
@@ -29,7 +30,7 @@ fn a_key_is_not_taken_for_another_of_the_same_hash() {
         put(&cache, one, 4);
         assert_eq!(get(&cache, one), Some(4));
         assert!(matches!(get(&cache, two), None | Some(3)));
-        cache.delete_many(&[Key::new(&one.to_le_bytes())]);
+        cache.delete_many(&[cache.key(&one.to_le_bytes())]);
         assert_eq!(get(&cache, one), None);
         drop(cache);
         let cache = Cache::open(options(folder.path(), 64, 2, 0)).unwrap();
@@ -104,7 +105,7 @@ fn a_kill_during_recovery_brings_nothing_back() {
         drop(closed.1.wait_while(closed.0.lock().unwrap(), |closed| *closed).unwrap());
     });
     for key in 0..KEYS {
-        cache.delete_many(&[Key::new(&key.to_le_bytes())]);
+        cache.delete_many(&[cache.key(&key.to_le_bytes())]);
     }
     let killed = image(&memory, &at("first"), &at("second"));
     *gate.0.lock().unwrap() = false;

@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut value = 7u64.to_le_bytes().to_vec();
     value.extend_from_slice(b"\x0ctesttesttest");
     for key in 0..KEYS {
-        cache.put_many(&[Entry { key: Key::new(&key.to_le_bytes()), value: Some(&value), expires_at: 0 }]);
+        cache.put_many(&[Entry { key: cache.key(&key.to_le_bytes()), value: Some(&value), expires_at: 0 }]);
     }
     let mut io = Io::new();
     let mut sum = 0;
@@ -92,7 +92,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Box::new(|keys| {
             let data = keys.to_data();
             let bytes = data.buffers()[0].as_slice();
-            let keys: Vec<Key<'_>> = bytes.chunks_exact(8).map(Key::new).collect();
+            let keys: Vec<Key<'_>> = bytes.chunks_exact(8).map(|key| cache.key(key)).collect();
             cache.get_many(&mut io, &keys, 1, |i, _| sum += i);
         }),
     );

@@ -37,7 +37,7 @@ fn fill(cache: &Cache, keys: u64, value: &[u8]) {
         let next = keys.min(first + batch);
         let bytes: Vec<[u8; 8]> = (first..next).map(u64::to_le_bytes).collect();
         let entries: Vec<Entry<'_>> =
-            bytes.iter().map(|k| Entry { key: Key::new(k), value: Some(value), expires_at: 0 }).collect();
+            bytes.iter().map(|k| Entry { key: cache.key(k), value: Some(value), expires_at: 0 }).collect();
         let dropped = cache.stats().puts_dropped;
         cache.put_many(&entries);
         if cache.stats().puts_dropped == dropped {
@@ -72,7 +72,7 @@ pub fn block_reads(
             let wanted = (lookups - first).min(BATCH as u64);
             let bytes: Vec<[u8; 8]> =
                 (0..wanted).map(|_| (keys - 1 - random.uniform()).to_le_bytes()).collect();
-            let batch: Vec<Key<'_>> = bytes.iter().map(|k| Key::new(k)).collect();
+            let batch: Vec<Key<'_>> = bytes.iter().map(|k| cache.key(k)).collect();
             cache.get_many(&mut io, &batch, 1, |_, o| hits += u64::from(matches!(o, Outcome::Hit { .. })));
         }
         let seconds = start.elapsed().as_secs_f64();

@@ -2,7 +2,7 @@
 
 use crate::trace::sizes::{ASSIGNED_KEY_BYTES, etc_value_bytes, exponential_bytes};
 use granary_cache::admission::Admission;
-use granary_cache::{Cache, Entry, FlashOptions, Io, Key, OpenError, Options, Outcome};
+use granary_cache::{Cache, Entry, FlashOptions, Io, OpenError, Options, Outcome};
 use std::path::Path;
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ pub fn space_use(
         let values: Vec<Vec<u8>> = (first..objects).map(|key| vec![key as u8; value_bytes(key)]).collect();
         let entries = keys.iter().zip(&values);
         let entries: Vec<Entry<'_>> =
-            entries.map(|(key, v)| Entry { key: Key::new(key), value: Some(v), expires_at: 0 }).collect();
+            entries.map(|(key, v)| Entry { key: cache.key(key), value: Some(v), expires_at: 0 }).collect();
         cache.put_many(&entries);
         while cache.stats().buffer_bytes > BUFFER_BYTES_MAX {
             std::thread::sleep(Duration::from_millis(1));
@@ -102,7 +102,7 @@ pub fn space_use(
     let reads = |keys: &mut dyn Iterator<Item = u64>, found: bool| {
         let (mut io, before, mut count) = (Io::new(), cache.stats().reads, 0u64);
         for key in keys {
-            cache.get_many(&mut io, &[Key::new(&key.to_le_bytes())], 1, |_, outcome| {
+            cache.get_many(&mut io, &[cache.key(&key.to_le_bytes())], 1, |_, outcome| {
                 count += u64::from(matches!(outcome, Outcome::Hit { .. }) == found);
             });
         }

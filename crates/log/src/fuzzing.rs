@@ -126,6 +126,7 @@ pub fn state(data: &[u8]) {
         shape: [number(data, 16), number(data, 24), number(data, 32)],
         instance: number(data, 40),
         fingerprint: number(data, 48),
+        salt: number(data, 56),
         clean: number(data, 56) & 1 == 1,
         boot_id: (u128::from(number(data, 64)) << 64 | u128::from(number(data, 72))).to_be_bytes(),
         head: number(data, 80),

@@ -6,7 +6,7 @@ use crate::geometry::Geometry;
 use crate::journal::Journal;
 use crate::limits::{RECLAIM_AHEAD_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
 use crate::segment::{Segment, WordRule};
-use crate::state::{Identity, Left, StateFile, new_instance};
+use crate::state::{Identity, Left, StateFile, random_number};
 use crate::summary::{self, Summary};
 use crate::sync::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
@@ -15,8 +15,8 @@ use std::io;
 use std::ops::Range;
 
 /// Gives the words of the records that begin in a block, in order; used where segments carry no
-/// summary. Arguments: the block after its header, its number of records, where the words go.
-pub type WordsOf = fn(payload: &[u8], count: u16, words: &mut Vec<u64>);
+/// summary. Arguments: the salt, the block after its header, its number of records, where the words go.
+pub type WordsOf = fn(salt: u64, payload: &[u8], count: u16, words: &mut Vec<u64>);
 
 /// What the log asks of its user. Called without any lock of the log held.
 pub trait Consumer: Send + Sync {
@@ -108,6 +108,7 @@ pub struct Log {
     pub(crate) geometry: Geometry,
     pub(crate) instance: AtomicU64,
     pub(crate) fingerprint: u64,
+    pub(crate) salt: u64,
     pub(crate) device: std::sync::Arc<dyn Device>,
     pub(crate) words_of: WordsOf,
     pub(crate) word_rule: WordRule,
@@ -139,6 +140,11 @@ impl Log {
     /// Seeds the checksums; another number whenever the content was given up.
     pub fn instance(&self) -> u64 {
         self.instance.load(Ordering::Acquire)
+    }
+
+    /// The number that the consumer's words depend on ([`Options::salt`](crate::Options)).
+    pub fn salt(&self) -> u64 {
+        self.salt
     }
 
     /// What reads go to.
@@ -246,7 +252,8 @@ impl Log {
     }
 
     pub(crate) fn identity(&self) -> Identity {
-        Identity { geometry: self.geometry, fingerprint: self.fingerprint, instance: self.instance() }
+        let (geometry, fingerprint, salt) = (self.geometry, self.fingerprint, self.salt);
+        Identity { geometry, fingerprint, instance: self.instance(), salt }
     }
 }
 
@@ -312,7 +319,7 @@ impl Writer<'_> {
         }
         drop(orders);
         log.forgotten.store(log.head(), Ordering::Release);
-        log.instance.store(new_instance(), Ordering::Release);
+        log.instance.store(random_number(), Ordering::Release);
         if let Err(error) = log.state.write(&log.identity(), Left::Killed, log.head()) {
             // Rather nothing than what was given up.
             log.state.distrust()?;

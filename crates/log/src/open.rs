@@ -7,7 +7,7 @@ use crate::limits::{SCRUB_TRIES_MAX, TRANSFER_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
 use crate::log::{Counters, Log, Orders, Ring, WordsOf, WriterState};
 use crate::partitions::Partition;
 use crate::segment::WordRule;
-use crate::state::{self, Identity, Left, Peeked, StateFile, new_instance};
+use crate::state::{self, Identity, Known, Left, Peeked, StateFile, random_number};
 use crate::summary::{self, Summary};
 use crate::sync::sync::atomic::AtomicU64;
 use crate::sync::sync::{Condvar, Mutex, RwLock};
@@ -29,6 +29,9 @@ pub struct Options {
     pub geometry: Geometry,
     /// A number that stands for what the consumer stores; another one starts empty.
     pub fingerprint: u64,
+    /// A number that the consumer's words depend on, kept with the content; another one starts empty. `None`: the
+    /// one that is there, or a random one.
+    pub salt: Option<u64>,
     /// How the words of a block are found.
     pub words_of: WordsOf,
     /// Which records may share a block. Part of the content: another rule wants another fingerprint.
@@ -164,16 +167,19 @@ impl Log {
         device: Arc<dyn Device>,
         state: StateFile,
         options: &Options,
+        salt: u64,
     ) -> Result<(Self, Recovered), OpenError> {
         let Options { state_path, geometry, fingerprint, words_of, word_rule, .. } = options;
         let (geometry, fingerprint) = (*geometry, *fingerprint);
         let state_error = |source| OpenError::State { path: state_path.clone(), source };
-        let (left, instance, known_head) = state.read(&geometry, fingerprint);
-        let mut instance = if left == Left::Unknown { new_instance() } else { instance };
+        let known = Some(state.read(&geometry, fingerprint)).filter(|known| known.salt == salt);
+        let Known { left, instance, head: known_head, .. } = known.unwrap_or(Known::NOTHING);
+        let mut instance = if left == Left::Unknown { random_number() } else { instance };
         let mut recovered = Recovered::default();
         let mut head = 0;
         if left != Left::Unknown {
-            let reader = SlotReader { geometry: &geometry, instance, device: &*device, words_of: *words_of };
+            let (geometry, words_of) = (&geometry, *words_of);
+            let reader = SlotReader { geometry, instance, salt, device: &*device, words_of };
             let records = match left {
                 Left::Killed => journal::read(state_path, instance).map_err(state_error)?,
                 _ => Vec::new(),
@@ -181,14 +187,14 @@ impl Log {
             (recovered, head) = recover(&reader, records, known_head);
             if left == Left::Killed && reader.scrub(head).is_err() {
                 tracing::warn!("cannot remove what the last process left half written: starting empty");
-                (recovered, head, instance) = (Recovered::default(), 0, new_instance());
+                (recovered, head, instance) = (Recovered::default(), 0, random_number());
             }
         }
         // What was lost stays in the journal until the consumer has appended it as deletions.
         let words = recovered.lost.values().flatten().copied().collect();
         let carried = journal::Record { sequence: head + 1, durable: head, words };
         let journal = Journal::create(state_path, instance, &carried).map_err(state_error)?;
-        let identity = Identity { geometry, fingerprint, instance };
+        let identity = Identity { geometry, fingerprint, instance, salt };
         state.write(&identity, Left::Killed, head).map_err(state_error)?;
         let segments = geometry.segments();
         // Slots that were never written need no reclaim.
@@ -198,6 +204,7 @@ impl Log {
             geometry,
             instance: AtomicU64::new(instance),
             fingerprint,
+            salt,
             device,
             words_of: *words_of,
             word_rule: *word_rule,
@@ -221,6 +228,7 @@ impl Log {
 pub(crate) struct SlotReader<'a> {
     pub geometry: &'a Geometry,
     pub instance: u64,
+    pub salt: u64,
     pub device: &'a dyn Device,
     pub words_of: WordsOf,
 }
@@ -230,6 +238,7 @@ impl Log {
         SlotReader {
             geometry: &self.geometry,
             instance: self.instance(),
+            salt: self.salt,
             device: &*self.device,
             words_of: self.words_of,
         }
@@ -325,7 +334,7 @@ impl SlotReader<'_> {
             }
             summary.sequence = header.sequence;
             summary.counts.push(header.count);
-            (self.words_of)(block::payload(block), header.count, &mut summary.words);
+            (self.words_of)(self.salt, block::payload(block), header.count, &mut summary.words);
         }
         let total: usize = summary.counts.iter().map(|c| usize::from(*c)).sum();
         (total == summary.words.len()).then_some(summary)

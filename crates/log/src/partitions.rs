@@ -9,7 +9,7 @@ use crate::journal;
 use crate::limits::PARTITIONS_MAX;
 use crate::log::Log;
 use crate::open::{OpenError, Options, Recovered, beside, lock};
-use crate::state::{self, Peeked, StateFile};
+use crate::state::{self, Left, Peeked, StateFile, random_number};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,12 +36,28 @@ impl Partition {
         Ok(all)
     }
 
+    /// The salt of all: the one asked for, or the one that the first of them with content has.
+    fn salt(partitions: &[Self]) -> u64 {
+        let asked = partitions.iter().find_map(|partition| partition.options.salt);
+        asked.unwrap_or_else(|| {
+            let known = partitions
+                .iter()
+                .map(|Self { options, state }| state.read(&options.geometry, options.fingerprint));
+            known
+                .filter(|known| known.left != Left::Unknown)
+                .map(|known| known.salt)
+                .next()
+                .unwrap_or_else(random_number)
+        })
+    }
+
     /// Opens them on a device that they share.
     pub fn start_all(
         partitions: Vec<Self>,
         device: Arc<dyn Device>,
     ) -> Result<Vec<(Log, Recovered)>, OpenError> {
-        let start = |Self { options, state }| Log::start(Arc::clone(&device), state, &options);
+        let salt = Self::salt(&partitions);
+        let start = |Self { options, state }| Log::start(Arc::clone(&device), state, &options, salt);
         partitions.into_iter().map(start).collect()
     }
 }

@@ -12,7 +12,7 @@
 //! | 56..64 | 1: stopped cleanly |
 //! | 64..80 | boot id of the kernel that the log was opened under |
 //! | 80..88 | newest sequence number at that stop, or when the log was opened |
-//! | 88..96 | zero |
+//! | 88..96 | salt: a number that the consumer's words depend on; kept as long as the content |
 
 use crate::geometry::Geometry;
 use crate::lock::{Lock, lock};
@@ -41,6 +41,21 @@ pub(crate) struct Identity {
     pub geometry: Geometry,
     pub fingerprint: u64,
     pub instance: u64,
+    pub salt: u64,
+}
+
+/// What a state file says of the log that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub left: Left,
+    pub instance: u64,
+    pub salt: u64,
+    /// A sequence number up to which everything was on the device.
+    pub head: u64,
+}
+
+impl Known {
+    pub const NOTHING: Known = Known { left: Left::Unknown, instance: 0, salt: 0, head: 0 };
 }
 
 /// The open and locked state file.
@@ -63,34 +78,33 @@ impl StateFile {
         })
     }
 
-    /// How a log of this shape was left, its instance, and a sequence number up to which everything
-    /// was on the device.
-    pub fn read(&self, geometry: &Geometry, fingerprint: u64) -> (Left, u64, u64) {
+    /// How a log of this shape was left.
+    pub fn read(&self, geometry: &Geometry, fingerprint: u64) -> Known {
         let mut bytes = [0; SIZE];
         let state = self.file.read_exact_at(&mut bytes, 0).ok().and_then(|()| parse(&bytes));
-        let unknown = (Left::Unknown, 0, 0);
-        let Some(State { shape, instance, fingerprint: own, clean, boot_id: boot, head }) = state else {
-            return unknown;
+        let Some(State { shape, instance, fingerprint: own, clean, boot_id: boot, head, salt }) = state
+        else {
+            return Known::NOTHING;
         };
         if shape != shape_of(geometry) || own != fingerprint {
-            return unknown;
+            return Known::NOTHING;
         }
         if clean {
-            (Left::Clean, instance, head)
+            Known { left: Left::Clean, instance, salt, head }
         } else if boot == boot_id() && boot != [0; 16] {
-            (Left::Killed, instance, head)
+            Known { left: Left::Killed, instance, salt, head }
         } else {
-            unknown
+            Known::NOTHING
         }
     }
 
     /// Says that everything up to segment `head` is on the device, and whether the log is open or
     /// was stopped cleanly (`Left::Clean`).
     pub fn write(&self, identity: &Identity, left: Left, head: u64) -> io::Result<()> {
-        let Identity { geometry, fingerprint, instance } = *identity;
+        let Identity { geometry, fingerprint, instance, salt } = *identity;
         let clean = left == Left::Clean;
-        let state =
-            State { shape: shape_of(&geometry), instance, fingerprint, clean, boot_id: boot_id(), head };
+        let (shape, boot_id) = (shape_of(&geometry), boot_id());
+        let state = State { shape, instance, fingerprint, clean, boot_id, head, salt };
         self.file.write_all_at(&encode(&state), 0)?;
         self.file.sync_data()
     }
@@ -141,6 +155,7 @@ pub(crate) struct State {
     pub clean: bool,
     pub boot_id: [u8; 16],
     pub head: u64,
+    pub salt: u64,
 }
 
 fn shape_of(geometry: &Geometry) -> [u64; 3] {
@@ -157,6 +172,7 @@ pub(crate) fn encode(state: &State) -> [u8; SIZE] {
     }
     bytes[64..80].copy_from_slice(&state.boot_id);
     bytes[80..88].copy_from_slice(&state.head.to_le_bytes());
+    bytes[88..96].copy_from_slice(&state.salt.to_le_bytes());
     let sum = xxh3_64(&bytes[16..]);
     bytes[8..16].copy_from_slice(&sum.to_le_bytes());
     bytes
@@ -172,6 +188,7 @@ pub(crate) fn parse(bytes: &[u8; SIZE]) -> Option<State> {
         clean: u64_at(56) == 1,
         boot_id: bytes[64..80].try_into().expect("16 bytes"),
         head: u64_at(80),
+        salt: u64_at(88),
     })
 }
 
@@ -188,8 +205,8 @@ fn boot_id() -> [u8; 16] {
     id
 }
 
-/// A number that no earlier instance had.
-pub(crate) fn new_instance() -> u64 {
+/// A number that nobody can guess: no earlier instance had it.
+pub(crate) fn random_number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     RandomState::new().hash_one((now.as_nanos() as u64, std::process::id()))

@@ -1,7 +1,8 @@
 use super::*;
+use crate::key::KeyHasher;
 
 fn candidate(key: &[u8], reads: u8, updates: u8) -> Candidate<'_> {
-    Candidate { key: Key::new(key), bytes: 1000, reads, updates }
+    Candidate { key: KeyHasher::with_seed(0).key(key), bytes: 1000, reads, updates }
 }
 
 fn name(prefix: &str, n: u32) -> Vec<u8> {
@@ -44,10 +45,10 @@ fn reject_first_forgets_in_time() {
     assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Verdict::Drop);
     assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Verdict::Flash);
     // Few large objects are as long a time as many small ones.
-    admitter.on_put(Key::new(b"large"), 1 << 19);
+    admitter.on_put(KeyHasher::with_seed(0).key(b"large"), 1 << 19);
     assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Verdict::Flash);
-    admitter.on_put(Key::new(b"large"), 1 << 19);
-    admitter.on_put(Key::new(b"large"), 1 << 19);
+    admitter.on_put(KeyHasher::with_seed(0).key(b"large"), 1 << 19);
+    admitter.on_put(KeyHasher::with_seed(0).key(b"large"), 1 << 19);
     assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Verdict::Drop);
 }
 
@@ -88,15 +89,15 @@ fn a_budget_is_held_within_five_percent() {
 fn learnt(options: Flashield) -> Admitter {
     let mut admitter = Admitter::new(&Admission::Flashield(options), 64 << 10, None, 1);
     let read = |admitter: &mut Admitter, key: &[u8]| {
-        admitter.on_read(Key::new(key), true);
+        admitter.on_read(KeyHasher::with_seed(0).key(key), true);
     };
     for n in 0..20_000 {
         let (good, bad, changing) = (name("good", n % 300), name("bad", n), name("changing", n % 300));
         if n < 300 {
-            admitter.on_put(Key::new(&good), 500);
+            admitter.on_put(KeyHasher::with_seed(0).key(&good), 500);
         }
-        admitter.on_put(Key::new(&bad), 500);
-        admitter.on_put(Key::new(&changing), 500);
+        admitter.on_put(KeyHasher::with_seed(0).key(&bad), 500);
+        admitter.on_put(KeyHasher::with_seed(0).key(&changing), 500);
         read(&mut admitter, &good);
         if n >= 300 {
             read(&mut admitter, &good);

@@ -108,7 +108,6 @@ impl Ahead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Key;
     use crate::search::Print;
     use crate::{Cache, Entry};
     use crate::{FlashOptions, Options};
@@ -158,7 +157,7 @@ mod tests {
         let put = |entries: u64| {
             for key in 0..entries {
                 let key = key.to_le_bytes();
-                cache.put_many(&[Entry { key: Key::new(&key), value: Some(&[7; 3000]), expires_at: 0 }]);
+                cache.put_many(&[Entry { key: cache.key(&key), value: Some(&[7; 3000]), expires_at: 0 }]);
             }
             cache.flush();
         };

@@ -1,8 +1,9 @@
 use super::*;
+use crate::key::KeyHasher;
 use std::collections::HashMap;
 
 fn get<'a>(memory: &'a mut Memory, key: &[u8]) -> Option<(Option<&'a [u8]>, u32)> {
-    let key = Key::new(key);
+    let key = KeyHasher::with_seed(0).key(key);
     let candidate = memory.candidate(key.hash())?;
     let stored = memory.get(key, candidate)?;
     Some((stored.value, stored.expires_at))
@@ -20,7 +21,7 @@ fn agrees_with_a_map_and_keeps_its_budget() {
             random ^= random << 17;
             let number = random % 700;
             let bytes_of_key = format!("k{number}").into_bytes();
-            let key = Key::new(&bytes_of_key);
+            let key = KeyHasher::with_seed(0).key(&bytes_of_key);
             match random >> 32 & 7 {
                 0 => {
                     memory.remove(key);
@@ -72,7 +73,7 @@ fn entries_that_are_put_again_and_again_take_no_more_room() {
         // Some are put once: they stay among those that die.
         let step = if round == 0 { 1 } else { 3 };
         for key in keys.iter().step_by(step) {
-            memory.insert(Key::new(key), Some(&value), round, Kept::Copy);
+            memory.insert(KeyHasher::with_seed(0).key(key), Some(&value), round, Kept::Copy);
         }
         assert_eq!(memory.len(), keys.len());
         let most = 2 * live + memory.table.allocation_size() + 3 * budget.chunk_bytes();
@@ -90,10 +91,12 @@ fn a_lookup_marks_the_entry_it_finds_and_no_other() {
     let mut memory = Memory::new(Budget { bytes: 1 << 20, entries: u64::MAX });
     let name = |i: u32| format!("key{i}").into_bytes();
     for i in 0..2000 {
-        memory.insert(Key::new(&name(i)), Some(&[1; 20]), 0, Kept::Only);
+        memory.insert(KeyHasher::with_seed(0).key(&name(i)), Some(&[1; 20]), 0, Kept::Only);
     }
     // Keys that are not there have candidates, too, which are others'.
-    let strangers = (2000..20_000).filter(|i| memory.candidate(Key::new(&name(*i)).hash()).is_some()).count();
+    let strangers = (2000..20_000)
+        .filter(|i| memory.candidate(KeyHasher::with_seed(0).key(&name(*i)).hash()).is_some())
+        .count();
     assert!(strangers > 100, "{strangers}");
     (2000..20_000).for_each(|i| assert!(get(&mut memory, &name(i)).is_none()));
     for i in (0..2000).step_by(2) {
@@ -115,10 +118,15 @@ fn what_is_read_outlives_what_is_not() {
     let mut memory = Memory::new(Budget { bytes: 64 << 10, entries: u64::MAX });
     let hot: Vec<Vec<u8>> = (0..50).map(|i| format!("hot{i}").into_bytes()).collect();
     for key in &hot {
-        memory.insert(Key::new(key), Some(&[1; 100]), 0, Kept::Copy);
+        memory.insert(KeyHasher::with_seed(0).key(key), Some(&[1; 100]), 0, Kept::Copy);
     }
     for i in 0..5_000 {
-        memory.insert(Key::new(format!("cold{i}").as_bytes()), Some(&[2; 100]), 0, Kept::Copy);
+        memory.insert(
+            KeyHasher::with_seed(0).key(format!("cold{i}").as_bytes()),
+            Some(&[2; 100]),
+            0,
+            Kept::Copy,
+        );
         get(&mut memory, &hot[i % 50]);
     }
     let kept = hot.iter().filter(|key| get(&mut memory, key).is_some()).count();
@@ -131,7 +139,7 @@ fn there_are_numbers_for_all_chunks() {
     let mut memory = Memory::new(Budget { bytes: 64 << 20, entries: 1 });
     let keys: Vec<[u8; 8]> = (0..140_000_u64).map(u64::to_le_bytes).collect();
     for key in &keys {
-        memory.insert(Key::new(key), Some(&[7; 470]), 0, Kept::Only);
+        memory.insert(KeyHasher::with_seed(0).key(key), Some(&[7; 470]), 0, Kept::Only);
     }
     assert!(memory.chunks.len() < CHUNKS_MAX);
     memory.validate();

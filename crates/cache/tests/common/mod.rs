@@ -2,14 +2,17 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome};
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Options, Outcome};
 use granary_log::device::{Device, MemoryDevice};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Pairs of keys whose hashes agree in all the bits that the cache knows.
+/// The seed of the caches here: a key's hash is known beforehand.
+pub const HASH_SEED: u64 = 0;
+
+/// Pairs of keys whose hashes, of that seed, agree in all the bits that the cache knows.
 pub const TWINS: [(u64, u64); 2] = [(1_217_509, 31_017_174), (6_505_845, 12_274_539)];
 
 /// `segments` segments of `blocks` blocks of 512 bytes.
@@ -17,6 +20,7 @@ pub fn options(folder: &Path, segments: u64, blocks: u64, memory_bytes: u64) -> 
     let mut flash = FlashOptions::new(folder.join("c"), segments * blocks * 512);
     flash.block_size = 512;
     flash.write_buffer_size = blocks * 512;
+    flash.hash_seed = Some(HASH_SEED);
     Options { flash: Some(flash), memory_bytes, memory_entries: None }
 }
 
@@ -25,7 +29,7 @@ pub fn put(cache: &Cache, key: u64, version: u64) {
 }
 
 fn put_value(cache: &Cache, key: u64, value: &[u8]) {
-    cache.put_many(&[Entry { key: Key::new(&key.to_le_bytes()), value: Some(value), expires_at: 0 }]);
+    cache.put_many(&[Entry { key: cache.key(&key.to_le_bytes()), value: Some(value), expires_at: 0 }]);
 }
 
 /// Puts into a segment of its own.
@@ -51,7 +55,7 @@ pub fn put_value_alone(cache: &Cache, key: u64, value: &[u8]) {
 pub fn get(cache: &Cache, key: u64) -> Option<u64> {
     let key = key.to_le_bytes();
     let mut version = None;
-    cache.get_many(&mut Io::with_engine(Engine::Plain), &[Key::new(&key)], 1, |_, outcome| {
+    cache.get_many(&mut Io::with_engine(Engine::Plain), &[cache.key(&key)], 1, |_, outcome| {
         if let Outcome::Hit { value, .. } = outcome {
             version = Some(u64::from_le_bytes(value.try_into().unwrap()));
         }

@@ -43,7 +43,8 @@ impl Dictionary {
         let encoded = self.core.loader.key_format.encode(keys)?;
         if let Some(store) = self.core.loader.kept.store() {
             self.forget_requests_of(&encoded);
-            let keys: Vec<Key<'_>> = (0..encoded.len()).map(|row| Key::new(encoded.get(row))).collect();
+            let keys: Vec<Key<'_>> =
+                (0..encoded.len()).map(|row| store.cache().key(encoded.get(row))).collect();
             store.cache().delete_many(&keys);
         }
         Ok(())

@@ -130,13 +130,18 @@ impl Dictionary {
             // A row that is under way may have been read before it was changed, and is cached only after this look.
             self.forget_requests_of(&encoded);
             let rows = self.possible_rows(&keys, encoded.len());
-            let probed: Vec<Key<'_>> = rows.iter().map(|&row| Key::new(encoded.get(row as usize))).collect();
-            let mut cached = Vec::new();
+            let probed: Vec<Key<'_>> =
+                rows.iter().map(|&row| store.cache().key(encoded.get(row as usize))).collect();
+            let (mut cached, mut missed) = (Vec::new(), Vec::new());
             store.get_many(&probed, now, |i, outcome| match outcome {
                 Outcome::Hit { .. } | Outcome::Negative { .. } => cached.push(rows[i]),
                 Outcome::Expired { .. } if shows_expired => cached.push(rows[i]),
-                Outcome::Expired { .. } | Outcome::Miss => {}
+                Outcome::Expired { .. } => {}
+                Outcome::Miss => missed.push(probed[i]),
             });
+            // What the cache has lost sight of may be on flash still, as it was before the change, and the next
+            // recovery would find it.
+            store.cache().delete_many(&missed);
             if cached.is_empty() {
                 continue;
             }

@@ -50,7 +50,8 @@ impl<'a> Batch<'a> {
 
     /// Looks `rows` up in the cache: one batch.
     pub fn probe(&mut self, store: &Store, rows: &[u32], freshness: Freshness, loader: &Loader) {
-        let hashed: Vec<Key<'_>> = rows.iter().map(|&row| Key::new(self.keys.get(row as usize))).collect();
+        let hasher = store.cache().hasher();
+        let hashed: Vec<Key<'_>> = rows.iter().map(|&row| hasher.key(self.keys.get(row as usize))).collect();
         let mut found = [rows.len(), 0].map(|capacity| Found::new(&self.decoder, capacity));
         let sinks = found
             .each_mut()

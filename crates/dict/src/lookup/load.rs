@@ -11,7 +11,7 @@ use crate::kept::Kept;
 use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, Raw, RowFormat};
 use crate::source::{Source, SourceFactory};
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
-use granary_cache::{Entry, Key};
+use granary_cache::Entry;
 use hashbrown::HashTable;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -298,7 +298,7 @@ impl Loader {
         let now = self.clock.now();
         let mut entries: Vec<Entry<'_>> = (0..flight.keys.len())
             .map(|slot| Entry {
-                key: Key::new(flight.keys.get(slot)),
+                key: store.cache().key(flight.keys.get(slot)),
                 value: loaded.row(slot as u32),
                 expires_at: self.expiry(now, flight.keys.get(slot)),
             })

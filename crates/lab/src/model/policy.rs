@@ -4,7 +4,7 @@ use super::{
     Belady, Budget, Costs, Fifo, Filter, Hybrid, HybridOptions, Layout, Lru, Model, Offer, Ripq, S3Fifo,
     Victim,
 };
-use granary_cache::Key;
+use granary_cache::KeyHasher;
 use granary_cache::admission::{Admission, Admitter, Candidate, Flashield, Verdict};
 use std::fmt;
 use std::str::FromStr;
@@ -138,17 +138,17 @@ struct Served(Admitter);
 
 impl Filter for Served {
     fn on_read(&mut self, key: u32, found: bool) {
-        self.0.on_read(Key::new(&key.to_le_bytes()), found);
+        self.0.on_read(KeyHasher::with_seed(0).key(&key.to_le_bytes()), found);
     }
 
     fn on_put(&mut self, key: u32, bytes: u32) {
-        self.0.on_put(Key::new(&key.to_le_bytes()), u64::from(bytes));
+        self.0.on_put(KeyHasher::with_seed(0).key(&key.to_le_bytes()), u64::from(bytes));
     }
 
     fn admits(&mut self, offer: &Offer, seconds: u32) -> bool {
         let key = offer.key.to_le_bytes();
         let candidate = Candidate {
-            key: Key::new(&key),
+            key: KeyHasher::with_seed(0).key(&key),
             bytes: u64::from(offer.bytes),
             reads: offer.reads,
             updates: offer.updates,

@@ -58,7 +58,7 @@ fn records(payload: &[u8], count: u16) -> Vec<(u64, u64, usize, usize)> {
     found
 }
 
-pub fn words_of(payload: &[u8], count: u16, words: &mut Vec<u64>) {
+pub fn words_of(_salt: u64, payload: &[u8], count: u16, words: &mut Vec<u64>) {
     words.extend(records(payload, count).iter().map(|record| record.0));
 }
 
@@ -68,6 +68,7 @@ pub fn options(folder: &Path, geometry: Geometry) -> Options {
         state_path: folder.join("d"),
         geometry,
         fingerprint: 0xF00D,
+        salt: Some(0),
         words_of,
         word_rule: WordRule::default(),
     }

@@ -19,7 +19,7 @@ impl Engine {
             item_bytes_max: store.item_bytes_max(),
         };
         let (stored, _) = store
-            .change(lane, Key::new(&put.key), now, |looked, hand| commands::put(put, &terms, looked, hand));
+            .change(lane, store.key(&put.key), now, |looked, hand| commands::put(put, &terms, looked, hand));
         count_put(self.counters(), put.mode, stored);
         stored
     }
@@ -27,7 +27,7 @@ impl Engine {
     pub(super) fn meta_set(&mut self, put: &Put<'_>, flags: &MetaFlags<'_>, now: u32, out: &mut Vec<u8>) {
         let Engine { shared, lane, .. } = self;
         let (store, limit) = (&shared.store, shared.store.item_bytes_max());
-        let stored = store.change(lane, Key::new(&put.key), now, |looked, hand| {
+        let stored = store.change(lane, store.key(&put.key), now, |looked, hand| {
             commands::meta_set(put, flags, limit, looked, hand, out)
         });
         count_put(self.counters(), put.mode, stored);
@@ -35,9 +35,9 @@ impl Engine {
 
     pub(super) fn delete(&mut self, key: &[u8], now: u32) -> bool {
         let Engine { shared, lane, .. } = self;
-        shared
-            .store
-            .change(lane, Key::new(key), now, |looked, _| (Change::Remove, matches!(looked, Looked::Hit(_))))
+        shared.store.change(lane, shared.store.key(key), now, |looked, _| {
+            (Change::Remove, matches!(looked, Looked::Hit(_)))
+        })
     }
 
     pub(super) fn arithmetic(
@@ -50,7 +50,7 @@ impl Engine {
         out: &mut Vec<u8>,
     ) {
         let Engine { shared, lane, .. } = self;
-        let counted = shared.store.change(lane, Key::new(key), now, |looked, hand| {
+        let counted = shared.store.change(lane, shared.store.key(key), now, |looked, hand| {
             let Looked::Hit(item) = looked else { return (Change::Leave, None) };
             match commands::count(item, direction, delta, hand) {
                 Ok((change, value)) => (change, Some(Ok(value))),
@@ -106,7 +106,7 @@ impl Engine {
         now: u32,
         out: &mut Vec<u8>,
     ) {
-        let found = self.touch(Key::new(key), exptime, now, |item| {
+        let found = self.touch(self.shared.store.key(key), exptime, now, |item| {
             let cas = (numbered == Numbered::Yes).then_some(item.header.cas);
             reply::value(out, key, item.header.flags, cas, item.data);
         });
@@ -117,7 +117,7 @@ impl Engine {
     }
 
     pub(super) fn meta_get(&mut self, meta: &Meta<'_>, now: u32, out: &mut Vec<u8>) {
-        let key = Key::new(&meta.key);
+        let key = self.shared.store.key(&meta.key);
         let Engine { shared, lane, .. } = self;
         let last_read = shared.store.last_read(key);
         let (found, why) = shared.store.change(lane, key, now, |looked, hand| {
@@ -145,7 +145,7 @@ impl Engine {
 
     pub(super) fn debug(&mut self, key: &[u8], now: u32, out: &mut Vec<u8>) {
         let Engine { shared, lane, .. } = self;
-        let hashed = Key::new(key);
+        let hashed = shared.store.key(key);
         let last_read = shared.store.last_read(hashed);
         shared.store.get_many(lane, &[hashed], now, |_, looked| match looked {
             Looked::Hit(item) => commands::debug(key, item, Shown { last_read, now }, out),

@@ -130,7 +130,8 @@ impl Engine {
         if asking.is_empty() {
             return false;
         }
-        let keys: Vec<Key<'_>> = pieces.iter().filter_map(|piece| piece.key().map(Key::new)).collect();
+        let keys: Vec<Key<'_>> =
+            pieces.iter().filter_map(|piece| piece.key().map(|key| self.shared.store.key(key))).collect();
         let Engine { shared, lane, values, parked, .. } = self;
         let mut found: Vec<Found> = keys.iter().map(|_| Found::Later).collect();
         let ticket = |i: usize| {
@@ -181,8 +182,10 @@ impl Engine {
                 let mut pieces = Vec::new();
                 let from = Reach { len: 0, resume: input.resume };
                 let reach = gather(input, from, found.len(), &mut pieces);
-                let keys: Vec<Key<'_>> =
-                    pieces.iter().filter_map(|piece| piece.key().map(Key::new)).collect();
+                let keys: Vec<Key<'_>> = pieces
+                    .iter()
+                    .filter_map(|piece| piece.key().map(|key| self.shared.store.key(key)))
+                    .collect();
                 let lookups = Lookups { keys: &keys, found, values };
                 let (_, stopped) = self.give(&pieces, lookups, now, output);
                 if self.parked.answered(id, found.len()) {

@@ -6,7 +6,6 @@ use super::session::{Output, Session};
 use crate::commands::{self, Verdict};
 use crate::counters::Counters;
 use crate::protocol::{Older, Request, Step, keys_from, reply};
-use granary_cache::Key;
 
 /// Where a request leaves its session.
 enum Done {
@@ -87,13 +86,13 @@ impl Engine {
                 self.arithmetic(key, direction, delta, reply, now, out);
             }
             Request::Touch { key, exptime, reply } => {
-                let found = self.touch(Key::new(key), exptime, now, |_| ());
+                let found = self.touch(self.shared.store.key(key), exptime, now, |_| ());
                 reply::answer(out, reply, if found.is_some() { "TOUCHED" } else { "NOT_FOUND" });
             }
             Request::MetaGet(meta) => self.meta_get(&meta, now, out),
             Request::MetaSet(put, flags) => self.meta_set(&put, &flags, now, out),
             Request::MetaDelete(meta) => {
-                let key = Key::new(&meta.key);
+                let key = self.shared.store.key(&meta.key);
                 let Engine { shared, lane, .. } = self;
                 let found = shared
                     .store
@@ -102,7 +101,7 @@ impl Engine {
                 self.counters().delete_misses.add(u64::from(!found));
             }
             Request::MetaArithmetic(meta, direction) => {
-                let key = Key::new(&meta.key);
+                let key = self.shared.store.key(&meta.key);
                 let Engine { shared, lane, .. } = self;
                 let found = shared.store.change(lane, key, now, |looked, hand| {
                     commands::meta_arithmetic(&meta, direction, looked, hand, out)

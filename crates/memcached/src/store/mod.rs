@@ -144,6 +144,11 @@ impl Store {
         self.item_bytes_max
     }
 
+    /// A key of this store.
+    pub fn key<'a>(&self, key: &'a [u8]) -> Key<'a> {
+        self.cache.key(key)
+    }
+
     /// What the cache did and takes.
     pub fn cache_stats(&self) -> granary_cache::Stats {
         self.cache.stats()
@@ -202,7 +207,7 @@ impl Store {
 
     /// Stores items, the later of two with the same key last.
     pub fn set_many(&self, lane: &mut Lane, items: &[NewItem<'_>], now: u32) {
-        let keys: Vec<Key<'_>> = items.iter().map(|item| Key::new(item.key)).collect();
+        let keys: Vec<Key<'_>> = items.iter().map(|item| self.key(item.key)).collect();
         let _held = self.stripes.lock_many(keys.iter().map(|key| key.hash()));
         let Lane { value, .. } = lane;
         value.clear();

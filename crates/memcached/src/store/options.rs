@@ -32,6 +32,8 @@ pub struct Options {
     pub admission: Admission,
     /// What may be written to flash in a day, in bytes.
     pub bytes_per_day: Option<u64>,
+    /// Seeds the hash of keys, instead of a random number, for a store on flash whose keys nobody chooses to do harm.
+    pub hash_seed: Option<u64>,
 }
 
 /// Why a store could not be opened.
@@ -64,6 +66,7 @@ impl Options {
             block_size: None,
             admission: Admission::Reuse,
             bytes_per_day: None,
+            hash_seed: None,
         }
     }
 
@@ -152,6 +155,7 @@ impl Options {
         flash.reinsertion = Reinsertion::Read;
         flash.admission = self.admission.clone();
         flash.bytes_per_day = self.bytes_per_day;
+        flash.hash_seed = self.hash_seed;
         Ok(Some(flash))
     }
 }
