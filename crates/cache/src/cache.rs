@@ -22,6 +22,7 @@ pub struct Cache {
 impl Cache {
     /// Opens a cache, with what it held when it was stopped or killed.
     pub fn open(options: Options) -> Result<Cache, OpenError> {
+        options.check()?;
         let Some(flash) = &options.flash else {
             return Ok(Cache { partitions: vec![Partition::in_memory(&options)] });
         };
@@ -31,6 +32,7 @@ impl Cache {
 
     /// As [`open`](Self::open), with the flash part on a device at hand.
     pub fn open_on(device: Box<dyn Device>, options: Options) -> Result<Cache, OpenError> {
+        options.check()?;
         let flash = options.flash.as_ref().expect("a device is for a cache on flash");
         let logs = Log::open_partitions_on(device, &flash.log_options()?, flash.partitions)?;
         Ok(Self::start(&options, logs))

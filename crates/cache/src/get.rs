@@ -323,11 +323,11 @@ impl Shared {
         }
     }
 
-    /// A block that is not what it should be holds nothing any more.
-    fn forget_place(&self, key: Key<'_>, place: u64) {
+    /// A block that is not what it should be holds nothing any more. Returns whether the index spoke of it.
+    fn forget_place(&self, key: Key<'_>, place: u64) -> bool {
         let mut shard = self.shard(key.hash());
         let bits = key.hash().below_shard(shard.table.hash_bits());
-        shard.table.remove(bits, place);
+        shard.table.remove(bits, place)
     }
 }
 

@@ -59,7 +59,7 @@ fn one_segment_is_refused_dram_first() {
         Cache::open(options)
     };
     let refused = open(1, Admission::Probability(1.0)).err().map(|error| error.to_string());
-    assert!(refused.is_some_and(|error| error.contains("at least twice WRITE_BUFFER_SIZE")));
+    assert!(refused.is_some_and(|error| error.contains("at least twice write_buffer_size")));
     assert!(open(2, Admission::Probability(1.0)).is_ok());
 }
 

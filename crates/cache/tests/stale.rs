@@ -196,3 +196,32 @@ fn one_path_belongs_to_one_cache() {
     drop(cache);
     assert!(Cache::open(options(folder.path(), 8, 2, 0)).is_ok());
 }
+
+/// Readers that hold places of what is being given up find blocks of another instance there, and nothing is damaged.
+#[test]
+fn a_cache_that_is_cleared_beside_readers_has_no_damaged_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(options(folder.path(), 16, 128, 0)).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (cache, done) = (&cache, &done);
+            scope.spawn(move || {
+                let mut io = Io::new();
+                let names: Vec<[u8; 8]> = (0..4_000u64).map(|key| (key * 4 + thread).to_le_bytes()).collect();
+                while !done.load(Ordering::Relaxed) {
+                    let keys: Vec<_> = names.iter().map(|name| cache.key(name)).collect();
+                    cache.get_many(&mut io, &keys, 1, |_, _| ());
+                }
+            });
+        }
+        for round in 0..60 {
+            (0..4_000).for_each(|key| put(&cache, key, round));
+            cache.flush();
+            cache.clear().unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    let stats = cache.stats();
+    assert!(stats.block_reads > 0 && stats.corrupt_blocks == 0, "{stats:?}");
+}

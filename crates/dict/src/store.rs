@@ -64,12 +64,7 @@ impl Store {
             MarkFile::new(beside.into(), flash.fingerprint)
         });
         files.extend(mark.iter().map(|mark| mark.path().to_path_buf()));
-        let new_files: Vec<PathBuf> = files.iter().filter(|file| !exists(file)).cloned().collect();
-        let cache = Cache::open(options).map_err(|error| {
-            // What was not there before is of no use to anybody.
-            new_files.iter().for_each(|file| drop(std::fs::remove_file(file)));
-            unopened(definition, &error)
-        })?;
+        let cache = Cache::open(options).map_err(|error| unopened(definition, &error))?;
         Ok(Some(Store { cache, entries_max, files, mark, removed: AtomicBool::new(false) }))
     }
 
@@ -159,15 +154,14 @@ impl Store {
 
 fn unopened(definition: &Definition, error: &OpenError) -> DictError {
     let code = match error {
-        OpenError::InUse { .. } | OpenError::Geometry(_) | OpenError::OneSegment { .. } => Code::BadArguments,
+        OpenError::InUse { .. }
+        | OpenError::Geometry(_)
+        | OpenError::OneSegment { .. }
+        | OpenError::Invalid { .. }
+        | OpenError::Foreign { .. } => Code::BadArguments,
         OpenError::Device(_) | OpenError::State { .. } => Code::CannotOpenFile,
     };
     DictError::new(code, format!("LAYOUT({}): {error}", definition.layout.name()))
-}
-
-/// Whether there is anything of this name, be it a link to nowhere.
-fn exists(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok()
 }
 
 fn flash_options(

@@ -5,7 +5,7 @@ use crate::limits::{
     SUMMARY_BLOCKS_PER_SEGMENT_MIN,
 };
 
-/// Sizes that do not fit together; the text says which parameter to change.
+/// Sizes that do not fit together; the text says which option to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct GeometryError(String);
@@ -34,22 +34,22 @@ impl Geometry {
             || !block_size.is_multiple_of(BLOCK_SIZE_MIN)
         {
             return refuse(format!(
-                "BLOCK_SIZE {block_size} must be a multiple of {BLOCK_SIZE_MIN} between {BLOCK_SIZE_MIN} and {BLOCK_SIZE_MAX}"
+                "block_size {block_size} must be a multiple of {BLOCK_SIZE_MIN} between {BLOCK_SIZE_MIN} and {BLOCK_SIZE_MAX}"
             ));
         }
         if write_buffer_size == 0 || !write_buffer_size.is_multiple_of(block_size) {
             return refuse(format!(
-                "WRITE_BUFFER_SIZE {write_buffer_size} must be a multiple of BLOCK_SIZE {block_size}"
+                "write_buffer_size {write_buffer_size} must be a multiple of block_size {block_size}"
             ));
         }
         if write_buffer_size > SEGMENT_BYTES_MAX {
             return refuse(format!(
-                "WRITE_BUFFER_SIZE {write_buffer_size} must be at most {SEGMENT_BYTES_MAX}: two such buffers are in RAM"
+                "write_buffer_size {write_buffer_size} must be at most {SEGMENT_BYTES_MAX}: two such buffers are in RAM"
             ));
         }
         if file_size == 0 || !file_size.is_multiple_of(write_buffer_size) {
             return refuse(format!(
-                "FILE_SIZE {file_size} must be a multiple of WRITE_BUFFER_SIZE {write_buffer_size}"
+                "file_size {file_size} must be a multiple of write_buffer_size {write_buffer_size}"
             ));
         }
         Ok(Self {
@@ -68,8 +68,8 @@ impl Geometry {
     pub fn divide(self, partitions: u64) -> Result<Vec<Self>, GeometryError> {
         if !(1..=PARTITIONS_MAX).contains(&partitions) || !self.segments.is_multiple_of(partitions) {
             return Err(GeometryError(format!(
-                "FILE_SIZE {} has {} write buffers: they cannot be divided into {partitions} partitions of one \
-                 size, of which there may be {PARTITIONS_MAX}",
+                "partitions {partitions}: file_size {} has {} write buffers, which cannot be divided into as many \
+                 parts of one size; there may be 1 to {PARTITIONS_MAX}",
                 self.file_bytes(),
                 self.segments
             )));
@@ -163,11 +163,11 @@ mod tests {
     #[test]
     fn sizes_must_divide_and_the_error_names_the_parameter() {
         let text = |f, w, b| Geometry::new(f, w, b).unwrap_err().to_string();
-        assert!(text(1 << 20, 4096, 100).starts_with("BLOCK_SIZE 100"));
-        assert!(text(1 << 20, 6000, 4096).starts_with("WRITE_BUFFER_SIZE 6000"));
-        assert!(text(1 << 40, 1 << 40, 4096).starts_with("WRITE_BUFFER_SIZE 1099511627776"));
-        assert!(text(10_000, 8192, 4096).starts_with("FILE_SIZE 10000"));
-        assert!(text(0, 8192, 4096).starts_with("FILE_SIZE 0"));
+        assert!(text(1 << 20, 4096, 100).starts_with("block_size 100"));
+        assert!(text(1 << 20, 6000, 4096).starts_with("write_buffer_size 6000"));
+        assert!(text(1 << 40, 1 << 40, 4096).starts_with("write_buffer_size 1099511627776"));
+        assert!(text(10_000, 8192, 4096).starts_with("file_size 10000"));
+        assert!(text(0, 8192, 4096).starts_with("file_size 0"));
     }
 
     #[test]

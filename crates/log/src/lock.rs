@@ -2,7 +2,9 @@
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use std::fs::File;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A process that was killed lets go of its files a little after it is gone: its ring is taken apart by the
@@ -15,6 +17,11 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub(crate) enum Lock {
     Taken,
     InUse,
+}
+
+/// Whether somebody has a file open and locked.
+pub(crate) fn is_locked(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| lock(&file) == Ok(Lock::InUse))
 }
 
 /// Takes the lock for as long as the descriptor is open.

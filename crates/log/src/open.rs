@@ -4,6 +4,7 @@ use crate::device::{Device, FileDevice, OpenDeviceError};
 use crate::geometry::Geometry;
 use crate::journal::{self, Journal};
 use crate::limits::{SCRUB_TRIES_MAX, TRANSFER_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
+use crate::lock::is_locked;
 use crate::log::{Counters, Log, Orders, Ring, WordsOf, WriterState};
 use crate::partitions::Partition;
 use crate::segment::WordRule;
@@ -61,8 +62,22 @@ pub enum OpenError {
         /// The path.
         path: PathBuf,
     },
+    /// An option that makes no sense.
+    #[error("{option}: {reason}")]
+    Invalid {
+        /// Its name.
+        option: &'static str,
+        /// What is wrong with it, and what to give instead.
+        reason: String,
+    },
+    /// Somebody else's file lies where a log's would: it would be overwritten.
+    #[error("{path} is there already, and is no cache of Granary's: move it away, or choose another path")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
     /// Whoever uses the log wants to overwrite one segment while it keeps another.
-    #[error("{path} has room for one write buffer: make FILE_SIZE at least twice WRITE_BUFFER_SIZE")]
+    #[error("{path} has room for one write buffer: make file_size at least twice write_buffer_size")]
     OneSegment {
         /// The path.
         path: PathBuf,
@@ -96,20 +111,30 @@ impl Options {
     /// # Errors
     /// What the operating system says of a file that is there.
     pub fn found(&self, partitions: u64) -> io::Result<Found> {
-        let has_data = match std::fs::metadata(&self.path) {
-            Ok(found) => found.is_file() && found.len() > 0,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-            Err(error) => return Err(error),
-        };
+        let has_data = has_bytes(&self.path)?;
         let state = beside(&self.state_path, ".state");
-        Ok(match state::peek(&state)? {
-            Peeked::Nothing if has_data => Found::Foreign(self.path.clone()),
-            Peeked::Foreign => Found::Foreign(state),
+        let peeked = state::peek(&state)?;
+        if peeked == Peeked::Nothing && has_data {
+            return Ok(Found::Foreign(self.path.clone()));
+        }
+        if let Some(foreign) = self.foreign_beside(partitions)? {
+            return Ok(Found::Foreign(foreign));
+        }
+        Ok(match peeked {
             Peeked::Known(found) if found != self.fingerprint_of(0, partitions) => {
                 Found::Another(if has_data { self.path.clone() } else { state })
             }
-            Peeked::Nothing | Peeked::Distrusted | Peeked::Known(_) => Found::Fitting,
+            _ => Found::Fitting,
         })
+    }
+}
+
+/// Whether there is a file with something in it. A block device is none.
+pub(crate) fn has_bytes(path: &Path) -> io::Result<bool> {
+    match std::fs::metadata(path) {
+        Ok(found) => Ok(found.is_file() && found.len() > 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -143,15 +168,34 @@ impl Log {
     /// Opens a file as several logs, each with a part of it and state and journal files of its own. Opened as
     /// another number of logs than before, all are empty.
     pub fn open_partitions(options: &Options, partitions: u64) -> Result<Vec<(Self, Recovered)>, OpenError> {
+        let found = options.found(partitions);
+        let found = found.map_err(|source| OpenError::State { path: options.path.clone(), source })?;
+        if let Found::Foreign(path) = found {
+            // Another cache's, with its state elsewhere.
+            let is_in_use = path == options.path && is_locked(&path);
+            return Err(if is_in_use { OpenError::InUse { path } } else { OpenError::Foreign { path } });
+        }
+        let mut files = options.state_files(partitions);
+        files.push(options.path.clone());
+        files.retain(|file| std::fs::symlink_metadata(file).is_err());
         // The locks first: another cache's file must not be cut to our size.
         let partitions = Partition::of(options, partitions)?;
         let geometry = &options.geometry;
         let device = FileDevice::open_in_units(&options.path, geometry.file_bytes(), geometry.block_size());
         let device = device.map_err(|error| match error {
-            OpenDeviceError::InUse { path } => OpenError::InUse { path },
+            OpenDeviceError::InUse { path } => {
+                // It may have come meanwhile, and is another's.
+                files.retain(|file| *file != path);
+                OpenError::InUse { path }
+            }
             other => OpenError::Device(other),
-        })?;
-        Partition::start_all(partitions, Arc::new(device))
+        });
+        let opened = device.and_then(|device| Partition::start_all(partitions, Arc::new(device)));
+        if opened.is_err() {
+            // What was not there before is of no use to anybody.
+            files.iter().for_each(|file| drop(std::fs::remove_file(file)));
+        }
+        opened
     }
 
     /// The same on a device at hand; `options.path` is not touched.
@@ -160,6 +204,12 @@ impl Log {
         options: &Options,
         partitions: u64,
     ) -> Result<Vec<(Self, Recovered)>, OpenError> {
+        let foreign = options.foreign_beside(partitions);
+        let foreign =
+            foreign.map_err(|source| OpenError::State { path: options.state_path.clone(), source })?;
+        if let Some(path) = foreign {
+            return Err(OpenError::Foreign { path });
+        }
         Partition::start_all(Partition::of(options, partitions)?, device.into())
     }
 

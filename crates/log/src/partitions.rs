@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::journal;
 use crate::limits::PARTITIONS_MAX;
 use crate::log::Log;
-use crate::open::{OpenError, Options, Recovered, beside, lock};
+use crate::open::{OpenError, Options, Recovered, beside, has_bytes, lock};
 use crate::state::{self, Left, Peeked, StateFile, random_number};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -102,6 +102,30 @@ impl Options {
             std::iter::once(state).chain(journal::paths(&path))
         };
         (0..partitions).flat_map(of).collect()
+    }
+
+    /// A file that has the name of a state or a journal of so many logs and is none: where there is no state, there can
+    /// be no journal.
+    pub(crate) fn foreign_beside(&self, partitions: u64) -> io::Result<Option<PathBuf>> {
+        for i in 0..partitions {
+            let path = path_of(&self.state_path, i);
+            let state = beside(&path, ".state");
+            let foreign = match state::peek(&state)? {
+                Peeked::Foreign => Some(state),
+                Peeked::Nothing => {
+                    let mut foreign = None;
+                    for journal in journal::paths(&path) {
+                        foreign = foreign.or(has_bytes(&journal)?.then_some(journal));
+                    }
+                    foreign
+                }
+                Peeked::Distrusted | Peeked::Known(_) => None,
+            };
+            if foreign.is_some() {
+                return Ok(foreign);
+            }
+        }
+        Ok(None)
     }
 
     /// What one of so many logs holds: the place of a record among them is not its place among others.

@@ -17,7 +17,7 @@
 use crate::geometry::Geometry;
 use crate::lock::{Lock, lock};
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
@@ -121,7 +121,7 @@ impl StateFile {
 pub(crate) enum Peeked {
     /// Nothing.
     Nothing,
-    /// A state file that says no more than that it is one.
+    /// A state file that says no more than that it is one: cut to nothing, or damaged.
     Distrusted,
     /// One of a log with this fingerprint.
     Known(u64),
@@ -131,16 +131,17 @@ pub(crate) enum Peeked {
 
 /// Looks at a file without touching it.
 pub(crate) fn peek(path: &Path) -> io::Result<Peeked> {
-    let mut bytes = [0; SIZE];
-    let file = match File::open(path) {
+    let mut bytes = Vec::new();
+    match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Peeked::Nothing),
-        opened => opened?,
+        opened => opened?.take(SIZE as u64 + 1).read_to_end(&mut bytes)?,
     };
-    if file.metadata()?.len() == 0 {
-        return Ok(Peeked::Distrusted);
-    }
-    Ok(match file.read_exact_at(&mut bytes, 0).ok().and_then(|()| parse(&bytes)) {
+    let whole = bytes.first_chunk().filter(|_| bytes.len() == SIZE);
+    Ok(match whole.and_then(parse) {
         Some(state) => Peeked::Known(state.fingerprint),
+        // A loss of power can leave zeros.
+        None if bytes.len() <= SIZE && bytes.iter().all(|byte| *byte == 0) => Peeked::Distrusted,
+        None if bytes.len() <= SIZE && bytes.starts_with(&MAGIC) => Peeked::Distrusted,
         None => Peeked::Foreign,
     })
 }

@@ -267,17 +267,18 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 
     /// Not the block that the index spoke of: it was overwritten since, or it is damaged.
     fn bad_block(&mut self, flash: &Flash, wants: &[Want], sequence: u64, bad: Bad, scratch: &mut Scratch) {
-        let damaged = flash.log.sequence_of(wants[0].place) == sequence;
-        add(&self.shared.counters.corrupt_blocks, u64::from(damaged));
-        if damaged && bad == Bad::Unread {
+        let is_current = flash.log.sequence_of(wants[0].place) == sequence;
+        if is_current && bad == Bad::Unread {
             flash.note_unindexed();
         }
+        // The index forgets what is overwritten, and all when the cache is cleared, before the device does: only a block
+        // that it still speaks of is damaged.
+        let mut damaged = false;
         for want in wants {
-            if damaged {
-                self.shared.forget_place(self.keys[want.key as usize], want.place);
-            }
+            damaged |= is_current && self.shared.forget_place(self.keys[want.key as usize], want.place);
             scratch.tried.push(Tried { key: want.key, place: want.place, sequence: 0 });
         }
+        add(&self.shared.counters.corrupt_blocks, u64::from(damaged));
     }
 
     pub(super) fn deliver_long(

@@ -38,7 +38,7 @@ pub enum OpenDeviceError {
         path: PathBuf,
     },
     /// A block device smaller than asked for.
-    #[error("{path} has {has} bytes, FILE_SIZE asks for {wants}")]
+    #[error("{path} has {has} bytes, file_size asks for {wants}")]
     TooSmall {
         /// The device.
         path: PathBuf,

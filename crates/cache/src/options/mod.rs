@@ -1,5 +1,7 @@
 //! Where a cache lies and how big it may be.
 
+mod check;
+
 use crate::admission::Admission;
 use crate::index::{Capacity, Growth};
 use crate::limits::{HASH_BITS, SHARDS};
@@ -63,6 +65,7 @@ impl FlashOptions {
     }
 
     pub(crate) fn log_options(&self) -> Result<granary_log::Options, OpenError> {
+        self.check()?;
         let data_path = if is_block_device(&self.path) { self.path.clone() } else { with_bin(&self.path) };
         let geometry = Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?;
         // What is live in the next segment is journalled for the one that overwrites it, and changes in RAM only from
@@ -89,9 +92,7 @@ impl FlashOptions {
 
     /// The shape of each partition.
     fn partition(&self, geometry: Geometry) -> Result<Geometry, OpenError> {
-        // A key's partition is some bits of its hash.
-        let partitions = if self.partitions.is_power_of_two() { self.partitions } else { 0 };
-        Ok(geometry.divide(partitions)?[0])
+        Ok(geometry.divide(self.partitions)?[0])
     }
 
     /// What the index of a partition, of this shape, is made for.

@@ -1,0 +1,63 @@
+//! Options that make no sense are refused, by their names, before anything is touched.
+
+use super::{FlashOptions, Options};
+use crate::admission::{Admission, COUNT_MAX};
+use granary_log::OpenError;
+use granary_log::limits::PARTITIONS_MAX;
+use std::os::unix::ffi::OsStrExt;
+
+fn invalid<T>(option: &'static str, reason: impl Into<String>) -> Result<T, OpenError> {
+    Err(OpenError::Invalid { option, reason: reason.into() })
+}
+
+impl Options {
+    /// What no cache can be made of.
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
+        if self.memory_entries == Some(0) {
+            return invalid("memory_entries", "a bound of 0 entries keeps none; for no bound leave it out");
+        }
+        match &self.flash {
+            Some(flash) => flash.check(),
+            None if self.memory_bytes == 0 => {
+                invalid("memory_bytes", "with 0 bytes of RAM and no flash there is no room for anything")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl FlashOptions {
+    /// As [`Options::check`]; what is wrong with sizes is [`granary_log::Geometry`]'s to say.
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
+        if self.path.file_name().is_none() || self.path.as_os_str().as_bytes().ends_with(b"/") {
+            return invalid("path", format!("{:?} has no name for the cache's files at its end", self.path));
+        }
+        if !self.partitions.is_power_of_two() || self.partitions > PARTITIONS_MAX {
+            let (partitions, most) = (self.partitions, PARTITIONS_MAX);
+            return invalid("partitions", format!("{partitions} is not a power of two from 1 to {most}"));
+        }
+        if self.max_stored_keys == Some(0) {
+            return invalid("max_stored_keys", "a bound of 0 keys keeps none; for no bound leave it out");
+        }
+        if let Admission::Probability(probability) = self.admission
+            && !(0.0..=1.0).contains(&probability)
+        {
+            return invalid("admission", format!("{probability} is not a probability from 0 to 1"));
+        }
+        if let Admission::Flashield(flashield) = &self.admission
+            && !(1..=COUNT_MAX).contains(&flashield.reads)
+        {
+            return invalid("admission", format!("{} reads are not from 1 to {COUNT_MAX}", flashield.reads));
+        }
+        match self.bytes_per_day {
+            Some(_) if self.admission == Admission::All => invalid(
+                "bytes_per_day",
+                "Admission::All writes all that is put; a budget is for policies that choose, such as Admission::Reuse",
+            ),
+            Some(0) => {
+                invalid("bytes_per_day", "a budget of 0 bytes writes nothing: that is Admission::None")
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What is opened: options that make sense, files that are the cache's own. What is refused is left as it was.
+
+mod common;
+
+use common::{get, options, put};
+use granary_cache::admission::{Admission, Flashield};
+use granary_cache::{Cache, FlashOptions, OpenError, Options};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The files of a folder with what is in them.
+fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let named = |entry: std::fs::DirEntry| {
+        (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap())
+    };
+    entries.map(named).collect()
+}
+
+fn refusal(options: Options) -> String {
+    Cache::open(options).err().expect("it is refused").to_string()
+}
+
+#[test]
+fn a_strangers_file_is_refused_by_its_name_and_left_alone() {
+    for name in
+        ["c.bin", "c.state", "c.journal.0", "c.journal.1", "c.partition.1.state", "c.partition.1.journal.0"]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(name), "somebody's letters").unwrap();
+        let before = contents(folder.path());
+        let mut options = options(folder.path(), 64, 16, 0);
+        options.flash.as_mut().unwrap().partitions = 2;
+        let said = refusal(options);
+        assert!(said.contains(&format!("/{name} is there already, and is no cache of Granary's")), "{said}");
+        assert!(contents(folder.path()) == before, "{name}");
+    }
+}
+
+#[test]
+fn a_cache_takes_over_its_own_files_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(options(folder.path(), 64, 16, 0)).unwrap();
+    put(&cache, 1, 1);
+    drop(cache);
+    assert_eq!(get(&Cache::open(options(folder.path(), 64, 16, 0)).unwrap(), 1), Some(1));
+    // Without its state nothing says that it is one.
+    std::fs::remove_file(folder.path().join("c.state")).unwrap();
+    assert!(refusal(options(folder.path(), 64, 16, 0)).contains("/c.bin is there already"));
+}
+
+#[test]
+fn a_failed_open_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut too_large = options(folder.path(), 64, 16, 0);
+    let flash = too_large.flash.as_mut().unwrap();
+    flash.file_size = 1 << 52;
+    assert!(matches!(Cache::open(too_large), Err(OpenError::Device(_))));
+    assert!(contents(folder.path()).is_empty());
+
+    let nowhere = folder.path().join("no/such/folder/c");
+    let said = refusal(Options {
+        flash: Some(FlashOptions::new(nowhere, 1 << 20)),
+        memory_bytes: 0,
+        memory_entries: None,
+    });
+    assert!(said.contains("no/such/folder/c"), "{said}");
+    assert!(contents(folder.path()).is_empty());
+}
+
+#[test]
+fn a_second_cache_on_the_same_files_leaves_those_of_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(options(folder.path(), 64, 16, 0)).unwrap();
+    put(&cache, 1, 1);
+    let mut elsewhere = options(folder.path(), 64, 16, 0);
+    elsewhere.flash.as_mut().unwrap().state_path = Some(folder.path().join("other"));
+    assert!(matches!(Cache::open(elsewhere), Err(OpenError::Foreign { .. } | OpenError::InUse { .. })));
+    assert!(matches!(Cache::open(options(folder.path(), 64, 16, 0)), Err(OpenError::InUse { .. })));
+    drop(cache);
+    assert_eq!(
+        contents(folder.path()).into_keys().collect::<Vec<_>>(),
+        ["c.bin", "c.journal.0", "c.journal.1", "c.state"]
+    );
+    assert_eq!(get(&Cache::open(options(folder.path(), 64, 16, 0)).unwrap(), 1), Some(1));
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused_by_their_names() {
+    type Change = fn(&mut Options);
+    fn flash(options: &mut Options) -> &mut FlashOptions {
+        options.flash.as_mut().unwrap()
+    }
+    let changes: [(&str, Change); 17] = [
+        ("admission", |options| flash(options).admission = Admission::Probability(7.0)),
+        ("admission", |options| flash(options).admission = Admission::Probability(-0.1)),
+        ("admission", |options| flash(options).admission = Admission::Probability(f64::NAN)),
+        ("admission", |options| {
+            flash(options).admission = Admission::Flashield(Flashield { reads: 0, ..Flashield::default() });
+        }),
+        ("bytes_per_day", |options| flash(options).bytes_per_day = Some(1 << 30)),
+        ("bytes_per_day", |options| {
+            (flash(options).admission, flash(options).bytes_per_day) = (Admission::Reuse, Some(0));
+        }),
+        ("max_stored_keys", |options| flash(options).max_stored_keys = Some(0)),
+        ("memory_entries", |options| options.memory_entries = Some(0)),
+        ("memory_bytes", |options| (options.flash, options.memory_bytes) = (None, 0)),
+        ("path", |options| flash(options).path = "".into()),
+        ("path", |options| flash(options).path.push("")),
+        ("path", |options| flash(options).path.push("..")),
+        ("partitions", |options| flash(options).partitions = 0),
+        ("partitions", |options| flash(options).partitions = 3),
+        ("block_size", |options| flash(options).block_size = 100),
+        ("write_buffer_size", |options| flash(options).write_buffer_size = 700),
+        ("file_size", |options| flash(options).file_size = 0),
+    ];
+    for (option, change) in changes {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = options(folder.path(), 64, 16, 1 << 20);
+        change(&mut options);
+        let said = refusal(options.clone());
+        assert!(said.starts_with(option), "{options:?}: {said}");
+        assert!(contents(folder.path()).is_empty() && !Path::new(".bin").exists(), "{option}");
+    }
+}
