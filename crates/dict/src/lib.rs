@@ -30,10 +30,10 @@ pub use answer::{Answer, AnswerRows};
 pub use config::{
     Authorities, ChunkHeader, ClickhouseConfig, Collection, Collections, Credentials, Encryption,
     ExecutableConfig, ExecutablePoolConfig, Execution, Expired, FileConfig, FileFormat, Format, Header,
-    HttpConfig, KeyAccess, KeyEcho, KeyForm, Layout, MongodbConfig, MongodbPlace, MysqlConfig, NamedSource,
-    NullBounds, Overlap, PolygonKey, PolygonName, PostgresConfig, PostgresTls, RangeSettings, RedisConfig,
-    RedisStorage, Replica, Select, Server, SourceConfig, SqliteConfig, SsdSettings, SslMode, Storage,
-    UpdateSettings, Updates, WholeForm, YamlConfig,
+    HttpConfig, JsonFormat, JsonRow, JsonValues, KeyAccess, KeyEcho, KeyForm, Layout, MongodbConfig,
+    MongodbPlace, MysqlConfig, NamedSource, NullBounds, Overlap, PolygonKey, PolygonName, PostgresConfig,
+    PostgresTls, RangeSettings, RedisConfig, RedisStorage, Replica, Select, Server, SourceConfig,
+    SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates, WholeForm, YamlConfig,
 };
 pub use ddl::{CreateDictionary, Existing, Form, identifier, parse_create, quote};
 pub use definition::{

@@ -189,7 +189,8 @@ fn keys_and_attributes_may_be_object_ids() {
         <layout><complex_key_direct/></layout></dictionary></clickhouse>";
     assert_eq!(parse_xml(xml).unwrap().remove(0).structure, definition.structure);
     let simple = sql.replace("PRIMARY KEY _id, b", "PRIMARY KEY _id").replace("COMPLEX_KEY_DIRECT", "DIRECT");
-    let error = parse_create(&simple).unwrap_err();
+    assert_eq!(parse(&simple).layout.key_form, KeyForm::Complex, "its key is a String");
+    let error = parse_create(&simple.replace("_id String", "_id UInt64")).unwrap_err();
     assert!(error.message().contains("IS_OBJECT_ID of key column _id: a simple key is a UInt64"), "{error}");
 }
 
@@ -314,14 +315,40 @@ fn refusals_name_the_clause_and_what_is_allowed() {
 }
 
 #[test]
-fn several_key_columns_make_a_simple_layout_complex() {
-    let definition = parse(
-        "CREATE DICTIONARY d (a UInt64, b String) PRIMARY KEY a, b SOURCE(SQLITE(PATH 'x' TABLE 't')) \
-         LAYOUT(CACHE(SIZE_IN_CELLS 10)) LIFETIME(0)",
-    );
-    assert!(matches!(definition.structure.key, Key::Complex(_)));
-    assert_eq!(definition.layout.key_form, KeyForm::Simple);
-    assert_eq!(parse(&definition.to_sql()), definition);
+fn a_key_that_is_no_lone_number_makes_a_simple_layout_complex() {
+    let layout = |key: &str, types: &str, layout: &str| {
+        let definition = parse(&format!(
+            "CREATE DICTIONARY d ({types}, v String) PRIMARY KEY {key} SOURCE(SQLITE(PATH 'x' TABLE 't')) \
+             LAYOUT({layout}) LIFETIME(0)"
+        ));
+        assert_eq!(parse(&definition.to_sql()), definition);
+        assert_eq!(
+            matches!(definition.structure.key, Key::Complex(_)),
+            definition.layout.name().contains("COMPLEX")
+        );
+        definition.layout.name()
+    };
+    // What ClickHouse 26.9 makes of each.
+    for number in ["UInt8", "UInt64", "Int64", "UInt128", "Int256", "Float64", "Decimal(9, 2)", "Bool"] {
+        assert_eq!(layout("a", &format!("a {number}"), "CACHE(SIZE_IN_CELLS 10)"), "CACHE", "{number}");
+    }
+    for other in [
+        "String",
+        "UUID",
+        "Date",
+        "DateTime",
+        "DateTime64(3)",
+        "IPv4",
+        "IPv6",
+        "Nullable(UInt64)",
+        "Array(UInt8)",
+    ] {
+        let name = layout("a", &format!("a {other}"), "CACHE(SIZE_IN_CELLS 10)");
+        assert_eq!(name, "COMPLEX_KEY_CACHE", "{other}");
+    }
+    assert_eq!(layout("a, b", "a UInt64, b UInt64", "HASHED"), "COMPLEX_KEY_HASHED");
+    assert_eq!(layout("a", "a String", "SSD_CACHE(PATH 'p' FILE_SIZE 1048576)"), "COMPLEX_KEY_SSD_CACHE");
+    assert_eq!(layout("a", "a String", "FLAT"), "FLAT");
 }
 
 const XML: &str = r#"<?xml version="1.0"?><clickhouse><comment>not one</comment>

@@ -43,6 +43,7 @@ fn postgres() {
     every_type(&server);
     types_beyond_arrow(&server);
     local_times(&server);
+    nulls_in_arrays_masks_and_infinity(&server);
     padded_texts(&server);
     many_keys(&server);
     composite(&server);
@@ -133,7 +134,7 @@ fn local_times(server: &Server) {
     server.execute(
         "CREATE TABLE clocks (id int, local timestamp, seen timestamptz, fine timestamp(6));
          INSERT INTO clocks VALUES (1, '2024-01-01 10:00:00.5', '2024-01-01 10:00:00+00', '2024-01-01 10:00:00.123456'), \
-             (2, '2024-03-31 02:30:00', NULL, 'infinity')",
+             (2, '2024-03-31 02:30:00', NULL, NULL)",
     );
     let columns = "id UInt64, local DateTime('Asia/Tokyo'), seen DateTime('Asia/Tokyo'), \
          fine DateTime64(3, 'Asia/Tokyo') DEFAULT '2000-01-01 00:00:00', plain DateTime EXPRESSION local, \
@@ -156,6 +157,33 @@ fn local_times(server: &Server) {
         let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
         let by_time = open(server, &columns, key, "TABLE 'clocks'", layout);
         shows(&by_time, &[of_text(data_type, text)], &["1"]);
+    }
+}
+
+/// As in ClickHouse: a NULL inside an array is the default of an item that cannot be NULL, addresses have the masks that
+/// they were given, and a time that never ends is refused by the name of its column.
+fn nulls_in_arrays_masks_and_infinity(server: &Server) {
+    server.execute(
+        "CREATE TABLE odd (id int PRIMARY KEY, n int[], s text[], deep bigint[], b bool[], d date[], ip inet, net cidr, \
+             at timestamptz, local timestamp, day date);
+         INSERT INTO odd VALUES (1, '{1,NULL,3}', '{NULL,a}', '{{1,NULL},{NULL,4}}', '{t,NULL}', '{NULL,2024-02-29}', \
+             '10.0.0.1', '10.0.0.0/8', '2024-01-01 00:00:00+00', '2024-01-01', '2024-01-01'), \
+             (2, NULL, '{}', NULL, NULL, NULL, '10.0.0.1/24', '2001:db8::/32', 'infinity', '-infinity', 'infinity');",
+    );
+    let columns = "id UInt64, n Array(UInt8), s Array(String), deep Array(Array(Int64)), b Array(Bool), d Array(Date), \
+         ip String, net String";
+    let dictionary = open(server, columns, "id", "TABLE 'odd'", "DIRECT()");
+    let arrays = ["[1,0,3]", "['','a']", "[[1,0],[0,4]]", "[true,false]", "['1970-01-01','2024-02-29']"];
+    shows(&dictionary, &u64s([1]), &[&arrays[..], &["10.0.0.1", "10.0.0.0/8"]].concat());
+    shows(&dictionary, &u64s([2]), &["[]", "[]", "[]", "[]", "[]", "10.0.0.1/24", "2001:db8::/32"]);
+    for column in
+        ["at DateTime", "at DateTime64(3)", "at Date", "local DateTime", "local DateTime64(6)", "day Date"]
+    {
+        let dictionary = open(server, &format!("id UInt64, {column}"), "id", "TABLE 'odd'", "DIRECT()");
+        assert!(dictionary.get(&[0], &u64s([1])).is_ok(), "{column}");
+        let error = dictionary.get(&[0], &u64s([2])).unwrap_err().to_string();
+        let (name, _) = column.split_once(' ').unwrap();
+        assert!(error.contains(&format!("Column {name}")) && error.contains("infinity"), "{column}: {error}");
     }
 }
 

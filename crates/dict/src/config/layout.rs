@@ -5,11 +5,12 @@ use super::update::{EXPIRY_PARAMETERS, SOURCE_PARAMETERS, UpdateSettings};
 use super::whole::WholeForm;
 use crate::error::{Code, DictError};
 use crate::limits;
+use crate::types::DataType;
 
 /// A layout and its settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// Simple or complex, as written.
+    /// Simple or complex: as written, or as the key wants it (`Layout::fit_key`).
     pub key_form: KeyForm,
     /// Where entries live.
     pub storage: Storage,
@@ -20,7 +21,7 @@ pub struct Layout {
 /// Which of the two spellings of a layout was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyForm {
-    /// `SSD_CACHE`, `CACHE`, `DIRECT`: one integer, unless PRIMARY KEY names several columns.
+    /// `SSD_CACHE`, `CACHE`, `DIRECT`: one number.
     Simple,
     /// `COMPLEX_KEY_..`: a tuple.
     Complex,
@@ -119,6 +120,15 @@ impl Layout {
             }
         };
         Ok(Layout { key_form, storage, update: UpdateSettings::take(&settings)? })
+    }
+
+    /// Makes a simple layout complex if its key is no lone number, as ClickHouse does of what DDL says. FLAT has no
+    /// complex form.
+    pub(crate) fn fit_key(&mut self, types: &[&DataType]) {
+        let is_number = matches!(types, [only] if only.is_number());
+        if !is_number && self.storage != Storage::Whole(WholeForm::Flat) {
+            self.key_form = KeyForm::Complex;
+        }
     }
 
     /// The layout as DDL names it, such as `COMPLEX_KEY_SSD_CACHE`.

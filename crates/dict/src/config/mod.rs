@@ -12,9 +12,10 @@ pub use collections::{Collection, Collections};
 pub use layout::{KeyForm, Layout, SsdSettings, Storage};
 pub use source::{
     Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
-    ExecutablePoolConfig, Execution, FileConfig, FileFormat, Format, Header, HttpConfig, KeyEcho,
-    MongodbConfig, MongodbPlace, MysqlConfig, NamedSource, PostgresConfig, PostgresTls, RedisConfig,
-    RedisStorage, Replica, Select, Server, SourceConfig, SqliteConfig, SslMode, Updates, YamlConfig,
+    ExecutablePoolConfig, Execution, FileConfig, FileFormat, Format, Header, HttpConfig, JsonFormat, JsonRow,
+    JsonValues, KeyEcho, MongodbConfig, MongodbPlace, MysqlConfig, NamedSource, PostgresConfig, PostgresTls,
+    RedisConfig, RedisStorage, Replica, Select, Server, SourceConfig, SqliteConfig, SslMode, Updates,
+    YamlConfig,
 };
 
 pub use range::{NullBounds, Overlap, RangeSettings};

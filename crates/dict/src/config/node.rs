@@ -21,6 +21,15 @@ impl Node {
         Node { name: name.to_uppercase(), value: Value::Text(text.into()) }
     }
 
+    /// The same, and all inside it, with each parameter under the first of its names.
+    pub fn plainly_named(&self) -> Node {
+        let value = match &self.value {
+            Value::Text(text) => Value::Text(text.clone()),
+            Value::Group(nodes) => Value::Group(nodes.iter().map(Node::plainly_named).collect()),
+        };
+        Node { name: plain_name(&self.name).to_string(), value }
+    }
+
     /// The settings inside; an element with no text and no children has none.
     pub fn settings(&self, clause: &str) -> Result<&[Node], DictError> {
         match &self.value {
@@ -31,6 +40,14 @@ impl Node {
             }
         }
     }
+}
+
+/// ClickHouse's other names of parameters, in every source and in named collections.
+const OTHER_NAMES: [(&str, &str); 3] = [("HOSTNAME", "HOST"), ("USERNAME", "USER"), ("DATABASE", "DB")];
+
+/// The first of a parameter's names.
+pub(crate) fn plain_name(name: &str) -> &str {
+    OTHER_NAMES.iter().find(|(other, _)| *other == name).map_or(name, |(_, plain)| plain)
 }
 
 /// Which parameters an element has.

@@ -113,7 +113,9 @@ impl Clauses {
         };
         let key = self.primary_key.ok_or_else(|| missing("PRIMARY KEY"))?;
         let source = self.source.ok_or_else(|| missing("SOURCE"))?;
-        let layout = self.layout.ok_or_else(|| missing("LAYOUT"))?;
+        let mut layout = self.layout.ok_or_else(|| missing("LAYOUT"))?;
+        let types = key.iter().filter_map(|name| columns.iter().find(|column| column.name == *name));
+        layout.fit_key(&types.map(|column| &column.data_type).collect::<Vec<_>>());
         let source = SourceConfig::from_node(&source)?;
         let lifetime = structure::lifetime_or_default(self.lifetime, &layout)?;
         let mut structure = structure::from_columns(columns, &key, layout.key_form)?;

@@ -230,33 +230,63 @@ fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
     match (theirs, ours.inner()) {
         (&Type::BOOL, DataType::String | DataType::Bool) => format!("{expression}::text"),
         (&Type::BOOL, _) => format!("{expression}::int::text"),
-        // Seconds with a fraction would be cut towards 1970.
+        // Seconds with a fraction would be cut towards 1970. What is infinite is NULL to to_char; its text is refused
+        // with the column's name.
         (&Type::TIMESTAMPTZ, DataType::DateTime64 { .. }) => {
-            format!("to_char({expression}, 'YYYY-MM-DD HH24:MI:SS.US\"Z\"')")
+            format!("coalesce(to_char({expression}, 'YYYY-MM-DD HH24:MI:SS.US\"Z\"'), {expression}::text)")
         }
         (&Type::TIMESTAMP, DataType::DateTime64 { .. }) => {
-            format!("to_char({expression}, 'YYYY-MM-DD HH24:MI:SS.US')")
+            format!("coalesce(to_char({expression}, 'YYYY-MM-DD HH24:MI:SS.US'), {expression}::text)")
         }
         (&Type::TIMESTAMP, DataType::DateTime { .. }) => {
-            format!("to_char({expression}, 'YYYY-MM-DD HH24:MI:SS')")
+            format!("coalesce(to_char({expression}, 'YYYY-MM-DD HH24:MI:SS'), {expression}::text)")
         }
         // A cast to text drops the blanks behind it, which COPY, and so ClickHouse, has.
         (&Type::BPCHAR, DataType::String) => format!("textin(bpcharout({expression}))"),
         // Their text is `{..}`, with escapes of its own.
-        (theirs, DataType::Array(_) | DataType::Nested(_)) if matches!(theirs.kind(), Kind::Array(_)) => {
-            format!("to_json({expression})::text")
+        (theirs, DataType::Array(item) | DataType::Nested(item))
+            if matches!(theirs.kind(), Kind::Array(_)) =>
+        {
+            format!("to_json({})::text", with_items(expression, theirs, item))
         }
         // Its text is `"a"=>"1"`. An extension's type has no number of its own.
         (theirs, DataType::Map(_)) if theirs.name() == "hstore" => format!("to_json({expression})::text"),
         // As text it has its mask behind it.
         (&Type::INET | &Type::CIDR, DataType::Ipv4 | DataType::Ipv6) => format!("host({expression})"),
-        (&Type::TIMESTAMPTZ, DataType::DateTime { .. }) => {
-            format!("floor(extract(epoch FROM {expression}))::bigint::text")
-        }
+        // A cast to text adds `/32` to an address without a mask, which COPY, and so ClickHouse, does not.
+        (&Type::INET, _) => format!("textin(inet_out({expression}))"),
+        (&Type::CIDR, _) => format!("textin(cidr_out({expression}))"),
+        (&Type::TIMESTAMPTZ, DataType::DateTime { .. }) => format!(
+            "CASE WHEN isfinite({expression}) THEN floor(extract(epoch FROM {expression}))::bigint::text \
+             ELSE {expression}::text END"
+        ),
         (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::Date | DataType::Date32) => {
-            format!("to_char({expression}, 'YYYY-MM-DD')")
+            format!("coalesce(to_char({expression}, 'YYYY-MM-DD'), {expression}::text)")
         }
         _ => format!("{expression}::text"),
+    }
+}
+
+/// An array in which an item that is NULL is what it becomes where items are not Nullable: their default, as in
+/// ClickHouse. (An array of arrays has the items of these.)
+fn with_items(expression: &str, theirs: &Type, item: &DataType) -> String {
+    let Kind::Array(their_item) = theirs.kind() else { return expression.to_string() };
+    let mut item = item;
+    while let DataType::Array(inner) | DataType::Nested(inner) = item.inner() {
+        item = inner;
+    }
+    let default = match *their_item {
+        _ if item.is_nullable() => None,
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => Some(""),
+        Type::BOOL => Some("false"),
+        Type::INT2 | Type::INT4 | Type::INT8 | Type::NUMERIC | Type::FLOAT4 | Type::FLOAT8 => Some("0"),
+        Type::DATE | Type::TIMESTAMP | Type::TIMESTAMPTZ => Some("1970-01-01"),
+        Type::UUID => Some("00000000-0000-0000-0000-000000000000"),
+        _ => None,
+    };
+    match default {
+        Some(default) => format!("array_replace({expression}, NULL, '{default}'::{})", type_name(their_item)),
+        None => expression.to_string(),
     }
 }
 

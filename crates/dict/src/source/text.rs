@@ -1,7 +1,7 @@
 //! Files of text as Arrow columns, read by the decoders that read a program's answers.
 
+use super::format::{End, byte_order_mark, read_text, whole_rows};
 pub use super::format::{Field, FieldSink};
-use super::format::{read_text, whole_rows};
 use super::rows::Rows;
 use crate::error::DictError;
 use crate::types::DataType;
@@ -17,6 +17,11 @@ pub enum TextFormat {
 }
 
 impl TextFormat {
+    /// Where the first row of a file begins: behind its byte order mark, if there is one.
+    pub fn start(bytes: &[u8]) -> usize {
+        byte_order_mark(bytes, End::Here).unwrap_or(0)
+    }
+
     /// Where the last whole row of `bytes` ends; 0 if none does. `bytes` begins with a row.
     pub fn whole_rows(self, bytes: &[u8]) -> usize {
         whole_rows(self, bytes)

@@ -157,6 +157,16 @@ impl DataType {
         }
     }
 
+    /// Whether it is a number, which NULL is not.
+    pub(crate) fn is_number(&self) -> bool {
+        match self {
+            Self::UInt8 | Self::UInt16 | Self::UInt32 | Self::UInt64 | Self::UInt128 => true,
+            Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64 | Self::Int128 | Self::Int256 => true,
+            Self::Float32 | Self::Float64 | Self::Decimal { .. } | Self::Bool => true,
+            _ => false,
+        }
+    }
+
     /// Whether NULL is a value of this type.
     pub fn is_nullable(&self) -> bool {
         matches!(self, DataType::Nullable(_))

@@ -34,7 +34,6 @@ const PARAMETERS: Parameters = Parameters {
         "USER",
         "PASSWORD",
         "DB",
-        "DATABASE",
         "TABLE",
         "QUERY",
         "WHERE",
@@ -64,11 +63,7 @@ impl ClickhouseConfig {
         if settings.text("PORT")?.is_none() && OWN_HOSTS.contains(&server.host.as_str()) {
             server.port = OWN_PORT;
         }
-        // ClickHouse's other name of DB.
-        if let Some(database) = settings.text("DATABASE")? {
-            server.database = database.to_string();
-            server.written.database = true;
-        } else if settings.text("DB")?.is_none()
+        if settings.text("DB")?.is_none()
             && server.port == OWN_PORT
             && OWN_HOSTS.contains(&server.host.as_str())
         {

@@ -15,8 +15,10 @@ pub enum Format {
     Csv,
     /// `CSVWithNames`.
     CsvWithNames,
-    /// `JSONEachRow`.
-    JsonEachRow,
+    /// `CSVWithNamesAndTypes`; the line of types is not looked at.
+    CsvWithNamesAndTypes,
+    /// `JSONEachRow`, `JSONCompactEachRow` and their relatives.
+    Json(JsonFormat),
     /// `RowBinary`.
     RowBinary,
     /// `RowBinaryWithNames`.
@@ -27,6 +29,39 @@ pub enum Format {
     Native,
     /// `ArrowStream`: Arrow's IPC stream.
     ArrowStream,
+}
+
+/// How rows are written as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JsonFormat {
+    /// What a row is.
+    pub row: JsonRow,
+    /// How its values are written.
+    pub values: JsonValues,
+    /// Lines before the rows: none, one of names, or one of names and one of types.
+    pub head: u8,
+}
+
+/// What a row is in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonRow {
+    /// An object: columns by their names.
+    Object,
+    /// An array: columns in their order (`Compact`).
+    Array,
+}
+
+/// How values are written in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonValues {
+    /// Each as what it is.
+    Typed,
+    /// All as strings (`Strings`).
+    Strings,
+}
+
+const fn json(row: JsonRow, values: JsonValues, head: u8) -> Format {
+    Format::Json(JsonFormat { row, values, head })
 }
 
 /// Whether the rows of a program repeat their keys (IMPLICIT_KEY).
@@ -57,7 +92,17 @@ const NAMES: &[(&str, Format)] = &[
     ("TSVWithNamesAndTypes", Format::TabSeparatedWithNamesAndTypes),
     ("CSV", Format::Csv),
     ("CSVWithNames", Format::CsvWithNames),
-    ("JSONEachRow", Format::JsonEachRow),
+    ("CSVWithNamesAndTypes", Format::CsvWithNamesAndTypes),
+    ("JSONEachRow", Format::JSON_EACH_ROW),
+    ("JSONLines", Format::JSON_EACH_ROW),
+    ("NDJSON", Format::JSON_EACH_ROW),
+    ("JSONStringsEachRow", json(JsonRow::Object, JsonValues::Strings, 0)),
+    ("JSONCompactEachRow", json(JsonRow::Array, JsonValues::Typed, 0)),
+    ("JSONCompactEachRowWithNames", json(JsonRow::Array, JsonValues::Typed, 1)),
+    ("JSONCompactEachRowWithNamesAndTypes", json(JsonRow::Array, JsonValues::Typed, 2)),
+    ("JSONCompactStringsEachRow", json(JsonRow::Array, JsonValues::Strings, 0)),
+    ("JSONCompactStringsEachRowWithNames", json(JsonRow::Array, JsonValues::Strings, 1)),
+    ("JSONCompactStringsEachRowWithNamesAndTypes", json(JsonRow::Array, JsonValues::Strings, 2)),
     ("RowBinary", Format::RowBinary),
     ("RowBinaryWithNames", Format::RowBinaryWithNames),
     ("RowBinaryWithNamesAndTypes", Format::RowBinaryWithNamesAndTypes),
@@ -66,6 +111,9 @@ const NAMES: &[(&str, Format)] = &[
 ];
 
 impl Format {
+    /// `JSONEachRow`.
+    pub const JSON_EACH_ROW: Format = json(JsonRow::Object, JsonValues::Typed, 0);
+
     /// The format of this name, in capitals or not.
     pub fn named(name: &str) -> Option<Format> {
         NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
@@ -95,7 +143,11 @@ impl Format {
     }
 
     fn is_headless(self) -> bool {
-        matches!(self, Format::TabSeparated | Format::Csv | Format::JsonEachRow | Format::RowBinary)
+        match self {
+            Format::TabSeparated | Format::Csv | Format::RowBinary => true,
+            Format::Json(json) => json.head == 0,
+            _ => false,
+        }
     }
 
     /// ClickHouse's name.

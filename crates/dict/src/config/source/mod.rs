@@ -23,7 +23,7 @@ pub use clickhouse::{ClickhouseConfig, Encryption};
 pub use executable::{ExecutableConfig, Execution};
 pub use executable_pool::ExecutablePoolConfig;
 pub use file::{FileConfig, FileFormat};
-pub use format::{ChunkHeader, Format, KeyEcho};
+pub use format::{ChunkHeader, Format, JsonFormat, JsonRow, JsonValues, KeyEcho};
 pub(crate) use http::shown_url;
 pub use http::{Credentials, Header, HttpConfig};
 pub use mongodb::{MongodbConfig, MongodbPlace};
@@ -93,10 +93,11 @@ trait Kind {
 impl SourceConfig {
     /// Reads the one element inside SOURCE(..) or `<source>`.
     pub(crate) fn from_node(node: &Node) -> Result<SourceConfig, DictError> {
-        let nodes = node.settings("SOURCE")?;
         if let Some(named) = NamedSource::take(node) {
             return Ok(SourceConfig::Named(named));
         }
+        let node = node.plainly_named();
+        let nodes = node.settings("SOURCE")?;
         match node.name.as_str() {
             "SQLITE" => SqliteConfig::take(nodes).map(SourceConfig::Sqlite),
             "POSTGRESQL" => PostgresConfig::take(nodes).map(SourceConfig::Postgres),

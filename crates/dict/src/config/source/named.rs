@@ -3,7 +3,7 @@
 use super::mongodb_uri;
 use super::{CURRENT_DATABASE, Kind, SourceConfig};
 use crate::config::collections::Collections;
-use crate::config::node::{Node, Value};
+use crate::config::node::{Node, Value, plain_name};
 use crate::definition::Structure;
 use crate::error::DictError;
 use std::fmt;
@@ -22,8 +22,6 @@ pub struct NamedSource {
 const KINDS: [&str; 6] = ["CLICKHOUSE", "HTTP", "MONGODB", "MYSQL", "POSTGRESQL", "REDIS"];
 /// The parameter that names the collection.
 const NAME: &str = "NAME";
-/// What collections may call a parameter, and its name here.
-const ALIASES: [(&str, &str); 3] = [("HOSTNAME", "HOST"), ("USERNAME", "USER"), ("DATABASE", "DB")];
 
 impl NamedSource {
     /// `None`: it names no collection.
@@ -47,9 +45,9 @@ impl NamedSource {
         let written = self.written.settings("SOURCE")?;
         let mut nodes: Vec<Node> = written.iter().filter(|node| node.name != NAME).cloned().collect();
         let kept = collections.get(&self.collection)?;
-        let kept = kept.iter().map(|(name, value)| Node::text(plain(&name.to_uppercase()), value));
+        let kept = kept.iter().map(|(name, value)| Node::text(plain_name(&name.to_uppercase()), value));
         let kept: Vec<Node> =
-            kept.filter(|kept| !nodes.iter().any(|node| plain(&node.name) == kept.name)).collect();
+            kept.filter(|kept| !nodes.iter().any(|node| plain_name(&node.name) == kept.name)).collect();
         nodes.extend(kept);
         let node = Node { name: self.written.name.clone(), value: Value::Group(nodes) };
         let complete = SourceConfig::from_node(&node)
@@ -97,10 +95,6 @@ impl fmt::Debug for NamedSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NamedSource").field("collection", &self.collection).finish_non_exhaustive()
     }
-}
-
-fn plain(name: &str) -> &str {
-    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, plain)| plain)
 }
 
 /// Without the values of passwords and headers, and without the password in a URI.

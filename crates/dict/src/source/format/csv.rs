@@ -5,12 +5,13 @@ use crate::error::DictError;
 use crate::row::Style;
 use crate::types::{DataType, Shape};
 
-pub(super) fn write_names(keys: &[KeyCells<'_>], out: &mut Vec<u8>) {
-    for (i, key) in keys.iter().enumerate() {
+/// A line of a head.
+pub(super) fn write_head<'a>(texts: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
+    for (i, text) in texts.enumerate() {
         if i > 0 {
             out.push(b',');
         }
-        quote(key.name, out);
+        quote(text, out);
     }
     out.push(b'\n');
 }

@@ -19,11 +19,12 @@ pub use fields::{Field, FieldSink};
 pub use row_reader::RowReader;
 
 use self::order::Order;
-use self::reader::{End, Reader};
+use self::reader::Reader;
+pub(super) use self::reader::{End, byte_order_mark};
 use super::Take;
 use super::rows::Rows;
 use super::text::TextFormat;
-use crate::config::Format;
+use crate::config::{Format, JsonFormat};
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::row::{Cells, Raw, Style, print};
@@ -56,13 +57,25 @@ pub(super) fn write_keys(
     let types: Vec<String> = columns.iter().map(|(_, data_type)| data_type.to_string()).collect();
     let count = keys.first().map_or(0, |array| array.len());
     match format {
-        Format::TabSeparated | Format::Csv | Format::JsonEachRow | Format::RowBinary => {}
+        Format::TabSeparated | Format::Csv | Format::RowBinary => {}
         Format::TabSeparatedWithNames => tab_separated::write_head(names(), &mut out),
         Format::TabSeparatedWithNamesAndTypes => {
             tab_separated::write_head(names(), &mut out);
             tab_separated::write_head(types.iter().map(String::as_str), &mut out);
         }
-        Format::CsvWithNames => csv::write_names(&cells, &mut out),
+        Format::CsvWithNames => csv::write_head(names(), &mut out),
+        Format::CsvWithNamesAndTypes => {
+            csv::write_head(names(), &mut out);
+            csv::write_head(types.iter().map(String::as_str), &mut out);
+        }
+        Format::Json(JsonFormat { head, .. }) => {
+            if head > 0 {
+                json::write_head(names(), &mut out);
+            }
+            if head > 1 {
+                json::write_head(types.iter().map(String::as_str), &mut out);
+            }
+        }
         Format::RowBinaryWithNames => row_binary::write_head(names(), [].into_iter(), &mut out),
         Format::RowBinaryWithNamesAndTypes => {
             row_binary::write_head(names(), types.into_iter(), &mut out);
@@ -75,8 +88,12 @@ pub(super) fn write_keys(
             Format::TabSeparated | Format::TabSeparatedWithNames | Format::TabSeparatedWithNamesAndTypes => {
                 tab_separated::write_row(&cells, row, &mut out);
             }
-            Format::Csv | Format::CsvWithNames => csv::write_row(&cells, row, &mut out),
-            Format::JsonEachRow => json::write_row(&cells, row, &mut out),
+            Format::Csv | Format::CsvWithNames | Format::CsvWithNamesAndTypes => {
+                csv::write_row(&cells, row, &mut out);
+            }
+            Format::Json(JsonFormat { row: shape, values, .. }) => {
+                json::write_row(shape, values, &cells, row, &mut out);
+            }
             Format::RowBinary | Format::RowBinaryWithNames | Format::RowBinaryWithNamesAndTypes => {
                 row_binary::write_row(&cells, row, &mut out);
             }
@@ -130,7 +147,7 @@ pub(super) fn pass_rows(
 pub(super) fn read_whole_rows(format: Format, bytes: &[u8], rows: &mut Rows) -> Result<usize, DictError> {
     let bytes = match format {
         // An object is whole before its line end has come; which would then be more than was asked for.
-        Format::JsonEachRow => &bytes[..bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)],
+        Format::Json(_) => &bytes[..bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)],
         _ => bytes,
     };
     Reader::new(format).read(bytes, End::Later, rows)

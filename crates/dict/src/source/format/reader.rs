@@ -2,7 +2,7 @@
 
 use super::{Field, FieldSink, Order, Rows, arrow_stream, csv, json, native, read_text, row_binary};
 use super::{tab_separated, whole_rows};
-use crate::config::Format;
+use crate::config::{Format, JsonFormat};
 use crate::error::DictError;
 use crate::limits::COLUMNS_MAX;
 use crate::source::text::TextFormat;
@@ -20,6 +20,19 @@ pub(crate) enum End {
 pub(crate) struct Reader {
     name: &'static str,
     state: State,
+    /// Nothing has been read.
+    is_new: bool,
+}
+
+/// What some programs write before UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The byte order mark that text begins with, or nothing; `None`: that shows when more has come.
+pub(crate) fn byte_order_mark(bytes: &[u8], end: End) -> Option<usize> {
+    match bytes.starts_with(BYTE_ORDER_MARK) {
+        true => Some(BYTE_ORDER_MARK.len()),
+        false => (end == End::Here || !BYTE_ORDER_MARK.starts_with(bytes)).then_some(0),
+    }
 }
 
 enum State {
@@ -29,7 +42,7 @@ enum State {
         lines: usize,
         order: Option<Order>,
     },
-    Json,
+    Json(json::Stream),
     /// `None`: the head is still to come.
     RowBinary {
         head: Head,
@@ -57,14 +70,17 @@ impl Reader {
             Format::TabSeparatedWithNamesAndTypes => text(TextFormat::TabSeparated, 2),
             Format::Csv => text(TextFormat::Csv, 0),
             Format::CsvWithNames => text(TextFormat::Csv, 1),
-            Format::JsonEachRow => State::Json,
+            Format::CsvWithNamesAndTypes => text(TextFormat::Csv, 2),
+            Format::Json(JsonFormat { row, values, head }) => {
+                State::Json(json::Stream::new(row, values, head.into()))
+            }
             Format::RowBinary => binary(Head::None),
             Format::RowBinaryWithNames => binary(Head::Names),
             Format::RowBinaryWithNamesAndTypes => binary(Head::NamesAndTypes),
             Format::Native => State::Native,
             Format::ArrowStream => State::Arrow(Box::default()),
         };
-        Reader { name: format.name(), state }
+        Reader { name: format.name(), state, is_new: true }
     }
 
     /// Reads the whole rows at the beginning of `bytes`, and says how many bytes they took: what is behind them must
@@ -73,9 +89,16 @@ impl Reader {
     /// # Errors
     /// `CANNOT_PARSE_TEXT` with the row, counted from 1 over all pieces that went into `rows`.
     pub fn read(&mut self, bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, DictError> {
+        let mark = match &self.state {
+            State::Text { .. } | State::Json(_) if self.is_new => byte_order_mark(bytes, end),
+            _ => Some(0),
+        };
+        let Some(mark) = mark else { return Ok(0) };
+        self.is_new = false;
+        let bytes = &bytes[mark..];
         let read = match &mut self.state {
             State::Text { format, lines, order } => read_lines(*format, lines, order, bytes, end, rows),
-            State::Json => json::read(bytes, end, rows),
+            State::Json(stream) => stream.read(bytes, end, rows),
             State::RowBinary { head, order } => read_binary(*head, order, bytes, end, rows),
             State::Native => native::read(bytes, end, rows),
             State::Arrow(reader) => reader.read(bytes, rows).and_then(|()| {
@@ -85,7 +108,8 @@ impl Reader {
                 Ok(bytes.len())
             }),
         };
-        read.map_err(|e| e.within(format_args!("{} row {}", self.name, rows.ended() + 1)))
+        let read = read.map_err(|e| e.within(format_args!("{} row {}", self.name, rows.ended() + 1)))?;
+        Ok(mark + read)
     }
 }
 

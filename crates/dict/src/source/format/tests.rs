@@ -69,10 +69,10 @@ fn csv() {
 fn json_each_row() {
     let bytes = br#"{"id":7,"s":"a\tb\"'\\\n,","d":"1970-01-02","t":61,"u":"00112233-4455-6677-8899-aabbccddeeff","m":-12.5,"b":true,"extra":[1]}
         {"id":"18446744073709551615","s":"","n":-1.5,"d":"2149-06-06","t":"2106-02-07 06:28:15","u":"00112233-4455-6677-8899-aabbccddeeff","m":"0.05","b":0}"#;
-    check(&read_all(Format::JsonEachRow, bytes).unwrap());
-    assert!(read_all(Format::JsonEachRow, b"{\"id\":").is_err());
-    assert!(read_all(Format::JsonEachRow, b"[1]").is_err());
-    let keyless = read_all(Format::JsonEachRow, br#"{"idd":1,"s":"a"}"#).unwrap_err().to_string();
+    check(&read_all(Format::JSON_EACH_ROW, bytes).unwrap());
+    assert!(read_all(Format::JSON_EACH_ROW, b"{\"id\":").is_err());
+    assert!(read_all(Format::JSON_EACH_ROW, b"[1]").is_err());
+    let keyless = read_all(Format::JSON_EACH_ROW, br#"{"idd":1,"s":"a"}"#).unwrap_err().to_string();
     assert!(keyless.contains("Column id of the key is missing; there are idd, s"), "{keyless}");
 }
 
@@ -116,7 +116,7 @@ fn keys_are_written_as_clickhouse_writes_them() {
     let write = |format| write_keys(format, &columns, &keys).unwrap();
     assert_eq!(write(Format::TabSeparated), b"42\tx\\ty\"\\'\t\\N\n");
     assert_eq!(write(Format::Csv), b"42,\"x\ty\"\"'\",\\N\n");
-    assert_eq!(write(Format::JsonEachRow), b"{\"k\":42,\"s\":\"x\\ty\\\"'\",\"i\":null}\n");
+    assert_eq!(write(Format::JSON_EACH_ROW), b"{\"k\":42,\"s\":\"x\\ty\\\"'\",\"i\":null}\n");
     assert_eq!(write(Format::RowBinary), b"\x2a\0\0\0\0\0\0\0\x05x\ty\"'\x01");
 }
 
@@ -151,7 +151,7 @@ fn json_loses_no_digits() {
     };
     let read = |text: &str| {
         let mut rows = Rows::new(&structure);
-        read_rows(Format::JsonEachRow, text.as_bytes(), &mut rows)?;
+        read_rows(Format::JSON_EACH_ROW, text.as_bytes(), &mut rows)?;
         rows.finish(&[])
     };
     let batch =
@@ -229,7 +229,7 @@ fn malformed_arrays_are_refused() {
         assert!(read(Format::Native, &native(&bad)).is_err(), "{first} {second}");
     }
     for text in [r#"{"a":[1,2"#, r#"{"a":[256]}"#, r#"{"a":{}}"#, r#"{"a":5}"#] {
-        assert!(read(Format::JsonEachRow, text.as_bytes()).is_err(), "{text}");
+        assert!(read(Format::JSON_EACH_ROW, text.as_bytes()).is_err(), "{text}");
     }
 }
 
@@ -248,7 +248,7 @@ fn maps_in_json() {
     };
     let read = |text: &str| {
         let mut rows = Rows::new(&structure);
-        read_rows(Format::JsonEachRow, text.as_bytes(), &mut rows)?;
+        read_rows(Format::JSON_EACH_ROW, text.as_bytes(), &mut rows)?;
         rows.finish(&[])
     };
     let batch = read(r#"{"id":1,"m":{"b":[{"2":"x","1":7,"2":null}],"a":[]},"w":{"z":"1.25","y":1.5}}"#);
@@ -418,9 +418,98 @@ fn keys_in_pieces_are_the_keys_in_one() {
 #[test]
 fn a_row_that_never_ends_is_refused() {
     let structure = Structure { key: Key::Simple { name: "id".into() }, attributes: Vec::new() };
-    for format in [Format::TabSeparated, Format::CsvWithNames, Format::JsonEachRow, Format::Native] {
+    for format in [Format::TabSeparated, Format::CsvWithNames, Format::JSON_EACH_ROW, Format::Native] {
         let (mut reader, piece) = (RowReader::new(format, &structure), vec![b'"'; 1 << 20]);
         let refused = (0..200).any(|_| reader.push(&piece).is_err());
         assert!(refused, "{}", format.name());
     }
+}
+
+/// Rows of an id and a text, read in pieces of several lengths.
+fn texts_by_pieces(format: &str, bytes: &str) -> Result<Vec<String>, DictError> {
+    let format = Format::named(format).unwrap();
+    let structure = Structure {
+        key: Key::Simple { name: "id".into() },
+        attributes: vec![Attribute::new("s", DataType::Nullable(Box::new(DataType::String)))],
+    };
+    let read = |step: usize| -> Result<Vec<String>, DictError> {
+        let (mut reader, mut rows) = (Reader::new(format), Rows::new(&structure));
+        let (mut kept, mut pieces) = (Vec::new(), bytes.as_bytes().chunks(step).peekable());
+        while let Some(piece) = pieces.next() {
+            kept.extend_from_slice(piece);
+            let end = if pieces.peek().is_some() { End::Later } else { End::Here };
+            let read = reader.read(&kept, end, &mut rows)?;
+            kept.drain(..read);
+        }
+        let batch = rows.finish(&[])?;
+        let texts = batch.column(1).as_string::<i32>();
+        let ids = batch.column(0).as_primitive::<arrow::datatypes::UInt64Type>();
+        Ok(ids
+            .values()
+            .iter()
+            .zip(texts)
+            .map(|(id, text)| format!("{id}={}", text.unwrap_or("NULL")))
+            .collect())
+    };
+    let whole = read(bytes.len())?;
+    for step in [1, 2, 3, 5] {
+        assert_eq!(read(step)?, whole, "{} by {step}", format.name());
+    }
+    Ok(whole)
+}
+
+#[test]
+fn a_byte_order_mark_is_not_of_the_first_column() {
+    for (format, rows) in [
+        ("CSV", "1,a\n2,b\n"),
+        ("CSVWithNames", "id,s\n1,a\n2,b\n"),
+        ("CSVWithNamesAndTypes", "\"id\",\"s\"\n\"UInt64\",\"String\"\n1,a\n2,b\n"),
+        ("TabSeparated", "1\ta\n2\tb\n"),
+        ("TSVWithNames", "id\ts\n1\ta\n2\tb\n"),
+        ("JSONEachRow", "{\"id\":1,\"s\":\"a\"}\n{\"id\":2,\"s\":\"b\"}\n"),
+        ("JSONCompactEachRow", "[1,\"a\"]\n[2,\"b\"]"),
+    ] {
+        assert_eq!(texts_by_pieces(format, &format!("\u{feff}{rows}")).unwrap(), ["1=a", "2=b"], "{format}");
+        assert_eq!(texts_by_pieces(format, rows).unwrap(), ["1=a", "2=b"], "{format}");
+        assert!(
+            texts_by_pieces(format, &format!("\u{feff}\u{feff}{rows}")).is_err(),
+            "{format}: one is enough"
+        );
+    }
+}
+
+#[test]
+fn json_comes_in_lines_with_commas_or_as_one_array() {
+    let expected = ["1=a", "2=NULL", "3=[x"];
+    for rows in [
+        r#"{"id":1,"s":"a"}{"id":2,"s":null} {"s":"[x","id":3}"#,
+        r#"{"id":1,"s":"a"}, {"id":2,"s":null},{"s":"[x","id":"3"}"#,
+        " [ {\"id\":1,\"s\":\"a\"},\n{\"id\":2}\n, {\"s\":\"[x\",\"id\":3} ] \n",
+    ] {
+        assert_eq!(texts_by_pieces("JSONEachRow", rows).unwrap(), expected, "{rows}");
+    }
+    assert!(texts_by_pieces("JSONEachRow", "[]").unwrap().is_empty());
+    for bad in
+        ["[{\"id\":1,\"s\":\"a\"}", "[{\"id\":1}]{\"id\":2}", "{\"id\":1}]", "[[1]]", ",{\"id\":1}", "[1]"]
+    {
+        assert!(texts_by_pieces("JSONEachRow", bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn json_with_values_in_strings_and_rows_in_arrays() {
+    let expected = ["1=a", "2=NULL"];
+    for (format, rows) in [
+        ("JSONStringsEachRow", "{\"id\":\"1\",\"s\":\"a\"}\n{\"id\":\"2\",\"s\":\"ᴺᵁᴸᴸ\"}"),
+        ("JSONCompactEachRow", "[1,\"a\"]\n[\"2\",null]\n"),
+        ("JSONCompactStringsEachRow", "[\"1\",\"a\"],[\"2\",\"ᴺᵁᴸᴸ\"]"),
+        ("JSONCompactEachRowWithNames", "[\"s\",\"more\",\"id\"]\n[\"a\",0,1]\n[null,{},2]"),
+        ("JSONCompactEachRowWithNamesAndTypes", "[\"id\"]\n[\"UInt64\"]\n[1]\n[2]"),
+    ] {
+        let read = texts_by_pieces(format, rows).unwrap();
+        let expected = if format.ends_with("Types") { ["1=NULL", "2=NULL"] } else { expected };
+        assert_eq!(read, expected, "{format}");
+    }
+    let short = texts_by_pieces("JSONCompactEachRow", "[1]").unwrap_err().to_string();
+    assert!(short.contains("Expected 2 columns, got 1"), "{short}");
 }

@@ -63,6 +63,8 @@ impl FieldSink for Sample {
 
 /// Looks at whole rows from the beginning of a text.
 pub fn guess(format: TextFormat, header: Header, text: &[u8]) -> Result<Guess> {
+    let start = TextFormat::start(text);
+    let text = &text[start..];
     let mut sample = Sample { format: Some(format), ..Sample::default() };
     format.fields(text, &mut sample)?;
     if sample.first.is_empty() {
@@ -73,11 +75,11 @@ pub fn guess(format: TextFormat, header: Header, text: &[u8]) -> Result<Guess> {
     let others = sample.rest.iter().any(|kind| !matches!(kind, Kind::Text | Kind::Nothing));
     if header == Header::Given || (texts && others) {
         let columns = sample.names.into_iter().zip(sample.rest).collect();
-        return Ok(Guess { columns, header_bytes: first_row(format, text) });
+        return Ok(Guess { columns, header_bytes: start + first_row(format, text) });
     }
     let kinds = sample.first.iter().zip(&sample.rest).map(|(first, rest)| first.or(*rest));
     let columns = kinds.enumerate().map(|(i, kind)| (format!("c{}", i + 1), kind)).collect();
-    Ok(Guess { columns, header_bytes: 0 })
+    Ok(Guess { columns, header_bytes: start })
 }
 
 fn first_row(format: TextFormat, text: &[u8]) -> usize {
@@ -98,6 +100,8 @@ mod tests {
     fn a_header_is_told_from_a_row_by_what_follows() {
         assert_eq!(names(Header::Guessed, "a,b\nc,d\n"), (vec!["c1".into(), "c2".into()], 0));
         assert_eq!(names(Header::Guessed, "a,b\nc,1\n"), (vec!["a".into(), "b".into()], 4));
+        assert_eq!(names(Header::Guessed, "\u{feff}a,b\nc,1\n"), (vec!["a".into(), "b".into()], 7));
+        assert_eq!(names(Header::Guessed, "\u{feff}a,b\nc,d\n"), (vec!["c1".into(), "c2".into()], 3));
         assert_eq!(names(Header::Guessed, "a,b\n"), (vec!["c1".into(), "c2".into()], 0));
         assert_eq!(names(Header::Given, "\"a\nb\",2\nc,d\n"), (vec!["a\nb".into(), "2".into()], 8));
         assert_eq!(guess(TextFormat::Csv, Header::Guessed, b"a,b\nc\n").unwrap_err().code, 6);
