@@ -5,7 +5,7 @@ const GAP_SECONDS = 45, NOW_SECONDS = 60;
 const PLOT = { left: 58, right: 10, top: 8, bottom: 20 };
 
 // What the server said last.
-const known = { dictionaries: [], series: new Map(), failures: new Map(), memcached: null, last: 0, silent: "" };
+const known = { dictionaries: [], series: new Map(), failures: new Map(), memcached: null, first: Infinity, last: 0, silent: "" };
 let span = 900, cursor = null, view = null;
 
 // Elements.
@@ -121,9 +121,9 @@ function chart(title, unitName, lines, { stacked = false } = {}) {
   let time = [], values = [], tops = [], begin = 0, end = 1, x = () => 0, y = () => 0, marks = null;
 
   function update(track) {
-    const now = track.time.length ? track.time[track.time.length - 1] : Date.now() / 1000;
-    begin = Math.max(now - span, Math.min(track.time[0] ?? now, now - 60));
-    end = now;
+    // All charts have one axis: from the first sample of any on, and a minute at least.
+    end = known.last || Math.floor(Date.now() / 1000);
+    begin = Math.max(end - span, Math.min(known.first, end - 60));
     const from = Math.max(0, track.time.findIndex(at => at >= begin));
     time = track.time.slice(from);
     values = lines.map(([, , of]) => of(track).slice(from));
@@ -248,12 +248,12 @@ const isCache = d => !/^(Direct|ComplexKeyDirect)$/.test(d.type);
 const lifetime = d => d.lifetime_max > 0 ? `${seconds(d.lifetime_min)} to ${seconds(d.lifetime_max)}` : isCache(d) ? "for ever" : "–";
 const isOnFlash = d => d.type.startsWith("SSD");
 
-// How a dictionary is, in a word, and why if it is not well.
+// How a dictionary is, in a word, and why if it is not well: with all of it, or in short beside the text of the error.
 function health(d) {
   if (d.status === "FAILED") return { word: "FAILED", level: "bad", why: d.last_exception || "It could not be opened." };
   if (d.error_count > 0) {
-    const times = d.error_count > 1 ? `${count(d.error_count)} times in a row` : "once";
-    return { word: "source fails", level: "bad", why: `the source failed ${times}: ${d.last_exception}` };
+    const short = `the source failed ${d.error_count > 1 ? `${count(d.error_count)} times in a row` : "once"}`;
+    return { word: "source fails", level: "bad", short, why: `${short}: ${d.last_exception}` };
   }
   // Whoever looks for changes (UPDATE_FIELD) counts no failures.
   if (d.last_exception) return { word: `${d.status}, with an error`, level: "warn", why: d.last_exception };
@@ -262,6 +262,7 @@ function health(d) {
 function pill({ word, level }) { return element("span", word, `pill ${level}`); }
 
 const hitRatio = () => chart("Hit ratio", "ratio", [["keys that hit", "blue", share("keys_hit", "keys_requested")]]);
+const keysAsked = () => chart("Keys", "rate", [["asked of the source", "blue", rate("keys_requested")]]);
 const getRatio = () => chart("Hit ratio", "ratio", [["gets that hit", "blue", share("get_hits", "cmd_get")]]);
 
 // A card is made once, and told what is new.
@@ -284,8 +285,8 @@ function card(name, to, ratio) {
 function showDictionary(card, d) {
   const track = trackOf(nameOf(d)), state = health(d);
   card.show(track, `${d.type} over ${d.source}`, state, facts([
-    ["hit ratio, 1 min", or(shareNow(track, "keys_hit", "keys_requested"), percent)],
-    ["since start", d.keys_requested > 0 ? percent(d.hit_rate) : "–"],
+    ["hit ratio, 1 min", isCache(d) ? or(shareNow(track, "keys_hit", "keys_requested"), percent) : "–"],
+    ["since start", isCache(d) && d.keys_requested > 0 ? percent(d.hit_rate) : "–"],
     ["keys", or(rateNow(track, "keys_requested"), UNITS.rate.text)],
     ["source, keys", or(rateNow(track, "source_keys"), UNITS.rate.text)],
     ["lookup, 99 %", or(latencyNow(track, "lookup_us_p99"), us => `≤ ${micros(us)}`)],
@@ -340,7 +341,7 @@ function overview() {
     // What needs somebody comes first.
     const order = [...known.dictionaries].sort((a, b) => (health(b).level === "bad") - (health(a).level === "bad"));
     for (const d of order) {
-      const name = nameOf(d), one = cardOf(pageOf(name), () => card(name, pageOf(name), hitRatio()));
+      const name = nameOf(d), one = cardOf(`${d.type} ${name}`, () => card(name, pageOf(name), isCache(d) ? hitRatio() : keysAsked()));
       shown.push([one, () => showDictionary(one, d)]);
     }
     const roots = shown.map(([one]) => one.root);
@@ -357,40 +358,53 @@ function overview() {
   return { title: "Granary", root, charts, update };
 }
 
+// What there is to draw of a layout: DIRECT keeps nothing, and CACHE has no flash.
+function chartsOf(d) {
+  const left = [["too large", "violet", rate("entries_too_large")]];
+  if (isOnFlash(d)) left.unshift(["no room in the index", "amber", rate("index_evictions")], ["device too slow", "red", rate("entries_dropped")]);
+  else left.unshift(["no room", "amber", rate("index_evictions")]);
+  return [
+    isCache(d) && hitRatio(),
+    chart("Keys", "rate", [["asked for", "blue", rate("keys_requested")], ["missed", "amber", rate("keys_missed")], ["expired", "violet", rate("keys_expired")], ["asked of the source", "green", rate("source_keys")]]),
+    chart("Lookup of a batch", "latency", [["99 % ≤", "amber", someLatency("lookup_us_p99")], ["median ≤", "blue", someLatency("lookup_us_p50")]]),
+    chart("Source load", "rate", [["requests", "blue", rate("source_requests")], ["failures", "red", rate("source_errors")]]),
+    isOnFlash(d) && chart("Found in", "rate", [["RAM", "green", rate("hits_memory")], ["write buffer", "violet", rate("hits_buffer")], ["flash", "blue", rate("hits_flash")]], { stacked: true }),
+    isOnFlash(d) && chart("Flash", "byteRate", [["written", "amber", rate("flash_bytes_written")], ["read", "blue", rate("flash_bytes_read")]]),
+    isCache(d) && chart("Entries", "count", [["entries", "blue", gauge("element_count")]]),
+    isCache(d) && chart("Entries that left or were not kept", "rate", left),
+    isCache(d) && chart("RAM", "bytes", [["index", "blue", gauge("index_bytes")], ["hot entries", "green", gauge("memory_bytes")], ["write buffers", "violet", gauge("buffer_bytes")]], { stacked: true }),
+  ].filter(chart => chart);
+}
+
 function dictionaryPage(name) {
   const root = element("div"), head = element("div", undefined, "head near"), about = element("p", "", "about");
   const errors = element("section", undefined, "panel"), figures = element("section", undefined, "panel");
   const ddl = element("pre", "", "wrapped");
-  const charts = [
-    hitRatio(),
-    chart("Keys", "rate", [["asked for", "blue", rate("keys_requested")], ["missed", "amber", rate("keys_missed")], ["expired", "violet", rate("keys_expired")]]),
-    chart("Lookup of a batch", "latency", [["99 % ≤", "amber", someLatency("lookup_us_p99")], ["median ≤", "blue", someLatency("lookup_us_p50")]]),
-    chart("Source load", "rate", [["keys", "blue", rate("source_keys")], ["requests", "green", rate("source_requests")], ["failures", "red", rate("source_errors")]]),
-    chart("Found in", "rate", [["RAM", "green", rate("hits_memory")], ["write buffer", "violet", rate("hits_buffer")], ["flash", "blue", rate("hits_flash")]], { stacked: true }),
-    chart("Flash", "byteRate", [["written", "amber", rate("flash_bytes_written")], ["read", "blue", rate("flash_bytes_read")]]),
-    chart("Entries", "count", [["entries", "blue", gauge("element_count")]]),
-    chart("Entries that left or were not kept", "rate", [["no room in the index", "amber", rate("index_evictions")], ["device too slow", "red", rate("entries_dropped")], ["too large", "violet", rate("entries_too_large")]]),
-    chart("RAM", "bytes", [["index", "blue", gauge("index_bytes")], ["hot entries", "green", gauge("memory_bytes")], ["write buffers", "violet", gauge("buffer_bytes")]], { stacked: true }),
-  ];
+  const charts = [], drawn = element("div", undefined, "charts");
   let state = null;
-  within(root, within(element("p"), link("← Overview", "#/")), head, about, errors, grid(charts), figures, panel("Definition", ddl));
+  within(root, within(element("p"), link("← Overview", "#/")), head, about, errors, drawn, figures, panel("Definition", ddl));
   head.append(element("h2", name));
   // One whose file names no database is in none for SQL, and found from all.
   const quoted = text => `\`${text.replaceAll("\\", "\\\\").replaceAll("`", "\\`")}\``;
-  let asked = false;
+  let layout;
   async function ask(d) {
-    asked = true;
     const full = d.database ? `${quoted(d.database)}.${quoted(d.name)}` : quoted(d.name);
     try { ddl.textContent = await sql(`SHOW CREATE DICTIONARY ${full}`, "TabSeparatedRaw"); } catch (error) { ddl.textContent = error.message; }
   }
   function update() {
     const d = known.dictionaries.find(d => nameOf(d) === name), track = trackOf(name);
-    charts.forEach(chart => chart.update(track));
     if (!d) {
       about.textContent = known.silent ? "" : "There is no such dictionary, or you may not see it.";
       return;
     }
-    if (!asked) ask(d);
+    // One that is opened only now has no layout before.
+    if (layout !== d.type) {
+      layout = d.type;
+      ask(d);
+      charts.splice(0, charts.length, ...chartsOf(d));
+      drawn.replaceChildren(...charts.map(chart => chart.root));
+    }
+    charts.forEach(chart => chart.update(track));
     const how = health(d);
     if (state) state.remove();
     head.append(state = pill(how));
@@ -399,7 +413,8 @@ function dictionaryPage(name) {
     const rows = failures.map(({ first, last, text }) => within(element("tr"), element("td", last > first ? `${date(first)} to ${clock(last, true)}` : date(first)), element("td", text)));
     errors.hidden = !rows.length && !how.why;
     errors.replaceChildren(element("h3", "Last errors"));
-    if (how.why) errors.append(element("p", how.why, how.level));
+    const why = rows.length && how.short ? how.short : how.why;
+    if (why) errors.append(element("p", why, how.level));
     if (rows.length) {
       const header = within(element("tr"), element("th", "When"), element("th", "What"));
       errors.append(within(element("table"), within(element("thead"), header), within(element("tbody"), ...rows)));
@@ -407,31 +422,31 @@ function dictionaryPage(name) {
     figures.replaceChildren(element("h3", "Figures, counters since the start"), facts([
       ["open since", date(d.opened)],
       ["source last answered", date(d.answered)],
-      ["lifetime of entries", lifetime(d)],
+      isCache(d) && ["lifetime of entries", lifetime(d)],
       ["key", d.key],
-      ["entries", count(d.element_count)],
-      ["entries at most", d.capacity > 0 ? count(d.capacity) : "as fit"],
-      ["load factor", percent(d.load_factor)],
+      isCache(d) && ["entries", count(d.element_count)],
+      isCache(d) && ["entries at most", d.capacity > 0 ? count(d.capacity) : "as fit"],
+      isCache(d) && ["load factor", percent(d.load_factor)],
       ["RAM", bytes(d.bytes_allocated)],
-      ["index per entry", d.element_count > 0 ? `${(d.index_bytes / d.element_count).toFixed(1)} B` : "–"],
+      isCache(d) && ["index per entry", d.element_count > 0 ? `${(d.index_bytes / d.element_count).toFixed(1)} B` : "–"],
       ["keys asked for", count(d.keys_requested)],
-      ["hit ratio", d.keys_requested > 0 ? percent(d.hit_rate) : "–"],
+      isCache(d) && ["hit ratio", d.keys_requested > 0 ? percent(d.hit_rate) : "–"],
       ["found, source counted", d.keys_requested > 0 ? percent(d.found_rate) : "–"],
-      ["source spared", d.source_keys > 0 ? percent(1 - d.source_keys / d.keys_requested) : "–"],
-      ["absent keys answered", count(d.keys_negative)],
+      isCache(d) && ["source spared", d.source_keys > 0 ? percent(1 - d.source_keys / d.keys_requested) : "–"],
+      isCache(d) && ["absent keys answered", count(d.keys_negative)],
       ["waited for another's request", count(d.keys_joined)],
       ["lookup, median", d.lookups > 0 ? `≤ ${micros(d.lookup_us_p50)}` : "–"],
       ["lookup, 99 %", d.lookups > 0 ? `≤ ${micros(d.lookup_us_p99)}` : "–"],
       ["requests to the source", count(d.source_requests)],
       ["of these failed", count(d.source_errors)],
       ["keys a request", d.source_requests > 0 ? count(d.source_keys / d.source_requests) : "–"],
-      ["flash written", bytes(d.flash_bytes_written)],
-      ["write amplification", d.bytes_put > 0 ? d.write_amplification.toFixed(2) : "–"],
-      ["flash wear a day, as now", or(rateNow(track, "flash_bytes_written"), perSecond => bytes(86400 * perSecond))],
-      ["blocks corrupt", count(d.flash_blocks_corrupt)],
-      ["entries too large", count(d.entries_too_large)],
-      ["entries dropped", count(d.entries_dropped)],
-    ]));
+      isOnFlash(d) && ["flash written", bytes(d.flash_bytes_written)],
+      isOnFlash(d) && ["write amplification", d.bytes_put > 0 ? d.write_amplification.toFixed(2) : "–"],
+      isOnFlash(d) && ["flash wear a day, as now", or(rateNow(track, "flash_bytes_written"), perSecond => bytes(86400 * perSecond))],
+      isOnFlash(d) && ["blocks corrupt", count(d.flash_blocks_corrupt)],
+      isCache(d) && ["entries too large", count(d.entries_too_large)],
+      isOnFlash(d) && ["entries dropped", count(d.entries_dropped)],
+    ].filter(fact => fact)));
   }
   return { title: `${name} – Granary`, root, charts, update };
 }
@@ -585,7 +600,9 @@ async function remember() {
     known.series = series;
     if (memcached) known.memcached = { address: memcached.address, series: extend(known.memcached?.series || nothing, memcached.series) };
     byId("to-memcached").hidden = !known.memcached;
-    for (const track of [...series.values(), known.memcached?.series || nothing]) known.last = Math.max(known.last, ...track.time.slice(-1));
+    const times = [...series.values(), known.memcached?.series || nothing].map(track => track.time);
+    known.first = Math.min(...times.flatMap(time => time.slice(0, 1)));
+    known.last = Math.max(known.last, ...times.flatMap(time => time.slice(-1)));
   } catch { /* the summary says it */ }
 }
 
