@@ -8,6 +8,8 @@ const PLOT = { left: 58, right: 10, top: 8, bottom: 20 };
 const known = { dictionaries: [], series: new Map(), failures: new Map(), memcached: null, first: Infinity, last: 0, silent: "" };
 let span = 900, cursor = null, view = null;
 
+const QUERY = "SELECT name, type, element_count, hit_rate, source, last_exception FROM system.dictionaries";
+
 // Elements.
 
 const byId = id => document.getElementById(id);
@@ -39,10 +41,14 @@ function bytes(n) {
 const percent = part => `${Math.round(1000 * part) / 10} %`;
 const micros = us => us < 1000 ? `${count(us)} µs` : us < 1e6 ? `${count(us / 1000)} ms` : `${count(us / 1e6)} s`;
 function seconds(n) {
-  return n < 120 ? `${n} s` : n < 7200 ? `${Math.round(n / 60)} min` : n < 172800 ? `${Math.round(n / 3600)} h` : `${Math.round(n / 86400)} d`;
+  if (n < 120) return `${n} s`;
+  if (n < 7200) return `${Math.round(n / 60)} min`;
+  return n < 172800 ? `${Math.round(n / 3600)} h` : `${Math.round(n / 86400)} d`;
 }
-const clock = (unix, exact) => new Date(1000 * unix).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: exact ? "2-digit" : undefined, hourCycle: "h23" });
-const date = unix => unix > 0 ? new Date(1000 * unix).toLocaleString([], { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" }) : "never";
+const clock = (unix, exact) => new Date(1000 * unix)
+  .toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: exact ? "2-digit" : undefined, hourCycle: "h23" });
+const DATE = { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" };
+const date = unix => unix > 0 ? new Date(1000 * unix).toLocaleString([], DATE) : "never";
 const or = (value, text) => value === null || value === undefined || !Number.isFinite(value) ? "–" : text(value);
 
 // Series: a track has the column `time` and others as long; counters may begin anew.
@@ -124,10 +130,11 @@ function chart(title, unitName, lines, { stacked = false } = {}) {
     // All charts have one axis: from the first sample of any on, and a minute at least.
     end = known.last || Math.floor(Date.now() / 1000);
     begin = Math.max(end - span, Math.min(known.first, end - 60));
-    const from = Math.max(0, track.time.findIndex(at => at >= begin));
+    const first = track.time.findIndex(at => at >= begin), from = first < 0 ? track.time.length : first;
     time = track.time.slice(from);
     values = lines.map(([, , of]) => of(track).slice(from));
-    tops = values.map((line, k) => !stacked ? line : line.map((_, i) => sum(values.slice(0, k + 1).map(line => line[i] ?? null))));
+    const upTo = (k, i) => sum(values.slice(0, k + 1).map(line => line[i] ?? null));
+    tops = stacked ? values.map((line, k) => line.map((_, i) => upTo(k, i))) : values;
     draw();
   }
 
@@ -153,14 +160,16 @@ function chart(title, unitName, lines, { stacked = false } = {}) {
       box.append(svg("text", { x: x(at), y: height - 5, "text-anchor": anchor }, clock(at, end - begin < 180)));
     }
     if (!shown.length) {
-      box.append(svg("text", { x: (PLOT.left + right) / 2, y: (PLOT.top + bottom) / 2, "text-anchor": "middle" }, time.length < 2 ? "figures come in some seconds" : "nothing in this time"));
+      const why = time.length < 2 ? "figures come in some seconds" : "nothing in this time";
+      box.append(svg("text", { x: (PLOT.left + right) / 2, y: (PLOT.top + bottom) / 2, "text-anchor": "middle" }, why));
     }
     for (const k of [...lines.keys()].reverse()) curve(k);
     marks = svg("g", {});
     box.append(marks);
     const newestOf = k => values[k][time.length - 1];
     const says = lines.map(([name], k) => `${name} ${or(newestOf(k), unit.text)}`).join(", ");
-    box.setAttribute("aria-label", `${title}, ${clock(begin)} to ${clock(end)}. Last: ${says}. Arrow keys read older values.`);
+    const times = `${clock(begin)} to ${clock(end)}`;
+    box.setAttribute("aria-label", `${title}, ${times}. Last: ${says}. Arrow keys read older values.`);
     point();
   }
 
@@ -192,10 +201,12 @@ function chart(title, unitName, lines, { stacked = false } = {}) {
     when.textContent = cursor === null || i < 0 ? "" : clock(time[i], true);
     entries.forEach((entry, k) => { entry.textContent = or(i < 0 ? null : values[k][i], unit.text); });
     if (cursor === null || i < 0) return;
-    marks.append(svg("line", { class: "hair", x1: x(time[i]), x2: x(time[i]), y1: PLOT.top, y2: box.clientHeight - PLOT.bottom }));
+    const here = x(time[i]);
+    marks.append(svg("line", { class: "hair", x1: here, x2: here, y1: PLOT.top, y2: box.clientHeight - PLOT.bottom }));
     lines.forEach(([, hue], k) => {
       const value = tops[k][i];
-      if (value !== null && value !== undefined) marks.append(svg("circle", { class: `dot ${hue}`, cx: x(time[i]), cy: y(value), r: 3.5 }));
+      if (value === null || value === undefined) return;
+      marks.append(svg("circle", { class: `dot ${hue}`, cx: here, cy: y(value), r: 3.5 }));
     });
   }
 
@@ -245,7 +256,10 @@ const nameOf = d => `${d.database || "default"}.${d.name}`;
 const pageOf = name => `#/dictionary/${encodeURIComponent(name)}`;
 const trackOf = name => known.series.get(name) || nothing;
 const isCache = d => !/^(Direct|ComplexKeyDirect)$/.test(d.type);
-const lifetime = d => d.lifetime_max > 0 ? `${seconds(d.lifetime_min)} to ${seconds(d.lifetime_max)}` : isCache(d) ? "for ever" : "–";
+function lifetime(d) {
+  if (d.lifetime_max > 0) return `${seconds(d.lifetime_min)} to ${seconds(d.lifetime_max)}`;
+  return isCache(d) ? "for ever" : "–";
+}
 const isOnFlash = d => d.type.startsWith("SSD");
 
 // How a dictionary is, in a word, and why if it is not well: with all of it, or in short beside the text of the error.
@@ -319,7 +333,8 @@ function showMemcached(card) {
 // Pages: each has a root, its charts, and `update`.
 
 function overview() {
-  const root = element("div"), trouble = element("section", undefined, "trouble"), cards = element("section", undefined, "cards");
+  const root = element("div"), trouble = element("section", undefined, "trouble");
+  const cards = element("section", undefined, "cards");
   const made = new Map(), charts = [];
   trouble.setAttribute("role", "alert");
   cards.setAttribute("aria-label", "Caches");
@@ -345,13 +360,15 @@ function overview() {
       shown.push([one, () => showDictionary(one, d)]);
     }
     const roots = shown.map(([one]) => one.root);
-    if (roots.some((root, i) => cards.children[i] !== root) || cards.children.length !== roots.length) cards.replaceChildren(...roots);
+    const areSame = cards.children.length === roots.length && roots.every((root, i) => cards.children[i] === root);
+    if (!areSame) cards.replaceChildren(...roots);
     shown.forEach(([, show]) => show());
     const troubled = order.filter(d => health(d).why);
     trouble.hidden = !troubled.length;
     // It is read aloud, once.
     const says = troubled.map(d => nameOf(d) + d.last_exception).join(" ");
-    if (says !== said) trouble.replaceChildren(...troubled.map(d => within(element("p"), link(nameOf(d), pageOf(nameOf(d))), `: ${health(d).why}`)));
+    const line = d => within(element("p"), link(nameOf(d), pageOf(nameOf(d))), `: ${health(d).why}`);
+    if (says !== said) trouble.replaceChildren(...troubled.map(line));
     said = says;
   }
   within(root, trouble, cards);
@@ -361,18 +378,33 @@ function overview() {
 // What there is to draw of a layout: DIRECT keeps nothing, and CACHE has no flash.
 function chartsOf(d) {
   const left = [["too large", "violet", rate("entries_too_large")]];
-  if (isOnFlash(d)) left.unshift(["no room in the index", "amber", rate("index_evictions")], ["device too slow", "red", rate("entries_dropped")]);
-  else left.unshift(["no room", "amber", rate("index_evictions")]);
+  if (isOnFlash(d)) left.unshift(["device too slow", "red", rate("entries_dropped")]);
+  left.unshift([isOnFlash(d) ? "no room in the index" : "no room", "amber", rate("index_evictions")]);
   return [
     isCache(d) && hitRatio(),
-    chart("Keys", "rate", [["asked for", "blue", rate("keys_requested")], ["missed", "amber", rate("keys_missed")], ["expired", "violet", rate("keys_expired")], ["asked of the source", "green", rate("source_keys")]]),
-    chart("Lookup of a batch", "latency", [["99 % ≤", "amber", someLatency("lookup_us_p99")], ["median ≤", "blue", someLatency("lookup_us_p50")]]),
-    chart("Source load", "rate", [["requests", "blue", rate("source_requests")], ["failures", "red", rate("source_errors")]]),
-    isOnFlash(d) && chart("Found in", "rate", [["RAM", "green", rate("hits_memory")], ["write buffer", "violet", rate("hits_buffer")], ["flash", "blue", rate("hits_flash")]], { stacked: true }),
-    isOnFlash(d) && chart("Flash", "byteRate", [["written", "amber", rate("flash_bytes_written")], ["read", "blue", rate("flash_bytes_read")]]),
+    chart("Keys", "rate", [
+      ["asked for", "blue", rate("keys_requested")], ["missed", "amber", rate("keys_missed")],
+      ["expired", "violet", rate("keys_expired")], ["asked of the source", "green", rate("source_keys")],
+    ]),
+    chart("Lookup of a batch", "latency", [
+      ["99 % ≤", "amber", someLatency("lookup_us_p99")], ["median ≤", "blue", someLatency("lookup_us_p50")],
+    ]),
+    chart("Source load", "rate", [
+      ["requests", "blue", rate("source_requests")], ["failures", "red", rate("source_errors")],
+    ]),
+    isOnFlash(d) && chart("Found in", "rate", [
+      ["RAM", "green", rate("hits_memory")], ["write buffer", "violet", rate("hits_buffer")],
+      ["flash", "blue", rate("hits_flash")],
+    ], { stacked: true }),
+    isOnFlash(d) && chart("Flash", "byteRate", [
+      ["written", "amber", rate("flash_bytes_written")], ["read", "blue", rate("flash_bytes_read")],
+    ]),
     isCache(d) && chart("Entries", "count", [["entries", "blue", gauge("element_count")]]),
     isCache(d) && chart("Entries that left or were not kept", "rate", left),
-    isCache(d) && chart("RAM", "bytes", [["index", "blue", gauge("index_bytes")], ["hot entries", "green", gauge("memory_bytes")], ["write buffers", "violet", gauge("buffer_bytes")]], { stacked: true }),
+    isCache(d) && chart("RAM", "bytes", [
+      ["index", "blue", gauge("index_bytes")], ["hot entries", "green", gauge("memory_bytes")],
+      ["write buffers", "violet", gauge("buffer_bytes")],
+    ], { stacked: true }),
   ].filter(chart => chart);
 }
 
@@ -389,7 +421,11 @@ function dictionaryPage(name) {
   let layout;
   async function ask(d) {
     const full = d.database ? `${quoted(d.database)}.${quoted(d.name)}` : quoted(d.name);
-    try { ddl.textContent = await sql(`SHOW CREATE DICTIONARY ${full}`, "TabSeparatedRaw"); } catch (error) { ddl.textContent = error.message; }
+    try {
+      ddl.textContent = await sql(`SHOW CREATE DICTIONARY ${full}`, "TabSeparatedRaw");
+    } catch (error) {
+      ddl.textContent = error.message;
+    }
   }
   function update() {
     const d = known.dictionaries.find(d => nameOf(d) === name), track = trackOf(name);
@@ -410,7 +446,8 @@ function dictionaryPage(name) {
     head.append(state = pill(how));
     about.textContent = `${d.type} over ${d.source}${d.comment ? `. ${d.comment}` : ""}`;
     const failures = [...(known.failures.get(name) || [])].reverse();
-    const rows = failures.map(({ first, last, text }) => within(element("tr"), element("td", last > first ? `${date(first)} to ${clock(last, true)}` : date(first)), element("td", text)));
+    const when = ({ first, last }) => last > first ? `${date(first)} to ${clock(last, true)}` : date(first);
+    const rows = failures.map(one => within(element("tr"), element("td", when(one)), element("td", one.text)));
     errors.hidden = !rows.length && !how.why;
     errors.replaceChildren(element("h3", "Last errors"));
     const why = rows.length && how.short ? how.short : how.why;
@@ -456,13 +493,29 @@ function memcachedPage() {
   const others = ["cmd_touch", "cmd_meta", "incr_hits", "incr_misses", "decr_hits", "decr_misses"];
   const charts = [
     getRatio(),
-    chart("Commands", "rate", [["get", "blue", rate("cmd_get")], ["set", "amber", rate("cmd_set")], ["delete", "red", rate("delete_hits", "delete_misses")], ["others", "grey", rate(...others)]]),
-    chart("Found in", "rate", [["RAM", "green", rate("hits_memory")], ["write buffer", "violet", rate("hits_buffer")], ["flash", "blue", rate("hits_flash")], ["nowhere", "grey", rate("get_misses")]], { stacked: true }),
-    chart("Items that left or were not kept", "rate", [["evicted", "amber", rate("evictions")], ["expired when asked for", "blue", rate("get_expired")], ["dropped or too large", "red", rate("items_dropped", "items_too_large")]]),
+    chart("Commands", "rate", [
+      ["get", "blue", rate("cmd_get")], ["set", "amber", rate("cmd_set")],
+      ["delete", "red", rate("delete_hits", "delete_misses")], ["others", "grey", rate(...others)],
+    ]),
+    chart("Found in", "rate", [
+      ["RAM", "green", rate("hits_memory")], ["write buffer", "violet", rate("hits_buffer")],
+      ["flash", "blue", rate("hits_flash")], ["nowhere", "grey", rate("get_misses")],
+    ], { stacked: true }),
+    chart("Items that left or were not kept", "rate", [
+      ["evicted", "amber", rate("evictions")], ["expired when asked for", "blue", rate("get_expired")],
+      ["dropped or too large", "red", rate("items_dropped", "items_too_large")],
+    ]),
     chart("Items", "count", [["items", "blue", gauge("items")]]),
-    chart("RAM", "bytes", [["items", "green", gauge("ram_memory_bytes")], ["index", "blue", gauge("ram_index_bytes")], ["write buffers", "violet", gauge("ram_buffer_bytes")], ["policy", "grey", gauge("ram_policy_bytes")]], { stacked: true }),
-    chart("Flash", "byteRate", [["written", "amber", rate("flash_written_bytes")], ["read", "blue", rate("flash_read_bytes")]]),
-    chart("Network", "byteRate", [["to clients", "blue", rate("network_written_bytes")], ["from clients", "amber", rate("network_read_bytes")]]),
+    chart("RAM", "bytes", [
+      ["items", "green", gauge("ram_memory_bytes")], ["index", "blue", gauge("ram_index_bytes")],
+      ["write buffers", "violet", gauge("ram_buffer_bytes")], ["policy", "grey", gauge("ram_policy_bytes")],
+    ], { stacked: true }),
+    chart("Flash", "byteRate", [
+      ["written", "amber", rate("flash_written_bytes")], ["read", "blue", rate("flash_read_bytes")],
+    ]),
+    chart("Network", "byteRate", [
+      ["to clients", "blue", rate("network_written_bytes")], ["from clients", "amber", rate("network_read_bytes")],
+    ]),
     chart("Connections", "count", [["open", "blue", gauge("connections")]]),
   ];
   within(root, element("h2", "memcached"), about, grid(charts), figures);
@@ -472,7 +525,8 @@ function memcachedPage() {
       charts.forEach(chart => chart.update(nothing));
       return;
     }
-    const track = known.memcached.series, now = column => newest(track, column), has = (column, text = count) => or(now(column), text);
+    const track = known.memcached.series, now = column => newest(track, column);
+    const has = (column, text = count) => or(now(column), text);
     charts.forEach(chart => chart.update(track));
     about.textContent = `memcached's protocol on ${known.memcached.address}`;
     figures.replaceChildren(element("h3", "Figures, counters since the start"), facts([
@@ -503,9 +557,10 @@ function memcachedPage() {
 }
 
 function queryPage() {
-  const root = element("section"), box = element("textarea"), button = element("button", "Run"), took = element("span", "Ctrl+Enter runs it, too."), answer = element("pre");
+  const root = element("section"), box = element("textarea"), button = element("button", "Run");
+  const took = element("span", "Ctrl+Enter runs it, too."), answer = element("pre");
   root.setAttribute("aria-label", "Query");
-  box.value = sessionStorage.getItem("query") || "SELECT name, type, element_count, hit_rate, source, last_exception FROM system.dictionaries";
+  box.value = sessionStorage.getItem("query") || QUERY;
   box.spellcheck = false;
   box.setAttribute("aria-label", "SQL");
   answer.tabIndex = 0;
@@ -559,7 +614,8 @@ async function sql(query, format) {
 
 async function look() {
   try {
-    const query = "SELECT *, toUnixTimestamp(loading_start_time) AS opened, toUnixTimestamp(last_successful_update_time) AS answered FROM system.dictionaries";
+    const times = "toUnixTimestamp(loading_start_time) AS opened, toUnixTimestamp(last_successful_update_time) AS answered";
+    const query = `SELECT *, ${times} FROM system.dictionaries`;
     known.dictionaries = JSON.parse(await sql(query, "JSON")).data;
     known.silent = "";
   } catch (error) {
@@ -570,10 +626,13 @@ async function look() {
 }
 
 function summarize() {
-  const summary = byId("summary"), all = known.dictionaries, total = of => all.reduce((total, d) => total + Number(of(d)), 0);
+  const summary = byId("summary"), all = known.dictionaries;
+  const total = column => all.reduce((total, d) => total + Number(d[column]), 0);
   const failing = all.filter(d => health(d).level === "bad").length;
-  const some = `${all.length} ${all.length === 1 ? "dictionary" : "dictionaries"}, ${count(total(d => d.element_count))} entries, ${bytes(total(d => d.bytes_allocated))} of RAM`;
-  const text = known.silent || (all.length ? some + (failing ? `, ${failing} failing` : "") : "No dictionaries yet: CREATE DICTIONARY makes one.");
+  const dictionaries = `${all.length} ${all.length === 1 ? "dictionary" : "dictionaries"}`;
+  const sizes = `${count(total("element_count"))} entries, ${bytes(total("bytes_allocated"))} of RAM`;
+  const some = `${dictionaries}, ${sizes}${failing ? `, ${failing} failing` : ""}`;
+  const text = known.silent || (all.length ? some : "No dictionaries yet: CREATE DICTIONARY makes one.");
   // It is read aloud when it changes; numbers change all the time.
   summary.setAttribute("aria-live", known.silent ? "assertive" : "off");
   summary.textContent = text;
@@ -583,7 +642,8 @@ function summarize() {
 // Adds what is new to a track, and forgets what is older than the longest span.
 function extend(track, fresh) {
   const old = track.time.findIndex(at => at >= (fresh.time[fresh.time.length - 1] ?? 0) - 3600);
-  return Object.fromEntries(Object.entries(fresh).map(([name, values]) => [name, [...(track[name] || []).slice(Math.max(0, old)), ...values]]));
+  const kept = name => (track[name] || []).slice(Math.max(0, old));
+  return Object.fromEntries(Object.entries(fresh).map(([name, values]) => [name, [...kept(name), ...values]]));
 }
 
 async function remember() {
@@ -598,7 +658,8 @@ async function remember() {
       known.failures.set(name, one.failures);
     }
     known.series = series;
-    if (memcached) known.memcached = { address: memcached.address, series: extend(known.memcached?.series || nothing, memcached.series) };
+    const before = known.memcached?.series || nothing;
+    if (memcached) known.memcached = { address: memcached.address, series: extend(before, memcached.series) };
     byId("to-memcached").hidden = !known.memcached;
     const times = [...series.values(), known.memcached?.series || nothing].map(track => track.time);
     known.first = Math.min(...times.flatMap(time => time.slice(0, 1)));
