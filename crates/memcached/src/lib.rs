@@ -18,5 +18,5 @@ mod users;
 
 pub use granary_cache::admission::Admission;
 pub use rustls::ServerConfig;
-pub use server::{Options, Server, ServerError};
+pub use server::{Options, Server, ServerError, Stats};
 pub use store::{OpenError, Options as StoreOptions};

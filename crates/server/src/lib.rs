@@ -3,6 +3,7 @@
 
 mod access;
 mod configured;
+mod figures;
 mod http;
 pub mod limits;
 mod listener;
@@ -22,6 +23,7 @@ use tokio::task::JoinSet;
 use access::Users;
 pub use access::{Password, User, hash_password, is_password_hash};
 use configured::Configured;
+pub use figures::{Figure, Kind, Memcached};
 use http::{App, Scheme};
 use listener::Service;
 pub use tls::{Tls, TlsError, tls_configuration};
@@ -43,6 +45,8 @@ pub struct Options {
     pub settings: Settings,
     /// Connections served at once.
     pub connections: usize,
+    /// The memcached server of the same process, for the dashboard and `/metrics`.
+    pub memcached: Option<Memcached>,
 }
 
 /// Why a server did not start, or ended.
@@ -111,7 +115,7 @@ async fn serve(
     let https_address = https.as_ref().map(|(listener, _)| listener.local_addr()).transpose()?;
     ready(http.local_addr()?, https_address);
 
-    let app = App::new(session, Users::new(options.users));
+    let app = App::new(session, Users::new(options.users), options.memcached);
     let sampling = tokio::spawn(app.background());
     let router = http::router(app);
     let permits = Arc::new(Semaphore::new(options.connections));

@@ -78,6 +78,9 @@ pub const HISTORY_SECONDS: u64 = 10;
 /// See [`HISTORY_SECONDS`].
 pub const HISTORY_SAMPLES: usize = 360;
 
+/// Failures of a dictionary's source that the dashboard lists.
+pub const HISTORY_FAILURES: usize = 8;
+
 /// Seconds that requests under way have to end in when the server stops.
 pub const STOP_SECONDS: u64 = 10;
 

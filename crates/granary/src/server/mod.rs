@@ -2,6 +2,7 @@
 
 mod address;
 mod config;
+mod figures;
 mod logging;
 mod memcached;
 pub mod size;
@@ -141,8 +142,9 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         (None, true) => return Err(ConfigError::Tls.into()),
         (_, false) => None,
     };
-    let options = options(arguments, config, path.clone(), tls)?;
+    let mut options = options(arguments, config, path.clone(), tls)?;
     let memcached = memcached.start(&path, memcached_tls)?;
+    options.memcached = memcached.as_ref().map(figures::of);
     granary_server::run(options, |http, https| {
         tracing::info!("Granary listens on http://{http}");
         if let Some(https) = https {
@@ -202,5 +204,6 @@ fn options(
             .connections
             .or(config.connections)
             .map_or(limits::CONNECTIONS, NonZeroUsize::get),
+        memcached: None,
     })
 }

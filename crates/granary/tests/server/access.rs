@@ -360,6 +360,39 @@ fn browsers_are_asked_for_a_password() {
 }
 
 #[test]
+fn the_dashboard_tells_of_what_may_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("user_files")).unwrap();
+    users(folder.path());
+    let config = folder.path().join("granary.toml");
+    std::fs::write(&config, CONFIG).unwrap();
+    let flags =
+        ["--config", config.to_str().unwrap(), "--memcached", "127.0.0.1:0", "--memcached-flash", "0"];
+    let served = Served::start(folder.path(), &flags);
+    for name in ["a1", "b1"] {
+        assert_eq!(served.post("/?user=root&password=secret", create(name).as_bytes()).status, 200);
+    }
+    let history = |user: &str| -> serde_json::Value {
+        serde_json::from_str(&served.get(&format!("/dashboard/history?user={user}")).text()).unwrap()
+    };
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let all = loop {
+        let all = history("root&password=secret");
+        if all["dictionaries"]["default.b1"].is_object() {
+            break all;
+        }
+        assert!(std::time::Instant::now() < deadline, "{all}");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    };
+    assert!(all["dictionaries"]["default.a1"].is_object() && all["memcached"].is_object(), "{all}");
+    let some = history("reader&password=letmein");
+    let names: Vec<String> = some["dictionaries"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!((names, some["memcached"].is_null()), (vec!["default.a1".to_owned()], true), "{some}");
+    assert_eq!(history("guest"), serde_json::json!({"dictionaries": {}, "memcached": null}));
+    assert_eq!(served.get("/dashboard/history").status, 403);
+}
+
+#[test]
 fn dictionary_files_are_read_and_read_again() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("user_files")).unwrap();

@@ -55,22 +55,70 @@ fn the_clickhouse_crate_runs_ddl_and_queries() {
         .args(["--", &served.url]));
 }
 
+/// What a browser makes of a page of the dashboard. What it complains about is an error.
+#[track_caller]
+fn shown(served: &Served, page: &str) -> String {
+    let profile = tempfile::tempdir().unwrap();
+    let output = ran(Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"])
+        .args(["--virtual-time-budget=5000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("{}/dashboard{page}", served.url)));
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!log.contains(":CONSOLE"), "{page}: {log}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn assert_says(page: &str, texts: &[&str]) {
+    for text in texts {
+        assert!(page.contains(text), "{text} is not on the page: {page}");
+    }
+}
+
 #[test]
 fn a_browser_shows_the_dashboard() {
-    let (_folder, served) = served();
+    let folder = tempfile::tempdir().unwrap();
+    users(folder.path());
+    let flags = ["--memcached", "127.0.0.1:0", "--memcached-memory", "64MiB", "--memcached-flash", "0"];
+    let served = Served::start(folder.path(), &flags);
     served.sql(
         "CREATE DICTIONARY users (id UInt64, name String, city Nullable(String)) PRIMARY KEY id \
          SOURCE(SQLITE(PATH 'users.db' TABLE 'users')) LIFETIME(1000) LAYOUT(SSD_CACHE(PATH 'u' FILE_SIZE 1048576))",
     );
     served.sql("SELECT dictGet('users', 'name', number) FROM numbers(50) FORMAT Null");
-    let profile = tempfile::tempdir().unwrap();
-    let page = ran(Command::new("chromium")
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .arg(format!("{}/dashboard", served.url)));
-    let page = String::from_utf8(page.stdout).unwrap();
-    for text in ["1 dictionary, 50 entries", "default.users", "LOADED", "SSDCache over SQLite"] {
-        assert!(page.contains(text), "{text} is not on the page: {page}");
+    let page = shown(&served, "");
+    assert_says(&page, &["1 dictionary, 50 entries", "default.users", "LOADED", "SSDCache over SQLite"]);
+    assert_says(&page, &["memcached's protocol on 127.0.0.1:", "SERVING"]);
+    assert!(!page.contains("failing") && !page.contains("pill bad"), "{page}");
+    let page = shown(&served, "#/dictionary/default.users");
+    assert_says(
+        &page,
+        &["CREATE DICTIONARY default.users", "`city` Nullable(String)", "LIFETIME(MIN 0 MAX 1000)"],
+    );
+    assert_says(&page, &["Hit ratio", "Lookup of a batch", "Source load", "load factor", "<svg"]);
+    assert_says(
+        &shown(&served, "#/memcached"),
+        &["memcached's protocol on 127.0.0.1:", "Connections", "64 MiB"],
+    );
+    assert_says(&shown(&served, "#/query"), &["SELECT name, type", "Run"]);
+    assert_says(&shown(&served, "#/dictionary/default.nosuch"), &["There is no such dictionary"]);
+}
+
+/// A state in red always has its reason beside it.
+#[test]
+fn a_browser_shows_what_fails() {
+    let (_folder, served) = served();
+    served.sql(
+        "CREATE DICTIONARY lost (id UInt64, v String) PRIMARY KEY id \
+         SOURCE(SQLITE(PATH 'users.db' TABLE 'nosuch')) LIFETIME(1000) LAYOUT(CACHE(SIZE_IN_CELLS 10))",
+    );
+    assert_eq!(served.post("/", b"SELECT dictGet('lost', 'v', 1)").status, 500);
+    for page in ["", "#/dictionary/default.lost"] {
+        let page = shown(&served, page);
+        assert_says(
+            &page,
+            &["1 failing", "pill bad\">source fails", "the source failed once", "no such table: nosuch"],
+        );
     }
-    assert!(!page.contains("class=\"error\""), "{page}");
 }

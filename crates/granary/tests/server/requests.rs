@@ -341,8 +341,73 @@ fn browsers_see_the_dashboard() {
     let page = served.get_as("/", &[("accept", "text/html,*/*")]);
     assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
     assert!(page.text().contains("<title>Granary</title>"));
-    let history: serde_json::Value = serde_json::from_str(&served.get("/dashboard/history").text()).unwrap();
-    assert!(history.is_object());
+    // Nothing runs that is not in the page's own script.
+    let policy = page.header("content-security-policy");
+    assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"), "{policy}");
+    for (name, content_type) in
+        [("style.css", "text/css; charset=utf-8"), ("script.js", "text/javascript; charset=utf-8")]
+    {
+        let file = served.get(&format!("/dashboard/{name}"));
+        assert_eq!((file.status, file.header("content-type")), (200, content_type));
+        assert!(page.text().contains(&format!("\"dashboard/{name}\"")) && !file.body.is_empty());
+    }
+    let wrong = served.get("/dashboard/history?since=yesterday");
+    assert_eq!(wrong.header("x-clickhouse-exception-code"), "36", "{}", wrong.text());
+}
+
+fn history(served: &Served, since: u64) -> serde_json::Value {
+    serde_json::from_str(&served.get(&format!("/dashboard/history?since={since}")).text()).unwrap()
+}
+
+#[test]
+fn memcached_is_among_the_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--memcached", "127.0.0.1:0", "--memcached-memory", "64MiB", "--memcached-flash", "0"];
+    let served = Served::start(folder.path(), &flags);
+    served.sql(
+        "CREATE DICTIONARY d (id UInt64, v String) PRIMARY KEY id \
+        SOURCE(SQLITE(PATH 'none.db' TABLE 't')) LIFETIME(100) LAYOUT(CACHE(SIZE_IN_CELLS 10))",
+    );
+    assert_eq!(served.post("/", b"SELECT dictGet('d', 'v', 1)").status, 500);
+    let address = history(&served, 0)["memcached"]["address"].as_str().unwrap().to_owned();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(b"set a 0 0 1\r\nx\r\nget a\r\nget b\r\nquit\r\n").unwrap();
+    let mut heard = String::new();
+    stream.read_to_string(&mut heard).unwrap();
+    assert_eq!(heard, "STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\nEND\r\n");
+    let metrics = served.get("/metrics").text();
+    for line in [
+        "granary_memcached_cmd_get_total 2",
+        "granary_memcached_get_hits_total 1",
+        "granary_memcached_get_misses_total 1",
+        "granary_memcached_hits_memory_total 1",
+        "granary_memcached_cmd_set_total 1",
+        "granary_memcached_items 1",
+        "# TYPE granary_memcached_items gauge",
+    ] {
+        assert!(metrics.lines().any(|found| found.starts_with(line)), "{line} is not in {metrics}");
+    }
+    // The dashboard knows them from its next sample on, and what the source failed with.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let known = loop {
+        let known = history(&served, 0);
+        let gets = known["memcached"]["series"]["cmd_get"].as_array().and_then(|gets| gets.last());
+        if gets == Some(&serde_json::json!(2)) {
+            break known;
+        }
+        assert!(std::time::Instant::now() < deadline, "{known}");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    };
+    let dictionary = &known["dictionaries"]["default.d"];
+    let last = |column: &str| dictionary["series"][column].as_array().unwrap().last().unwrap().clone();
+    assert_eq!((last("keys_requested"), last("source_errors")), (1.into(), 1.into()), "{known}");
+    let failure = &dictionary["failures"][0];
+    assert!(failure["text"].as_str().unwrap().contains("none.db"), "{known}");
+    // What is known already is not sent again.
+    let fresh = history(&served, last("time").as_u64().unwrap());
+    let times = &fresh["dictionaries"]["default.d"]["series"]["time"];
+    assert!(!times.as_array().unwrap().contains(&last("time")), "{fresh}");
+    assert_eq!(&fresh["dictionaries"]["default.d"]["failures"][0]["text"], &failure["text"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `stats`. Names are memcached's where the thing is the same; what has no counterpart here is left out.
 
-use super::Engine;
+use super::Shared;
 use crate::counters::Totals;
 use crate::protocol::{Group, VERSION, reply};
 use std::sync::atomic::Ordering;
@@ -27,8 +27,9 @@ pub struct Settings {
     pub idle_seconds: u64,
 }
 
-impl Engine {
-    pub(super) fn stats(&self, group: Group, out: &mut Vec<u8>) {
+impl Shared {
+    /// Writes the answer to `stats` of a group.
+    pub fn stats(&self, group: Group, out: &mut Vec<u8>) {
         match group {
             Group::General => self.general(out),
             Group::Settings => self.settings(out),
@@ -43,12 +44,12 @@ impl Engine {
 
     fn totals(&self) -> Totals {
         let mut totals = Totals::default();
-        self.shared.counters.iter().for_each(|counters| totals.add(counters));
+        self.counters.iter().for_each(|counters| totals.add(counters));
         totals
     }
 
     fn general(&self, out: &mut Vec<u8>) {
-        let (shared, cache, totals) = (&self.shared, self.shared.store.cache_stats(), self.totals());
+        let (shared, cache, totals) = (self, self.store.cache_stats(), self.totals());
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         reply::stat(out, "pid", std::process::id());
         reply::stat(out, "uptime", shared.started.elapsed().as_secs());
@@ -100,7 +101,7 @@ impl Engine {
     }
 
     fn settings(&self, out: &mut Vec<u8>) {
-        let settings = &self.shared.settings;
+        let settings = &self.settings;
         reply::stat(out, "maxbytes", settings.memory_bytes);
         reply::stat(out, "maxconns", settings.connections_max);
         reply::stat(out, "tcpport", settings.port);
@@ -112,7 +113,7 @@ impl Engine {
         reply::stat(out, "cas_enabled", "yes");
         reply::stat(out, "binding_protocol", "ascii");
         reply::stat(out, "auth_enabled_sasl", "no");
-        reply::stat(out, "auth_enabled_ascii", if self.shared.users.is_some() { "yes" } else { "no" });
+        reply::stat(out, "auth_enabled_ascii", if self.users.is_some() { "yes" } else { "no" });
         reply::stat(out, "item_size_max", settings.item_bytes_max);
         reply::stat(out, "maxconns_fast", "yes");
         reply::stat(out, "flush_enabled", "yes");
@@ -125,7 +126,7 @@ impl Engine {
 
     /// All items are of one class here.
     fn items(&self, out: &mut Vec<u8>) {
-        let cache = self.shared.store.cache_stats();
+        let cache = self.store.cache_stats();
         if cache.entries > 0 {
             reply::stat(out, "items:1:number", cache.entries);
             reply::stat(out, "items:1:mem_requested", cache.memory_bytes);
@@ -135,7 +136,7 @@ impl Engine {
     }
 
     fn slabs(&self, out: &mut Vec<u8>) {
-        let (cache, totals) = (self.shared.store.cache_stats(), self.totals());
+        let (cache, totals) = (self.store.cache_stats(), self.totals());
         for (name, value) in [
             ("1:used_chunks", cache.entries),
             ("1:get_hits", totals.get_hits),
@@ -154,7 +155,7 @@ impl Engine {
     }
 
     fn granary(&self, out: &mut Vec<u8>) {
-        let cache = self.shared.store.cache_stats();
+        let cache = self.store.cache_stats();
         for (name, value) in [
             ("entries", cache.entries),
             ("hits_memory", cache.hits_memory),

@@ -126,7 +126,7 @@ impl Engine {
                     }
                 }
             }
-            Request::Stats(group) => self.stats(group, out),
+            Request::Stats(group) => self.shared.stats(group, out),
             Request::ResetStats => {
                 self.shared.counters.iter().for_each(Counters::reset);
                 reply::line(out, "RESET");

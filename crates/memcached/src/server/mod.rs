@@ -3,6 +3,7 @@
 mod acceptor;
 mod channel;
 mod connection;
+mod watch;
 mod worker;
 
 use crate::engine::{Engine, Settings, Shared};
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+pub use watch::Stats;
 use worker::{Inbox, Worker};
 
 /// What a server is started with.
@@ -150,6 +152,11 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Its figures, to be read as long as it runs.
+    pub fn stats(&self) -> Stats {
+        Stats(self.shared.as_ref().map(Arc::downgrade).unwrap_or_default())
     }
 
     /// Stops: what arrived is answered, connections are closed, and the items are warm at the next start.

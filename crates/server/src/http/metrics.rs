@@ -1,4 +1,4 @@
-//! `/metrics`: the state of every dictionary, and the requests served, as Prometheus reads them.
+//! `/metrics`: the state of every dictionary and of memcached, and the requests served, as Prometheus reads them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ use prometheus_client::registry::Registry;
 use super::App;
 use super::caller::Caller;
 use super::exception::Exception;
+use crate::figures::{Figure, Kind, Memcached};
 use Kind::{Counter, Gauge};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -59,12 +60,15 @@ fn latencies() -> Histogram {
 }
 
 impl Metrics {
-    pub fn new(session: Arc<Session>) -> Self {
+    pub fn new(session: Arc<Session>, memcached: Option<Memcached>) -> Self {
         let mut registry = Registry::with_prefix("granary");
         let requests = Family::new_with_constructor(latencies as fn() -> Histogram);
         let help = "Time from a request's head to its answer's first bytes";
         registry.register("http_request_duration_seconds", help, requests.clone());
         registry.register_collector(Box::new(Dictionaries(session)));
+        if let Some(memcached) = memcached {
+            registry.register_collector(Box::new(memcached));
+        }
         Self { registry, requests }
     }
 }
@@ -96,17 +100,10 @@ pub async fn measure(State(app): State<Arc<App>>, request: Request, next: Next) 
     response
 }
 
-/// Whether a figure only rises.
-#[derive(Clone, Copy)]
-enum Kind {
-    Counter,
-    Gauge,
-}
-
-type Figure = (&'static str, Kind, &'static str, fn(&Status) -> f64);
+type OfDictionary = (&'static str, Kind, &'static str, fn(&Status) -> f64);
 
 /// What is shown of each dictionary.
-const FIGURES: &[Figure] = &[
+const FIGURES: &[OfDictionary] = &[
     ("keys_requested", Counter, "Keys asked for, duplicates counted, NULLs not", |s| s.keys_requested as f64),
     ("keys_hit", Counter, "Keys answered by a fresh entry, absent ones too", |s| s.keys_hit as f64),
     ("keys_expired", Counter, "Keys found past their lifetime", |s| s.keys_expired as f64),
@@ -132,6 +129,7 @@ const FIGURES: &[Figure] = &[
     ("entries_too_large", Counter, "Entries not kept because they are too long", |s| {
         s.entries_too_large as f64
     }),
+    ("index_evictions", Counter, "Entries that the index had no room for", |s| s.index_evictions as f64),
     ("source_requests", Counter, "Requests to the source", |s| s.source_requests as f64),
     ("source_keys", Counter, "Keys asked of the source", |s| s.source_keys as f64),
     ("source_rows", Counter, "Rows that the source answered", |s| s.source_rows as f64),
@@ -189,11 +187,7 @@ impl Collector for Dictionaries {
         }
         for (figure, kind, help, value) in FIGURES {
             let name = format!("dictionary_{figure}");
-            let metric_type = match kind {
-                Counter => MetricType::Counter,
-                Gauge => MetricType::Gauge,
-            };
-            let mut family = encoder.encode_descriptor(&name, help, None, metric_type)?;
+            let mut family = encoder.encode_descriptor(&name, help, None, metric_type(*kind))?;
             for (dictionary, status) in &statuses {
                 let Some(status) = status else { continue };
                 let labels = [("dictionary", dictionary.as_str())];
@@ -205,6 +199,28 @@ impl Collector for Dictionaries {
             }
         }
         Ok(())
+    }
+}
+
+/// memcached, asked when somebody asks.
+impl Collector for Memcached {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for Figure { name, kind, help, value } in (self.figures)() {
+            let name = format!("memcached_{name}");
+            let one = encoder.encode_descriptor(&name, help, None, metric_type(kind))?;
+            match kind {
+                Counter => ConstCounter::new(value).encode(one)?,
+                Gauge => ConstGauge::new(value as f64).encode(one)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn metric_type(kind: Kind) -> MetricType {
+    match kind {
+        Counter => MetricType::Counter,
+        Gauge => MetricType::Gauge,
     }
 }
 

@@ -31,6 +31,7 @@ use tower_http::decompression::RequestDecompressionLayer;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use crate::access::Users;
+use crate::figures::Memcached;
 use crate::limits::{BODY_BYTES_MAX, PATIENCE_SECONDS};
 use dashboard::History;
 use metrics::Metrics;
@@ -49,9 +50,9 @@ pub struct App {
 }
 
 impl App {
-    pub fn new(session: Arc<Session>, users: Users) -> Self {
-        let metrics = Metrics::new(Arc::clone(&session));
-        let history = Arc::default();
+    pub fn new(session: Arc<Session>, users: Users, memcached: Option<Memcached>) -> Self {
+        let metrics = Metrics::new(Arc::clone(&session), memcached.clone());
+        let history = Arc::new(History::new(memcached));
         Self { session, users, sessions: Sessions::default(), metrics, history }
     }
 
@@ -73,6 +74,8 @@ pub fn router(app: App) -> Router {
         .route("/ping", get(|| async { "Ok.\n" }))
         .route("/replicas_status", get(|| async { "Ok.\n" }))
         .route("/dashboard", get(dashboard::page))
+        .route("/dashboard/style.css", get(dashboard::style))
+        .route("/dashboard/script.js", get(dashboard::script))
         .route("/dashboard/history", get(dashboard::history))
         .route("/metrics", get(metrics::text))
         .route("/dictionary/{name}", get(dictionary::all_rows).post(dictionary::look_up))

@@ -1,56 +1,137 @@
-//! Counters of the last hour, so that whoever opens the page sees what was before.
+//! Figures of the last hour, so that whoever opens the page sees what was before.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use granary_dict::Status;
-use granary_sql::Session;
-use serde_json::{Value, json};
+use granary_dict::{Latency, Status};
+use granary_sql::{Rights, Session};
+use serde_json::{Map, Value, json};
 
-use crate::limits::{HISTORY_SAMPLES, HISTORY_SECONDS};
+use super::series::Series;
+use crate::figures::Memcached;
+use crate::limits::{HISTORY_FAILURES, HISTORY_SECONDS};
 
-/// Counters of one dictionary at one moment.
-struct Sample {
-    unix_seconds: u64,
-    keys_requested: u64,
-    keys_hit: u64,
-    source_keys: u64,
-    flash_bytes_written: u64,
+type Figure = (&'static str, fn(&Status) -> u64);
+
+/// What is kept of each dictionary, by the names that `system.dictionaries` has for it.
+const FIGURES: &[Figure] = &[
+    ("keys_requested", |s| s.keys_requested),
+    ("keys_hit", |s| s.keys_hit),
+    ("keys_expired", |s| s.keys_expired),
+    ("keys_missed", |s| s.keys_missed),
+    ("hits_memory", |s| s.hits_memory),
+    ("hits_buffer", |s| s.hits_buffer),
+    ("hits_flash", |s| s.hits_flash),
+    ("flash_bytes_read", |s| s.flash_bytes_read),
+    ("flash_bytes_written", |s| s.flash_bytes_written),
+    ("source_requests", |s| s.source_requests),
+    ("source_keys", |s| s.source_keys),
+    ("source_errors", |s| s.source_errors),
+    ("index_evictions", |s| s.index_evictions),
+    ("entries_dropped", |s| s.entries_dropped),
+    ("entries_too_large", |s| s.entries_too_large),
+    ("element_count", |s| s.element_count),
+    ("index_bytes", |s| s.index_bytes),
+    ("memory_bytes", |s| s.memory_bytes),
+    ("buffer_bytes", |s| s.buffer_bytes),
+];
+
+/// What is known of one dictionary.
+#[derive(Default)]
+struct Track {
+    series: Series,
+    /// Lookups up to the newest sample.
+    lookups: Latency,
+    /// The oldest first.
+    failures: VecDeque<Failure>,
 }
 
-impl Sample {
-    fn of(status: &Status, unix_seconds: u64) -> Self {
-        Self {
-            unix_seconds,
-            keys_requested: status.keys_requested,
-            keys_hit: status.keys_hit,
-            source_keys: status.source_keys,
-            flash_bytes_written: status.flash_bytes_written,
+/// What a source failed with, and from when to when it was seen.
+struct Failure {
+    first: u64,
+    last: u64,
+    text: String,
+}
+
+impl Track {
+    fn look(&mut self, status: &Status, unix_seconds: u64) {
+        self.note_failure(&status.last_exception, unix_seconds);
+        let lookups = between(&self.lookups, &status.lookups);
+        self.lookups = status.lookups.clone();
+        let latencies =
+            [("lookup_us_p50", lookups.quantile_us(0.5)), ("lookup_us_p99", lookups.quantile_us(0.99))];
+        let figures = FIGURES.iter().map(|(name, figure)| (*name, figure(status)));
+        self.series.push(unix_seconds, figures.chain(latencies));
+    }
+
+    /// One that goes on since the sample before is not another.
+    fn note_failure(&mut self, text: &str, unix_seconds: u64) {
+        let before = self.series.newest();
+        match self.failures.back_mut() {
+            _ if text.is_empty() => {}
+            Some(newest) if newest.text == text && Some(newest.last) == before => newest.last = unix_seconds,
+            _ => {
+                if self.failures.len() == HISTORY_FAILURES {
+                    self.failures.pop_front();
+                }
+                let failure = Failure { first: unix_seconds, last: unix_seconds, text: text.to_owned() };
+                self.failures.push_back(failure);
+            }
         }
+    }
+
+    fn since(&self, unix_seconds: u64) -> Value {
+        let failure =
+            |failure: &Failure| json!({"first": failure.first, "last": failure.last, "text": failure.text});
+        let failures: Vec<Value> = self.failures.iter().map(failure).collect();
+        json!({"series": self.series.since(unix_seconds), "failures": failures})
     }
 }
 
-/// Samples by dictionary, the oldest first.
+/// The lookups between two looks; all of them if counting has begun anew meanwhile.
+fn between(earlier: &Latency, later: &Latency) -> Latency {
+    let mut between = later.clone();
+    for (count, earlier) in between.counts.iter_mut().zip(earlier.counts) {
+        match count.checked_sub(earlier) {
+            Some(rest) => *count = rest,
+            None => return later.clone(),
+        }
+    }
+    between.total = later.total.saturating_sub(earlier.total);
+    between
+}
+
 #[derive(Default)]
+struct Tracks {
+    dictionaries: BTreeMap<String, Track>,
+    memcached: Series,
+}
+
+/// Samples of everything.
 pub struct History {
-    samples: Mutex<BTreeMap<String, VecDeque<Sample>>>,
+    memcached: Option<Memcached>,
+    tracks: Mutex<Tracks>,
 }
 
 impl History {
-    /// Looks at all dictionaries.
+    pub fn new(memcached: Option<Memcached>) -> Self {
+        Self { memcached, tracks: Mutex::default() }
+    }
+
+    /// Looks at all dictionaries, and at memcached.
     fn sample(&self, session: &Session) {
         let unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
         let dictionaries = session.dictionaries();
-        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
-        samples.retain(|known, _| dictionaries.iter().any(|(name, _)| name == known));
+        let figures = self.memcached.as_ref().map(|memcached| (memcached.figures)()).unwrap_or_default();
+        let mut tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
+        tracks.dictionaries.retain(|known, _| dictionaries.iter().any(|(name, _)| name == known));
         for (name, dictionary) in dictionaries {
             let Some(dictionary) = dictionary else { continue };
-            let samples = samples.entry(name).or_default();
-            if samples.len() == HISTORY_SAMPLES {
-                samples.pop_front();
-            }
-            samples.push_back(Sample::of(&dictionary.status(), unix_seconds));
+            tracks.dictionaries.entry(name).or_default().look(&dictionary.status(), unix_seconds);
+        }
+        if !figures.is_empty() {
+            tracks.memcached.push(unix_seconds, figures.iter().map(|figure| (figure.name, figure.value)));
         }
     }
 
@@ -63,20 +144,60 @@ impl History {
         }
     }
 
-    /// `{"database.name": {"time": [...], "keys_requested": [...], ...}}`, of the dictionaries that may be seen.
-    pub fn read(&self, may_see: impl Fn(&str) -> bool) -> Value {
-        let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = |samples: &VecDeque<Sample>| {
-            let column = |value: fn(&Sample) -> u64| -> Vec<u64> { samples.iter().map(value).collect() };
-            json!({
-                "time": column(|s| s.unix_seconds),
-                "keys_requested": column(|s| s.keys_requested),
-                "keys_hit": column(|s| s.keys_hit),
-                "source_keys": column(|s| s.source_keys),
-                "flash_bytes_written": column(|s| s.flash_bytes_written),
-            })
+    /// `{"dictionaries": {"database.name": {"series": .., "failures": [..]}}, "memcached": {"address": .., "series":
+    /// ..}}`, of what was sampled since a moment. Whoever may not read all dictionaries sees those that he may read, and
+    /// not memcached.
+    pub fn read(&self, rights: &Rights, since: u64) -> Value {
+        let tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
+        let visible = tracks.dictionaries.iter().filter(|(name, _)| rights.may_read(name));
+        let dictionaries: Map<String, Value> =
+            visible.map(|(name, track)| (name.clone(), track.since(since))).collect();
+        let memcached = self.memcached.as_ref().filter(|_| rights.dictionaries.is_none());
+        let memcached = memcached
+            .map(|memcached| json!({"address": memcached.address, "series": tracks.memcached.since(since)}));
+        json!({"dictionaries": dictionaries, "memcached": memcached})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_that_go_on_are_one() {
+        let mut track = Track::default();
+        let mut look = |unix_seconds, failure: &str| {
+            track.look(&Status { last_exception: failure.to_owned(), ..Status::default() }, unix_seconds);
+            track.since(unix_seconds)["failures"].clone()
         };
-        let visible = samples.iter().filter(|(name, _)| may_see(name));
-        visible.map(|(name, samples)| (name.clone(), of(samples))).collect::<serde_json::Map<_, _>>().into()
+        assert_eq!(look(10, ""), json!([]));
+        look(20, "no such table");
+        let one = json!({"first": 20, "last": 30, "text": "no such table"});
+        assert_eq!(look(30, "no such table"), json!([one]));
+        look(40, "");
+        let again = json!({"first": 50, "last": 50, "text": "no such table"});
+        assert_eq!(look(50, "no such table"), json!([one, again]));
+        for unix_seconds in 60..60 + HISTORY_FAILURES as u64 {
+            look(unix_seconds, &format!("failure {unix_seconds}"));
+        }
+        let kept = look(100, "");
+        assert_eq!((kept.as_array().unwrap().len(), &kept[0]["first"]), (HISTORY_FAILURES, &json!(60)));
+    }
+
+    #[test]
+    fn latencies_are_those_since_the_sample_before() {
+        let mut track = Track::default();
+        let mut look = |unix_seconds, bucket: usize, count| {
+            let mut status = Status::default();
+            status.lookups.counts[bucket] = count;
+            track.look(&status, unix_seconds);
+            track.since(unix_seconds - 1)["series"]["lookup_us_p99"].clone()
+        };
+        assert_eq!(look(10, 3, 5), json!([8]));
+        // Nobody asked meanwhile.
+        assert_eq!(look(20, 3, 5), json!([0]));
+        assert_eq!(look(30, 3, 6), json!([8]));
+        // Another dictionary of that name.
+        assert_eq!(look(40, 4, 2), json!([16]));
     }
 }

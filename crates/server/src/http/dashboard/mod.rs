@@ -1,19 +1,29 @@
-//! The page at `/`, for people: every dictionary at a glance, and a box for queries.
+//! The page at `/`, for people: every dictionary and memcached at a glance and over time, and a box for queries.
 
 mod history;
+mod series;
 
+use std::collections::HashMap;
+
+use axum::extract::Query;
 use axum::http::HeaderMap;
-use axum::http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::response::{Html, IntoResponse, Response};
+use granary_sql::Error;
 
 use super::caller::Caller;
+use super::exception::Exception;
 pub use history::History;
 
 const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
 
-/// Everything that the page needs is in it or comes from this server.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
-     img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// All that the page needs comes from this server, and nothing runs that is not in its script.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Whether a browser asks, and not a program that wants ClickHouse's greeting.
 pub fn is_wanted(headers: &HeaderMap) -> bool {
@@ -28,9 +38,30 @@ pub async fn page(_: Caller) -> Response {
     ([(CONTENT_SECURITY_POLICY, POLICY)], Html(PAGE)).into_response()
 }
 
-/// GET `/dashboard/history`: what the page draws over time.
-pub async fn history(caller: Caller) -> Response {
-    let rights = &caller.rights;
-    let history = caller.app.history.read(|name| rights.may_read(name));
-    ([(CONTENT_TYPE, "application/json")], history.to_string()).into_response()
+/// GET `/dashboard/style.css`. It tells nothing, and is for everybody.
+pub async fn style() -> Response {
+    file("text/css; charset=utf-8", STYLE)
+}
+
+/// GET `/dashboard/script.js`, for everybody, too.
+pub async fn script() -> Response {
+    file("text/javascript; charset=utf-8", SCRIPT)
+}
+
+/// The browser asks again each time: after an upgrade the parts of the page are of one version.
+fn file(content_type: &'static str, text: &'static str) -> Response {
+    let headers =
+        [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    (headers, text).into_response()
+}
+
+/// GET `/dashboard/history`: what the page draws over time, behind the Unix second `since`.
+pub async fn history(
+    caller: Caller,
+    Query(parameters): Query<HashMap<String, String>>,
+) -> Result<Response, Exception> {
+    let since = parameters.get("since").map_or(Ok(0), |since| since.parse::<u64>());
+    let since = since.map_err(|_| Error::bad_arguments("since is not a time in Unix seconds"))?;
+    let history = caller.app.history.read(&caller.rights, since);
+    Ok(([(CONTENT_TYPE, "application/json")], history.to_string()).into_response())
 }

@@ -1,0 +1,68 @@
+//! Figures over time.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::{Map, Value};
+
+use crate::limits::HISTORY_SAMPLES;
+
+/// Samples by column, the oldest first. All columns are as long as that of times.
+#[derive(Default)]
+pub struct Series {
+    times: VecDeque<u64>,
+    columns: BTreeMap<&'static str, VecDeque<u64>>,
+}
+
+impl Series {
+    /// Adds a sample, of the same figures each time; the oldest makes room.
+    pub fn push(&mut self, unix_seconds: u64, figures: impl IntoIterator<Item = (&'static str, u64)>) {
+        append(&mut self.times, unix_seconds);
+        for (name, value) in figures {
+            append(self.columns.entry(name).or_default(), value);
+        }
+    }
+
+    /// When the newest sample was taken.
+    pub fn newest(&self) -> Option<u64> {
+        self.times.back().copied()
+    }
+
+    /// `{"time": [...], "keys_hit": [...], ...}`, of the samples that were taken later.
+    pub fn since(&self, unix_seconds: u64) -> Value {
+        let known = self.times.partition_point(|time| *time <= unix_seconds);
+        let rest = |column: &VecDeque<u64>| Value::from(column.range(known..).copied().collect::<Vec<u64>>());
+        let columns = self.columns.iter().map(|(name, column)| ((*name).to_owned(), rest(column)));
+        let time = std::iter::once(("time".to_owned(), rest(&self.times)));
+        Value::Object(columns.chain(time).collect::<Map<_, _>>())
+    }
+}
+
+fn append(column: &mut VecDeque<u64>, value: u64) {
+    if column.len() == HISTORY_SAMPLES {
+        column.pop_front();
+    }
+    column.push_back(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_oldest_samples_make_room() {
+        let mut series = Series::default();
+        assert_eq!((series.newest(), series.since(0)), (None, json!({"time": []})));
+        for second in 1..=HISTORY_SAMPLES as u64 + 2 {
+            series.push(second, [("a", 2 * second), ("b", 7)]);
+        }
+        let all = series.since(0);
+        for column in ["time", "a", "b"] {
+            assert_eq!(all[column].as_array().unwrap().len(), HISTORY_SAMPLES, "{column}");
+        }
+        assert_eq!((&all["time"][0], &all["a"][0]), (&json!(3), &json!(6)));
+        let last = HISTORY_SAMPLES as u64 + 2;
+        assert_eq!(series.since(last - 1), json!({"time": [last], "a": [2 * last], "b": [7]}));
+        assert_eq!(series.since(last), json!({"time": [], "a": [], "b": []}));
+    }
+}
