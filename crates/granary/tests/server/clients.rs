@@ -101,7 +101,7 @@ fn a_browser_shows_the_dashboard() {
         &shown(&served, "#/memcached"),
         &["memcached's protocol on 127.0.0.1:", "Connections", "64 MiB"],
     );
-    assert_says(&shown(&served, "#/query"), &["SELECT name, type", "Run"]);
+    assert_says(&shown(&served, "#/query"), &["<textarea", "Run"]);
     assert_says(&shown(&served, "#/dictionary/default.nosuch"), &["There is no such dictionary"]);
 }
 
