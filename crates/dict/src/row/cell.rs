@@ -17,6 +17,15 @@ pub(crate) enum Cell {
     Items(Vec<u8>),
 }
 
+/// Whether a text is MySQL's zero date or time, which ClickHouse takes for the first one of its own as a DEFAULT.
+fn is_zero_time(data_type: &DataType, text: &str) -> bool {
+    match data_type {
+        DataType::Date | DataType::Date32 => text == "0000-00-00",
+        DataType::DateTime { .. } | DataType::DateTime64 { .. } => text == "0000-00-00 00:00:00",
+        _ => false,
+    }
+}
+
 impl Cell {
     /// What DEFAULT says, or the type's own default.
     pub fn of_literal(data_type: &DataType, literal: Option<&Literal>) -> Result<Cell, DictError> {
@@ -30,6 +39,13 @@ impl Cell {
             Some(Literal::Null) => Err(DictError::parse_text(format!(
                 "NULL is not a value of type {data_type}; use Nullable({data_type})"
             ))),
+            // As in ClickHouse, the word in quotes is no text where there can be NULL.
+            Some(Literal::Quoted(text)) if data_type.is_nullable() && text.eq_ignore_ascii_case("NULL") => {
+                Ok(Cell::Null)
+            }
+            Some(Literal::Quoted(text)) if is_zero_time(data_type.inner(), text) => {
+                Ok(Cell::of_type(data_type.inner()))
+            }
             Some(Literal::Bare(text) | Literal::Quoted(text)) => Cell::parse(data_type, text),
         }
     }

@@ -17,6 +17,13 @@ pub(super) fn parse(text: &str) -> Result<DataType, DictError> {
 
 /// The same for a column of a table, which may be a tuple.
 pub(super) fn parse_column(text: &str) -> Result<DataType, DictError> {
+    if text.contains("LowCardinality(") {
+        let shown: String = text.chars().take(128).collect();
+        let text = format!(
+            "Tables here have no LowCardinality: {shown}. Write the type inside it, such as String for LowCardinality(String)"
+        );
+        return Err(DictError::new(Code::UnknownType, text));
+    }
     nested(text, NESTING_MAX)
 }
 

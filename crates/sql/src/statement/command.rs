@@ -346,7 +346,7 @@ fn recognise(words: &mut Words) -> Result<Command> {
         Command::Optimize { name }
     } else if words.take(&["DESCRIBE"]) || words.take(&["DESC"]) {
         words.take(&["TABLE"]);
-        Command::Describe { name: words.name()? }
+        Command::Describe { name: described(words)? }
     } else if words.take(&["SHOW", "CREATE"]) {
         const NOUNS: [(&str, Sought); 3] =
             [("DICTIONARY", Sought::Dictionary), ("VIEW", Sought::View), ("DATABASE", Sought::Database)];
@@ -424,6 +424,20 @@ fn at_once(words: &mut Words) {
 
 fn if_exists(words: &mut Words) -> Missing {
     if words.take(&["IF", "EXISTS"]) { Missing::IsFine } else { Missing::IsError }
+}
+
+/// `d`, `dictionary(d)` or `dictionary('d')`.
+fn described(words: &mut Words<'_>) -> Result<Name> {
+    if !matches!(words.rest(), [word, Token::LParen, ..] if is_word(word, "dictionary")) {
+        return words.name();
+    }
+    words.take(&["dictionary"]);
+    words.token(&Token::LParen);
+    let name = words.name()?;
+    match words.token(&Token::RParen) {
+        true => Ok(name),
+        false => Err(words.unexpected("')'")),
+    }
 }
 
 #[cfg(test)]
