@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use crate::memory;
 use granary_sql::format::Format;
 use granary_sql::{Executables, Options, Session};
 use tokio::runtime::Runtime;
@@ -32,7 +33,12 @@ impl Client {
             .enable_all()
             .build()
             .map_err(|error| Failure::File("threads".to_owned(), error))?;
-        let options = Options { path: Some(path.to_owned()), executables, ..Options::default() };
+        let options = Options {
+            path: Some(path.to_owned()),
+            executables,
+            memory: Some(memory::options(None, || 0)),
+            ..Options::default()
+        };
         Ok(Client { session: Session::open(options)?, runtime })
     }
 

@@ -7,6 +7,7 @@ mod demo;
 mod failure;
 mod hash_password;
 mod local;
+mod memory;
 mod progress;
 mod replay;
 mod scratch;

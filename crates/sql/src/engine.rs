@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use granary_dict::{Environment, Waiting};
@@ -17,6 +16,7 @@ use crate::catalogue::{Catalogue, Databases};
 use crate::error::Result;
 use crate::functions::{self, ClickHouseTypes, LazyDefaults};
 use crate::limits::SPARE_STATES;
+use crate::memory::{QueryMemory, QueryPool};
 use crate::own_tables::{Later, OwnRuntime};
 use crate::plan::{DeclaredTypes, MarkedRows, NanLast, OuterJoinDefaults, QuerySettings, rules_in_order};
 use crate::session::{Executables, Options};
@@ -34,6 +34,8 @@ pub struct Engine {
     template: SessionState,
     spare: Mutex<Vec<SessionState>>,
     pub own_runtime: OwnRuntime,
+    /// What all queries take.
+    pub memory: Arc<QueryMemory>,
     /// Last, so that it is removed after the dictionaries in it are closed.
     temporary: Option<TempDir>,
 }
@@ -61,7 +63,9 @@ impl Engine {
         let given = Arc::new(Given::default());
         let template = state(&catalogue, &given)?;
         let (spare, own_runtime) = (Mutex::default(), OwnRuntime::default());
-        let engine = Arc::new(Engine { catalogue, given, template, spare, own_runtime, temporary });
+        let memory = QueryMemory::new(options.memory);
+        memory.set_catalogue(&catalogue);
+        let engine = Arc::new(Engine { catalogue, given, template, spare, own_runtime, memory, temporary });
         later.set(&engine);
         Ok(engine)
     }
@@ -115,15 +119,11 @@ fn state(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionState>
 }
 
 /// What a plan runs with. Its functions are in the plan, so the context names none.
-pub fn task_context(state: &SessionState) -> Arc<TaskContext> {
+pub fn task_context(state: &SessionState, memory: &Arc<QueryMemory>) -> Arc<TaskContext> {
     let settings = state.config_options().extensions.get::<QuerySettings>();
-    let runtime = match settings.map_or(0, |settings| settings.max_memory_usage) {
-        0 => Arc::clone(state.runtime_env()),
-        bytes => {
-            let pool = GreedyMemoryPool::new(usize::try_from(bytes).unwrap_or(usize::MAX));
-            Arc::new(RuntimeEnv { memory_pool: Arc::new(pool), ..state.runtime_env().as_ref().clone() })
-        }
-    };
+    let limit = settings.map_or(0, |settings| settings.max_memory_usage);
+    let memory_pool = Arc::new(QueryPool::new(limit, Arc::clone(memory)));
+    let runtime = Arc::new(RuntimeEnv { memory_pool, ..state.runtime_env().as_ref().clone() });
     Arc::new(TaskContext::new(
         None,
         state.session_id().to_owned(),

@@ -159,7 +159,9 @@ impl From<DataFusionError> for Error {
             DataFusionError::ArrowError(reason, _) => {
                 reword::cast_error(&reason.to_string()).unwrap_or_else(|| Error::bad_arguments(message))
             }
-            DataFusionError::ResourcesExhausted(_) => Error::memory_limit_exceeded(message),
+            DataFusionError::ResourcesExhausted(text) => {
+                Error::memory_limit_exceeded(reword::memory_error(text))
+            }
             DataFusionError::NotImplemented(_) => Error::not_implemented(message),
             DataFusionError::Internal(_) => Error::logical_error(message),
             DataFusionError::Plan(text) => match reword::plan_error(text) {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -14,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Statement};
 use datafusion::sql::sqlparser::dialect::ClickHouseDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use granary_dict::{Team, tokenize};
 
 use crate::catalogue::{SETTINGS_TABLE, SYSTEM_DATABASE};
@@ -22,6 +23,7 @@ use crate::engine::task_context;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::limits::PARTITION_BATCHES_AHEAD;
+use crate::memory::QueryMemory;
 use crate::output::{Limits, Output};
 use crate::plan::{optimise, yielding};
 use crate::rewrite::{
@@ -57,7 +59,8 @@ pub async fn run_parsed(session: &Session, mut parsed: Parsed) -> Result<Output>
     }
     let (format, plan, context) = planned_of(session, parsed).await?;
     let limits = Limits::of(context.session_config());
-    Ok(Output::of_query(format, Query { plan, context }, limits))
+    let memory = Arc::clone(session.memory());
+    Ok(Output::of_query(format, Query { plan, context, memory }, limits))
 }
 
 /// The columns of its rows.
@@ -176,7 +179,7 @@ async fn plan(
         .map_err(|error| Error::not_implemented(error.strip_backtrace()))?;
     let plan = optimise(&mut state, plan)?;
     let plan = yielding(state.query_planner().create_physical_plan(&plan, &state).await?)?;
-    let context = task_context(&state);
+    let context = task_context(&state, session.memory());
     session.take_back(state);
     Ok((plan, context))
 }
@@ -187,10 +190,13 @@ fn partitions_max(plan: &Arc<dyn ExecutionPlan>) -> usize {
     below.max(plan.output_partitioning().partition_count())
 }
 
+type Batch = datafusion::common::Result<RecordBatch>;
+
 /// A query that can be run.
 pub struct Query {
     pub plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
+    memory: Arc<QueryMemory>,
 }
 
 impl Query {
@@ -201,6 +207,7 @@ impl Query {
         let partitions = 0..self.partitions();
         let streams = partitions.map(|i| self.partition_ahead(i)).collect::<Result<Vec<_>>>()?;
         let all = futures::stream::iter(streams).flatten().inspect(move |_| _ = &team);
+        let all = self.bounded(all);
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.plan.schema(), all)))
     }
 
@@ -211,10 +218,17 @@ impl Query {
             1 => {
                 let team = self.team();
                 let all = self.plan.execute(0, Arc::clone(&self.context))?.inspect(move |_| _ = &team);
+                let all = self.bounded(all);
                 Ok(Box::pin(RecordBatchStreamAdapter::new(self.plan.schema(), all)))
             }
             _ => self.ahead(),
         }
+    }
+
+    /// The same batches, as long as queries have memory: what answers take in buffers, nobody reserves.
+    fn bounded<S: Stream<Item = Batch>>(&self, batches: S) -> impl Stream<Item = Batch> + use<S> {
+        let memory = Arc::clone(&self.memory);
+        batches.map(move |batch| batch.and_then(|batch| memory.check(0).map(|()| batch)))
     }
 
     /// Its threads, as dictionaries should know of them, for as long as it runs.

@@ -16,6 +16,14 @@ use crate::types::plain_name;
 /// Columns that are named beside one that is unknown.
 const KNOWN_MAX: usize = 10;
 
+/// What is said where memory runs out: our own words for it, whatever operator it was that could not do without.
+pub fn memory_error(text: &str) -> String {
+    match text.find("Memory limit (") {
+        Some(at) => text[at..].to_owned(),
+        None => format!("Memory limit (total) exceeded: {text}"),
+    }
+}
+
 /// An error about columns.
 pub fn schema_error(error: &SchemaError) -> Option<Error> {
     match error {

@@ -9,9 +9,10 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 use granary_dict::{Definition, Dictionary, parse_xml_each};
 
-use crate::catalogue::{Catalogue, DEFAULT_DATABASE, Entry, Noun};
+use crate::catalogue::{Catalogue, DEFAULT_DATABASE, Noun};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::memory::{MemoryOptions, QueryMemory};
 use crate::output::Output;
 use crate::rights::Rights;
 use crate::settings::{Settings, apply, check_limits, configuration};
@@ -46,6 +47,8 @@ pub struct Options {
     pub user_files: Option<PathBuf>,
     /// What runs each wait for a source, instead of [`give_way`](crate::give_way), which it should call.
     pub waiting: Option<fn(&mut dyn FnMut())>,
+    /// The memory that queries may take; `None`: as much as they want.
+    pub memory: Option<MemoryOptions>,
 }
 
 /// Runs statements. Dictionaries under its path are open for as long as it, or [another](Self::another) over the
@@ -221,17 +224,14 @@ impl Session {
         Ok(dictionary)
     }
 
+    /// What all queries take.
+    pub(crate) fn memory(&self) -> &Arc<QueryMemory> {
+        &self.engine.memory
+    }
+
     /// All dictionaries as `database.name`; `None`: it is not open.
     pub fn dictionaries(&self) -> Vec<(String, Option<Arc<Dictionary>>)> {
-        let catalogue = self.catalogue();
-        let of_database = |database: String| {
-            catalogue.entries(&database).into_iter().filter_map(move |(name, entry)| match entry {
-                Entry::Open(dictionary) => Some((format!("{database}.{name}"), Some(dictionary))),
-                Entry::Failed(_) | Entry::Unloaded(_) => Some((format!("{database}.{name}"), None)),
-                Entry::Table(_) => None,
-            })
-        };
-        catalogue.databases().into_iter().flat_map(of_database).collect()
+        self.catalogue().dictionaries()
     }
 
     /// Ends the session while somebody still holds it: dictionaries are closed as soon as no statement uses them,

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::memory;
 use clap::Args;
 use granary_sql::format::Format;
 use granary_sql::{Error, Executables, InputFormat, Options, STACK_BYTES, Session};
@@ -124,6 +125,7 @@ fn go(arguments: Arguments) -> Result<(), Error> {
     let session = Arc::new(Session::open(Options {
         path: arguments.path.clone(),
         executables: if arguments.allow_executable { Executables::Allowed } else { Executables::Refused },
+        memory: Some(memory::options(None, || 0)),
         ..Options::default()
     })?);
     let stop = Stop::watch(&session)

@@ -10,7 +10,7 @@ use granary_sql::{Access, Rights, Settings};
 use serde::Deserialize;
 
 use super::logging::LogFormat;
-use super::{address, memcached};
+use super::{address, memcached, size};
 
 /// What the file may say; everything may be left out.
 #[derive(Debug, Default, Deserialize)]
@@ -25,6 +25,7 @@ pub struct Config {
     pub dictionaries: Option<Vec<String>>,
     pub allow_executable: Option<bool>,
     pub connections: Option<NonZeroUsize>,
+    pub query_memory: Option<size::Size>,
     pub log: Option<String>,
     pub log_format: Option<LogFormat>,
     pub memcached: Option<memcached::Arguments>,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use granary_memcached::Server;
+use granary_memcached::{Server, Stats};
 use granary_server::{Figure, Kind, Memcached};
 
 use Kind::{Counter, Gauge};
@@ -70,6 +70,13 @@ const FIGURES: &[(&str, &str, Kind, &str)] = &[
 pub fn of(server: &Server) -> Memcached {
     let stats = server.stats();
     Memcached { address: server.address().to_string(), figures: Arc::new(move || named(&stats.read())) }
+}
+
+/// Bytes of RAM that its cache takes.
+pub fn ram(stats: &Stats) -> u64 {
+    let figures = stats.read();
+    let parts = ["memory", "index", "buffer", "policy"].map(|part| format!("granary.{part}_bytes"));
+    parts.iter().filter_map(|part| figures.get(part)).sum()
 }
 
 fn named(stats: &HashMap<String, u64>) -> Vec<Figure> {

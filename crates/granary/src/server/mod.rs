@@ -13,6 +13,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::memory;
 use clap::Args;
 use granary_server::{Options, Tls, limits, tls_configuration};
 use granary_sql::Executables;
@@ -93,6 +94,10 @@ pub struct Arguments {
     #[arg(long, value_name = "N", env = "GRANARY_CONNECTIONS")]
     connections: Option<NonZeroUsize>,
 
+    /// Memory that all queries may take together, such as 4GiB [default: half of the RAM that the caches leave]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, env = "GRANARY_QUERY_MEMORY")]
+    query_memory: Option<size::Size>,
+
     /// Log lines to write, such as info or warn,granary_log=debug [default: info]
     #[arg(long, value_name = "FILTER", env = "GRANARY_LOG")]
     log: Option<String>,
@@ -142,9 +147,13 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         (None, true) => return Err(ConfigError::Tls.into()),
         (_, false) => None,
     };
+    let query_memory = arguments.query_memory.or(config.query_memory).map(|size| size.0);
     let mut options = options(arguments, config, path.clone(), tls)?;
     let memcached = memcached.start(&path, memcached_tls)?;
     options.memcached = memcached.as_ref().map(figures::of);
+    let of_memcached = memcached.as_ref().map(granary_memcached::Server::stats);
+    options.session.memory =
+        Some(memory::options(query_memory, move || of_memcached.as_ref().map_or(0, figures::ram)));
     granary_server::run(options, |http, https| {
         tracing::info!("Granary listens on http://{http}");
         if let Some(https) = https {

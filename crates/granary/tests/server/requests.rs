@@ -61,8 +61,32 @@ fn settings_come_in_the_url() {
     let big = "SELECT number, count() FROM numbers(10000000) GROUP BY number FORMAT Null";
     let big = ask("/?max_memory_usage=10000000&wait_end_of_query=1", big);
     assert_eq!(big.header("x-clickhouse-exception-code"), "241", "{}", big.text());
+    assert!(big.text().contains("Memory limit (for query) exceeded"), "{}", big.text());
     let settings = "SELECT name FROM system.settings WHERE name = 'max_threads'";
     assert_eq!(ask("/", settings).text(), "max_threads\n");
+}
+
+/// All queries together, whatever they say of themselves: operators' memory, arrays that grow, answers in buffers.
+#[test]
+fn queries_leave_memory_to_the_caches() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["--query-memory", "96MiB"]);
+    let ask = |sql: &str| served.post("/?max_memory_usage=0&wait_end_of_query=1", sql.as_bytes());
+    for greedy in [
+        "SELECT count(DISTINCT number) FROM numbers(30000000)",
+        "SELECT length(groupArray(number)) FROM numbers(100000000)",
+        "SELECT number % 10 AS k, length(groupArray(repeat('x', 100))) FROM numbers(10000000) GROUP BY k",
+        "SELECT number, repeat('x', 100) AS x FROM numbers(10000000) ORDER BY number DESC LIMIT 1 OFFSET 9999990",
+    ] {
+        let refused = ask(greedy);
+        assert_eq!(refused.header("x-clickhouse-exception-code"), "241", "{greedy}: {}", refused.text());
+        assert!(
+            refused.text().contains("DB::Exception: Memory limit (total) exceeded"),
+            "{}",
+            refused.text()
+        );
+    }
+    assert_eq!(ask("SELECT count(DISTINCT number) FROM numbers(100000)").text(), "100000\n");
 }
 
 #[test]

@@ -172,6 +172,24 @@ impl Catalogue {
             .collect()
     }
 
+    /// All dictionaries as `database.name`; `None`: it is not open.
+    pub fn dictionaries(&self) -> Vec<(String, Option<Arc<Dictionary>>)> {
+        let of_database = |database: String| {
+            self.entries(&database).into_iter().filter_map(move |(name, entry)| match entry {
+                Entry::Open(dictionary) => Some((format!("{database}.{name}"), Some(dictionary))),
+                Entry::Failed(_) | Entry::Unloaded(_) => Some((format!("{database}.{name}"), None)),
+                Entry::Table(_) => None,
+            })
+        };
+        self.databases().into_iter().flat_map(of_database).collect()
+    }
+
+    /// Bytes of RAM of all dictionaries.
+    pub fn bytes_allocated(&self) -> u64 {
+        let open = self.dictionaries().into_iter().filter_map(|(_, dictionary)| dictionary);
+        open.map(|dictionary| dictionary.status().bytes_allocated).sum()
+    }
+
     /// What stands under a name.
     pub fn entry(&self, database: &str, name: &str) -> Option<Entry> {
         self.read().get(database)?.get(name).cloned()

@@ -1,0 +1,85 @@
+//! What RAM there is, and what of it is allocated.
+
+use granary_sql::MemoryOptions;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The memory of queries, beside caches of which no dictionary is one.
+pub fn options(
+    queries: Option<u64>,
+    other_caches: impl Fn() -> u64 + Send + Sync + 'static,
+) -> MemoryOptions {
+    MemoryOptions { ram: ram(), queries, allocated, other_caches: Arc::new(other_caches) }
+}
+
+/// Bytes that the process may use: of its control group or one above it, or of the machine.
+pub fn ram() -> u64 {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let limits = groups.lines().filter_map(|line| {
+        // `0::/path`, or `4:memory:/path` of the first version.
+        let [_, controllers, path] = line.splitn(3, ':').collect::<Vec<_>>().try_into().ok()?;
+        match controllers {
+            "" => least("/sys/fs/cgroup", path, "memory.max"),
+            "memory" => least("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes"),
+            _ => None,
+        }
+    });
+    let machine = machine();
+    limits.min().map_or(machine, |limit| limit.min(machine))
+}
+
+/// The least limit on the way from a group up to the root of all.
+fn least(root: &str, path: &str, file: &str) -> Option<u64> {
+    let groups = Path::new(path)
+        .ancestors()
+        .map(|group| Path::new(root).join(group.strip_prefix("/").unwrap_or(group)));
+    groups.filter_map(|group| fs::read_to_string(group.join(file)).ok()?.trim().parse().ok()).min()
+}
+
+fn machine() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = total.and_then(|total| total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kib.map_or(u64::MAX, |kib| kib * 1024)
+}
+
+/// Bytes that the allocator has given out.
+pub fn allocated() -> u64 {
+    let (mut epoch, mut bytes, mut len) = (1u64, 0usize, size_of::<usize>());
+    // SAFETY: the epoch is a `uint64_t` that is written, the figure a `size_t` that is read, each by its own size.
+    unsafe {
+        tikv_jemalloc_sys::mallctl(
+            c"epoch".as_ptr(),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            (&raw mut epoch).cast(),
+            size_of::<u64>(),
+        );
+        tikv_jemalloc_sys::mallctl(
+            c"stats.allocated".as_ptr(),
+            (&raw mut bytes).cast(),
+            &raw mut len,
+            std::ptr::null_mut(),
+            0,
+        );
+    }
+    bytes as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_allocated_shows() {
+        let before = allocated();
+        let held = vec![1u8; 64 << 20];
+        assert!(allocated() >= before + held.len() as u64 - (8 << 20), "{before}");
+    }
+
+    #[test]
+    fn there_is_some_ram() {
+        assert!((1 << 28..1 << 50).contains(&ram()), "{}", ram());
+    }
+}

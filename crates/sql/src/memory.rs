@@ -1,0 +1,264 @@
+//! The memory that all queries of a process may take together. Caches live in the same process: one query must not take
+//! them with it.
+//!
+//! Two things are looked at. What DataFusion's operators reserve is added up as it is asked for. What they do not tell of
+//! (values that functions make, answers in buffers) shows in the allocator: what is allocated and is no cache's counts as
+//! the queries', looked at now and then.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use datafusion::common::DataFusionError;
+use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation};
+
+use crate::catalogue::Catalogue;
+
+type Bytes = dyn Fn() -> u64 + Send + Sync;
+
+/// What is known of the process's memory.
+#[derive(Clone)]
+pub struct MemoryOptions {
+    /// Bytes of RAM that the process may use: the machine's, or its control group's.
+    pub ram: u64,
+    /// Bytes that all queries may take together; `None`: half of what the caches leave of the RAM.
+    pub queries: Option<u64>,
+    /// Bytes that the process has allocated.
+    pub allocated: fn() -> u64,
+    /// Bytes of caches that no dictionary has.
+    pub other_caches: Arc<Bytes>,
+}
+
+impl fmt::Debug for MemoryOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryOptions")
+            .field("ram", &self.ram)
+            .field("queries", &self.queries)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How old what was looked at may be: the allocator, and the caches, which tell less quickly.
+const ALLOCATED_AGE: Duration = Duration::from_millis(5);
+const CACHES_AGE: Duration = Duration::from_secs(1);
+
+/// What all queries take, and may take.
+pub struct QueryMemory {
+    /// `None`: there is no bound.
+    options: Option<MemoryOptions>,
+    catalogue: OnceLock<Weak<Catalogue>>,
+    /// What operators have reserved.
+    reserved: AtomicUsize,
+    since: Instant,
+    allocated: Looked,
+    caches: Looked,
+}
+
+/// A figure, and when it was looked at.
+#[derive(Default)]
+struct Looked {
+    bytes: AtomicU64,
+    /// Microseconds since the beginning, 0: never.
+    at: AtomicU64,
+}
+
+impl Looked {
+    /// The figure, looked at anew if it is too old. Several threads may do so at once, to no harm.
+    fn bytes(&self, since: Instant, age: Duration, look: impl FnOnce() -> u64) -> u64 {
+        let now = since.elapsed().as_micros() as u64 + 1;
+        let at = self.at.load(Ordering::Relaxed);
+        if at == 0 || now.saturating_sub(at) > age.as_micros() as u64 {
+            self.at.store(now, Ordering::Relaxed);
+            self.bytes.store(look(), Ordering::Relaxed);
+        }
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl QueryMemory {
+    pub fn new(options: Option<MemoryOptions>) -> Arc<QueryMemory> {
+        Arc::new(QueryMemory {
+            options,
+            catalogue: OnceLock::new(),
+            reserved: AtomicUsize::new(0),
+            since: Instant::now(),
+            allocated: Looked::default(),
+            caches: Looked::default(),
+        })
+    }
+
+    /// Says whose dictionaries are caches.
+    pub fn set_catalogue(&self, catalogue: &Arc<Catalogue>) {
+        let _ = self.catalogue.set(Arc::downgrade(catalogue));
+    }
+
+    /// Bytes of all caches now.
+    fn caches(&self, options: &MemoryOptions) -> u64 {
+        let look = || {
+            let dictionaries = self.catalogue.get().and_then(Weak::upgrade);
+            (options.other_caches)() + dictionaries.map_or(0, |catalogue| catalogue.bytes_allocated())
+        };
+        self.caches.bytes(self.since, CACHES_AGE, look)
+    }
+
+    /// Bytes that all queries may take together now; `None`: there is no bound.
+    pub fn limit(&self) -> Option<u64> {
+        let options = self.options.as_ref()?;
+        Some(options.queries.unwrap_or_else(|| options.ram.saturating_sub(self.caches(options)) / 2))
+    }
+
+    /// Whether queries may take so many bytes more.
+    ///
+    /// # Errors
+    /// `ResourcesExhausted`, which is `MEMORY_LIMIT_EXCEEDED`.
+    pub fn check(&self, more: usize) -> Result<(), DataFusionError> {
+        let (Some(options), Some(limit)) = (&self.options, self.limit()) else { return Ok(()) };
+        let reserved = self.reserved.load(Ordering::Relaxed) as u64;
+        let allocated = self.allocated.bytes(self.since, ALLOCATED_AGE, options.allocated);
+        let taken = reserved.max(allocated.saturating_sub(self.caches(options)));
+        match taken.saturating_add(more as u64) <= limit {
+            true => Ok(()),
+            false => Err(exceeded("total", taken, more, limit)),
+        }
+    }
+}
+
+/// In ClickHouse's words.
+fn exceeded(whose: &str, taken: u64, more: usize, limit: u64) -> DataFusionError {
+    let would = taken.saturating_add(more as u64);
+    let remedy = match whose {
+        "total" => {
+            "all queries together take no more, for the caches have the rest; ask for less at a time, or start the server with a larger --query-memory"
+        }
+        _ => "ask for less at a time, or raise max_memory_usage",
+    };
+    DataFusionError::ResourcesExhausted(format!(
+        "Memory limit ({whose}) exceeded: would use {} (attempt to allocate chunk of {more} bytes), maximum: {}: {remedy}",
+        size(would),
+        size(limit)
+    ))
+}
+
+/// `1.50 GiB`.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let unit = (bytes.max(1).ilog2() / 10).min(UNITS.len() as u32 - 1);
+    format!("{:.2} {}", bytes as f64 / f64::from(1 << (10 * unit)), UNITS[unit as usize])
+}
+
+/// What the operators of one query reserve.
+#[derive(Debug)]
+pub struct QueryPool {
+    reserved: AtomicUsize,
+    /// max_memory_usage; `None`: as much as all queries may.
+    limit: Option<u64>,
+    all: Arc<QueryMemory>,
+}
+
+impl fmt::Debug for QueryMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryMemory").field("reserved", &self.reserved).finish_non_exhaustive()
+    }
+}
+
+impl QueryPool {
+    /// With a limit of its own, unless that is 0.
+    pub fn new(limit: u64, all: Arc<QueryMemory>) -> QueryPool {
+        QueryPool { reserved: AtomicUsize::new(0), limit: Some(limit).filter(|limit| *limit > 0), all }
+    }
+}
+
+impl fmt::Display for QueryPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("granary")
+    }
+}
+
+impl MemoryPool for QueryPool {
+    fn name(&self) -> &str {
+        "granary"
+    }
+
+    fn grow(&self, _reservation: &MemoryReservation, additional: usize) {
+        self.reserved.fetch_add(additional, Ordering::Relaxed);
+        self.all.reserved.fetch_add(additional, Ordering::Relaxed);
+    }
+
+    fn shrink(&self, _reservation: &MemoryReservation, shrink: usize) {
+        self.reserved.fetch_sub(shrink, Ordering::Relaxed);
+        self.all.reserved.fetch_sub(shrink, Ordering::Relaxed);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<(), DataFusionError> {
+        let taken = self.reserved.load(Ordering::Relaxed) as u64;
+        match self.limit {
+            Some(limit) if taken.saturating_add(additional as u64) > limit => {
+                return Err(exceeded("for query", taken, additional, limit));
+            }
+            _ => self.all.check(additional)?,
+        }
+        self.grow(reservation, additional);
+        Ok(())
+    }
+
+    fn reserved(&self) -> usize {
+        self.reserved.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::execution::memory_pool::MemoryConsumer;
+
+    fn memory(queries: Option<u64>, ram: u64) -> Arc<QueryMemory> {
+        QueryMemory::new(Some(MemoryOptions {
+            ram,
+            queries,
+            allocated: || 0,
+            other_caches: Arc::new(|| 400),
+        }))
+    }
+
+    #[test]
+    fn queries_share_what_there_is_and_give_it_back() {
+        let all = memory(Some(1000), 0);
+        let [first, second] = [0, 300]
+            .map(|limit| -> Arc<dyn MemoryPool> { Arc::new(QueryPool::new(limit, Arc::clone(&all))) });
+        let mut one = MemoryConsumer::new("one").register(&first);
+        let mut two = MemoryConsumer::new("two").register(&second);
+        one.try_grow(800).unwrap();
+        let refused = two.try_grow(201).unwrap_err().to_string();
+        assert!(refused.contains("Memory limit (total) exceeded: would use 1001.00 B"), "{refused}");
+        two.try_grow(200).unwrap();
+        drop(one);
+        let refused = two.try_grow(101).unwrap_err().to_string();
+        assert!(refused.contains("Memory limit (for query) exceeded: would use 301.00 B"), "{refused}");
+        two.try_grow(100).unwrap();
+        drop(two);
+        assert_eq!(all.reserved.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn half_of_what_caches_leave_is_for_queries() {
+        assert_eq!(memory(None, 2400).limit(), Some(1000));
+        assert_eq!(memory(None, 300).limit(), Some(0));
+        assert_eq!(QueryMemory::new(None).limit(), None);
+    }
+
+    #[test]
+    fn what_the_allocator_shows_counts() {
+        let options =
+            MemoryOptions { ram: 0, queries: Some(1000), allocated: || 1300, other_caches: Arc::new(|| 400) };
+        let all = QueryMemory::new(Some(options));
+        all.check(100).unwrap();
+        assert!(all.check(101).is_err(), "900 bytes are no cache's");
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        let sizes = [0, 1023, 1024, 3 << 29, 5 << 40].map(size);
+        assert_eq!(sizes, ["0.00 B", "1023.00 B", "1.00 KiB", "1.50 GiB", "5.00 TiB"]);
+    }
+}
