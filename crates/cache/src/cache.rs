@@ -91,14 +91,20 @@ impl Cache {
         });
     }
 
-    /// Stores a batch: a copy to the write buffer. Never waits for the device: when that is too far
+    /// Stores a batch: a copy to the write buffer, or to RAM. Never waits for the device: when that is too far
     /// behind, or an entry is too large, the entry is not stored, older versions of it are gone all
     /// the same, and a counter says so.
     pub fn put_many(&self, entries: &[Entry<'_>]) {
+        self.try_put_many(entries, |_| ());
+    }
+
+    /// As [`put_many`](Self::put_many); `refused(i)` is told of each entry that was not stored, in any order.
+    /// It must not call the cache.
+    pub fn try_put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize)) {
         self.each_part(
             entries,
             |entry| entry.key.hash(),
-            |partition, entries, _| partition.put_many(entries),
+            |partition, entries, rows| partition.put_many(entries, |i| refused(rows.of(i))),
         );
     }
 

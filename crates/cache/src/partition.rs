@@ -5,14 +5,14 @@ use crate::hybrid::Hybrid;
 use crate::index::{Capacity, Growth, Table};
 use crate::key::KeyHash;
 use crate::limits::{SHARDS, VALUE_BYTES_MAX};
-use crate::memory::{Budget, Memory};
+use crate::memory::{Memory, Pool, Role};
 use crate::options::Options;
-use crate::policy::Reinsertion;
+use crate::policy::{self, Reinsertion};
 use crate::put::Putting;
 use crate::record::HEADER_SIZE_MAX;
 use crate::stats::{Counters, Stats};
 use granary_log::Log;
-use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
+use granary_log::sync::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use granary_log::sync::sync::{Arc, Mutex, MutexGuard};
 use granary_log::sync::thread::{self, JoinHandle};
 use std::sync::TryLockError;
@@ -64,6 +64,12 @@ pub(crate) struct Shared {
     pub shards: Box<[Mutex<Shard>]>,
     pub flash: Option<Flash>,
     pub memory_bytes: u64,
+    /// The RAM of the shards' tiers.
+    pub pool: std::sync::Arc<Pool>,
+    /// Longer entries do not wait in RAM, where others can go to flash.
+    pub large_bytes: u64,
+    /// The newest time that was told with a lookup.
+    pub now: AtomicU32,
     pub counters: Counters,
 }
 
@@ -85,6 +91,18 @@ impl Shared {
     pub fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
         self.shards[shard].lock().expect("no panic under the lock")
     }
+
+    /// Notes what time it is.
+    pub fn note_time(&self, now: u32) {
+        if self.now.load(Ordering::Relaxed) < now {
+            self.now.fetch_max(now, Ordering::Relaxed);
+        }
+    }
+
+    /// The newest time that was told.
+    pub fn time(&self) -> u32 {
+        self.now.load(Ordering::Relaxed)
+    }
 }
 
 /// A cache of its own. Dropping it stops it cleanly.
@@ -104,15 +122,21 @@ impl Partition {
     }
 
     fn shared(options: &Options, capacity: Capacity, flash: Option<Flash>) -> Shared {
-        let budget = Budget::of_shard(options.memory_bytes, options.memory_entries);
+        let pool = std::sync::Arc::new(Pool::new(options.memory_bytes, options.memory_entries));
+        let entries = options.memory_entries.map_or(u64::MAX, |entries| entries.div_ceil(SHARDS as u64));
+        let role = if flash.is_some() { Role::Tier } else { Role::Whole };
         let shard = || {
-            let (table, memory) = (Table::new(capacity), Memory::new(budget));
+            let memory = Memory::new(std::sync::Arc::clone(&pool), entries, role);
+            let table = Table::new(capacity);
             Mutex::new(Shard { table, memory, hints: Hints::default() })
         };
         Shared {
             shards: (0..SHARDS).map(|_| shard()).collect(),
             flash,
             memory_bytes: options.memory_bytes,
+            large_bytes: policy::large_bytes(options.memory_bytes, options.partitions()),
+            now: AtomicU32::new(0),
+            pool,
             counters: Counters::default(),
         }
     }
@@ -185,6 +209,11 @@ impl Partition {
             stats.index_slots += shard.table.slots() as u64;
             stats.memory_entries += shard.memory.len() as u64;
             stats.memory_bytes += shard.memory.bytes_allocated() as u64;
+            let gone = shard.memory.gone();
+            stats.evicted_memory += gone.evicted;
+            stats.evicted_unfetched += gone.evicted_unfetched;
+            stats.expired_memory += gone.expired;
+            stats.expired_unfetched += gone.expired_unfetched;
             index_bytes +=
                 shard.table.bytes_allocated() + shard.hints.bytes_allocated() + size_of::<Mutex<Shard>>();
         }
@@ -211,10 +240,16 @@ impl Partition {
     }
 
     pub fn validate(&self) {
+        let mut bytes = 0;
         for shard in 0..SHARDS {
             let shard = self.shared.lock(shard);
             shard.table.validate();
             shard.memory.validate();
+            bytes += shard.memory.bytes_allocated();
+        }
+        // The cleaner takes no rest.
+        if !self.shared.is_hybrid() {
+            assert_eq!(bytes as u64, self.shared.pool.used(), "the pool knows what its shards take");
         }
     }
 

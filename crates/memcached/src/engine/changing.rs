@@ -5,7 +5,7 @@ use crate::commands::{self, Shown, Terms, Verdict};
 use crate::counters::Counters;
 use crate::item::{Deadline, Item};
 use crate::protocol::{Direction, Exptime, KeyForm, Meta, MetaFlags, Mode, Numbered, Put, Reply, reply};
-use crate::store::{Change, Looked};
+use crate::store::{Change, Hand, Looked, NoRoom};
 use granary_cache::Key;
 
 impl Engine {
@@ -18,26 +18,32 @@ impl Engine {
             explicit_cas: None,
             item_bytes_max: store.item_bytes_max(),
         };
-        let (stored, _) = store
-            .change(lane, Key::new(&put.key), now, |looked, hand| commands::put(put, &terms, looked, hand));
+        let stored = store
+            .change(lane, Key::new(&put.key), now, |looked, hand| commands::put(put, &terms, looked, hand))
+            .map_or(Verdict::NoRoom, |(stored, _)| stored);
         count_put(self.counters(), put.mode, stored);
         stored
     }
 
     pub(super) fn meta_set(&mut self, put: &Put<'_>, flags: &MetaFlags<'_>, now: u32, out: &mut Vec<u8>) {
         let Engine { shared, lane, .. } = self;
-        let (store, limit) = (&shared.store, shared.store.item_bytes_max());
+        let (store, limit, begin) = (&shared.store, shared.store.item_bytes_max(), out.len());
         let stored = store.change(lane, Key::new(&put.key), now, |looked, hand| {
             commands::meta_set(put, flags, limit, looked, hand, out)
+        });
+        let stored = stored.unwrap_or_else(|NoRoom| {
+            out.truncate(begin);
+            reply::line(out, reply::NO_ROOM);
+            Verdict::NoRoom
         });
         count_put(self.counters(), put.mode, stored);
     }
 
     pub(super) fn delete(&mut self, key: &[u8], now: u32) -> bool {
         let Engine { shared, lane, .. } = self;
-        shared
-            .store
-            .change(lane, Key::new(key), now, |looked, _| (Change::Remove, matches!(looked, Looked::Hit(_))))
+        let delete =
+            |looked: Looked<'_>, _: &mut Hand<'_>| (Change::Remove, matches!(looked, Looked::Hit(_)));
+        shared.store.change(lane, Key::new(key), now, delete).unwrap_or_else(|NoRoom| true)
     }
 
     pub(super) fn arithmetic(
@@ -57,6 +63,10 @@ impl Engine {
                 Err(error) => (Change::Leave, Some(Err(error))),
             }
         });
+        let counted = match counted {
+            Ok(counted) => counted,
+            Err(NoRoom) => return reply::answer(out, reply, reply::NO_ROOM_TO_COUNT),
+        };
         match counted {
             None => reply::answer(out, reply, "NOT_FOUND"),
             Some(Ok(value)) => reply::answer(out, reply, itoa::Buffer::new().format(value)),
@@ -74,7 +84,7 @@ impl Engine {
         exptime: Exptime,
         now: u32,
         show: impl FnOnce(Item<'_>) -> R,
-    ) -> Option<R> {
+    ) -> Result<Option<R>, NoRoom> {
         let Engine { shared, lane, .. } = self;
         let shown = shared.store.change(lane, key, now, |looked, _| {
             let Looked::Hit(item) = looked else { return (Change::Leave, None) };
@@ -82,7 +92,7 @@ impl Engine {
             header.deadline = Deadline::of(exptime, now);
             let change = if header == item.header { Change::Leave } else { Change::Mark(header) };
             (change, Some(show(item)))
-        });
+        })?;
         let counters = self.counters();
         counters.cmd_touch.add(1);
         match shown {
@@ -92,7 +102,7 @@ impl Engine {
             }
             None => counters.touch_misses.add(1),
         }
-        shown
+        Ok(shown)
     }
 
     pub(super) fn get_and_touch(
@@ -102,22 +112,28 @@ impl Engine {
         exptime: Exptime,
         now: u32,
         out: &mut Vec<u8>,
-    ) {
-        let found = self.touch(Key::new(key), exptime, now, |item| {
+    ) -> Result<(), NoRoom> {
+        let begin = out.len();
+        let touched = self.touch(Key::new(key), exptime, now, |item| {
             let cas = (numbered == Numbered::Yes).then_some(item.header.cas);
             reply::value(out, key, item.header.flags, cas, item.data);
         });
+        if touched.is_err() {
+            out.truncate(begin);
+        }
+        let found = touched?;
         let counters = self.counters();
         counters.cmd_get.add(1);
         counters.get_hits.add(u64::from(found.is_some()));
         counters.get_misses.add(u64::from(found.is_none()));
+        Ok(())
     }
 
     pub(super) fn meta_get(&mut self, meta: &Meta<'_>, now: u32, out: &mut Vec<u8>) {
         let key = Key::new(&meta.key);
         let Engine { shared, lane, .. } = self;
-        let last_read = shared.store.last_read(key);
-        let (found, why) = shared.store.change(lane, key, now, |looked, hand| {
+        let (last_read, begin) = (shared.store.last_read(key), out.len());
+        let shown = shared.store.change(lane, key, now, |looked, hand| {
             let (change, found) = commands::meta_get(meta, looked, last_read, hand, out);
             let why = match looked {
                 Looked::Miss(why) => Some(why),
@@ -125,6 +141,10 @@ impl Engine {
             };
             (change, (found, why))
         });
+        let Ok((found, why)) = shown else {
+            out.truncate(begin);
+            return reply::line(out, reply::NO_ROOM);
+        };
         let counters = self.counters();
         counters.cmd_get.add(1);
         if meta.flags.exptime.is_some() {
@@ -160,6 +180,7 @@ fn count_put(counters: &Counters, mode: Mode, stored: Verdict) {
             Verdict::Stored => counters.cas_hits.add(1),
             Verdict::Exists => counters.cas_badval.add(1),
             Verdict::NotFound | Verdict::Refused => counters.cas_misses.add(1),
+            Verdict::NoRoom => {}
         }
     }
 }

@@ -80,7 +80,7 @@ impl Engine {
             ("touch_hits", totals.touch_hits),
             ("touch_misses", totals.touch_misses),
             ("store_too_large", totals.store_too_large),
-            ("store_no_memory", cache.puts_dropped),
+            ("store_no_memory", cache.puts_dropped + cache.puts_too_large),
             ("auth_cmds", totals.auth_cmds),
             ("auth_errors", totals.auth_errors),
             ("idle_kicks", totals.idle_kicks),
@@ -93,7 +93,10 @@ impl Engine {
             ("bytes", cache.memory_bytes),
             ("curr_items", cache.entries),
             ("total_items", totals.total_items),
-            ("evictions", cache.evicted_index + cache.rejected + cache.left_unseen),
+            ("evictions", cache.evicted()),
+            ("reclaimed", cache.expired_memory),
+            ("expired_unfetched", cache.expired_unfetched),
+            ("evicted_unfetched", cache.evicted_unfetched),
         ] {
             reply::stat(out, name, value);
         }
@@ -176,6 +179,11 @@ impl Engine {
             ("rejected", cache.rejected),
             ("left_unseen", cache.left_unseen),
             ("taken_back", cache.taken_back),
+            ("evicted_memory", cache.evicted_memory),
+            ("evicted_flash", cache.evicted_flash),
+            ("evicted_index", cache.evicted_index),
+            ("index_displaced", cache.displaced()),
+            ("lost", cache.lost),
             ("bytes_written", cache.bytes_written),
             ("write_errors", cache.write_errors),
             ("index_bytes", cache.index_bytes),

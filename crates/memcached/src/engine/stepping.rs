@@ -6,6 +6,7 @@ use super::session::{Output, Session};
 use crate::commands::{self, Verdict};
 use crate::counters::Counters;
 use crate::protocol::{Older, Request, Step, keys_from, reply};
+use crate::store::NoRoom;
 use granary_cache::Key;
 
 /// Where a request leaves its session.
@@ -64,7 +65,10 @@ impl Engine {
                     if !output.has_room() {
                         return Done::Until(at);
                     }
-                    self.get_and_touch(key, numbered, exptime, now, &mut output.bytes);
+                    if self.get_and_touch(key, numbered, exptime, now, &mut output.bytes).is_err() {
+                        reply::line(&mut output.bytes, reply::NO_ROOM);
+                        return Done::Whole;
+                    }
                 }
                 reply::line(&mut output.bytes, "END");
             }
@@ -74,6 +78,7 @@ impl Engine {
                     Verdict::Refused => "NOT_STORED",
                     Verdict::Exists => "EXISTS",
                     Verdict::NotFound => "NOT_FOUND",
+                    Verdict::NoRoom => reply::NO_ROOM,
                 };
                 reply::answer(out, put.reply, said);
             }
@@ -87,26 +92,42 @@ impl Engine {
                 self.arithmetic(key, direction, delta, reply, now, out);
             }
             Request::Touch { key, exptime, reply } => {
-                let found = self.touch(Key::new(key), exptime, now, |_| ());
-                reply::answer(out, reply, if found.is_some() { "TOUCHED" } else { "NOT_FOUND" });
+                let said = match self.touch(Key::new(key), exptime, now, |_| ()) {
+                    Ok(Some(())) => "TOUCHED",
+                    Ok(None) => "NOT_FOUND",
+                    Err(NoRoom) => reply::NO_ROOM,
+                };
+                reply::answer(out, reply, said);
             }
             Request::MetaGet(meta) => self.meta_get(&meta, now, out),
             Request::MetaSet(put, flags) => self.meta_set(&put, &flags, now, out),
             Request::MetaDelete(meta) => {
                 let key = Key::new(&meta.key);
                 let Engine { shared, lane, .. } = self;
-                let found = shared
+                let begin = out.len();
+                let deleted = shared
                     .store
                     .change(lane, key, now, |looked, hand| commands::meta_delete(&meta, looked, hand, out));
+                let Ok(found) = deleted else {
+                    out.truncate(begin);
+                    reply::line(out, reply::NO_ROOM);
+                    return Done::Whole;
+                };
                 self.counters().delete_hits.add(u64::from(found));
                 self.counters().delete_misses.add(u64::from(!found));
             }
             Request::MetaArithmetic(meta, direction) => {
                 let key = Key::new(&meta.key);
                 let Engine { shared, lane, .. } = self;
-                let found = shared.store.change(lane, key, now, |looked, hand| {
+                let begin = out.len();
+                let counted = shared.store.change(lane, key, now, |looked, hand| {
                     commands::meta_arithmetic(&meta, direction, looked, hand, out)
                 });
+                let Ok(found) = counted else {
+                    out.truncate(begin);
+                    reply::line(out, reply::NO_ROOM_TO_COUNT);
+                    return Done::Whole;
+                };
                 count_arithmetic(self.counters(), direction, found);
             }
             Request::MetaDebug(key) => self.debug(&key, now, out),

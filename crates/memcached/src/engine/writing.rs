@@ -63,13 +63,14 @@ impl Engine {
             })
             .collect();
         let Engine { shared, lane, .. } = self;
-        shared.store.set_many(lane, &items, now);
-        for (session, put) in &puts {
-            reply::answer(&mut parts[*session].1.bytes, put.reply, "STORED");
+        let mut said = vec!["STORED"; puts.len()];
+        shared.store.set_many(lane, &items, now, |i| said[i] = reply::NO_ROOM);
+        for ((session, put), said) in puts.iter().zip(&said) {
+            reply::answer(&mut parts[*session].1.bytes, put.reply, said);
         }
         let counters = self.counters();
         counters.cmd_set.add(puts.len() as u64);
-        counters.total_items.add(puts.len() as u64);
+        counters.total_items.add(said.iter().filter(|said| **said != reply::NO_ROOM).count() as u64);
         for (session, len) in sessions.iter_mut().zip(taken) {
             if len > 0 {
                 session.advance(Taken { len, swallow: 0 });

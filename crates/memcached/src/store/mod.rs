@@ -83,6 +83,10 @@ impl<'a> Hand<'a> {
     }
 }
 
+/// There is no room for an item, as far as the device is behind; an older one of its key is gone, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRoom;
+
 /// A new item for [`Store::set_many`]; its end must not be past.
 #[derive(Clone, Copy, Debug)]
 pub struct NewItem<'a> {
@@ -199,8 +203,8 @@ impl Store {
         self.reads.last(key)
     }
 
-    /// Stores items, the later of two with the same key last.
-    pub fn set_many(&self, lane: &mut Lane, items: &[NewItem<'_>], now: u32) {
+    /// Stores items, the later of two with the same key last; `refused(i)` is told of those that find no room.
+    pub fn set_many(&self, lane: &mut Lane, items: &[NewItem<'_>], now: u32, refused: impl FnMut(usize)) {
         let keys: Vec<Key<'_>> = items.iter().map(|item| Key::new(item.key)).collect();
         let _held = self.stripes.lock_many(keys.iter().map(|key| key.hash()));
         let Lane { value, .. } = lane;
@@ -218,7 +222,7 @@ impl Store {
             entries.push(Entry { key: *key, value: Some(bytes), expires_at });
             begin = end;
         }
-        self.cache.put_many(&entries);
+        self.cache.try_put_many(&entries, refused);
         keys.iter().for_each(|key| self.reads.forget(*key));
     }
 
@@ -230,7 +234,7 @@ impl Store {
         key: Key<'_>,
         now: u32,
         decide: impl FnOnce(Looked<'_>, &mut Hand<'_>) -> (Change, R),
-    ) -> R {
+    ) -> Result<R, NoRoom> {
         let _held = self.stripes.lock(key.hash());
         let Lane { io, old, new, value, .. } = lane;
         let flushed_below = self.numbers.flushed_below();
@@ -254,28 +258,27 @@ impl Store {
         let mut hand = Hand::new(now, new, &mut number);
         let (change, result) = decide(looked, &mut hand);
         let (header, data) = match (change, looked) {
-            (Change::Leave, _) | (Change::Remove | Change::Mark(_), Looked::Miss(_)) => return result,
+            (Change::Leave, _) | (Change::Remove | Change::Mark(_), Looked::Miss(_)) => return Ok(result),
             (Change::Remove, Looked::Hit(_)) => {
                 self.cache.delete_many(&[key]);
-                return result;
+                return Ok(result);
             }
             (Change::Mark(header), Looked::Hit(item)) => (header, item.data),
             (Change::Amend(header) | Change::Write(header), _) => (header, &new[..]),
         };
-        if header.deadline.is_past(now) {
-            // It would never be seen; an older one must not be seen either.
-            self.cache.delete_many(&[key]);
-        } else {
-            value.clear();
-            header.encode(value);
+        value.clear();
+        header.encode(value);
+        if !header.deadline.is_past(now) {
+            // What will never be seen hides an older one, and is told from what was never there.
             value.extend_from_slice(data);
-            let expires_at = header.deadline.last_second();
-            self.cache.put_many(&[Entry { key, value: Some(value), expires_at }]);
         }
+        let expires_at = header.deadline.last_second();
+        let mut kept = Ok(result);
+        self.cache.try_put_many(&[Entry { key, value: Some(value), expires_at }], |_| kept = Err(NoRoom));
         if matches!(change, Change::Write(_)) {
             self.reads.forget(key);
         }
-        result
+        kept
     }
 
     /// Flushes all items: now, or at a later second. On the device when it returns.
