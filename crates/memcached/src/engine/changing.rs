@@ -43,7 +43,7 @@ impl Engine {
         let Engine { shared, lane, .. } = self;
         let delete =
             |looked: Looked<'_>, _: &mut Hand<'_>| (Change::Remove, matches!(looked, Looked::Hit(_)));
-        shared.store.change(lane, Key::new(key), now, delete).unwrap_or_else(|NoRoom| true)
+        shared.store.change(lane, Key::new(key), now, delete).unwrap_or(true)
     }
 
     pub(super) fn arithmetic(
