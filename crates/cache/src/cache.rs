@@ -108,6 +108,12 @@ impl Cache {
         );
     }
 
+    /// Whether what is put has to be written, and soon no more can be until the device has taken some of it: whoever
+    /// can wait a moment with the next batch is spared refusals.
+    pub fn is_behind(&self) -> bool {
+        self.partitions.iter().any(Partition::is_behind)
+    }
+
     /// Removes keys, for good: no crash brings them back.
     pub fn delete_many(&self, keys: &[Key<'_>]) {
         self.each_part(keys, Key::hash, |partition, keys, _| partition.delete_many(keys));

@@ -188,6 +188,16 @@ impl Partition {
         }
     }
 
+    /// See [`Cache`](crate::Cache).
+    pub fn is_behind(&self) -> bool {
+        self.shared.flash.as_ref().is_some_and(|flash| {
+            // DRAM first, what finds no room there stays in RAM, unless that is too little for it.
+            let segment_bytes = flash.log.geometry().segment_bytes();
+            let needs_room = flash.hybrid.is_none() || self.shared.pool.entry_bytes_max() < segment_bytes / 2;
+            needs_room && flash.log.is_behind()
+        })
+    }
+
     pub fn clear(&self) -> std::io::Result<()> {
         let Some(flash) = &self.shared.flash else {
             (0..SHARDS).for_each(|shard| self.shared.lock(shard).memory.clear());

@@ -59,13 +59,15 @@ pub struct Engine {
     /// Values on their way from the cache to replies.
     values: Vec<u8>,
     parked: ParkingLot,
+    hurries: bool,
 }
 
 impl Engine {
     /// For a thread, numbered from 0.
     pub fn new(shared: Arc<Shared>, thread: usize) -> Self {
         let lane = shared.store.lane();
-        Self { shared, thread, lane, values: Vec::new(), parked: ParkingLot::default() }
+        let parked = ParkingLot::default();
+        Self { shared, thread, lane, values: Vec::new(), parked, hurries: false }
     }
 
     /// What is shared.
@@ -106,8 +108,10 @@ impl Engine {
     pub fn turn(&mut self, sessions: &mut [Session], now: u32) {
         self.shared.store.tick(now);
         self.answer_ripe(sessions, now);
+        self.release(sessions);
         while sessions.iter().any(Session::may_read) {
             let mut progress = self.read_many(sessions, now);
+            self.hold(sessions);
             progress |= self.set_many(sessions, now);
             for session in &mut *sessions {
                 progress |= self.step(session, now);
@@ -115,6 +119,34 @@ impl Engine {
             if !progress {
                 return;
             }
+        }
+    }
+
+    /// From now on no change waits for write buffers.
+    pub fn hurry(&mut self) {
+        self.hurries = true;
+    }
+
+    fn is_behind(&self) -> bool {
+        !self.hurries && self.shared.store.is_behind()
+    }
+
+    /// Lets changes wait while there are no write buffers for them: their clients' only, and not for long.
+    fn hold(&self, sessions: &mut [Session]) {
+        if self.is_behind() {
+            let now = Instant::now();
+            sessions.iter_mut().for_each(|session| session.hold(now));
+        }
+    }
+
+    fn release(&self, sessions: &mut [Session]) {
+        if !sessions.iter().any(Session::is_held) {
+            return;
+        }
+        let now = Instant::now();
+        match self.is_behind() {
+            true => sessions.iter_mut().for_each(|session| session.release_if_late(now)),
+            false => sessions.iter_mut().for_each(Session::release),
         }
     }
 

@@ -1,8 +1,11 @@
 //! One client's conversation, without its socket: bytes come in, replies wait to go out.
 
-use crate::limits::{BUFFER_BYTES_KEPT, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PARKED_READS_MAX};
+use crate::limits::{
+    BUFFER_BYTES_KEPT, HELD_MILLISECONDS, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PARKED_READS_MAX,
+};
 use crate::protocol::{Access, Decoder, Ending, Step, Taken};
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 /// What a client sent and what was not looked at yet.
 #[derive(Debug)]
@@ -18,6 +21,11 @@ impl Input {
     /// What the input goes on with.
     pub fn rest(&self) -> &[u8] {
         &self.bytes[self.begin..]
+    }
+
+    /// A look ahead.
+    pub fn begins_with_read(&self) -> bool {
+        may_be_read(self.rest())
     }
 
     /// The next step.
@@ -41,6 +49,11 @@ impl Input {
     pub fn grant(&mut self) {
         self.decoder.grant();
     }
+}
+
+/// Whether this begins with `get`, `gets`, `bget` or `mg`, or one of a few others.
+pub(super) fn may_be_read(rest: &[u8]) -> bool {
+    matches!(rest, [b'g' | b'b' | b' ', ..] | [b'm', b'g', ..])
 }
 
 /// How far reads reach that an input begins with: bytes of whole requests, and of keys of the next.
@@ -79,6 +92,16 @@ pub struct Session {
     pub(super) parked: VecDeque<u32>,
     /// How far these reach.
     begun: Reach,
+    held: Held,
+}
+
+/// Whether its next change waits for write buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    No,
+    Until(Instant),
+    /// It has waited as long as it may.
+    Over,
 }
 
 impl Session {
@@ -87,7 +110,8 @@ impl Session {
         let decoder = Decoder::new(item_bytes_max, access);
         let input = Input { bytes: Vec::new(), begin: 0, decoder, resume: 0 };
         let (parked, begun) = (VecDeque::new(), Reach::default());
-        Self { input, output: Output::default(), ending: None, wanted: 0, number, parked, begun }
+        let output = Output::default();
+        Self { input, output, ending: None, wanted: 0, number, parked, begun, held: Held::No }
     }
 
     /// Takes what the client sent.
@@ -107,6 +131,9 @@ impl Session {
     pub(super) fn advance(&mut self, taken: Taken) {
         self.input.advance(taken);
         self.wanted = 0;
+        if self.held == Held::Over {
+            self.held = Held::No;
+        }
     }
 
     /// Goes on behind reads that were answered.
@@ -137,7 +164,31 @@ impl Session {
     /// Whether more input is of use: not while replies wait or what has come cannot be begun, nor after the end.
     pub fn wants_input(&self) -> bool {
         let may_begin = self.parked.len() < PARKED_READS_MAX && self.not_begun().len() < LINE_BYTES_MAX;
-        self.ending.is_none() && self.output.has_room() && (may_begin || !self.is_parked())
+        self.ending.is_none() && self.output.has_room() && !self.is_held() && (may_begin || !self.is_parked())
+    }
+
+    /// Lets its next request wait, if there is one that changes something and has not waited its time already.
+    pub(super) fn hold(&mut self, now: Instant) {
+        if self.held == Held::No && self.may_step() && !self.input.begins_with_read() {
+            self.held = Held::Until(now + Duration::from_millis(HELD_MILLISECONDS));
+        }
+    }
+
+    /// There is room: its request need not wait.
+    pub(super) fn release(&mut self) {
+        self.held = Held::No;
+    }
+
+    /// Its request has waited long enough, if it has.
+    pub(super) fn release_if_late(&mut self, now: Instant) {
+        if matches!(self.held, Held::Until(until) if until <= now) {
+            self.held = Held::Over;
+        }
+    }
+
+    /// Whether its request waits for write buffers.
+    pub fn is_held(&self) -> bool {
+        matches!(self.held, Held::Until(_))
     }
 
     /// Whether it waits for the device.

@@ -3,7 +3,7 @@
 use super::Engine;
 use super::session::{Input, Output, Session};
 use crate::item::Deadline;
-use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH};
+use crate::limits::{KEYS_PER_BATCH, WRITTEN_BATCH_BYTES_MAX};
 use crate::protocol::{Mode, Put, Request, Step, Taken, reply};
 use crate::store::NewItem;
 
@@ -16,7 +16,10 @@ fn gather<'a>(
     bytes: &mut usize,
 ) -> usize {
     let mut len = 0;
-    while begins_with_set(&input.rest()[len..]) && puts.len() < KEYS_PER_BATCH && *bytes < BATCH_BYTES_MAX {
+    while begins_with_set(&input.rest()[len..])
+        && puts.len() < KEYS_PER_BATCH
+        && *bytes < WRITTEN_BATCH_BYTES_MAX
+    {
         match input.next_after(len) {
             Step::Request(Request::Put(put), taken)
                 if put.mode == Mode::Set && !Deadline::of(put.exptime, now).is_past(now) =>

@@ -25,6 +25,8 @@ enum Readiness {
 pub(super) enum Fate {
     /// There is more to do at once.
     Again,
+    /// There is more to do in a moment.
+    Soon,
     /// An event will come.
     Wait,
     /// It is over.
@@ -130,7 +132,7 @@ impl Connection {
 
     /// Whether it waits for its turn, or for the device.
     pub fn is_busy(&self) -> bool {
-        self.is_listed || self.is_parked()
+        self.is_listed || self.is_parked() || self.session.as_ref().is_some_and(Session::is_held)
     }
 
     /// Whether all that has arrived was carried out, and the client has all of its replies.
@@ -153,6 +155,7 @@ impl Connection {
             Readiness::Ready | Readiness::Closing if session.is_parked() && session.wants_input() => {
                 Fate::Again
             }
+            _ if session.is_held() => Fate::Soon,
             // What it waits for will come, whether or not the client has closed its side.
             _ if session.is_parked() => Fate::Wait,
             _ if session.ending().is_some() => Fate::Close,

@@ -3,7 +3,7 @@
 use super::channel::Channel;
 use super::connection::{Connection, Fate};
 use crate::engine::{Engine, Session};
-use crate::limits::{READ_BYTES, STOP_MILLISECONDS};
+use crate::limits::{HELD_LOOK_MILLISECONDS, READ_BYTES, STOP_MILLISECONDS};
 use crate::protocol::Ending;
 use mio::net::TcpStream;
 use mio::unix::SourceFd;
@@ -51,6 +51,8 @@ pub(super) struct Worker {
     free: Vec<usize>,
     /// Those to look at in this turn.
     listed: Vec<usize>,
+    /// Those to look at in a moment.
+    soon: Vec<usize>,
     buffer: Vec<u8>,
     swept_at: u32,
 }
@@ -72,6 +74,7 @@ impl Worker {
             connections: Vec::new(),
             free: Vec::new(),
             listed: Vec::new(),
+            soon: Vec::new(),
             buffer: vec![0; READ_BYTES],
             swept_at: 0,
         }
@@ -103,6 +106,7 @@ impl Worker {
             for stream in self.inbox.take() {
                 self.admit(stream, now);
             }
+            std::mem::take(&mut self.soon).into_iter().for_each(|slot| self.list(slot));
             if events.iter().any(|event| event.token() == LANDED) {
                 self.land(now);
             }
@@ -116,6 +120,7 @@ impl Worker {
     fn patience(&self) -> Option<Duration> {
         match self.listed.is_empty() {
             false => Some(Duration::ZERO),
+            true if !self.soon.is_empty() => Some(Duration::from_millis(HELD_LOOK_MILLISECONDS)),
             true if self.engine.shared().settings.idle_seconds > 0 => Some(Duration::from_secs(1)),
             true => None,
         }
@@ -195,6 +200,7 @@ impl Worker {
             match fate {
                 Fate::Wait => {}
                 Fate::Again => self.list(slot),
+                Fate::Soon => self.soon.push(slot),
                 Fate::Close => self.close(slot),
             }
         }
@@ -236,6 +242,7 @@ impl Worker {
     /// Carries out what has arrived and sends the replies, for a while, and reads no more.
     fn finish(mut self, events: &mut Events) {
         let deadline = Instant::now() + Duration::from_millis(STOP_MILLISECONDS);
+        self.engine.hurry();
         loop {
             let now = unix_time();
             self.land(now);

@@ -147,6 +147,11 @@ impl Store {
         self.item_bytes_max
     }
 
+    /// Whether changes should wait a moment for write buffers.
+    pub fn is_behind(&self) -> bool {
+        self.cache.is_behind()
+    }
+
     /// What the cache did and takes.
     pub fn cache_stats(&self) -> granary_cache::Stats {
         self.cache.stats()
