@@ -140,6 +140,11 @@ impl Cache {
         partition.scan_on(io, scan, visit) || scan.go_to_next() < self.partitions.len()
     }
 
+    /// Visits, in each shard, the entry in RAM that is the next to leave it unless it is read: key and value.
+    pub fn next_to_leave(&self, mut visit: impl FnMut(Key<'_>, Option<&[u8]>)) {
+        self.partitions.iter().for_each(|partition| partition.next_to_leave(&mut visit));
+    }
+
     /// Seals what was put so far and waits until it is on the device.
     pub fn flush(&self) {
         self.partitions.iter().for_each(Partition::flush);

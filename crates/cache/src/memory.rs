@@ -522,6 +522,22 @@ impl Memory {
         }
     }
 
+    /// The entry that the hand comes to next: the oldest that was not read, or nearly.
+    pub fn next_to_leave(&self) -> Option<(KeyHash, EntryRecord<'_>)> {
+        let mut at = self.hand;
+        for chunk in &self.chunks {
+            while at < chunk.len() {
+                let entry = &chunk[at..];
+                if entry[FLAGS_AT] & DEAD == 0 {
+                    return Some((KeyHash::from_bits(hash_at(entry)), record_of(entry)));
+                }
+                at += entry_len(entry);
+            }
+            at = 0;
+        }
+        None
+    }
+
     /// Moves the hand past one entry.
     fn step(&mut self, spare: Spare, now: u32, leave: &mut impl FnMut(Leaving<'_>) -> Leave) -> Step {
         if self.skip() {

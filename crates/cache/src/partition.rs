@@ -3,7 +3,7 @@
 use crate::hints::Hints;
 use crate::hybrid::Hybrid;
 use crate::index::{Capacity, Growth, Table};
-use crate::key::KeyHash;
+use crate::key::{Key, KeyHash};
 use crate::limits::{SHARDS, VALUE_BYTES_MAX};
 use crate::memory::{Memory, Pool, Role};
 use crate::options::Options;
@@ -182,6 +182,15 @@ impl Partition {
         Self { shared, flusher: Some(flusher.expect("a thread starts")), cleaner }
     }
 
+    /// See [`Cache`](crate::Cache).
+    pub fn next_to_leave(&self, visit: &mut dyn FnMut(Key<'_>, Option<&[u8]>)) {
+        for shard in 0..SHARDS {
+            if let Some((hash, entry)) = self.shared.lock(shard).memory.next_to_leave() {
+                visit(Key::hashed(hash, entry.key), entry.value());
+            }
+        }
+    }
+
     pub fn flush(&self) {
         if let Some(flash) = &self.shared.flash {
             flash.log.flush();
@@ -216,6 +225,7 @@ impl Partition {
                 true => shard.table.len() + shard.memory.only(),
                 false => shard.memory.len(),
             } as u64;
+            stats.flash_entries += shard.table.len() as u64;
             stats.index_slots += shard.table.slots() as u64;
             stats.memory_entries += shard.memory.len() as u64;
             stats.memory_bytes += shard.memory.bytes_allocated() as u64;
@@ -234,6 +244,10 @@ impl Partition {
                 let admitter = hybrid.admitter.lock().expect("no panic under the lock");
                 stats.policy_bytes = admitter.bytes_allocated() as u64;
             }
+            let geometry = flash.log.geometry();
+            stats.flash_bytes = geometry.file_bytes();
+            stats.flash_segments = geometry.segments();
+            stats.flash_segments_used = flash.log.head().min(geometry.segments());
             stats.buffer_bytes = log.buffer_bytes;
             stats.bytes_written = log.bytes_written;
             stats.write_errors = log.write_errors;

@@ -141,6 +141,7 @@ impl Shared {
                 refused(i, Refusal::NoRoom);
             }
         }
+        add(&self.counters.written_through, placed.iter().flatten().count() as u64);
         self.journal(&mut writer, &mut putting, entries.iter().map(|e| e.key).zip(placed.iter().copied()));
         self.show_many(flash, entries, &placed, coming);
         putting.retry(&mut writer);

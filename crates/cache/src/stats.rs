@@ -66,6 +66,8 @@ stats! {
         puts_dropped,
         /// Entries not stored because they are longer than a segment or too much of RAM, or their key than a block.
         puts_too_large,
+        /// Entries put that were appended to the log at once.
+        written_through,
         /// Entries appended again when their segment was reused.
         reinserted,
         /// Entries that left the index for want of room.
@@ -104,6 +106,14 @@ stats! {
         expired_unfetched,
         /// Entries now: live ones in the index, or in RAM where there is no flash.
         entries,
+        /// Entries on flash now, and in write buffers.
+        flash_entries,
+        /// Bytes of flash.
+        flash_bytes,
+        /// Segments of flash.
+        flash_segments,
+        /// Of these, those that were written since the cache was made or cleared.
+        flash_segments_used,
         /// Slots of the index now.
         index_slots,
         /// Entries in the RAM tier now.

@@ -100,6 +100,8 @@ counters! {
     auth_errors,
     /// Connections closed for doing nothing.
     idle_kicks,
+    /// Connections whose turn ended before all that they had sent was read.
+    conn_yields,
     /// Bytes read from clients.
     bytes_read,
     /// Bytes written to clients.

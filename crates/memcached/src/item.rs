@@ -26,6 +26,11 @@ impl Deadline {
         }
     }
 
+    /// As a second of Unix time.
+    pub fn at(self) -> u32 {
+        self.0
+    }
+
     /// Whether it has come.
     pub fn is_past(self, now: u32) -> bool {
         self != Self::NEVER && self.0 <= now

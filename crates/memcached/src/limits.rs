@@ -48,6 +48,9 @@ pub const SEGMENTS_MIN: u64 = 4;
 /// Connections unless told otherwise, as in memcached.
 pub const CONNECTIONS_DEFAULT: usize = 1024;
 
+/// Who may connect to a Unix socket unless told otherwise, as in memcached: the same user.
+pub const SOCKET_MODE_DEFAULT: u32 = 0o700;
+
 /// Bytes that one turn reads from a connection, so that others have theirs.
 pub const READ_BYTES: usize = 64 << 10;
 

@@ -4,6 +4,7 @@ mod address;
 mod config;
 mod logging;
 mod memcached;
+mod mode;
 pub mod size;
 
 use std::error::Error;
@@ -149,7 +150,7 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
             tracing::info!("Granary listens on https://{https}");
         }
         if let Some(memcached) = &memcached {
-            tracing::info!("Granary serves memcached on {}", memcached.address());
+            tracing::info!("Granary serves memcached on {}", memcached.places());
         }
     })?;
     memcached.map_or(Ok(()), granary_memcached::Server::stop)?;

@@ -1,15 +1,19 @@
 //! Requests of clients carried out, without sockets.
 
 mod changing;
+mod connections;
+mod dumping;
 mod parked;
 mod reading;
 mod session;
 mod stats;
 mod stepping;
+mod usage;
 mod writing;
 
+pub use connections::{Connections, Peer};
 pub use session::Session;
-pub use stats::Settings;
+pub use stats::{Flush, Settings};
 
 use crate::counters::Counters;
 use crate::protocol::Access;
@@ -18,7 +22,7 @@ use crate::users::Users;
 use parked::ParkingLot;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Instant;
 
 /// What all threads share.
@@ -31,6 +35,12 @@ pub struct Shared {
     pub counters: Vec<Counters>,
     /// Connections now.
     pub connections: AtomicUsize,
+    /// Which they are.
+    pub peers: Connections,
+    /// Connections turned away.
+    pub rejected: AtomicU64,
+    /// How often no connection was accepted for want of file descriptors, and for how many microseconds.
+    pub deaf: [AtomicU64; 2],
     /// What `stats settings` shows.
     pub settings: Settings,
     /// When the server started.
@@ -41,7 +51,17 @@ impl Shared {
     /// Over a store, for so many threads.
     pub fn new(store: Store, users: Option<Users>, settings: Settings) -> Self {
         let counters = (0..settings.threads).map(|_| Counters::default()).collect();
-        Self { store, users, counters, connections: AtomicUsize::new(0), settings, started: Instant::now() }
+        Self {
+            store,
+            users,
+            counters,
+            connections: AtomicUsize::new(0),
+            peers: Connections::default(),
+            rejected: AtomicU64::new(0),
+            deaf: Default::default(),
+            settings,
+            started: Instant::now(),
+        }
     }
 
     /// The conversation of a new client, under a number of its own on its thread.
@@ -109,6 +129,7 @@ impl Engine {
         self.shared.store.tick(now);
         self.answer_ripe(sessions, now);
         self.release(sessions);
+        self.dump(sessions, now);
         while sessions.iter().any(Session::may_read) {
             let mut progress = self.read_many(sessions, now);
             self.hold(sessions);

@@ -1,10 +1,13 @@
 //! One client's conversation, without its socket: bytes come in, replies wait to go out.
 
+use super::connections::{Doing, Peer};
+use super::dumping::Dump;
 use crate::limits::{
     BUFFER_BYTES_KEPT, HELD_MILLISECONDS, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PARKED_READS_MAX,
 };
 use crate::protocol::{Access, Decoder, Ending, Step, Taken};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What a client sent and what was not looked at yet.
@@ -93,6 +96,10 @@ pub struct Session {
     /// How far these reach.
     begun: Reach,
     held: Held,
+    /// The list of all items that it is being sent.
+    pub(super) dump: Option<Dump>,
+    /// Its connection, as `stats conns` shows it.
+    pub(super) peer: Option<Arc<Peer>>,
 }
 
 /// Whether its next change waits for write buffers.
@@ -111,7 +118,40 @@ impl Session {
         let input = Input { bytes: Vec::new(), begin: 0, decoder, resume: 0 };
         let (parked, begun) = (VecDeque::new(), Reach::default());
         let output = Output::default();
-        Self { input, output, ending: None, wanted: 0, number, parked, begun, held: Held::No }
+        Self {
+            input,
+            output,
+            ending: None,
+            wanted: 0,
+            number,
+            parked,
+            begun,
+            held: Held::No,
+            dump: None,
+            peer: None,
+        }
+    }
+
+    /// The client's connection.
+    pub fn of(self, peer: Arc<Peer>) -> Self {
+        Self { peer: Some(peer), ..self }
+    }
+
+    /// Notes what its connection does, for `stats conns`.
+    pub fn note(&self, active_at: u32) {
+        let doing = match self.wants_data() {
+            true => Doing::ReadingItem,
+            false if self.is_parked() => Doing::Waiting,
+            false => Doing::Reading,
+        };
+        if let Some(peer) = &self.peer {
+            peer.note(doing, active_at);
+        }
+    }
+
+    /// Whether the line of a request has come, and not its data.
+    fn wants_data(&self) -> bool {
+        self.wanted > 0 && self.input.rest().contains(&b'\n')
     }
 
     /// Takes what the client sent.
@@ -164,7 +204,11 @@ impl Session {
     /// Whether more input is of use: not while replies wait or what has come cannot be begun, nor after the end.
     pub fn wants_input(&self) -> bool {
         let may_begin = self.parked.len() < PARKED_READS_MAX && self.not_begun().len() < LINE_BYTES_MAX;
-        self.ending.is_none() && self.output.has_room() && !self.is_held() && (may_begin || !self.is_parked())
+        self.ending.is_none()
+            && self.output.has_room()
+            && !self.is_held()
+            && !self.is_dumping()
+            && (may_begin || !self.is_parked())
     }
 
     /// Lets its next request wait, if there is one that changes something and has not waited its time already.
@@ -189,6 +233,11 @@ impl Session {
     /// Whether its request waits for write buffers.
     pub fn is_held(&self) -> bool {
         matches!(self.held, Held::Until(_))
+    }
+
+    /// Whether it is being sent a list of all items.
+    pub fn is_dumping(&self) -> bool {
+        self.dump.is_some()
     }
 
     /// Whether it waits for the device.

@@ -2,12 +2,16 @@
 
 use super::Engine;
 use super::changing::count_arithmetic;
+use super::connections::Peer;
+use super::dumping::Dump;
 use super::session::{Output, Session};
+use super::stats::Flush;
 use crate::commands::{self, Verdict};
 use crate::counters::Counters;
-use crate::protocol::{Older, Request, Step, keys_from, reply};
+use crate::protocol::{DumpForm, Older, Request, Step, keys_from, reply};
 use crate::store::NoRoom;
 use granary_cache::Key;
+use std::sync::Arc;
 
 /// Where a request leaves its session.
 enum Done {
@@ -15,6 +19,8 @@ enum Done {
     /// There is no room for more replies: it goes on with the key that begins here.
     Until(usize),
     LoggedIn,
+    /// A list of all items is to be sent.
+    Dump(DumpForm),
     /// It is one of those that are carried out together.
     NotHere,
 }
@@ -25,7 +31,7 @@ impl Engine {
         if !session.may_step() {
             return false;
         }
-        let Session { input, output, ending, wanted, .. } = session;
+        let Session { input, output, ending, wanted, dump, peer, .. } = session;
         *wanted = 0;
         let (request, taken) = match input.next() {
             Step::Incomplete(len) => {
@@ -43,11 +49,15 @@ impl Engine {
             Step::Request(request, taken) => (request, taken),
         };
         let begin = input.resume;
-        let done = self.carry_out(request, begin, output, now);
+        let done = self.carry_out(request, begin, output, peer.as_ref(), now);
         match done {
             Done::NotHere => return false,
             Done::Until(resume) => input.resume = resume,
             Done::Whole => input.advance(taken),
+            Done::Dump(form) => {
+                input.advance(taken);
+                *dump = Some(Dump::new(form));
+            }
             Done::LoggedIn => {
                 input.advance(taken);
                 input.grant();
@@ -56,7 +66,14 @@ impl Engine {
         true
     }
 
-    fn carry_out(&mut self, request: Request<'_>, begin: usize, output: &mut Output, now: u32) -> Done {
+    fn carry_out(
+        &mut self,
+        request: Request<'_>,
+        begin: usize,
+        output: &mut Output,
+        peer: Option<&Arc<Peer>>,
+        now: u32,
+    ) -> Done {
         let out = &mut output.bytes;
         match request {
             Request::Get { .. } => return Done::NotHere,
@@ -140,6 +157,10 @@ impl Engine {
             }
             Request::Flush { delay, reply } => {
                 self.counters().cmd_flush.add(1);
+                if self.shared.settings.flush == Flush::Refused {
+                    reply::answer(out, reply, "CLIENT_ERROR flush_all not allowed");
+                    return Done::Whole;
+                }
                 match self.shared.store.flush(delay, now) {
                     Ok(()) => reply::answer(out, reply, "OK"),
                     Err(error) => {
@@ -148,7 +169,8 @@ impl Engine {
                     }
                 }
             }
-            Request::Stats(group) => self.stats(group, out),
+            Request::Dump(form) => return Done::Dump(form),
+            Request::Stats(group) => self.stats(group, peer, now, out),
             Request::ResetStats => {
                 self.shared.counters.iter().for_each(Counters::reset);
                 reply::line(out, "RESET");

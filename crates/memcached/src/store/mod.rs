@@ -15,7 +15,7 @@ pub use options::{OpenError, Options};
 use crate::item::{Deadline, Header, Item};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES};
 use crate::protocol::Exptime;
-use granary_cache::{Cache, Entry, Key, Outcome};
+use granary_cache::{Cache, Entry, Key, Outcome, Scan};
 use numbers::{Found, Numbers};
 use reads::Reads;
 use std::io;
@@ -196,6 +196,37 @@ impl Store {
         let flushed_below = self.numbers.flushed_below();
         self.cache
             .go_on(&mut lane.pending, now, |ticket, outcome| sink(ticket, look(outcome, flushed_below)));
+    }
+
+    /// Visits items, those that have come to their end or were flushed left out, in steps: a step takes some
+    /// milliseconds. Whether there may be more.
+    pub fn scan_on(
+        &self,
+        lane: &mut Lane,
+        scan: &mut Scan,
+        now: u32,
+        mut visit: impl FnMut(&[u8], Item<'_>),
+    ) -> bool {
+        let flushed_below = self.numbers.flushed_below();
+        self.cache.scan_on(&mut lane.io, scan, |key, value, expires_at| {
+            let item = value.and_then(|value| Item::decode(value, expires_at));
+            let is_there =
+                |item: &Item<'_>| item.header.birth >= flushed_below && !item.header.deadline.is_past(now);
+            if let Some(item) = item.filter(is_there) {
+                visit(key, item);
+            }
+        })
+    }
+
+    /// Seconds since what leaves RAM next was stored or, as far as that is remembered, read.
+    pub fn age(&self, now: u32) -> u32 {
+        let mut oldest = now;
+        self.cache.next_to_leave(|key, value| {
+            let item = value.and_then(|value| Item::decode(value, 0));
+            let last = item.map(|item| item.header.stored_at.max(self.last_read(key).unwrap_or(0)));
+            oldest = oldest.min(last.unwrap_or(now));
+        });
+        now - oldest
     }
 
     /// Remembers that a key was read.
