@@ -5,8 +5,9 @@
 set -eu
 
 "$(dirname "$0")/install-ferretdb.sh"
-# Where there are none, the test that runs them says so.
+# Where these cannot be had, the tests that want them say so.
 "$(dirname "$0")/fetch-memcached-tests.sh" || true
+"$(dirname "$0")/build-memcached-exporter.sh" || true
 
 missing=
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"

@@ -18,7 +18,9 @@ impl Consumer for Shared {
                 self.reinsert(flash, segment);
             }
         }
-        add(&self.counters.evicted_flash, self.forget_segment(segment));
+        let evicted = self.forget_segment(segment);
+        add(&self.counters.evicted_flash, evicted);
+        add(&self.counters.segments_evicted, u64::from(evicted > 0));
     }
 
     fn reclaim_unread(&self, blocks: Range<u64>) {

@@ -216,12 +216,23 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         wants.clear();
         tried.sort_unstable();
         tried.dedup();
-        let unresolved = tried.chunk_by(|a, b| a.key == b.key).filter(|t| !self.is_resolved(t[0].key));
         let mut missed = Vec::new();
-        for tried in unresolved {
+        for tried in tried.chunk_by(|a, b| a.key == b.key) {
             let i = tried[0].key;
+            if self.is_resolved(i) {
+                continue;
+            }
             let key = self.keys[i as usize];
             let mut shard = self.shared.shard(key.hash());
+            if let Some(at) = shard.memory.candidate(key.hash())
+                && let Some(stored) = shard.memory.get(key, at)
+            {
+                // It was taken back to RAM meanwhile.
+                if self.resolve(i) {
+                    self.deliver(i, Tier::Memory, stored.value, stored.expires_at);
+                }
+                continue;
+            }
             let before = wants.len();
             let print = Print::of(key.bytes());
             let bits = key.hash().below_shard(shard.table.hash_bits());

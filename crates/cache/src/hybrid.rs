@@ -234,7 +234,8 @@ impl Shared {
     /// Keeps what was on flash, and must earn that again.
     pub fn keep_again(&self, shard: &mut Shard, entry: Entry<'_>) {
         shard.memory.remove(entry.key);
-        if keep_one(shard, entry) {
+        let Entry { key, value, expires_at } = entry;
+        if shard.memory.insert(key, value, expires_at, Kept::Returned, 0) {
             add(&self.counters.taken_back, 1);
         } else {
             add(&self.counters.evicted_flash, 1);

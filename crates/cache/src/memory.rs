@@ -76,6 +76,8 @@ pub(crate) enum Kept {
     Copy,
     /// Nowhere.
     Only,
+    /// Nowhere, and it comes back from flash: nobody has just put it.
+    Returned,
 }
 
 /// An entry that is nowhere else and has to leave.
@@ -386,7 +388,10 @@ impl Memory {
             self.remove(key);
             return false;
         }
-        let stamp = self.untold.put(&self.pool, len);
+        let stamp = match (kept, self.role) {
+            (Kept::Only, _) | (Kept::Copy, Role::Whole) => self.untold.put(&self.pool, len),
+            (Kept::Returned, _) | (Kept::Copy, Role::Tier) => 0,
+        };
         if kept == Kept::Copy {
             self.make_room(key, len, now);
         }
@@ -394,7 +399,8 @@ impl Memory {
         let counts = self.point(key, at).map(|older| self.bury(older));
         let (flags, counts) = match (kept, counts) {
             (Kept::Copy, _) => (0, 0),
-            (Kept::Only, None) => (ONLY, 0),
+            (Kept::Only | Kept::Returned, None) => (ONLY, 0),
+            (Kept::Returned, Some(counts)) => (ONLY, counts),
             (Kept::Only, Some(counts)) if counts / UPDATE < COUNT_MAX => (ONLY, counts + UPDATE),
             (Kept::Only, Some(counts)) => (ONLY, counts),
         };

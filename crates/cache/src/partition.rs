@@ -250,6 +250,7 @@ impl Partition {
             stats.flash_segments_used = flash.log.head().min(geometry.segments());
             stats.buffer_bytes = log.buffer_bytes;
             stats.bytes_written = log.bytes_written;
+            stats.segments_written = log.segments_written;
             stats.write_errors = log.write_errors;
         }
         stats

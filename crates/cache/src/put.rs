@@ -213,6 +213,11 @@ impl Shared {
         writer: Writer<'_>,
     ) {
         if putting.pending.len() > PENDING_DELETIONS_MAX {
+            let entries = |shard| {
+                let shard = self.lock(shard);
+                (shard.table.len() + shard.memory.only()) as u64
+            };
+            add(&self.counters.lost, (0..SHARDS).map(entries).sum());
             drop(writer);
             tracing::error!("the device takes no writes: the cache starts over empty");
             if let Err(error) = self.give_up(flash, &mut putting) {

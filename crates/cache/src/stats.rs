@@ -74,6 +74,8 @@ stats! {
         evicted_index,
         /// Entries that left the cache because their segment was reused.
         evicted_flash,
+        /// Segments that were reused although some of their entries had to leave.
+        segments_evicted,
         /// Entries that left the cache because their segment could not be written, or their block not be read.
         lost,
         /// Entries that left the index because another key looks like theirs.
@@ -128,6 +130,8 @@ stats! {
         buffer_bytes,
         /// Bytes written to flash.
         bytes_written,
+        /// Segments written to flash.
+        segments_written,
         /// Segments that could not be written.
         write_errors,
     }

@@ -1,6 +1,8 @@
 //! memcached's own tests against `granary server`: they come from Debian's source package, and are no part of this
 //! repository. What they ask of memcached that Granary is not is in `suite.txt`, with the reason.
 
+mod exporter;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;

@@ -110,6 +110,7 @@ impl Engine {
     pub fn land(&mut self, now: u32) {
         let Engine { shared, lane, parked, .. } = self;
         shared.store.go_on(lane, now, |ticket, looked| parked.tell(ticket, looked));
+        self.counters().reads_waiting.set(self.parked.waiting());
     }
 
     /// The number of a session of which some reads can be answered: its turn is now.

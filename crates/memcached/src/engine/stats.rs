@@ -132,6 +132,7 @@ impl Engine {
         }
         if shared.settings.flash_bytes > 0 {
             flash(&cache, out);
+            reply::stat(out, "extstore_io_queue", totals.reads_waiting);
         }
     }
 
@@ -252,6 +253,8 @@ fn flash(cache: &granary_cache::Stats, out: &mut Vec<u8>) {
         ("recache_from_extstore", cache.promoted),
         ("badcrc_from_extstore", cache.corrupt_blocks),
         ("extstore_compact_rescues", cache.taken_back + cache.reinserted),
+        ("extstore_page_allocs", cache.segments_written),
+        ("extstore_page_evictions", cache.segments_evicted),
         ("extstore_pages_free", cache.flash_segments - cache.flash_segments_used),
         ("extstore_pages_used", cache.flash_segments_used),
         ("extstore_objects_evicted", cache.evicted_flash),
