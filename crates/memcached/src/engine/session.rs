@@ -292,3 +292,38 @@ impl Session {
         self.ending
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(input: &[u8]) -> Session {
+        let mut session = Session::new(1 << 20, Access::Granted, 0);
+        session.receive(input);
+        session
+    }
+
+    #[test]
+    fn a_change_waits_for_write_buffers_and_not_for_ever() {
+        let now = Instant::now();
+        let mut held = session(b"set a 0 0 1\r\nx\r\nset b 0 0 1\r\nx\r\n");
+        held.hold(now);
+        assert!(held.is_held() && !held.may_step() && !held.wants_input());
+        // Holding it again gives it no more time.
+        held.hold(now + Duration::from_millis(HELD_MILLISECONDS));
+        held.release_if_late(now + Duration::from_millis(HELD_MILLISECONDS - 1));
+        assert!(held.is_held());
+        held.release_if_late(now + Duration::from_millis(HELD_MILLISECONDS));
+        assert!(!held.is_held() && held.may_step());
+        held.hold(now);
+        assert!(!held.is_held(), "its time is over, whatever it waits for");
+        held.advance(Taken { len: 16, swallow: 0 });
+        held.hold(now);
+        assert!(held.is_held(), "the next change waits its own time");
+        held.release();
+        assert!(held.may_step());
+        let mut reads = session(b"get a\r\nset a 0 0 1\r\nx\r\n");
+        reads.hold(now);
+        assert!(!reads.is_held() && reads.may_read());
+    }
+}
