@@ -5,6 +5,9 @@
 set -eu
 
 "$(dirname "$0")/install-ferretdb.sh"
+# Where these cannot be had, the tests that want them say so.
+"$(dirname "$0")/fetch-memcached-tests.sh" || true
+"$(dirname "$0")/build-memcached-exporter.sh" || true
 
 missing=
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
@@ -18,6 +21,7 @@ command -v python3 >/dev/null || missing="$missing python3"
 python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 command -v chromium >/dev/null || missing="$missing chromium"
 command -v curl >/dev/null || missing="$missing curl"
+command -v perl >/dev/null || missing="$missing perl"
 command -v openssl >/dev/null || missing="$missing openssl"
 command -v memcached >/dev/null || missing="$missing memcached"
 command -v memccapable >/dev/null || missing="$missing libmemcached-tools"

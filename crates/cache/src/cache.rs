@@ -104,15 +104,27 @@ impl Cache {
         });
     }
 
-    /// Stores a batch: a copy to the write buffer. Never waits for the device: when that is too far
+    /// Stores a batch: a copy to the write buffer, or to RAM. Never waits for the device: when that is too far
     /// behind, or an entry is too large, the entry is not stored, older versions of it are gone all
     /// the same, and a counter says so.
     pub fn put_many(&self, entries: &[Entry<'_>]) {
+        self.try_put_many(entries, |_| ());
+    }
+
+    /// As [`put_many`](Self::put_many); `refused(i)` is told of each entry that was not stored, in any order.
+    /// It must not call the cache.
+    pub fn try_put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize)) {
         self.each_part(
             entries,
             |entry| entry.key.hash(),
-            |partition, entries, _| partition.put_many(entries),
+            |partition, entries, rows| partition.put_many(entries, |i| refused(rows.of(i))),
         );
+    }
+
+    /// Whether what is put has to be written, and soon no more can be until the device has taken some of it: whoever
+    /// can wait a moment with the next batch is spared refusals.
+    pub fn is_behind(&self) -> bool {
+        self.partitions.iter().any(Partition::is_behind)
     }
 
     /// Removes keys, for good: no crash brings them back.
@@ -139,6 +151,11 @@ impl Cache {
     ) -> bool {
         let Some(partition) = self.partitions.get(scan.partition()) else { return false };
         partition.scan_on(io, scan, visit) || scan.go_to_next() < self.partitions.len()
+    }
+
+    /// Visits, in each shard, the entry in RAM that is the next to leave it unless it is read: key and value.
+    pub fn next_to_leave(&self, mut visit: impl FnMut(Key<'_>, Option<&[u8]>)) {
+        self.partitions.iter().for_each(|partition| partition.next_to_leave(&mut visit));
     }
 
     /// Seals what was put so far and waits until it is on the device.

@@ -5,14 +5,14 @@ use crate::admission::{Candidate, Verdict};
 use crate::hybrid::Hybrid;
 use crate::key::{Key, WordKind};
 use crate::limits::{HOT_PERCENT_MAX, RECORD_COST_BYTES, SAVE_TRIES_MAX, SHARDS, SPARE_MEMORY_PARTS};
-use crate::memory::{Leave, Leaving, Memory};
+use crate::memory::{Aim, Leave, Leaving, Pool, Spare};
 use crate::partition::{Flash, Shard, Shared};
+use crate::policy::concessions;
 use crate::stats::add;
-use granary_log::sync::sync::atomic::Ordering;
 
-/// RAM of a shard that is kept free: with all shards' room for a segment, or a part of a small tier.
+/// RAM that is kept free: room for a segment, or a part of a small tier.
 fn spare_bytes(flash: &Flash, budget: u64) -> u64 {
-    let segment = flash.log.geometry().segment_bytes() / SHARDS as u64;
+    let segment = flash.log.geometry().segment_bytes();
     (budget / SPARE_MEMORY_PARTS).max(segment.min(budget / 4))
 }
 
@@ -24,7 +24,7 @@ enum Ask {
     Nobody,
 }
 
-/// How much RAM of a shard is free.
+/// How much RAM is free.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Room {
     /// The budget is exceeded.
@@ -37,16 +37,15 @@ pub(crate) enum Room {
 }
 
 impl Room {
-    /// How much RAM of a shard is free.
-    pub fn of(flash: &Flash, memory: &Memory) -> Self {
-        Self::beside(flash, memory, 0)
+    /// How much RAM is free.
+    pub fn of(flash: &Flash, pool: &Pool) -> Self {
+        Self::beside(flash, pool, 0)
     }
 
     /// How much would be with an entry of so many bytes more.
-    pub fn beside(flash: &Flash, memory: &Memory, bytes: usize) -> Self {
-        let budget = memory.budget_bytes();
-        let wanted = spare_bytes(flash, budget);
-        match budget.checked_sub((memory.bytes_allocated() + bytes) as u64) {
+    pub fn beside(flash: &Flash, pool: &Pool, bytes: u64) -> Self {
+        let wanted = spare_bytes(flash, pool.bytes());
+        match pool.bytes().checked_sub(pool.used() + bytes) {
             None => Self::TooLittle,
             Some(free) if free < wanted / 2 => Self::Little,
             Some(free) if free < wanted => Self::Less,
@@ -68,28 +67,51 @@ impl Shared {
             }
             orders.wanted = false;
             drop(orders);
-            for shard in 0..SHARDS {
-                if Room::of(flash, &self.lock(shard).memory) != Room::Enough {
-                    self.clean_shard(flash, hybrid, shard);
+            self.clean_shards(flash, hybrid, 0, Room::Enough);
+        }
+    }
+
+    /// Makes room, in this shard first, until there is as much as is wanted or the device is too far behind.
+    pub fn clean_shards(&self, flash: &Flash, hybrid: &Hybrid, first: usize, wanted: Room) {
+        let budget = self.pool.bytes();
+        let most = budget - spare_bytes(flash, budget);
+        for shard_most in concessions(most) {
+            for shard in (first..SHARDS).chain(0..first) {
+                if Room::of(flash, &self.pool) >= wanted {
+                    return;
+                }
+                let aim = Aim { shard: shard_most, pool: most, spare: Spare::Fresh };
+                if self.lock(shard).memory.bytes_allocated() as u64 > shard_most
+                    && !self.let_go(flash, hybrid, shard, aim, Ask::Policy)
+                {
+                    return;
                 }
             }
         }
     }
 
-    /// Makes room in a shard.
-    pub fn clean_shard(&self, flash: &Flash, hybrid: &Hybrid, shard: usize) {
-        let budget = self.lock(shard).memory.budget_bytes();
-        self.let_go(flash, hybrid, shard, budget - spare_bytes(flash, budget), Ask::Policy);
+    /// Lets entries leave RAM until no more than the budget is taken, in this shard first. Of those that are nowhere else,
+    /// `leave` says what becomes of them.
+    pub fn relieve(&self, first: usize, mut leave: impl FnMut(Leaving<'_>) -> Leave) {
+        let most = self.pool.bytes();
+        for shard_most in concessions(most) {
+            for shard in (first..SHARDS).chain(0..first) {
+                if self.pool.used() <= most {
+                    return;
+                }
+                let aim = Aim { shard: shard_most, pool: most, spare: Spare::Fresh };
+                self.lock(shard).memory.shrink(aim, self.time(), &mut leave);
+            }
+        }
     }
 
-    /// Lets entries of a shard leave until it has no more than `most` bytes allocated, or the device is
-    /// too far behind; `false`: it is.
+    /// Lets entries of a shard leave as far as `aim` says, or until the device is too far behind; `false`: it is.
     ///
     /// An entry goes from RAM to flash under the shard's lock: no reader misses it, nobody changes it
     /// meanwhile. An older version of it on flash was deleted when this was put. What only looks alike and is
     /// taken over, the journal has to know of: the index does not any more, so its next version may stay in RAM, and a
     /// kill before this segment is on the device would bring it back.
-    fn let_go(&self, flash: &Flash, hybrid: &Hybrid, shard: usize, most: u64, ask: Ask) -> bool {
+    fn let_go(&self, flash: &Flash, hybrid: &Hybrid, shard: usize, aim: Aim, ask: Ask) -> bool {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
         if !putting.retry(&mut writer) {
@@ -98,10 +120,10 @@ impl Shared {
         let mut locked = self.lock(shard);
         let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
         let now = hybrid.opened.elapsed().as_secs_f64();
-        let second = hybrid.now.load(Ordering::Relaxed);
+        let second = self.time();
         let Shard { table, memory, hints } = &mut *locked;
         let (mut admitted, mut rejected, mut behind) = (0, 0, false);
-        memory.shrink(most, |Leaving { hash, entry, reads, updates }| {
+        memory.shrink(aim, second, |Leaving { hash, entry, reads, updates }| {
             if entry.is_expired(second) || !flash.fits(entry.key.len(), entry.len()) {
                 return Leave::Go;
             }
@@ -120,8 +142,10 @@ impl Shared {
             if table.any(hash.below_shard(table.hash_bits()), |_| true) {
                 writer.journal(placed.sequence, &[hash.word(WordKind::Deletion)]);
             }
-            self.index(flash, table, hints, key, placed);
-            Leave::Go
+            match self.index(flash, table, hints, key, placed, &self.counters.displaced) {
+                true => Leave::Move,
+                false => Leave::Go,
+            }
         });
         table.cool(table.len() * HOT_PERCENT_MAX / 100);
         add(&self.counters.admitted, admitted);
@@ -135,7 +159,8 @@ impl Shared {
         let saves = hybrid.admitter.lock().expect("no panic under the lock").writes();
         for shard in (0..SHARDS).filter(|_| saves) {
             for _ in 0..SAVE_TRIES_MAX {
-                if self.let_go(flash, hybrid, shard, 0, Ask::Nobody) {
+                let aim = Aim { shard: 0, pool: 0, spare: Spare::Nothing };
+                if self.let_go(flash, hybrid, shard, aim, Ask::Nobody) {
                     break;
                 }
                 flash.log.flush();

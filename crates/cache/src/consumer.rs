@@ -18,19 +18,24 @@ impl Consumer for Shared {
                 self.reinsert(flash, segment);
             }
         }
-        self.forget(segment);
+        let evicted = self.forget_segment(segment);
+        add(&self.counters.evicted_flash, evicted);
+        add(&self.counters.segments_evicted, u64::from(evicted > 0));
     }
 
     fn reclaim_unread(&self, blocks: Range<u64>) {
         self.note_unindexed();
         for shard in 0..SHARDS {
-            self.lock(shard).table.remove_places(&blocks);
+            let mut shard = self.lock(shard);
+            let before = shard.table.len();
+            shard.table.remove_places(&blocks);
+            add(&self.counters.lost, (before - shard.table.len()) as u64);
         }
     }
 
     fn lost(&self, segment: &Summary) {
         self.note_unindexed();
-        self.forget(segment);
+        add(&self.counters.lost, self.forget_segment(segment));
     }
 }
 
@@ -40,15 +45,17 @@ impl Shared {
         self.flash.iter().for_each(Flash::note_unindexed);
     }
 
-    /// Takes the entries of a segment out of the index, unless newer versions are there by now.
-    fn forget(&self, segment: &Summary) {
+    /// Takes the entries of a segment out of the index, unless newer versions are there by now; gives how many.
+    fn forget_segment(&self, segment: &Summary) -> u64 {
+        let mut forgotten = 0;
         for (place, word) in segment.iter() {
             if let (hash, WordKind::Entry) = parse_word(word) {
                 let mut shard = self.shard(hash);
                 let bits = hash.below_shard(shard.table.hash_bits());
-                shard.table.remove(bits, place);
+                forgotten += u64::from(shard.table.remove(bits, place));
             }
         }
+        forgotten
     }
 
     /// Appends again what the policy keeps of a segment.

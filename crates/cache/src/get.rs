@@ -216,12 +216,23 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         wants.clear();
         tried.sort_unstable();
         tried.dedup();
-        let unresolved = tried.chunk_by(|a, b| a.key == b.key).filter(|t| !self.is_resolved(t[0].key));
         let mut missed = Vec::new();
-        for tried in unresolved {
+        for tried in tried.chunk_by(|a, b| a.key == b.key) {
             let i = tried[0].key;
+            if self.is_resolved(i) {
+                continue;
+            }
             let key = self.keys[i as usize];
             let mut shard = self.shared.shard(key.hash());
+            if let Some(at) = shard.memory.candidate(key.hash())
+                && let Some(stored) = shard.memory.get(key, at)
+            {
+                // It was taken back to RAM meanwhile.
+                if self.resolve(i) {
+                    self.deliver(i, Tier::Memory, stored.value, stored.expires_at);
+                }
+                continue;
+            }
             let before = wants.len();
             let print = Print::of(key.bytes());
             let bits = key.hash().below_shard(shard.table.hash_bits());
@@ -305,21 +316,23 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 impl Shared {
     /// Notes what time it is; gives the `watched_below` of a lookup.
     fn begin_lookup(&self, now: u32) -> u64 {
-        self.hybrid().map_or(0, |(_, hybrid)| hybrid.begin_lookup(now))
+        self.note_time(now);
+        self.hybrid().map_or(0, |(_, hybrid)| hybrid.watched_below.load(Ordering::Relaxed))
     }
 
     /// Copies an entry just read from `at` to the RAM tier, if it is still the current one: the index
     /// has it there, and the ring did not come round to its block meanwhile.
     fn promote(&self, flash: &Flash, key: Key<'_>, at: Placed, value: Option<&[u8]>, expires_at: u32) {
+        let now = self.time();
         let mut shard = self.shard(key.hash());
         let bits = key.hash().below_shard(shard.table.hash_bits());
         let same_segment = flash.log.sequence_of(at.block) == at.sequence;
         if same_segment
-            && self.has_room_for_copy(flash, &shard.memory, key, value)
+            && self.has_room_for_copy(flash, key, value)
             && shard.table.contains(bits, at.block).is_some()
         {
-            shard.memory.insert(key, value, expires_at, Kept::Copy);
-            add(&self.counters.promoted, 1);
+            let kept = shard.memory.insert(key, value, expires_at, Kept::Copy, now);
+            add(&self.counters.promoted, u64::from(kept));
         }
     }
 
@@ -327,7 +340,9 @@ impl Shared {
     fn forget_place(&self, key: Key<'_>, place: u64) -> bool {
         let mut shard = self.shard(key.hash());
         let bits = key.hash().below_shard(shard.table.hash_bits());
-        shard.table.remove(bits, place)
+        let removed = shard.table.remove(bits, place);
+        add(&self.counters.lost, u64::from(removed));
+        removed
     }
 }
 

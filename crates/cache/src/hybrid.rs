@@ -9,14 +9,14 @@ use crate::admission::{Admission, Admitter};
 use crate::batch::ByShard;
 use crate::cleaner::Room;
 use crate::key::Key;
-use crate::limits::{HYBRID_MEMORY_PARTS, PUT_CHUNK, SHARDS};
-use crate::memory::{Kept, Leave, Memory};
+use crate::limits::PUT_CHUNK;
+use crate::memory::{Kept, Leave};
 use crate::partition::{Flash, Shard, Shared};
-use crate::put::Entry;
+use crate::put::{Entry, Refusal, Refused};
 use crate::show::is_other_key;
 use crate::stats::add;
 use granary_log::Log;
-use granary_log::sync::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
 use granary_log::sync::sync::{Condvar, Mutex};
 use std::time::Instant;
 
@@ -31,8 +31,6 @@ pub(crate) struct Hybrid {
     /// Until the log has written this segment, there may be entries on flash that a recovery would find
     /// and the index does not know: blocks that could not be read may be readable the next time.
     pub unindexed_until: AtomicU64,
-    /// The newest time that was told with a lookup.
-    pub now: AtomicU32,
     pub orders: Mutex<Orders>,
     pub ordered: Condvar,
     /// The policy's clock begins here.
@@ -59,19 +57,10 @@ impl Hybrid {
             watched_below: AtomicU64::new(admitter.watched_below()),
             admitter: Mutex::new(admitter),
             unindexed_until: AtomicU64::new(0),
-            now: AtomicU32::new(0),
             orders: Mutex::default(),
             ordered: Condvar::new(),
             opened: Instant::now(),
         })
-    }
-
-    /// Notes what time it is; gives `watched_below`.
-    pub fn begin_lookup(&self, now: u32) -> u64 {
-        if self.now.load(Ordering::Relaxed) < now {
-            self.now.fetch_max(now, Ordering::Relaxed);
-        }
-        self.watched_below.load(Ordering::Relaxed)
     }
 
     /// The cleaner has no more work.
@@ -108,20 +97,30 @@ impl Flash {
 }
 
 impl Shared {
-    /// Keeps entries in RAM, those that fit it.
-    pub fn keep_many(&self, flash: &Flash, hybrid: &Hybrid, entries: &[Entry<'_>]) {
+    /// Keeps entries in RAM; `refused` is told of those that are kept nowhere.
+    pub fn keep_many(
+        &self,
+        flash: &Flash,
+        hybrid: &Hybrid,
+        entries: &[Entry<'_>],
+        refused: &mut Refused<'_>,
+    ) {
         let mut first = 0;
         while first < entries.len() {
-            let is_large = |entry: &Entry<'_>| hybrid.writes && is_large(entry, self.memory_bytes);
+            let is_large =
+                |entry: &Entry<'_>| hybrid.writes && bytes_of(entry.key, entry.value) > self.large_bytes;
             let large = is_large(&entries[first]);
             let same = |entry: &&Entry<'_>| is_large(entry) == large;
             let run = &entries[first..first + entries[first..].iter().take_while(same).count()];
-            first += run.len();
             if large {
-                run.iter().for_each(|entry| self.put_large(flash, hybrid, *entry));
+                let put = |(i, entry): (usize, &Entry<'_>)| {
+                    self.put_large(flash, hybrid, *entry, &mut |_, why| refused(first + i, why));
+                };
+                run.iter().enumerate().for_each(put);
             } else {
-                self.keep(flash, hybrid, run);
+                self.keep(flash, hybrid, run, &mut |i, why| refused(first + i, why));
             }
+            first += run.len();
         }
         let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
         for Entry { key, value, .. } in entries {
@@ -130,80 +129,79 @@ impl Shared {
         hybrid.watched_below.store(admitter.watched_below(), Ordering::Relaxed);
     }
 
-    /// Writes an entry that is too large to wait in RAM, if there is a budget for it.
-    fn put_large(&self, flash: &Flash, hybrid: &Hybrid, entry: Entry<'_>) {
+    /// Writes an entry that is too large to wait in RAM, if there is a budget for it and room in the write buffers;
+    /// else it waits there all the same.
+    fn put_large(&self, flash: &Flash, hybrid: &Hybrid, entry: Entry<'_>, refused: &mut Refused<'_>) {
         let affordable = {
             let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
             admitter.affords(bytes_of(entry.key, entry.value), hybrid.opened.elapsed().as_secs_f64())
         };
+        let mut is_written = affordable;
         if affordable {
-            self.put_through(flash, &[entry]);
-        } else {
-            add(&self.counters.rejected, 1);
-            self.delete_kept(flash, hybrid, &[entry.key]);
+            self.put_through(flash, &[entry], &mut |_, _| is_written = false);
+        }
+        if !is_written {
+            self.keep(flash, hybrid, &[entry], refused);
         }
     }
 
-    fn keep(&self, flash: &Flash, hybrid: &Hybrid, entries: &[Entry<'_>]) {
+    fn keep(&self, flash: &Flash, hybrid: &Hybrid, entries: &[Entry<'_>], refused: &mut Refused<'_>) {
         let mut over = Vec::new();
-        let mut crowded = Vec::new();
+        let mut crowded = None;
         for (i, asked) in ByShard::of_batch(entries.iter().map(|entry| entry.key.hash())).shards() {
             let mut shard = self.lock(i);
             let unindexed = flash.has_unindexed(hybrid);
+            self.expect_look_alikes(&shard.table, asked.len());
             // All keys of a shard under one lock: of two entries with one key the later one stays.
             for asked in asked {
                 let entry = entries[asked.key as usize];
                 if unindexed || is_on_flash(flash, &shard, entry.key) {
-                    over.push(entry);
-                } else {
-                    keep_one(&mut shard, entry);
+                    over.push(asked.key as usize);
+                } else if !keep_one(&mut shard, entry) {
+                    refused(asked.key as usize, Refusal::TooLong);
                 }
             }
-            if Room::of(flash, &shard.memory) != Room::Enough {
-                crowded.push(i);
+            if Room::of(flash, &self.pool) != Room::Enough {
+                crowded = Some(i);
             }
         }
         for chunk in over.chunks(PUT_CHUNK) {
-            let keys: Vec<Key<'_>> = chunk.iter().map(|entry| entry.key).collect();
-            self.delete_chunk(flash, &keys, |shard, i| keep_one(shard, chunk[i]));
-            crowded.extend(keys.iter().map(|key| key.hash().shard()));
+            let keys: Vec<Key<'_>> = chunk.iter().map(|i| entries[*i].key).collect();
+            self.delete_chunk(flash, &keys, |shard, i| {
+                if !keep_one(shard, entries[chunk[i]]) {
+                    refused(chunk[i], Refusal::TooLong);
+                }
+            });
+            crowded = keys.last().map(|key| key.hash().shard()).or(crowded);
         }
-        for shard in crowded {
+        if let Some(shard) = crowded {
             self.make_room(flash, hybrid, shard);
         }
     }
 
     /// Whether a copy of what is on flash may enter RAM. DRAM first, it must not wait for what is in RAM
     /// only to leave: only the cleaner can tell whether it may. So it enters only if there is room for it.
-    pub fn has_room_for_copy(
-        &self,
-        flash: &Flash,
-        memory: &Memory,
-        key: Key<'_>,
-        value: Option<&[u8]>,
-    ) -> bool {
+    pub fn has_room_for_copy(&self, flash: &Flash, key: Key<'_>, value: Option<&[u8]>) -> bool {
         let Some(hybrid) = &flash.hybrid else { return true };
-        let after = Room::beside(flash, memory, bytes_of(key, value) as usize);
+        let after = Room::beside(flash, &self.pool, bytes_of(key, value));
         if after != Room::Enough {
             hybrid.order_cleaning();
         }
-        after > Room::TooLittle && Room::of(flash, memory) >= Room::Less
+        after > Room::TooLittle && Room::of(flash, &self.pool) >= Room::Less
     }
 
-    /// Has the cleaner come, or does its work where it is too far behind.
+    /// Has the cleaner come, or does its work where it is too far behind, in this shard first.
     fn make_room(&self, flash: &Flash, hybrid: &Hybrid, shard: usize) {
-        let found = Room::of(flash, &self.lock(shard).memory);
+        let found = Room::of(flash, &self.pool);
         if found != Room::Enough {
             hybrid.order_cleaning();
         }
         if found <= Room::Little {
-            self.clean_shard(flash, hybrid, shard);
-            let mut locked = self.lock(shard);
-            if Room::of(flash, &locked.memory) == Room::TooLittle {
+            self.clean_shards(flash, hybrid, shard, Room::Less);
+            if Room::of(flash, &self.pool) == Room::TooLittle {
                 // The device is behind, too: entries leave that nobody asked the policy about.
-                let budget = locked.memory.budget_bytes();
                 let mut unseen = 0;
-                locked.memory.shrink(budget, |_| {
+                self.relieve(shard, |_| {
                     unseen += 1;
                     Leave::Go
                 });
@@ -218,6 +216,7 @@ impl Shared {
         for (i, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut shard = self.lock(i);
             let unindexed = flash.has_unindexed(hybrid);
+            self.expect_look_alikes(&shard.table, asked.len());
             for asked in asked {
                 let key = keys[asked.key as usize];
                 if unindexed || is_on_flash(flash, &shard, key) {
@@ -235,8 +234,12 @@ impl Shared {
     /// Keeps what was on flash, and must earn that again.
     pub fn keep_again(&self, shard: &mut Shard, entry: Entry<'_>) {
         shard.memory.remove(entry.key);
-        keep_one(shard, entry);
-        add(&self.counters.taken_back, 1);
+        let Entry { key, value, expires_at } = entry;
+        if shard.memory.insert(key, value, expires_at, Kept::Returned, 0) {
+            add(&self.counters.taken_back, 1);
+        } else {
+            add(&self.counters.evicted_flash, 1);
+        }
     }
 }
 
@@ -244,13 +247,9 @@ fn bytes_of(key: Key<'_>, value: Option<&[u8]>) -> u64 {
     (key.bytes().len() + value.map_or(0, <[u8]>::len)) as u64
 }
 
-/// Whether the entry is too large a part of a shard's RAM to wait there.
-fn is_large(entry: &Entry<'_>, memory_bytes: u64) -> bool {
-    bytes_of(entry.key, entry.value) * HYBRID_MEMORY_PARTS > memory_bytes / SHARDS as u64
-}
-
-fn keep_one(shard: &mut Shard, Entry { key, value, expires_at }: Entry<'_>) {
-    shard.memory.insert(key, value, expires_at, Kept::Only);
+/// Keeps an entry; `false`: it is too large.
+fn keep_one(shard: &mut Shard, Entry { key, value, expires_at }: Entry<'_>) -> bool {
+    shard.memory.insert(key, value, expires_at, Kept::Only, 0)
 }
 
 /// Whether the index speaks of a version of this key, as far as is known. The holder of the shard's lock asks.

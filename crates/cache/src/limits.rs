@@ -76,6 +76,9 @@ pub const SHARED_ENTRIES_MIN: usize = 2;
 /// reads a block for each.
 pub const SAME_HASH_MAX: usize = 8;
 
+/// Look-alikes to be expected are counted in parts of one, 2^this many.
+pub const LOOK_ALIKE_BITS: u32 = 20;
+
 /// Places known not to hold a key although its tag is there, per shard.
 pub const HINTS_PER_SHARD: usize = 64;
 
@@ -90,15 +93,25 @@ pub const MEMORY_CHUNK_BYTES_MIN: usize = 512;
 /// See [`MEMORY_CHUNK_BYTES_MIN`].
 pub const MEMORY_CHUNK_BYTES_MAX: usize = 64 << 10;
 
+/// An entry that is nowhere but in RAM takes no more than one part in so many of the RAM tier.
+pub const SHARED_MEMORY_ENTRY_PARTS: u64 = 2;
+
+/// What is put in the turnover of one part in so many of the RAM tier is fresh while another such part is put: it does
+/// not leave before older entries, even if all of these were read.
+pub const FRESH_PARTS: u64 = 8;
+
 /// Longest value, in bytes; a segment may bound it further.
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
 
-/// DRAM first: an entry that takes more than one part in so many of its shard's RAM goes to flash at once. What drives
-/// others out of a small RAM costs hits; what the policy is not asked about costs more writes than that: with an eighth
+/// DRAM first: an entry that takes more than one part in so many of all RAM goes to flash at once. What drives others
+/// out of a small RAM costs hits; what the policy is not asked about costs more writes than that: with a 512th
 /// (docs/studies/replay.md has the workloads) a cache of web objects wrote twice as much and found less.
-pub const HYBRID_MEMORY_PARTS: u64 = 2;
+pub const HYBRID_MEMORY_PARTS: u64 = 128;
 
-/// DRAM first: one part in so many of a shard's RAM is kept free by the cleaner.
+/// DRAM first: the same of the RAM of a partition, where there are many.
+pub const HYBRID_PARTITION_PARTS: u64 = 8;
+
+/// DRAM first: one part in so many of the RAM tier is kept free by the cleaner.
 pub const SPARE_MEMORY_PARTS: u64 = 16;
 
 /// DRAM first: at most this share of the entries on flash is taken for hot (Flashield's HDT).

@@ -1,26 +1,35 @@
 //! The RAM tier: entries in chunks, used as a ring; what was read since it came in goes round once
 //! more (CLOCK over a FIFO). Knows no lock.
 
+mod pool;
+
+pub(crate) use pool::Pool;
+
 use crate::admission::COUNT_MAX;
 use crate::key::{Key, KeyHash};
-use crate::limits::{HASH_BITS, MEMORY_CHUNK_BYTES_MAX, MEMORY_CHUNK_BYTES_MIN, SHARDS};
+use crate::limits::{HASH_BITS, MEMORY_CHUNK_BYTES_MAX};
 use crate::prefetch::prefetch;
 use crate::record::{self, EntryRecord, HeaderBytes, Record, same_bytes};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
+use pool::{CHUNKS_MAX, SHORT_ENTRY_BYTES, Stamp, Untold};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// An entry begins with the key's hash, then a byte of flags and one of counts; the record follows as it
 /// would be on flash.
 const FLAGS_AT: usize = 6;
 const COUNTS_AT: usize = 7;
 const RECORD_AT: usize = 8;
-/// An entry with a number for its key and a short value has about so many bytes.
-const SHORT_ENTRY_BYTES: usize = 36;
+/// Since the hand last passed.
 const READ: u8 = 1;
 const DEAD: u8 = 2;
 /// It is nowhere else.
 const ONLY: u8 = 4;
+/// It was read since it was put.
+const FETCHED: u8 = 8;
+/// The upper bits of the flags are the entry's stamp.
+const STAMP_SHIFT: u32 = 4;
 
 /// Entries that one insertion passes at most to be rid of dead ones. It makes no more than one of them.
 const COMPACT_STEPS: usize = 8;
@@ -32,13 +41,6 @@ const _: () = assert!(COUNT_MAX == UPDATE - 1);
 /// Where an entry begins: the chunk's number (from the first ever, its low 16 bits) and the offset in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct At(u32);
-
-/// Chunks of a shard, so that their numbers differ, with room for one that is added before another goes.
-const CHUNKS_MAX: usize = (1 << 16) - 2;
-const _: () = assert!(MEMORY_CHUNK_BYTES_MAX <= 1 << 16, "an offset has 16 bits");
-
-/// Chunks that the budget is enough for, of the smallest size: what is in RAM only may exceed the budget for a while.
-const CHUNKS_OF_BUDGET: u64 = CHUNKS_MAX as u64 / 2;
 
 impl At {
     fn new(chunk: u16, offset: usize) -> Self {
@@ -74,6 +76,8 @@ pub(crate) enum Kept {
     Copy,
     /// Nowhere.
     Only,
+    /// Nowhere, and it comes back from flash: nobody has just put it.
+    Returned,
 }
 
 /// An entry that is nowhere else and has to leave.
@@ -88,10 +92,72 @@ pub(crate) struct Leaving<'a> {
 /// Whether what has to leave may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leave {
-    /// It goes.
+    /// It goes, and is nowhere any more.
     Go,
+    /// It goes, and is elsewhere now.
+    Move,
     /// It stays, and so does what comes after it.
     Stay,
+}
+
+/// What the tier is to its cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// All of it.
+    Whole,
+    /// The part in front of flash.
+    Tier,
+}
+
+/// Which entries may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spare {
+    /// All but those that were put a moment ago: an older one makes room for them, even if it was read.
+    Fresh,
+    Nothing,
+}
+
+/// How far entries are let go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aim {
+    /// Until the shard takes no more than so many bytes,
+    pub shard: u64,
+    /// or all shards no more than so many.
+    pub pool: u64,
+    pub spare: Spare,
+}
+
+/// Entries that left the cache because others needed their room, since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gone {
+    pub evicted: u64,
+    /// Of these, those that nobody had read.
+    pub evicted_unfetched: u64,
+    /// Entries that had come to their end by then.
+    pub expired: u64,
+    pub expired_unfetched: u64,
+}
+
+impl Gone {
+    fn count(&mut self, is_expired: bool, is_fetched: bool) {
+        let (all, unfetched) = match is_expired {
+            false => (&mut self.evicted, &mut self.evicted_unfetched),
+            true => (&mut self.expired, &mut self.expired_unfetched),
+        };
+        *all += 1;
+        *unfetched += u64::from(!is_fetched);
+    }
+}
+
+/// What moving the hand has come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// It passed something.
+    Passed,
+    /// An entry went round for nothing but its age.
+    Spared,
+    /// There is nothing, or it may not leave.
+    Stuck,
 }
 
 /// Which entries are meant.
@@ -102,30 +168,6 @@ pub(crate) enum Which {
     Only,
 }
 
-/// Budget of one shard's RAM tier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Budget {
-    pub bytes: u64,
-    pub entries: u64,
-}
-
-impl Budget {
-    /// A shard's part of the whole, as far as it can be used.
-    pub fn of_shard(bytes: u64, entries: Option<u64>) -> Self {
-        let shards = SHARDS as u64;
-        let most = CHUNKS_OF_BUDGET * MEMORY_CHUNK_BYTES_MAX as u64;
-        Self { bytes: (bytes / shards).min(most), entries: entries.map_or(u64::MAX, |n| n.div_ceil(shards)) }
-    }
-
-    /// A small part of what it may all take, of short entries if their number is what bounds them; not so small that
-    /// there were more chunks than numbers for them.
-    fn chunk_bytes(&self) -> usize {
-        let bytes = self.bytes.min(self.entries.saturating_mul(SHORT_ENTRY_BYTES as u64));
-        let least = self.bytes.div_ceil(CHUNKS_OF_BUDGET) as usize;
-        ((bytes / 32) as usize).max(least).clamp(MEMORY_CHUNK_BYTES_MIN, MEMORY_CHUNK_BYTES_MAX)
-    }
-}
-
 /// One shard's part of the RAM tier.
 ///
 /// Invariants, checked by `validate`:
@@ -134,8 +176,12 @@ impl Budget {
 /// 3. `chunk_bytes` is the sum of the chunks' capacities.
 /// 4. `only` is the number of entries that are nowhere else.
 /// 5. `dead_bytes` is what dead entries take that the hand has not passed.
+/// 6. The pool was told of `told_bytes`, which are all that is allocated.
 pub(crate) struct Memory {
-    budget: Budget,
+    pool: Arc<Pool>,
+    role: Role,
+    /// The most of them.
+    entries: u64,
     table: HashTable<At>,
     chunks: VecDeque<Vec<u8>>,
     first_chunk: u16,
@@ -144,6 +190,9 @@ pub(crate) struct Memory {
     dead_bytes: usize,
     only: usize,
     spare: Option<Vec<u8>>,
+    told_bytes: usize,
+    untold: Untold,
+    gone: Gone,
 }
 
 #[inline]
@@ -178,9 +227,12 @@ fn spread(hash: u64) -> u64 {
 }
 
 impl Memory {
-    pub fn new(budget: Budget) -> Self {
+    /// Of a pool, for so many entries at most.
+    pub fn new(pool: Arc<Pool>, entries: u64, role: Role) -> Self {
         Self {
-            budget,
+            pool,
+            role,
+            entries,
             table: HashTable::new(),
             chunks: VecDeque::new(),
             first_chunk: 0,
@@ -189,6 +241,9 @@ impl Memory {
             dead_bytes: 0,
             only: 0,
             spare: None,
+            told_bytes: 0,
+            untold: Untold::default(),
+            gone: Gone::default(),
         }
     }
 
@@ -205,8 +260,22 @@ impl Memory {
         self.chunk_bytes + self.table.allocation_size() + self.spare.as_ref().map_or(0, Vec::capacity)
     }
 
+    /// What left the cache from here.
+    pub fn gone(&self) -> Gone {
+        self.gone
+    }
+
     pub fn clear(&mut self) {
-        *self = Self::new(self.budget);
+        let gone = self.gone;
+        self.pool.take(self.told_bytes, 0);
+        *self = Self { gone, ..Self::new(Arc::clone(&self.pool), self.entries, self.role) };
+    }
+
+    /// Tells the pool what is allocated.
+    fn tell(&mut self) {
+        let now = self.bytes_allocated();
+        self.pool.take(self.told_bytes, now);
+        self.told_bytes = now;
     }
 
     #[inline]
@@ -244,7 +313,7 @@ impl Memory {
         let bytes = &mut self.chunks[at.index(self.first_chunk)][at.offset()..];
         // Most are marked already: then the line stays clean.
         if bytes[FLAGS_AT] & READ == 0 {
-            bytes[FLAGS_AT] |= READ;
+            bytes[FLAGS_AT] |= READ | FETCHED;
         }
         // Only what has to leave is weighed.
         if bytes[FLAGS_AT] & ONLY != 0 && bytes[COUNTS_AT] % UPDATE < COUNT_MAX {
@@ -302,32 +371,80 @@ impl Memory {
         bytes[COUNTS_AT]
     }
 
-    /// Puts an entry in, in place of an older one. An entry that does not fit the budget by itself is not
-    /// kept. For a copy others go as the budget wants; where this may be the only one, the caller sees
-    /// to the budget, with [`shrink`](Self::shrink).
-    pub fn insert(&mut self, key: Key<'_>, value: Option<&[u8]>, expires_at: u32, kept: Kept) {
+    /// Puts an entry in, in place of an older one; `false`: it is too long, and not kept. For a copy others go first,
+    /// where the shard takes its share; where this may be the only one, the caller sees to the budget.
+    pub fn insert(
+        &mut self,
+        key: Key<'_>,
+        value: Option<&[u8]>,
+        expires_at: u32,
+        kept: Kept,
+        now: u32,
+    ) -> bool {
         let record = HeaderBytes::entry(key.bytes(), value, expires_at);
         let parts = [record.as_slice(), key.bytes(), value.unwrap_or(&[])];
         let len: usize = RECORD_AT + parts.iter().map(|part| part.len()).sum::<usize>();
-        if len as u64 > self.budget.bytes || u32::try_from(len).is_err() {
+        if len as u64 > self.entry_bytes_max(kept) || u32::try_from(len).is_err() {
             self.remove(key);
-            return;
+            return false;
+        }
+        let stamp = match (kept, self.role) {
+            (Kept::Only, _) | (Kept::Copy, Role::Whole) => self.untold.put(&self.pool, len),
+            (Kept::Returned, _) | (Kept::Copy, Role::Tier) => 0,
+        };
+        if kept == Kept::Copy {
+            self.make_room(key, len, now);
         }
         let at = self.room_for(len);
         let counts = self.point(key, at).map(|older| self.bury(older));
         let (flags, counts) = match (kept, counts) {
             (Kept::Copy, _) => (0, 0),
-            (Kept::Only, None) => (ONLY, 0),
+            (Kept::Only | Kept::Returned, None) => (ONLY, 0),
+            (Kept::Returned, Some(counts)) => (ONLY, counts),
             (Kept::Only, Some(counts)) if counts / UPDATE < COUNT_MAX => (ONLY, counts + UPDATE),
             (Kept::Only, Some(counts)) => (ONLY, counts),
         };
-        self.append(key.hash(), flags, counts, &parts);
-        // What was just put in is last in the ring: it goes only if it alone exceeds the budget.
-        let keep_only = |_: Leaving<'_>| Leave::Stay;
+        self.append(key.hash(), flags | stamp << STAMP_SHIFT, counts, &parts);
         if kept == Kept::Copy {
-            while self.over_budget() && self.step(&mut { keep_only }) {}
             self.compact();
         }
+        self.tell();
+        true
+    }
+
+    fn entry_bytes_max(&self, kept: Kept) -> u64 {
+        match (kept, self.role) {
+            (Kept::Copy, Role::Tier) => self.pool.share(),
+            _ => self.pool.entry_bytes_max(),
+        }
+    }
+
+    /// Lets entries go for one of so many bytes that is about to come, an older one of its key first.
+    fn make_room(&mut self, key: Key<'_>, len: usize, now: u32) {
+        let (chunks, first) = (&self.chunks, self.first_chunk);
+        self.table.reserve(1, |at| spread(hash_at(Self::bytes(chunks, first, *at))));
+        if !self.lacks_room(len) {
+            return;
+        }
+        self.remove(key);
+        for spare in [Spare::Fresh, Spare::Nothing] {
+            // Copies are nobody's business.
+            self.let_go_while(|this| this.lacks_room(len), spare, now, |_| Leave::Stay);
+        }
+    }
+
+    /// Whether the budget is exceeded with an entry of so many bytes.
+    fn lacks_room(&self, len: usize) -> bool {
+        let more = if self.needs_chunk(len) { self.chunk_bytes().max(len) } else { 0 } as u64;
+        let exceeds = self.bytes_allocated() as u64 + more > self.pool.share()
+            && match self.role {
+                Role::Tier => true,
+                Role::Whole => {
+                    self.pool.used() - self.told_bytes as u64 + self.bytes_allocated() as u64 + more
+                        > self.pool.bytes()
+                }
+            };
+        exceeds || self.table.len() as u64 >= self.entries || self.chunks.len() >= CHUNKS_MAX
     }
 
     /// Has the table find a key at `at`, where its entry is about to be; gives where it was.
@@ -344,35 +461,59 @@ impl Memory {
         }
     }
 
-    /// Lets entries go until no more than so many bytes are allocated, or one may not leave.
-    pub fn shrink(&mut self, bytes: u64, mut leave: impl FnMut(Leaving<'_>) -> Leave) {
-        while self.bytes_allocated() as u64 > bytes && self.step(&mut leave) {}
+    /// Lets entries go as far as `aim` says, or until one may not leave. `now`: seconds of Unix time.
+    pub fn shrink(&mut self, aim: Aim, now: u32, leave: impl FnMut(Leaving<'_>) -> Leave) {
+        let exceeds = |this: &Self| {
+            let bytes = this.bytes_allocated();
+            let all = this.pool.used() as i64 + bytes as i64 - this.told_bytes as i64;
+            bytes as u64 > aim.shard && all > aim.pool as i64
+        };
+        self.let_go_while(exceeds, aim.spare, now, leave);
     }
 
-    /// Most bytes that it may have allocated.
-    pub fn budget_bytes(&self) -> u64 {
-        self.budget.bytes
+    fn let_go_while(
+        &mut self,
+        exceeds: impl Fn(&Self) -> bool,
+        spare: Spare,
+        now: u32,
+        mut leave: impl FnMut(Leaving<'_>) -> Leave,
+    ) {
+        let mut spared = 0;
+        while exceeds(self) && spared <= self.table.len() {
+            match self.step(spare, now, &mut leave) {
+                Step::Passed => {}
+                Step::Spared => spared += 1,
+                Step::Stuck => break,
+            }
+        }
+        self.tell();
     }
 
-    fn over_budget(&self) -> bool {
-        self.bytes_allocated() as u64 > self.budget.bytes
-            || self.table.len() as u64 > self.budget.entries
-            || self.chunks.len() >= CHUNKS_MAX
+    fn chunk_bytes(&self) -> usize {
+        self.pool.chunk_bytes(self.entries)
+    }
+
+    /// Whether an entry of so many bytes does not fit the last chunk.
+    fn needs_chunk(&self, len: usize) -> bool {
+        let full =
+            |chunk: &Vec<u8>| chunk.capacity() - chunk.len() < len || chunk.len() >= MEMORY_CHUNK_BYTES_MAX;
+        self.chunks.back().is_none_or(full)
     }
 
     /// Where the next entry will begin, which has `len` bytes.
     fn room_for(&mut self, len: usize) -> At {
-        let full =
-            |chunk: &Vec<u8>| chunk.capacity() - chunk.len() < len || chunk.len() >= MEMORY_CHUNK_BYTES_MAX;
-        if self.chunks.back().is_none_or(full) {
-            let wanted = self.budget.chunk_bytes().max(len);
+        if self.needs_chunk(len) {
+            let wanted = self.chunk_bytes().max(len);
             let spare = self.spare.take().filter(|spare| spare.capacity() >= wanted);
             let chunk = spare.unwrap_or_else(|| Vec::with_capacity(wanted));
             self.chunk_bytes += chunk.capacity();
             self.chunks.push_back(chunk);
         }
-        let number = self.first_chunk.wrapping_add((self.chunks.len() - 1) as u16);
-        At::new(number, self.chunks.back().map_or(0, Vec::len))
+        At::new(self.last_chunk(), self.chunks.back().map_or(0, Vec::len))
+    }
+
+    fn last_chunk(&self) -> u16 {
+        self.first_chunk.wrapping_add((self.chunks.len() - 1) as u16)
     }
 
     /// Writes an entry where there is [room for it](Self::room_for).
@@ -387,28 +528,57 @@ impl Memory {
         }
     }
 
-    /// Moves the hand past one entry; `false`: there is none left, or it may not leave.
-    fn step(&mut self, leave: &mut impl FnMut(Leaving<'_>) -> Leave) -> bool {
-        if self.skip() {
-            return true;
+    /// The entry that the hand comes to next: the oldest that was not read, or nearly.
+    pub fn next_to_leave(&self) -> Option<(KeyHash, EntryRecord<'_>)> {
+        let mut at = self.hand;
+        for chunk in &self.chunks {
+            while at < chunk.len() {
+                let entry = &chunk[at..];
+                if entry[FLAGS_AT] & DEAD == 0 {
+                    return Some((KeyHash::from_bits(hash_at(entry)), record_of(entry)));
+                }
+                at += entry_len(entry);
+            }
+            at = 0;
         }
-        let Some(chunk) = self.chunks.front() else { return false };
+        None
+    }
+
+    /// Moves the hand past one entry.
+    fn step(&mut self, spare: Spare, now: u32, leave: &mut impl FnMut(Leaving<'_>) -> Leave) -> Step {
+        if self.skip() {
+            return Step::Passed;
+        }
+        let Some(chunk) = self.chunks.front() else { return Step::Stuck };
         let entry = &chunk[self.hand..];
         let (flags, counts) = (entry[FLAGS_AT], entry[COUNTS_AT]);
+        let stamp: Stamp = flags >> STAMP_SHIFT;
+        let is_fresh = stamp != 0 && self.untold.is_fresh(&self.pool, stamp);
         if flags & READ != 0 && self.chunks.len() > 1 {
-            self.send_round(flags & ONLY);
-            return true;
+            self.send_round(flags & (ONLY | FETCHED) | if is_fresh { stamp << STAMP_SHIFT } else { 0 });
+            return Step::Passed;
+        }
+        if is_fresh && spare == Spare::Fresh {
+            self.send_round(flags);
+            return Step::Spared;
         }
         let hash = hash_at(entry);
+        let record = record_of(entry);
+        let is_expired = record.is_expired(now);
+        let mut left = if self.role == Role::Whole { Leave::Go } else { Leave::Move };
         if flags & ONLY != 0 {
             let (reads, updates) = (counts % UPDATE, counts / UPDATE);
             let hash = KeyHash::from_bits(hash);
-            if leave(Leaving { hash, entry: record_of(entry), reads, updates }) == Leave::Stay {
-                return false;
-            }
+            left = leave(Leaving { hash, entry: record, reads, updates });
+        }
+        match left {
+            Leave::Stay => return Step::Stuck,
+            Leave::Go => self.gone.count(is_expired, flags & FETCHED != 0),
+            Leave::Move => {}
         }
         self.drop_entry(hash, At::new(self.first_chunk, self.hand));
-        self.skip()
+        self.skip();
+        Step::Passed
     }
 
     /// Moves the hand past a dead entry, or into the next chunk; `false`: it is at an entry that lives, or
@@ -426,7 +596,7 @@ impl Memory {
         self.first_chunk = self.first_chunk.wrapping_add(1);
         self.hand = 0;
         self.chunk_bytes -= chunk.capacity();
-        if chunk.capacity() == self.budget.chunk_bytes() && !self.chunks.is_empty() {
+        if chunk.capacity() == self.chunk_bytes() && !self.chunks.is_empty() {
             chunk.clear();
             self.spare = Some(chunk);
         }
@@ -436,16 +606,29 @@ impl Memory {
     /// The entry at the hand goes to the end of the ring, with these flags.
     fn send_round(&mut self, flags: u8) {
         let entry = &self.chunks[0][self.hand..];
-        let (hash, counts) = (hash_at(entry), entry[COUNTS_AT]);
-        let record = entry[RECORD_AT..entry_len(entry)].to_vec();
+        let (hash, counts, len) = (hash_at(entry), entry[COUNTS_AT], entry_len(entry));
         let from = At::new(self.first_chunk, self.hand);
+        if self.hand == 0 && len == self.chunks[0].len() {
+            // A long entry, alone in its chunk: that goes as it is.
+            let mut chunk = self.chunks.pop_front().expect("just seen");
+            chunk[FLAGS_AT] = flags;
+            self.chunks.push_back(chunk);
+            self.first_chunk = self.first_chunk.wrapping_add(1);
+            self.repoint(hash, from, At::new(self.last_chunk(), 0));
+            return;
+        }
+        let record = entry[RECORD_AT..len].to_vec();
         self.bury(from);
         self.skip();
-        let to = self.room_for(RECORD_AT + record.len());
+        let to = self.room_for(len);
+        self.repoint(hash, from, to);
+        self.append(KeyHash::from_bits(hash), flags, counts, &[&record]);
+    }
+
+    fn repoint(&mut self, hash: u64, from: At, to: At) {
         if let Some(at) = self.table.find_mut(spread(hash), |at| *at == from) {
             *at = to;
         }
-        self.append(KeyHash::from_bits(hash), flags, counts, &[&record]);
     }
 
     /// Where half of the ring is dead, some steps that keep all that lives. A tier that is bounded by its
@@ -494,6 +677,7 @@ impl Memory {
         assert_eq!(live, self.table.len(), "invariant 1");
         assert_eq!(only, self.only, "invariant 4");
         assert_eq!(dead_bytes, self.dead_bytes, "invariant 5");
+        assert_eq!(self.told_bytes, self.bytes_allocated(), "invariant 6");
         assert_eq!(self.chunk_bytes, self.chunks.iter().map(Vec::capacity).sum::<usize>(), "invariant 3");
     }
 }

@@ -3,16 +3,16 @@
 use crate::hints::Hints;
 use crate::hybrid::Hybrid;
 use crate::index::{Capacity, Growth, Table};
-use crate::key::{KeyHash, KeyHasher};
+use crate::key::{Key, KeyHash, KeyHasher};
 use crate::limits::{SHARDS, VALUE_BYTES_MAX};
-use crate::memory::{Budget, Memory};
+use crate::memory::{Memory, Pool, Role};
 use crate::options::Options;
-use crate::policy::Reinsertion;
+use crate::policy::{self, Reinsertion};
 use crate::put::Putting;
 use crate::record::HEADER_SIZE_MAX;
 use crate::stats::{Counters, Stats};
 use granary_log::Log;
-use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
+use granary_log::sync::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use granary_log::sync::sync::{Arc, Mutex, MutexGuard};
 use granary_log::sync::thread::{self, JoinHandle};
 use std::sync::TryLockError;
@@ -65,6 +65,12 @@ pub(crate) struct Shared {
     pub flash: Option<Flash>,
     pub memory_bytes: u64,
     pub hasher: KeyHasher,
+    /// The RAM of the shards' tiers.
+    pub pool: std::sync::Arc<Pool>,
+    /// Longer entries do not wait in RAM, where others can go to flash.
+    pub large_bytes: u64,
+    /// The newest time that was told with a lookup.
+    pub now: AtomicU32,
     pub counters: Counters,
 }
 
@@ -86,6 +92,18 @@ impl Shared {
     pub fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
         self.shards[shard].lock().expect("no panic under the lock")
     }
+
+    /// Notes what time it is.
+    pub fn note_time(&self, now: u32) {
+        if self.now.load(Ordering::Relaxed) < now {
+            self.now.fetch_max(now, Ordering::Relaxed);
+        }
+    }
+
+    /// The newest time that was told.
+    pub fn time(&self) -> u32 {
+        self.now.load(Ordering::Relaxed)
+    }
 }
 
 /// A cache of its own. Dropping it stops it cleanly.
@@ -105,9 +123,12 @@ impl Partition {
     }
 
     fn shared(options: &Options, capacity: Capacity, flash: Option<Flash>, hasher: KeyHasher) -> Shared {
-        let budget = Budget::of_shard(options.memory_bytes, options.memory_entries);
+        let pool = std::sync::Arc::new(Pool::new(options.memory_bytes, options.memory_entries));
+        let entries = options.memory_entries.map_or(u64::MAX, |entries| entries.div_ceil(SHARDS as u64));
+        let role = if flash.is_some() { Role::Tier } else { Role::Whole };
         let shard = || {
-            let (table, memory) = (Table::new(capacity), Memory::new(budget));
+            let memory = Memory::new(std::sync::Arc::clone(&pool), entries, role);
+            let table = Table::new(capacity);
             Mutex::new(Shard { table, memory, hints: Hints::default() })
         };
         Shared {
@@ -115,6 +136,9 @@ impl Partition {
             flash,
             memory_bytes: options.memory_bytes,
             hasher,
+            large_bytes: policy::large_bytes(options.memory_bytes, options.partitions()),
+            now: AtomicU32::new(0),
+            pool,
             counters: Counters::default(),
         }
     }
@@ -161,10 +185,29 @@ impl Partition {
         Self { shared, flusher: Some(flusher.expect("a thread starts")), cleaner }
     }
 
+    /// See [`Cache`](crate::Cache).
+    pub fn next_to_leave(&self, visit: &mut dyn FnMut(Key<'_>, Option<&[u8]>)) {
+        for shard in 0..SHARDS {
+            if let Some((hash, entry)) = self.shared.lock(shard).memory.next_to_leave() {
+                visit(Key::hashed(hash, entry.key), entry.value());
+            }
+        }
+    }
+
     pub fn flush(&self) {
         if let Some(flash) = &self.shared.flash {
             flash.log.flush();
         }
+    }
+
+    /// See [`Cache`](crate::Cache).
+    pub fn is_behind(&self) -> bool {
+        self.shared.flash.as_ref().is_some_and(|flash| {
+            // DRAM first, what finds no room there stays in RAM, unless that is too little for it.
+            let segment_bytes = flash.log.geometry().segment_bytes();
+            let needs_room = flash.hybrid.is_none() || self.shared.pool.entry_bytes_max() < segment_bytes / 2;
+            needs_room && flash.log.is_behind()
+        })
     }
 
     pub fn clear(&self) -> std::io::Result<()> {
@@ -185,9 +228,15 @@ impl Partition {
                 true => shard.table.len() + shard.memory.only(),
                 false => shard.memory.len(),
             } as u64;
+            stats.flash_entries += shard.table.len() as u64;
             stats.index_slots += shard.table.slots() as u64;
             stats.memory_entries += shard.memory.len() as u64;
             stats.memory_bytes += shard.memory.bytes_allocated() as u64;
+            let gone = shard.memory.gone();
+            stats.evicted_memory += gone.evicted;
+            stats.evicted_unfetched += gone.evicted_unfetched;
+            stats.expired_memory += gone.expired;
+            stats.expired_unfetched += gone.expired_unfetched;
             index_bytes +=
                 shard.table.bytes_allocated() + shard.hints.bytes_allocated() + size_of::<Mutex<Shard>>();
         }
@@ -198,8 +247,13 @@ impl Partition {
                 let admitter = hybrid.admitter.lock().expect("no panic under the lock");
                 stats.policy_bytes = admitter.bytes_allocated() as u64;
             }
+            let geometry = flash.log.geometry();
+            stats.flash_bytes = geometry.file_bytes();
+            stats.flash_segments = geometry.segments();
+            stats.flash_segments_used = flash.log.head().min(geometry.segments());
             stats.buffer_bytes = log.buffer_bytes;
             stats.bytes_written = log.bytes_written;
+            stats.segments_written = log.segments_written;
             stats.write_errors = log.write_errors;
         }
         stats
@@ -214,10 +268,16 @@ impl Partition {
     }
 
     pub fn validate(&self) {
+        let mut bytes = 0;
         for shard in 0..SHARDS {
             let shard = self.shared.lock(shard);
             shard.table.validate();
             shard.memory.validate();
+            bytes += shard.memory.bytes_allocated();
+        }
+        // The cleaner takes no rest.
+        if !self.shared.is_hybrid() {
+            assert_eq!(bytes as u64, self.shared.pool.used(), "the pool knows what its shards take");
         }
     }
 

@@ -1,5 +1,7 @@
 //! What is kept and where: pure functions, so that they can be tried without a device.
 
+use crate::limits::{HYBRID_MEMORY_PARTS, HYBRID_PARTITION_PARTS, SHARDS};
+
 /// What becomes of live entries when their segment is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reinsertion {
@@ -40,4 +42,17 @@ pub(crate) fn promotion(memory_bytes: u64, found_before: bool) -> Promotion {
 /// What was read in the tier is let go after what was only put.
 pub(crate) fn placement(memory_bytes: u64) -> Promotion {
     if memory_bytes > 0 { Promotion::Promote } else { Promotion::Leave }
+}
+
+/// DRAM first, entries of more bytes do not wait in the RAM of a partition, which has one of so many equal parts.
+pub(crate) fn large_bytes(memory_bytes: u64, partitions: u64) -> u64 {
+    let of_all = (memory_bytes / HYBRID_MEMORY_PARTS).saturating_mul(partitions);
+    of_all.min(memory_bytes / HYBRID_PARTITION_PARTS)
+}
+
+/// How far shards give up RAM so that all together take no more than `most` bytes: each is asked in turn, for the first
+/// of these first. Those that take more than others give before all have to.
+pub(crate) fn concessions(most: u64) -> [u64; 5] {
+    let share = most / SHARDS as u64;
+    [share, share / 2, share / 4, share / 8, 0]
 }

@@ -3,10 +3,9 @@
 use crate::batch::ByShard;
 use crate::key::{Key, WordKind, parse_word};
 use crate::limits::{PENDING_DELETIONS_MAX, PUT_CHUNK, SHARDS};
-use crate::memory::Kept;
+use crate::memory::{Kept, Leave};
 use crate::partition::{Flash, Partition, Shard, Shared};
 use crate::record::{HEADER_SIZE_MAX, HeaderBytes};
-use crate::show::forget;
 use crate::stats::add;
 use granary_log::sync::sync::atomic::Ordering;
 use granary_log::{Placed, Writer};
@@ -23,6 +22,18 @@ pub struct Entry<'a> {
     pub expires_at: u32,
 }
 
+/// Why an entry is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The device is behind.
+    NoRoom,
+    /// It is longer than a segment or too much of RAM, or its key is longer than a block.
+    TooLong,
+}
+
+/// Is told of each entry that is not kept, by its number.
+pub(crate) type Refused<'a> = dyn FnMut(usize, Refusal) + 'a;
+
 /// What whoever appends keeps from one time to the next.
 #[derive(Default)]
 pub(crate) struct Putting {
@@ -37,20 +48,25 @@ pub(crate) struct Putting {
 
 impl Partition {
     /// See [`Cache`](crate::Cache).
-    pub fn put_many(&self, entries: &[Entry<'_>]) {
+    pub fn put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize)) {
+        let counters = &self.shared.counters;
+        let mut refused = |i, why| {
+            match why {
+                Refusal::NoRoom => add(&counters.puts_dropped, 1),
+                Refusal::TooLong => add(&counters.puts_too_large, 1),
+            }
+            refused(i);
+        };
         add(&self.shared.counters.puts, entries.len() as u64);
         let bytes = |entry: &Entry<'_>| entry.key.bytes().len() + entry.value.map_or(0, <[u8]>::len);
         add(&self.shared.counters.bytes_put, entries.iter().map(bytes).sum::<usize>() as u64);
         let Some(flash) = &self.shared.flash else {
-            for entry in entries {
-                let mut shard = self.shared.shard(entry.key.hash());
-                shard.memory.insert(entry.key, entry.value, entry.expires_at, Kept::Copy);
-            }
+            self.shared.keep_whole(entries, &mut refused);
             return;
         };
         match &flash.hybrid {
-            Some(hybrid) => self.shared.keep_many(flash, hybrid, entries),
-            None => self.shared.put_through(flash, entries),
+            Some(hybrid) => self.shared.keep_many(flash, hybrid, entries, &mut refused),
+            None => self.shared.put_through(flash, entries, &mut refused),
         }
     }
 
@@ -74,27 +90,46 @@ impl Partition {
 }
 
 impl Shared {
-    /// Appends entries to the log, and copies them to RAM.
-    pub fn put_through(&self, flash: &Flash, entries: &[Entry<'_>]) {
+    /// Keeps entries in RAM, which is the whole cache; `refused` is told of those that are too large for it.
+    fn keep_whole(&self, entries: &[Entry<'_>], refused: &mut Refused<'_>) {
+        let now = self.time();
+        for (i, entry) in entries.iter().enumerate() {
+            let shard = entry.key.hash().shard();
+            if !self.lock(shard).memory.insert(entry.key, entry.value, entry.expires_at, Kept::Copy, now) {
+                refused(i, Refusal::TooLong);
+            } else if self.pool.used() > self.pool.bytes() {
+                self.relieve(shard, |_| Leave::Stay);
+            }
+        }
+    }
+
+    /// Appends entries to the log, and copies them to RAM; `refused` is told of those that find no room.
+    pub fn put_through(&self, flash: &Flash, entries: &[Entry<'_>], refused: &mut Refused<'_>) {
         let mut coming = [0; SHARDS];
         entries.iter().for_each(|entry| coming[entry.key.hash().shard()] += 1);
-        for chunk in entries.chunks(PUT_CHUNK) {
-            self.put_chunk(flash, chunk, &mut coming);
+        for (chunk, first) in entries.chunks(PUT_CHUNK).zip((0..).step_by(PUT_CHUNK)) {
+            self.put_chunk(flash, chunk, &mut coming, &mut |i, why| refused(first + i, why));
         }
     }
 
     /// `coming`: entries of each shard, these and what follows them in the batch.
-    fn put_chunk(&self, flash: &Flash, entries: &[Entry<'_>], coming: &mut [usize; SHARDS]) {
+    fn put_chunk(
+        &self,
+        flash: &Flash,
+        entries: &[Entry<'_>],
+        coming: &mut [usize; SHARDS],
+        refused: &mut Refused<'_>,
+    ) {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
         // Deletions that wait come first: no later record may be found without them.
         let room = putting.retry(&mut writer);
         let mut placed: Vec<Option<Placed>> = vec![None; entries.len()];
-        for (entry, placed) in entries.iter().zip(&mut placed) {
+        for (i, (entry, placed)) in entries.iter().zip(&mut placed).enumerate() {
             let key = entry.key.bytes();
             let len = HEADER_SIZE_MAX + key.len() + entry.value.map_or(0, <[u8]>::len);
             if !flash.fits(key.len(), len) {
-                add(&self.counters.puts_too_large, 1);
+                refused(i, Refusal::TooLong);
                 continue;
             }
             let header = HeaderBytes::entry(key, entry.value, entry.expires_at);
@@ -102,8 +137,11 @@ impl Shared {
             if room {
                 *placed = writer.append(word, &[header.as_slice(), key, entry.value.unwrap_or(&[])]);
             }
-            add(&self.counters.puts_dropped, u64::from(placed.is_none()));
+            if placed.is_none() {
+                refused(i, Refusal::NoRoom);
+            }
         }
+        add(&self.counters.written_through, placed.iter().flatten().count() as u64);
         self.journal(&mut writer, &mut putting, entries.iter().map(|e| e.key).zip(placed.iter().copied()));
         self.show_many(flash, entries, &placed, coming);
         putting.retry(&mut writer);
@@ -118,8 +156,11 @@ impl Shared {
         self.journal(&mut writer, &mut putting, keys.iter().map(|key| (*key, None)));
         for (shard, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut locked = self.lock(shard);
+            if flash.hybrid.is_none() {
+                self.expect_look_alikes(&locked.table, asked.len());
+            }
             for asked in asked {
-                forget(flash, &mut locked, keys[asked.key as usize]);
+                self.forget(flash, &mut locked, keys[asked.key as usize]);
                 then(&mut locked, asked.key as usize);
             }
         }
@@ -172,6 +213,11 @@ impl Shared {
         writer: Writer<'_>,
     ) {
         if putting.pending.len() > PENDING_DELETIONS_MAX {
+            let entries = |shard| {
+                let shard = self.lock(shard);
+                (shard.table.len() + shard.memory.only()) as u64
+            };
+            add(&self.counters.lost, (0..SHARDS).map(entries).sum());
             drop(writer);
             tracing::error!("the device takes no writes: the cache starts over empty");
             if let Err(error) = self.give_up(flash, &mut putting) {

@@ -5,13 +5,14 @@ use crate::help::Working;
 use crate::hints::Hints;
 use crate::index::Table;
 use crate::key::Key;
-use crate::limits::{SHARDS, SHARED_ENTRIES_MIN, SIDE_BY_SIDE};
+use crate::limits::{LOOK_ALIKE_BITS, SHARDS, SHARED_ENTRIES_MIN, SIDE_BY_SIDE};
 use crate::memory::Kept;
 use crate::partition::{Flash, Shard, Shared};
 use crate::policy::{Promotion, placement};
 use crate::put::Entry;
 use crate::record;
 use crate::stats::add;
+use granary_log::sync::sync::atomic::AtomicU64;
 use granary_log::{Location, Placed};
 use std::ops::Range;
 
@@ -38,6 +39,7 @@ impl Shared {
                         self.show(flash, &mut locked, entries[i], placed[i]);
                     }
                 }
+                self.expect_look_alikes(&locked.table, by_shard.of(shard).len());
                 locked.table.expect(0);
             }
         };
@@ -52,19 +54,21 @@ impl Shared {
     /// Lets readers find an entry at its place; without one, lets them find no older version.
     fn show(&self, flash: &Flash, shard: &mut Shard, entry: Entry<'_>, placed: Option<Placed>) {
         let Shard { table, memory, hints } = shard;
-        let indexed = placed.is_some_and(|placed| self.index(flash, table, hints, entry.key, placed));
+        let unsure = &self.counters.taken_over_unsure;
+        let indexed = placed.is_some_and(|placed| self.index(flash, table, hints, entry.key, placed, unsure));
         if !indexed {
-            return forget(flash, shard, entry.key);
+            return self.forget(flash, shard, entry.key);
         }
         match placement(self.memory_bytes) {
-            Promotion::Promote if self.has_room_for_copy(flash, memory, entry.key, entry.value) => {
-                memory.insert(entry.key, entry.value, entry.expires_at, Kept::Copy)
+            Promotion::Promote if self.has_room_for_copy(flash, entry.key, entry.value) => {
+                memory.insert(entry.key, entry.value, entry.expires_at, Kept::Copy, self.time());
             }
             _ => _ = memory.remove(entry.key),
         }
     }
 
-    /// Points a key at its place, and no longer at older ones; `false`: that is to be overwritten already.
+    /// Points a key at its place, and no longer at older ones; `false`: that is to be overwritten already. Places that
+    /// are taken over and not known to hold this key are counted by `taken_over`.
     pub fn index(
         &self,
         flash: &Flash,
@@ -72,6 +76,7 @@ impl Shared {
         hints: &Hints,
         key: Key<'_>,
         placed: Placed,
+        taken_over: &AtomicU64,
     ) -> bool {
         // A chunk longer than a very small file overwrites its own beginning.
         if !flash.log.keeps(placed) {
@@ -79,14 +84,44 @@ impl Shared {
             return false;
         }
         let bits = key.hash().below_shard(table.hash_bits());
-        let same = |place| !is_other_key(flash, hints, key, place);
+        let mut unsure = Unsure::default();
+        let same = |place| unsure.takes_over(place, holds(flash, hints, key, place));
         let blocks = flash.log.geometry().blocks();
         let age = |place: u64| (placed.block + blocks - place) % blocks;
         if table.insert(bits, placed.block, same, age).evicted.is_some() {
             add(&self.counters.evicted_index, 1);
             flash.note_unindexed();
         }
+        add(taken_over, unsure.0.len() as u64);
         true
+    }
+
+    /// Lets readers find no version of a key.
+    pub fn forget(&self, flash: &Flash, Shard { table, memory, hints }: &mut Shard, key: Key<'_>) {
+        memory.remove(key);
+        let bits = key.hash().below_shard(table.hash_bits());
+        let mut unsure = Unsure::default();
+        table.remove_where(bits, |place| unsure.takes_over(place, holds(flash, hints, key, place)));
+        add(&self.counters.taken_over_unsure, unsure.0.len() as u64);
+    }
+
+    /// So many keys are looked for in the table, each of which may find another one's place: some do, in all likelihood.
+    pub fn expect_look_alikes(&self, table: &Table, keys: usize) {
+        let each = ((table.len() as u64) << LOOK_ALIKE_BITS) >> table.hash_bits();
+        add(&self.counters.look_alikes_expected, each * keys as u64);
+    }
+}
+
+/// Places that are taken over without it being known whose they are.
+#[derive(Default)]
+struct Unsure(Vec<u64>);
+
+impl Unsure {
+    fn takes_over(&mut self, place: u64, holds: Holds) -> bool {
+        if holds == Holds::Unknown && !self.0.contains(&place) {
+            self.0.push(place);
+        }
+        holds != Holds::Another
     }
 }
 
@@ -94,24 +129,31 @@ fn prefetch_buckets(table: &Table, asked: &[Asked]) {
     asked.iter().for_each(|asked| table.prefetch(asked.hash.below_shard(table.hash_bits())));
 }
 
-/// Lets readers find no version of a key.
-pub(crate) fn forget(flash: &Flash, Shard { table, memory, hints }: &mut Shard, key: Key<'_>) {
-    memory.remove(key);
-    let bits = key.hash().below_shard(table.hash_bits());
-    table.remove_where(bits, |place| !is_other_key(flash, hints, key, place));
+/// Whether a block holds a key, as far as is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    It,
+    Another,
+    Unknown,
 }
 
 /// Whether the block at `place` is known not to hold `key`. The holder of the shard's lock asks.
 pub(crate) fn is_other_key(flash: &Flash, hints: &Hints, key: Key<'_>, place: u64) -> bool {
+    holds(flash, hints, key, place) == Holds::Another
+}
+
+fn holds(flash: &Flash, hints: &Hints, key: Key<'_>, place: u64) -> Holds {
     match flash.log.locate(place) {
         Location::Memory(segment) => {
             let segment = segment.read();
             let payload = flash.log.geometry().payload_size();
-            segment.block(place).is_some_and(|(count, bytes)| {
-                let bytes = &granary_log::block::payload(bytes)[..payload];
-                record::find_last(bytes, count, key.bytes()).is_none()
-            })
+            let Some((count, bytes)) = segment.block(place) else { return Holds::Unknown };
+            match record::find_last(&granary_log::block::payload(bytes)[..payload], count, key.bytes()) {
+                Some(_) => Holds::It,
+                None => Holds::Another,
+            }
         }
-        Location::Device { sequence } => hints.contains(key, place, sequence),
+        Location::Device { sequence } if hints.contains(key, place, sequence) => Holds::Another,
+        Location::Device { .. } => Holds::Unknown,
     }
 }

@@ -1,5 +1,6 @@
 //! What a cache did and what it takes.
 
+use crate::limits::LOOK_ALIKE_BITS;
 use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! stats {
@@ -63,12 +64,28 @@ stats! {
         bytes_put,
         /// Entries not stored because the device was behind.
         puts_dropped,
-        /// Entries not stored because they are longer than a segment or their key than a block.
+        /// Entries not stored because they are longer than a segment or too much of RAM, or their key than a block.
         puts_too_large,
+        /// Entries put that were appended to the log at once.
+        written_through,
         /// Entries appended again when their segment was reused.
         reinserted,
         /// Entries that left the index for want of room.
         evicted_index,
+        /// Entries that left the cache because their segment was reused.
+        evicted_flash,
+        /// Segments that were reused although some of their entries had to leave.
+        segments_evicted,
+        /// Entries that left the cache because their segment could not be written, or their block not be read.
+        lost,
+        /// Entries that left the index because another key looks like theirs.
+        displaced,
+        /// Places in the index that a put or delete took over from an older version of its key or from another key that
+        /// looks like it: which of the two, the index does not know.
+        taken_over_unsure,
+        /// How many of these belonged to other keys, by the chance that there is for each put and delete; in parts of
+        /// one, 2^[`LOOK_ALIKE_BITS`](crate::limits::LOOK_ALIKE_BITS).
+        look_alikes_expected,
         /// Entries copied to the RAM tier.
         promoted,
         /// DRAM first: entries that went from RAM to flash.
@@ -81,8 +98,24 @@ stats! {
         taken_back,
     }
     sizes {
+        /// Entries that left the cache from RAM because others needed their room.
+        evicted_memory,
+        /// Of these, those that were not read since they were put.
+        evicted_unfetched,
+        /// Entries that left the cache from RAM and had come to their end by then.
+        expired_memory,
+        /// Of these, those that were not read since they were put.
+        expired_unfetched,
         /// Entries now: live ones in the index, or in RAM where there is no flash.
         entries,
+        /// Entries on flash now, and in write buffers.
+        flash_entries,
+        /// Bytes of flash.
+        flash_bytes,
+        /// Segments of flash.
+        flash_segments,
+        /// Of these, those that were written since the cache was made or cleared.
+        flash_segments_used,
         /// Slots of the index now.
         index_slots,
         /// Entries in the RAM tier now.
@@ -97,6 +130,8 @@ stats! {
         buffer_bytes,
         /// Bytes written to flash.
         bytes_written,
+        /// Segments written to flash.
+        segments_written,
         /// Segments that could not be written.
         write_errors,
     }
@@ -119,6 +154,17 @@ impl Stats {
     /// All keys found.
     pub fn hits(&self) -> u64 {
         self.hits_memory + self.hits_buffer + self.hits_flash
+    }
+
+    /// Entries that left the index because another key looks like theirs: those known, and as many of the others as
+    /// are to be expected.
+    pub fn displaced(&self) -> u64 {
+        self.displaced + self.taken_over_unsure.min(self.look_alikes_expected >> LOOK_ALIKE_BITS)
+    }
+
+    /// Entries that left the cache without anybody's wish, before their end.
+    pub fn evicted(&self) -> u64 {
+        self.evicted_memory + self.evicted_flash + self.evicted_index + self.lost + self.displaced()
     }
 
     /// All RAM of the cache, in bytes.

@@ -8,7 +8,6 @@ use crate::partition::{Flash, Shared};
 use crate::put::Entry;
 use crate::record::{EntryRecord, Record, newest_entries, parse};
 use granary_log::block::Header;
-use granary_log::sync::sync::atomic::Ordering;
 use granary_log::{AlignedBuffer, Engine, Summary, block};
 
 impl Shared {
@@ -26,12 +25,13 @@ impl Shared {
         for live in live {
             let mut shard = self.shard(live.hash);
             let bits = live.hash.below_shard(shard.table.hash_bits());
+            if shard.table.contains(bits, live.place).is_none() {
+                continue;
+            }
             // Those that are in RAM anyway need not be read.
-            if shard.table.contains(bits, live.place).is_some()
-                && !shard.memory.orphan(live.hash)
-                && live.recent
-                && places.last() != Some(&live.place)
-            {
+            if shard.memory.orphan(live.hash) {
+                shard.table.remove(bits, live.place);
+            } else if live.recent && places.last() != Some(&live.place) {
                 places.push(live.place);
             }
         }
@@ -85,23 +85,23 @@ impl Shared {
         let payload = block::payload(block);
         for entry in newest_entries(payload, count) {
             if entry.is_whole() {
-                self.take_back_entry(flash, place, &entry);
+                self.take_back_entry(place, &entry);
                 continue;
             }
             // It goes on in the blocks that follow: nobody waits for this, so the plainest reads do.
             let mut record = Vec::new();
             let read = Io::with_engine(Engine::Plain).read_record(flash, place, sequence, &mut record);
             if let (Some(_), Some(Record::Entry(entry))) = (read, parse(&record)) {
-                self.take_back_entry(flash, place, &entry);
+                self.take_back_entry(place, &entry);
             }
         }
     }
 
-    fn take_back_entry(&self, flash: &Flash, place: u64, entry: &EntryRecord<'_>) {
+    fn take_back_entry(&self, place: u64, entry: &EntryRecord<'_>) {
         let key = self.hasher.key(entry.key);
         let mut shard = self.shard(key.hash());
         let bits = key.hash().below_shard(shard.table.hash_bits());
-        let now = flash.hybrid.as_ref().map_or(0, |hybrid| hybrid.now.load(Ordering::Relaxed));
+        let now = self.time();
         if shard.table.contains(bits, place) != Some(true) || entry.is_expired(now) {
             return;
         }

@@ -89,7 +89,7 @@ fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
     // A disk that stands still would let entries leave RAM for good.
     let memory = Arc::new(MemoryDevice::new(64 * 128 * 512));
     let open = || {
-        let options = dram_first(folder.path(), 1 << 20, Admission::Probability(1.0));
+        let options = dram_first(folder.path(), 96 << 10, Admission::Probability(1.0));
         Cache::open_on(Box::new(Arc::clone(&memory)), options).unwrap()
     };
     let cache = open();
@@ -118,7 +118,7 @@ fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
             break;
         }
         // It must not be read again in RAM, or it goes round for ever.
-        for _ in 0..60 {
+        for _ in 0..300 {
             put(&cache, fillers.next().unwrap(), 7);
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
@@ -209,7 +209,8 @@ fn ram_stays_in_its_budget() {
     }
     let stats = cache.stats();
     assert!(large.iter().all(|key| get(&cache, *key) == Some(*key)));
-    assert_eq!(cache.stats().hits_memory, stats.hits_memory, "they are on flash only");
+    let copies = cache.stats().hits_memory - stats.hits_memory;
+    assert!(copies * 40_000 < budget / 4, "{copies} copies found room where at most a quarter was free");
     assert!(stats.memory_bytes <= budget, "{stats:?}");
 }
 

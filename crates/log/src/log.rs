@@ -199,6 +199,18 @@ impl Log {
         Writer { log: self, state: self.writer.lock().expect("no panic under the lock"), held: None }
     }
 
+    /// Whether a segment more may be opened at once: else appends are refused when the current one is full, until the
+    /// device has taken one of those that wait for it.
+    pub fn is_behind(&self) -> bool {
+        let ring = self.read_ring();
+        ring.head + 1 > self.free_until.load(Ordering::Acquire) || self.queue_is_full(&ring)
+    }
+
+    fn queue_is_full(&self, ring: &Ring) -> bool {
+        let queued = ring.live.len() as u64 * self.geometry.segment_bytes();
+        ring.live.len() >= 2 && queued >= self.geometry.share(WRITE_QUEUE_BYTES_MAX)
+    }
+
     /// Counters.
     pub fn stats(&self) -> LogStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -360,9 +372,7 @@ impl Writer<'_> {
         let log = self.log;
         let mut ring = log.ring.write().expect("no panic under the lock");
         let sequence = ring.head + 1;
-        let queued = ring.live.len() as u64 * log.geometry.segment_bytes();
-        let queue_full = ring.live.len() >= 2 && queued >= log.geometry.share(WRITE_QUEUE_BYTES_MAX);
-        if sequence > log.free_until.load(Ordering::Acquire) || queue_full {
+        if sequence > log.free_until.load(Ordering::Acquire) || log.queue_is_full(&ring) {
             drop(ring);
             log.orders.lock().expect("no panic under the lock").wanted = sequence;
             log.ordered.notify_all();
@@ -374,6 +384,12 @@ impl Writer<'_> {
         ring.head = sequence;
         ring.live.push_back(Arc::clone(&segment));
         self.state.current = Some(Arc::clone(&segment));
+        drop(ring);
+        if sequence >= log.free_until.load(Ordering::Acquire) {
+            // The flusher may have gone to sleep while this slot was the empty one ahead: it has to empty the next.
+            drop(log.orders.lock().expect("no panic under the lock"));
+            log.ordered.notify_all();
+        }
         Some(segment)
     }
 }

@@ -14,6 +14,11 @@ impl Counter {
         }
     }
 
+    /// Sets what is no sum; only its thread calls this.
+    pub fn set(&self, n: u64) {
+        self.0.store(n, Ordering::Relaxed);
+    }
+
     fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -100,6 +105,10 @@ counters! {
     auth_errors,
     /// Connections closed for doing nothing.
     idle_kicks,
+    /// Connections whose turn ended before all that they had sent was read.
+    conn_yields,
+    /// Keys that wait for the device now.
+    reads_waiting,
     /// Bytes read from clients.
     bytes_read,
     /// Bytes written to clients.

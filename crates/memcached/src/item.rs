@@ -26,6 +26,11 @@ impl Deadline {
         }
     }
 
+    /// As a second of Unix time.
+    pub fn at(self) -> u32 {
+        self.0
+    }
+
     /// Whether it has come.
     pub fn is_past(self, now: u32) -> bool {
         self != Self::NEVER && self.0 <= now
@@ -36,9 +41,9 @@ impl Deadline {
         (self != Self::NEVER).then(|| self.0.saturating_sub(now))
     }
 
-    /// The cache's way to say it: the last second of the entry. Not for [`PAST`](Self::PAST).
+    /// The cache's way to say it: the last second of the entry.
     pub fn last_second(self) -> u32 {
-        self.0.saturating_sub(1)
+        if self == Self::NEVER { 0 } else { (self.0 - 1).max(1) }
     }
 
     /// From the cache's way to say it.
@@ -229,5 +234,6 @@ mod tests {
         let deadline = Deadline::of(Exptime(5), now);
         assert_eq!(Deadline::after(deadline.last_second()), deadline);
         assert_eq!(Deadline::after(Deadline::NEVER.last_second()), Deadline::NEVER);
+        assert!(Deadline::after(Deadline::PAST.last_second()).is_past(now));
     }
 }

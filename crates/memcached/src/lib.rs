@@ -16,7 +16,8 @@ mod server;
 mod store;
 mod users;
 
+pub use engine::Flush;
 pub use granary_cache::admission::Admission;
 pub use rustls::ServerConfig;
-pub use server::{Options, Server, ServerError, Stats};
+pub use server::{Options, Server, ServerError, Stats, UnixSocket};
 pub use store::{OpenError, Options as StoreOptions};

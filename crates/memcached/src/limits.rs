@@ -48,6 +48,9 @@ pub const SEGMENTS_MIN: u64 = 4;
 /// Connections unless told otherwise, as in memcached.
 pub const CONNECTIONS_DEFAULT: usize = 1024;
 
+/// Who may connect to a Unix socket unless told otherwise, as in memcached: the same user.
+pub const SOCKET_MODE_DEFAULT: u32 = 0o700;
+
 /// Bytes that one turn reads from a connection, so that others have theirs.
 pub const READ_BYTES: usize = 64 << 10;
 
@@ -81,6 +84,15 @@ pub const READS_REMEMBERED: usize = 1 << 17;
 /// Numbers (cas) that are reserved at once: the file that says so is written once for as many changes.
 pub const NUMBERS_RESERVED: u64 = 1 << 20;
 
+/// Milliseconds that a client's changes wait for write buffers at most, where each is written at once.
+pub const HELD_MILLISECONDS: u64 = 1000;
+
+/// Milliseconds after which a thread looks again whether there is room for those that wait.
+pub const HELD_LOOK_MILLISECONDS: u64 = 1;
+
+/// Bytes of items that are put into the cache together: far fewer than a write buffer has.
+pub const WRITTEN_BATCH_BYTES_MAX: usize = 1 << 20;
+
 /// Users of an authentication file, as in memcached.
 pub const USERS_MAX: usize = 8;
 
@@ -88,6 +100,7 @@ pub const USERS_MAX: usize = 8;
 pub const STOP_MILLISECONDS: u64 = 2000;
 
 const _: () = assert!(STRIPES.is_power_of_two() && READS_REMEMBERED.is_power_of_two());
+const _: () = assert!(WRITTEN_BATCH_BYTES_MAX as u64 * 4 <= SEGMENT_BYTES_MIN);
 const _: () = assert!(LINE_BYTES_MAX < GET_LINE_BYTES_MAX && READ_BYTES < GET_LINE_BYTES_MAX);
 
 /// What is read from flash at the least, where RAM allows the partitions that so short blocks want: a device answers the

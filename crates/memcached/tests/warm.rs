@@ -58,7 +58,7 @@ fn nothing_old_comes_back(policy: &str) {
             warm += 1;
         }
         // Several write buffers of 4 MiB: what is in the last is lost with the process.
-        for _ in 0..2000 + random.below(4000) {
+        for _ in 0..4000 + random.below(4000) {
             let key = random.below(3000);
             version += 1;
             let value = format!("v{version:03000}");

@@ -1,6 +1,13 @@
 use super::*;
 use crate::key::KeyHasher;
+use crate::limits::MEMORY_CHUNK_BYTES_MIN;
 use std::collections::HashMap;
+
+/// The only shard of a pool.
+fn memory(bytes: u64, entries: u64) -> Memory {
+    let bound = (entries < u64::MAX).then_some(entries);
+    Memory::new(Arc::new(Pool::of(bytes, bound, 1)), entries, Role::Whole)
+}
 
 fn get<'a>(memory: &'a mut Memory, key: &[u8]) -> Option<(Option<&'a [u8]>, u32)> {
     let key = KeyHasher::with_seed(0).key(key);
@@ -12,7 +19,7 @@ fn get<'a>(memory: &'a mut Memory, key: &[u8]) -> Option<(Option<&'a [u8]>, u32)
 #[test]
 fn agrees_with_a_map_and_keeps_its_budget() {
     for (bytes, entries) in [(64 << 10, u64::MAX), (u64::MAX, 300), (5_000, u64::MAX), (1 << 30, u64::MAX)] {
-        let mut memory = Memory::new(Budget { bytes, entries });
+        let mut memory = memory(bytes, entries);
         let mut map: HashMap<u64, (Option<Vec<u8>>, u32)> = HashMap::new();
         let mut random = 9u64;
         for step in 0..30_000u32 {
@@ -30,7 +37,7 @@ fn agrees_with_a_map_and_keeps_its_budget() {
                 1..4 => {
                     let value =
                         (random >> 40 & 7 != 0).then(|| vec![step as u8; (random >> 44 & 255) as usize]);
-                    memory.insert(key, value.as_deref(), step, Kept::Copy);
+                    memory.insert(key, value.as_deref(), step, Kept::Copy, 0);
                     map.insert(number, (value, step));
                 }
                 _ => {
@@ -57,6 +64,8 @@ fn agrees_with_a_map_and_keeps_its_budget() {
     }
 }
 
+const ALL: Aim = Aim { shard: 0, pool: 0, spare: Spare::Nothing };
+
 /// A chunk is kept for reuse.
 fn budget_with_slack(bytes: u64) -> u64 {
     bytes.saturating_add(2 * MEMORY_CHUNK_BYTES_MIN as u64)
@@ -64,8 +73,7 @@ fn budget_with_slack(bytes: u64) -> u64 {
 
 #[test]
 fn entries_that_are_put_again_and_again_take_no_more_room() {
-    let budget = Budget { bytes: u64::MAX, entries: 10_000 };
-    let mut memory = Memory::new(budget);
+    let mut memory = memory(u64::MAX, 10_000);
     let keys: Vec<Vec<u8>> = (0..3000u32).map(|i| format!("key{i}").into_bytes()).collect();
     let value = [7; 100];
     let live: usize = keys.iter().map(|key| key.len() + value.len() + 30).sum();
@@ -73,10 +81,10 @@ fn entries_that_are_put_again_and_again_take_no_more_room() {
         // Some are put once: they stay among those that die.
         let step = if round == 0 { 1 } else { 3 };
         for key in keys.iter().step_by(step) {
-            memory.insert(KeyHasher::with_seed(0).key(key), Some(&value), round, Kept::Copy);
+            memory.insert(KeyHasher::with_seed(0).key(key), Some(&value), round, Kept::Copy, 0);
         }
         assert_eq!(memory.len(), keys.len());
-        let most = 2 * live + memory.table.allocation_size() + 3 * budget.chunk_bytes();
+        let most = 2 * live + memory.table.allocation_size() + 3 * memory.chunk_bytes();
         assert!(memory.bytes_allocated() <= most, "{} bytes for {live}", memory.bytes_allocated());
         memory.validate();
     }
@@ -88,10 +96,10 @@ fn entries_that_are_put_again_and_again_take_no_more_room() {
 
 #[test]
 fn a_lookup_marks_the_entry_it_finds_and_no_other() {
-    let mut memory = Memory::new(Budget { bytes: 1 << 20, entries: u64::MAX });
+    let mut memory = memory(1 << 20, u64::MAX);
     let name = |i: u32| format!("key{i}").into_bytes();
     for i in 0..2000 {
-        memory.insert(KeyHasher::with_seed(0).key(&name(i)), Some(&[1; 20]), 0, Kept::Only);
+        memory.insert(KeyHasher::with_seed(0).key(&name(i)), Some(&[1; 20]), 0, Kept::Only, 0);
     }
     // Keys that are not there have candidates, too, which are others'.
     let strangers = (2000..20_000)
@@ -103,7 +111,7 @@ fn a_lookup_marks_the_entry_it_finds_and_no_other() {
         get(&mut memory, &name(i)).unwrap();
     }
     let mut counts = Vec::new();
-    memory.shrink(0, |leaving| {
+    memory.shrink(ALL, 0, |leaving| {
         counts.push((leaving.entry.key.to_vec(), leaving.reads));
         Leave::Go
     });
@@ -115,10 +123,10 @@ fn a_lookup_marks_the_entry_it_finds_and_no_other() {
 
 #[test]
 fn what_is_read_outlives_what_is_not() {
-    let mut memory = Memory::new(Budget { bytes: 64 << 10, entries: u64::MAX });
+    let mut memory = memory(64 << 10, u64::MAX);
     let hot: Vec<Vec<u8>> = (0..50).map(|i| format!("hot{i}").into_bytes()).collect();
     for key in &hot {
-        memory.insert(KeyHasher::with_seed(0).key(key), Some(&[1; 100]), 0, Kept::Copy);
+        memory.insert(KeyHasher::with_seed(0).key(key), Some(&[1; 100]), 0, Kept::Copy, 0);
     }
     for i in 0..5_000 {
         memory.insert(
@@ -126,6 +134,7 @@ fn what_is_read_outlives_what_is_not() {
             Some(&[2; 100]),
             0,
             Kept::Copy,
+            0,
         );
         get(&mut memory, &hot[i % 50]);
     }
@@ -136,15 +145,90 @@ fn what_is_read_outlives_what_is_not() {
 /// Chunks are numbered with 16 bits.
 #[test]
 fn there_are_numbers_for_all_chunks() {
-    let mut memory = Memory::new(Budget { bytes: 64 << 20, entries: 1 });
+    let mut memory = memory(64 << 20, 1);
     let keys: Vec<[u8; 8]> = (0..140_000_u64).map(u64::to_le_bytes).collect();
     for key in &keys {
-        memory.insert(KeyHasher::with_seed(0).key(key), Some(&[7; 470]), 0, Kept::Only);
+        memory.insert(KeyHasher::with_seed(0).key(key), Some(&[7; 470]), 0, Kept::Only, 0);
     }
     assert!(memory.chunks.len() < CHUNKS_MAX);
     memory.validate();
     let found = keys.iter().filter(|key| get(&mut memory, &key[..]).is_some()).count();
     assert_eq!(found, keys.len());
-    let shard = Budget::of_shard(u64::MAX, None);
-    assert!(shard.bytes / (shard.chunk_bytes() as u64) < CHUNKS_MAX as u64);
+    let pool = Pool::new(u64::MAX, None);
+    assert!(pool.share() / (pool.chunk_bytes(u64::MAX) as u64) < CHUNKS_MAX as u64);
+}
+
+/// Whatever was read, what was put last is there: an older entry makes room.
+#[test]
+fn what_was_just_put_is_there() {
+    for (bytes, entries, len) in [
+        (1 << 20, u64::MAX, 10_000),
+        (1 << 20, u64::MAX, 100),
+        (1 << 20, u64::MAX, 500_000),
+        (1 << 20, u64::MAX, 70_000),
+        (u64::MAX, 1, 100),
+        (u64::MAX, 100, 100),
+    ] {
+        let mut memory = memory(bytes, entries);
+        let mut put = 0;
+        for i in 0..20_000_u32 {
+            let name = i.to_le_bytes();
+            assert!(memory.insert(KeyHasher::with_seed(0).key(&name), Some(&vec![1; len]), 0, Kept::Copy, 0));
+            put += 1;
+            assert!(get(&mut memory, &name).is_some(), "{bytes} {entries} {len}: {i}");
+            assert!(memory.bytes_allocated() as u64 <= budget_with_slack(bytes));
+            if i % 1000 == 0 {
+                memory.validate();
+            }
+            if put * len > 64 << 20 {
+                break;
+            }
+        }
+        assert_eq!(memory.gone().evicted + memory.len() as u64, put as u64, "all are there or counted");
+        assert_eq!(memory.gone().evicted_unfetched, 0);
+        let too_long = vec![1; bytes.min(8 << 20) as usize / 2 + 1];
+        assert_eq!(
+            memory.insert(KeyHasher::with_seed(0).key(b"long"), Some(&too_long), 0, Kept::Copy, 0),
+            bytes > 16 << 20
+        );
+    }
+}
+
+/// What is only in RAM is let go by others, at any moment: what was put a moment ago stays.
+#[test]
+fn what_was_put_a_moment_ago_does_not_leave_before_older_entries() {
+    let mut memory = memory(1 << 20, u64::MAX);
+    let name = |i: u32| format!("key{i}").into_bytes();
+    for i in 0..20_000 {
+        memory.insert(KeyHasher::with_seed(0).key(&name(i)), Some(&[1; 1000]), 0, Kept::Only, 0);
+        let aim = Aim { shard: 900 << 10, pool: 900 << 10, spare: Spare::Fresh };
+        memory.shrink(aim, 0, |_| Leave::Go);
+        assert!(memory.bytes_allocated() <= 900 << 10);
+        // All of what was put lately, and then everything is read.
+        let all_is_there = (i.saturating_sub(60)..=i).all(|i| get(&mut memory, &name(i)).is_some());
+        assert!(all_is_there, "{i}");
+        (0..i).for_each(|i| _ = get(&mut memory, &name(i)));
+        if i > 3000 {
+            break;
+        }
+    }
+}
+
+#[test]
+fn what_leaves_at_its_end_or_unread_is_counted_apart() {
+    let mut memory = memory(1 << 20, u64::MAX);
+    for i in 0..100_u32 {
+        let expires_at = if i < 40 { 10 } else { 0 };
+        memory.insert(
+            KeyHasher::with_seed(0).key(&i.to_le_bytes()),
+            Some(&[1; 100]),
+            expires_at,
+            Kept::Only,
+            0,
+        );
+    }
+    (0..10_u32).chain(40..60).for_each(|i| assert!(get(&mut memory, &i.to_le_bytes()).is_some()));
+    memory.shrink(ALL, 11, |_| Leave::Go);
+    let expected = Gone { evicted: 60, evicted_unfetched: 40, expired: 40, expired_unfetched: 30 };
+    assert_eq!(memory.gone(), expected);
 }

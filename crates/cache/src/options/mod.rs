@@ -160,6 +160,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// How many partitions there are.
+    pub(crate) fn partitions(&self) -> u64 {
+        self.flash.as_ref().map_or(1, |flash| flash.partitions)
+    }
+
     /// What each partition gets.
     pub(crate) fn of_partition(&self) -> Self {
         let mut options = self.clone();

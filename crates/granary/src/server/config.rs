@@ -78,7 +78,7 @@ pub enum ConfigError {
     )]
     IdleTls,
     #[error(
-        "memcached has no address: say address = \"ADDRESS:PORT\" under [memcached] (or --memcached), or leave its other settings out"
+        "memcached has no address: say address = \"ADDRESS:PORT\" or socket = \"PATH\" under [memcached] (or --memcached, --memcached-socket), or leave its other settings out"
     )]
     NoMemcached,
 }

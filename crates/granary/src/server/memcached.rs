@@ -1,12 +1,16 @@
 //! The memcached server of `granary server`.
 
 use super::address;
+use super::mode::{self, Mode};
 use super::size::{self, Size};
 use clap::Args;
-use granary_memcached::{Admission, Options, Server, ServerConfig, ServerError, StoreOptions, limits};
+use granary_memcached::{
+    Admission, Flush, Options, Server, ServerConfig, ServerError, StoreOptions, UnixSocket, limits,
+};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,6 +30,17 @@ pub struct Arguments {
     #[arg(long = "memcached", value_name = "ADDR", env = "GRANARY_MEMCACHED", value_parser = address::parse)]
     #[serde(default, deserialize_with = "address::deserialize")]
     address: Option<SocketAddr>,
+
+    /// Listen on a Unix socket for clients of the same machine, beside ADDR or alone; memcached's -s
+    #[arg(long = "memcached-socket", value_name = "PATH", env = "GRANARY_MEMCACHED_SOCKET")]
+    socket: Option<PathBuf>,
+
+    /// Who may connect to the Unix socket, in octal, as for chmod; memcached's -a [default: 700]
+    #[arg(
+        long = "memcached-socket-mode", value_name = "MODE", value_parser = mode::parse,
+        env = "GRANARY_MEMCACHED_SOCKET_MODE"
+    )]
+    socket_mode: Option<Mode>,
 
     /// RAM for items, everything counted [default: 64MiB]
     #[arg(long = "memcached-memory", value_name = "SIZE", value_parser = size::parse, env = "GRANARY_MEMCACHED_MEMORY")]
@@ -81,11 +96,16 @@ pub struct Arguments {
         value_name = "N",
         env = "GRANARY_MEMCACHED_CONNECTIONS"
     )]
-    connections: Option<usize>,
+    connections: Option<NonZeroUsize>,
 
     /// Threads that serve; memcached's -t [default: one for each core]
     #[arg(long = "memcached-threads", value_name = "N", env = "GRANARY_MEMCACHED_THREADS")]
-    threads: Option<usize>,
+    threads: Option<NonZeroUsize>,
+
+    /// Refuse flush_all; memcached's -F
+    #[arg(long = "memcached-no-flush", env = "GRANARY_MEMCACHED_NO_FLUSH")]
+    #[serde(default)]
+    no_flush: bool,
 
     /// Close connections that are idle for so many seconds; 0: never [default: 0]
     #[arg(long = "memcached-idle-timeout", value_name = "SECONDS", env = "GRANARY_MEMCACHED_IDLE_TIMEOUT")]
@@ -110,6 +130,8 @@ impl Arguments {
     pub fn or(self, others: Arguments) -> Arguments {
         Arguments {
             address: self.address.or(others.address),
+            socket: self.socket.or(others.socket),
+            socket_mode: self.socket_mode.or(others.socket_mode),
             memory: self.memory.or(others.memory),
             flash: self.flash.or(others.flash),
             max_item_size: self.max_item_size.or(others.max_item_size),
@@ -119,6 +141,7 @@ impl Arguments {
             applications: if self.applications.is_empty() { others.applications } else { self.applications },
             connections: self.connections.or(others.connections),
             threads: self.threads.or(others.threads),
+            no_flush: self.no_flush || others.no_flush,
             idle_timeout: self.idle_timeout.or(others.idle_timeout),
             tls: self.tls || others.tls,
             auth_file: self.auth_file.or(others.auth_file),
@@ -127,7 +150,7 @@ impl Arguments {
 
     /// Whether it is said where it is to be served.
     pub fn has_address(&self) -> bool {
-        self.address.is_some()
+        self.address.is_some() || self.socket.is_some()
     }
 
     /// Whether anything is said at all.
@@ -137,12 +160,14 @@ impl Arguments {
 
     /// Whether it is to speak TLS.
     pub fn wants_tls(&self) -> bool {
-        self.address.is_some() && self.tls
+        self.has_address() && self.tls
     }
 
     /// Starts the server, if it is asked for. What it keeps lies in `folder`.
     pub fn start(self, folder: &Path, tls: Option<Arc<ServerConfig>>) -> Result<Option<Server>, ServerError> {
-        let Some(address) = self.address else { return Ok(None) };
+        if !self.has_address() {
+            return Ok(None);
+        }
         let memory_bytes = self.memory.unwrap_or(MEMORY).0;
         let mut store =
             StoreOptions::new(folder.join("memcached"), memory_bytes, self.flash.unwrap_or(FLASH).0);
@@ -154,11 +179,14 @@ impl Arguments {
             flashield.prefixes = self.applications.into_iter().map(String::into_bytes).collect();
         }
         store.bytes_per_day = self.write_budget.map(|size| size.0);
+        let mode = self.socket_mode.map_or(limits::SOCKET_MODE_DEFAULT, |mode| mode.0);
         let options = Options {
-            address,
+            address: self.address,
+            socket: self.socket.map(|path| UnixSocket { path, mode }),
             store,
-            threads: self.threads,
-            connections_max: self.connections.unwrap_or(limits::CONNECTIONS_DEFAULT),
+            threads: self.threads.map(NonZeroUsize::get),
+            connections_max: self.connections.map_or(limits::CONNECTIONS_DEFAULT, NonZeroUsize::get),
+            flush: if self.no_flush { Flush::Refused } else { Flush::Allowed },
             idle_seconds: self.idle_timeout.unwrap_or(0),
             users: self.auth_file,
             tls,

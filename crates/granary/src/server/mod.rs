@@ -5,6 +5,7 @@ mod config;
 mod figures;
 mod logging;
 mod memcached;
+mod mode;
 pub mod size;
 
 use std::error::Error;
@@ -160,7 +161,7 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
             tracing::info!("Granary listens on https://{https}");
         }
         if let Some(memcached) = &memcached {
-            tracing::info!("Granary serves memcached on {}", memcached.address());
+            tracing::info!("Granary serves memcached on {}", memcached.places());
         }
     })?;
     memcached.map_or(Ok(()), granary_memcached::Server::stop)?;

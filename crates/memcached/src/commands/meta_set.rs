@@ -24,6 +24,7 @@ pub fn meta_set(
         Verdict::Exists => b"EX",
         Verdict::NotFound => b"NF",
         Verdict::Refused => b"NS",
+        Verdict::NoRoom => unreachable!("whether there is room shows when it is put"),
     });
     for flag in flags.iter() {
         match flag.letter {

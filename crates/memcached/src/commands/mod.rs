@@ -1,6 +1,7 @@
 //! What requests do to an item: pure functions of what is there, which give what becomes of it.
 
 mod arithmetic;
+mod dump;
 mod meta_arithmetic;
 mod meta_delete;
 mod meta_get;
@@ -8,6 +9,7 @@ mod meta_set;
 mod put;
 
 pub use arithmetic::{NON_NUMERIC, count};
+pub use dump::{metadata, request_for};
 pub use meta_arithmetic::meta_arithmetic;
 pub use meta_delete::meta_delete;
 pub use meta_get::{Shown, debug, is_plain, meta_get, missed, shown};

@@ -15,6 +15,8 @@ pub enum Verdict {
     Exists,
     /// Nothing is there to compare with.
     NotFound,
+    /// There is no room for it.
+    NoRoom,
 }
 
 /// What the meta command adds to an item to store, and the limit on it.

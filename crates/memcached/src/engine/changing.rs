@@ -5,7 +5,7 @@ use crate::commands::{self, Shown, Terms, Verdict};
 use crate::counters::Counters;
 use crate::item::{Deadline, Header, Item};
 use crate::protocol::{Direction, Exptime, KeyForm, Meta, MetaFlags, Mode, Numbered, Put, Reply, reply};
-use crate::store::{Change, Looked};
+use crate::store::{Change, Hand, Looked, NoRoom};
 use granary_cache::Key;
 
 impl Engine {
@@ -18,26 +18,34 @@ impl Engine {
             explicit_cas: None,
             item_bytes_max: store.item_bytes_max(),
         };
-        let (stored, _) = store
-            .change(lane, store.key(&put.key), now, |looked, hand| commands::put(put, &terms, looked, hand));
+        let stored = store
+            .change(lane, store.key(&put.key), now, |looked, hand| {
+                commands::put(put, &terms, looked, hand)
+            })
+            .map_or(Verdict::NoRoom, |(stored, _)| stored);
         count_put(self.counters(), put.mode, stored);
         stored
     }
 
     pub(super) fn meta_set(&mut self, put: &Put<'_>, flags: &MetaFlags<'_>, now: u32, out: &mut Vec<u8>) {
         let Engine { shared, lane, .. } = self;
-        let (store, limit) = (&shared.store, shared.store.item_bytes_max());
+        let (store, limit, begin) = (&shared.store, shared.store.item_bytes_max(), out.len());
         let stored = store.change(lane, store.key(&put.key), now, |looked, hand| {
             commands::meta_set(put, flags, limit, looked, hand, out)
+        });
+        let stored = stored.unwrap_or_else(|NoRoom| {
+            out.truncate(begin);
+            reply::line(out, reply::NO_ROOM);
+            Verdict::NoRoom
         });
         count_put(self.counters(), put.mode, stored);
     }
 
     pub(super) fn delete(&mut self, key: &[u8], now: u32) -> bool {
         let Engine { shared, lane, .. } = self;
-        shared.store.change(lane, shared.store.key(key), now, |looked, _| {
-            (Change::Remove, matches!(looked, Looked::Hit(_)))
-        })
+        let delete =
+            |looked: Looked<'_>, _: &mut Hand<'_>| (Change::Remove, matches!(looked, Looked::Hit(_)));
+        shared.store.change(lane, shared.store.key(key), now, delete).unwrap_or(true)
     }
 
     pub(super) fn arithmetic(
@@ -57,6 +65,10 @@ impl Engine {
                 Err(error) => (Change::Leave, Some(Err(error))),
             }
         });
+        let counted = match counted {
+            Ok(counted) => counted,
+            Err(NoRoom) => return reply::answer(out, reply, reply::NO_ROOM_TO_COUNT),
+        };
         match counted {
             None => reply::answer(out, reply, "NOT_FOUND"),
             Some(Ok(value)) => reply::answer(out, reply, itoa::Buffer::new().format(value)),
@@ -74,7 +86,7 @@ impl Engine {
         exptime: Exptime,
         now: u32,
         show: impl FnOnce(Item<'_>) -> R,
-    ) -> Option<R> {
+    ) -> Result<Option<R>, NoRoom> {
         let Engine { shared, lane, .. } = self;
         let deadline = Deadline::of(exptime, now);
         let shown = shared.store.change(lane, key, now, |looked, _| {
@@ -85,7 +97,7 @@ impl Engine {
             let header = Header { deadline, ..item.header };
             let change = if header == item.header { Change::Leave } else { Change::Mark(header) };
             (change, Some(show(item)))
-        });
+        })?;
         let counters = self.counters();
         counters.cmd_touch.add(1);
         match shown {
@@ -95,7 +107,7 @@ impl Engine {
             }
             None => counters.touch_misses.add(1),
         }
-        shown
+        Ok(shown)
     }
 
     pub(super) fn get_and_touch(
@@ -105,22 +117,28 @@ impl Engine {
         exptime: Exptime,
         now: u32,
         out: &mut Vec<u8>,
-    ) {
-        let found = self.touch(self.shared.store.key(key), exptime, now, |item| {
+    ) -> Result<(), NoRoom> {
+        let begin = out.len();
+        let touched = self.touch(self.shared.store.key(key), exptime, now, |item| {
             let cas = (numbered == Numbered::Yes).then_some(item.header.cas);
             reply::value(out, key, item.header.flags, cas, item.data);
         });
+        if touched.is_err() {
+            out.truncate(begin);
+        }
+        let found = touched?;
         let counters = self.counters();
         counters.cmd_get.add(1);
         counters.get_hits.add(u64::from(found.is_some()));
         counters.get_misses.add(u64::from(found.is_none()));
+        Ok(())
     }
 
     pub(super) fn meta_get(&mut self, meta: &Meta<'_>, now: u32, out: &mut Vec<u8>) {
         let key = self.shared.store.key(&meta.key);
         let Engine { shared, lane, .. } = self;
-        let last_read = shared.store.last_read(key);
-        let (found, why) = shared.store.change(lane, key, now, |looked, hand| {
+        let (last_read, begin) = (shared.store.last_read(key), out.len());
+        let shown = shared.store.change(lane, key, now, |looked, hand| {
             let (change, found) = commands::meta_get(meta, looked, last_read, hand, out);
             let why = match looked {
                 Looked::Miss(why) => Some(why),
@@ -128,6 +146,10 @@ impl Engine {
             };
             (change, (found, why))
         });
+        let Ok((found, why)) = shown else {
+            out.truncate(begin);
+            return reply::line(out, reply::NO_ROOM);
+        };
         let counters = self.counters();
         counters.cmd_get.add(1);
         if meta.flags.exptime.is_some() {
@@ -163,6 +185,7 @@ fn count_put(counters: &Counters, mode: Mode, stored: Verdict) {
             Verdict::Stored => counters.cas_hits.add(1),
             Verdict::Exists => counters.cas_badval.add(1),
             Verdict::NotFound | Verdict::Refused => counters.cas_misses.add(1),
+            Verdict::NoRoom => {}
         }
     }
 }

@@ -1,15 +1,19 @@
 //! Requests of clients carried out, without sockets.
 
 mod changing;
+mod connections;
+mod dumping;
 mod parked;
 mod reading;
 mod session;
 mod stats;
 mod stepping;
+mod usage;
 mod writing;
 
+pub use connections::{Connections, Peer};
 pub use session::Session;
-pub use stats::Settings;
+pub use stats::{Flush, Settings};
 
 use crate::counters::Counters;
 use crate::protocol::Access;
@@ -18,7 +22,7 @@ use crate::users::Users;
 use parked::ParkingLot;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Instant;
 
 /// What all threads share.
@@ -31,6 +35,12 @@ pub struct Shared {
     pub counters: Vec<Counters>,
     /// Connections now.
     pub connections: AtomicUsize,
+    /// Which they are.
+    pub peers: Connections,
+    /// Connections turned away.
+    pub rejected: AtomicU64,
+    /// How often no connection was accepted for want of file descriptors, and for how many microseconds.
+    pub deaf: [AtomicU64; 2],
     /// What `stats settings` shows.
     pub settings: Settings,
     /// When the server started.
@@ -41,7 +51,17 @@ impl Shared {
     /// Over a store, for so many threads.
     pub fn new(store: Store, users: Option<Users>, settings: Settings) -> Self {
         let counters = (0..settings.threads).map(|_| Counters::default()).collect();
-        Self { store, users, counters, connections: AtomicUsize::new(0), settings, started: Instant::now() }
+        Self {
+            store,
+            users,
+            counters,
+            connections: AtomicUsize::new(0),
+            peers: Connections::default(),
+            rejected: AtomicU64::new(0),
+            deaf: Default::default(),
+            settings,
+            started: Instant::now(),
+        }
     }
 
     /// The conversation of a new client, under a number of its own on its thread.
@@ -59,13 +79,15 @@ pub struct Engine {
     /// Values on their way from the cache to replies.
     values: Vec<u8>,
     parked: ParkingLot,
+    hurries: bool,
 }
 
 impl Engine {
     /// For a thread, numbered from 0.
     pub fn new(shared: Arc<Shared>, thread: usize) -> Self {
         let lane = shared.store.lane();
-        Self { shared, thread, lane, values: Vec::new(), parked: ParkingLot::default() }
+        let parked = ParkingLot::default();
+        Self { shared, thread, lane, values: Vec::new(), parked, hurries: false }
     }
 
     /// What is shared.
@@ -88,6 +110,7 @@ impl Engine {
     pub fn land(&mut self, now: u32) {
         let Engine { shared, lane, parked, .. } = self;
         shared.store.go_on(lane, now, |ticket, looked| parked.tell(ticket, looked));
+        self.counters().reads_waiting.set(self.parked.waiting());
     }
 
     /// The number of a session of which some reads can be answered: its turn is now.
@@ -106,8 +129,11 @@ impl Engine {
     pub fn turn(&mut self, sessions: &mut [Session], now: u32) {
         self.shared.store.tick(now);
         self.answer_ripe(sessions, now);
+        self.release(sessions);
+        self.dump(sessions, now);
         while sessions.iter().any(Session::may_read) {
             let mut progress = self.read_many(sessions, now);
+            self.hold(sessions);
             progress |= self.set_many(sessions, now);
             for session in &mut *sessions {
                 progress |= self.step(session, now);
@@ -115,6 +141,34 @@ impl Engine {
             if !progress {
                 return;
             }
+        }
+    }
+
+    /// From now on no change waits for write buffers.
+    pub fn hurry(&mut self) {
+        self.hurries = true;
+    }
+
+    fn is_behind(&self) -> bool {
+        !self.hurries && self.shared.store.is_behind()
+    }
+
+    /// Lets changes wait while there are no write buffers for them: their clients' only, and not for long.
+    fn hold(&self, sessions: &mut [Session]) {
+        if self.is_behind() {
+            let now = Instant::now();
+            sessions.iter_mut().for_each(|session| session.hold(now));
+        }
+    }
+
+    fn release(&self, sessions: &mut [Session]) {
+        if !sessions.iter().any(Session::is_held) {
+            return;
+        }
+        let now = Instant::now();
+        match self.is_behind() {
+            true => sessions.iter_mut().for_each(|session| session.release_if_late(now)),
+            false => sessions.iter_mut().for_each(Session::release),
         }
     }
 

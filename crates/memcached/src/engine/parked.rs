@@ -76,6 +76,8 @@ pub(super) struct ParkingLot {
     free: Vec<u32>,
     /// Owners of those of which a key can be answered.
     ripe: Vec<usize>,
+    /// Keys that are on their way from the device.
+    waiting: u64,
 }
 
 /// The key `nth` of place `id`, as the store knows it.
@@ -84,6 +86,11 @@ fn parse(ticket: u64) -> (usize, usize) {
 }
 
 impl ParkingLot {
+    /// Keys that are on their way from the device.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
     /// A place for a session.
     pub fn open(&mut self, owner: usize, queue: Queue) -> u32 {
         let id = self.free.pop().unwrap_or_else(|| {
@@ -99,6 +106,7 @@ impl ParkingLot {
     pub fn expect(&mut self, id: u32, nth: usize) -> u64 {
         let parked = &mut self.all[id as usize];
         parked.left += 1;
+        self.waiting += 1;
         if parked.found.len() <= nth {
             parked.found.resize_with(nth + 1, || Found::Later);
         }
@@ -131,6 +139,7 @@ impl ParkingLot {
         let (id, nth) = parse(ticket);
         let parked = &mut self.all[id];
         parked.left -= 1;
+        self.waiting -= 1;
         match parked.owner {
             Some(_) => {
                 parked.found[nth] = Found::of(looked, &mut parked.values, bytes_max(parked.queue, nth))

@@ -4,7 +4,7 @@
 
 use super::Engine;
 use super::parked::{Found, Queue};
-use super::session::{Input, Output, Reach, Session};
+use super::session::{Input, Output, Reach, Session, may_be_read};
 use crate::commands::{self, Shown};
 use crate::item::Item;
 use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH};
@@ -39,11 +39,6 @@ impl Piece<'_> {
             Part::Meta(meta) => Some(&meta.key),
         }
     }
-}
-
-/// A look ahead: `get`, `gets`, `bget` and `mg`, and a few others.
-fn may_be_read(rest: &[u8]) -> bool {
-    matches!(rest, [b'g' | b'b' | b' ', ..] | [b'm', b'g', ..])
 }
 
 /// The pieces of the reads that a session's input goes on with, of so many keys at most.

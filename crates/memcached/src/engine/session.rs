@@ -1,8 +1,14 @@
 //! One client's conversation, without its socket: bytes come in, replies wait to go out.
 
-use crate::limits::{BUFFER_BYTES_KEPT, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PARKED_READS_MAX};
+use super::connections::{Doing, Peer};
+use super::dumping::Dump;
+use crate::limits::{
+    BUFFER_BYTES_KEPT, HELD_MILLISECONDS, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PARKED_READS_MAX,
+};
 use crate::protocol::{Access, Decoder, Ending, Step, Taken};
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What a client sent and what was not looked at yet.
 #[derive(Debug)]
@@ -18,6 +24,11 @@ impl Input {
     /// What the input goes on with.
     pub fn rest(&self) -> &[u8] {
         &self.bytes[self.begin..]
+    }
+
+    /// A look ahead.
+    pub fn begins_with_read(&self) -> bool {
+        may_be_read(self.rest())
     }
 
     /// The next step.
@@ -41,6 +52,11 @@ impl Input {
     pub fn grant(&mut self) {
         self.decoder.grant();
     }
+}
+
+/// Whether this begins with `get`, `gets`, `bget` or `mg`, or one of a few others.
+pub(super) fn may_be_read(rest: &[u8]) -> bool {
+    matches!(rest, [b'g' | b'b' | b' ', ..] | [b'm', b'g', ..])
 }
 
 /// How far reads reach that an input begins with: bytes of whole requests, and of keys of the next.
@@ -79,6 +95,20 @@ pub struct Session {
     pub(super) parked: VecDeque<u32>,
     /// How far these reach.
     begun: Reach,
+    held: Held,
+    /// The list of all items that it is being sent.
+    pub(super) dump: Option<Dump>,
+    /// Its connection, as `stats conns` shows it.
+    pub(super) peer: Option<Arc<Peer>>,
+}
+
+/// Whether its next change waits for write buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    No,
+    Until(Instant),
+    /// It has waited as long as it may.
+    Over,
 }
 
 impl Session {
@@ -87,7 +117,41 @@ impl Session {
         let decoder = Decoder::new(item_bytes_max, access);
         let input = Input { bytes: Vec::new(), begin: 0, decoder, resume: 0 };
         let (parked, begun) = (VecDeque::new(), Reach::default());
-        Self { input, output: Output::default(), ending: None, wanted: 0, number, parked, begun }
+        let output = Output::default();
+        Self {
+            input,
+            output,
+            ending: None,
+            wanted: 0,
+            number,
+            parked,
+            begun,
+            held: Held::No,
+            dump: None,
+            peer: None,
+        }
+    }
+
+    /// The client's connection.
+    pub fn of(self, peer: Arc<Peer>) -> Self {
+        Self { peer: Some(peer), ..self }
+    }
+
+    /// Notes what its connection does, for `stats conns`.
+    pub fn note(&self, active_at: u32) {
+        let doing = match self.wants_data() {
+            true => Doing::ReadingItem,
+            false if self.is_parked() => Doing::Waiting,
+            false => Doing::Reading,
+        };
+        if let Some(peer) = &self.peer {
+            peer.note(doing, active_at);
+        }
+    }
+
+    /// Whether the line of a request has come, and not its data.
+    fn wants_data(&self) -> bool {
+        self.wanted > 0 && self.input.rest().contains(&b'\n')
     }
 
     /// Takes what the client sent.
@@ -107,6 +171,9 @@ impl Session {
     pub(super) fn advance(&mut self, taken: Taken) {
         self.input.advance(taken);
         self.wanted = 0;
+        if self.held == Held::Over {
+            self.held = Held::No;
+        }
     }
 
     /// Goes on behind reads that were answered.
@@ -137,7 +204,40 @@ impl Session {
     /// Whether more input is of use: not while replies wait or what has come cannot be begun, nor after the end.
     pub fn wants_input(&self) -> bool {
         let may_begin = self.parked.len() < PARKED_READS_MAX && self.not_begun().len() < LINE_BYTES_MAX;
-        self.ending.is_none() && self.output.has_room() && (may_begin || !self.is_parked())
+        self.ending.is_none()
+            && self.output.has_room()
+            && !self.is_held()
+            && !self.is_dumping()
+            && (may_begin || !self.is_parked())
+    }
+
+    /// Lets its next request wait, if there is one that changes something and has not waited its time already.
+    pub(super) fn hold(&mut self, now: Instant) {
+        if self.held == Held::No && self.may_step() && !self.input.begins_with_read() {
+            self.held = Held::Until(now + Duration::from_millis(HELD_MILLISECONDS));
+        }
+    }
+
+    /// There is room: its request need not wait.
+    pub(super) fn release(&mut self) {
+        self.held = Held::No;
+    }
+
+    /// Its request has waited long enough, if it has.
+    pub(super) fn release_if_late(&mut self, now: Instant) {
+        if matches!(self.held, Held::Until(until) if until <= now) {
+            self.held = Held::Over;
+        }
+    }
+
+    /// Whether its request waits for write buffers.
+    pub fn is_held(&self) -> bool {
+        matches!(self.held, Held::Until(_))
+    }
+
+    /// Whether it is being sent a list of all items.
+    pub fn is_dumping(&self) -> bool {
+        self.dump.is_some()
     }
 
     /// Whether it waits for the device.
@@ -190,5 +290,40 @@ impl Session {
     /// Why the conversation ends, if it does.
     pub fn ending(&self) -> Option<Ending> {
         self.ending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(input: &[u8]) -> Session {
+        let mut session = Session::new(1 << 20, Access::Granted, 0);
+        session.receive(input);
+        session
+    }
+
+    #[test]
+    fn a_change_waits_for_write_buffers_and_not_for_ever() {
+        let now = Instant::now();
+        let mut held = session(b"set a 0 0 1\r\nx\r\nset b 0 0 1\r\nx\r\n");
+        held.hold(now);
+        assert!(held.is_held() && !held.may_step() && !held.wants_input());
+        // Holding it again gives it no more time.
+        held.hold(now + Duration::from_millis(HELD_MILLISECONDS));
+        held.release_if_late(now + Duration::from_millis(HELD_MILLISECONDS - 1));
+        assert!(held.is_held());
+        held.release_if_late(now + Duration::from_millis(HELD_MILLISECONDS));
+        assert!(!held.is_held() && held.may_step());
+        held.hold(now);
+        assert!(!held.is_held(), "its time is over, whatever it waits for");
+        held.advance(Taken { len: 16, swallow: 0 });
+        held.hold(now);
+        assert!(held.is_held(), "the next change waits its own time");
+        held.release();
+        assert!(held.may_step());
+        let mut reads = session(b"get a\r\nset a 0 0 1\r\nx\r\n");
+        reads.hold(now);
+        assert!(!reads.is_held() && reads.may_read());
     }
 }

@@ -1,10 +1,23 @@
 //! `stats`. Names are memcached's where the thing is the same; what has no counterpart here is left out.
 
-use super::Shared;
+use super::connections::Peer;
+use super::{Shared, usage};
 use crate::counters::Totals;
 use crate::protocol::{Group, VERSION, reply};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Whether clients may flush all items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flush {
+    /// They may.
+    #[default]
+    Allowed,
+    /// They are told that they may not.
+    Refused,
+}
 
 /// What a server was started with, as `stats settings` shows it.
 #[derive(Clone, Debug)]
@@ -17,8 +30,12 @@ pub struct Settings {
     pub admission: String,
     /// Most connections.
     pub connections_max: usize,
-    /// Where it listens.
+    /// Where it listens; 0: not for TCP.
     pub port: u16,
+    /// Where it listens for clients of the same machine, and which may connect.
+    pub socket: Option<(PathBuf, u32)>,
+    /// Whether clients may flush.
+    pub flush: Flush,
     /// Threads that serve.
     pub threads: usize,
     /// Greatest item, in bytes.
@@ -28,15 +45,16 @@ pub struct Settings {
 }
 
 impl Shared {
-    /// Writes the answer to `stats` of a group.
-    pub fn stats(&self, group: Group, out: &mut Vec<u8>) {
+    /// Writes the answer to `stats` of a group. `asking`: the connection that wants to know.
+    pub fn stats(&self, group: Group, asking: Option<&Arc<Peer>>, now: u32, out: &mut Vec<u8>) {
         match group {
             Group::General => self.general(out),
             Group::Settings => self.settings(out),
-            Group::Items => self.items(out),
+            Group::Items => self.items(now, out),
             Group::Slabs => self.slabs(out),
             Group::Sizes => reply::stat(out, "sizes_status", "disabled"),
             Group::Granary => self.granary(out),
+            Group::Connections => self.peers.show(asking, now, |name, value| reply::stat(out, name, value)),
             Group::Empty => {}
         }
         reply::line(out, "END");
@@ -56,10 +74,16 @@ impl Shared {
         reply::stat(out, "time", since_epoch.as_secs());
         reply::stat(out, "version", VERSION);
         reply::stat(out, "pointer_size", usize::BITS);
+        if let Some((user, system)) = usage::processor_time_us() {
+            for (name, us) in [("rusage_user", user), ("rusage_system", system)] {
+                reply::stat(out, name, format_args!("{}.{:06}", us / 1_000_000, us % 1_000_000));
+            }
+        }
         for (name, value) in [
             ("max_connections", shared.settings.connections_max as u64),
             ("curr_connections", shared.connections.load(Ordering::Relaxed) as u64),
             ("total_connections", totals.connections),
+            ("rejected_connections", shared.rejected.load(Ordering::Relaxed)),
             ("cmd_get", totals.cmd_get),
             ("cmd_set", totals.cmd_set),
             ("cmd_flush", totals.cmd_flush),
@@ -81,7 +105,7 @@ impl Shared {
             ("touch_hits", totals.touch_hits),
             ("touch_misses", totals.touch_misses),
             ("store_too_large", totals.store_too_large),
-            ("store_no_memory", cache.puts_dropped),
+            ("store_no_memory", cache.puts_dropped + cache.puts_too_large),
             ("auth_cmds", totals.auth_cmds),
             ("auth_errors", totals.auth_errors),
             ("idle_kicks", totals.idle_kicks),
@@ -89,14 +113,24 @@ impl Shared {
             ("bytes_written", totals.bytes_written),
             ("limit_maxbytes", shared.settings.memory_bytes),
             ("accepting_conns", 1),
+            ("listen_disabled_num", shared.deaf[0].load(Ordering::Relaxed)),
+            ("time_in_listen_disabled_us", shared.deaf[1].load(Ordering::Relaxed)),
+            ("conn_yields", totals.conn_yields),
             ("threads", shared.settings.threads as u64),
             ("hash_bytes", cache.index_bytes),
             ("bytes", cache.memory_bytes),
             ("curr_items", cache.entries),
             ("total_items", totals.total_items),
-            ("evictions", cache.evicted_index + cache.rejected + cache.left_unseen),
+            ("evictions", cache.evicted()),
+            ("reclaimed", cache.expired_memory),
+            ("expired_unfetched", cache.expired_unfetched),
+            ("evicted_unfetched", cache.evicted_unfetched),
         ] {
             reply::stat(out, name, value);
+        }
+        if shared.settings.flash_bytes > 0 {
+            flash(&cache, out);
+            reply::stat(out, "extstore_io_queue", totals.reads_waiting);
         }
     }
 
@@ -107,6 +141,12 @@ impl Shared {
         reply::stat(out, "tcpport", settings.port);
         reply::stat(out, "udpport", 0);
         reply::stat(out, "evictions", "on");
+        if let Some((path, mode)) = &settings.socket {
+            reply::stat(out, "domain_socket", path.display());
+            reply::stat(out, "umask", format_args!("{mode:o}"));
+        } else {
+            reply::stat(out, "domain_socket", "NULL");
+        }
         reply::stat(out, "shutdown_command", "no");
         reply::stat(out, "num_threads", settings.threads);
         reply::stat(out, "detail_enabled", "no");
@@ -116,8 +156,8 @@ impl Shared {
         reply::stat(out, "auth_enabled_ascii", if self.users.is_some() { "yes" } else { "no" });
         reply::stat(out, "item_size_max", settings.item_bytes_max);
         reply::stat(out, "maxconns_fast", "yes");
-        reply::stat(out, "flush_enabled", "yes");
-        reply::stat(out, "dump_enabled", "no");
+        reply::stat(out, "flush_enabled", if settings.flush == Flush::Allowed { "yes" } else { "no" });
+        reply::stat(out, "dump_enabled", "yes");
         reply::stat(out, "idle_timeout", settings.idle_seconds);
         reply::stat(out, "track_sizes", "no");
         reply::stat(out, "flash_bytes", settings.flash_bytes);
@@ -125,13 +165,22 @@ impl Shared {
     }
 
     /// All items are of one class here.
-    fn items(&self, out: &mut Vec<u8>) {
+    fn items(&self, now: u32, out: &mut Vec<u8>) {
         let cache = self.store.cache_stats();
-        if cache.entries > 0 {
-            reply::stat(out, "items:1:number", cache.entries);
-            reply::stat(out, "items:1:mem_requested", cache.memory_bytes);
-            reply::stat(out, "items:1:evicted", cache.evicted_index);
-            reply::stat(out, "items:1:outofmemory", cache.puts_dropped);
+        if cache.entries == 0 {
+            return;
+        }
+        for (name, value) in [
+            ("items:1:number", cache.entries),
+            ("items:1:age", self.store.age(now).into()),
+            ("items:1:mem_requested", cache.memory_bytes),
+            ("items:1:evicted", cache.evicted()),
+            ("items:1:outofmemory", cache.puts_dropped + cache.puts_too_large),
+            ("items:1:reclaimed", cache.expired_memory),
+            ("items:1:expired_unfetched", cache.expired_unfetched),
+            ("items:1:evicted_unfetched", cache.evicted_unfetched),
+        ] {
+            reply::stat(out, name, value);
         }
     }
 
@@ -177,6 +226,11 @@ impl Shared {
             ("rejected", cache.rejected),
             ("left_unseen", cache.left_unseen),
             ("taken_back", cache.taken_back),
+            ("evicted_memory", cache.evicted_memory),
+            ("evicted_flash", cache.evicted_flash),
+            ("evicted_index", cache.evicted_index),
+            ("index_displaced", cache.displaced()),
+            ("lost", cache.lost),
             ("bytes_written", cache.bytes_written),
             ("write_errors", cache.write_errors),
             ("index_bytes", cache.index_bytes),
@@ -187,5 +241,28 @@ impl Shared {
         ] {
             reply::stat(out, name, value);
         }
+    }
+}
+
+/// Flash by the names that memcached has for its own: a page is a segment, an object an item.
+fn flash(cache: &granary_cache::Stats, out: &mut Vec<u8>) {
+    for (name, value) in [
+        ("get_extstore", cache.hits_flash),
+        ("recache_from_extstore", cache.promoted),
+        ("badcrc_from_extstore", cache.corrupt_blocks),
+        ("extstore_compact_rescues", cache.taken_back + cache.reinserted),
+        ("extstore_page_allocs", cache.segments_written),
+        ("extstore_page_evictions", cache.segments_evicted),
+        ("extstore_pages_free", cache.flash_segments - cache.flash_segments_used),
+        ("extstore_pages_used", cache.flash_segments_used),
+        ("extstore_objects_evicted", cache.evicted_flash),
+        ("extstore_objects_read", cache.hits_flash),
+        ("extstore_objects_written", cache.admitted + cache.written_through + cache.reinserted),
+        ("extstore_objects_used", cache.flash_entries),
+        ("extstore_bytes_read", cache.bytes_read),
+        ("extstore_bytes_written", cache.bytes_written),
+        ("extstore_limit_maxbytes", cache.flash_bytes),
+    ] {
+        reply::stat(out, name, value);
     }
 }

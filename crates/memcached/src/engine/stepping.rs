@@ -2,10 +2,15 @@
 
 use super::Engine;
 use super::changing::count_arithmetic;
+use super::connections::Peer;
+use super::dumping::Dump;
 use super::session::{Output, Session};
+use super::stats::Flush;
 use crate::commands::{self, Verdict};
 use crate::counters::Counters;
-use crate::protocol::{Older, Request, Step, keys_from, reply};
+use crate::protocol::{DumpForm, Older, Request, Step, keys_from, reply};
+use crate::store::NoRoom;
+use std::sync::Arc;
 
 /// Where a request leaves its session.
 enum Done {
@@ -13,6 +18,8 @@ enum Done {
     /// There is no room for more replies: it goes on with the key that begins here.
     Until(usize),
     LoggedIn,
+    /// A list of all items is to be sent.
+    Dump(DumpForm),
     /// It is one of those that are carried out together.
     NotHere,
 }
@@ -23,7 +30,7 @@ impl Engine {
         if !session.may_step() {
             return false;
         }
-        let Session { input, output, ending, wanted, .. } = session;
+        let Session { input, output, ending, wanted, dump, peer, .. } = session;
         *wanted = 0;
         let (request, taken) = match input.next() {
             Step::Incomplete(len) => {
@@ -41,11 +48,15 @@ impl Engine {
             Step::Request(request, taken) => (request, taken),
         };
         let begin = input.resume;
-        let done = self.carry_out(request, begin, output, now);
+        let done = self.carry_out(request, begin, output, peer.as_ref(), now);
         match done {
             Done::NotHere => return false,
             Done::Until(resume) => input.resume = resume,
             Done::Whole => input.advance(taken),
+            Done::Dump(form) => {
+                input.advance(taken);
+                *dump = Some(Dump::new(form));
+            }
             Done::LoggedIn => {
                 input.advance(taken);
                 input.grant();
@@ -54,7 +65,14 @@ impl Engine {
         true
     }
 
-    fn carry_out(&mut self, request: Request<'_>, begin: usize, output: &mut Output, now: u32) -> Done {
+    fn carry_out(
+        &mut self,
+        request: Request<'_>,
+        begin: usize,
+        output: &mut Output,
+        peer: Option<&Arc<Peer>>,
+        now: u32,
+    ) -> Done {
         let out = &mut output.bytes;
         match request {
             Request::Get { .. } => return Done::NotHere,
@@ -63,7 +81,10 @@ impl Engine {
                     if !output.has_room() {
                         return Done::Until(at);
                     }
-                    self.get_and_touch(key, numbered, exptime, now, &mut output.bytes);
+                    if self.get_and_touch(key, numbered, exptime, now, &mut output.bytes).is_err() {
+                        reply::line(&mut output.bytes, reply::NO_ROOM);
+                        return Done::Whole;
+                    }
                 }
                 reply::line(&mut output.bytes, "END");
             }
@@ -73,6 +94,7 @@ impl Engine {
                     Verdict::Refused => "NOT_STORED",
                     Verdict::Exists => "EXISTS",
                     Verdict::NotFound => "NOT_FOUND",
+                    Verdict::NoRoom => reply::NO_ROOM,
                 };
                 reply::answer(out, put.reply, said);
             }
@@ -86,26 +108,42 @@ impl Engine {
                 self.arithmetic(key, direction, delta, reply, now, out);
             }
             Request::Touch { key, exptime, reply } => {
-                let found = self.touch(self.shared.store.key(key), exptime, now, |_| ());
-                reply::answer(out, reply, if found.is_some() { "TOUCHED" } else { "NOT_FOUND" });
+                let said = match self.touch(self.shared.store.key(key), exptime, now, |_| ()) {
+                    Ok(Some(())) => "TOUCHED",
+                    Ok(None) => "NOT_FOUND",
+                    Err(NoRoom) => reply::NO_ROOM,
+                };
+                reply::answer(out, reply, said);
             }
             Request::MetaGet(meta) => self.meta_get(&meta, now, out),
             Request::MetaSet(put, flags) => self.meta_set(&put, &flags, now, out),
             Request::MetaDelete(meta) => {
                 let key = self.shared.store.key(&meta.key);
                 let Engine { shared, lane, .. } = self;
-                let found = shared
+                let begin = out.len();
+                let deleted = shared
                     .store
                     .change(lane, key, now, |looked, hand| commands::meta_delete(&meta, looked, hand, out));
+                let Ok(found) = deleted else {
+                    out.truncate(begin);
+                    reply::line(out, reply::NO_ROOM);
+                    return Done::Whole;
+                };
                 self.counters().delete_hits.add(u64::from(found));
                 self.counters().delete_misses.add(u64::from(!found));
             }
             Request::MetaArithmetic(meta, direction) => {
                 let key = self.shared.store.key(&meta.key);
                 let Engine { shared, lane, .. } = self;
-                let found = shared.store.change(lane, key, now, |looked, hand| {
+                let begin = out.len();
+                let counted = shared.store.change(lane, key, now, |looked, hand| {
                     commands::meta_arithmetic(&meta, direction, looked, hand, out)
                 });
+                let Ok(found) = counted else {
+                    out.truncate(begin);
+                    reply::line(out, reply::NO_ROOM_TO_COUNT);
+                    return Done::Whole;
+                };
                 count_arithmetic(self.counters(), direction, found);
             }
             Request::MetaDebug(key) => self.debug(&key, now, out),
@@ -118,6 +156,10 @@ impl Engine {
             }
             Request::Flush { delay, reply } => {
                 self.counters().cmd_flush.add(1);
+                if self.shared.settings.flush == Flush::Refused {
+                    reply::answer(out, reply, "CLIENT_ERROR flush_all not allowed");
+                    return Done::Whole;
+                }
                 match self.shared.store.flush(delay, now) {
                     Ok(()) => reply::answer(out, reply, "OK"),
                     Err(error) => {
@@ -126,7 +168,8 @@ impl Engine {
                     }
                 }
             }
-            Request::Stats(group) => self.shared.stats(group, out),
+            Request::Dump(form) => return Done::Dump(form),
+            Request::Stats(group) => self.shared.stats(group, peer, now, out),
             Request::ResetStats => {
                 self.shared.counters.iter().for_each(Counters::reset);
                 reply::line(out, "RESET");

@@ -3,7 +3,7 @@
 use super::Engine;
 use super::session::{Input, Output, Session};
 use crate::item::Deadline;
-use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH};
+use crate::limits::{KEYS_PER_BATCH, WRITTEN_BATCH_BYTES_MAX};
 use crate::protocol::{Mode, Put, Request, Step, Taken, reply};
 use crate::store::NewItem;
 
@@ -16,7 +16,10 @@ fn gather<'a>(
     bytes: &mut usize,
 ) -> usize {
     let mut len = 0;
-    while begins_with_set(&input.rest()[len..]) && puts.len() < KEYS_PER_BATCH && *bytes < BATCH_BYTES_MAX {
+    while begins_with_set(&input.rest()[len..])
+        && puts.len() < KEYS_PER_BATCH
+        && *bytes < WRITTEN_BATCH_BYTES_MAX
+    {
         match input.next_after(len) {
             Step::Request(Request::Put(put), taken)
                 if put.mode == Mode::Set && !Deadline::of(put.exptime, now).is_past(now) =>
@@ -63,13 +66,14 @@ impl Engine {
             })
             .collect();
         let Engine { shared, lane, .. } = self;
-        shared.store.set_many(lane, &items, now);
-        for (session, put) in &puts {
-            reply::answer(&mut parts[*session].1.bytes, put.reply, "STORED");
+        let mut said = vec!["STORED"; puts.len()];
+        shared.store.set_many(lane, &items, now, |i| said[i] = reply::NO_ROOM);
+        for ((session, put), said) in puts.iter().zip(&said) {
+            reply::answer(&mut parts[*session].1.bytes, put.reply, said);
         }
         let counters = self.counters();
         counters.cmd_set.add(puts.len() as u64);
-        counters.total_items.add(puts.len() as u64);
+        counters.total_items.add(said.iter().filter(|said| **said != reply::NO_ROOM).count() as u64);
         for (session, len) in sessions.iter_mut().zip(taken) {
             if len > 0 {
                 session.advance(Taken { len, swallow: 0 });

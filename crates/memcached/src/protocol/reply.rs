@@ -2,6 +2,11 @@
 
 use super::request::Reply;
 
+/// An item finds no room.
+pub const NO_ROOM: &str = "SERVER_ERROR out of memory storing object";
+/// A number that is counted finds no room.
+pub const NO_ROOM_TO_COUNT: &str = "SERVER_ERROR out of memory";
+
 /// A line.
 pub fn line(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());

@@ -154,6 +154,15 @@ pub enum Older {
     Stays,
 }
 
+/// How items are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DumpForm {
+    /// What is known of each but its value: `metadump`.
+    Metadata,
+    /// A request for each: `mgdump`.
+    Requests,
+}
+
 /// Which statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
@@ -169,6 +178,8 @@ pub enum Group {
     Sizes,
     /// `stats granary`: the cache underneath.
     Granary,
+    /// `stats conns`: the connections.
+    Connections,
     /// Groups that are always empty here.
     Empty,
 }
@@ -247,6 +258,8 @@ pub enum Request<'a> {
         /// Whether a reply is wanted.
         reply: Reply,
     },
+    /// `lru_crawler metadump` and its kin: all items, in lines of this form.
+    Dump(DumpForm),
     /// `stats`.
     Stats(Group),
     /// `stats reset`.

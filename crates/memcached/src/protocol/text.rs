@@ -2,7 +2,7 @@
 
 use super::decoder::{Ending, Line};
 use super::number::{signed_32, unsigned, unsigned_32};
-use super::request::{Direction, Exptime, Group, Mode, Numbered, Older, Put, Reply, Request};
+use super::request::{Direction, DumpForm, Exptime, Group, Mode, Numbered, Older, Put, Reply, Request};
 use super::words::{Words, split};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES, KEY_BYTES_MAX};
 use std::borrow::Cow;
@@ -68,9 +68,10 @@ pub(super) fn line<'a>(words: &Words<'a>, item_bytes_max: usize) -> Line<'a> {
         (b"shutdown", _) => say("ERROR: shutdown not enabled"),
         (b"cache_memlimit", 2 | 3) => memory_limit(all),
         (b"slabs", 4) if all[1] == b"reassign" => say("CLIENT_ERROR slab reassignment disabled"),
-        (b"lru_crawler", 3) if all[1] == b"crawl" || all[1] == b"metadump" => {
-            say("CLIENT_ERROR lru crawler disabled")
-        }
+        (b"slabs", 3..) if all[1] == b"automove" => automove(all),
+        (b"lru_crawler", 3) if all[1] == b"crawl" => say("CLIENT_ERROR lru crawler disabled"),
+        (b"lru_crawler", 3) if all[1] == b"metadump" => dump(all[2], DumpForm::Metadata),
+        (b"lru_crawler", 3) if all[1] == b"mgdump" => dump(all[2], DumpForm::Requests),
         (b"watch", _) => say("CLIENT_ERROR watch commands not allowed"),
         _ if all[known - 1].starts_with(b"HTTP/") && !begins_like_a_command(all[0]) => {
             Line::End(Ending::Http)
@@ -195,7 +196,8 @@ fn stats<'a>(words: &[&'a [u8]]) -> Line<'a> {
         [_, b"slabs", ..] => Group::Slabs,
         [_, b"sizes", ..] => Group::Sizes,
         [_, b"granary", ..] => Group::Granary,
-        [_, b"conns" | b"extstore", ..] => Group::Empty,
+        [_, b"conns", ..] => Group::Connections,
+        [_, b"extstore", ..] => Group::Empty,
         [_, b"reset", ..] => return Line::Whole(Request::ResetStats),
         [_, b"detail", b"on" | b"off", ..] => return say("OK"),
         [_, b"detail", b"dump", ..] => Group::Empty,
@@ -204,6 +206,43 @@ fn stats<'a>(words: &[&'a [u8]]) -> Line<'a> {
         _ => return error(),
     };
     Line::Whole(Request::Stats(group))
+}
+
+/// There are no slabs: what memcached understands is accepted.
+fn automove<'a>(words: &[&'a [u8]]) -> Line<'a> {
+    let said = match words[2..] {
+        [b"ratio", ratio, ..] if float(ratio) => "OK",
+        [b"ratio", ..] => "ERROR",
+        [level, ..] => match unsigned_32(level) {
+            None => BAD_LINE,
+            Some(..=2) => "OK",
+            Some(_) => "ERROR",
+        },
+        [] => "ERROR",
+    };
+    answer(reply_of(words), said)
+}
+
+fn float(word: &[u8]) -> bool {
+    std::str::from_utf8(word).is_ok_and(|text| text.parse::<f64>().is_ok())
+}
+
+/// `which`: `all`, `hash`, or numbers of classes, of which there is one.
+fn dump(which: &[u8], form: DumpForm) -> Line<'_> {
+    const CLASSES: std::ops::Range<u32> = 1..64;
+    if which == b"all" || which == b"hash" {
+        return Line::Whole(Request::Dump(form));
+    }
+    let classes: Option<Vec<u32>> = which
+        .split(|byte| *byte == b',')
+        .map(|class| unsigned_32(class).filter(|class| CLASSES.contains(class)))
+        .collect();
+    match (classes, form) {
+        (None, _) => say("BADCLASS invalid class id"),
+        (Some(classes), _) if classes.contains(&1) => Line::Whole(Request::Dump(form)),
+        (Some(_), DumpForm::Metadata) => say("END"),
+        (Some(_), DumpForm::Requests) => say("EN"),
+    }
 }
 
 fn memory_limit<'a>(words: &[&'a [u8]]) -> Line<'a> {

@@ -1,23 +1,23 @@
 //! Accepting connections and dealing them out, one to each thread in turn.
 
+use super::listener::Listener;
+use super::stream::Stream;
 use super::worker::Inbox;
-use crate::engine::Shared;
-use mio::net::{TcpListener, TcpStream};
+use crate::engine::{Peer, Shared};
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-const LISTENER: Token = Token(0);
-const WAKER: Token = Token(1);
+const WAKER: Token = Token(0);
 
 /// How long to wait when the process has no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) struct Acceptor {
     poll: Poll,
-    listener: TcpListener,
+    listeners: Vec<Listener>,
     shared: Arc<Shared>,
     inboxes: Vec<(Arc<Inbox>, Arc<Waker>)>,
     next: usize,
@@ -26,15 +26,18 @@ pub(super) struct Acceptor {
 
 impl Acceptor {
     pub fn new(
-        mut listener: TcpListener,
+        mut listeners: Vec<Listener>,
         shared: Arc<Shared>,
         inboxes: Vec<(Arc<Inbox>, Arc<Waker>)>,
         stop: Arc<AtomicBool>,
     ) -> io::Result<(Self, Arc<Waker>)> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
-        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        Ok((Self { poll, listener, shared, inboxes, next: 0, stop }, waker))
+        for (i, listener) in listeners.iter_mut().enumerate() {
+            poll.registry().register(listener.source(), Token(1 + i), Interest::READABLE)?;
+            shared.peers.add(listener.fd(), Peer::listening(listener.name(), super::worker::unix_time()));
+        }
+        Ok((Self { poll, listeners, shared, inboxes, next: 0, stop }, waker))
     }
 
     pub fn run(mut self) {
@@ -46,35 +49,39 @@ impl Acceptor {
                 tracing::error!(%error, "no more connections are accepted");
                 return;
             }
-            self.accept();
+            (0..self.listeners.len()).for_each(|listener| self.accept(listener));
         }
     }
 
-    fn accept(&mut self) {
+    fn accept(&mut self, listener: usize) {
         while !self.stop.load(Ordering::Acquire) {
-            match self.listener.accept() {
-                Ok((stream, _)) => self.deal(stream),
+            match self.listeners[listener].accept() {
+                Ok(stream) => self.deal(stream, listener),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if is_of_the_client(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
+                    let [times, microseconds] = &self.shared.deaf;
+                    times.fetch_add(1, Ordering::Relaxed);
                     std::thread::sleep(PAUSE);
+                    microseconds.fetch_add(PAUSE.as_micros() as u64, Ordering::Relaxed);
                 }
             }
         }
     }
 
-    fn deal(&mut self, mut stream: TcpStream) {
+    fn deal(&mut self, mut stream: Stream, listener: usize) {
         let connections = &self.shared.connections;
         if connections.load(Ordering::Relaxed) >= self.shared.settings.connections_max {
             // As memcached says it; whether it arrives is the client's luck.
             let _ = stream.write(b"ERROR Too many open connections\r\n");
+            self.shared.rejected.fetch_add(1, Ordering::Relaxed);
             return;
         }
         connections.fetch_add(1, Ordering::Relaxed);
         let (inbox, waker) = &self.inboxes[self.next];
         self.next = (self.next + 1) % self.inboxes.len();
-        inbox.put(stream);
+        inbox.put(stream, self.listeners[listener].name());
         if let Err(error) = waker.wake() {
             tracing::error!(%error, "a thread cannot be woken");
         }

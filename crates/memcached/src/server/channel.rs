@@ -1,19 +1,19 @@
 //! The bytes of a connection: as they are, or through TLS.
 
-use mio::net::TcpStream;
+use super::stream::Stream;
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 pub(super) struct Channel {
-    pub stream: TcpStream,
+    pub stream: Stream,
     tls: Option<Box<ServerConnection>>,
 }
 
 impl Channel {
     /// # Errors
     /// A configuration that serves nobody.
-    pub fn new(stream: TcpStream, tls: Option<&Arc<ServerConfig>>) -> Result<Self, rustls::Error> {
+    pub fn new(stream: Stream, tls: Option<&Arc<ServerConfig>>) -> Result<Self, rustls::Error> {
         let tls = tls.map(|tls| ServerConnection::new(Arc::clone(tls))).transpose()?;
         Ok(Self { stream, tls: tls.map(Box::new) })
     }

@@ -25,6 +25,8 @@ enum Readiness {
 pub(super) enum Fate {
     /// There is more to do at once.
     Again,
+    /// There is more to do in a moment.
+    Soon,
     /// An event will come.
     Wait,
     /// It is over.
@@ -40,15 +42,15 @@ pub(super) struct Connection {
     pub is_listed: bool,
     /// Second of the last bytes that came.
     pub active_at: u32,
+    /// How often others had their turn before all was read.
+    pub yields: u64,
 }
 
 impl Connection {
     pub fn new(channel: Channel, session: Session, now: u32) -> Self {
-        // Neither is vital: a reply may come later, a dead client stay longer.
-        let _ = channel.stream.set_nodelay(true);
-        let _ = socket2::SockRef::from(&channel.stream).set_keepalive(true);
+        channel.stream.prepare();
         let readiness = Readiness::Ready;
-        Self { channel, session: Some(session), readiness, is_listed: false, active_at: now }
+        Self { channel, session: Some(session), readiness, is_listed: false, active_at: now, yields: 0 }
     }
 
     /// An event came; it says whether the client has closed its side.
@@ -88,6 +90,7 @@ impl Connection {
                 Err(_) => self.readiness = Readiness::Broken,
             }
         }
+        self.yields += u64::from(self.is_readable() && total >= READ_BYTES);
         total
     }
 
@@ -130,13 +133,13 @@ impl Connection {
 
     /// Whether it waits for its turn, or for the device.
     pub fn is_busy(&self) -> bool {
-        self.is_listed || self.is_parked()
+        self.is_listed || self.is_parked() || self.session.as_ref().is_some_and(Session::is_held)
     }
 
     /// Whether all that has arrived was carried out, and the client has all of its replies.
     pub fn is_done(&self) -> bool {
         let session = self.session.as_ref().expect("no turn is under way");
-        !self.has_replies() && !session.is_parked() && !session.may_step()
+        !self.has_replies() && !session.is_parked() && !session.is_dumping() && !session.may_step()
     }
 
     /// What becomes of it now.
@@ -153,6 +156,8 @@ impl Connection {
             Readiness::Ready | Readiness::Closing if session.is_parked() && session.wants_input() => {
                 Fate::Again
             }
+            _ if session.is_held() => Fate::Soon,
+            _ if session.is_dumping() => Fate::Again,
             // What it waits for will come, whether or not the client has closed its side.
             _ if session.is_parked() => Fate::Wait,
             _ if session.ending().is_some() => Fate::Close,

@@ -3,15 +3,18 @@
 mod acceptor;
 mod channel;
 mod connection;
+mod listener;
+mod stream;
 mod watch;
 mod worker;
 
-use crate::engine::{Engine, Settings, Shared};
+use crate::engine::{Engine, Flush, Settings, Shared};
 use crate::limits::CONNECTIONS_DEFAULT;
 use crate::store::{self, Store};
 use crate::users::Users;
 use acceptor::Acceptor;
-use mio::net::TcpListener;
+use listener::Listener;
+pub use listener::UnixSocket;
 use rustls::ServerConfig;
 use std::io;
 use std::net::SocketAddr;
@@ -25,14 +28,18 @@ use worker::{Inbox, Worker};
 /// What a server is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it listens; port 0 lets the system choose.
-    pub address: SocketAddr,
+    /// Where it listens, if it does for TCP; port 0 lets the system choose.
+    pub address: Option<SocketAddr>,
+    /// Where it listens for clients of the same machine.
+    pub socket: Option<UnixSocket>,
     /// The items.
     pub store: store::Options,
     /// Threads that serve; `None`: one for each core.
     pub threads: Option<usize>,
     /// Most connections at a time; others are turned away.
     pub connections_max: usize,
+    /// Whether clients may flush.
+    pub flush: Flush,
     /// Seconds after which an idle connection is closed; 0: never.
     pub idle_seconds: u64,
     /// A file of `user:password`; with it, clients must say who they are.
@@ -42,10 +49,45 @@ pub struct Options {
 }
 
 impl Options {
-    /// With memcached's defaults.
+    /// With memcached's defaults, at an address.
     pub fn new(address: SocketAddr, store: store::Options) -> Self {
-        let connections_max = CONNECTIONS_DEFAULT;
-        Self { address, store, threads: None, connections_max, idle_seconds: 0, users: None, tls: None }
+        Self { address: Some(address), ..Self::nowhere(store) }
+    }
+
+    /// The same, where nobody comes in yet.
+    pub fn nowhere(store: store::Options) -> Self {
+        Self {
+            address: None,
+            socket: None,
+            store,
+            threads: None,
+            connections_max: CONNECTIONS_DEFAULT,
+            flush: Flush::Allowed,
+            idle_seconds: 0,
+            users: None,
+            tls: None,
+        }
+    }
+
+    fn listeners(&self) -> Result<Vec<Listener>, ServerError> {
+        let mut listeners = Vec::new();
+        if let Some(address) = self.address {
+            listeners.push(Listener::tcp(address).map_err(|error| ServerError::Listen(address, error))?);
+        }
+        if let Some(socket) = &self.socket {
+            let refused = |source| ServerError::Socket { path: socket.path.clone(), source };
+            listeners.push(Listener::unix(socket).map_err(refused)?);
+        }
+        Ok(listeners)
+    }
+
+    fn check(&self) -> Result<(), ServerError> {
+        match self {
+            Self { address: None, socket: None, .. } => Err(ServerError::Nowhere),
+            Self { connections_max: 0, .. } => Err(ServerError::None("connections")),
+            Self { threads: Some(0), .. } => Err(ServerError::None("threads")),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -58,6 +100,20 @@ pub enum ServerError {
     /// The address cannot be listened on.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, io::Error),
+    /// The Unix socket cannot be listened on.
+    #[error("cannot listen on {path}: {source}")]
+    Socket {
+        /// Which.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// It has no address and no socket.
+    #[error("there is no address and no socket to listen on")]
+    Nowhere,
+    /// There are none of what it serves with.
+    #[error("0 {0} can serve nobody: give at least 1")]
+    None(&'static str),
     /// The file of users cannot be used.
     #[error("{path}: {source}")]
     Users {
@@ -73,7 +129,8 @@ pub enum ServerError {
 
 /// A server that runs. Dropping it stops it, too.
 pub struct Server {
-    address: SocketAddr,
+    address: Option<SocketAddr>,
+    places: String,
     stop: Arc<AtomicBool>,
     wakers: Vec<Arc<mio::Waker>>,
     threads: Vec<JoinHandle<()>>,
@@ -83,15 +140,15 @@ pub struct Server {
 impl Server {
     /// Opens the items and starts to serve.
     pub fn start(options: &Options) -> Result<Server, ServerError> {
+        options.check()?;
         let users = match &options.users {
             None => None,
             Some(path) => {
                 Some(Users::read(path).map_err(|source| ServerError::Users { path: path.clone(), source })?)
             }
         };
-        let refused = |error| ServerError::Listen(options.address, error);
-        let listener = TcpListener::bind(options.address).map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+        let listeners = options.listeners()?;
+        let address = listeners.iter().find_map(Listener::address);
         let threads =
             options.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, |n| n.get()));
         let settings = Settings {
@@ -99,24 +156,31 @@ impl Server {
             flash_bytes: options.store.flash_bytes,
             admission: options.store.admission.to_string(),
             connections_max: options.connections_max,
-            port: address.port(),
-            threads: threads.max(1),
+            port: address.map_or(0, |address| address.port()),
+            socket: options.socket.as_ref().map(|socket| (socket.path.clone(), socket.mode)),
+            flush: options.flush,
+            threads,
             item_bytes_max: options.store.item_bytes_max,
             idle_seconds: options.idle_seconds,
         };
         let shared = Arc::new(Shared::new(Store::open(&options.store)?, users, settings));
-        Self::serve(listener, address, shared, options.tls.clone())
+        Self::serve(listeners, address, shared, options.tls.clone())
     }
 
     fn serve(
-        listener: TcpListener,
-        address: SocketAddr,
+        listeners: Vec<Listener>,
+        address: Option<SocketAddr>,
         shared: Arc<Shared>,
         tls: Option<Arc<ServerConfig>>,
     ) -> Result<Server, ServerError> {
         let stop = Arc::new(AtomicBool::new(false));
+        let place = |listener: &Listener| {
+            listener.address().map_or_else(|| listener.name(), |address| address.to_string())
+        };
+        let places: Vec<String> = listeners.iter().map(place).collect();
         let mut server = Server {
             address,
+            places: places.join(" and "),
             stop,
             wakers: Vec::new(),
             threads: Vec::new(),
@@ -133,7 +197,7 @@ impl Server {
             let run = move || Worker::new(poll, Engine::new(shared, thread), inbox, stop, tls).run();
             server.spawn("granary-memcached", waker, run)?;
         }
-        let (acceptor, waker) = Acceptor::new(listener, shared, inboxes, Arc::clone(&server.stop))?;
+        let (acceptor, waker) = Acceptor::new(listeners, shared, inboxes, Arc::clone(&server.stop))?;
         server.spawn("granary-accept", waker, move || acceptor.run())?;
         Ok(server)
     }
@@ -149,9 +213,17 @@ impl Server {
         Ok(())
     }
 
-    /// Where it listens.
+    /// Where it listens for TCP.
+    ///
+    /// # Panics
+    /// If it does not: its options had no address.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.address.expect("the options had an address")
+    }
+
+    /// Where it listens, in words.
+    pub fn places(&self) -> &str {
+        &self.places
     }
 
     /// Its figures, to be read as long as it runs.

@@ -21,7 +21,7 @@ impl Stats {
         let mut figures = HashMap::new();
         for (group, prefix) in GROUPS {
             let mut answer = Vec::new();
-            shared.stats(group, &mut answer);
+            shared.stats(group, None, 0, &mut answer);
             let figure = |line: &str| {
                 let (name, value) = line.strip_prefix("STAT ")?.split_once(' ')?;
                 Some((format!("{prefix}{name}"), value.parse::<u64>().ok()?))

@@ -2,10 +2,10 @@
 
 use super::channel::Channel;
 use super::connection::{Connection, Fate};
-use crate::engine::{Engine, Session};
-use crate::limits::{READ_BYTES, STOP_MILLISECONDS};
+use super::stream::Stream;
+use crate::engine::{Engine, Peer, Session};
+use crate::limits::{HELD_LOOK_MILLISECONDS, READ_BYTES, STOP_MILLISECONDS};
 use crate::protocol::Ending;
-use mio::net::TcpStream;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustls::ServerConfig;
@@ -21,14 +21,15 @@ const LANDED: Token = Token(usize::MAX - 1);
 
 /// New connections for a thread.
 #[derive(Default)]
-pub(super) struct Inbox(Mutex<Vec<TcpStream>>);
+pub(super) struct Inbox(Mutex<Vec<(Stream, String)>>);
 
 impl Inbox {
-    pub fn put(&self, stream: TcpStream) {
-        self.0.lock().expect("no panic under the lock").push(stream);
+    /// With the name of the listener that it came in by.
+    pub fn put(&self, stream: Stream, listener: String) {
+        self.0.lock().expect("no panic under the lock").push((stream, listener));
     }
 
-    fn take(&self) -> Vec<TcpStream> {
+    fn take(&self) -> Vec<(Stream, String)> {
         std::mem::take(&mut *self.0.lock().expect("no panic under the lock"))
     }
 }
@@ -51,6 +52,8 @@ pub(super) struct Worker {
     free: Vec<usize>,
     /// Those to look at in this turn.
     listed: Vec<usize>,
+    /// Those to look at in a moment.
+    soon: Vec<usize>,
     buffer: Vec<u8>,
     swept_at: u32,
 }
@@ -72,6 +75,7 @@ impl Worker {
             connections: Vec::new(),
             free: Vec::new(),
             listed: Vec::new(),
+            soon: Vec::new(),
             buffer: vec![0; READ_BYTES],
             swept_at: 0,
         }
@@ -100,9 +104,10 @@ impl Worker {
                     self.list(event.token().0);
                 }
             }
-            for stream in self.inbox.take() {
-                self.admit(stream, now);
+            for (stream, listener) in self.inbox.take() {
+                self.admit(stream, listener, now);
             }
+            std::mem::take(&mut self.soon).into_iter().for_each(|slot| self.list(slot));
             if events.iter().any(|event| event.token() == LANDED) {
                 self.land(now);
             }
@@ -116,6 +121,7 @@ impl Worker {
     fn patience(&self) -> Option<Duration> {
         match self.listed.is_empty() {
             false => Some(Duration::ZERO),
+            true if !self.soon.is_empty() => Some(Duration::from_millis(HELD_LOOK_MILLISECONDS)),
             true if self.engine.shared().settings.idle_seconds > 0 => Some(Duration::from_secs(1)),
             true => None,
         }
@@ -130,13 +136,13 @@ impl Worker {
         }
     }
 
-    fn admit(&mut self, mut stream: TcpStream, now: u32) {
+    fn admit(&mut self, mut stream: Stream, listener: String, now: u32) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
             self.connections.len() - 1
         });
         let interest = Interest::READABLE | Interest::WRITABLE;
-        if let Err(error) = self.poll.registry().register(&mut stream, Token(slot), interest) {
+        if let Err(error) = self.poll.registry().register(stream.source(), Token(slot), interest) {
             tracing::warn!(%error, "a connection cannot be watched");
             self.free.push(slot);
             self.engine.shared().connections.fetch_sub(1, Ordering::Relaxed);
@@ -152,7 +158,10 @@ impl Worker {
                 return;
             }
         };
-        self.connections[slot] = Some(Connection::new(channel, self.engine.shared().session(slot), now));
+        let peer = Peer::client(channel.stream.peer(), listener, now);
+        let shared = self.engine.shared();
+        let session = shared.session(slot).of(shared.peers.add(channel.stream.fd(), peer));
+        self.connections[slot] = Some(Connection::new(channel, session, now));
         self.list(slot);
     }
 
@@ -180,21 +189,25 @@ impl Worker {
         engine.turn(&mut sessions, now);
         // Reads are on their way while replies are sent.
         engine.land(now);
-        let mut written = 0;
+        let (mut written, mut yields) = (0, 0);
         let mut fates = Vec::with_capacity(listed.len());
         for (slot, session) in listed.iter().zip(sessions) {
             let connection = listed_connection(connections, *slot);
+            session.note(connection.active_at);
             connection.session = Some(session);
             connection.is_listed = false;
+            yields += std::mem::take(&mut connection.yields);
             written += connection.write();
             fates.push(connection.fate());
         }
         engine.counters().bytes_read.add(read as u64);
         engine.counters().bytes_written.add(written as u64);
+        engine.counters().conn_yields.add(yields);
         for (slot, fate) in listed.into_iter().zip(fates) {
             match fate {
                 Fate::Wait => {}
                 Fate::Again => self.list(slot),
+                Fate::Soon => self.soon.push(slot),
                 Fate::Close => self.close(slot),
             }
         }
@@ -212,7 +225,8 @@ impl Worker {
             self.engine.forget(session);
         }
         // It is closed in a moment, which ends the watch, too.
-        let _ = self.poll.registry().deregister(&mut connection.channel.stream);
+        let _ = self.poll.registry().deregister(connection.channel.stream.source());
+        self.engine.shared().peers.remove(connection.channel.stream.fd());
         self.free.push(slot);
         self.engine.shared().connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -236,6 +250,7 @@ impl Worker {
     /// Carries out what has arrived and sends the replies, for a while, and reads no more.
     fn finish(mut self, events: &mut Events) {
         let deadline = Instant::now() + Duration::from_millis(STOP_MILLISECONDS);
+        self.engine.hurry();
         loop {
             let now = unix_time();
             self.land(now);
@@ -276,7 +291,7 @@ fn listed_connection(connections: &mut [Option<Connection>], slot: usize) -> &mu
     connections[slot].as_mut().expect("what is listed is there")
 }
 
-fn unix_time() -> u32 {
+pub(super) fn unix_time() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }

@@ -15,7 +15,7 @@ pub use options::{OpenError, Options};
 use crate::item::{Deadline, Header, Item};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES};
 use crate::protocol::Exptime;
-use granary_cache::{Cache, Entry, Key, Outcome};
+use granary_cache::{Cache, Entry, Key, Outcome, Scan};
 use numbers::{Found, Numbers};
 use reads::Reads;
 use std::io;
@@ -84,6 +84,10 @@ impl<'a> Hand<'a> {
     }
 }
 
+/// There is no room for an item, as far as the device is behind; an older one of its key is gone, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRoom;
+
 /// A new item for [`Store::set_many`]; its end must not be past.
 #[derive(Clone, Copy, Debug)]
 pub struct NewItem<'a> {
@@ -149,6 +153,11 @@ impl Store {
         self.cache.key(key)
     }
 
+    /// Whether changes should wait a moment for write buffers.
+    pub fn is_behind(&self) -> bool {
+        self.cache.is_behind()
+    }
+
     /// What the cache did and takes.
     pub fn cache_stats(&self) -> granary_cache::Stats {
         self.cache.stats()
@@ -195,6 +204,37 @@ impl Store {
             .go_on(&mut lane.pending, now, |ticket, outcome| sink(ticket, look(outcome, flushed_below)));
     }
 
+    /// Visits items, those that have come to their end or were flushed left out, in steps: a step takes some
+    /// milliseconds. Whether there may be more.
+    pub fn scan_on(
+        &self,
+        lane: &mut Lane,
+        scan: &mut Scan,
+        now: u32,
+        mut visit: impl FnMut(&[u8], Item<'_>),
+    ) -> bool {
+        let flushed_below = self.numbers.flushed_below();
+        self.cache.scan_on(&mut lane.io, scan, |key, value, expires_at| {
+            let item = value.and_then(|value| Item::decode(value, expires_at));
+            let is_there =
+                |item: &Item<'_>| item.header.birth >= flushed_below && !item.header.deadline.is_past(now);
+            if let Some(item) = item.filter(is_there) {
+                visit(key, item);
+            }
+        })
+    }
+
+    /// Seconds since what leaves RAM next was stored or, as far as that is remembered, read.
+    pub fn age(&self, now: u32) -> u32 {
+        let mut oldest = now;
+        self.cache.next_to_leave(|key, value| {
+            let item = value.and_then(|value| Item::decode(value, 0));
+            let last = item.map(|item| item.header.stored_at.max(self.last_read(key).unwrap_or(0)));
+            oldest = oldest.min(last.unwrap_or(now));
+        });
+        now - oldest
+    }
+
     /// Remembers that a key was read.
     pub fn note_read(&self, key: Key<'_>, now: u32) {
         self.reads.note(key, now);
@@ -205,8 +245,8 @@ impl Store {
         self.reads.last(key)
     }
 
-    /// Stores items, the later of two with the same key last.
-    pub fn set_many(&self, lane: &mut Lane, items: &[NewItem<'_>], now: u32) {
+    /// Stores items, the later of two with the same key last; `refused(i)` is told of those that find no room.
+    pub fn set_many(&self, lane: &mut Lane, items: &[NewItem<'_>], now: u32, refused: impl FnMut(usize)) {
         let keys: Vec<Key<'_>> = items.iter().map(|item| self.key(item.key)).collect();
         let _held = self.stripes.lock_many(keys.iter().map(|key| key.hash()));
         let Lane { value, .. } = lane;
@@ -224,7 +264,7 @@ impl Store {
             entries.push(Entry { key: *key, value: Some(bytes), expires_at });
             begin = end;
         }
-        self.cache.put_many(&entries);
+        self.cache.try_put_many(&entries, refused);
         keys.iter().for_each(|key| self.reads.forget(*key));
     }
 
@@ -236,7 +276,7 @@ impl Store {
         key: Key<'_>,
         now: u32,
         decide: impl FnOnce(Looked<'_>, &mut Hand<'_>) -> (Change, R),
-    ) -> R {
+    ) -> Result<R, NoRoom> {
         let _held = self.stripes.lock(key.hash());
         let Lane { io, old, new, value, .. } = lane;
         let flushed_below = self.numbers.flushed_below();
@@ -260,28 +300,27 @@ impl Store {
         let mut hand = Hand::new(now, new, &mut number);
         let (change, result) = decide(looked, &mut hand);
         let (header, data) = match (change, looked) {
-            (Change::Leave, _) | (Change::Mark(_), Looked::Miss(_)) => return result,
+            (Change::Leave, _) | (Change::Mark(_), Looked::Miss(_)) => return Ok(result),
             (Change::Remove, _) => {
                 self.cache.delete_many(&[key]);
-                return result;
+                return Ok(result);
             }
             (Change::Mark(header), Looked::Hit(item)) => (header, item.data),
             (Change::Amend(header) | Change::Write(header), _) => (header, &new[..]),
         };
-        if header.deadline.is_past(now) {
-            // It would never be seen; an older one must not be seen either.
-            self.cache.delete_many(&[key]);
-        } else {
-            value.clear();
-            header.encode(value);
+        value.clear();
+        header.encode(value);
+        if !header.deadline.is_past(now) {
+            // What will never be seen hides an older one, and is told from what was never there.
             value.extend_from_slice(data);
-            let expires_at = header.deadline.last_second();
-            self.cache.put_many(&[Entry { key, value: Some(value), expires_at }]);
         }
+        let expires_at = header.deadline.last_second();
+        let mut kept = Ok(result);
+        self.cache.try_put_many(&[Entry { key, value: Some(value), expires_at }], |_| kept = Err(NoRoom));
         if matches!(change, Change::Write(_)) {
             self.reads.forget(key);
         }
-        result
+        kept
     }
 
     /// Flushes all items: now, or at a later second. On the device when it returns.

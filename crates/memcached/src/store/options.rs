@@ -6,7 +6,7 @@ use crate::limits::{
     SEGMENT_BYTES_MIN, SEGMENTS_MIN, SMALL_FLASH_BYTES,
 };
 use granary_cache::admission::Admission;
-use granary_cache::limits::PARTITIONS_MAX;
+use granary_cache::limits::{PARTITIONS_MAX, SHARED_MEMORY_ENTRY_PARTS};
 use granary_cache::{FlashOptions, Reinsertion};
 use std::path::PathBuf;
 
@@ -113,6 +113,14 @@ impl Options {
             return Err(OpenError::Sizes(format!(
                 "an item size limit of {} bytes is not between {ITEM_BYTES_MIN} and {ITEM_BYTES_MAX}",
                 self.item_bytes_max
+            )));
+        }
+        let in_ram_only = self.flash_bytes == 0 || self.admission == Admission::None;
+        let least = self.item_bytes_max as u64 * SHARED_MEMORY_ENTRY_PARTS;
+        if in_ram_only && self.memory_bytes < least {
+            return Err(OpenError::Sizes(format!(
+                "{} bytes of RAM are too few for items that are nowhere else: items up to {} bytes need {least}",
+                self.memory_bytes, self.item_bytes_max
             )));
         }
         Ok(granary_cache::Options {

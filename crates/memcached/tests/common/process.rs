@@ -16,7 +16,8 @@ const PORT: &str = "GRANARY_MEMCACHED_CHILD_PORT";
 pub fn serve() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let mut options = with_policy(Path::new(&folder), &std::env::var(POLICY).unwrap());
-    options.address.set_port(std::env::var(PORT).unwrap().parse().unwrap());
+    let port = std::env::var(PORT).unwrap().parse().unwrap();
+    options.address = Some((std::net::Ipv4Addr::LOCALHOST, port).into());
     let server = Server::start(&options).unwrap();
     println!("\nlistens on {}", server.address());
     loop {

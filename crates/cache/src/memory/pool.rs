@@ -1,0 +1,125 @@
+//! The RAM that the shards of a partition share, and what was put into it lately.
+
+use crate::limits::{
+    FRESH_PARTS, MEMORY_CHUNK_BYTES_MAX, MEMORY_CHUNK_BYTES_MIN, SHARDS, SHARED_MEMORY_ENTRY_PARTS,
+};
+use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
+
+/// Chunks of a shard, so that their numbers differ, with room for one that is added before another goes.
+pub(super) const CHUNKS_MAX: usize = (1 << 16) - 2;
+const _: () = assert!(MEMORY_CHUNK_BYTES_MAX <= 1 << 16, "an offset has 16 bits");
+
+/// Chunks that a shard's share is enough for, of the smallest size: a shard may take more than its share.
+const CHUNKS_OF_SHARE: u64 = CHUNKS_MAX as u64 / 2;
+
+/// An entry with a number for its key and a short value has about so many bytes.
+pub(super) const SHORT_ENTRY_BYTES: usize = 36;
+
+/// One part of what fits the pool, as [`Pool::put`] counts it.
+const PART: u64 = 1 << 32;
+
+/// A shard tells the pool what was put into it when it is so much.
+const TOLD_AT_ONCE: u64 = PART / 64;
+
+/// The part of the pool's turnover in which an entry was put, from 1 to [`STAMPS`]; 0: long ago.
+pub(super) type Stamp = u8;
+const STAMPS: u64 = 15;
+const _: () = assert!(FRESH_PARTS < STAMPS, "the hand comes to an entry before its stamp means another part");
+
+/// The RAM of a partition's RAM tier. Its shards take what they need of it; who puts sees to it that they do not
+/// take more than there is.
+pub(crate) struct Pool {
+    bytes: u64,
+    shards: u64,
+    used: AtomicU64,
+    /// What was put since the beginning, in [`PART`]s of what fits.
+    put: AtomicU64,
+    /// What a byte that is put adds to it, and an entry at the least.
+    per_byte: f64,
+    per_entry: f64,
+}
+
+impl Pool {
+    /// For the shards of a partition. `entries`: the most of them.
+    pub fn new(bytes: u64, entries: Option<u64>) -> Self {
+        Self::of(bytes, entries, SHARDS as u64)
+    }
+
+    /// For so many shards, as far as these can use it.
+    pub(super) fn of(bytes: u64, entries: Option<u64>, shards: u64) -> Self {
+        let bytes = bytes.min(shards * CHUNKS_OF_SHARE * MEMORY_CHUNK_BYTES_MAX as u64);
+        let whole = (FRESH_PARTS * PART) as f64;
+        Self {
+            bytes,
+            shards,
+            used: AtomicU64::new(0),
+            put: AtomicU64::new(0),
+            per_byte: whole / bytes.max(1) as f64,
+            per_entry: entries.map_or(0.0, |entries| whole / entries.max(1) as f64),
+        }
+    }
+
+    /// The most that all shards may take.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What they take.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// What a shard takes if all take the same.
+    pub fn share(&self) -> u64 {
+        self.bytes / self.shards
+    }
+
+    /// The longest entry that is kept where it is nowhere else.
+    pub fn entry_bytes_max(&self) -> u64 {
+        self.bytes / SHARED_MEMORY_ENTRY_PARTS
+    }
+
+    /// A small part of a share, of short entries if their number is what bounds them; not so small that there were
+    /// more chunks than numbers for them.
+    pub(super) fn chunk_bytes(&self, entries: u64) -> usize {
+        let bytes = self.share().min(entries.saturating_mul(SHORT_ENTRY_BYTES as u64));
+        let least = self.share().div_ceil(CHUNKS_OF_SHARE) as usize;
+        ((bytes / 32) as usize).max(least).clamp(MEMORY_CHUNK_BYTES_MIN, MEMORY_CHUNK_BYTES_MAX)
+    }
+
+    /// A shard takes `now` bytes instead of `before`.
+    pub(super) fn take(&self, before: usize, now: usize) {
+        match now.checked_sub(before) {
+            Some(0) => {}
+            Some(more) => _ = self.used.fetch_add(more as u64, Ordering::Relaxed),
+            None => _ = self.used.fetch_sub((before - now) as u64, Ordering::Relaxed),
+        }
+    }
+}
+
+/// What a shard has put that the pool was not told of.
+#[derive(Default)]
+pub(super) struct Untold(u64);
+
+impl Untold {
+    /// An entry of so many bytes is put.
+    pub fn put(&mut self, pool: &Pool, len: usize) -> Stamp {
+        self.0 += (len as f64 * pool.per_byte).max(pool.per_entry) as u64;
+        if self.0 >= TOLD_AT_ONCE {
+            pool.put.fetch_add(self.0, Ordering::Relaxed);
+            self.0 = 0;
+        }
+        self.now(pool)
+    }
+
+    fn now(&self, pool: &Pool) -> Stamp {
+        1 + ((pool.put.load(Ordering::Relaxed) + self.0) / PART % STAMPS) as Stamp
+    }
+
+    /// Whether an entry was put so lately that it does not leave however few others were not read: in this part of
+    /// the turnover, or the one before.
+    pub fn is_fresh(&self, pool: &Pool, stamp: Stamp) -> bool {
+        let age = (u64::from(self.now(pool)) + STAMPS - u64::from(stamp)) % STAMPS;
+        stamp != 0 && age <= 1
+    }
+}

@@ -1,0 +1,142 @@
+//! Prometheus' exporter for memcached reads Granary's figures.
+
+use super::{repository, say};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The exporter, built if need be; `None`: it cannot be.
+fn program() -> Option<PathBuf> {
+    let built = Command::new(repository().join("scripts/build-memcached-exporter.sh")).output().ok()?;
+    if !built.status.success() {
+        say(&String::from_utf8_lossy(&built.stderr));
+        return None;
+    }
+    Some(repository().join("target/memcached_exporter"))
+}
+
+/// Ends with this.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// An address that nobody listens on, a moment ago.
+fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn wait_for(address: SocketAddr) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while TcpStream::connect(address).is_err() {
+        assert!(Instant::now() < deadline, "nobody answers at {address}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn serve(folder: &Path, address: SocketAddr) -> Process {
+    let child = Command::new(env!("CARGO_BIN_EXE_granary"))
+        .args(["server", "--memcached-memory", "8MiB", "--memcached-flash", "64MiB", "--memcached-admission"])
+        .args(["probability:1", "--http", "127.0.0.1:0", "--log", "error", "--path"])
+        .arg(folder)
+        .args(["--memcached", &address.to_string()])
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(address);
+    Process(child)
+}
+
+/// Stores more than RAM holds, and reads all of it.
+fn use_it(address: SocketAddr) {
+    let mut stream = BufReader::new(TcpStream::connect(address).unwrap());
+    let value = "v".repeat(1000);
+    for key in 0..20_000 {
+        let request = format!("set key{key} 0 0 1000 noreply\r\n{value}\r\n");
+        stream.get_mut().write_all(request.as_bytes()).unwrap();
+    }
+    for key in 0..20_000 {
+        stream.get_mut().write_all(format!("mg key{key} s\r\n").as_bytes()).unwrap();
+        let mut line = String::new();
+        stream.read_line(&mut line).unwrap();
+        assert!(line == "HD s1000\r\n" || line == "EN\r\n", "{line}");
+    }
+}
+
+#[test]
+fn the_exporter_of_prometheus_reads_all_that_it_asks_for() {
+    let Some(program) = program() else {
+        return say("\n*** SKIPPED: Prometheus' memcached_exporter could not be built; see above. ***\n");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (granary, exporter) = (free(), free());
+    let _server = serve(folder.path(), granary);
+    use_it(granary);
+    let mut child = Command::new(program)
+        .arg(format!("--memcached.address={granary}"))
+        .arg(format!("--web.listen-address={exporter}"))
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut log = child.stderr.take().unwrap();
+    let process = Process(child);
+    wait_for(exporter);
+    let agent = ureq::Agent::new_with_defaults();
+    let text =
+        agent.get(format!("http://{exporter}/metrics")).call().unwrap().body_mut().read_to_string().unwrap();
+    drop(process);
+    let mut said = String::new();
+    log.read_to_string(&mut said).unwrap();
+    assert!(!said.contains("level=error"), "{said}");
+    let figures: HashMap<&str, f64> = text
+        .lines()
+        .filter_map(|line| line.rsplit_once(' '))
+        .filter_map(|(name, n)| Some((name, n.parse().ok()?)))
+        .collect();
+    for name in [
+        "memcached_up",
+        "memcached_accepting_connections",
+        "memcached_commands_total{command=\"get\",status=\"hit\"}",
+        "memcached_commands_total{command=\"set\",status=\"hit\"}",
+        "memcached_connections_total",
+        "memcached_current_items",
+        "memcached_items_total",
+        "memcached_limit_bytes",
+        "memcached_current_bytes",
+        "memcached_process_user_cpu_seconds_total",
+        "memcached_slab_items_age_seconds{slab=\"1\"}",
+        "memcached_extstore_bytes_limit",
+        "memcached_extstore_bytes_read_total",
+        "memcached_extstore_bytes_written_total",
+        "memcached_extstore_objects_read_total",
+        "memcached_extstore_objects_used",
+        "memcached_extstore_objects_written_total",
+        "memcached_extstore_pages_used",
+        "memcached_extstore_pages_allocated_total",
+    ] {
+        assert!(figures.get(name).is_some_and(|figure| *figure > 0.0), "{name}: {text}");
+    }
+    for name in [
+        "memcached_connections_rejected_total",
+        "memcached_connections_listener_disabled_total",
+        "memcached_connections_yielded_total",
+        "memcached_items_evicted_total",
+        "memcached_items_reclaimed_total",
+        "memcached_item_no_memory_total",
+        "memcached_slab_items_evicted_unfetched_total{slab=\"1\"}",
+        "memcached_slab_items_expired_unfetched_total{slab=\"1\"}",
+        "memcached_extstore_objects_evicted_total",
+        "memcached_extstore_pages_evicted_total",
+        "memcached_extstore_io_queue_depth",
+    ] {
+        assert!(figures.contains_key(name), "{name}: {text}");
+    }
+}

@@ -1,0 +1,175 @@
+//! memcached's own tests against `granary server`: they come from Debian's source package, and are no part of this
+//! repository. What they ask of memcached that Granary is not is in `suite.txt`, with the reason.
+
+mod exporter;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Most of a test's time is spent asleep.
+const AT_ONCE: usize = 12;
+const PATIENCE: Duration = Duration::from_secs(90);
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn here() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/memcached_suite")
+}
+
+/// Says something even where a test's output is kept back while it passes.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// memcached's source, fetched if need be; `None`: it cannot be had.
+fn source() -> Option<PathBuf> {
+    let fetched = Command::new(repository().join("scripts/fetch-memcached-tests.sh")).output().ok()?;
+    if !fetched.status.success() {
+        say(&String::from_utf8_lossy(&fetched.stderr));
+        return None;
+    }
+    Some(repository().join("target/memcached-1.6.18"))
+}
+
+/// How many checks of a test are to pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expected {
+    All,
+    Some(usize),
+}
+
+/// The tests that are run, in the order of their names.
+fn tests(source: &Path) -> BTreeMap<String, Expected> {
+    let listed = fs::read_to_string(here().join("suite.txt")).unwrap();
+    let lines = listed.lines().filter(|line| !line.starts_with('#'));
+    let listed: BTreeMap<&str, (&str, &str)> = lines
+        .map(|line| {
+            let (name, rest) = line.split_once(' ').expect(line);
+            let (passes, reason) = rest.trim_start().split_once(' ').expect(line);
+            assert!(!reason.trim().is_empty(), "{name} has a reason");
+            (name, (passes, reason))
+        })
+        .collect();
+    let names = fs::read_dir(source.join("t")).unwrap().map(|entry| entry.unwrap().file_name());
+    let names: Vec<String> =
+        names.filter_map(|name| name.into_string().ok()).filter(|name| name.ends_with(".t")).collect();
+    for name in listed.keys() {
+        assert!(names.iter().any(|is| is == name), "{name} is one of memcached's");
+    }
+    let expected = |name: String| match listed.get(name.as_str()) {
+        None => Some((name, Expected::All)),
+        Some(("-", _)) => None,
+        Some((passes, _)) => Some((name, Expected::Some(passes.parse().unwrap()))),
+    };
+    names.into_iter().filter_map(expected).collect()
+}
+
+/// A folder in which memcached seems to have been built.
+fn built(source: &Path) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["t", "doc"] {
+        let copied =
+            Command::new("cp").args(["-r".as_ref(), source.join(name).as_os_str()]).arg(at(name)).status();
+        assert!(copied.unwrap().success());
+    }
+    for name in ["memcached-debug", "timedrun"] {
+        fs::copy(here().join(name), at(name)).unwrap();
+    }
+    fs::create_dir(at("data")).unwrap();
+    // The clock of memcached's own build for tests can be set. This one's is that of the machine.
+    let library = at("t/lib/MemcachedTest.pm");
+    let text = fs::read_to_string(&library).unwrap();
+    let moved = r#"    print $sock "debugtime $move\r\n";
+    <$sock>;"#;
+    assert!(text.contains(moved));
+    fs::write(&library, text.replace(moved, "    sleep($move + 1);")).unwrap();
+    folder
+}
+
+/// What is kept where.
+#[derive(Clone, Copy)]
+struct Shape {
+    flash: &'static str,
+    admission: &'static str,
+}
+
+fn run(folder: &Path, name: &str, shape: Shape) -> Output {
+    let file = |what: &str| folder.join(format!("{name}.{}.{what}", shape.admission));
+    let mut child = Command::new("perl")
+        .arg(format!("t/{name}"))
+        .current_dir(folder)
+        .env("GRANARY", env!("CARGO_BIN_EXE_granary"))
+        .env("GRANARY_FOLDER", folder.join("data"))
+        .env("GRANARY_FLASH", shape.flash)
+        .env("GRANARY_ADMISSION", shape.admission)
+        .stdin(Stdio::null())
+        .stdout(fs::File::create(file("out")).unwrap())
+        .stderr(fs::File::create(file("err")).unwrap())
+        .spawn()
+        .expect("perl is there");
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    Output { status, stdout: fs::read(file("out")).unwrap(), stderr: fs::read(file("err")).unwrap() }
+}
+
+/// `None`: as it should be.
+fn mistake(output: &Output, expected: Expected) -> Option<String> {
+    let heard = String::from_utf8_lossy(&output.stdout);
+    let passed = heard.lines().filter(|line| line.starts_with("ok ")).count();
+    let is_right = match expected {
+        Expected::All => output.status.success(),
+        Expected::Some(checks) => passed == checks,
+    };
+    let failed: Vec<&str> = heard.lines().filter(|line| line.starts_with("not ok")).take(5).collect();
+    let said = String::from_utf8_lossy(&output.stderr);
+    (!is_right).then(|| format!("{passed} passed, {expected:?} expected; {failed:?}\n{said}"))
+}
+
+#[test]
+fn memcacheds_own_tests() {
+    let Some(source) = source() else {
+        eprintln!(
+            "\n*** SKIPPED: memcached's own tests. Their source could not be fetched; see above. ***\n"
+        );
+        return;
+    };
+    let folder = built(&source);
+    let tests = tests(&source);
+    let shapes = [Shape { flash: "0", admission: "reuse" }, Shape { flash: "256MiB", admission: "all" }];
+    let todo = tests.iter().flat_map(|(name, expected)| shapes.map(|shape| (name, *expected, shape)));
+    let todo = Mutex::new(todo.collect::<Vec<_>>().into_iter());
+    let mistakes = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((name, expected, shape)) = { todo.lock().unwrap().next() } {
+                    let begun = Instant::now();
+                    let output = run(folder.path(), name, shape);
+                    println!("{name}, {}: {:.1} s", shape.admission, begun.elapsed().as_secs_f64());
+                    if let Some(mistake) = mistake(&output, expected) {
+                        mistakes.lock().unwrap().push(format!("{name}, {}: {mistake}", shape.admission));
+                    }
+                }
+            });
+        }
+    });
+    let mistakes = mistakes.into_inner().unwrap();
+    assert!(mistakes.is_empty(), "{}", mistakes.join("\n\n"));
+    println!("{} of memcached's tests, each in {} shapes", tests.len(), shapes.len());
+}

@@ -1,0 +1,184 @@
+//! What was answered STORED is there: the next `get` finds it, and whatever is not there any more was counted.
+
+mod common;
+
+use common::{Client, options};
+use granary_memcached::{Options, Server};
+use std::collections::HashMap;
+use std::path::Path;
+
+const MIB: u64 = 1 << 20;
+
+fn sized(folder: &Path, memory_mib: u64, flash_mib: u64, admission: &str) -> Options {
+    let mut options = options(folder);
+    options.store.memory_bytes = memory_mib * MIB;
+    options.store.flash_bytes = flash_mib * MIB;
+    options.store.admission = admission.parse().unwrap();
+    options
+}
+
+fn statistics(client: &mut Client) -> HashMap<String, u64> {
+    let lines = client.lines("stats\nstats granary");
+    let pair = |line: &str| {
+        let mut words = line.strip_prefix("STAT ")?.split(' ');
+        Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
+    };
+    lines.lines().filter_map(pair).collect()
+}
+
+fn set(key: u64, len: usize, exptime: u64) -> Vec<u8> {
+    let mut request = format!("set key{key} 0 {exptime} {len}\r\n").into_bytes();
+    request.resize(request.len() + len, b'a' + (key % 26) as u8);
+    request.extend_from_slice(b"\r\n");
+    request
+}
+
+fn is_found(reply: &[u8], key: u64, len: usize) -> bool {
+    let begin = format!("VALUE key{key} 0 {len}\r\n");
+    let is_whole = || reply.len() == begin.len() + len + 7 && reply[begin.len()] == b'a' + (key % 26) as u8;
+    assert!(reply == b"END\r\n" || (reply.starts_with(begin.as_bytes()) && is_whole()), "of key {key}");
+    reply != b"END\r\n"
+}
+
+/// Nearly everything is read right after it is written, as sessions are: then nothing unread is left to make room.
+#[test]
+fn the_next_get_finds_what_was_stored() {
+    for (memory, flash, admissions) in [
+        (64, 0, &["reuse"][..]),
+        (16, 0, &["reuse"]),
+        (8, 0, &["reuse"]),
+        (2, 0, &["reuse"]),
+        (64, 1024, &["reuse"]),
+        (8, 64, &["reuse", "flashield", "all", "none", "reject-first", "probability:0.5"]),
+        (1, 64, &["reuse", "all"]),
+    ] {
+        for admission in admissions {
+            let folder = tempfile::tempdir().unwrap();
+            let server = Server::start(&sized(folder.path(), memory, flash, admission)).unwrap();
+            let mut client = Client::new(server.address());
+            // Of each length three times what fits RAM; last of all lengths one after the other.
+            let sizes = [10 << 10, 600 << 10, 1_000_000, 1_048_500, 100, 300 << 10];
+            let count = |len: usize| (memory * MIB * 3 / len as u64).clamp(30, 12_000);
+            let same = sizes.iter().flat_map(|len| std::iter::repeat_n(*len, count(*len) as usize));
+            let mixed = sizes.iter().copied().cycle().take(200);
+            for (key, len) in same.chain(mixed).enumerate() {
+                let key = key as u64;
+                let mut request = set(key, len, 0);
+                request.extend_from_slice(format!("get key{key}\r\n").as_bytes());
+                let reply = client.say(&request);
+                let rest = reply.strip_prefix(b"STORED\r\n").expect("there is room for all");
+                assert!(is_found(rest, key, len), "{memory}/{flash} MiB, {admission}: {len} bytes of {key}");
+            }
+            // Several that are put together are there together.
+            for first in (1_000_000..1_000_500).step_by(50) {
+                let request: Vec<u8> = (first..first + 50).flat_map(|key| set(key, 2_000, 0)).collect();
+                assert_eq!(client.say(&request), "STORED\r\n".repeat(50).as_bytes());
+                for key in first..first + 50 {
+                    assert!(is_found(&client.say(format!("get key{key}\r\n").as_bytes()), key, 2_000));
+                }
+            }
+            assert_eq!(statistics(&mut client)["store_no_memory"], 0);
+            drop(client);
+            server.stop().unwrap();
+        }
+    }
+}
+
+/// Each key is stored once. What is there no more left for another's sake, or had come to its end.
+#[test]
+fn what_is_not_there_was_counted() {
+    for (memory, flash, admission, len, count) in [
+        (8, 0, "reuse", 1_000, 30_000),
+        (16, 0, "reuse", 1_000_000, 60),
+        (8, 64, "reuse", 1_000, 150_000),
+        (8, 64, "reuse", 100_000, 3_000),
+        (8, 64, "all", 1_000, 150_000),
+        (8, 64, "all", 600_000, 300),
+        (8, 64, "none", 10_000, 3_000),
+        (8, 64, "flashield", 1_000, 100_000),
+        (4, 64, "probability:0.5", 300, 300_000),
+        (4, 32, "reject-first", 70_000, 2_000),
+    ] {
+        let case = format!("{memory}/{flash} MiB, {admission}: {count} items of {len} bytes");
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(&sized(folder.path(), memory, flash, admission)).unwrap();
+        let mut client = Client::new(server.address());
+        let (mut stored, mut key) = (0, 0);
+        while key < count {
+            let batch = (200_000 / len as u64).clamp(1, 100);
+            let request: Vec<u8> =
+                (key..key + batch).flat_map(|key| set(key, len, if key % 10 == 0 { 1 } else { 0 })).collect();
+            let reply = String::from_utf8(client.say(&request)).unwrap();
+            stored += reply.matches("STORED").count() as u64;
+            // Some of them are read.
+            let gets: String = (key..key + batch).step_by(3).map(|key| format!("get key{key}\r\n")).collect();
+            client.say(gets.as_bytes());
+            key += batch;
+        }
+        let mut stats = statistics(&mut client);
+        // The cleaner comes to its end.
+        for _ in 0..100 {
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            let before = std::mem::replace(&mut stats, statistics(&mut client));
+            if before["evictions"] == stats["evictions"] && before["curr_items"] == stats["curr_items"] {
+                break;
+            }
+        }
+        assert_eq!(stats["total_items"], stored, "{case}");
+        assert_eq!(stored + stats["store_no_memory"], key, "{case}");
+        let left = stats["evictions"] + stats["reclaimed"];
+        let balance = stats["curr_items"] + left;
+        // Of keys that look alike some are only known to be likely.
+        let unsure = stats["index_displaced"].isqrt() * 4;
+        assert!(balance.abs_diff(stored) <= unsure, "{case}: {stored} stored, {balance} counted, {stats:?}");
+        assert!(left > 0, "{case}: {stats:?}");
+        assert!(
+            stats["evicted_unfetched"] <= stats["evictions"]
+                && stats["expired_unfetched"] <= stats["reclaimed"]
+        );
+        let found =
+            (0..key).filter(|key| is_found(&client.say(format!("get key{key}\r\n").as_bytes()), *key, len));
+        let found = found.count() as u64;
+        let after = statistics(&mut client);
+        // Those that have expired are there, and not found. What is read goes to RAM, which drives others out.
+        let there = found + after["get_expired"] - stats["get_expired"];
+        let least = after["curr_items"].saturating_sub(unsure);
+        let expected = least..=stats["curr_items"] + unsure;
+        assert!(expected.contains(&there), "{case}: {there} are there, not {expected:?}, {after:?}");
+        let balance = after["curr_items"] + after["evictions"] + after["reclaimed"];
+        assert!(balance.abs_diff(stored) <= unsure, "{case}: {stored} stored, {balance} counted, {after:?}");
+        drop(client);
+        server.stop().unwrap();
+    }
+}
+
+#[test]
+fn what_is_stored_expired_is_told_from_what_was_never_there() {
+    for flash in [0, 64] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(&sized(folder.path(), 64, flash, "reuse")).unwrap();
+        let mut client = Client::new(server.address());
+        assert_eq!(client.lines("set a 0 0 1\na\nset a 0 -1 1\nb\nget a"), "STORED\nSTORED\nEND\n");
+        assert_eq!(statistics(&mut client)["get_expired"], 1);
+        assert_eq!(client.lines("get b\nadd a 0 0 1\nc\nget a"), "END\nSTORED\nVALUE a 0 1\nc\nEND\n");
+        assert_eq!(statistics(&mut client)["get_expired"], 1);
+        assert_eq!(client.lines("touch a -1\nget a"), "TOUCHED\nEND\n");
+        assert_eq!(statistics(&mut client)["get_expired"], 2);
+    }
+}
+
+/// Nothing that is taken for an item may be too large for the RAM that all of them have.
+#[test]
+fn too_little_ram_is_refused_at_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |memory_kib: u64, flash_mib, admission| {
+        let mut options = sized(folder.path(), 1, flash_mib, admission);
+        options.store.memory_bytes = memory_kib << 10;
+        Server::start(&options).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let refused = start(2047, 0, "reuse").unwrap_err();
+    assert!(refused.contains("2096128 bytes of RAM") && refused.contains("2097152"), "{refused}");
+    assert!(start(2047, 64, "none").is_err());
+    assert_eq!(start(2048, 0, "reuse"), Ok(()));
+    assert_eq!(start(1024, 64, "reuse"), Ok(()));
+}
