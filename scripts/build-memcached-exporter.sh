@@ -8,9 +8,8 @@ version=v0.14.3
 [ ! -x target/memcached_exporter ] || exit 0
 
 mkdir -p target
-folder=$(mktemp -d target/exporter.XXXXXX)
-trap 'chmod -R u+w "$folder"; rm -rf "$folder"' EXIT
-root=$PWD/$folder
+root=$(mktemp -d "$PWD/target/exporter.XXXXXX")
+trap 'rm -rf "$root"' EXIT
 export GOPATH="$root/go" GOCACHE="$root/cache" GOFLAGS=-modcacherw GOTOOLCHAIN=auto CGO_ENABLED=0
 cd "$root"
 go mod download -json github.com/prometheus/memcached_exporter@$version >module.json

@@ -9,11 +9,10 @@ version=1.6.18
 [ ! -e target/memcached-$version/t ] || exit 0
 
 mkdir -p target
-folder=$(mktemp -d target/memcached.XXXXXX)
-trap 'rm -rf "$folder"' EXIT
-root=$PWD/$folder
+root=$(mktemp -d "$PWD/target/memcached.XXXXXX")
+trap 'rm -rf "$root"' EXIT
 mkdir -p "$root/parts" "$root/lists/partial" "$root/cache/archives/partial" "$root/source"
-# The same suites that the system has, or Debian 12's, which has this version.
+# Debian 12 has this version.
 cat >"$root/parts/source.sources" <<END
 Types: deb-src
 URIs: http://deb.debian.org/debian

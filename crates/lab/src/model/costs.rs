@@ -46,7 +46,7 @@ const AHEAD_PARTS: u64 = 16;
 const AHEAD_BYTES_MAX: u64 = 16 << 20;
 
 /// Objects of more than one such part of DRAM are written to flash at once by Granary's cache.
-pub const LARGE_DRAM_PARTS: u64 = SHARDS as u64 * HYBRID_MEMORY_PARTS;
+pub const LARGE_DRAM_PARTS: u64 = HYBRID_MEMORY_PARTS;
 
 impl Costs {
     /// Nothing but bytes of objects. A segment waits in DRAM to be written.
@@ -76,8 +76,8 @@ impl Costs {
             // The slot of the segment that waits in DRAM is empty, too.
             flash_bytes_free: (1 + ahead) * budget.segment_bytes,
             large_bytes: budget.dram_bytes / LARGE_DRAM_PARTS,
-            // There is no more room at once in a shard.
-            copy_bytes: spare / SHARDS as u64,
+            // A shard's part, if there is so much room at once.
+            copy_bytes: spare.min(budget.dram_bytes / SHARDS as u64),
         }
     }
 }

@@ -19,9 +19,7 @@ impl Engine {
             item_bytes_max: store.item_bytes_max(),
         };
         let stored = store
-            .change(lane, store.key(&put.key), now, |looked, hand| {
-                commands::put(put, &terms, looked, hand)
-            })
+            .change(lane, store.key(&put.key), now, |looked, hand| commands::put(put, &terms, looked, hand))
             .map_or(Verdict::NoRoom, |(stored, _)| stored);
         count_put(self.counters(), put.mode, stored);
         stored

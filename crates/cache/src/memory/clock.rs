@@ -1,0 +1,226 @@
+//! The clock: the hand goes over the oldest entries; what was read since it passed goes round, what was not leaves.
+
+use super::pool::Stamp;
+use super::{
+    At, COMPACT_STEPS, COUNTS_AT, DEAD, FETCHED, FLAGS_AT, Memory, ONLY, READ, RECORD_AT, Role, STAMP_SHIFT,
+    UPDATE, entry_len, hash_at, record_of, spread,
+};
+use crate::key::KeyHash;
+use crate::record::EntryRecord;
+
+/// An entry that is nowhere else and has to leave.
+pub(crate) struct Leaving<'a> {
+    pub hash: KeyHash,
+    pub entry: EntryRecord<'a>,
+    /// How often it was read and written over since it came, each up to `COUNT_MAX`.
+    pub reads: u8,
+    pub updates: u8,
+}
+
+/// Whether what has to leave may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// It goes, and is nowhere any more.
+    Go,
+    /// It goes, and is elsewhere now.
+    Move,
+    /// It stays, and so does what comes after it.
+    Stay,
+}
+
+/// Which entries may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spare {
+    /// All but those that were put a moment ago: an older one makes room for them, even if it was read.
+    Fresh,
+    Nothing,
+}
+
+/// How far entries are let go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aim {
+    /// Until the shard takes no more than so many bytes,
+    pub shard: u64,
+    /// or all shards no more than so many.
+    pub pool: u64,
+    pub spare: Spare,
+}
+
+/// Entries that left the cache because others needed their room, since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gone {
+    pub evicted: u64,
+    /// Of these, those that nobody had read.
+    pub evicted_unfetched: u64,
+    /// Entries that had come to their end by then.
+    pub expired: u64,
+    pub expired_unfetched: u64,
+}
+
+impl Gone {
+    fn count(&mut self, is_expired: bool, is_fetched: bool) {
+        let (all, unfetched) = match is_expired {
+            false => (&mut self.evicted, &mut self.evicted_unfetched),
+            true => (&mut self.expired, &mut self.expired_unfetched),
+        };
+        *all += 1;
+        *unfetched += u64::from(!is_fetched);
+    }
+}
+
+/// What moving the hand has come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// It passed something.
+    Passed,
+    /// An entry went round for nothing but its age.
+    Spared,
+    /// There is nothing, or it may not leave.
+    Stuck,
+}
+
+impl Memory {
+    /// Lets entries go as far as `aim` says, or until one may not leave. `now`: seconds of Unix time.
+    pub fn shrink(&mut self, aim: Aim, now: u32, leave: impl FnMut(Leaving<'_>) -> Leave) {
+        let exceeds = |this: &Self| {
+            let bytes = this.bytes_allocated();
+            let all = this.pool.used() as i64 + bytes as i64 - this.told_bytes as i64;
+            bytes as u64 > aim.shard && all > aim.pool as i64
+        };
+        self.let_go_while(exceeds, aim.spare, now, leave);
+    }
+
+    pub(super) fn let_go_while(
+        &mut self,
+        exceeds: impl Fn(&Self) -> bool,
+        spare: Spare,
+        now: u32,
+        mut leave: impl FnMut(Leaving<'_>) -> Leave,
+    ) {
+        let mut spared = 0;
+        while exceeds(self) && spared <= self.table.len() {
+            match self.step(spare, now, &mut leave) {
+                Step::Passed => {}
+                Step::Spared => spared += 1,
+                Step::Stuck => break,
+            }
+        }
+        self.tell();
+    }
+
+    /// The entry that the hand comes to next: the oldest that was not read, or nearly.
+    pub fn next_to_leave(&self) -> Option<(KeyHash, EntryRecord<'_>)> {
+        let mut at = self.hand;
+        for chunk in &self.chunks {
+            while at < chunk.len() {
+                let entry = &chunk[at..];
+                if entry[FLAGS_AT] & DEAD == 0 {
+                    return Some((KeyHash::from_bits(hash_at(entry)), record_of(entry)));
+                }
+                at += entry_len(entry);
+            }
+            at = 0;
+        }
+        None
+    }
+
+    /// Moves the hand past one entry.
+    fn step(&mut self, spare: Spare, now: u32, leave: &mut impl FnMut(Leaving<'_>) -> Leave) -> Step {
+        if self.skip() {
+            return Step::Passed;
+        }
+        let Some(chunk) = self.chunks.front() else { return Step::Stuck };
+        let entry = &chunk[self.hand..];
+        let (flags, counts) = (entry[FLAGS_AT], entry[COUNTS_AT]);
+        let stamp: Stamp = flags >> STAMP_SHIFT;
+        let is_fresh = stamp != 0 && self.untold.is_fresh(&self.pool, stamp);
+        if flags & READ != 0 && self.chunks.len() > 1 {
+            self.send_round(flags & (ONLY | FETCHED) | if is_fresh { stamp << STAMP_SHIFT } else { 0 });
+            return Step::Passed;
+        }
+        if is_fresh && spare == Spare::Fresh {
+            self.send_round(flags);
+            return Step::Spared;
+        }
+        let hash = hash_at(entry);
+        let record = record_of(entry);
+        let is_expired = record.is_expired(now);
+        let mut left = if self.role == Role::Whole { Leave::Go } else { Leave::Move };
+        if flags & ONLY != 0 {
+            let (reads, updates) = (counts % UPDATE, counts / UPDATE);
+            let hash = KeyHash::from_bits(hash);
+            left = leave(Leaving { hash, entry: record, reads, updates });
+        }
+        match left {
+            Leave::Stay => return Step::Stuck,
+            Leave::Go => self.gone.count(is_expired, flags & FETCHED != 0),
+            Leave::Move => {}
+        }
+        self.drop_entry(hash, At::new(self.first_chunk, self.hand));
+        self.skip();
+        Step::Passed
+    }
+
+    /// Moves the hand past a dead entry, or into the next chunk; `false`: it is at an entry that lives, or
+    /// there is none.
+    fn skip(&mut self) -> bool {
+        let Some(chunk) = self.chunks.front() else { return false };
+        if self.hand < chunk.len() {
+            let entry = &chunk[self.hand..];
+            let len = if entry[FLAGS_AT] & DEAD != 0 { entry_len(entry) } else { 0 };
+            self.hand += len;
+            self.dead_bytes -= len;
+            return len > 0;
+        }
+        let mut chunk = self.chunks.pop_front().expect("just seen");
+        self.first_chunk = self.first_chunk.wrapping_add(1);
+        self.hand = 0;
+        self.chunk_bytes -= chunk.capacity();
+        if chunk.capacity() == self.chunk_bytes() && !self.chunks.is_empty() {
+            chunk.clear();
+            self.spare = Some(chunk);
+        }
+        true
+    }
+
+    /// The entry at the hand goes to the end of the ring, with these flags.
+    fn send_round(&mut self, flags: u8) {
+        let entry = &self.chunks[0][self.hand..];
+        let (hash, counts, len) = (hash_at(entry), entry[COUNTS_AT], entry_len(entry));
+        let from = At::new(self.first_chunk, self.hand);
+        if self.hand == 0 && len == self.chunks[0].len() {
+            // A long entry, alone in its chunk: that goes as it is.
+            let mut chunk = self.chunks.pop_front().expect("just seen");
+            chunk[FLAGS_AT] = flags;
+            self.chunks.push_back(chunk);
+            self.first_chunk = self.first_chunk.wrapping_add(1);
+            self.repoint(hash, from, At::new(self.last_chunk(), 0));
+            return;
+        }
+        let record = entry[RECORD_AT..len].to_vec();
+        self.bury(from);
+        self.skip();
+        let to = self.room_for(len);
+        self.repoint(hash, from, to);
+        self.append(KeyHash::from_bits(hash), flags, counts, &[&record]);
+    }
+
+    fn repoint(&mut self, hash: u64, from: At, to: At) {
+        if let Some(at) = self.table.find_mut(spread(hash), |at| *at == from) {
+            *at = to;
+        }
+    }
+
+    /// Where half of the ring is dead, some steps that keep all that lives. A tier that is bounded by its
+    /// entries, and whose entries are put anew again and again, would grow for ever otherwise.
+    pub(super) fn compact(&mut self) {
+        for _ in 0..COMPACT_STEPS {
+            if self.dead_bytes * 2 <= self.chunk_bytes || self.chunks.len() == 1 {
+                return;
+            }
+            if !self.skip() {
+                self.send_round(self.chunks[0][self.hand + FLAGS_AT]);
+            }
+        }
+    }
+}
