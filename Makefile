@@ -4,7 +4,7 @@ CARGO ?= cargo
 RELEASE := --release --locked
 FUZZ_SECONDS ?= 60
 
-.PHONY: help run test lint deny deb test-on-clickhouse study fuzz miri clean
+.PHONY: help run test lint deny deb test-on-clickhouse sweep study fuzz miri clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -30,6 +30,10 @@ deb: ## A Debian package with a systemd unit, in target/debian
 
 test-on-clickhouse: ## The SQL tests on a real ClickHouse (PyPI chdb, 0.9 GB)
 	scripts/test-on-clickhouse.sh
+
+sweep: ## Records ClickHouse's answers of every function at the edges, which the tests compare ours with
+	rivals/clickhouse/setup.sh
+	rivals/clickhouse/.venv/bin/python rivals/clickhouse/sweep.py
 
 study: ## Granary beside ClickHouse, fio and PostgreSQL; writes pages of docs/studies
 	scripts/install-rivals.sh

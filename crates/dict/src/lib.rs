@@ -52,5 +52,5 @@ pub use source::{Changes, Field, FieldSink, RowReader, Source, SourceFactory, Ta
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;
 pub use types::{CLICKHOUSE_TYPE, DataType, Element, digits_of, ipv6_text};
-pub use whole::{Children, murmur3_finalizer};
+pub use whole::{Children, murmur3_finalizer, regexp_of_re2};
 pub use xml::{XmlDictionary, parse_xml, parse_xml_each};

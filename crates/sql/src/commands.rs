@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::Schema;
-use datafusion::catalog::TableProvider;
 use granary_dict::{CreateDictionary, LoadState, parse_create};
 
 use crate::catalogue::{DEFAULT_DATABASE, Entry, FullName, Noun};
@@ -67,7 +66,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             let name = full(into.name);
             let table = catalogue.table_to_fill(&name.0, &name.1)?;
             let mut parsed = query::parse(text, head)?;
-            values::agree(&mut parsed.0, &table.schema(), into.columns.as_deref())?;
+            values::agree(&mut parsed.0, &table, into.columns.as_deref())?;
             let are_values = values::are_given(&parsed.0);
             let insert = insert::query(session, &name, into.columns.as_deref(), parsed);
             let rows =

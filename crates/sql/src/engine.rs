@@ -18,7 +18,7 @@ use crate::functions::{self, ClickHouseTypes, LazyDefaults};
 use crate::limits::SPARE_STATES;
 use crate::memory::{QueryMemory, QueryPool};
 use crate::own_tables::{Later, OwnRuntime};
-use crate::plan::{DeclaredTypes, MarkedRows, NanLast, OuterJoinDefaults, QuerySettings, rules_in_order};
+use crate::plan::{MarkedRows, NanLast, OuterJoinDefaults, QuerySettings, rules_in_order};
 use crate::session::{Executables, Options};
 use crate::settings::configuration;
 use crate::tables::given::Given;
@@ -102,11 +102,13 @@ fn state(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionState>
     let state = SessionStateBuilder::new()
         .with_config(configuration())
         .with_runtime_env(RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?)
-        .with_default_features()
+        .with_expr_planners(functions::planners())
+        .with_scalar_functions(functions::scalars())
+        .with_aggregate_functions(functions::aggregates())
+        .with_window_functions(functions::windows())
         .with_type_planner(Arc::new(ClickHouseTypes))
         .with_analyzer_rule(Arc::new(OuterJoinDefaults))
         .with_analyzer_rule(Arc::new(LazyDefaults { catalogue: Arc::clone(catalogue) }))
-        .with_analyzer_rule(Arc::new(DeclaredTypes))
         .with_analyzer_rule(Arc::new(MarkedRows))
         .with_analyzer_rule(Arc::new(NanLast))
         .with_physical_optimizer_rules(rules_in_order())

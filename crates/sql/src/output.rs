@@ -105,7 +105,7 @@ impl Output {
 
     /// The answer of a query, which begins when its first batch is asked for.
     pub(crate) fn of_query(format: Option<Format>, query: Query, limits: Limits) -> Output {
-        let (schema, plan) = (query.plan.schema(), Arc::clone(&query.plan));
+        let (schema, plan) = (Arc::clone(&query.schema), Arc::clone(&query.plan));
         Output { query: Some(query), plan: Some(plan), format, limits, ..Output::of(schema, vec![]) }
     }
 

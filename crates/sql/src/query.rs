@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::{RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter};
@@ -25,7 +25,7 @@ use crate::format::Format;
 use crate::limits::PARTITION_BATCHES_AHEAD;
 use crate::memory::QueryMemory;
 use crate::output::{Limits, Output};
-use crate::plan::{optimise, yielding};
+use crate::plan::{Optimised, optimise, yielding};
 use crate::rewrite::{
     Asker, Extras, FILE_FUNCTION, UNKNOWN_NAME, WITH_TIMES, name_behind_wildcards, rewrite,
 };
@@ -57,18 +57,17 @@ pub async fn run_parsed(session: &Session, mut parsed: Parsed) -> Result<Output>
         let asker = Asker { database: &database, user: session.user(), catalogue, settings: &settings };
         name_behind_wildcards(statement, asker);
     }
-    let (format, plan, context) = planned_of(session, parsed).await?;
-    let limits = Limits::of(context.session_config());
-    let memory = Arc::clone(session.memory());
-    Ok(Output::of_query(format, Query { plan, context, memory }, limits))
+    let (format, query) = planned_of(session, parsed).await?;
+    let limits = Limits::of(query.context.session_config());
+    Ok(Output::of_query(format, query, limits))
 }
 
 /// The columns of its rows.
 pub async fn columns(session: &Session, text: &str, head: usize) -> Result<SchemaRef> {
-    planned_of(session, parse(text, head)?).await.map(|(_, plan, _)| plan.schema())
+    planned_of(session, parse(text, head)?).await.map(|(_, query)| query.schema)
 }
 
-type Planned = (Option<Format>, Arc<dyn ExecutionPlan>, Arc<TaskContext>);
+type Planned = (Option<Format>, Query);
 
 async fn planned_of(session: &Session, (mut statement, named, tail): Parsed) -> Result<Planned> {
     let (database, settings) = (session.database(), session.settings());
@@ -89,8 +88,7 @@ async fn planned_of(session: &Session, (mut statement, named, tail): Parsed) -> 
         let path = session.catalogue().query_file(&file.path)?;
         lent.push(session.lend(file.table.clone(), files::open(&path, input).await?));
     }
-    let (plan, context) = plan(session, statement, &extras).await?;
-    Ok((format, plan, context))
+    Ok((format, plan(session, statement, &extras).await?))
 }
 
 /// Whether the session's user may read a table or dictionary.
@@ -156,11 +154,16 @@ pub(crate) fn parse(text: &str, head: usize) -> Result<Parsed> {
     Ok((statement, named.collect::<Result<_>>()?, tail))
 }
 
-async fn plan(
-    session: &Session,
-    statement: Statement,
-    extras: &Extras,
-) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+/// An expression that stands alone.
+pub(crate) fn parse_expression(text: &str) -> Result<Expr> {
+    let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {error}"));
+    let mut tokens = tokenize(text).map_err(|error| wrong(&error))?;
+    mend(&mut tokens);
+    let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(tokens);
+    parser.parse_expr().map_err(|error| wrong(&error))
+}
+
+async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Result<Query> {
     let mut state = session.state()?;
     session.check_bounds(&extras.settings)?;
     apply(&extras.settings, state.config_mut())?;
@@ -177,11 +180,25 @@ async fn plan(
         .with_allow_statements(false)
         .verify_plan(&plan)
         .map_err(|error| Error::not_implemented(error.strip_backtrace()))?;
-    let plan = optimise(&mut state, plan)?;
+    let Optimised { plan, declared } = optimise(&mut state, plan)?;
     let plan = yielding(state.query_planner().create_physical_plan(&plan, &state).await?)?;
     let context = task_context(&state, session.memory());
     session.take_back(state);
-    Ok((plan, context))
+    let schema = as_declared(&plan.schema(), &declared);
+    let memory = Arc::clone(session.memory());
+    Ok(Query { plan, schema, context, memory })
+}
+
+/// The columns that a plan gives, Nullable where the query says so.
+fn as_declared(given: &SchemaRef, declared: &SchemaRef) -> SchemaRef {
+    let field = |(given, declared): (&FieldRef, &FieldRef)| {
+        given.as_ref().clone().with_nullable(given.is_nullable() || declared.is_nullable())
+    };
+    let fields: Vec<Field> = given.fields().iter().zip(declared.fields()).map(field).collect();
+    if fields.len() < given.fields().len() {
+        return Arc::clone(given);
+    }
+    Arc::new(Schema::new_with_metadata(fields, given.metadata().clone()))
 }
 
 /// How many parts of a plan run side by side at most.
@@ -195,6 +212,7 @@ type Batch = datafusion::common::Result<RecordBatch>;
 /// A query that can be run.
 pub struct Query {
     pub plan: Arc<dyn ExecutionPlan>,
+    pub schema: SchemaRef,
     context: Arc<TaskContext>,
     memory: Arc<QueryMemory>,
 }

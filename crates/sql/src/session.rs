@@ -20,7 +20,7 @@ use crate::statement::{self, Command, Effect, Parameters, Statement};
 use crate::tables::files::{self, InputFormat};
 use crate::tables::given::Lent;
 use crate::tables::piped::Piped;
-use crate::{commands, query, reword};
+use crate::{commands, query};
 
 /// Whose session it is where there are no users.
 const DEFAULT_USER: &str = "default";
@@ -263,10 +263,7 @@ impl Session {
         let filled = statement::fill(statement, &self.parameters())?;
         let statement = filled.as_ref().unwrap_or(statement);
         match statement::parse(statement)? {
-            (Command::Query, _) => {
-                let output = query::run(self, &statement.text).await;
-                output.map_err(|error| reword::as_written(error, &statement.text))
-            }
+            (Command::Query, _) => query::run(self, &statement.text).await,
             (command, format) => {
                 if command.effect() == Effect::Change {
                     self.rights.check_change(&self.user)?;

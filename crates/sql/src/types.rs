@@ -23,6 +23,17 @@ pub fn is_bounded(field: &Field) -> bool {
     !name.contains("Date32") && !name.contains("DateTime64")
 }
 
+/// Whether a field is of integers of more than 64 bits, for which Arrow has decimals.
+pub fn is_wide(field: &Field) -> bool {
+    use ClickHouseType::{Int128, Int256, UInt128};
+    declared(field).is_some_and(|declared| matches!(declared.inner(), Int128 | UInt128 | Int256))
+}
+
+/// Whether a field is of addresses of IPv4, which Arrow takes for numbers.
+pub fn is_address(field: &Field) -> bool {
+    declared(field).is_some_and(|declared| declared.inner() == &ClickHouseType::Ipv4)
+}
+
 /// Whether values of a type are read and converted by the rules of dictionaries, not by Arrow's.
 pub fn is_beyond_arrow(data_type: &ClickHouseType) -> bool {
     use ClickHouseType::{

@@ -17,6 +17,7 @@ mod rows;
 pub use children::{Children, murmur3_finalizer};
 pub(crate) use held::Held;
 pub(crate) use outline::Outline;
+pub use regexps::regexp_of_re2;
 pub(crate) use regexps::{Most, Search, SearchColumns, check_needed};
 
 use self::filling::{Arrangement, Filling};

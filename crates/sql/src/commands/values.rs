@@ -1,19 +1,26 @@
 //! VALUES of INSERT. A query has one type for a column, and ClickHouse reads each literal by itself as what the column
 //! is: where a text, a number and a call stand in one column, they are cast to its type.
 
-use datafusion::arrow::datatypes::Schema;
-use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value};
+use std::ops::ControlFlow;
+
+use datafusion::arrow::datatypes::Field;
+use datafusion::catalog::TableProvider;
+use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value, visit_expressions};
 use granary_dict::DataType;
 
+use crate::catalogue::LocalTable;
 use crate::error::{Error, Result};
+use crate::query;
 use crate::rewrite::{call, exact, string};
 use crate::types::CLICKHOUSE_TYPE;
 
-/// Casts where it is needed. `columns` are those that INSERT names, or else all of `schema`.
+/// Casts where it is needed, and puts defaults where they are wanted. `columns` are those that INSERT names, or else all
+/// of the table.
 ///
 /// # Errors
 /// SYNTAX_ERROR for a row of another length: ClickHouse reads it by what the columns are.
-pub fn agree(statement: &mut Statement, schema: &Schema, columns: Option<&[String]>) -> Result<()> {
+pub fn agree(statement: &mut Statement, table: &LocalTable, columns: Option<&[String]>) -> Result<()> {
+    let schema = table.schema();
     let Statement::Query(query) = statement else { return Ok(()) };
     let SetExpr::Values(values) = query.body.as_mut() else { return Ok(()) };
     let fields = schema.fields().iter();
@@ -25,6 +32,15 @@ pub fn agree(statement: &mut Statement, schema: &Schema, columns: Option<&[Strin
         )));
     }
     for (place, name) in names.iter().enumerate() {
+        let is_nullable = schema.field_with_name(name).is_ok_and(Field::is_nullable);
+        let default = table.defaults.iter().find(|(column, _)| column == name).map(|(_, text)| text.as_str());
+        for value in values.rows.iter_mut().filter_map(|row| row.get_mut(place)) {
+            let is_wanted =
+                is_default(value) || kind(value) == Kind::Null && !is_nullable && default.is_some();
+            if is_wanted {
+                *value = default_of(name, default)?;
+            }
+        }
         let type_name = schema.field_with_name(name).ok().and_then(|f| f.metadata().get(CLICKHOUSE_TYPE));
         let data_type = type_name.and_then(|name| DataType::parse_column(name).ok());
         if data_type.as_ref().is_some_and(is_wide) {
@@ -32,13 +48,42 @@ pub fn agree(statement: &mut Statement, schema: &Schema, columns: Option<&[Strin
         }
         let is_there = |wanted| values.rows.iter().any(|row| row.get(place).map(kind) == Some(wanted));
         let kinds = [Kind::Text, Kind::Number, Kind::Other].into_iter().filter(|kind| is_there(*kind));
-        let Some(data_type) = data_type.filter(|_| kinds.count() > 1) else { continue };
+        let differ = kinds.count() > 1 || is_there(Kind::Other) && is_there(Kind::Null);
+        let Some(data_type) = data_type.filter(|_| differ) else { continue };
         let type_name = data_type.inner().to_string();
+        let can_be_null = !data_type.to_arrow().is_nested();
         for value in values.rows.iter_mut().filter_map(|row| row.get_mut(place)) {
+            let type_name = match kind(value) {
+                Kind::Null if can_be_null => format!("Nullable({type_name})"),
+                Kind::Null => continue,
+                _ => type_name.clone(),
+            };
             *value = call("CAST", vec![value.clone(), string(&type_name)]);
         }
     }
     Ok(())
+}
+
+/// Whether a value is the word DEFAULT.
+fn is_default(value: &Expr) -> bool {
+    matches!(value, Expr::Identifier(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("DEFAULT"))
+}
+
+/// The value of a column that has none in a row: what its DEFAULT says, or else NULL, of which the default of the type
+/// is made.
+fn default_of(column: &str, default: Option<&str>) -> Result<Expr> {
+    let Some(text) = default else { return Ok(Expr::value(Value::Null)) };
+    let expr = query::parse_expression(text)?;
+    let names_column = |expr: &Expr| match expr {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    match visit_expressions(&expr, names_column) {
+        ControlFlow::Continue(()) => Ok(expr),
+        ControlFlow::Break(()) => Err(Error::not_implemented(format!(
+            "The DEFAULT of column {column} looks at other columns: leave the column out of the INSERT, or give it a value"
+        ))),
+    }
 }
 
 fn is_wide(data_type: &DataType) -> bool {

@@ -110,7 +110,9 @@ impl AggregateUDFImpl for NeverEmpty {
         let field = self.inner.return_field(arguments)?.as_ref().clone();
         let field = match field.data_type() {
             DataType::List(item) if self.name() == GATHERING => {
-                let item = item.as_ref().clone().with_nullable(false);
+                let metadata = arguments.first().map(|argument| argument.metadata().clone());
+                let item =
+                    item.as_ref().clone().with_nullable(false).with_metadata(metadata.unwrap_or_default());
                 field.with_data_type(DataType::List(Arc::new(item)))
             }
             _ => field,

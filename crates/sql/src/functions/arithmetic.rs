@@ -11,9 +11,10 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::decimals;
 use super::numbers::{Bits, bits, from_bits, rows, shaped, union};
 use crate::error::Error;
-use crate::types::{is_bounded, plain_name};
+use crate::types::{is_address, is_bounded, is_wide, plain_name, type_name};
 
 /// The operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +25,8 @@ pub enum Operation {
     Divide,
     Modulo,
     IntDiv,
+    /// Of a division that has no result, 0.
+    IntDivOrZero,
 }
 
 impl Operation {
@@ -36,6 +39,7 @@ impl Operation {
             Operation::Divide => "divide",
             Operation::Modulo => "modulo",
             Operation::IntDiv => "intDiv",
+            Operation::IntDivOrZero => "intDivOrZero",
         }
     }
 
@@ -44,7 +48,23 @@ impl Operation {
         if let Some(shifted) = self.shifted(left, right) {
             return Some(shifted);
         }
+        if let Some(decimal) = decimals::result_type(self, left, right) {
+            return Some(decimal);
+        }
+        let (left_type, right_type) = (left, right);
         let (left, right) = (Number::of(left)?, Number::of(right)?);
+        // A decimal and a float are floats; nothing else of decimals is left here.
+        let is_decimal =
+            |data_type: &DataType| matches!(data_type, DataType::Decimal128(..) | DataType::Decimal256(..));
+        let of_decimals = [left_type, right_type].into_iter().any(is_decimal);
+        if of_decimals
+            && (self == Operation::Modulo || ![left_type, right_type].into_iter().any(DataType::is_floating))
+        {
+            return None;
+        }
+        if self == Operation::IntDivOrZero && (left.float || right.float) {
+            return None;
+        }
         if self == Operation::Divide || (left.float || right.float) && self != Operation::IntDiv {
             return Some(DataType::Float64);
         }
@@ -54,7 +74,7 @@ impl Operation {
             Operation::Minus => integer(true, 2 * widest),
             Operation::Modulo if left.signed => integer(true, 2 * right.bytes),
             Operation::Modulo => integer(false, right.bytes),
-            Operation::IntDiv => integer(left.signed || right.signed, left.bytes),
+            Operation::IntDiv | Operation::IntDivOrZero => integer(left.signed || right.signed, left.bytes),
             Operation::Divide => DataType::Float64,
         })
     }
@@ -96,6 +116,7 @@ impl Number {
             DataType::Int16 => (2, true, false),
             DataType::Int32 => (4, true, false),
             DataType::Int64 => (8, true, false),
+            DataType::Decimal128(..) | DataType::Decimal256(..) => (8, true, true),
             DataType::Float32 => (4, true, true),
             DataType::Float64 => (8, true, true),
             _ => return None,
@@ -152,6 +173,20 @@ impl ScalarUDFImpl for Arithmetic {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        if let Some(wide) = args.arg_fields.iter().find(|field| is_wide(field) || is_address(field)) {
+            let (given, name) = (type_name(wide), self.operation.name());
+            return Err(Error::illegal_type(format!("Function {name} does not take {given} here")).into());
+        }
+        let days: Vec<bool> = args
+            .arg_fields
+            .iter()
+            .filter(|field| field.data_type() == &DataType::Date32)
+            .map(|field| is_bounded(field))
+            .collect();
+        if days == [true, false] || days == [false, true] {
+            let what = format!("Function {} does not take a Date and a Date32", self.operation.name());
+            return Err(Error::illegal_type(what).into());
+        }
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
         let result = self.return_type(&types)?;
@@ -175,13 +210,47 @@ impl ScalarUDFImpl for Arithmetic {
                     Operation::Plus => left.zip(&right, rows, u64::wrapping_add),
                     Operation::Minus => left.zip(&right, rows, u64::wrapping_sub),
                     Operation::Multiply => left.zip(&right, rows, u64::wrapping_mul),
+                    // ClickHouse takes one for another where one has a sign and the other is beyond its numbers.
+                    Operation::IntDivOrZero
+                        if is_signed(&args.arg_fields[0]) != is_signed(&args.arg_fields[1]) =>
+                    {
+                        let signed = [0, 1].map(|i| is_signed(&args.arg_fields[i]));
+                        let bound = |i: usize| {
+                            i64::MAX as u64
+                                >> (64 - 8 * args.arg_fields[i].data_type().primitive_width().unwrap_or(8))
+                        };
+                        let fits =
+                            |i: usize, bits: u64| if signed[i] { bits as i64 >= 0 } else { bits <= bound(i) };
+                        let is_out = |row: usize| match signed {
+                            [true, _] => !fits(1, right.at(row)),
+                            _ => !fits(1, right.at(row)) || !fits(0, left.at(row)),
+                        };
+                        let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+                        if (0..rows).any(|row| !is_null(row) && is_out(row)) {
+                            let what =
+                                "Function intDivOrZero does not divide these numbers with and without a sign";
+                            return Err(Error::argument_out_of_bound(what).into());
+                        }
+                        divide(&left, &right, rows, signed, false)
+                    }
+                    // The least number has no opposite; that is 0, too.
+                    Operation::IntDivOrZero if is_signed(&args.arg_fields[0]) => {
+                        let least = least(args.arg_fields[0].data_type());
+                        left.zip(&right, rows, |l, r| match (l as i64, r as i64) {
+                            (l, -1) if l == least => 0,
+                            (l, r) => l.checked_div(r).unwrap_or(0) as u64,
+                        })
+                    }
+                    Operation::IntDivOrZero => {
+                        divide(&left, &right, rows, [0, 1].map(|i| is_signed(&args.arg_fields[i])), false)
+                    }
                     Operation::Modulo | Operation::IntDiv | Operation::Divide => {
                         let is_null = |i: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(i));
                         if (0..rows).any(|i| right.at(i) == 0 && !is_null(i)) {
                             return Err(Error::illegal_division("Division by zero").into());
                         }
                         let signed = [0, 1].map(|i| is_signed(&args.arg_fields[i]));
-                        if self.operation == Operation::IntDiv && signed == [true, true] {
+                        if self.operation != Operation::Divide && signed == [true, true] {
                             let least = least(args.arg_fields[0].data_type());
                             let is_out = |i| left.at(i) as i64 == least && right.at(i) as i64 == -1;
                             if (0..rows).any(|i| is_out(i) && !is_null(i)) {
@@ -195,6 +264,12 @@ impl ScalarUDFImpl for Arithmetic {
                 from_bits(in_range(values, &args.return_field).into(), nulls, to)
                     .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {to}")))?
             }
+            _ if matches!(to, DataType::Decimal128(..) | DataType::Decimal256(..)) => decimals::computed(
+                self.operation,
+                &args.args[0].to_array(rows)?,
+                &args.args[1].to_array(rows)?,
+                to,
+            )?,
             _ => self.floats(&args.args, rows, to)?,
         };
         shaped(array, &args.args)
@@ -251,10 +326,16 @@ impl Arithmetic {
             Operation::Minus => |a, b| a - b,
             Operation::Multiply => |a, b| a * b,
             Operation::Divide => |a, b| a / b,
-            Operation::Modulo => |a, b| a % b,
-            Operation::IntDiv => |a, b| (a / b).trunc(),
+            // As ClickHouse computes it: of an infinite divisor it is NaN.
+            Operation::Modulo => |a, b| a - (a / b).trunc() * b,
+            Operation::IntDiv | Operation::IntDivOrZero => |a, b| (a / b).trunc(),
         };
         let result: Float64Array = datafusion::arrow::compute::binary(&left, &right, f)?;
+        if self.operation == Operation::IntDiv
+            && result.iter().flatten().any(|quotient| !quotient.is_finite())
+        {
+            return Err(Error::illegal_division("Division by zero").into());
+        }
         Ok(cast(&result, to)?)
     }
 }

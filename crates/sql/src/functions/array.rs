@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, UInt8Array, UInt64Array,
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, UInt8Array, UInt64Array, new_null_array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::kernels::cmp::not_distinct;
 use datafusion::arrow::compute::{cast, interleave, is_null, nullif, take};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
 use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::binary::type_union_resolution;
@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
 
 use super::default_value::default_value;
 use super::map;
-use super::numbers::{rows, shaped};
+use super::numbers::{array_bits, rows, shaped};
 use crate::error::Error;
 use crate::types::plain_name;
 
@@ -87,10 +87,24 @@ impl ScalarUDFImpl for ArrayFunction {
         match (self.action, arguments) {
             (Action::Make, []) => Ok(DataType::new_list(DataType::Null, true)),
             (Action::Make, [element, ..]) => Ok(DataType::new_list(element.clone(), true)),
+            (Action::Element | Action::Distinct, [DataType::List(element), ..])
+                if element.data_type().is_null() =>
+            {
+                Err(self.illegal(arguments))
+            }
             (Action::Element, [DataType::List(element), index]) if index.is_integer() => {
                 Ok(element.data_type().clone())
             }
-            (Action::Has, [DataType::List(_), _]) => Ok(DataType::UInt8),
+            (Action::Has, [DataType::List(item), element]) => {
+                let is_empty = item.data_type().is_null();
+                let same = item.data_type() == element
+                    || item.data_type().is_integer() && element.is_integer()
+                    || item.data_type().is_string() && element.is_string();
+                match same || is_empty || element.is_null() {
+                    true => Ok(DataType::UInt8),
+                    false => Err(self.illegal(arguments)),
+                }
+            }
             (Action::Distinct, [list @ DataType::List(_)]) => Ok(list.clone()),
             (Action::Element | Action::Has, [map @ DataType::Map(..), key]) => {
                 let (keys, values) = map::entry(map).expect("a map has entries");
@@ -122,6 +136,10 @@ impl ScalarUDFImpl for ArrayFunction {
                 let (_, value) = map::entry(given).expect("a map has entries");
                 let nullable = value.is_nullable() || args.arg_fields[1].is_nullable();
                 Field::new(self.name(), data_type, nullable).with_metadata(value.metadata().clone())
+            }
+            (DataType::List(item), _) if self.action == Action::Distinct => {
+                let item = item.as_ref().clone().with_nullable(false);
+                Field::new(self.name(), DataType::List(Arc::new(item)), args.arg_fields[0].is_nullable())
             }
             (data_type, _) => Field::new(self.name(), data_type, false),
         };
@@ -155,7 +173,7 @@ impl ArrayFunction {
 }
 
 /// Whether keys of a type are looked for by values of the other one.
-fn are_comparable(keys: &DataType, key: &DataType) -> bool {
+pub fn are_comparable(keys: &DataType, key: &DataType) -> bool {
     keys == key
         || key.is_null()
         || keys.is_numeric() && key.is_numeric()
@@ -194,7 +212,12 @@ fn element(array: &ListArray, index: &ArrayRef) -> Result<ArrayRef> {
     let index = cast(index, &DataType::Int64)?;
     let index: &Int64Array = index.as_primitive::<Int64Type>();
     let values = array.values();
-    let default = default_value(values.data_type())?.to_array()?;
+    // Of Nullable items that is NULL.
+    let nullable = matches!(array.data_type(), DataType::List(item) if item.is_nullable());
+    let default = match nullable {
+        true => new_null_array(values.data_type(), 1),
+        false => default_value(values.data_type())?.to_array()?,
+    };
     let places: Vec<(usize, usize)> = (0..array.len())
         .map(|row| {
             let (start, len) = (array.value_offsets()[row] as i64, i64::from(array.value_length(row)));
@@ -209,8 +232,56 @@ fn element(array: &ListArray, index: &ArrayRef) -> Result<ArrayRef> {
 }
 
 fn has(array: &ListArray, element: &ArrayRef) -> Result<ArrayRef> {
+    if array.values().data_type().is_null() && !element.data_type().is_null() && array.values().is_empty() {
+        return Ok(Arc::new(UInt8Array::from(vec![0; array.len()])));
+    }
+    if array.values().data_type().is_integer() {
+        return has_integer(array, element);
+    }
+    if array.values().data_type().is_floating() && element.data_type().is_floating() {
+        return has_float(array, element);
+    }
     let places = places_of(array.offsets(), array.values(), element)?;
     Ok(Arc::new(UInt8Array::from_iter_values(places.into_iter().map(|place| u8::from(place.is_some())))))
+}
+
+/// An integer of any width is looked for as the number that it is.
+fn has_integer(array: &ListArray, element: &ArrayRef) -> Result<ArrayRef> {
+    let wide = |array: &ArrayRef| {
+        let signed = array.data_type().is_signed_integer();
+        let bits = array_bits(array).unwrap_or_default();
+        move |row: usize| if signed { i128::from(bits[row] as i64) } else { i128::from(bits[row]) }
+    };
+    let items = array.values();
+    if !element.data_type().is_integer() {
+        let has_null = |row: usize| range(array, row).any(|at| items.is_null(at));
+        return Ok(Arc::new(UInt8Array::from_iter_values(
+            (0..array.len()).map(|row| u8::from(has_null(row))),
+        )));
+    }
+    let (item, wanted) = (wide(items), wide(element));
+    let has = |row: usize| match element.is_null(row) {
+        true => range(array, row).any(|at| items.is_null(at)),
+        false => range(array, row).any(|at| items.is_valid(at) && item(at) == wanted(row)),
+    };
+    Ok(Arc::new(UInt8Array::from_iter_values((0..array.len()).map(|row| u8::from(has(row))))))
+}
+
+/// A float is looked for as IEEE 754 compares: NaN is nowhere.
+fn has_float(array: &ListArray, element: &ArrayRef) -> Result<ArrayRef> {
+    let floats = |array: &ArrayRef| {
+        Ok::<_, DataFusionError>(cast(array, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
+    };
+    let (items, wanted) = (floats(array.values())?, floats(element)?);
+    let has = |row: usize| match wanted.is_null(row) {
+        true => range(array, row).any(|at| items.is_null(at)),
+        false => range(array, row).any(|at| items.is_valid(at) && items.value(at) == wanted.value(row)),
+    };
+    Ok(Arc::new(UInt8Array::from_iter_values((0..array.len()).map(|row| u8::from(has(row))))))
+}
+
+fn range(array: &ListArray, row: usize) -> std::ops::Range<usize> {
+    array.value_offsets()[row] as usize..array.value_offsets()[row + 1] as usize
 }
 
 fn distinct(array: &ListArray) -> Result<ArrayRef> {
@@ -232,7 +303,8 @@ fn distinct(array: &ListArray) -> Result<ArrayRef> {
     }
     let values = take(values, &UInt64Array::from(kept), None)?;
     let ends = OffsetBuffer::from_lengths(lengths);
-    Ok(Arc::new(ListArray::try_new(Arc::clone(item), ends, values, array.nulls().cloned())?))
+    let item = Arc::new(item.as_ref().clone().with_nullable(false));
+    Ok(Arc::new(ListArray::try_new(item, ends, values, array.nulls().cloned())?))
 }
 
 /// Where among its items each row first has the element of that row.

@@ -3,18 +3,26 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 use granary_dict::DataType as ClickHouseType;
 
-use super::convert::{clamped, convert};
+use super::convert::{check_range, clamped, convert};
+use super::decimal::to_decimal;
 use super::exact::adopted;
-use super::numbers::{rows, shaped};
+use super::identifiers::Identifier;
+use super::numbers::{array_bits, from_bits, rows, shaped};
+use super::parse::parse_or_null;
 use super::planner::constant_text;
+use super::supertype::is_plain;
+use super::{bool, uuid};
 use crate::error::Error;
+use crate::types::{fixed_bytes, is_wide, plain_name, type_name};
 
 /// Its name, which nobody writes.
 pub const AS_TYPE: &str = "asType";
@@ -45,9 +53,16 @@ impl ScalarUDFImpl for AsType {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        let wanted = wanted(args.scalar_arguments[1])?;
+        let wanted = in_zone_of(&args.arg_fields[0], wanted(args.scalar_arguments[1])?);
+        check_source(&args.arg_fields[0], &wanted)?;
         let nullable = wanted.is_nullable() || args.arg_fields[0].is_nullable();
-        Ok(Arc::new(wanted.inner().to_field(AS_TYPE).with_nullable(nullable)))
+        let (inner, arrow) = (wanted.inner(), wanted.to_arrow());
+        // Where Arrow's name says as much, nothing is said beside it, as of columns that never were another type.
+        let field = match plain_name(&arrow) == inner.to_string() {
+            true => Field::new(AS_TYPE, arrow, nullable),
+            false => inner.to_field(AS_TYPE).with_nullable(nullable),
+        };
+        Ok(Arc::new(field))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -55,19 +70,124 @@ impl ScalarUDFImpl for AsType {
             ColumnarValue::Scalar(name) => wanted(Some(name))?,
             ColumnarValue::Array(_) => wanted(None)?,
         };
+        let wanted = in_zone_of(&args.arg_fields[0], wanted);
         let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
-        let converted = match wanted.inner() {
-            ClickHouseType::DateTime { .. } | ClickHouseType::Date => {
-                clamped(convert(&args.arg_fields[0], &array, &wanted.to_arrow())?)
+        shaped(converted(&args.arg_fields[0], &array, &wanted)?, &args.args)
+    }
+}
+
+/// A time stays in its zone if no other is said.
+fn in_zone_of(field: &Field, wanted: ClickHouseType) -> ClickHouseType {
+    match (field.data_type(), wanted) {
+        (DataType::Timestamp(_, Some(zone)), ClickHouseType::DateTime64 { precision, tz: None }) => {
+            ClickHouseType::DateTime64 { precision, tz: Some(zone.to_string()) }
+        }
+        (_, wanted) => wanted,
+    }
+}
+
+/// Refuses what ClickHouse does not convert.
+fn check_source(field: &Field, wanted: &ClickHouseType) -> Result<()> {
+    use ClickHouseType::{Date32, DateTime64, Decimal, Int128, Int256, Ipv4, UInt128, Uuid};
+    let from = type_name(&field.clone().with_nullable(false));
+    let (is_uuid, is_ipv6, is_ipv4) = (from == "UUID", from == "IPv6", from == "IPv4");
+    let data_type = field.data_type();
+    let refused = match wanted.inner() {
+        Ipv4 => {
+            let is_number = data_type.is_unsigned_integer() || from == "IPv6";
+            !(is_number || from == "IPv4" || data_type.is_string() || data_type.is_null())
+        }
+        Uuid => is_ipv6 || !(is_uuid || data_type.is_string() || data_type.is_null()),
+        Int128 | UInt128 | Int256 => {
+            is_uuid || is_ipv6 || is_ipv4 || matches!(data_type, DataType::Timestamp(..))
+        }
+        DateTime64 { .. } | Decimal { .. } | Date32 => is_wide(field) || is_ipv4,
+        _ => false,
+    };
+    match refused {
+        true => {
+            Err(Error::not_implemented(format!("Conversion from {from} to {wanted} is not supported")).into())
+        }
+        false => Ok(()),
+    }
+}
+
+/// The days of a Date32: 1900 to 2299.
+const DAYS: std::ops::RangeInclusive<i64> = -25_567..=120_529;
+
+/// A text that ClickHouse would take for a year, a month or a day.
+fn is_short_date(text: &str) -> bool {
+    text.len() < 10
+}
+
+/// The values in another type. A text that is no number, UUID or address becomes NULL if that type is Nullable.
+fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result<ArrayRef> {
+    use ClickHouseType::{
+        Bool, Date, Date32, DateTime, DateTime64, Int128, Int256, Ipv4, Ipv6, String, UInt128, Uuid,
+    };
+    let (inner, target) = (wanted.inner(), wanted.to_arrow());
+    let lenient = wanted.is_nullable() && array.data_type().is_string() && fixed_bytes(field).is_none();
+    if !matches!(inner, Date32 | Ipv4 | Ipv6) {
+        check_range(field, array, &target)?;
+    }
+    match inner {
+        DateTime { .. } | Date => Ok(clamped(convert(field, array, &target)?)),
+        Bool => bool::converted(array),
+        Uuid if lenient => Identifier::Uuid.parse_or_null(array),
+        Uuid => uuid::parse(array),
+        Ipv4 if lenient => Identifier::Ipv4.parse_or_null(array),
+        Ipv6 if lenient => Identifier::Ipv6.parse_or_null(array),
+        Ipv4 if array.data_type().is_string() => {
+            let addresses = Identifier::Ipv4.parse_or_null(array)?;
+            match addresses.null_count() > array.null_count() {
+                true => Err(Error::cannot_parse_ipv4("Invalid IPv4 value").into()),
+                false => Ok(addresses),
             }
-            _ => adopted(&args.arg_fields[0], &array, &wanted)?,
-        };
-        shaped(converted, &args.args)
+        }
+        Ipv4 | Ipv6 => adopted(field, array, wanted),
+        DateTime64 { .. } if array.data_type().is_string() => {
+            let texts = cast(array, &DataType::Utf8)?;
+            match texts.as_string::<i32>().iter().flatten().find(|text| is_short_date(text)) {
+                Some(text) => {
+                    Err(Error::cannot_parse_datetime(format!("Cannot parse DateTime64 from '{text}'")).into())
+                }
+                None => adopted(field, array, wanted),
+            }
+        }
+        // What is behind the point is left out.
+        Date32 if array.data_type().is_integer() => {
+            let days = array_bits(array).unwrap_or_default();
+            let signed = array.data_type().is_signed_integer();
+            let is_day = |bits: u64| DAYS.contains(&(bits as i64)) && (signed || bits <= i64::MAX as u64);
+            let is_in = |row: usize| array.is_null(row) || is_day(days[row]);
+            if !(0..array.len()).all(is_in) {
+                return Err(Error::argument_out_of_bound("A number of days is beyond Date32").into());
+            }
+            from_bits(days, array.logical_nulls(), &target)
+                .ok_or_else(|| DataFusionError::Internal(format!("no days of {}", array.data_type())))
+        }
+        Int128 | UInt128 | Int256 if array.data_type().is_floating() => {
+            let floats = cast(array, &DataType::Float64)?;
+            let whole: Float64Array = floats.as_primitive::<Float64Type>().unary(f64::trunc);
+            adopted(field, &(Arc::new(whole) as ArrayRef), wanted)
+        }
+        Int128 | UInt128 | Int256
+            if let DataType::Decimal128(..) | DataType::Decimal256(..) = array.data_type() =>
+        {
+            match to_decimal(array, &target)? {
+                Some(whole) => adopted(field, &whole, wanted),
+                None => adopted(field, array, wanted),
+            }
+        }
+        String => convert(field, array, &target),
+        _ if is_plain(&target) && lenient => parse_or_null(array, &target),
+        _ if is_plain(&target) => convert(field, array, &target),
+        _ => adopted(field, array, wanted),
     }
 }
 
 fn wanted(name: Option<&ScalarValue>) -> Result<ClickHouseType> {
     let name =
         constant_text(name).ok_or_else(|| Error::illegal_type("The name of a type must be a constant"))?;
-    Ok(ClickHouseType::parse(name).map_err(Error::from)?)
+    Ok(ClickHouseType::parse_column(name).map_err(Error::from)?)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
@@ -10,6 +11,7 @@ use datafusion::logical_expr::{
 };
 
 use super::numbers::{rows, shaped};
+use crate::error::Error;
 use crate::types::CLICKHOUSE_TYPE;
 
 /// The function.
@@ -45,6 +47,21 @@ impl ScalarUDFImpl for ToBool {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
-        shaped(cast(&array, &DataType::Boolean)?, &args.args)
+        shaped(converted(&array)?, &args.args)
     }
+}
+
+/// The values as truth values: of numbers whether they are not 0; texts must be one of the words that ClickHouse knows.
+pub fn converted(array: &ArrayRef) -> Result<ArrayRef> {
+    if !array.data_type().is_string() {
+        return Ok(cast(array, &DataType::Boolean)?);
+    }
+    let texts = cast(array, &DataType::Utf8)?;
+    let truth = |text: &str| match text.to_ascii_lowercase().as_str() {
+        "true" | "t" | "yes" | "y" | "on" | "enable" | "enabled" | "1" => Ok(true),
+        "false" | "f" | "no" | "n" | "off" | "disable" | "disabled" | "0" => Ok(false),
+        _ => Err(Error::cannot_parse_bool(format!("Cannot parse '{text}' as Bool")).into()),
+    };
+    let truths = texts.as_string::<i32>().iter().map(|text| text.map(truth).transpose());
+    Ok(Arc::new(truths.collect::<Result<BooleanArray>>()?))
 }

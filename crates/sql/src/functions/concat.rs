@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder, new_null_array};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result};
@@ -15,6 +15,7 @@ use super::convert::convert;
 use super::numbers::{rows, shaped};
 use super::values::{self, ValueFunction};
 use crate::error::Error;
+use crate::types::{fixed_bytes, type_name};
 
 /// What stands between the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,7 +40,7 @@ impl Concat {
     /// What joins arrays, if all that is given are arrays.
     fn of_arrays(&self, given: &[FieldRef]) -> Option<ValueFunction> {
         let are_arrays = given.iter().all(|field| matches!(field.data_type(), DataType::List(_)));
-        let wanted = are_arrays && self.joining == Joining::Directly;
+        let wanted = are_arrays && given.len() > 1 && self.joining == Joining::Directly;
         let function = values::all().find(|function| wanted && function.name() == "arrayConcat");
         function.map(ValueFunction::new)
     }
@@ -70,7 +71,18 @@ impl ScalarUDFImpl for Concat {
         if let Some(of_arrays) = self.of_arrays(given) {
             return of_arrays.return_field_from_args(args);
         }
-        let nullable = given.iter().any(|field| field.is_nullable() || field.data_type().is_null());
+        if let Some(fixed) = given.iter().find(|field| fixed_bytes(field).is_some()) {
+            let what = format!(
+                "Function {} does not take {} here: toString makes a String of it",
+                self.name(),
+                type_name(fixed)
+            );
+            return Err(Error::illegal_type(what).into());
+        }
+        if given.iter().any(|field| field.data_type().is_null()) {
+            return Ok(Arc::new(Field::new(self.name(), DataType::Null, true)));
+        }
+        let nullable = given.iter().any(|field| field.is_nullable());
         Ok(Arc::new(Field::new(self.name(), DataType::Utf8, nullable)))
     }
 
@@ -79,6 +91,9 @@ impl ScalarUDFImpl for Concat {
             return of_arrays.invoke_with_args(args);
         }
         let rows = rows(&args.args, args.number_rows);
+        if args.return_field.data_type().is_null() {
+            return shaped(new_null_array(&DataType::Null, rows), &args.args);
+        }
         let text = |(given, field): (&ColumnarValue, &FieldRef)| {
             Ok(convert(field, &given.to_array(rows)?, &DataType::Utf8)?.as_string().clone())
         };

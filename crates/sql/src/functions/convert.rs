@@ -5,23 +5,24 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, StringArray, make_array};
 use datafusion::arrow::compute::{can_cast_types, cast};
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, Field, FieldRef, Float64Type, Int64Type, TimeUnit, TimestampSecondType,
+    DataType, Date32Type, Decimal256Type, Field, FieldRef, Float64Type, Int64Type, TimeUnit,
+    TimestampSecondType, i256,
 };
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use granary_dict::digits_of;
+use granary_dict::{DataType as ClickHouseType, digits_of};
 
 use super::fixed_string;
 use super::local_time::{Missing, unix_seconds};
 use super::numbers::{array_bits, from_bits, rows, shaped};
-use super::parse::{Overflow, parse};
+use super::parse::{Overflow, parse, range};
 use super::refused::refused;
 use crate::error::Error;
 use crate::format;
-use crate::types::fixed_bytes;
+use crate::types::{declared, fixed_bytes, is_bounded, is_wide, plain_name, type_name};
 
 /// The conversions and what they give.
 pub const TARGETS: &[(&str, DataType)] = &[
@@ -38,7 +39,11 @@ pub const TARGETS: &[(&str, DataType)] = &[
     ("toString", DataType::Utf8),
     ("toDate", DataType::Date32),
     ("toDateTime", DataType::Timestamp(TimeUnit::Second, None)),
+    (MOMENT, DataType::Timestamp(TimeUnit::Second, None)),
 ];
+
+/// What toUnixTimestamp takes: toDateTime but of numbers, which are Unix times already. Nobody can write its name.
+const MOMENT: &str = "toDateTime/moment";
 
 /// Integers above this are seconds, not days, when they become a Date.
 const DAYS_MAX: u64 = 65_535;
@@ -72,6 +77,10 @@ impl ScalarUDFImpl for Convert {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let from = &args.arg_fields[0];
+        if self.name == MOMENT && from.data_type().is_numeric() {
+            let what = format!("Function toUnixTimestamp does not take {} here", type_name(from));
+            return Err(Error::illegal_type(what).into());
+        }
         let target = match (from.data_type(), &self.target) {
             // A time stays in its zone.
             (DataType::Timestamp(_, zone), DataType::Timestamp(unit, _)) => {
@@ -84,8 +93,67 @@ impl ScalarUDFImpl for Convert {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
-        let converted = convert(&args.arg_fields[0], &array, args.return_field.data_type())?;
-        shaped(clamped(converted), &args.args)
+        let target = args.return_field.data_type();
+        check_range(&args.arg_fields[0], &array, target)?;
+        shaped(clamped(convert(&args.arg_fields[0], &array, target)?), &args.args)
+    }
+}
+
+/// Refuses days and times beyond what a Date or a DateTime can be, which ClickHouse makes other ones of, and addresses
+/// in the place of numbers.
+pub fn check_range(field: &Field, array: &ArrayRef, target: &DataType) -> Result<()> {
+    let from = array.data_type();
+    let is_address = declared(field).is_some_and(|declared| declared.inner() == &ClickHouseType::Ipv4);
+    if is_address && !matches!(target, DataType::UInt32 | DataType::UInt64 | DataType::Utf8) {
+        return Err(refused(field, target).into());
+    }
+    let highest = match target {
+        DataType::Date32 => DAYS_MAX as i64,
+        DataType::Timestamp(TimeUnit::Second, _) => u32::MAX.into(),
+        _ => return Ok(()),
+    };
+    if is_wide(field) {
+        return Err(refused(field, target).into());
+    }
+    match from {
+        DataType::Date32 if target == &DataType::Date32 && !is_bounded(field) => {
+            let days = array.as_primitive::<Date32Type>();
+            match days.iter().flatten().all(|day| (0..=DAYS_MAX as i32).contains(&day)) {
+                true => Ok(()),
+                false => Err(Error::argument_out_of_bound("A value of Date32 is beyond Date").into()),
+            }
+        }
+        DataType::Float32 | DataType::Float64 => {
+            let floats = cast(array, &DataType::Float64)?;
+            match floats.as_primitive::<Float64Type>().iter().flatten().all(f64::is_finite) {
+                true => Ok(()),
+                false => Err(Error::cannot_convert_type("Unexpected inf or nan to a date or time").into()),
+            }
+        }
+        // What is less than a second before 1970 would be cut off.
+        DataType::Timestamp(TimeUnit::Millisecond | TimeUnit::Microsecond | TimeUnit::Nanosecond, _)
+            if cast(array, &DataType::Int64)?
+                .as_primitive::<Int64Type>()
+                .iter()
+                .flatten()
+                .any(|ticks| ticks < 0) =>
+        {
+            let what = format!("A value of {} is beyond {}", type_name(field), plain_name(target));
+            Err(Error::argument_out_of_bound(what).into())
+        }
+        DataType::Date32 | DataType::Timestamp(..) if let Some(converted) = between_times(array, target)? => {
+            let numbers = array_bits(&converted).unwrap_or_default();
+            let is_out =
+                |row: usize| converted.is_valid(row) && !(0..=highest).contains(&(numbers[row] as i64));
+            match (0..numbers.len()).any(is_out) {
+                true => {
+                    let what = format!("A value of {} is beyond {}", type_name(field), plain_name(target));
+                    Err(Error::argument_out_of_bound(what).into())
+                }
+                false => Ok(()),
+            }
+        }
+        _ => Ok(()),
     }
 }
 
@@ -113,6 +181,20 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
         let seconds = seconds(array, *unit, target)?;
         return convert(field, &seconds, target);
     }
+    if let DataType::Timestamp(TimeUnit::Second, _) = target
+        && (from.is_floating() || from == &DataType::UInt64)
+    {
+        // What is beyond a DateTime is its first or its last moment.
+        let seconds = cast(array, &DataType::Float64)?;
+        let within = |seconds: f64| seconds.clamp(0.0, u32::MAX.into()) as i64;
+        let seconds: Int64Array = seconds.as_primitive::<Float64Type>().unary(within);
+        return Ok(cast(&(Arc::new(seconds) as ArrayRef), target)?);
+    }
+    if target.is_integer()
+        && let Some(converted) = decimals(field, array, target)?
+    {
+        return Ok(converted);
+    }
     if let Some(values) = array_bits(array) {
         let dates = *target == DataType::Date32;
         let values = match dates {
@@ -139,6 +221,28 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
     Ok(cast(array, target)?)
 }
 
+/// Integers of decimals, whose digits behind the point are left out, and of integers of more than 64 bits, which keep
+/// their low bits; `None`: it is neither.
+fn decimals(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Option<ArrayRef>> {
+    let (DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale)) = *array.data_type() else {
+        return Ok(None);
+    };
+    let wide = cast(array, &DataType::Decimal256(76, scale))?;
+    let power = i256::from_i128(10).wrapping_pow(scale.unsigned_abs().into());
+    let (low, high) = range(target);
+    let fitted = |number: i256| {
+        let whole = number.wrapping_div(power);
+        let is_in = (i256::from_i128(low)..=i256::from_i128(high)).contains(&whole);
+        match is_in || is_wide(field) {
+            true => Ok(whole.to_parts().0 as u64),
+            false => Err(Error::decimal_overflow(format!("A value is out of the range of {target}")).into()),
+        }
+    };
+    let numbers = wide.as_primitive::<Decimal256Type>().iter();
+    let bits = numbers.map(|number| number.map_or(Ok(0), fitted)).collect::<Result<Vec<u64>>>()?;
+    Ok(from_bits(bits.into(), array.logical_nulls(), target))
+}
+
 /// The seconds of times that are counted in parts of one: a float has these parts, too.
 fn seconds(array: &ArrayRef, unit: TimeUnit, target: &DataType) -> Result<ArrayRef> {
     let ticks = cast(array, &DataType::Int64)?;
@@ -158,7 +262,7 @@ fn seconds(array: &ArrayRef, unit: TimeUnit, target: &DataType) -> Result<ArrayR
 
 /// The days that a number says, or its seconds are.
 fn days(number: u64) -> u64 {
-    if number > DAYS_MAX { (number / 86_400).min(i32::MAX as u64) } else { number }
+    if number > DAYS_MAX { number.min(u32::MAX.into()) / 86_400 } else { number }
 }
 
 /// A Date and a DateTime as near to it as they can be: days have 16 bits, seconds 32.

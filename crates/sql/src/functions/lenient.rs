@@ -14,7 +14,7 @@ use super::convert;
 use super::numbers::{rows, shaped};
 use super::parse::parse_or_null;
 use crate::error::Error;
-use crate::types::plain_name;
+use crate::types::{plain_name, type_name};
 
 /// What stands for a text that is no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -118,7 +118,12 @@ impl ScalarUDFImpl for ToNullable {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        Ok(Arc::new(args.arg_fields[0].as_ref().clone().with_nullable(true)))
+        let field = &args.arg_fields[0];
+        if field.data_type().is_nested() {
+            let what = format!("Nested type {} cannot be inside Nullable type", type_name(field));
+            return Err(Error::illegal_type(what).into());
+        }
+        Ok(Arc::new(field.as_ref().clone().with_nullable(true)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
-use super::array::{common_metadata, interleaved, places_of};
+use super::array::{are_comparable, common_metadata, interleaved, places_of};
 use super::default_value::default_value;
 use super::numbers::{rows, shaped};
 use crate::error::Error;
@@ -143,6 +143,11 @@ impl MapFunction {
         Ok(match self.action {
             Action::Keys => item(key),
             Action::Values => item(value),
+            _ if !are_comparable(key.data_type(), arguments[1].data_type()) => {
+                let types = (plain_name(key.data_type()), plain_name(arguments[1].data_type()));
+                let what = format!("There is no supertype for types {}, {} of a map's key", types.0, types.1);
+                return Err(Error::no_common_type(what).into());
+            }
             _ => DataType::UInt8,
         })
     }

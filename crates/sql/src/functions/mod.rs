@@ -4,31 +4,43 @@ mod aggregates;
 mod arithmetic;
 mod array;
 pub(crate) mod as_type;
+mod assume_not_null;
 mod bool;
+mod cityhash;
 mod concat;
 mod convert;
 mod decimal;
+mod decimals;
 mod default_value;
 mod dictionary;
 mod exact;
+mod extremes;
 mod file;
 mod fixed_string;
 mod hash;
+mod identifiers;
+mod ieee;
 mod ignore;
+mod inherited;
 mod join_get;
 mod lambda;
 mod length;
 mod lenient;
 mod local_time;
 mod map;
+mod materialize;
+pub(crate) mod names;
+mod nan_first;
 mod negate;
 mod numbers;
 mod parse;
 mod planner;
 pub(crate) mod quantile;
+mod rand;
 mod refused;
 mod rounding;
 mod sleep;
+mod supertype;
 pub(crate) mod truth;
 mod tuple;
 mod tuple_element;
@@ -41,73 +53,52 @@ use std::sync::Arc;
 
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::{HigherOrderUDF, ScalarUDF, ScalarUDFImpl};
+use datafusion::logical_expr::{HigherOrderUDF, ScalarUDF};
 
 use crate::catalogue::Catalogue;
 use crate::error::Result;
 use crate::limits::SLEEPERS_MAX;
 use arithmetic::{Arithmetic, Operation};
 
+pub(crate) use assume_not_null::{AssumeNotNull, NOT_NULL};
 pub(crate) use convert::{clamped, convert};
 pub(crate) use default_value::default_value;
 pub(crate) use dictionary::{ColumnOfRow, LazyDefaults, RowLookup};
 pub use dictionary::{is_dictionary_function, is_hierarchy_function};
 pub(crate) use exact::exact;
 pub use hash::{int_hash_32, int_hash_64};
+pub(crate) use ieee::Ieee;
+pub(crate) use inherited::{aggregates, planners, scalars, windows};
 pub(crate) use lambda::ARRAY_MAP;
+pub(crate) use lenient::ToNullable;
+pub(crate) use nan_first::NanFirst;
 pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes, type_spelling};
+pub(crate) use supertype::{is_plain, supertype, type_of};
+pub(crate) use tuple::TUPLE;
+pub(crate) use tuple_element::TupleElement;
 pub(crate) use zone::TO_TIME_ZONE;
 
 /// Stands between the names of several attributes in the literal that [`crate::rewrite`] makes of them.
 pub(crate) const ATTRIBUTE_SEPARATOR: &str = "\u{1f}";
 
-const OPERATIONS: [Operation; 6] = [
+const OPERATIONS: [Operation; 7] = [
     Operation::Plus,
     Operation::Minus,
     Operation::Multiply,
     Operation::Divide,
     Operation::Modulo,
     Operation::IntDiv,
+    Operation::IntDivOrZero,
 ];
-
-/// Whether a name is one of the functions registered here (those over dictionaries apart).
-pub fn is_registered(name: &str) -> bool {
-    const SINGLE: &[&str] = &[
-        "concat",
-        "concatWithSeparator",
-        "file",
-        "intHash32",
-        "intHash64",
-        "ignore",
-        "tuple",
-        "negate",
-        "toBool",
-        "toFixedString",
-        "toNullable",
-        "toTypeName",
-        "toUUID",
-        "tupleElement",
-        TO_TIME_ZONE,
-        as_type::AS_TYPE,
-        truth::AS_CONDITION,
-        truth::AS_NUMBER,
-    ];
-    SINGLE.contains(&name)
-        || is_join_function(name)
-        || convert::TARGETS.iter().any(|(known, _)| *known == name)
-        || lenient::all().any(|function| function.name() == name)
-        || rounding::DIRECTIONS.iter().any(|direction| direction.name() == name)
-        || sleep::SLEEPERS.iter().any(|sleeper| sleeper.name() == name)
-        || OPERATIONS.iter().any(|operation| operation.name() == name)
-        || array::ACTIONS.iter().any(|action| action.name() == name)
-        || map::ACTIONS.iter().any(|action| action.name() == name || action.alias() == Some(name))
-        || values::all().any(|function| function.name() == name)
-        || length::QUESTIONS.iter().any(|question| question.name() == name)
-}
 
 /// Whether a name is one of those that take a zone behind a time, and look at the time there.
 pub fn looks_in_zone(name: &str) -> bool {
-    values::in_calendars().any(|function| function.name() == name)
+    name != "toDayOfWeek" && values::in_calendars().any(|function| function.name() == name)
+}
+
+/// The function that rounds times down to units of such a name.
+pub fn start_of_interval(unit: &str) -> Option<String> {
+    values::units().any(|known| known == unit).then(|| format!("toStartOfInterval/{unit}"))
 }
 
 /// Whether a name is one of those that look into tables of ENGINE = Join.
@@ -138,7 +129,7 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     for width in [hash::Width::Bits32, hash::Width::Bits64] {
         context.register_udf(ScalarUDF::from(hash::IntHash::new(width)));
     }
-    for role in [truth::Role::Condition, truth::Role::Number] {
+    for role in [truth::Role::Condition, truth::Role::Choice, truth::Role::Number] {
         context.register_udf(ScalarUDF::from(truth::Truth::new(role)));
     }
     for function in lenient::all() {
@@ -155,10 +146,23 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     for sleeper in sleep::SLEEPERS {
         context.register_udf(ScalarUDF::from(sleep::Sleep::new(sleeper, sleeping.clone())));
     }
+    for width in [rand::Width::Bits32, rand::Width::Bits64] {
+        context.register_udf(ScalarUDF::from(rand::Rand::new(width)));
+    }
+    for extreme in [extremes::Extreme::Greatest, extremes::Extreme::Least] {
+        context.register_udf(ScalarUDF::from(extremes::Extremes::new(extreme)));
+    }
+    for function in identifiers::all() {
+        context.register_udf(ScalarUDF::from(function));
+    }
     context.register_udf(ScalarUDF::from(as_type::AsType::default()));
+    context.register_udf(ScalarUDF::from(AssumeNotNull::unchecked()));
+    context.register_udf(ScalarUDF::from(AssumeNotNull::checked()));
     context.register_udf(ScalarUDF::from(bool::ToBool::default()));
+    context.register_udf(ScalarUDF::from(cityhash::CityHash::default()));
     context.register_udf(ScalarUDF::from(fixed_string::ToFixedString::default()));
     context.register_udf(ScalarUDF::from(ignore::Ignore::default()));
+    context.register_udf(ScalarUDF::from(materialize::Materialize::default()));
     context.register_udf(ScalarUDF::from(negate::Negate::default()));
     context.register_udf(ScalarUDF::from(tuple::Tuple::default()));
     context.register_udf(ScalarUDF::from(tuple_element::TupleElement::default()));

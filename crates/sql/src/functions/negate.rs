@@ -10,6 +10,8 @@ use datafusion::logical_expr::{
 };
 
 use super::numbers::{array_bits, from_bits, rows, shaped};
+use crate::error::Error;
+use crate::types::{is_address, is_wide, type_name};
 
 /// The function.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -43,6 +45,10 @@ impl ScalarUDFImpl for Negate {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let argument = &args.arg_fields[0];
+        if is_wide(argument) || is_address(argument) {
+            let what = format!("Function negate does not take {} here", type_name(argument));
+            return Err(Error::illegal_type(what).into());
+        }
         let data_type = self.return_type(std::slice::from_ref(argument.data_type()))?;
         Ok(Arc::new(Field::new(self.name(), data_type, argument.is_nullable())))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, TimestampSecondArray};
 use datafusion::arrow::buffer::NullBuffer;
-use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
+use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, nullif};
 use datafusion::arrow::datatypes::{DataType, TimeUnit, TimestampSecondType};
 use datafusion::common::{DataFusionError, Result};
 
@@ -42,7 +42,10 @@ pub fn parse_or_null(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     let texts = cast(array, &DataType::Utf8)?;
     let texts = texts.as_string::<i32>();
     if !target.is_integer() {
-        return others(array, target);
+        let parsed = others(array, target)?;
+        let whole =
+            (0..texts.len()).map(|row| texts.is_valid(row) && is_whole(texts.value(row), &parsed, row));
+        return Ok(nullif(&parsed, &whole.map(|whole| Some(!whole)).collect())?);
     }
     let bits: Vec<Option<u64>> =
         texts.iter().map(|text| integer(text?, target, Overflow::IsError).ok()).collect();

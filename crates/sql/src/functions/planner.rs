@@ -42,7 +42,9 @@ impl ExprPlanner for ArithmeticPlanner {
             _ => return Ok(PlannerResult::Original(raw)),
         };
         // Between two of them DataFusion knows durations, which ClickHouse does not.
-        let is_ours = operation.result_type(&left, &right).is_some() || is_time(&left) && is_time(&right);
+        let is_ours = operation.result_type(&left, &right).is_some()
+            || is_time(&left) && is_time(&right)
+            || left.is_numeric() && right.is_numeric();
         if !is_ours && !left.is_null() && !right.is_null() {
             return Ok(PlannerResult::Original(raw));
         }
@@ -140,8 +142,10 @@ fn compare(
         (left, DataType::FixedSizeBinary(16)) if left.is_string() => raw.left = as_uuid(raw.left),
         (DataType::Boolean, right) if right.is_numeric() => raw.left = as_number(raw.left),
         (left, DataType::Boolean) if left.is_numeric() => raw.right = as_number(raw.right),
-        (left, right) if is_seconds(left) && right.is_numeric() => raw.left = cast(raw.left, DataType::Int64),
-        (left, right) if is_seconds(right) && left.is_numeric() => {
+        (left, right) if is_seconds(left) && right.is_numeric() && !right.is_decimal() => {
+            raw.left = cast(raw.left, DataType::Int64)
+        }
+        (left, right) if is_seconds(right) && left.is_numeric() && !left.is_decimal() => {
             raw.right = cast(raw.right, DataType::Int64)
         }
         _ => return PlannerResult::Original(raw),

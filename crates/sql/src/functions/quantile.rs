@@ -86,7 +86,8 @@ struct Values {
 
 impl Values {
     fn add(&mut self, values: &ArrayRef) {
-        self.values.extend(values.as_primitive::<Float64Type>().iter().flatten());
+        self.values
+            .extend(values.as_primitive::<Float64Type>().iter().flatten().filter(|value| !value.is_nan()));
     }
 }
 

@@ -15,6 +15,8 @@ use crate::error::Error;
 
 /// Any number as a condition: not zero.
 pub const AS_CONDITION: &str = "asCondition";
+/// Any whole number as a condition.
+pub const AS_CHOICE: &str = "asChoice";
 /// A condition as a number, anything else as it is.
 pub const AS_NUMBER: &str = "asNumber";
 
@@ -22,6 +24,8 @@ pub const AS_NUMBER: &str = "asNumber";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     Condition,
+    /// The same where something is chosen, for which a float is none.
+    Choice,
     Number,
 }
 
@@ -41,9 +45,15 @@ impl Truth {
     fn target(&self, from: &DataType) -> Result<Option<DataType>> {
         match (self.role, from) {
             (Role::Number, DataType::Boolean) => Ok(Some(DataType::UInt8)),
-            (Role::Number, _) | (Role::Condition, DataType::Boolean) => Ok(None),
-            (Role::Condition, from) if from.is_numeric() || from.is_null() => Ok(Some(DataType::Boolean)),
-            (Role::Condition, from) => {
+            (Role::Number, _) | (Role::Condition | Role::Choice, DataType::Boolean) => Ok(None),
+            (Role::Choice, from) if from.is_floating() => {
+                let what = format!("Illegal type {from} of a condition: it must be a whole number");
+                Err(Error::illegal_type(what).into())
+            }
+            (Role::Condition | Role::Choice, from) if from.is_numeric() || from.is_null() => {
+                Ok(Some(DataType::Boolean))
+            }
+            (Role::Condition | Role::Choice, from) => {
                 Err(Error::illegal_type(format!("A condition must be a number, not {from}")).into())
             }
         }
@@ -54,6 +64,7 @@ impl ScalarUDFImpl for Truth {
     fn name(&self) -> &str {
         match self.role {
             Role::Condition => AS_CONDITION,
+            Role::Choice => AS_CHOICE,
             Role::Number => AS_NUMBER,
         }
     }

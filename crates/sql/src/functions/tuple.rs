@@ -11,6 +11,9 @@ use datafusion::logical_expr::{
 
 use super::numbers::rows;
 
+/// Its name.
+pub const TUPLE: &str = "tuple";
+
 /// The function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Tuple {
@@ -30,7 +33,7 @@ impl Default for Tuple {
 
 impl ScalarUDFImpl for Tuple {
     fn name(&self) -> &str {
-        "tuple"
+        TUPLE
     }
 
     fn signature(&self) -> &Signature {

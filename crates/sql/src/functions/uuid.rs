@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 
 use super::numbers::{rows, shaped};
 use crate::error::Error;
-use crate::types::plain_name;
+use crate::types::{plain_name, type_name};
 
 /// The function.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -40,6 +40,12 @@ impl ScalarUDFImpl for ToUuid {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let given = type_name(&args.arg_fields[0].as_ref().clone().with_nullable(false));
+        if given == "IPv6" {
+            return Err(
+                Error::not_implemented(format!("Conversion from {given} to UUID is not supported")).into()
+            );
+        }
         let nullable = args.arg_fields[0].is_nullable();
         Ok(Arc::new(Field::new(self.name(), DataType::FixedSizeBinary(16), nullable)))
     }
@@ -74,8 +80,10 @@ pub fn parse(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(builder.finish()))
 }
 
-fn bytes(text: &str) -> Option<[u8; 16]> {
-    let digits: String = text.chars().filter(|&letter| letter != '-').collect();
+/// The bytes of a UUID that is written with all of its hyphens, or with none.
+pub fn bytes(text: &str) -> Option<[u8; 16]> {
+    let is_hyphenated = text.split('-').map(str::len).eq([8, 4, 4, 4, 12]);
+    let digits = if is_hyphenated { text.replace('-', "") } else { text.to_owned() };
     let plausible = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     let number = plausible.then(|| u128::from_str_radix(&digits, 16).ok())?;
     number.map(u128::to_be_bytes)

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::types::type_name;
 
 /// Its name.
-pub const TO_TIME_ZONE: &str = "toTimeZone";
+pub const TO_TIME_ZONE: &str = "toTimezone";
 
 /// The function.
 #[derive(Debug, PartialEq, Eq, Hash)]

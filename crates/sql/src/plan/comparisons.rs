@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::functions::as_type::AS_TYPE;
 use crate::limits::CONSTANT_STEPS_MAX;
 use crate::rewrite::CONSTANT_SUFFIX;
-use crate::types::type_name;
+use crate::types::{is_address, type_name};
 
 /// Whether an expression compares.
 pub fn is_comparison(expr: &Expr) -> bool {
@@ -94,6 +94,22 @@ fn check_sides(left: &Expr, operator: Operator, right: &Expr, inputs: &Inputs<'_
     let (one_name, other_name) = (name(&one), name(&other));
     let dates = |one: &DataType, other: &DataType| matches!(one, DataType::Date32) && other.is_numeric();
     if dates(one.data_type(), other.data_type()) || dates(other.data_type(), one.data_type()) {
+        return Err(never_compared(&one_name, &other_name, function).into());
+    }
+    let is_number = |field: &Field| {
+        let data_type = field.data_type();
+        data_type.is_signed_integer()
+            || data_type.is_floating()
+            || data_type.is_decimal()
+            || matches!(data_type, DataType::Timestamp(..))
+    };
+    let mixed = is_address(&one) && is_number(&other) || is_address(&other) && is_number(&one);
+    let times = |one: &Field, other: &Field| {
+        matches!(one.data_type(), DataType::Timestamp(..)) && other.data_type().is_decimal()
+    };
+    let sixteen_bytes = |field: &Field| matches!(field.data_type(), DataType::FixedSizeBinary(16));
+    let mixed = mixed || sixteen_bytes(&one) && sixteen_bytes(&other) && one_name != other_name;
+    if mixed || times(&one, &other) || times(&other, &one) {
         return Err(never_compared(&one_name, &other_name, function).into());
     }
     let text = match (one.data_type().is_string(), other.data_type().is_string()) {

@@ -1,13 +1,13 @@
 //! What is changed in DataFusion's plans, where types are known.
 
 mod comparisons;
-mod declared;
 mod dictionary_joins;
 mod in_lists;
 mod in_order;
 mod in_subqueries;
 mod join_keys;
 mod marks;
+mod meaning;
 mod nan_last;
 mod optimise;
 mod outer_join;
@@ -20,11 +20,10 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 pub use comparisons::{never_compared, no_common_type};
-pub use declared::DeclaredTypes;
 pub use in_order::rules_in_order;
 pub use marks::MarkedRows;
 pub use nan_last::NanLast;
-pub use optimise::optimise;
+pub use optimise::{Optimised, optimise};
 pub use outer_join::OuterJoinDefaults;
 pub use settings::QuerySettings;
 pub use yielding::yielding;

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::optimizer::{Optimizer, OptimizerConfig};
+use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 
 use super::comparisons::{check_comparisons, is_comparison};
 use super::dictionary_joins::dictionary_joins;
@@ -15,6 +16,7 @@ use super::in_lists::in_lists;
 use super::in_order::sorts_within;
 use super::in_subqueries::in_subqueries;
 use super::join_keys::check_join_keys;
+use super::meaning::meaning;
 use super::outer_join::Missing;
 
 /// What a plan consists of, as far as rules ask for it.
@@ -33,8 +35,16 @@ struct Nodes {
     other: bool,
 }
 
+/// A plan that is ready.
+pub struct Optimised {
+    pub plan: LogicalPlan,
+    /// Its columns as the query has them: of a constant that is made of an expression, nobody could tell any more
+    /// whether its type is Nullable.
+    pub declared: SchemaRef,
+}
+
 /// Analyses a plan, and optimises it by the rules that may change it.
-pub fn optimise(state: &mut SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+pub fn optimise(state: &mut SessionState, plan: LogicalPlan) -> Result<Optimised> {
     let plan = in_lists(plan)?;
     let nodes = Nodes::of(&plan)?;
     if nodes.sort && sorts_within(&plan)? {
@@ -46,9 +56,14 @@ pub fn optimise(state: &mut SessionState, plan: LogicalPlan) -> Result<LogicalPl
     if nodes.comparison || nodes.other {
         check_comparisons(&plan)?;
     }
+    let plan = meaning(plan)?;
     if nodes.other {
         let plan = dictionary_joins(plan, Missing::of(OptimizerConfig::options(state).as_ref()))?;
-        return state.optimize(&in_subqueries(plan)?);
+        let plan = in_subqueries(plan)?;
+        let plan = state.analyzer().execute_and_check(plan, &OptimizerConfig::options(state), |_, _| {})?;
+        // What joins lack has got values by now.
+        let plan = plan.transform_up(|node| Ok(Transformed::yes(node.recompute_schema()?))).data()?;
+        return Optimised::by(state.optimizers().to_vec(), plan, state);
     }
     if !nodes.filter {
         // What one pass leaves to a second is what filters meet on their way down.
@@ -57,7 +72,20 @@ pub fn optimise(state: &mut SessionState, plan: LogicalPlan) -> Result<LogicalPl
     let state = &*state;
     let plan = state.analyzer().execute_and_check(plan, &OptimizerConfig::options(state), |_, _| {})?;
     let rules = state.optimizers().iter().filter(|rule| nodes.concern(rule.name())).map(Arc::clone);
-    Optimizer::with_rules(rules.collect()).optimize(plan, state, |_, _| {})
+    Optimised::by(rules.collect(), plan, state)
+}
+
+impl Optimised {
+    /// By rules, of a plan that was analysed.
+    fn by(
+        rules: Vec<Arc<dyn OptimizerRule + Send + Sync>>,
+        plan: LogicalPlan,
+        state: &SessionState,
+    ) -> Result<Optimised> {
+        let declared = Arc::new(plan.schema().as_arrow().clone());
+        let plan = Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})?;
+        Ok(Optimised { plan, declared })
+    }
 }
 
 impl Nodes {
@@ -153,7 +181,7 @@ mod tests {
         for query in queries {
             let plan = context.state().create_logical_plan(query).await.unwrap();
             let all = context.state().optimize(&plan).unwrap();
-            let some = optimise(&mut context.state(), plan).unwrap();
+            let some = optimise(&mut context.state(), plan).unwrap().plan;
             assert_eq!(some.display_indent_schema().to_string(), all.display_indent_schema().to_string());
         }
     }

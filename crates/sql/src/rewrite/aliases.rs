@@ -5,10 +5,13 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Query, Select, SelectItem, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, Ident, Query, Select, SelectItem, TableFactor, VisitMut, VisitorMut,
+};
 
 use super::literals::named_float;
 use super::names::column_name;
+use super::syntax::{call, string};
 use crate::error::{Error, Result};
 use crate::limits::ALIAS_EXPANSIONS_MAX;
 
@@ -19,7 +22,12 @@ pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()>
     if aliases.is_empty() {
         return Ok(());
     }
-    let mut resolver = Resolver { aliases, within: Vec::new(), queries: 0, expansions: 0 };
+    let tables = select
+        .from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+    let tables = tables.filter_map(table_name).collect();
+    let mut resolver = Resolver { aliases, tables, within: Vec::new(), queries: 0, expansions: 0 };
     for item in &mut select.projection {
         match item {
             SelectItem::ExprWithAlias { expr, alias } => {
@@ -49,6 +57,16 @@ pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()>
     conditions.into_iter().flatten().try_for_each(|expr| resolver.visit(expr))
 }
 
+/// The name by which columns of a table are known to be its own.
+fn table_name(factor: &TableFactor) -> Option<String> {
+    let (alias, name) = match factor {
+        TableFactor::Table { name, alias, .. } => (alias, name.0.last().and_then(|part| part.as_ident())),
+        TableFactor::Derived { alias, .. } => (alias, None),
+        _ => return None,
+    };
+    alias.as_ref().map(|alias| &alias.name).or(name).map(|name| name.value.clone())
+}
+
 /// An alias that says something: `number AS number` does not, nor does the name that an unnamed column was given.
 fn alias(item: &SelectItem) -> Option<(String, Expr)> {
     match item {
@@ -61,6 +79,7 @@ fn alias(item: &SelectItem) -> Option<(String, Expr)> {
 
 struct Resolver {
     aliases: HashMap<String, Expr>,
+    tables: Vec<String>,
     /// The aliases whose expressions are being looked at, and parameters of the lambdas around.
     within: Vec<String>,
     /// Depth of subqueries, which have names of their own.
@@ -100,6 +119,22 @@ impl VisitorMut for Resolver {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         if let Expr::Lambda(lambda) = expr {
             self.within.truncate(self.within.len() - lambda.params.iter().count());
+        }
+        // `t.name` of a tuple that is called t.
+        if let Expr::CompoundIdentifier(parts) = &*expr
+            && let Some((tuple, elements)) = parts.split_first()
+            && self.aliases.contains_key(&tuple.value)
+            && !self.tables.contains(&tuple.value)
+        {
+            let mut whole = Expr::Identifier(tuple.clone());
+            let before = self.expansions;
+            self.post_visit_expr(&mut whole)?;
+            if self.expansions > before {
+                let element =
+                    |whole, element: &Ident| call("tupleElement", vec![whole, string(&element.value)]);
+                *expr = elements.iter().fold(whole, element);
+            }
+            return ControlFlow::Continue(());
         }
         let Expr::Identifier(ident) = &*expr else { return ControlFlow::Continue(()) };
         if self.queries > 0 || self.within.contains(&ident.value) || named_float(ident).is_some() {

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    CaseWhen, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    BinaryOperator, CaseWhen, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, NullTreatment, OrderByExpr, OrderByOptions, Value,
 };
 
@@ -12,89 +12,81 @@ use super::syntax::{
     text,
 };
 use crate::error::{Error, Result};
-use crate::functions;
 use crate::functions::as_type::AS_TYPE;
 use crate::functions::quantile::Answer;
+use crate::functions::{self, names};
 
-/// Functions that DataFusion has under another name.
-const RENAMED: &[(&str, &str)] = &[
-    ("lengthUTF8", "character_length"),
-    ("map", "mapOf"),
-    ("lowerUTF8", "lower"),
-    ("upperUTF8", "upper"),
-    ("startsWith", "starts_with"),
-    ("endsWith", "ends_with"),
-    ("replaceAll", "replace"),
-    ("ceiling", "ceil"),
-    ("truncate", "trunc"),
-    ("mod", "modulo"),
-];
-
-/// The same of aggregates.
-const RENAMED_AGGREGATES: &[(&str, &str)] = &[
+/// The aggregates of DataFusion's that do what ClickHouse's of other names do.
+const AGGREGATES: &[(&str, &str)] = &[
     ("stddevPop", "stddev_pop"),
     ("stddevSamp", "stddev"),
     ("varPop", "var_pop"),
     ("varSamp", "var"),
     ("covarPop", "covar_pop"),
     ("covarSamp", "covar_samp"),
+    ("groupArray", "array_agg"),
     ("groupBitAnd", "bit_and"),
     ("groupBitOr", "bit_or"),
     ("groupBitXor", "bit_xor"),
 ];
 
-fn renamed() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let gathered = ("groupArray", "array_agg");
-    RENAMED.iter().chain(RENAMED_AGGREGATES).copied().chain(std::iter::once(gathered))
-}
+/// The same of other functions.
+const OTHERS: &[(&str, &str)] = &[("ifNull", "nvl"), ("map", "mapOf"), ("denseRank", "dense_rank")];
 
 /// ClickHouse's name of a function of DataFusion's.
 pub fn clickhouse_name(name: &str) -> &str {
-    let ours = renamed().find(|(_, theirs)| *theirs == name).map(|(ours, _)| ours);
-    ours.filter(|_| !ANY_CASE.contains(&name)).unwrap_or(name)
+    AGGREGATES.iter().chain(OTHERS).find(|(_, theirs)| *theirs == name).map_or(name, |(ours, _)| ours)
 }
-
-/// Parts of a date or time, and the types that ClickHouse gives them.
-const DATE_PARTS: &[(&str, &str, &str)] = &[
-    ("toYear", "year", "toUInt16"),
-    ("toMonth", "month", "toUInt8"),
-    ("toDayOfMonth", "day", "toUInt8"),
-    ("toHour", "hour", "toUInt8"),
-    ("toMinute", "minute", "toUInt8"),
-    ("toSecond", "second", "toUInt8"),
-];
-
-/// SQL's own functions, which ClickHouse takes in any case.
-const ANY_CASE: &[&str] = &[
-    "count", "sum", "min", "max", "avg", "if", "coalesce", "round", "floor", "ceil", "abs", "lower", "upper",
-];
 
 /// Aggregates that take numbers, and so conditions too.
-const OF_NUMBERS: &[&str] = &["sum", "avg", "min", "max"];
+const OF_NUMBERS: &[&str] = &["sum", "avg"];
 
-/// A function's name as ClickHouse shows it.
-pub fn canonical_name(name: &str) -> String {
-    let lower = name.to_ascii_lowercase();
-    if ANY_CASE.contains(&lower.as_str()) { lower } else { name.to_owned() }
-}
+/// Aggregates whose value is one of those that they are given: a Bool stays one, and a condition is a number.
+const CHOOSING: &[&str] = &["min", "max"];
 
 /// After the arguments were rewritten.
 pub fn rewrite(expr: &mut Expr) -> Result<()> {
     let Expr::Function(function) = expr else { return Ok(()) };
-    let Some(name) = name_of(function).map(canonical_name) else { return Ok(()) };
+    let Some(written) = name_of(function) else { return Ok(()) };
+    if let Some(aggregate) = names::find_conditional(written) {
+        filter(function, aggregate.name)?;
+        return rewrite(expr);
+    }
+    // What the rewriting itself calls may have a name that nobody can write.
+    let name = names::find(written).map_or_else(|| written.to_owned(), |known| known.name.to_owned());
     look_in_zone(function, &name)?;
     match name.as_str() {
         "if" | "multiIf" => return choice(expr),
+        "pi" if arguments(function).is_empty() => {
+            *expr = Expr::value(Value::Number(std::f64::consts::PI.to_string(), false));
+        }
+        "transform" => *expr = transformed(function)?,
+        "nullIf" => {
+            let Some([value, other]) =
+                plain_arguments(function).and_then(|all| <[Expr; 2]>::try_from(all).ok())
+            else {
+                return Err(Error::wrong_argument_count("Function nullIf requires two arguments"));
+            };
+            let same = Expr::BinaryOp {
+                left: Box::new(Expr::Nested(Box::new(value.clone()))),
+                op: BinaryOperator::Eq,
+                right: Box::new(Expr::Nested(Box::new(other))),
+            };
+            *expr = case(vec![CaseWhen { condition: same, result: Expr::value(Value::Null) }], Some(value));
+        }
         "arrayJoin" => rename(function, "unnest"),
         "uniqExact" | "uniq" | "uniqCombined" | "uniqCombined64" | "uniqHLL12" => {
             rename(function, "count");
             distinct(function);
             *expr = unsigned(expr);
         }
-        "count" => *expr = unsigned(expr),
-        _ if let Some(aggregate) = name.strip_suffix("If").filter(|name| is_aggregate(name)) => {
-            filter(function, aggregate)?;
-            return rewrite(expr);
+        "count" => {
+            if arguments(function).len() > 1 {
+                return Err(Error::wrong_argument_count(
+                    "Aggregate function count requires zero or one argument",
+                ));
+            }
+            *expr = unsigned(expr);
         }
         "tuple" | "negate" => {}
         "map" => {
@@ -116,7 +108,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
             }
         }
         // What has few values is a matter of how they lie in RAM.
-        "isNull" | "isNotNull" | "materialize" | "identity" | "toLowCardinality" => {
+        "isNull" | "isNotNull" | "identity" | "toLowCardinality" => {
             let Some([argument]) = plain_arguments(function).and_then(|all| <[Expr; 1]>::try_from(all).ok())
             else {
                 return Err(Error::wrong_argument_count(format!("Function {name} requires one argument")));
@@ -129,9 +121,20 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
         }
         "toDateTime" if arguments(function).len() == 2 => as_type(expr, &name)?,
         "now" | "now64" => moment(expr, &name)?,
-        "yesterday" => *expr = call("subtractDays", vec![call("today", Vec::new()), number(1)]),
+        // Which DataFusion takes for Nullable.
+        "today" => {
+            rename(function, "current_date");
+            *expr = call("assumeNotNull", vec![taken(expr)]);
+        }
+        "yesterday" => {
+            *expr = call(
+                "subtractDays",
+                vec![call("assumeNotNull", vec![call("current_date", Vec::new())]), number(1)],
+            )
+        }
+        // A number would be one already.
         "toUnixTimestamp" => {
-            rename(function, "toDateTime");
+            rename(function, "toDateTime/moment");
             *expr = call("toUInt32", vec![taken(expr)]);
         }
         "any" | "anyLast" => first_not_null(function, &name),
@@ -142,30 +145,14 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
                 distinct(function);
             }
         }
-        // DataFusion wants places of 64 bits.
-        "mid" | "substringUTF8" => {
-            rename(function, "substr");
-            for place in arguments_mut(function).into_iter().flatten().skip(1).filter_map(argument_mut) {
-                *place = call("toInt64", vec![taken(place)]);
-            }
-        }
         "argMin" | "argMax" => first_by(function, name == "argMin")?,
-        "dateTrunc" | "date_trunc" => truncated(function)?,
-        "quantile" | "quantileExactInclusive" | "quantiles" | "quantilesExactInclusive" | "median" => {
+        "dateTrunc" => truncated(function)?,
+        "quantile" | "quantileExactInclusive" | "quantiles" | "quantilesExactInclusive" => {
             quantile(function, &name)?;
         }
-        "toDate32" => to_date32(expr)?,
-        "toDecimal32" | "toDecimal64" | "toDecimal128" | "toDecimal256" | "toIPv4" | "toIPv6"
-        | "toInt128" | "toUInt128" | "toInt256" | "toUInt256" | "toDateTime64" => {
+        "toDate32" | "toDecimal32" | "toDecimal64" | "toDecimal128" | "toDecimal256" | "toIPv4"
+        | "toIPv6" | "toInt128" | "toUInt128" | "toInt256" | "toUInt256" | "toDateTime64" => {
             as_type(expr, &name)?;
-        }
-        // The number of an address; of one of IPv6 there is none so wide.
-        "IPv4StringToNum" | "IPv6StringToNum" => {
-            let address = if name == "IPv4StringToNum" { "toIPv4" } else { "toIPv6" };
-            as_type(expr, address)?;
-            if address == "toIPv4" {
-                *expr = call("toUInt32", vec![taken(expr)]);
-            }
         }
         "toFixedString" => {
             rename(function, &name);
@@ -177,20 +164,13 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
                 *width = number;
             }
         }
-        _ if functions::is_registered(&name) => rename(function, &name),
         _ => {
-            if let Some((_, part, target)) = DATE_PARTS.iter().find(|(theirs, ..)| *theirs == name)
-                && let Some(arguments) = plain_arguments(function)
-            {
-                let arguments = std::iter::once(string(part)).chain(arguments).collect();
-                *expr = call(target, vec![call("date_part", arguments)]);
-                return Ok(());
-            }
-            if let Some((_, ours)) = renamed().find(|(theirs, _)| *theirs == name) {
-                rename(function, ours);
-            }
+            let theirs = AGGREGATES.iter().chain(OTHERS).find(|(ours, _)| *ours == name);
+            rename(function, theirs.map_or(name.as_str(), |(_, theirs)| theirs));
             if OF_NUMBERS.contains(&name.as_str()) {
                 numbers(function);
+            } else if CHOOSING.contains(&name.as_str()) {
+                number_of_condition(function);
             }
         }
     }
@@ -219,17 +199,16 @@ fn number(number: u8) -> Expr {
 fn first_not_null(function: &mut Function, name: &str) {
     rename(function, if name == "any" { "first_value" } else { "last_value" });
     function.null_treatment = Some(NullTreatment::IgnoreNulls);
-    numbers(function);
+    number_of_condition(function);
 }
 
 /// `toDate(x, 'zone')` and the like are of the time in that zone.
 fn look_in_zone(function: &mut Function, name: &str) -> Result<()> {
     let reads_texts = ["toDate", "toUnixTimestamp"].contains(&name);
-    let is_part = DATE_PARTS.iter().any(|part| part.0 == name);
     let places = match name {
         "formatDateTime" => 3,
         "toString" => 2,
-        _ if reads_texts || is_part || functions::looks_in_zone(name) => 2,
+        _ if reads_texts || functions::looks_in_zone(name) => 2,
         _ => return Ok(()),
     };
     let Some(mut given) = plain_arguments(function).filter(|given| given.len() == places) else {
@@ -294,18 +273,6 @@ fn inner_number(expr: &Expr) -> Option<Expr> {
     }
 }
 
-/// `toDate32(x)` is a cast.
-fn to_date32(expr: &mut Expr) -> Result<()> {
-    let Expr::Function(function) = &*expr else { return Ok(()) };
-    let Some(arguments) = plain_arguments(function) else { return Ok(()) };
-    let [value] = arguments.as_slice() else {
-        return Err(Error::wrong_argument_count("Function toDate32 requires one argument"));
-    };
-    let (value, data_type) = (Box::new(value.clone()), DataType::Date32);
-    *expr = Expr::Cast { kind: CastKind::Cast, expr: value, data_type, array: false, format: None };
-    Ok(())
-}
-
 /// `quantile(level)(x)` and `quantiles(level, ...)(x)`: the levels come behind the value. 0.5 if none is said.
 fn quantile(function: &mut Function, name: &str) -> Result<()> {
     let mut levels: Vec<Expr> = match std::mem::replace(&mut function.parameters, FunctionArguments::None) {
@@ -341,38 +308,17 @@ fn unsigned(expr: &mut Expr) -> Expr {
     call("toUInt64", vec![taken(expr)])
 }
 
+fn number_of_condition(function: &mut Function) {
+    let first = arguments(function).first().and_then(argument);
+    if first.is_some_and(conditions::is_condition) {
+        numbers(function);
+    }
+}
+
 fn numbers(function: &mut Function) {
     if let Some(first) = arguments_mut(function).and_then(|all| all.first_mut()).and_then(argument_mut) {
         conditions::make_number(first);
     }
-}
-
-/// Aggregates that take the combinator -If, beside those that have another name here.
-const AGGREGATES: &[&str] = &[
-    "count",
-    "sum",
-    "avg",
-    "min",
-    "max",
-    "any",
-    "anyLast",
-    "argMin",
-    "argMax",
-    "groupArray",
-    "groupUniqArray",
-    "median",
-    "quantile",
-    "quantiles",
-    "uniq",
-    "uniqExact",
-    "uniqCombined",
-    "uniqCombined64",
-    "uniqHLL12",
-    "corr",
-];
-
-fn is_aggregate(name: &str) -> bool {
-    AGGREGATES.contains(&name) || RENAMED_AGGREGATES.iter().any(|(theirs, _)| *theirs == name)
 }
 
 /// The combinator `-If`: `sumIf(x, c)` is `sum(x) FILTER (WHERE c)`.
@@ -385,7 +331,7 @@ fn filter(function: &mut Function, aggregate: &str) -> Result<()> {
     let Some(mut condition) = argument(&condition).cloned() else {
         return Err(Error::bad_arguments(format!("The condition of {aggregate}If must be an expression")));
     };
-    conditions::make(&mut condition);
+    conditions::make_choice(&mut condition);
     rename(function, aggregate);
     if arguments(function).is_empty() && aggregate == "count" {
         *function = super::syntax::function(aggregate, vec![Expr::value(Value::Boolean(true))]);
@@ -416,7 +362,7 @@ fn first_by(function: &mut Function, ascending: bool) -> Result<()> {
         list.clauses.push(FunctionArgumentClause::OrderBy(vec![order]));
     }
     function.filter = Some(Box::new(known));
-    numbers(function);
+    number_of_condition(function);
     Ok(())
 }
 
@@ -438,6 +384,9 @@ fn truncated(function: &mut Function) -> Result<()> {
     };
     if let Some(arguments) = arguments_mut(function) {
         arguments.remove(0);
+        if let Some(time) = arguments.first_mut().and_then(argument_mut) {
+            *time = call("dateTrunc/time", vec![taken(time)]);
+        }
     }
     rename(function, start);
     Ok(())
@@ -453,19 +402,55 @@ fn choice(expr: &mut Expr) -> Result<()> {
             "Function {name} requires an odd number of arguments, at least 3"
         )));
     };
-    let otherwise = all.pop().map(Box::new);
+    let otherwise = all.pop();
     let mut pairs = Vec::with_capacity(all.len() / 2);
     let mut all = all.into_iter();
     while let (Some(mut condition), Some(result)) = (all.next(), all.next()) {
-        conditions::make(&mut condition);
+        conditions::make_choice(&mut condition);
         pairs.push(CaseWhen { condition, result });
     }
-    *expr = Expr::Case {
+    *expr = case(pairs, otherwise);
+    Ok(())
+}
+
+/// `transform(x, [from, ..], [to, ..][, default])` is `CASE x WHEN from THEN to .. ELSE default END`.
+fn transformed(function: &Function) -> Result<Expr> {
+    let mut given = plain_arguments(function).unwrap_or_default();
+    let otherwise = if given.len() == 4 { given.pop() } else { None };
+    let Ok([value, Expr::Array(from), Expr::Array(to)]) = <[Expr; 3]>::try_from(given) else {
+        let what = "Function transform takes a value, two arrays of constants and a default";
+        return Err(Error::illegal_type(what));
+    };
+    if from.elem.len() != to.elem.len() || from.elem.is_empty() {
+        let what = "Second and third arguments of function transform must be arrays of the same size";
+        return Err(Error::bad_arguments(what));
+    }
+    if from.elem.iter().any(is_null) {
+        return Err(Error::cannot_insert_null(
+            "The second argument of function transform must not have NULL in it",
+        ));
+    }
+    let pairs = from.elem.into_iter().zip(to.elem);
+    let conditions = pairs.map(|(condition, result)| CaseWhen { condition, result }).collect();
+    let otherwise = otherwise.unwrap_or_else(|| value.clone());
+    Ok(match case(conditions, Some(otherwise)) {
+        Expr::Case { case_token, end_token, conditions, else_result, .. } => {
+            Expr::Case { case_token, end_token, operand: Some(Box::new(value)), conditions, else_result }
+        }
+        other => other,
+    })
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if value.value == Value::Null)
+}
+
+fn case(conditions: Vec<CaseWhen>, otherwise: Option<Expr>) -> Expr {
+    Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),
         operand: None,
-        conditions: pairs,
-        else_result: otherwise,
-    };
-    Ok(())
+        conditions,
+        else_result: otherwise.map(Box::new),
+    }
 }

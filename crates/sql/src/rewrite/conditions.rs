@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
 use super::syntax::{call, taken};
-use crate::functions::truth::{AS_CONDITION, AS_NUMBER};
+use crate::functions::truth::{AS_CHOICE, AS_CONDITION, AS_NUMBER};
 
 /// Makes an expression fit to be a condition.
 pub fn make(expr: &mut Expr) {
@@ -19,6 +19,14 @@ pub fn make(expr: &mut Expr) {
             let inner = taken(expr);
             *expr = call(AS_CONDITION, vec![inner]);
         }
+    }
+}
+
+/// Makes an expression fit to choose by: a float is no condition then.
+pub fn make_choice(expr: &mut Expr) {
+    match is_condition(expr) {
+        true => make(expr),
+        false => *expr = call(AS_CHOICE, vec![taken(expr)]),
     }
 }
 

@@ -4,8 +4,8 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Ident, UnaryOperator, Value,
 };
 
-use super::syntax::{CONSTANT_SUFFIX, call, name_of, plain_arguments, string, taken, text};
-use super::{Asker, calls, conditions, dictionaries, lambdas, literals, operators, session, tuples};
+use super::syntax::{call, name_of, plain_arguments, string, taken, text};
+use super::{Asker, calls, conditions, dictionaries, lambdas, literals, operators, session, tuples, words};
 use crate::error::{Error, Result};
 use crate::functions;
 use crate::functions::as_type::AS_TYPE;
@@ -20,11 +20,6 @@ pub(crate) const FILE_FUNCTION: &str = "file";
 pub fn before(expr: &mut Expr, asker: Asker<'_>, named: &mut Vec<String>) -> Result<()> {
     operators::make(expr)?;
     match expr {
-        // A name of ours, which somebody may have written: what it reads is no less read.
-        Expr::Function(function) if name_of(function).is_some_and(|name| name.ends_with(CONSTANT_SUFFIX)) => {
-            named.push(dictionaries::rewrite_name(function, asker));
-            Ok(())
-        }
         Expr::Function(function) if name_of(function) == Some(FILE_FUNCTION) => {
             named.push(FILE_FUNCTION.to_owned());
             Ok(())
@@ -84,10 +79,14 @@ pub fn after(expr: &mut Expr) -> Result<()> {
             *expr = call("negate", vec![inner.as_ref().clone()]);
         }
         Expr::BinaryOp { left, op, right } => {
-            use datafusion::sql::sqlparser::ast::BinaryOperator::{And, Or};
-            if matches!(op, And | Or) {
-                conditions::make(left);
-                conditions::make(right);
+            use datafusion::sql::sqlparser::ast::BinaryOperator::{And, Or, StringConcat};
+            match op {
+                And | Or => {
+                    conditions::make(left);
+                    conditions::make(right);
+                }
+                StringConcat => *expr = call("concat", vec![taken(left), taken(right)]),
+                _ => {}
             }
         }
         Expr::InList { list, .. } if list.iter().any(is_null) => {
@@ -100,25 +99,45 @@ pub fn after(expr: &mut Expr) -> Result<()> {
             *expr = any_equal(inner, list, *negated);
         }
         Expr::Case { operand: None, conditions, .. } => {
-            conditions.iter_mut().for_each(|when| conditions::make(&mut when.condition));
+            conditions.iter_mut().for_each(|when| conditions::make_choice(&mut when.condition));
         }
         Expr::Cast { expr: inner, data_type, kind: CastKind::Cast | CastKind::DoubleColon, .. } => {
-            if let Some(name) = conversion(data_type) {
-                *expr = call(name, vec![inner.as_ref().clone()]);
+            if let DataType::Nullable(_) = data_type {
+                let name = functions::type_spelling(data_type);
+                let mut inner = inner.as_ref().clone();
+                literals::exact_for(name.trim_start_matches("Nullable(").trim_end_matches(')'), &mut inner);
+                *expr = call("toNullable", vec![call(AS_TYPE, vec![inner, string(&name)])]);
+            } else if let Some(name) = conversion(data_type) {
+                *expr = call(functions::NOT_NULL, vec![call(name, vec![inner.as_ref().clone()])]);
             } else if let Some(name) = beyond_arrow(data_type) {
                 let mut inner = inner.as_ref().clone();
                 literals::exact_for(&name, &mut inner);
                 *expr = call(AS_TYPE, vec![inner, string(&name)]);
+                if !name.starts_with(['A', 'M', 'T', 'N']) {
+                    *expr = call(functions::NOT_NULL, vec![taken(expr)]);
+                }
             }
         }
-        Expr::Interval(interval) => literals::undo(&mut interval.value),
+        Expr::Interval(_) => {
+            let what =
+                "An INTERVAL is added to a time, or subtracted from one; there are no values of its type";
+            return Err(Error::not_implemented(what));
+        }
+        Expr::TypedString(text) => {
+            let name = match text.data_type {
+                DataType::Date => "toDate",
+                DataType::Timestamp(None, _) => "toDateTime",
+                _ => return Err(Error::syntax_error(format!("Syntax error: {text} is not known"))),
+            };
+            *expr = call(name, vec![Expr::Value(text.value.clone())]);
+        }
         Expr::Like { pattern, .. } | Expr::ILike { pattern, .. } => literals::make_pattern(pattern),
-        // DataFusion's places in a string are Int64 and nothing else.
-        Expr::Substring { substring_from, substring_for, .. } => {
-            for place in [substring_from, substring_for].into_iter().flatten() {
-                **place = call("toInt64", vec![taken(place)]);
-            }
-        }
+        Expr::Substring { .. }
+        | Expr::Position { .. }
+        | Expr::Trim { .. }
+        | Expr::Extract { .. }
+        | Expr::Ceil { .. }
+        | Expr::Floor { .. } => *expr = words::called(taken(expr))?,
         Expr::Function(_) => {
             lambdas::rewrite(expr)?;
             return calls::rewrite(expr);
@@ -191,10 +210,10 @@ fn any_equal(inner: &Expr, list: &[Expr], negated: bool) -> Expr {
 
 /// The name of a type that Arrow does not have, or does not convert to as ClickHouse does.
 fn beyond_arrow(data_type: &DataType) -> Option<String> {
-    use granary_dict::DataType::{DateTime, Decimal};
+    use granary_dict::DataType::{Date32, DateTime, Decimal};
     let name = functions::type_spelling(data_type);
     let parsed = granary_dict::DataType::parse(&name).ok()?;
-    let differs = matches!(parsed.inner(), DateTime { .. } | Decimal { .. });
+    let differs = matches!(parsed.inner(), Date32 | DateTime { .. } | Decimal { .. });
     (differs || is_beyond_arrow(&parsed)).then_some(name)
 }
 
@@ -215,6 +234,7 @@ fn conversion(data_type: &DataType) -> Option<&'static str> {
         DataType::Date => "toDate",
         DataType::Datetime(None) => "toDateTime",
         DataType::Uuid => "toUUID",
+        DataType::Bool => "toBool",
         _ => return None,
     })
 }

@@ -20,7 +20,8 @@ pub fn make(expr: &mut Expr) {
         && let Some(value) = made(inner).and_then(unsigned)
     {
         let data_type = match value {
-            0..=0x80 => DataType::TinyInt(None),
+            0 => DataType::TinyIntUnsigned(None),
+            1..=0x80 => DataType::TinyInt(None),
             0x81..=0x8000 => DataType::SmallInt(None),
             0x8001..=0x8000_0000 => DataType::Int(None),
             0x8000_0001..=0x8000_0000_0000_0000 => DataType::BigInt(None),
@@ -120,7 +121,7 @@ pub fn made(expr: &Expr) -> Option<&Expr> {
 fn unsigned(expr: &Expr) -> Option<u64> {
     match expr {
         Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) => digits.parse().ok(),
+            Value::Number(digits, _) => digits.replace('_', "").parse().ok(),
             _ => None,
         },
         _ => None,

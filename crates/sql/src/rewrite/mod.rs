@@ -5,6 +5,7 @@
 //! files named in FROM become tables. What depends on types (arithmetic) is left to [`crate::functions`].
 
 mod aliases;
+mod allowed;
 mod calls;
 mod conditions;
 mod dictionaries;
@@ -20,6 +21,7 @@ mod session;
 mod syntax;
 mod times;
 mod tuples;
+mod words;
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -61,6 +63,8 @@ pub fn rewrite(
     mut named: HashMap<String, Expr>,
     asker: Asker<'_>,
 ) -> Result<Extras> {
+    allowed::check(statement)?;
+    named.values().try_for_each(allowed::check)?;
     tuples::make_calls(statement);
     named.values_mut().for_each(tuples::make_calls);
     let times = times::are_wanted(statement).then(|| times::named_queries(statement));

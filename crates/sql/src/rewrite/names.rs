@@ -5,7 +5,6 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArguments, UnaryOperator, Value,
 };
 
-use super::calls::canonical_name;
 use super::literals::named_float;
 use super::operators::unit;
 use super::syntax::{arguments, name_of};
@@ -122,7 +121,7 @@ fn flatten(expr: &Expr, op: &BinaryOperator, operands: &mut Vec<String>) {
 }
 
 fn call(function: &Function) -> String {
-    let Some(name) = name_of(function).map(canonical_name) else { return function.to_string() };
+    let Some(name) = name_of(function).map(str::to_owned) else { return function.to_string() };
     if function.over.is_some() || function.filter.is_some() {
         return function.to_string();
     }

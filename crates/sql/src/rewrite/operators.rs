@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::conditions;
 use super::syntax::{call, name_of, plain_arguments, taken};
 use crate::error::{Error, Result};
+use crate::functions;
 
 const BINARY: &[(&str, BinaryOperator)] = &[
     ("equals", BinaryOperator::Eq),
@@ -26,7 +27,9 @@ pub fn make(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::Function(function) => {
             let Some(name) = name_of(function) else { return Ok(()) };
-            if let Some(operator) = operator(function, name) {
+            if name == "toStartOfInterval" {
+                *expr = start_of_interval(function)?;
+            } else if let Some(operator) = operator(function, name) {
                 *expr = Expr::Nested(Box::new(operator));
             } else if BINARY.iter().any(|(theirs, _)| *theirs == name) {
                 return Err(Error::wrong_argument_count(format!("Function {name} requires two arguments")));
@@ -47,6 +50,28 @@ pub fn make(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
+/// `toStartOfInterval(t, INTERVAL 5 MINUTE[, zone])` is a function of the unit.
+fn start_of_interval(function: &Function) -> Result<Expr> {
+    let mut given = plain_arguments(function).unwrap_or_default();
+    let zone = if given.len() == 3 { given.pop() } else { None };
+    let Ok([time, interval]) = <[Expr; 2]>::try_from(given) else {
+        let what = "Function toStartOfInterval takes a time, an interval and a time zone";
+        return Err(Error::wrong_argument_count(what));
+    };
+    let moved = self::interval(&interval);
+    let Some((moved, name)) =
+        moved.and_then(|moved| Some((functions::start_of_interval(&moved.unit)?, moved)))
+    else {
+        let what = "The second argument of function toStartOfInterval must be an interval, such as INTERVAL 5 MINUTE";
+        return Err(Error::illegal_type(what));
+    };
+    let time = match zone {
+        Some(zone) => call(functions::TO_TIME_ZONE, vec![time, zone]),
+        None => time,
+    };
+    Ok(call(&moved, vec![time, name.by]))
+}
+
 fn operator(function: &Function, name: &str) -> Option<Expr> {
     let mut given = plain_arguments(function)?;
     if let Some((_, operator)) = BINARY.iter().find(|(theirs, _)| *theirs == name) {
@@ -56,10 +81,9 @@ fn operator(function: &Function, name: &str) -> Option<Expr> {
     match (name.to_ascii_lowercase().as_str(), given.len()) {
         ("and", 2..) => given.into_iter().reduce(|all, next| binary(all, BinaryOperator::And, next)),
         ("or", 2..) => given.into_iter().reduce(|any, next| binary(any, BinaryOperator::Or, next)),
-        ("xor", 2) => {
+        ("xor", 2..) => {
             given.iter_mut().for_each(conditions::make);
-            let right = given.pop()?;
-            Some(binary(given.pop()?, BinaryOperator::NotEq, right))
+            given.into_iter().reduce(|odd, next| binary(odd, BinaryOperator::NotEq, next))
         }
         ("not", 1) => Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: nested(given.pop()?) }),
         ("like" | "notlike" | "ilike" | "notilike", 2) => Some(like(name, given.pop()?, given.pop()?)),

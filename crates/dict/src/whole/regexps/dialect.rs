@@ -14,7 +14,7 @@ const SPACES: &str = r"\t\n\x0C\r\x20";
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn translated(regexp: &str) -> Result<String, String> {
+pub fn translated(regexp: &str) -> Result<String, String> {
     let mut out = String::with_capacity(regexp.len() + 16);
     let mut rest = regexp;
     while let Some(first) = rest.chars().next() {

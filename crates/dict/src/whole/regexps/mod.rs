@@ -7,6 +7,7 @@ mod order;
 mod search;
 mod value;
 
+pub use dialect::translated as regexp_of_re2;
 pub(super) use node::Named;
 pub(crate) use node::check_needed;
 pub(crate) use search::{Most, Search, SearchColumns};

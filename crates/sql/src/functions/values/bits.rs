@@ -1,13 +1,15 @@
 //! Bits of integers.
 
-use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result};
 
 use super::calendar::numbers;
 use super::{Function, of};
+use crate::error::Error;
 use crate::functions::numbers::array_bits;
+use crate::types::is_address;
 
 /// Of two integers, in the wider type; signed if one of them is.
 macro_rules! both {
@@ -29,14 +31,17 @@ pub(super) const FUNCTIONS: &[Function] = &[
         name: "bitShiftLeft",
         arguments: 2..=2,
         field: shifted,
-        answer: |given, field| zip(given, field, |bits, by| if by < 64 { bits << by } else { 0 }),
+        answer: |given, field| {
+            within(given, field)?;
+            zip(given, field, |bits, by| if by < 64 { bits << by } else { 0 })
+        },
     },
     Function {
         name: "bitShiftRight",
         arguments: 2..=2,
         field: shifted,
         // The sign comes in from the left.
-        answer: |given, field| match field.data_type() {
+        answer: |given, field| match within(given, field).map(|()| field.data_type())? {
             DataType::UInt64 => zip(given, field, |bits, by| if by < 64 { bits >> by } else { 0 }),
             _ => zip(given, field, |bits, by| (bits as i64 >> by.min(63)) as u64),
         },
@@ -44,7 +49,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "bitNot",
         arguments: 1..=1,
-        field: |given| given[0].data_type().is_integer().then(|| of(given[0].data_type().clone())),
+        field: |given| is_whole(&given[0]).then(|| of(given[0].data_type().clone())),
         answer: |given, field| {
             let bits = bits(&given[0])?;
             numbers(bits.iter().map(|bits| !bits).collect(), field)
@@ -53,7 +58,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "bitCount",
         arguments: 1..=1,
-        field: |given| given[0].data_type().is_integer().then(|| of(DataType::UInt8)),
+        field: |given| is_whole(&given[0]).then(|| of(DataType::UInt8)),
         answer: |given, field| {
             let mask = mask(given[0].data_type());
             let bits = bits(&given[0])?;
@@ -63,15 +68,33 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "bitTest",
         arguments: 2..=2,
-        field: |given| given.iter().all(|field| field.data_type().is_integer()).then(|| of(DataType::UInt8)),
-        answer: |given, field| zip(given, field, |bits, at| if at < 64 { bits >> at & 1 } else { 0 }),
+        field: |given| given.iter().all(is_whole).then(|| of(DataType::UInt8)),
+        answer: |given, field| {
+            within(given, &of(given[0].data_type().clone()))?;
+            zip(given, field, |bits, at| if at < 64 { bits >> at & 1 } else { 0 })
+        },
     },
 ];
 
-/// An integer that is shifted keeps its type.
+fn is_whole(field: &FieldRef) -> bool {
+    field.data_type().is_integer() && !is_address(field)
+}
+
+/// An integer that is shifted keeps its type; it has no room for larger distances.
 fn shifted(given: &[FieldRef]) -> Option<Field> {
     let (value, by) = (given[0].data_type(), given[1].data_type());
-    (value.is_integer() && by.is_integer()).then(|| of(value.clone()))
+    (is_whole(&given[0]) && is_whole(&given[1]) && width(by) <= width(value)).then(|| of(value.clone()))
+}
+
+/// Refuses distances that are not within the bits of a type.
+fn within(given: &[ArrayRef], wanted: &Field) -> Result<()> {
+    let bits = 8 * width(wanted.data_type()) as u64;
+    let distances = self::bits(&given[1])?;
+    let is_out = |row: usize| given[1].is_valid(row) && distances[row] >= bits;
+    match (0..distances.len()).any(is_out) {
+        true => Err(Error::argument_out_of_bound(format!("There are {bits} bits, counted from 0")).into()),
+        false => Ok(()),
+    }
 }
 
 fn width(data_type: &DataType) -> usize {
@@ -85,10 +108,10 @@ fn mask(data_type: &DataType) -> u64 {
 
 /// The integer that both fit into, as far as 64 bits go.
 pub(super) fn wider(left: &FieldRef, right: &FieldRef) -> Option<DataType> {
-    let (left, right) = (left.data_type(), right.data_type());
-    if !left.is_integer() || !right.is_integer() {
+    if !is_whole(left) || !is_whole(right) {
         return None;
     }
+    let (left, right) = (left.data_type(), right.data_type());
     let signed = left.is_signed_integer() || right.is_signed_integer();
     Some(match (width(left).max(width(right)), signed) {
         (1, false) => DataType::UInt8,

@@ -1,14 +1,18 @@
 //! Parts of dates and times, and what they are rounded down to.
 
+use std::sync::Arc;
+
 use chrono::{Datelike, Days, NaiveDate, NaiveDateTime, Timelike};
 use datafusion::arrow::array::{ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, TimeUnit};
 use datafusion::common::{DataFusionError, Result};
 
-use super::local::{DAY, Missing, Moments, is_moment, is_time, zone_of};
+use super::local::{DAY, Missing, Moments, is_moment, is_time, ticks_per_second, zone_of};
 use super::{Function, of};
-use crate::functions::numbers::from_bits;
+use crate::functions::clamped;
+use crate::functions::numbers::{array_bits, from_bits};
+use crate::types::is_bounded;
 
 /// A part of what calendar and clock show.
 macro_rules! part {
@@ -17,6 +21,18 @@ macro_rules! part {
             name: $name,
             arguments: 1..=1,
             field: |given| is_moment(&given[0]).then(|| of(DataType::$type)),
+            answer: |given, field| parts(&given[0], field, $part),
+        }
+    };
+}
+
+/// A part of what a clock shows, which a date has not.
+macro_rules! clock {
+    ($name:literal, $type:ident, $part:expr) => {
+        Function {
+            name: $name,
+            arguments: 1..=1,
+            field: |given| is_time(&given[0]).then(|| of(DataType::$type)),
             answer: |given, field| parts(&given[0], field, $part),
         }
     };
@@ -47,6 +63,23 @@ macro_rules! start {
 }
 
 pub(super) const FUNCTIONS: &[Function] = &[
+    // What dateTrunc takes; of others it gives types that the functions here do not have.
+    Function {
+        name: "dateTrunc/time",
+        arguments: 1..=1,
+        field: |given| {
+            let takes =
+                is_moment(&given[0]) && is_bounded(&given[0]) && ticks_per_second(given[0].data_type()) == 1;
+            takes.then(|| given[0].as_ref().clone())
+        },
+        answer: |given, _| Ok(Arc::clone(&given[0])),
+    },
+    part!("toYear", UInt16, |shown| shown.year() as u64),
+    part!("toMonth", UInt8, |shown| u64::from(shown.month())),
+    part!("toDayOfMonth", UInt8, |shown| u64::from(shown.day())),
+    clock!("toHour", UInt8, |shown| u64::from(shown.hour())),
+    clock!("toMinute", UInt8, |shown| u64::from(shown.minute())),
+    clock!("toSecond", UInt8, |shown| u64::from(shown.second())),
     part!("toQuarter", UInt8, |shown| u64::from(shown.month0() / 3 + 1)),
     part!("toDayOfWeek", UInt8, |shown| u64::from(shown.weekday().number_from_monday())),
     part!("toDayOfYear", UInt16, |shown| u64::from(shown.ordinal())),
@@ -85,7 +118,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         answer: |given, field| {
             let moments = Moments::of(&given[0])?;
             let day = |row| moments.unix(moments.local(row).div_euclid(DAY) * DAY, Missing::Later);
-            numbers((0..moments.len()).map(|row| day(row) as u64).collect(), field)
+            Ok(clamped(numbers((0..moments.len()).map(|row| day(row) as u64).collect(), field)?))
         },
     },
     start!("toStartOfHour", 60 * 60),
@@ -99,7 +132,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
         field: |given| {
             given[0].data_type().is_integer().then(|| of(DataType::Timestamp(TimeUnit::Second, None)))
         },
-        answer: |given, field| Ok(cast(&cast(&given[0], &DataType::Int64)?, field.data_type())?),
+        answer: |given, field| {
+            let seconds = array_bits(&given[0]).unwrap_or_default();
+            let signed = given[0].data_type().is_signed_integer();
+            let within =
+                |bits: &u64| if signed { (*bits as i64).max(0) as u64 } else { (*bits).min(u32::MAX.into()) };
+            Ok(clamped(numbers(seconds.iter().map(within).collect(), field)?))
+        },
     },
 ];
 
@@ -147,5 +186,5 @@ fn first_days(
 fn starts(moments: &ArrayRef, field: &Field, seconds: i64) -> Result<ArrayRef> {
     let moments = Moments::of(moments)?;
     let start = |row: usize| (moments.seconds[row] - moments.local(row).rem_euclid(seconds)) as u64;
-    numbers((0..moments.len()).map(start).collect(), field)
+    Ok(clamped(numbers((0..moments.len()).map(start).collect(), field)?))
 }

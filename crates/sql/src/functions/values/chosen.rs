@@ -13,7 +13,7 @@ use datafusion::arrow::compute::{SortOptions, cast, is_null, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
 
-use super::lists::{item_of, ordered, picked, range_of};
+use super::lists::{item_of, nans, ordered, picked, range_of};
 use super::{Function, of};
 use crate::functions::default_value::default_value;
 
@@ -140,7 +140,7 @@ fn one(given: &[ArrayRef], nullable: bool, which: impl Fn(usize) -> Option<u32>)
     };
     let places: UInt64Array = (0..items.len()).map(place).collect();
     let found = take(items.values(), &places, None)?;
-    if nullable {
+    if nullable || matches!(items.data_type(), DataType::List(item) if item.is_nullable()) {
         return Ok(found);
     }
     let zero = default_value(found.data_type())?.to_array()?;
@@ -151,9 +151,13 @@ fn one(given: &[ArrayRef], nullable: bool, which: impl Fn(usize) -> Option<u32>)
 fn sorted(given: &[ArrayRef], field: &Field, descending: bool) -> Result<ArrayRef> {
     let by = given[given.len() - 1].as_list::<i32>();
     let order = ordered(by.values(), SortOptions { descending, nulls_first: false })?;
+    let by_null = |at: u32| by.values().is_null(at as usize);
+    let nan = nans(by.values())?;
     picked(&given[0], field, |row, items| {
         let mut both: Vec<(u32, u32)> = items.zip(range_of(by, row)).collect();
-        both.sort_by_key(|(_, by)| order.row(*by as usize));
+        // NULL is behind NaN.
+        let key = |by: u32| (by_null(by), nan[by as usize], order.row(by as usize));
+        both.sort_by_key(|(_, by)| key(*by));
         both.into_iter().map(|(item, _)| item).collect()
     })
 }

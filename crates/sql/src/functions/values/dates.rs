@@ -8,26 +8,23 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 
-use super::local::{DAY, Moments, is_moment};
+use super::local::{DAY, Moments, is_moment, ticks_per_second, zone_of};
 use super::{Function, of};
 use crate::error::Error;
 
-pub(super) const FUNCTIONS: &[Function] =
-    &[DIFFERENCE, named_as("date_diff"), named_as("timestampDiff"), FORMAT];
+pub(super) const FUNCTIONS: &[Function] = &[DIFFERENCE, FORMAT];
 
 const DIFFERENCE: Function = Function {
     name: "dateDiff",
     arguments: 3..=3,
     field: |given| {
         let takes = given[0].data_type().is_string() && is_moment(&given[1]) && is_moment(&given[2]);
-        takes.then(|| of(DataType::Int64))
+        // ClickHouse shows both in the zone of the first.
+        let one_zone = zone_of(given[1].data_type()) == zone_of(given[2].data_type());
+        (takes && one_zone).then(|| of(DataType::Int64))
     },
     answer: |given, _| difference(given),
 };
-
-const fn named_as(name: &'static str) -> Function {
-    Function { name, ..DIFFERENCE }
-}
 
 const FORMAT: Function = Function {
     name: "formatDateTime",
@@ -40,7 +37,11 @@ const FORMAT: Function = Function {
         let mut texts = StringBuilder::new();
         for row in 0..moments.len() {
             let form = if forms.is_null(row) { "" } else { forms.value(row) };
-            texts.append_value(formatted(moments.shown(row), form)?);
+            texts.append_value(formatted(
+                moments.shown(row),
+                form,
+                ticks_per_second(given[0].data_type()) == 1,
+            )?);
         }
         Ok(std::sync::Arc::new(texts.finish()))
     },
@@ -67,7 +68,18 @@ fn boundaries(unit: &str, moments: &Moments, row: usize) -> Result<i64> {
     let shown = || moments.shown(row);
     let days = || moments.local(row).div_euclid(DAY);
     let months = || i64::from(shown().year()) * 12 + i64::from(shown().month0());
-    Ok(match unit.to_ascii_lowercase().as_str() {
+    let unit = unit.to_ascii_lowercase();
+    // A Date becomes a DateTime there, which ends in 2106.
+    let is_short = ["s", "n", "h"].iter().any(|letter| unit.starts_with(letter)) || unit.starts_with("mi");
+    if is_short && moments.is_date && moments.seconds[row] > u32::MAX.into() {
+        return Err(
+            Error::argument_out_of_bound(format!("A Date after 2106 has no {unit} in dateDiff")).into()
+        );
+    }
+    if unit.starts_with('w') && moments.seconds[row] < 0 {
+        return Err(Error::argument_out_of_bound("Weeks before 1970 are not counted in dateDiff").into());
+    }
+    Ok(match unit.as_str() {
         "second" | "seconds" | "ss" | "s" => moments.seconds[row],
         "minute" | "minutes" | "mi" | "n" => moments.seconds[row].div_euclid(60),
         "hour" | "hours" | "hh" | "h" => moments.local(row).div_euclid(60 * 60),
@@ -87,7 +99,7 @@ fn boundaries(unit: &str, moments: &Moments, row: usize) -> Result<i64> {
 }
 
 /// By MySQL's letters, as ClickHouse takes them.
-fn formatted(shown: NaiveDateTime, form: &str) -> Result<String> {
+fn formatted(shown: NaiveDateTime, form: &str, is_whole: bool) -> Result<String> {
     let mut text = String::new();
     let mut letters = form.chars();
     while let Some(letter) = letters.next() {
@@ -131,7 +143,7 @@ fn formatted(shown: NaiveDateTime, form: &str) -> Result<String> {
             'y' => "%y",
             'Y' => "%Y",
             '%' => "%%",
-            'f' => "000000",
+            'f' if is_whole => "000000",
             'Q' => {
                 let _ = write!(text, "{}", shown.month0() / 3 + 1);
                 continue;

@@ -9,16 +9,16 @@ use datafusion::arrow::array::{
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::kernels::zip::zip;
 use datafusion::arrow::compute::{SortOptions, cast, is_null, take};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
 use datafusion::arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::{DataFusionError, Result};
 
-use super::bits::wider;
 use super::calendar::numbers;
 use super::texts::{Texts, all_texts};
 use super::{Function, of};
 use crate::error::Error;
 use crate::functions::default_value::default_value;
+use crate::functions::{supertype, type_of};
 
 /// Some of the items of an array, in some order.
 macro_rules! picked {
@@ -44,7 +44,7 @@ macro_rules! extreme {
             field: |given| {
                 item_of(&given[0])
                     .filter(|item| item.data_type().is_numeric())
-                    .map(|item| item.as_ref().clone().with_nullable(false))
+                    .map(|item| item.as_ref().clone())
             },
             answer: |given, _| {
                 extreme(given[0].as_list(), SortOptions { descending: $descending, nulls_first: false })
@@ -104,11 +104,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         name: "range",
         arguments: 1..=3,
         field: |given| {
-            let first = given.first()?;
-            let whole = given
-                .iter()
-                .try_fold(first.data_type().clone(), |whole, next| wider(&Arc::new(of(whole)), next));
-            whole.filter(|whole| whole.is_integer()).map(|whole| list_field(of_item(whole)))
+            let types = given.iter().map(|field| type_of(field)).collect::<Option<Vec<_>>>()?;
+            let whole = supertype(&types)?.to_arrow();
+            whole.is_integer().then(|| list_field(of_item(whole)))
         },
         answer: range,
     },
@@ -176,6 +174,16 @@ pub(super) fn ordered(values: &ArrayRef, options: SortOptions) -> Result<Rows> {
     Ok(converter.convert_columns(std::slice::from_ref(values))?)
 }
 
+/// Which values are NaN; it is behind all others, whichever way these go.
+pub fn nans(values: &ArrayRef) -> Result<Vec<bool>> {
+    if !values.data_type().is_floating() {
+        return Ok(vec![false; values.len()]);
+    }
+    let floats = cast(values, &DataType::Float64)?;
+    let floats = floats.as_primitive::<Float64Type>();
+    Ok((0..floats.len()).map(|at| floats.is_valid(at) && floats.value(at).is_nan()).collect())
+}
+
 /// The items that `pick` chooses of each row's places.
 pub(super) fn picked(
     list: &ArrayRef,
@@ -219,12 +227,16 @@ fn slice(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
 
 fn extreme(list: &ListArray, options: SortOptions) -> Result<ArrayRef> {
     let order = ordered(list.values(), options)?;
+    let nan = nans(list.values())?;
     let first = |row| {
         let found = range_of(list, row).filter(|at| list.values().is_valid(*at as usize));
-        found.min_by_key(|at| order.row(*at as usize)).map(u64::from)
+        found.min_by_key(|at| (nan[*at as usize], order.row(*at as usize))).map(u64::from)
     };
     let places: UInt64Array = (0..list.len()).map(first).collect();
     let found = take(list.values(), &places, None)?;
+    if matches!(list.data_type(), DataType::List(item) if item.is_nullable()) {
+        return Ok(found);
+    }
     let zero = default_value(found.data_type())?.to_array()?;
     Ok(zip(&is_null(&places)?, &Scalar::new(zero), &found)?)
 }

@@ -53,6 +53,8 @@ pub struct Moments {
     pub seconds: Vec<i64>,
     /// Days, or the units of the time.
     pub ticks: ScalarBuffer<i64>,
+    /// Whether they are days.
+    pub is_date: bool,
     zone: Option<(Tz, Arc<str>)>,
 }
 
@@ -69,7 +71,7 @@ impl Moments {
         let seconds = ticks.iter().map(|ticks| (ticks * seconds_per_tick).div_euclid(per_second)).collect();
         let zone = zone_of(array.data_type());
         let zone = zone.and_then(|name| Some((Tz::from_str(&name).ok()?, name)));
-        Ok(Moments { seconds, ticks, zone })
+        Ok(Moments { seconds, ticks, is_date: array.data_type() == &DataType::Date32, zone })
     }
 
     /// What the clocks show, in seconds since they showed the beginning of 1970.

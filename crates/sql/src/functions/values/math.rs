@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array, Int8Array, Scalar, StringArray, UInt8Array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int8Array, Scalar, StringArray, UInt8Array,
+};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::compute::kernels::cmp::lt;
 use datafusion::arrow::compute::kernels::numeric::neg_wrapping;
@@ -11,9 +13,12 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float
 use datafusion::common::{Result, ScalarValue};
 
 use super::calendar::numbers;
-use super::local::is_time;
+use super::local::{is_time, ticks_per_second};
 use super::{Function, of};
+use crate::error::Error;
 use crate::functions::numbers::array_bits;
+use crate::functions::{is_plain, supertype, type_of};
+use crate::types::{is_address, is_wide};
 
 /// Of floating-point numbers, or such of others.
 macro_rules! float {
@@ -37,7 +42,9 @@ macro_rules! question {
         Function {
             name: $name,
             arguments: 1..=1,
-            field: |given| all_numbers(given).then(|| of(DataType::UInt8)),
+            field: |given| {
+                (all_numbers(given) && is_plain(given[0].data_type())).then(|| of(DataType::UInt8))
+            },
             answer: |given, _| {
                 let is: fn(f64) -> bool = $is;
                 let numbers = floats(&given[0])?;
@@ -54,10 +61,16 @@ macro_rules! ticks {
         Function {
             name: $name,
             arguments: 1..=1,
-            field: |given| is_time(&given[0]).then(|| of(DataType::Int64)),
+            field: |given| {
+                let has_parts = is_time(&given[0]) && ticks_per_second(given[0].data_type()) > 1;
+                has_parts.then(|| of(DataType::Int64))
+            },
             answer: |given, _| {
                 let zone = super::local::zone_of(given[0].data_type());
                 let ticks = cast(&given[0], &DataType::Timestamp(TimeUnit::$unit, zone))?;
+                if ticks.null_count() > given[0].null_count() {
+                    return Err(Error::decimal_overflow("A time is too far away for so many ticks").into());
+                }
                 Ok(cast(&ticks, &DataType::Int64)?)
             },
         }
@@ -75,23 +88,67 @@ pub(super) const FUNCTIONS: &[Function] = &[
                 DataType::Int16 => number(DataType::UInt16),
                 DataType::Int32 => number(DataType::UInt32),
                 DataType::Int64 => number(DataType::UInt64),
-                other if other.is_numeric() => given[0].as_ref().clone(),
+                other if all_numbers(given) && other.is_numeric() && !is_wide(&given[0]) => {
+                    given[0].as_ref().clone()
+                }
                 _ => return None,
             })
         },
         answer: absolute,
     },
+    float!("exp", 1, |[x]| x.exp()),
     float!("exp2", 1, |[x]| x.exp2()),
+    float!("log", 1, |[x]| x.ln()),
+    float!("log2", 1, |[x]| x.log2()),
+    float!("log10", 1, |[x]| x.log10()),
+    float!("sqrt", 1, |[x]| x.sqrt()),
+    float!("cbrt", 1, |[x]| x.cbrt()),
+    float!("sin", 1, |[x]| x.sin()),
+    float!("cos", 1, |[x]| x.cos()),
+    float!("atan2", 2, |[y, x]| y.atan2(x)),
+    Function {
+        name: "pow",
+        arguments: 2..=2,
+        field: |given| all_numbers(given).then(|| of(DataType::Float64)),
+        answer: |given, _| {
+            let (bases, exponents) = (floats(&given[0])?, floats(&given[1])?);
+            let power = |row: usize| match exponents.value(row) {
+                // ClickHouse's own function goes astray there.
+                exponent if exponent.is_finite() && exponent.abs() > EXPONENT_MAX => {
+                    let what = format!("The exponent of function pow must not be beyond {EXPONENT_MAX}");
+                    Err(Error::argument_out_of_bound(what).into())
+                }
+                exponent => Ok(bases.value(row).powf(exponent)),
+            };
+            Ok(Arc::new(Float64Array::from((0..given[0].len()).map(power).collect::<Result<Vec<f64>>>()?)))
+        },
+    },
     float!("hypot", 2, |[x, y]| x.hypot(y)),
-    float!("ifNotFinite", 2, |[x, otherwise]| if x.is_finite() { x } else { otherwise }),
+    Function {
+        name: "ifNotFinite",
+        arguments: 2..=2,
+        field: |given| {
+            let types = given.iter().map(|field| type_of(field)).collect::<Option<Vec<_>>>()?;
+            let common = supertype(&types)?.to_arrow();
+            (all_numbers(given) && is_plain(&common)).then(|| of(common))
+        },
+        answer: |given, field| {
+            let numbers = floats(&given[0])?;
+            let finite: BooleanArray = numbers.iter().map(|number| number.map(f64::is_finite)).collect();
+            let [numbers, otherwise] = [0, 1].map(|at: usize| cast(&given[at], field.data_type()));
+            Ok(zip(&finite, &numbers?, &otherwise?)?)
+        },
+    },
     question!("isFinite", f64::is_finite),
     question!("isInfinite", f64::is_infinite),
+    question!("isNaN", f64::is_nan),
     Function {
         name: "sign",
         arguments: 1..=1,
         field: |given| all_numbers(given).then(|| of(DataType::Int8)),
         answer: |given, _| {
-            let sign = |number: &f64| i8::from(*number > 0.0) - i8::from(*number < 0.0);
+            // NaN has that of what is above 0.
+            let sign = |number: &f64| i8::from(*number != 0.0) - 2 * i8::from(*number < 0.0);
             let numbers = floats(&given[0])?;
             Ok(Arc::new(Int8Array::from_iter_values(numbers.values().iter().map(sign))))
         },
@@ -103,13 +160,16 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "formatReadableSize",
         arguments: 1..=1,
-        field: |given| all_numbers(given).then(|| of(DataType::Utf8)),
+        field: |given| (all_numbers(given) && is_plain(given[0].data_type())).then(|| of(DataType::Utf8)),
         answer: |given, _| {
             let sizes = floats(&given[0])?;
             Ok(Arc::new(StringArray::from_iter_values(sizes.values().iter().map(|size| readable(*size)))))
         },
     },
 ];
+
+/// As far as powers are computed.
+const EXPONENT_MAX: f64 = 1e9;
 
 /// Of integers an unsigned one, which the least of them has, too.
 fn absolute(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
@@ -133,7 +193,7 @@ fn absolute(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
 }
 
 fn all_numbers(given: &[FieldRef]) -> bool {
-    given.iter().all(|field| field.data_type().is_numeric())
+    given.iter().all(|field| field.data_type().is_numeric() && !is_address(field))
 }
 
 fn floats(array: &ArrayRef) -> Result<Float64Array> {
@@ -142,6 +202,9 @@ fn floats(array: &ArrayRef) -> Result<Float64Array> {
 
 fn readable(bytes: f64) -> String {
     const UNITS: [&str; 9] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"];
+    if bytes.is_nan() {
+        return "nan B".to_owned();
+    }
     let mut size = bytes;
     let mut unit = 0;
     while size.abs() >= 1024.0 && unit + 1 < UNITS.len() {

@@ -5,12 +5,14 @@ mod bits;
 mod calendar;
 mod chosen;
 mod dates;
+mod intervals;
 mod lists;
 mod local;
 mod math;
 mod patterns;
 mod sets;
 mod shift;
+mod substrings;
 mod sums;
 mod texts;
 
@@ -31,6 +33,9 @@ use super::numbers::{rows, shaped};
 use crate::error::Error;
 use crate::types::type_name;
 
+pub use intervals::units;
+pub use lists::nans;
+
 /// One function.
 pub struct Function {
     name: &'static str,
@@ -45,16 +50,18 @@ pub struct Function {
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Function> {
-    let tables: [&'static [Function]; 11] = [
+    let tables: [&'static [Function]; 13] = [
         bits::FUNCTIONS,
         calendar::FUNCTIONS,
         chosen::FUNCTIONS,
         dates::FUNCTIONS,
+        intervals::FUNCTIONS,
         lists::FUNCTIONS,
         math::FUNCTIONS,
         patterns::FUNCTIONS,
         sets::FUNCTIONS,
         shift::FUNCTIONS,
+        substrings::FUNCTIONS,
         sums::FUNCTIONS,
         texts::FUNCTIONS,
     ];
@@ -78,6 +85,9 @@ impl Function {
 fn of(data_type: DataType) -> Field {
     Field::new("", data_type, false)
 }
+
+/// Functions whose answer is not NULL in ClickHouse where an argument is.
+const TAKE_NO_NULL: &[&str] = &["arrayPushBack", "arrayPushFront", "countEqual", "indexOf"];
 
 /// One of the functions, as DataFusion knows it.
 pub struct ValueFunction {
@@ -134,6 +144,9 @@ impl ScalarUDFImpl for ValueFunction {
                 given.len()
             ))
             .into());
+        }
+        if TAKE_NO_NULL.contains(&name) && given.iter().any(|field| field.data_type().is_null()) {
+            return Err(Error::illegal_type(format!("Function {name} does not take NULL here")).into());
         }
         if given.iter().any(|field| field.data_type().is_null()) {
             return Ok(Arc::new(Field::new(name, DataType::Null, true)));

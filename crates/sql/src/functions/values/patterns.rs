@@ -5,7 +5,10 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, StringArray, UInt8Array, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::Result;
+use granary_dict::regexp_of_re2;
+use regex_automata::PatternID;
 use regex_automata::meta::{Config, Regex};
+use regex_automata::util::captures::Captures;
 use regex_automata::util::syntax;
 
 use super::lists::{list_field, list_of_texts};
@@ -54,7 +57,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         field: |given| all_texts(given).then(|| list_field(Field::new("item", DataType::Utf8, false))),
         answer: |given, field| {
             let all = each(given, |text, pattern, _| {
-                let all = pattern.captures_iter(text).filter_map(|found| wanted(&found));
+                let some = |found: &Captures| found.get_match().is_some_and(|found| !found.is_empty());
+                let all = pattern.captures_iter(text).filter(some).filter_map(|found| wanted(&found));
                 Ok(all.map(|span| text[span].to_owned()).collect::<Vec<String>>())
             })?;
             list_of_texts(field, all.len(), |row, parts| {
@@ -74,7 +78,7 @@ const fn replacement(name: &'static str, answer: fn(&[ArrayRef], &Field) -> Resu
 }
 
 /// What is extracted: the first group, or all of it if there is none.
-fn wanted(found: &regex_automata::util::captures::Captures) -> Option<std::ops::Range<usize>> {
+fn wanted(found: &Captures) -> Option<std::ops::Range<usize>> {
     let group = usize::from(found.group_len() > 1);
     found.is_match().then(|| found.get_group(group)).flatten().map(|span| span.range())
 }
@@ -102,12 +106,12 @@ const REGEX_BYTES_MAX: usize = 8 << 20;
 fn regex(pattern: &str) -> Result<Regex> {
     let syntax = syntax::Config::new().dot_matches_new_line(true);
     let config = Config::new().nfa_size_limit(Some(REGEX_BYTES_MAX));
-    Regex::builder().syntax(syntax).configure(config).build(pattern).map_err(|error| {
-        Error::cannot_compile_regexp(format!(
-            "The regular expression '{pattern}' cannot be read: {}",
-            error.syntax_error().map_or_else(|| error.to_string(), ToString::to_string)
-        ))
-        .into()
+    let unreadable = |why: String| {
+        Error::cannot_compile_regexp(format!("The regular expression '{pattern}' cannot be read: {why}"))
+    };
+    let translated = regexp_of_re2(pattern).map_err(unreadable)?;
+    Regex::builder().syntax(syntax).configure(config).build(&translated).map_err(|error| {
+        unreadable(error.syntax_error().map_or_else(|| error.to_string(), ToString::to_string)).into()
     })
 }
 
@@ -119,12 +123,19 @@ fn replaced(given: &[ArrayRef], most: usize) -> Result<ArrayRef> {
         if patterns.at(row).is_empty() {
             return Ok(text.to_owned());
         }
+        let by = by.at(row);
+        let groups = pattern.group_info().group_len(PatternID::ZERO);
+        let mut escapes = by.split('\\').skip(1).filter_map(|behind| behind.chars().next()?.to_digit(10));
+        if let Some(group) = escapes.find(|group| *group as usize >= groups) {
+            let what = format!("Substitution '{by}' names group {group}, and the pattern has {}", groups - 1);
+            return Err(Error::bad_arguments(what).into());
+        }
         let (mut made, mut copied) = (String::new(), 0);
         for found in pattern.captures_iter(text).take(most) {
             let Some(all) = found.get_match() else { continue };
             made.push_str(&text[copied..all.start()]);
             copied = all.end();
-            let mut letters = by.at(row).chars();
+            let mut letters = by.chars();
             while let Some(letter) = letters.next() {
                 let escaped = if letter == '\\' { letters.next() } else { None };
                 match escaped {

@@ -3,50 +3,54 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt8Array, UInt32Array, UInt64Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Scalar, UInt8Array, UInt32Array, UInt64Array};
+use datafusion::arrow::compute::kernels::numeric::add;
 use datafusion::arrow::compute::{SortOptions, cast, concat, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::arrow::row::{Row, Rows};
-use datafusion::common::Result;
-use datafusion::logical_expr::binary::type_union_resolution;
+use datafusion::common::{Result, ScalarValue};
 
-use super::lists::{item_of, list_field, list_of, ordered, picked, range_of};
+use super::lists::{item_of, list_field, list_of, nans, ordered, picked, range_of};
 use super::{Function, of};
+use crate::functions::{is_plain, supertype, type_of};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "hasAny",
         arguments: 2..=2,
-        field: |given| common(given).map(|_| of(DataType::UInt8)),
+        field: |given| compared(given).map(|_| of(DataType::UInt8)),
         answer: |given, _| {
             let both = Both::of(given)?;
             Ok(flags(given[0].len(), |row| {
-                both.second(row).any(|item| both.first(row).any(|other| other == item))
+                both.second(row).flatten().any(|item| both.first(row).flatten().any(|other| other == item))
             }))
         },
     },
     Function {
         name: "hasAll",
         arguments: 2..=2,
-        field: |given| common(given).map(|_| of(DataType::UInt8)),
+        field: |given| compared(given).map(|_| of(DataType::UInt8)),
         answer: |given, _| {
             let both = Both::of(given)?;
             Ok(flags(given[0].len(), |row| {
-                let first: HashSet<Row<'_>> = both.first(row).collect();
-                both.second(row).all(|item| first.contains(&item))
+                let first: HashSet<Row<'_>> = both.first(row).flatten().collect();
+                both.second(row).all(|item| item.is_some_and(|item| first.contains(&item)))
             }))
         },
     },
     Function {
         name: "arrayIntersect",
         arguments: 2..=2,
-        field: |given| common(given).map(list_field),
+        field: |given| {
+            let same = given[0].data_type() == given[1].data_type();
+            compared(given).filter(|item| same && !item.data_type().is_floating()).map(list_field)
+        },
         answer: |given, field| {
             let both = Both::of(given)?;
             let DataType::List(item) = field.data_type() else { return Ok(Arc::clone(&given[0])) };
             let list = cast(&given[0], &DataType::new_list(item.data_type().clone(), true))?;
             picked(&list, field, |row, items| {
-                let others: HashSet<Row<'_>> = both.second(row).collect();
+                let others: HashSet<Row<'_>> = both.second(row).flatten().collect();
                 let mut seen = HashSet::new();
                 let is_wanted = |at: &u32| {
                     let item = both.items.row(*at as usize);
@@ -59,7 +63,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "indexOf",
         arguments: 2..=2,
-        field: |given| with_item(given).map(|_| of(DataType::UInt64)),
+        field: |given| looked_for(given).map(|_| of(DataType::UInt64)),
         answer: |given, _| {
             let both = Both::of(&wrapped(given)?)?;
             let index = |row| {
@@ -72,7 +76,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "countEqual",
         arguments: 2..=2,
-        field: |given| with_item(given).map(|_| of(DataType::UInt64)),
+        field: |given| looked_for(given).map(|_| of(DataType::UInt64)),
         answer: |given, _| {
             let both = Both::of(&wrapped(given)?)?;
             let count = |row| {
@@ -130,20 +134,37 @@ fn common(given: &[FieldRef]) -> Option<Field> {
     resolved(&items)
 }
 
-/// The type of an array's items and of an item beside it.
+/// The type of an array's items and of an item beside it, which is never NULL.
 fn with_item(given: &[FieldRef]) -> Option<Field> {
-    resolved(&[item_of(&given[0])?, &given[1]])
+    if given[1].is_nullable() { None } else { resolved(&[item_of(&given[0])?, &given[1]]) }
+}
+
+/// The same of arrays whose items are compared with each other: equal items are equal bytes.
+fn compared(given: &[FieldRef]) -> Option<Field> {
+    let is_plain = |field: &FieldRef| item_of(field).is_some_and(|item| !item.is_nullable());
+    common(given).filter(|_| given.iter().all(is_plain))
+}
+
+/// An item beside an array, of which NaN is none.
+fn looked_for(given: &[FieldRef]) -> Option<Field> {
+    with_item(given).filter(|item| !item.data_type().is_floating())
 }
 
 fn resolved(items: &[&FieldRef]) -> Option<Field> {
-    let kind = |data_type: &DataType| (data_type.is_numeric(), data_type.is_string());
-    let known: Vec<DataType> =
-        items.iter().map(|item| item.data_type().clone()).filter(|data_type| !data_type.is_null()).collect();
-    // Numbers and texts have nothing in common, as in ClickHouse.
-    if known.windows(2).any(|pair| kind(&pair[0]) != kind(&pair[1])) {
+    let known: Vec<&FieldRef> = items.iter().copied().filter(|item| !item.data_type().is_null()).collect();
+    if known.len() < items.len() && known.iter().any(|item| item.data_type().is_nested()) {
         return None;
     }
-    let data_type = if known.is_empty() { DataType::Null } else { type_union_resolution(&known)? };
+    let data_type = match known.as_slice() {
+        [] => DataType::Null,
+        [first, others @ ..] if others.iter().all(|other| other.data_type() == first.data_type()) => {
+            first.data_type().clone()
+        }
+        known => {
+            let types = known.iter().map(|item| type_of(item)).collect::<Option<Vec<_>>>()?;
+            Some(supertype(&types)?.to_arrow()).filter(is_plain)?
+        }
+    };
     let nullable = items.iter().any(|item| item.is_nullable());
     let like = items.iter().find(|item| item.data_type() == &data_type);
     let metadata = like.map(|item| item.metadata().clone()).unwrap_or_default();
@@ -162,26 +183,40 @@ struct Both {
     lists: [datafusion::arrow::array::ListArray; 2],
     /// Of the first, then of the second.
     items: Rows,
+    /// Which of these are NaN, and equal to nothing.
+    nan: Vec<bool>,
 }
 
 impl Both {
     fn of(given: &[ArrayRef]) -> Result<Both> {
         let lists = [given[0].as_list::<i32>().clone(), given[1].as_list::<i32>().clone()];
-        let types: Vec<DataType> = lists.iter().map(|list| list.values().data_type().clone()).collect();
-        let wanted = type_union_resolution(&types).unwrap_or_else(|| types[0].clone());
+        let items = lists.each_ref().map(|list| Arc::new(of(list.values().data_type().clone())));
+        let wanted = resolved(&items.each_ref()).map_or(DataType::Null, |item| item.data_type().clone());
         let items = lists.iter().map(|list| cast(list.values(), &wanted)).collect::<Result<Vec<_>, _>>()?;
         let all = concat(&[items[0].as_ref(), items[1].as_ref()])?;
-        Ok(Both { lists, items: ordered(&all, SortOptions::default())? })
+        // Which makes 0 of -0.
+        let all = if all.data_type().is_floating() { add(&all, &new_zero(all.data_type())?)? } else { all };
+        let nan = nans(&all)?;
+        Ok(Both { lists, items: ordered(&all, SortOptions::default())?, nan })
     }
 
-    fn first(&self, row: usize) -> impl Iterator<Item = Row<'_>> {
-        range_of(&self.lists[0], row).map(|at| self.items.row(at as usize))
+    /// The items of a row; `None` is NaN.
+    fn first(&self, row: usize) -> impl Iterator<Item = Option<Row<'_>>> {
+        range_of(&self.lists[0], row).map(|at| self.item(at as usize))
     }
 
-    fn second(&self, row: usize) -> impl Iterator<Item = Row<'_>> {
+    fn second(&self, row: usize) -> impl Iterator<Item = Option<Row<'_>>> {
         let before = self.lists[0].values().len();
-        range_of(&self.lists[1], row).map(move |at| self.items.row(before + at as usize))
+        range_of(&self.lists[1], row).map(move |at| self.item(before + at as usize))
     }
+
+    fn item(&self, at: usize) -> Option<Row<'_>> {
+        (!self.nan[at]).then(|| self.items.row(at))
+    }
+}
+
+fn new_zero(data_type: &DataType) -> Result<Scalar<ArrayRef>> {
+    Ok(Scalar::new(ScalarValue::new_zero(data_type)?.to_array()?))
 }
 
 /// The arrays of each row, one after the other.

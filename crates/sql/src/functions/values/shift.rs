@@ -9,8 +9,8 @@ use datafusion::common::Result;
 
 use super::local::{DAY, Missing, Moments, is_date, is_moment, ticks_per_second};
 use super::{Function, of};
-use crate::functions::clamped;
-use crate::types::is_bounded;
+use crate::error::Error;
+use crate::types::{is_bounded, type_name};
 
 /// What is counted.
 #[derive(Clone, Copy)]
@@ -53,6 +53,8 @@ fn shifted_type(given: &[FieldRef], unit: Unit) -> Option<Field> {
         return None;
     }
     match unit {
+        // A Date32 would become a DateTime64.
+        Unit::Seconds(_) if is_date(&given[0]) && !is_bounded(&given[0]) => None,
         Unit::Seconds(_) if is_date(&given[0]) => Some(of(DataType::Timestamp(TimeUnit::Second, None))),
         _ => Some(given[0].as_ref().clone()),
     }
@@ -66,27 +68,42 @@ fn shifted(given: &[ArrayRef], field: &Field, unit: Unit, sign: i64) -> Result<A
     let counts = cast(&given[1], &DataType::Int64)?;
     let counts = counts.as_primitive::<Int64Type>();
     let at_local = |local| moments.unix(local, Missing::Earlier);
-    let moved = |row: usize| {
+    let (first, last) = match (is_bounded(field), field.data_type()) {
+        (true, DataType::Date32) => (0, i64::from(u16::MAX) * DAY),
+        (true, _) => (0, u32::MAX.into()),
+        (false, _) => SECONDS,
+    };
+    let moved = |row: usize| -> Result<i64> {
         let count = if counts.is_valid(row) { counts.value(row).saturating_mul(sign) } else { 0 };
         let moved = match unit {
             Unit::Seconds(each) => moments.seconds[row].saturating_add(count.saturating_mul(each)),
             Unit::Days(each) => at_local(moments.local(row).saturating_add(count.saturating_mul(each * DAY))),
             Unit::Months(each) => at_local(months_later(moments.local(row), count.saturating_mul(each))),
         };
-        moved.clamp(SECONDS.0, SECONDS.1)
+        match (first..=last).contains(&moved) || given.iter().any(|array| array.is_null(row)) {
+            true => Ok(moved),
+            false => {
+                let what =
+                    format!("A moment that is moved so far is beyond what {} can be", type_name(field));
+                Err(Error::argument_out_of_bound(what).into())
+            }
+        }
     };
     let per_second = ticks_per_second(field.data_type());
-    let of_row = |row: usize| match field.data_type() {
-        DataType::Date32 => moved(row).div_euclid(DAY),
-        _ => moved(row).saturating_mul(per_second).saturating_add(moments.ticks[row].rem_euclid(per_second)),
+    let of_row = |row: usize| -> Result<i64> {
+        Ok(match field.data_type() {
+            DataType::Date32 => moved(row)?.div_euclid(DAY),
+            _ => moved(row)?
+                .saturating_mul(per_second)
+                .saturating_add(moments.ticks[row].rem_euclid(per_second)),
+        })
     };
-    let numbers = Int64Array::from_iter_values((0..moments.len()).map(of_row));
-    let shifted = match field.data_type() {
+    let numbers = Int64Array::from((0..moments.len()).map(of_row).collect::<Result<Vec<i64>>>()?);
+    Ok(match field.data_type() {
         // There is no cast of 64 bits to days.
         DataType::Date32 => cast(&cast(&numbers, &DataType::Int32)?, field.data_type())?,
         time => cast(&numbers, time)?,
-    };
-    Ok(if is_bounded(field) { clamped(shifted) } else { shifted })
+    })
 }
 
 /// The same day of another month, or its last one if it has no such day.
@@ -94,5 +111,5 @@ fn months_later(local: i64, months: i64) -> i64 {
     let count = Months::new(u32::try_from(months.unsigned_abs()).unwrap_or(u32::MAX));
     let shown = DateTime::from_timestamp(local, 0).unwrap_or_default();
     let moved = if months < 0 { shown.checked_sub_months(count) } else { shown.checked_add_months(count) };
-    moved.map_or(if months < 0 { SECONDS.0 } else { SECONDS.1 }, |moved| moved.timestamp())
+    moved.map_or(if months < 0 { i64::MIN } else { i64::MAX }, |moved| moved.timestamp())
 }

@@ -18,9 +18,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "arrayAvg",
         arguments: 1..=1,
-        field: |given| {
-            item_of(&given[0]).filter(|item| item.data_type().is_numeric()).map(|_| of(DataType::Float64))
-        },
+        field: |given| sum_type(given).map(|_| of(DataType::Float64)),
         answer: |given, _| {
             let (list, items) = floats(&given[0])?;
             let mean = |row| {
@@ -51,7 +49,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 /// What the sum of an array's numbers is.
 fn sum_type(given: &[FieldRef]) -> Option<DataType> {
-    Some(match item_of(&given[0])?.data_type() {
+    Some(match item_of(&given[0]).filter(|item| !item.is_nullable())?.data_type() {
         whole if whole.is_unsigned_integer() => DataType::UInt64,
         whole if whole.is_signed_integer() => DataType::Int64,
         float if float.is_floating() => DataType::Float64,

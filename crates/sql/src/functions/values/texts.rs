@@ -10,9 +10,11 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
 
 use super::lists::{list_field, list_of_texts};
+use super::substrings::broken_letters;
 use super::{Function, of};
 use crate::error::Error;
 use crate::functions::numbers::array_bits;
+use crate::types::fixed_bytes;
 
 /// What each text becomes.
 macro_rules! mapped {
@@ -20,7 +22,7 @@ macro_rules! mapped {
         Function {
             name: $name,
             arguments: 1..=1,
-            field: |given| all_texts(given).then(|| of(DataType::Utf8)),
+            field: |given| (all_texts(given) && fixed_bytes(&given[0]).is_none()).then(|| of(DataType::Utf8)),
             answer: |given, _| {
                 let texts = Texts::of(&given[0])?;
                 let answers = (0..given[0].len()).map(|row| $of(texts.at(row)));
@@ -30,18 +32,60 @@ macro_rules! mapped {
     };
 }
 
-/// Where one text is in another: from 1, 0 if it is not. `$order`: which argument is the longer one.
-macro_rules! position {
-    ($name:literal, $order:expr, $find:expr) => {
+/// Whether a text has another one somewhere.
+macro_rules! has {
+    ($name:literal, $has:expr) => {
         Function {
             name: $name,
             arguments: 2..=2,
-            field: |given| all_texts(given).then(|| of(DataType::UInt64)),
+            field: |given| all_texts(given).then(|| of(DataType::UInt8)),
             answer: |given, _| {
-                let [text, wanted] = $order.map(|at: usize| Texts::of(&given[at]));
-                let (texts, wanted) = (text?, wanted?);
-                let find = |row| $find(texts.at(row), wanted.at(row)).map_or(0, |at: usize| at as u64 + 1);
-                Ok(Arc::new(UInt64Array::from_iter_values((0..given[0].len()).map(find))))
+                let (texts, wanted) = (Texts::of(&given[0])?, Texts::of(&given[1])?);
+                let has: fn(&str, &str) -> bool = $has;
+                let answers = (0..given[0].len()).map(|row| u8::from(has(texts.at(row), wanted.at(row))));
+                Ok(Arc::new(UInt8Array::from_iter_values(answers)))
+            },
+        }
+    };
+}
+
+/// A text without the letters of another, or without blanks, at its ends.
+macro_rules! trimmed {
+    ($name:literal, $trim:expr) => {
+        Function {
+            name: $name,
+            arguments: 1..=2,
+            field: |given| all_texts(given).then(|| of(DataType::Utf8)),
+            answer: |given, _| {
+                let texts = Texts::of(&given[0])?;
+                let letters = given.get(1).map(Texts::of).transpose()?;
+                let trim: for<'a> fn(&'a str, &dyn Fn(char) -> bool) -> &'a str = $trim;
+                let answers = (0..given[0].len()).map(|row| {
+                    let letters = letters.as_ref().map_or(" ", |letters| letters.at(row));
+                    trim(texts.at(row), &|letter| letters.contains(letter)).to_owned()
+                });
+                Ok(Arc::new(StringArray::from_iter_values(answers)))
+            },
+        }
+    };
+}
+
+/// A text in which one part stands for another.
+macro_rules! replaced {
+    ($name:literal, $replace:expr) => {
+        Function {
+            name: $name,
+            arguments: 3..=3,
+            field: |given| all_texts(given).then(|| of(DataType::Utf8)),
+            answer: |given, _| {
+                let [texts, from, to] = [0, 1, 2].map(|at| Texts::of(&given[at]));
+                let (texts, from, to) = (texts?, from?, to?);
+                let replace: fn(&str, &str, &str) -> String = $replace;
+                let replaced = |row| match from.at(row) {
+                    "" => texts.at(row).to_owned(),
+                    from => replace(texts.at(row), from, to.at(row)),
+                };
+                Ok(Arc::new(StringArray::from_iter_values((0..given[0].len()).map(replaced))))
             },
         }
     };
@@ -75,6 +119,9 @@ macro_rules! split {
                     let between = between.at(row);
                     let check: fn(&str) -> Result<()> = $check;
                     check(between)?;
+                    if between.is_empty() && !texts.at(row).is_ascii() {
+                        return Err(broken_letters("splitByString", texts.at(row)).into());
+                    }
                     match between {
                         "" => parts.extend(texts.at(row).chars().map(String::from)),
                         _ => parts.extend(texts.at(row).split(between).map(str::to_owned)),
@@ -87,13 +134,27 @@ macro_rules! split {
 }
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    position!("positionCaseInsensitive", [0, 1], |text: &str, wanted: &str| {
-        text.to_ascii_lowercase().find(&wanted.to_ascii_lowercase())
-    }),
-    position!("locate", [1, 0], |text: &str, wanted: &str| text.find(wanted)),
-    mapped!("trimLeft", |text: &str| text.trim_start_matches(' ').to_owned()),
-    mapped!("trimRight", |text: &str| text.trim_end_matches(' ').to_owned()),
-    mapped!("trimBoth", |text: &str| text.trim_matches(' ').to_owned()),
+    mapped!("lower", |text: &str| text.to_ascii_lowercase()),
+    mapped!("upper", |text: &str| text.to_ascii_uppercase()),
+    mapped!("lowerUTF8", |text: &str| text.to_lowercase()),
+    mapped!("upperUTF8", |text: &str| text.to_uppercase()),
+    Function {
+        name: "lengthUTF8",
+        arguments: 1..=1,
+        field: |given| all_texts(given).then(|| of(DataType::UInt64)),
+        answer: |given, _| {
+            let texts = Texts::of(&given[0])?;
+            let letters = (0..given[0].len()).map(|row| texts.at(row).chars().count() as u64);
+            Ok(Arc::new(UInt64Array::from_iter_values(letters)))
+        },
+    },
+    has!("startsWith", |text, wanted| text.starts_with(wanted)),
+    has!("endsWith", |text, wanted| text.ends_with(wanted)),
+    trimmed!("trimLeft", |text, is_one| text.trim_start_matches(is_one)),
+    trimmed!("trimRight", |text, is_one| text.trim_end_matches(is_one)),
+    trimmed!("trimBoth", |text, is_one| text.trim_matches(is_one)),
+    replaced!("replaceOne", |text, from, to| text.replacen(from, to, 1)),
+    replaced!("replaceAll", |text, from, to| text.replace(from, to)),
     mapped!("base64Encode", |text: &str| STANDARD.encode(text)),
     Function {
         name: "base64Decode",
@@ -127,20 +188,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
         _ => Err(Error::bad_arguments("The separator of splitByChar must be one byte").into()),
     }),
     split!("splitByString", |_| Ok(())),
-    Function {
-        name: "replaceOne",
-        arguments: 3..=3,
-        field: |given| all_texts(given).then(|| of(DataType::Utf8)),
-        answer: |given, _| {
-            let [texts, from, to] = [0, 1, 2].map(|at| Texts::of(&given[at]));
-            let (texts, from, to) = (texts?, from?, to?);
-            let replaced = |row| match from.at(row) {
-                "" => texts.at(row).to_owned(),
-                from => texts.at(row).replacen(from, to.at(row), 1),
-            };
-            Ok(Arc::new(StringArray::from_iter_values((0..given[0].len()).map(replaced))))
-        },
-    },
     Function {
         name: "countSubstrings",
         arguments: 2..=2,
@@ -208,6 +255,10 @@ fn hex(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(StringArray::from_iter_values(bits.iter().map(digits))))
 }
 
+fn whole_letters(text: &str, length: usize) -> Result<&str> {
+    text.get(..length).ok_or_else(|| broken_letters("leftPad or rightPad", text).into())
+}
+
 /// As long as a padded text may get, in bytes: what ClickHouse allows.
 const PADDED_BYTES_MAX: i64 = 1 << 24;
 
@@ -230,10 +281,10 @@ fn pad(given: &[ArrayRef], join: impl Fn(&str, &str) -> String) -> Result<ArrayR
         let padding = padding.as_ref().map_or(" ", |padding| padding.at(row));
         let padding = if padding.is_empty() { " " } else { padding };
         Ok(match length.checked_sub(text.len()) {
-            None => text[..text.floor_char_boundary(length)].to_owned(),
+            None => whole_letters(text, length)?.to_owned(),
             Some(missing) => {
                 let times = padding.repeat(missing.div_ceil(padding.len()));
-                join(text, &times[..times.floor_char_boundary(missing)])
+                join(text, whole_letters(&times, missing)?)
             }
         })
     };

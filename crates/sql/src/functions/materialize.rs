@@ -1,0 +1,43 @@
+//! `materialize(x)`: the value as a column, of which nobody knows before the query runs that it is constant.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+/// The function. It is volatile, or it would be evaluated where the query is planned.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Materialize {
+    signature: Signature,
+}
+
+impl Default for Materialize {
+    fn default() -> Self {
+        Self { signature: Signature::any(1, Volatility::Volatile) }
+    }
+}
+
+impl ScalarUDFImpl for Materialize {
+    fn name(&self) -> &str {
+        "materialize"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Err(DataFusionError::Internal("the type of materialize is that of its argument's field".into()))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        Ok(Arc::new(args.arg_fields[0].as_ref().clone().with_name(self.name())))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Ok(ColumnarValue::Array(args.args[0].to_array(args.number_rows)?))
+    }
+}

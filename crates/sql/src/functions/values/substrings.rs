@@ -1,0 +1,232 @@
+//! Parts of texts: where they are, and what is cut out, in bytes or (-UTF8) in letters. Texts are UTF-8 here, so that no
+//! letter can be cut into halves.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringArray, UInt64Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
+use datafusion::common::Result;
+
+use super::texts::{Texts, all_texts};
+use super::{Function, of};
+use crate::error::Error;
+use crate::types::fixed_bytes;
+
+/// Where one text is in another: from 1, 0 if it is not. It may be said from which byte on it is looked for.
+macro_rules! position {
+    ($name:literal, $find:expr) => {
+        Function {
+            name: $name,
+            arguments: 2..=3,
+            field: |given| (all_texts(&given[..2]) && unsigned(&given[2..])).then(|| of(DataType::UInt64)),
+            answer: |given, _| {
+                let (texts, wanted) = (Texts::of(&given[0])?, Texts::of(&given[1])?);
+                let starts = given.get(2).map(whole_numbers).transpose()?;
+                let find: fn(&str, &str) -> Option<usize> = $find;
+                let place = |row: usize| {
+                    let start = starts.as_ref().map_or(0, |starts| starts.value(row) as u64);
+                    let skipped = usize::try_from(start).unwrap_or(usize::MAX).saturating_sub(1);
+                    let (text, wanted) = (texts.at(row), wanted.at(row));
+                    if wanted.is_empty() && skipped <= text.len() {
+                        return skipped as u64 + 1;
+                    }
+                    // A text that is found begins where a letter does.
+                    let skipped =
+                        (skipped.min(text.len())..).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+                    find(&text[skipped..], wanted).map_or(0, |at| (skipped + at) as u64 + 1)
+                };
+                Ok(Arc::new(UInt64Array::from_iter_values((0..given[0].len()).map(place))))
+            },
+        }
+    };
+}
+
+/// From an offset, which counts from 1 or from the end backwards, so many; a length below 0 leaves so many out.
+macro_rules! substring {
+    ($name:literal, $unit:expr) => {
+        Function {
+            name: $name,
+            arguments: 2..=3,
+            field: |given| {
+                let has_letters = matches!($unit, Unit::Bytes) || fixed_bytes(&given[0]).is_none();
+                (all_texts(&given[..1]) && has_letters && whole(&given[1..])).then(|| of(DataType::Utf8))
+            },
+            answer: |given, _| {
+                let numbers = given[1..].iter().map(whole_numbers).collect::<Result<Vec<_>>>()?;
+                cut(&given[0], $unit, |row, length| {
+                    let start = match numbers[0].value(row) {
+                        0 => return (0, 0),
+                        offset if offset > 0 => i128::from(offset) - 1,
+                        offset => length + i128::from(offset),
+                    };
+                    let end = match numbers.get(1).map(|lengths| i128::from(lengths.value(row))) {
+                        None => length,
+                        Some(wanted) if wanted >= 0 => start + wanted,
+                        Some(without) => length + without,
+                    };
+                    (start, end)
+                })
+            },
+        }
+    };
+}
+
+/// So many at one end, or all but so many at the other.
+macro_rules! end {
+    ($name:literal, $unit:expr, $part:expr) => {
+        Function {
+            name: $name,
+            arguments: 2..=2,
+            field: |given| {
+                let has_letters = matches!($unit, Unit::Bytes) || fixed_bytes(&given[0]).is_none();
+                (all_texts(&given[..1]) && has_letters && whole(&given[1..])).then(|| of(DataType::Utf8))
+            },
+            answer: |given, _| {
+                let counts = whole_numbers(&given[1])?;
+                let part: fn(i128, i128) -> (i128, i128) = $part;
+                cut(&given[0], $unit, |row, length| {
+                    let count = i128::from(counts.value(row));
+                    part(if count < 0 { (length + count).max(0) } else { count }, length)
+                })
+            },
+        }
+    };
+}
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    position!("position", |text, wanted| text.find(wanted)),
+    position!("positionCaseInsensitive", |text, wanted| {
+        text.to_ascii_lowercase().find(&wanted.to_ascii_lowercase())
+    }),
+    Function {
+        name: "locate",
+        arguments: 2..=2,
+        field: |given| all_texts(given).then(|| of(DataType::UInt64)),
+        answer: |given, _| {
+            let (wanted, texts) = (Texts::of(&given[0])?, Texts::of(&given[1])?);
+            let place = |row| texts.at(row).find(wanted.at(row)).map_or(0, |at| at as u64 + 1);
+            Ok(Arc::new(UInt64Array::from_iter_values((0..given[0].len()).map(place))))
+        },
+    },
+    substring!("substring", Unit::Bytes),
+    substring!("substringUTF8", Unit::Letters),
+    end!("left", Unit::Bytes, |count, _| (0, count)),
+    end!("leftUTF8", Unit::Letters, |count, _| (0, count)),
+    end!("right", Unit::Bytes, |count, length| (length - count, length)),
+    end!("rightUTF8", Unit::Letters, |count, length| (length - count, length)),
+    Function {
+        name: "repeat",
+        arguments: 2..=2,
+        field: |given| (all_texts(&given[..1]) && whole(&given[1..])).then(|| of(DataType::Utf8)),
+        answer: |given, _| repeated(given),
+    },
+    Function {
+        name: "reverse",
+        arguments: 1..=1,
+        field: |given| (all_texts(given) && fixed_bytes(&given[0]).is_none()).then(|| of(DataType::Utf8)),
+        answer: |given, _| {
+            let texts = Texts::of(&given[0])?;
+            let reversed = |row| match texts.at(row) {
+                text if text.is_ascii() => Ok(text.chars().rev().collect()),
+                text => Err(broken_letters("reverse", text).into()),
+            };
+            Ok(Arc::new(StringArray::from(
+                (0..given[0].len()).map(reversed).collect::<Result<Vec<String>>>()?,
+            )))
+        },
+    },
+];
+
+#[derive(Clone, Copy)]
+enum Unit {
+    Bytes,
+    Letters,
+}
+
+fn whole(given: &[FieldRef]) -> bool {
+    given.iter().all(|field| field.data_type().is_integer())
+}
+
+fn unsigned(given: &[FieldRef]) -> bool {
+    given.iter().all(|field| field.data_type().is_unsigned_integer())
+}
+
+/// Numbers of 64 bits; what is more is as much as there can be.
+fn whole_numbers(array: &ArrayRef) -> Result<Int64Array> {
+    let numbers = cast(array, &DataType::Int64)?;
+    let numbers = numbers.as_primitive::<Int64Type>();
+    if numbers.iter().flatten().any(|number| number == i64::MIN) {
+        return Err(
+            Error::argument_out_of_bound(format!("{} is too far for a place in a text", i64::MIN)).into()
+        );
+    }
+    Ok((0..array.len())
+        .map(|row| match array.is_valid(row) && numbers.is_null(row) {
+            true => i64::MAX,
+            false => numbers.value(row),
+        })
+        .collect::<Vec<i64>>()
+        .into())
+}
+
+/// What is said where bytes would be cut out of a letter.
+pub(super) fn broken_letters(name: &str, text: &str) -> Error {
+    Error::incorrect_data(format!(
+        "Function {name} would take a letter of '{text}' apart, and texts are UTF-8"
+    ))
+}
+
+/// What is between the places that `part` says by the row and the text's length.
+fn cut(texts: &ArrayRef, unit: Unit, part: impl Fn(usize, i128) -> (i128, i128)) -> Result<ArrayRef> {
+    let rows = texts.len();
+    let texts = Texts::of(texts)?;
+    let cut = |row: usize| {
+        let text = texts.at(row);
+        let length = match unit {
+            Unit::Bytes => text.len(),
+            Unit::Letters => text.chars().count(),
+        };
+        let (start, end) = part(row, length as i128);
+        let [start, end] = [start, end].map(|place| place.clamp(0, length as i128) as usize);
+        if start >= end {
+            return Ok("");
+        }
+        match unit {
+            Unit::Bytes => text.get(start..end).ok_or_else(|| broken_letters("substring", text).into()),
+            Unit::Letters => {
+                let mut places = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+                let from = places.nth(start).unwrap_or(0);
+                let to = places.nth(end - start - 1).unwrap_or(text.len());
+                Ok(&text[from..to])
+            }
+        }
+    };
+    Ok(Arc::new(StringArray::from((0..rows).map(cut).collect::<Result<Vec<&str>>>()?)))
+}
+
+/// As often as a text may be repeated, and as long as all of a block may get by it, in bytes: what ClickHouse allows,
+/// and less than Arrow does.
+const TIMES_MAX: i64 = 1_000_000;
+const REPEATED_BYTES_MAX: usize = 1 << 30;
+
+fn repeated(given: &[ArrayRef]) -> Result<ArrayRef> {
+    let (texts, times) = (Texts::of(&given[0])?, whole_numbers(&given[1])?);
+    let (mut all, mut bytes) = (Vec::with_capacity(given[0].len()), 0_usize);
+    for row in 0..given[0].len() {
+        let count = times.value(row);
+        if count > TIMES_MAX {
+            let what = format!("Function repeat repeats a text at most {TIMES_MAX} times, not {count} times");
+            return Err(Error::too_large_string_size(what).into());
+        }
+        let count = usize::try_from(count).unwrap_or(0);
+        bytes = bytes.saturating_add(texts.at(row).len().saturating_mul(count));
+        if bytes > REPEATED_BYTES_MAX {
+            let what =
+                format!("Function repeat would make more than {REPEATED_BYTES_MAX} bytes of a block of rows");
+            return Err(Error::too_large_string_size(what).into());
+        }
+        all.push(texts.at(row).repeat(count));
+    }
+    Ok(Arc::new(StringArray::from(all)))
+}

@@ -1,0 +1,152 @@
+//! Choices between values: `CASE`, `if`, `coalesce`. All that may be chosen is of one type.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, lit};
+
+use super::comparisons;
+use super::declared::declare;
+use crate::error::Error;
+use crate::functions::as_type::AsType;
+use crate::functions::{ToNullable, is_plain, supertype, type_of};
+use crate::types::{fixed_bytes, type_name};
+
+/// `CASE x WHEN 1 ..` compares, and all branches are of one type, which is Nullable if one of them is or there is no ELSE.
+pub fn case(case: Case, schema: &DFSchema) -> Result<Expr> {
+    let Case { expr, mut when_then_expr, mut else_expr } = case;
+    let is_null = |when: &Expr| when.get_type(schema).is_ok_and(|data_type| data_type.is_null());
+    let has_null = when_then_expr.iter().any(|(when, _)| is_null(when));
+    let operand = match expr {
+        // NULL is found where it is looked for.
+        Some(operand) if has_null => {
+            for (when, _) in &mut when_then_expr {
+                let equal = BinaryExpr::new(operand.clone(), Operator::Eq, when.clone());
+                **when = match is_null(when) {
+                    true => operand.as_ref().clone().is_null(),
+                    false => comparisons::compared(equal, schema)?.data,
+                };
+            }
+            None
+        }
+        Some(operand)
+            if comparisons::is_float(&operand, schema)
+                || when_then_expr.iter().any(|(when, _)| comparisons::is_float(when, schema)) =>
+        {
+            for (when, _) in &mut when_then_expr {
+                let compared = BinaryExpr::new(operand.clone(), Operator::Eq, std::mem::take(when));
+                **when = comparisons::compared(compared, schema)?.data;
+            }
+            None
+        }
+        operand => operand,
+    };
+    let branches: Vec<&Expr> =
+        when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(else_expr.as_deref()).collect();
+    let fields = branches.iter().map(|branch| Ok(branch.to_field(schema)?.1)).collect::<Result<Vec<_>>>()?;
+    let nullable = else_expr.is_none() || fields.iter().any(|field| is_nullable(field));
+    let fields: Vec<&Field> = fields.iter().map(AsRef::as_ref).collect();
+    if let Some(nested) = fields.iter().find(|field| nullable && field.data_type().is_nested()) {
+        let what = format!("A value of {} cannot be NULL: say another one in its place", type_name(nested));
+        return Err(Error::no_common_type(what).into());
+    }
+    if let Some(common) = common(&fields)? {
+        for (_, then) in &mut when_then_expr {
+            **then = of_type(std::mem::take(then.as_mut()), &common, schema)?;
+        }
+        if let Some(otherwise) = &mut else_expr {
+            **otherwise = of_type(std::mem::take(otherwise.as_mut()), &common, schema)?;
+        }
+    }
+    let branches: Vec<Expr> = when_then_expr
+        .iter()
+        .map(|(_, then)| then.as_ref().clone())
+        .chain(else_expr.as_deref().cloned())
+        .collect();
+    let case = Expr::Case(Case { expr: operand, when_then_expr, else_expr });
+    let case = declare(case, &branches, schema)?;
+    let is_known = nullable && !case.nullable(schema)?;
+    Ok(if is_known { ScalarUDF::from(ToNullable::default()).call(vec![case]) } else { case })
+}
+
+fn is_nullable(field: &Field) -> bool {
+    field.is_nullable() || field.data_type().is_null()
+}
+
+/// `coalesce(a, b, ..)`: what stands behind a value that is never NULL is not looked at.
+pub fn first_known(call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let mut looked_at = Vec::new();
+    for value in call.args {
+        let (_, field) = value.to_field(schema)?;
+        if field.data_type().is_null() {
+            continue;
+        }
+        looked_at.push((value, Arc::clone(&field)));
+        if !field.is_nullable() {
+            break;
+        }
+    }
+    let fields: Vec<&Field> = looked_at.iter().map(|(_, field)| field.as_ref()).collect();
+    let common = common(&fields)?;
+    let mut values = looked_at
+        .into_iter()
+        .map(|(value, _)| match &common {
+            Some(common) => of_type(value, common, schema),
+            None => Ok(value),
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Transformed::yes(match values.len() {
+        0 => lit(ScalarValue::Null),
+        1 => values.remove(0),
+        _ => {
+            let coalesce = ScalarFunction::new_udf(datafusion::functions::core::coalesce(), values.clone());
+            declare(Expr::ScalarFunction(coalesce), &values, schema)?
+        }
+    }))
+}
+
+/// The name of the type that fields of several types have in common; `None` if all have one.
+fn common(fields: &[&Field]) -> Result<Option<granary_dict::DataType>> {
+    if let Some(fixed) = fields.iter().find(|field| fixed_bytes(field).is_some()) {
+        let what = format!("{} is not chosen here: toString makes a String of it", type_name(fixed));
+        return Err(Error::illegal_type(what).into());
+    }
+    let name = |field: &&Field| type_name(&(*field).clone().with_nullable(false));
+    let known: Vec<&Field> = fields.iter().copied().filter(|field| !field.data_type().is_null()).collect();
+    let empty_array =
+        |field: &&Field| matches!(field.data_type(), DataType::List(item) if item.data_type().is_null());
+    let names: Vec<String> = known.iter().filter(|field| !empty_array(field)).map(name).collect();
+    if names.windows(2).all(|pair| pair[0] == pair[1]) {
+        return Ok(None);
+    }
+    let types = known.iter().map(|field| type_of(field)).collect::<Option<Vec<_>>>();
+    match types.and_then(|types| supertype(&types)) {
+        Some(common) => Ok(Some(common)),
+        None => {
+            let what = format!(
+                "There is no supertype for types {}, and there are no Variants here: cast one to another's type",
+                names.join(", ")
+            );
+            Err(Error::no_common_type(what).into())
+        }
+    }
+}
+
+/// An expression made of a type.
+fn of_type(expr: Expr, common: &granary_dict::DataType, schema: &DFSchema) -> Result<Expr> {
+    let (_, field) = expr.to_field(schema)?;
+    let own = type_of(&field);
+    if own.as_ref() == Some(common) && field.data_type() == &common.to_arrow() || field.data_type().is_null()
+    {
+        return Ok(expr);
+    }
+    let arrow = common.to_arrow();
+    Ok(if is_plain(&arrow) && (is_plain(field.data_type()) || field.data_type() == &DataType::Boolean) {
+        Expr::Cast(Cast::new(Box::new(expr), arrow))
+    } else {
+        ScalarUDF::from(AsType::default()).call(vec![expr, lit(common.to_string())])
+    })
+}

@@ -1,0 +1,59 @@
+//! Choices between values of a type that Arrow does not have are of that type, too: of `if(c, ip, other_ip)` and
+//! `coalesce(ip, other_ip)` DataFusion knows only that they are numbers.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit};
+use granary_dict::DataType as ClickHouseType;
+
+use crate::functions::as_type::AsType;
+use crate::types::{CLICKHOUSE_TYPE, plain_name};
+
+/// Says of a choice between `branches`, which have one Arrow type, what its type is.
+pub fn declare(choice: Expr, branches: &[Expr], schema: &DFSchema) -> Result<Expr> {
+    let known = branches.iter().filter(|branch| !is_null(branch));
+    let types: Option<Vec<ClickHouseType>> = known.map(|branch| declared(branch, schema)).collect();
+    let Some(common) = types.and_then(common) else { return Ok(choice) };
+    // Arrow's name says as much.
+    if plain_name(&common.to_arrow()) == common.to_string() {
+        return Ok(choice);
+    }
+    Ok(ScalarUDF::from(AsType::default()).call(vec![choice, lit(common.to_string())]))
+}
+
+fn is_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value, _) => value.is_null(),
+        Expr::Cast(cast) => is_null(&cast.expr),
+        Expr::Alias(alias) => is_null(&alias.expr),
+        _ => false,
+    }
+}
+
+/// What an expression is declared to be, if it still is that: a cast keeps what was said of its argument.
+fn declared(expr: &Expr, schema: &DFSchema) -> Option<ClickHouseType> {
+    let (_, field) = expr.to_field(schema).ok()?;
+    let found = ClickHouseType::parse(field.metadata().get(CLICKHOUSE_TYPE)?).ok()?.inner().clone();
+    is_of(&field, &found).then_some(found)
+}
+
+fn is_of(field: &Arc<Field>, found: &ClickHouseType) -> bool {
+    match (field.data_type(), found) {
+        (DataType::Timestamp(..), ClickHouseType::DateTime64 { .. }) => true,
+        (data_type, found) => *data_type == found.to_arrow(),
+    }
+}
+
+/// The type of which all are; times have as many digits as the longest of them.
+fn common(types: Vec<ClickHouseType>) -> Option<ClickHouseType> {
+    types.into_iter().map(Some).reduce(|one, other| match (one?, other?) {
+        (one, other) if one == other => Some(one),
+        (
+            ClickHouseType::DateTime64 { precision, tz },
+            ClickHouseType::DateTime64 { precision: other, .. },
+        ) => Some(ClickHouseType::DateTime64 { precision: precision.max(other), tz }),
+        _ => None,
+    })?
+}

@@ -1,0 +1,102 @@
+//! What ClickHouse means by expressions of which DataFusion would make something else, once their types are known:
+//! floats compare as IEEE 754 says, choices have the smallest type that holds all that may be chosen, and the items of
+//! an array are NULL only if they are Nullable.
+
+mod aggregates;
+mod choices;
+mod comparisons;
+mod declared;
+mod items;
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
+
+use super::{has_expression, has_node, map_named_expressions};
+use crate::types::pretty_type_name;
+
+/// Makes the expressions of a plan what ClickHouse means by them. It runs before DataFusion looks for common types.
+pub fn meaning(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_node = |node: &LogicalPlan| {
+        Ok(matches!(node, LogicalPlan::Unnest(_)) || has_expression(node, is_concerned)?)
+    };
+    if !has_node(&plan, is_node)? {
+        return Ok(plan);
+    }
+    plan.transform_up_with_subqueries(|node| {
+        // What is above knows these by a name that cannot be kept.
+        if node.inputs().is_empty()
+            || node.expressions().iter().any(|expr| matches!(expr, Expr::GroupingSet(_)))
+        {
+            return Ok(Transformed::no(node));
+        }
+        // The equalities of a join find rows by their hashes, as ClickHouse's joins do: bit by bit.
+        let is_join = matches!(node, LogicalPlan::Join(_));
+        let mut schema = DFSchema::empty();
+        node.inputs().iter().for_each(|input| schema.merge(input.schema()));
+        let node = match has_expression(&node, is_concerned)? {
+            true => map_named_expressions(node, |expr| changed(expr, &schema, is_join))?.data,
+            false => node,
+        };
+        // What is below may have got other types.
+        let node = node.recompute_schema()?;
+        Ok(Transformed::yes(match node {
+            LogicalPlan::Unnest(unnest) => items::known(unnest)?,
+            node => node,
+        }))
+    })
+    .data()
+}
+
+fn is_concerned(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => is_comparison(*op),
+        Expr::Between(_)
+        | Expr::Case(_)
+        | Expr::InList(_)
+        | Expr::AggregateFunction(_)
+        | Expr::WindowFunction(_) => true,
+        Expr::ScalarFunction(call) => call.name() == TYPE_NAME || CHOICES.contains(&call.name()),
+        _ => false,
+    }
+}
+
+const CHOICES: &[&str] = &["coalesce", "nvl"];
+
+/// The function that says what an expression's type is: where it is a constant, nobody could tell any more.
+const TYPE_NAME: &str = "toTypeName";
+
+/// Whether the type of an expression is only known when it is evaluated.
+fn has_lambda(expr: &Expr) -> Result<bool> {
+    expr.exists(|expr| {
+        Ok(matches!(expr, Expr::HigherOrderFunction(_) | Expr::Lambda(_) | Expr::LambdaVariable(_)))
+    })
+}
+
+fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+fn changed(expr: Expr, schema: &DFSchema, is_join: bool) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::BinaryExpr(compared)
+            if is_comparison(compared.op) && !(is_join && compared.op == Operator::Eq) =>
+        {
+            comparisons::compared(compared, schema)
+        }
+        Expr::InList(list) => comparisons::listed(list, schema),
+        Expr::Between(between) => comparisons::between(between, schema),
+        Expr::Case(case) => choices::case(case, schema).map(Transformed::yes),
+        Expr::ScalarFunction(call) if CHOICES.contains(&call.name()) => choices::first_known(call, schema),
+        Expr::ScalarFunction(call)
+            if call.name() == TYPE_NAME && call.args.len() == 1 && !has_lambda(&call.args[0])? =>
+        {
+            let (_, field) = call.args[0].to_field(schema)?;
+            Ok(Transformed::yes(lit(pretty_type_name(&field))))
+        }
+        Expr::AggregateFunction(call) => aggregates::changed(call, schema),
+        Expr::WindowFunction(call) => aggregates::changed_window(call, schema),
+        other => Ok(Transformed::no(other)),
+    }
+}
