@@ -226,8 +226,8 @@ mod tests {
         let all = memory(Some(1000), 0);
         let [first, second] = [0, 300]
             .map(|limit| -> Arc<dyn MemoryPool> { Arc::new(QueryPool::new(limit, Arc::clone(&all))) });
-        let mut one = MemoryConsumer::new("one").register(&first);
-        let mut two = MemoryConsumer::new("two").register(&second);
+        let one = MemoryConsumer::new("one").register(&first);
+        let two = MemoryConsumer::new("two").register(&second);
         one.try_grow(800).unwrap();
         let refused = two.try_grow(201).unwrap_err().to_string();
         assert!(refused.contains("Memory limit (total) exceeded: would use 1001.00 B"), "{refused}");

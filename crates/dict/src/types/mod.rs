@@ -159,12 +159,13 @@ impl DataType {
 
     /// Whether it is a number, which NULL is not.
     pub(crate) fn is_number(&self) -> bool {
-        match self {
-            Self::UInt8 | Self::UInt16 | Self::UInt32 | Self::UInt64 | Self::UInt128 => true,
-            Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64 | Self::Int128 | Self::Int256 => true,
-            Self::Float32 | Self::Float64 | Self::Decimal { .. } | Self::Bool => true,
-            _ => false,
-        }
+        use DataType::{Bool, Decimal, Float32, Float64, Int8, Int16, Int32, Int64, Int128, Int256};
+        use DataType::{UInt8, UInt16, UInt32, UInt64, UInt128};
+        let is_integer = matches!(
+            self,
+            UInt8 | UInt16 | UInt32 | UInt64 | UInt128 | Int8 | Int16 | Int32 | Int64 | Int128 | Int256
+        );
+        is_integer || matches!(self, Float32 | Float64 | Decimal { .. } | Bool)
     }
 
     /// Whether NULL is a value of this type.
