@@ -69,7 +69,7 @@ const FIGURES: &[(&str, &str, Kind, &str)] = &[
 /// The server as HTTP shows it.
 pub fn of(server: &Server) -> Memcached {
     let stats = server.stats();
-    Memcached { address: server.address().to_string(), figures: Arc::new(move || named(&stats.read())) }
+    Memcached { address: server.places().to_owned(), figures: Arc::new(move || named(&stats.read())) }
 }
 
 /// Bytes of RAM that its cache takes.
