@@ -144,7 +144,7 @@ fn exceeded(whose: &str, taken: u64, more: usize, limit: u64) -> DataFusionError
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let unit = (bytes.max(1).ilog2() / 10).min(UNITS.len() as u32 - 1);
-    format!("{:.2} {}", bytes as f64 / f64::from(1 << (10 * unit)), UNITS[unit as usize])
+    format!("{:.2} {}", bytes as f64 / (1u64 << (10 * unit)) as f64, UNITS[unit as usize])
 }
 
 /// What the operators of one query reserve.
