@@ -325,6 +325,10 @@ impl Memory {
         };
         if kept == Kept::Copy {
             self.make_room(key, len, now);
+        } else if self.needs_chunk(len) && self.chunks.len() >= CHUNKS_MAX {
+            // The pool has room for a shard far above its share, and numbers of chunks end before that.
+            self.remove(key);
+            return false;
         }
         let at = self.room_for(len);
         let counts = self.point(key, at).map(|older| self.bury(older));
@@ -336,9 +340,8 @@ impl Memory {
             (Kept::Only, Some(counts)) => (ONLY, counts),
         };
         self.append(key.hash(), flags | stamp << STAMP_SHIFT, counts, &parts);
-        if kept == Kept::Copy {
-            self.compact();
-        }
+        // What is put over and over must not fill the pool with what it buries.
+        self.compact();
         self.tell();
         true
     }

@@ -190,12 +190,11 @@ impl Log {
             }
             other => OpenError::Device(other),
         });
-        let opened = device.and_then(|device| Partition::start_all(partitions, Arc::new(device)));
-        if opened.is_err() {
-            // What was not there before is of no use to anybody.
+        // What was not there before is of no use to anybody. The locks are held until it is gone.
+        let device = device.inspect_err(|_| {
             files.iter().for_each(|file| drop(std::fs::remove_file(file)));
-        }
-        opened
+        })?;
+        Partition::start_all(partitions, Arc::new(device))
     }
 
     /// The same on a device at hand; `options.path` is not touched.

@@ -18,7 +18,7 @@ use crate::geometry::Geometry;
 use crate::lock::{Lock, lock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -71,11 +71,16 @@ pub(crate) struct InUse;
 impl StateFile {
     pub fn open(path: &Path) -> io::Result<Result<Self, InUse>> {
         let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        Ok(match lock(&file)? {
-            Lock::Taken => Ok(Self { file }),
-            Lock::InUse => Err(InUse),
-        })
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        loop {
+            let file = options.open(path)?;
+            match lock(&file)? {
+                Lock::InUse => return Ok(Err(InUse)),
+                // Whoever held the lock may have removed the file.
+                Lock::Taken if file.metadata()?.nlink() == 0 => {}
+                Lock::Taken => return Ok(Ok(Self { file })),
+            }
+        }
     }
 
     /// How a log of this shape was left.

@@ -95,7 +95,7 @@ pub struct Session {
     pub(super) parked: VecDeque<u32>,
     /// How far these reach.
     begun: Reach,
-    held: Held,
+    pub(super) held: Held,
     /// The list of all items that it is being sent.
     pub(super) dump: Option<Dump>,
     /// Its connection, as `stats conns` shows it.
@@ -104,7 +104,7 @@ pub struct Session {
 
 /// Whether its next change waits for write buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+pub(super) enum Held {
     No,
     Until(Instant),
     /// It has waited as long as it may.

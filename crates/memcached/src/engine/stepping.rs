@@ -4,7 +4,7 @@ use super::Engine;
 use super::changing::count_arithmetic;
 use super::connections::Peer;
 use super::dumping::Dump;
-use super::session::{Output, Session};
+use super::session::{Held, Output, Session};
 use super::stats::Flush;
 use crate::commands::{self, Verdict};
 use crate::counters::Counters;
@@ -30,7 +30,7 @@ impl Engine {
         if !session.may_step() {
             return false;
         }
-        let Session { input, output, ending, wanted, dump, peer, .. } = session;
+        let Session { input, output, ending, wanted, dump, peer, held, .. } = session;
         *wanted = 0;
         let (request, taken) = match input.next() {
             Step::Incomplete(len) => {
@@ -49,6 +49,10 @@ impl Engine {
         };
         let begin = input.resume;
         let done = self.carry_out(request, begin, output, peer.as_ref(), now);
+        if !matches!(done, Done::NotHere | Done::Until(_)) && *held == Held::Over {
+            // The next change has a wait of its own.
+            *held = Held::No;
+        }
         match done {
             Done::NotHere => return false,
             Done::Until(resume) => input.resume = resume,
