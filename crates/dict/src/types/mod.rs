@@ -159,13 +159,9 @@ impl DataType {
 
     /// Whether it is a number, which NULL is not.
     pub(crate) fn is_number(&self) -> bool {
-        use DataType::{Bool, Decimal, Float32, Float64, Int8, Int16, Int32, Int64, Int128, Int256};
-        use DataType::{UInt8, UInt16, UInt32, UInt64, UInt128};
-        let is_integer = matches!(
-            self,
-            UInt8 | UInt16 | UInt32 | UInt64 | UInt128 | Int8 | Int16 | Int32 | Int64 | Int128 | Int256
-        );
-        is_integer || matches!(self, Float32 | Float64 | Decimal { .. } | Bool)
+        use DataType::*;
+        let others = matches!(self, UInt128 | Int128 | Int256 | Float32 | Float64 | Decimal { .. } | Bool);
+        others || self.is_integer()
     }
 
     /// Whether NULL is a value of this type.
