@@ -9,6 +9,7 @@ use crate::record::{HEADER_SIZE_MAX, HeaderBytes};
 use crate::stats::add;
 use granary_log::sync::sync::atomic::Ordering;
 use granary_log::{Placed, Writer};
+use std::collections::HashSet;
 use std::io;
 
 /// An entry to store.
@@ -142,7 +143,8 @@ impl Shared {
             }
         }
         add(&self.counters.written_through, placed.iter().flatten().count() as u64);
-        self.journal(&mut writer, &mut putting, entries.iter().map(|e| e.key).zip(placed.iter().copied()));
+        let changes = last_placed_or_refused(entries, &placed);
+        self.journal(&mut writer, &mut putting, changes.into_iter().map(|i| (entries[i].key, placed[i])));
         self.show_many(flash, entries, &placed, coming);
         putting.retry(&mut writer);
         self.bound_pending(flash, putting, writer);
@@ -262,6 +264,29 @@ impl Shared {
         flash.log.abandon();
         Ok(())
     }
+}
+
+/// The numbers of the entries that change what is known: all but the refused ones of keys that are placed later. The
+/// deletion of such a key would be appended behind its newer entry, and end that at the next start.
+fn last_placed_or_refused(entries: &[Entry<'_>], placed: &[Option<Placed>]) -> Vec<usize> {
+    let all_placed = placed.iter().all(Option::is_some);
+    if all_placed || placed.iter().all(Option::is_none) {
+        return (0..entries.len()).collect();
+    }
+    let mut placed_later = HashSet::new();
+    let mut changes: Vec<usize> = (0..entries.len())
+        .rev()
+        .filter(|&i| {
+            let hash = entries[i].key.hash().to_bits();
+            if placed[i].is_some() {
+                placed_later.insert(hash);
+                return true;
+            }
+            !placed_later.contains(&hash)
+        })
+        .collect();
+    changes.reverse();
+    changes
 }
 
 impl Putting {

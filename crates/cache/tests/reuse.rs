@@ -101,3 +101,42 @@ fn what_the_ring_passed_before_it_was_shown_is_not_shown() {
         assert_eq!(stats.entries, found, "{blocks} blocks: the index has what can be found and no more");
     }
 }
+
+/// Of a key that is twice in a batch, the first may find no room and the second some: the flusher works meanwhile.
+#[test]
+fn an_entry_behind_a_refused_one_of_its_key_is_there_after_a_kill() {
+    const KEYS: u64 = 80;
+    const TIMES: usize = 50;
+    let folder = tempfile::tempdir().unwrap();
+    let memory = Arc::new(MemoryDevice::new(64 * 8 * 512));
+    let open = || Cache::open_on(Box::new(Arc::clone(&memory)), options(folder.path(), 64, 8, 0)).unwrap();
+    let keys: Vec<[u8; 8]> = (0..KEYS).map(u64::to_le_bytes).collect();
+    // Each takes a segment of its own, and more of them are put than there are buffers.
+    let value = [7; 3_000];
+    let mut refused_and_placed = 0;
+    for _ in 0..1_000 {
+        let cache = open();
+        let entry = |key| Entry { key: cache.key(key), value: Some(&value), expires_at: 0 };
+        let batch: Vec<Entry<'_>> = keys.iter().flat_map(|key| [entry(key); TIMES]).collect();
+        let mut refused = [false; KEYS as usize];
+        cache.try_put_many(&batch, |i| refused[i / TIMES] = true);
+        cache.flush();
+        let found = keys_found(&cache, &keys);
+        refused_and_placed += found.iter().zip(refused).filter(|(found, refused)| **found && *refused).count();
+        cache.abandon();
+        assert_eq!(keys_found(&open(), &keys), found, "after a kill");
+        if refused_and_placed >= 10 {
+            return;
+        }
+    }
+    panic!("{refused_and_placed} keys were refused first and placed then");
+}
+
+fn keys_found(cache: &Cache, keys: &[[u8; 8]]) -> Vec<bool> {
+    let keys: Vec<Key<'_>> = keys.iter().map(|key| cache.key(key)).collect();
+    let mut found = vec![false; keys.len()];
+    cache.get_many(&mut Io::with_engine(Engine::Plain), &keys, 1, |i, outcome| {
+        found[i] = matches!(outcome, Outcome::Hit { .. });
+    });
+    found
+}

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// How often a lookup looks into the cache again because requests landed meanwhile, before it asks itself.
-const PROBES_MAX: usize = 3;
+const PROBES_MAX: usize = 8;
 /// How long a closing dictionary waits for requests that are under way.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
