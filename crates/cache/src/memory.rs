@@ -14,7 +14,7 @@ use crate::prefetch::prefetch;
 use crate::record::{self, EntryRecord, HeaderBytes, Record, same_bytes};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
-use pool::{CHUNKS_MAX, SHORT_ENTRY_BYTES, Untold};
+use pool::{CHUNKS_MAX, SHORT_ENTRY_BYTES, Stamp, Untold};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -123,6 +123,8 @@ pub(crate) struct Memory {
     spare: Option<Vec<u8>>,
     told_bytes: usize,
     untold: Untold,
+    /// The part of the turnover in which a walk found all entries fresh; 0: none did.
+    all_fresh_in: Stamp,
     gone: Gone,
 }
 
@@ -174,6 +176,7 @@ impl Memory {
             spare: None,
             told_bytes: 0,
             untold: Untold::default(),
+            all_fresh_in: 0,
             gone: Gone::default(),
         }
     }

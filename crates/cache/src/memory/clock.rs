@@ -97,6 +97,11 @@ impl Memory {
         now: u32,
         mut leave: impl FnMut(Leaving<'_>) -> Leave,
     ) {
+        let part = self.untold.now(&self.pool);
+        // Where nothing but fresh entries was found, all are fresh until the pool's turnover has gone on.
+        if spare == Spare::Fresh && self.all_fresh_in == part {
+            return;
+        }
         let mut spared = 0;
         while exceeds(self) && spared <= self.table.len() {
             match self.step(spare, now, &mut leave) {
@@ -104,6 +109,9 @@ impl Memory {
                 Step::Spared => spared += 1,
                 Step::Stuck => break,
             }
+        }
+        if spared > self.table.len() {
+            self.all_fresh_in = part;
         }
         self.tell();
     }

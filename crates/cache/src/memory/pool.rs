@@ -112,7 +112,8 @@ impl Untold {
         self.now(pool)
     }
 
-    fn now(&self, pool: &Pool) -> Stamp {
+    /// The part of the turnover in which an entry would be put now.
+    pub fn now(&self, pool: &Pool) -> Stamp {
         1 + ((pool.put.load(Ordering::Relaxed) + self.0) / PART % STAMPS) as Stamp
     }
 

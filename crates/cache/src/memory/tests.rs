@@ -232,3 +232,29 @@ fn what_leaves_at_its_end_or_unread_is_counted_apart() {
     let expected = Gone { evicted: 60, evicted_unfetched: 40, expired: 40, expired_unfetched: 30 };
     assert_eq!(memory.gone(), expected);
 }
+
+/// A shard that takes far more than its share has more chunks than there are numbers for.
+#[test]
+fn numbers_of_chunks_do_not_come_round() {
+    for kept in [Kept::Only, Kept::Copy, Kept::Returned] {
+        let pool = Arc::new(Pool::of(256 << 20, None, 16 << 10));
+        let mut memory = Memory::new(pool, u64::MAX, Role::Whole);
+        let mut last = HashMap::new();
+        // Two thirds are put once, the others over and over.
+        for i in 0..3 * CHUNKS_MAX as u64 {
+            let number = if i % 3 == 0 { i % 999 } else { i };
+            let bytes = number.to_le_bytes();
+            let value = [&i.to_le_bytes()[..], &[0; 400]].concat();
+            let is_kept = memory.insert(KeyHasher::with_seed(0).key(&bytes), Some(&value), 0, kept, 0);
+            assert!(is_kept || kept != Kept::Copy, "others leave for a copy");
+            if is_kept { _ = last.insert(number, i) } else { _ = last.remove(&number) };
+        }
+        memory.validate();
+        assert!(memory.chunks.len() + 2 >= CHUNKS_MAX, "{} chunks", memory.chunks.len());
+        for (number, i) in last {
+            let found = get(&mut memory, &number.to_le_bytes());
+            let value = found.map(|(value, _)| u64::from_le_bytes(value.unwrap()[..8].try_into().unwrap()));
+            assert!(value == Some(i) || value.is_none() && kept == Kept::Copy, "{value:?} for {i}");
+        }
+    }
+}
