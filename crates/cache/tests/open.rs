@@ -66,6 +66,46 @@ fn a_failed_open_leaves_nothing_behind() {
     });
     assert!(said.contains("no/such/folder/c"), "{said}");
     assert!(contents(folder.path()).is_empty());
+
+    // What fails once the data file is there.
+    let journal = folder.path().join("c.journal.0");
+    std::fs::create_dir(&journal).unwrap();
+    assert!(matches!(Cache::open(options(folder.path(), 64, 16, 0)), Err(OpenError::State { .. })));
+    std::fs::remove_dir(&journal).unwrap();
+    assert_eq!(contents(folder.path()).into_keys().collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+/// A folder with a cache in two partitions, which has 40 keys.
+fn divided(folder: &Path) -> Options {
+    let mut options = options(folder, 64, 16, 0);
+    options.flash.as_mut().unwrap().partitions = 2;
+    let cache = Cache::open(options.clone()).unwrap();
+    (0..40).for_each(|key| put(&cache, key, key));
+    options
+}
+
+#[test]
+fn a_failed_open_as_fewer_partitions_forgets_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let divided = divided(folder.path());
+    let data = std::fs::File::open(folder.path().join("c.bin")).unwrap();
+    data.lock().unwrap();
+    assert!(matches!(Cache::open(options(folder.path(), 64, 16, 0)), Err(OpenError::InUse { .. })));
+    drop(data);
+    let cache = Cache::open(divided).unwrap();
+    (0..40).for_each(|key| assert_eq!(get(&cache, key), Some(key)));
+}
+
+#[test]
+fn no_cache_has_the_name_of_anothers_partition() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut named = divided(folder.path());
+    let flash = named.flash.as_mut().unwrap();
+    flash.path = folder.path().join("c.partition.1");
+    let before = contents(folder.path());
+    let said = refusal(named);
+    assert!(said.starts_with("path: names that end in .partition.N"), "{said}");
+    assert!(contents(folder.path()) == before);
 }
 
 #[test]

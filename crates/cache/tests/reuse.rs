@@ -122,7 +122,8 @@ fn an_entry_behind_a_refused_one_of_its_key_is_there_after_a_kill() {
         cache.try_put_many(&batch, |i| refused[i / TIMES] = true);
         cache.flush();
         let found = keys_found(&cache, &keys);
-        refused_and_placed += found.iter().zip(refused).filter(|(found, refused)| **found && *refused).count();
+        refused_and_placed +=
+            found.iter().zip(refused).filter(|(found, refused)| **found && *refused).count();
         cache.abandon();
         assert_eq!(keys_found(&open(), &keys), found, "after a kill");
         if refused_and_placed >= 10 {

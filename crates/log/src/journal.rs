@@ -6,6 +6,7 @@
 //! buffered writes: they survive the process, not the machine, and that is all they are for.
 
 use crate::limits::{JOURNAL_BYTES_MAX, SEQUENCE_MAX, WORD_MAX};
+use crate::state::beside;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -46,29 +47,33 @@ impl JournalFile {
 
 /// The two files beside `path`.
 pub(crate) fn paths(path: &Path) -> [PathBuf; 2] {
-    ["journal.0", "journal.1"].map(|suffix| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".");
-        name.push(suffix);
-        name.into()
-    })
+    [".journal.0", ".journal.1"].map(|suffix| beside(path, suffix))
 }
 
 impl Journal {
     /// Starts over with nothing but `carried`. At no moment is a word of it missing from the files.
     pub fn create(path: &Path, instance: u64, carried: &Record) -> io::Result<Self> {
-        let [first, second] = paths(path);
-        let fresh = first.with_extension("0.new");
+        let paths = paths(path);
+        let fresh = paths.each_ref().map(|path| beside(path, ".new"));
+        Self::create_as(&fresh, instance, carried)
+            .and_then(|this| {
+                for (fresh, path) in fresh.iter().zip(&paths) {
+                    std::fs::rename(fresh, path)?;
+                }
+                Ok(this)
+            })
+            .inspect_err(|_| fresh.iter().for_each(|fresh| drop(std::fs::remove_file(fresh))))
+    }
+
+    fn create_as(paths: &[PathBuf; 2], instance: u64, carried: &Record) -> io::Result<Self> {
         let create = |path: &Path| {
             let mut options = OpenOptions::new();
             let file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
             Ok::<_, io::Error>(JournalFile { file, len: 0, newest: 0 })
         };
-        let files = [create(&fresh)?, create(&second.with_extension("1.new"))?];
+        let files = [create(&paths[0])?, create(&paths[1])?];
         let mut this = Self { instance, files, current: 0, bytes: Vec::new() };
         this.append(carried.sequence, carried.durable, &carried.words)?;
-        std::fs::rename(&fresh, &first)?;
-        std::fs::rename(second.with_extension("1.new"), &second)?;
         Ok(this)
     }
 

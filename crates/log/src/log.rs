@@ -202,6 +202,12 @@ impl Log {
     /// Whether a segment more may be opened at once: else appends are refused when the current one is full, until the
     /// device has taken one of those that wait for it.
     pub fn is_behind(&self) -> bool {
+        if self.geometry.segments() == 1 {
+            // A lone segment waits for itself: it is behind from when it is full until it is written.
+            let sealed = self.orders.lock().expect("no panic under the lock").sealed;
+            let ring = self.read_ring();
+            return sealed == ring.head && !ring.live.is_empty();
+        }
         let ring = self.read_ring();
         ring.head + 1 > self.free_until.load(Ordering::Acquire) || self.queue_is_full(&ring)
     }

@@ -8,7 +8,7 @@ use crate::lock::is_locked;
 use crate::log::{Counters, Log, Orders, Ring, WordsOf, WriterState};
 use crate::partitions::Partition;
 use crate::segment::WordRule;
-use crate::state::{self, Identity, Known, Left, Peeked, StateFile, random_number};
+use crate::state::{self, Identity, Known, Left, Peeked, StateFile, beside, random_number};
 use crate::summary::{self, Summary};
 use crate::sync::sync::atomic::AtomicU64;
 use crate::sync::sync::{Condvar, Mutex, RwLock};
@@ -138,13 +138,6 @@ pub(crate) fn has_bytes(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// The path with something behind its name.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
 /// The right to the log.
 pub(crate) fn lock(options: &Options) -> Result<StateFile, OpenError> {
     StateFile::open(&beside(&options.state_path, ".state"))
@@ -190,11 +183,12 @@ impl Log {
             }
             other => OpenError::Device(other),
         });
-        // What was not there before is of no use to anybody. The locks are held until it is gone.
-        let device = device.inspect_err(|_| {
-            files.iter().for_each(|file| drop(std::fs::remove_file(file)));
-        })?;
-        Partition::start_all(partitions, Arc::new(device))
+        // Nobody else opens the files before what was not there is gone again.
+        let holds = partitions.iter().map(Partition::hold).collect::<Result<Vec<_>, _>>()?;
+        let opened = device.and_then(|device| Partition::start_all(partitions, options, Arc::new(device)));
+        let opened = opened.inspect_err(|_| files.iter().for_each(|file| drop(std::fs::remove_file(file))));
+        drop(holds);
+        opened
     }
 
     /// The same on a device at hand; `options.path` is not touched.
@@ -209,7 +203,7 @@ impl Log {
         if let Some(path) = foreign {
             return Err(OpenError::Foreign { path });
         }
-        Partition::start_all(Partition::of(options, partitions)?, device.into())
+        Partition::start_all(Partition::of(options, partitions)?, options, device.into())
     }
 
     pub(crate) fn start(

@@ -8,8 +8,9 @@ use crate::device::Device;
 use crate::journal;
 use crate::limits::PARTITIONS_MAX;
 use crate::log::Log;
-use crate::open::{OpenError, Options, Recovered, beside, has_bytes, lock};
-use crate::state::{self, Left, Peeked, StateFile, random_number};
+use crate::open::{OpenError, Options, Recovered, has_bytes, lock};
+use crate::state::{self, Left, Peeked, StateFile, beside, random_number};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,8 +22,12 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    /// Locks as many logs, and forgets those that were made behind them.
+    /// Locks as many logs.
     pub fn of(options: &Options, partitions: u64) -> Result<Vec<Self>, OpenError> {
+        if is_name_of_partition(&options.state_path) {
+            let reason = "names that end in .partition.N are those of a divided cache's own files";
+            return Err(OpenError::Invalid { option: "path", reason: reason.into() });
+        }
         let geometries = options.geometry.divide(partitions)?;
         let of = |(i, geometry)| {
             let state_path = path_of(&options.state_path, i);
@@ -31,9 +36,12 @@ impl Partition {
             let state = lock(&options)?;
             Ok(Self { options, state })
         };
-        let all = (0..).zip(geometries).map(of).collect::<Result<Vec<_>, OpenError>>()?;
-        forget_from(options, partitions)?;
-        Ok(all)
+        (0..).zip(geometries).map(of).collect()
+    }
+
+    /// A second hold of the lock.
+    pub fn hold(&self) -> Result<File, OpenError> {
+        self.state.hold().map_err(|source| OpenError::State { path: self.options.state_path.clone(), source })
     }
 
     /// The salt of all: the one asked for, or the one that the first of them with content has.
@@ -51,11 +59,14 @@ impl Partition {
         })
     }
 
-    /// Opens them on a device that they share.
+    /// Opens them, which are all that `options` names, on a device that they share. Those that were made behind them
+    /// are forgotten.
     pub fn start_all(
         partitions: Vec<Self>,
+        options: &Options,
         device: Arc<dyn Device>,
     ) -> Result<Vec<(Log, Recovered)>, OpenError> {
+        forget_from(options, partitions.len() as u64)?;
         let salt = Self::salt(&partitions);
         let start = |Self { options, state }| Log::start(Arc::clone(&device), state, &options, salt);
         partitions.into_iter().map(start).collect()
@@ -83,6 +94,12 @@ fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
         }
     }
     Ok(())
+}
+
+/// Whether a path ends as [`path_of`] a partition but the first does.
+fn is_name_of_partition(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.rsplit_once(".partition.").is_some_and(|(_, number)| number.parse::<u64>().is_ok())
 }
 
 /// What the names of the state and journal files of a log begin with.

@@ -19,11 +19,18 @@ use crate::lock::{Lock, lock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: [u8; 8] = *b"GRANARY1";
 pub(crate) const SIZE: usize = 96;
+
+/// The path with something behind its name.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
 
 /// How the process before us left the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +119,11 @@ impl StateFile {
         let state = State { shape, instance, fingerprint, clean, boot_id, head, salt };
         self.file.write_all_at(&encode(&state), 0)?;
         self.file.sync_data()
+    }
+
+    /// A second hold of the lock: nobody else has the log before both are gone.
+    pub fn hold(&self) -> io::Result<File> {
+        self.file.try_clone()
     }
 
     /// Makes the next open start empty, whatever happens. Truncation needs no space.

@@ -93,6 +93,15 @@ fn statistic(address: SocketAddr, group: &str, name: &str) -> u64 {
     }
 }
 
+/// Waits until some of what was stored is on the device: until then write buffers answer for it.
+fn await_flash(address: SocketAddr) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while statistic(address, "granary", "bytes_written") < 4 << 20 {
+        assert!(Instant::now() < deadline, "nothing is written");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 enum Expected {
     Line(&'static [&'static str]),
     /// The keys asked for, and the version of each that is the only right one.
@@ -226,6 +235,7 @@ fn a_client_that_has_closed_its_side_gets_all_replies() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path());
     fill(server.address(), "item", 20_000);
+    await_flash(server.address());
     for round in 0..20 {
         let mut client = Client::new(server.address());
         let first = round * 100;

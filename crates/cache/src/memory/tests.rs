@@ -247,7 +247,11 @@ fn numbers_of_chunks_do_not_come_round() {
             let value = [&i.to_le_bytes()[..], &[0; 400]].concat();
             let is_kept = memory.insert(KeyHasher::with_seed(0).key(&bytes), Some(&value), 0, kept, 0);
             assert!(is_kept || kept != Kept::Copy, "others leave for a copy");
-            if is_kept { _ = last.insert(number, i) } else { _ = last.remove(&number) };
+            if is_kept {
+                _ = last.insert(number, i)
+            } else {
+                _ = last.remove(&number)
+            };
         }
         memory.validate();
         assert!(memory.chunks.len() + 2 >= CHUNKS_MAX, "{} chunks", memory.chunks.len());
