@@ -8,10 +8,12 @@ use crate::key::{Key, KeyHash, KeyHasher};
 use crate::options::Options;
 use crate::partition::Partition;
 use crate::put::Entry;
+use crate::record::HEADER_SIZE_MAX;
 use crate::scan::Scan;
 use crate::stats::Stats;
 use granary_log::device::Device;
 use granary_log::{Log, OpenError};
+use std::time::{Duration, Instant};
 
 /// A cache. Shared by threads; dropping it stops it cleanly, and it is warm when opened again.
 pub struct Cache {
@@ -119,6 +121,44 @@ impl Cache {
             |entry| entry.key.hash(),
             |partition, entries, rows| partition.put_many(entries, |i| refused(rows.of(i))),
         );
+    }
+
+    /// As [`try_put_many`](Self::try_put_many), but waits for the device where it is behind, for `patience` in all: so
+    /// that a burst that is longer than the write buffers is stored as a whole.
+    pub fn put_many_waiting(
+        &self,
+        entries: &[Entry<'_>],
+        patience: Duration,
+        mut refused: impl FnMut(usize),
+    ) {
+        let deadline = Instant::now() + patience;
+        let mut first = 0;
+        while first < entries.len() {
+            let count = self.fitting(&entries[first..]);
+            // At the deadline the rest is put as it may be.
+            self.wait_for_room(deadline);
+            self.try_put_many(&entries[first..first + count], |i| refused(first + i));
+            first += count;
+        }
+    }
+
+    /// Waits until no partition [is behind](Self::is_behind), or until the deadline.
+    pub fn wait_for_room(&self, deadline: Instant) {
+        self.partitions.iter().for_each(|partition| partition.wait_for_room(deadline));
+    }
+
+    /// How many of the first entries find room for sure once the cache is not [behind](Self::is_behind) and nobody
+    /// else puts; at least one.
+    pub fn fitting(&self, entries: &[Entry<'_>]) -> usize {
+        let Some(most) = self.partitions.iter().filter_map(Partition::write_buffer_bytes).min() else {
+            return entries.len();
+        };
+        let mut bytes = 0;
+        let fits = |entry: &&Entry<'_>| {
+            bytes += entry.key.bytes().len() + entry.value.map_or(0, <[u8]>::len) + HEADER_SIZE_MAX;
+            bytes as u64 <= most / 2
+        };
+        entries.iter().take_while(fits).count().max(1)
     }
 
     /// Whether what is put has to be written, and soon no more can be until the device has taken some of it: whoever

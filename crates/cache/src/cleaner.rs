@@ -94,13 +94,25 @@ impl Shared {
     /// `leave` says what becomes of them.
     pub fn relieve(&self, first: usize, mut leave: impl FnMut(Leaving<'_>) -> Leave) {
         let most = self.pool.bytes();
+        let mut shrink = |shard, shard_most, spare| {
+            let aim = Aim { shard: shard_most, pool: most, spare };
+            let exceeds = self.pool.used() > most;
+            if exceeds {
+                self.lock(shard).memory.shrink(aim, self.time(), &mut leave);
+            }
+            exceeds
+        };
         for shard_most in concessions(most) {
             for shard in (first..SHARDS).chain(0..first) {
-                if self.pool.used() <= most {
+                if !shrink(shard, shard_most, Spare::Fresh) {
                     return;
                 }
-                let aim = Aim { shard: shard_most, pool: most, spare: Spare::Fresh };
-                self.lock(shard).memory.shrink(aim, self.time(), &mut leave);
+            }
+        }
+        // A few very long entries may all be fresh. The newest is in the first shard.
+        for shard in (first + 1..SHARDS).chain(0..=first) {
+            if !shrink(shard, 0, Spare::Nothing) {
+                return;
             }
         }
     }

@@ -306,7 +306,7 @@ impl Memory {
     }
 
     /// Puts an entry in, in place of an older one; `false`: it is too long, and not kept. For a copy others go first,
-    /// where the shard takes its share; where this may be the only one, the caller sees to the budget.
+    /// where the shard takes its share and has some that are not fresh; the caller sees to the budget beyond that.
     pub fn insert(
         &mut self,
         key: Key<'_>,
@@ -364,10 +364,10 @@ impl Memory {
             return;
         }
         self.remove(key);
-        for spare in [Spare::Fresh, Spare::Nothing] {
-            // Copies are nobody's business.
-            self.let_go_while(|this| this.lacks_room(len), spare, now, |_| Leave::Stay);
-        }
+        // Copies are nobody's business.
+        self.let_go_while(|this| this.lacks_room(len), Spare::Fresh, now, |_| Leave::Stay);
+        // Where the pool is full of what is not fresh, that leaves other shards: the caller sees to it.
+        self.let_go_while(Self::exceeds_own_bounds, Spare::Nothing, now, |_| Leave::Stay);
     }
 
     /// Whether the budget is exceeded with an entry of so many bytes.
@@ -381,7 +381,12 @@ impl Memory {
                         > self.pool.bytes()
                 }
             };
-        exceeds || self.table.len() as u64 >= self.entries || self.chunks.len() >= CHUNKS_MAX
+        exceeds || self.exceeds_own_bounds()
+    }
+
+    /// Whether one entry more would be too many, whatever its length.
+    fn exceeds_own_bounds(&self) -> bool {
+        self.table.len() as u64 >= self.entries || self.chunks.len() >= CHUNKS_MAX
     }
 
     /// Has the table find a key at `at`, where its entry is about to be; gives where it was.

@@ -16,6 +16,7 @@ use granary_log::sync::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use granary_log::sync::sync::{Arc, Mutex, MutexGuard};
 use granary_log::sync::thread::{self, JoinHandle};
 use std::sync::TryLockError;
+use std::time::Instant;
 
 /// Everything about the keys of one shard that is in RAM, under one lock: what the index says and
 /// what the RAM tier holds change together.
@@ -208,6 +209,20 @@ impl Partition {
             let needs_room = flash.hybrid.is_none() || self.shared.pool.entry_bytes_max() < segment_bytes / 2;
             needs_room && flash.log.is_behind()
         })
+    }
+
+    /// Waits until it is not [behind](Self::is_behind), or until the deadline.
+    pub fn wait_for_room(&self, deadline: Instant) {
+        if let Some(flash) = &self.shared.flash
+            && self.is_behind()
+        {
+            flash.log.wait_for_room(deadline);
+        }
+    }
+
+    /// The size of a write buffer; `None`: there is no flash.
+    pub fn write_buffer_bytes(&self) -> Option<u64> {
+        self.shared.flash.as_ref().map(|flash| flash.log.geometry().segment_bytes())
     }
 
     pub fn clear(&self) -> std::io::Result<()> {

@@ -1,5 +1,7 @@
 //! Every bound of the log, in one place.
 
+use std::time::Duration;
+
 /// Blocks are between 512 bytes (the smallest unit of O_DIRECT) and 1 MiB.
 pub const BLOCK_SIZE_MIN: u64 = 512;
 /// See [`BLOCK_SIZE_MIN`].
@@ -75,3 +77,6 @@ const _: () = assert!(BLOCK_SIZE_MIN as usize > BLOCK_HEADER_SIZE);
 const _: () = assert!(READ_BYTES_MAX as u64 <= TRANSFER_BYTES_MAX);
 const _: () = assert!(BLOCK_SIZE_MAX <= TRANSFER_BYTES_MAX);
 const _: () = assert!(RECLAIM_AHEAD_BYTES_MAX <= WRITE_QUEUE_BYTES_MAX);
+
+/// How long whoever waits for room sleeps at most before looking again.
+pub const WAIT_FOR_ROOM: Duration = Duration::from_millis(2);

@@ -4,7 +4,7 @@ use crate::buffer::AlignedBuffer;
 use crate::device::Device;
 use crate::geometry::Geometry;
 use crate::journal::Journal;
-use crate::limits::{RECLAIM_AHEAD_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
+use crate::limits::{RECLAIM_AHEAD_BYTES_MAX, WAIT_FOR_ROOM, WRITE_QUEUE_BYTES_MAX};
 use crate::segment::{Segment, WordRule};
 use crate::state::{Identity, Left, StateFile, random_number};
 use crate::summary::{self, Summary};
@@ -13,6 +13,7 @@ use crate::sync::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
+use std::time::Instant;
 
 /// Gives the words of the records that begin in a block, in order; used where segments carry no
 /// summary. Arguments: the salt, the block after its header, its number of records, where the words go.
@@ -210,6 +211,22 @@ impl Log {
         }
         let ring = self.read_ring();
         ring.head + 1 > self.free_until.load(Ordering::Acquire) || self.queue_is_full(&ring)
+    }
+
+    /// Waits until it is not [behind](Self::is_behind); `false`: it still was at the deadline, or the log has ended.
+    pub fn wait_for_room(&self, deadline: Instant) -> bool {
+        while self.is_behind() {
+            let orders = self.orders.lock().expect("no panic under the lock");
+            let left = deadline.saturating_duration_since(Instant::now());
+            if orders.stop || left.is_zero() {
+                return false;
+            }
+            // A slot that is emptied makes room as well, and nobody is told of that.
+            drop(
+                self.written.wait_timeout(orders, left.min(WAIT_FOR_ROOM)).expect("no panic under the lock"),
+            );
+        }
+        true
     }
 
     fn queue_is_full(&self, ring: &Ring) -> bool {

@@ -74,7 +74,9 @@ fn the_next_get_finds_what_was_stored() {
                 let request: Vec<u8> = (first..first + 50).flat_map(|key| set(key, 2_000, 0)).collect();
                 assert_eq!(client.say(&request), "STORED\r\n".repeat(50).as_bytes());
                 for key in first..first + 50 {
-                    assert!(is_found(&client.say(format!("get key{key}\r\n").as_bytes()), key, 2_000));
+                    let reply = client.say(format!("get key{key}\r\n").as_bytes());
+                    let case = format!("{memory}/{flash} MiB, {admission}: {key}");
+                    assert!(is_found(&reply, key, 2_000), "{case}: {:?}", statistics(&mut client));
                 }
             }
             assert_eq!(statistics(&mut client)["store_no_memory"], 0);

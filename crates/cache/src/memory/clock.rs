@@ -31,8 +31,10 @@ pub(crate) enum Leave {
 /// Which entries may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spare {
-    /// All but those that were put a moment ago: an older one makes room for them, even if it was read.
+    /// Those that were not read lately, and were not put a moment ago: an older one makes room for these, even if it
+    /// was read.
     Fresh,
+    /// The oldest, whatever they are.
     Nothing,
 }
 
@@ -73,6 +75,8 @@ impl Gone {
 enum Step {
     /// It passed something.
     Passed,
+    /// An entry that was read went round, and counts as unread from here on.
+    Unmarked,
     /// An entry went round for nothing but its age.
     Spared,
     /// There is nothing, or it may not leave.
@@ -102,16 +106,19 @@ impl Memory {
         if spare == Spare::Fresh && self.all_fresh_in == part {
             return;
         }
+        // In a row: after as many as there are, the oldest is at the hand again.
         let mut spared = 0;
-        while exceeds(self) && spared <= self.table.len() {
+        while exceeds(self) {
             match self.step(spare, now, &mut leave) {
                 Step::Passed => {}
+                Step::Unmarked => spared = 0,
                 Step::Spared => spared += 1,
                 Step::Stuck => break,
             }
-        }
-        if spared > self.table.len() {
-            self.all_fresh_in = part;
+            if spared > 0 && spared == self.table.len() {
+                self.all_fresh_in = part;
+                break;
+            }
         }
         self.tell();
     }
@@ -142,9 +149,9 @@ impl Memory {
         let (flags, counts) = (entry[FLAGS_AT], entry[COUNTS_AT]);
         let stamp: Stamp = flags >> STAMP_SHIFT;
         let is_fresh = stamp != 0 && self.untold.is_fresh(&self.pool, stamp);
-        if flags & READ != 0 && self.chunks.len() > 1 {
+        if flags & READ != 0 && spare == Spare::Fresh && self.chunks.len() > 1 {
             self.send_round(flags & (ONLY | FETCHED) | if is_fresh { stamp << STAMP_SHIFT } else { 0 });
-            return Step::Passed;
+            return Step::Unmarked;
         }
         if is_fresh && spare == Spare::Fresh {
             self.send_round(flags);

@@ -18,8 +18,9 @@ pub(super) const SHORT_ENTRY_BYTES: usize = 36;
 /// One part of what fits the pool, as [`Pool::put`] counts it.
 const PART: u64 = 1 << 32;
 
-/// A shard tells the pool what was put into it when it is so much.
-const TOLD_AT_ONCE: u64 = PART / 64;
+/// A shard tells the pool what was put into it when it is so much. What all keep back is a small part of a part:
+/// else an entry would seem to be put long ago as soon as other shards tell.
+const TOLD_AT_ONCE: u64 = PART / (8 * SHARDS as u64);
 
 /// The part of the pool's turnover in which an entry was put, from 1 to [`STAMPS`]; 0: long ago.
 pub(super) type Stamp = u8;

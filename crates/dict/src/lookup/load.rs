@@ -11,16 +11,19 @@ use crate::kept::Kept;
 use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, Raw, RowFormat};
 use crate::source::{Source, SourceFactory};
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
-use granary_cache::Entry;
+use granary_cache::{Cache, Entry};
 use hashbrown::HashTable;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Sets the hash that spreads lifetimes apart from the one that the cache finds places with.
 const LIFETIME_SEED: u64 = 0x6c69_6665_7469_6d65;
+
+/// For how long a source thread waits for the device with rows that it has got.
+const KEEP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What source threads share with lookups.
 pub(crate) struct Loader {
@@ -296,31 +299,45 @@ impl Loader {
     fn keep(&self, flight: &Flight, loaded: &Loaded) {
         let Some(store) = self.kept.store() else { return };
         let now = self.clock.now();
-        let mut entries: Vec<Entry<'_>> = (0..flight.keys.len())
+        let entries: Vec<Entry<'_>> = (0..flight.keys.len())
             .map(|slot| Entry {
                 key: store.cache().key(flight.keys.get(slot)),
                 value: loaded.row(slot as u32),
                 expires_at: self.expiry(now, flight.keys.get(slot)),
             })
             .collect();
+        let deadline = Instant::now() + KEEP_PATIENCE;
+        let mut first = 0;
+        while first < entries.len() {
+            let slots = first..first + store.cache().fitting(&entries[first..]);
+            // What finds no room is asked for again at the next lookup, which costs more than this.
+            store.cache().wait_for_room(deadline);
+            if !self.keep_some(flight, store.cache(), &entries, slots.clone()) {
+                return;
+            }
+            first = slots.end;
+        }
+    }
+
+    /// Keeps the entries of some slots; `false`: a reload has made them too old for that.
+    fn keep_some(
+        &self,
+        flight: &Flight,
+        cache: &Cache,
+        entries: &[Entry<'_>],
+        slots: std::ops::Range<usize>,
+    ) -> bool {
         let epoch = self.epoch.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         if *epoch != flight.epoch {
-            return;
+            return false;
         }
-        let (mut slot, mut gone) = (0, Vec::new());
-        entries.retain(|entry| {
-            let is_forgotten = flight.is_forgotten(slot);
-            slot += 1;
-            if is_forgotten && flight.renews() {
-                // Somebody was told that what is known is as new as this, which it need not be.
-                gone.push(entry.key);
-            }
-            !is_forgotten
-        });
-        store.cache().put_many(&entries);
-        if !gone.is_empty() {
-            store.cache().delete_many(&gone);
+        let (forgotten, kept): (Vec<_>, Vec<_>) = slots.partition(|slot| flight.is_forgotten(*slot as u32));
+        cache.put_many(&kept.into_iter().map(|slot| entries[slot]).collect::<Vec<_>>());
+        if !forgotten.is_empty() && flight.renews() {
+            // Somebody was told that what is known is as new as this, which it need not be.
+            cache.delete_many(&forgotten.into_iter().map(|slot| entries[slot].key).collect::<Vec<_>>());
         }
+        true
     }
 
     /// Unix seconds; 0: never.
