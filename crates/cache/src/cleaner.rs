@@ -90,29 +90,34 @@ impl Shared {
         }
     }
 
-    /// Lets entries leave RAM until no more than the budget is taken, in this shard first. Of those that are nowhere else,
-    /// `leave` says what becomes of them.
+    /// Lets entries leave RAM until no more than the budget is taken, in this shard first, which is that of the newest
+    /// entry. Of those that are nowhere else, `leave` says what becomes of them.
     pub fn relieve(&self, first: usize, mut leave: impl FnMut(Leaving<'_>) -> Leave) {
         let most = self.pool.bytes();
-        let mut shrink = |shard, shard_most, spare| {
-            let aim = Aim { shard: shard_most, pool: most, spare };
-            let exceeds = self.pool.used() > most;
-            if exceeds {
-                self.lock(shard).memory.shrink(aim, self.time(), &mut leave);
-            }
-            exceeds
-        };
+        let others = || (first + 1..SHARDS).chain(0..first);
         for shard_most in concessions(most) {
-            for shard in (first..SHARDS).chain(0..first) {
-                if !shrink(shard, shard_most, Spare::Fresh) {
+            for shard in std::iter::once(first).chain(others()) {
+                if self.pool.used() <= most {
                     return;
                 }
+                let aim = Aim { shard: shard_most, pool: most, spare: Spare::Fresh };
+                self.lock(shard).memory.shrink(aim, self.time(), &mut leave);
             }
         }
-        // A few very long entries may all be fresh. The newest is in the first shard.
-        for shard in (first + 1..SHARDS).chain(0..=first) {
-            if !shrink(shard, 0, Spare::Nothing) {
-                return;
+        if self.flash.is_some() {
+            // What is fresh goes to flash once the device can take it.
+            return;
+        }
+        // A few long entries are all fresh: the oldest go, but not the newest of all.
+        for shard_most in concessions(most) {
+            for (shard, spare) in
+                others().map(|shard| (shard, Spare::Nothing)).chain([(first, Spare::Newest)])
+            {
+                if self.pool.used() <= most {
+                    return;
+                }
+                let aim = Aim { shard: shard_most, pool: most, spare };
+                self.lock(shard).memory.shrink(aim, self.time(), &mut leave);
             }
         }
     }

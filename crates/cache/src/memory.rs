@@ -14,7 +14,7 @@ use crate::prefetch::prefetch;
 use crate::record::{self, EntryRecord, HeaderBytes, Record, same_bytes};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
-use pool::{CHUNKS_MAX, SHORT_ENTRY_BYTES, Stamp, Untold};
+use pool::{CHUNKS_MAX, SHORT_ENTRY_BYTES, Untold};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -123,8 +123,8 @@ pub(crate) struct Memory {
     spare: Option<Vec<u8>>,
     told_bytes: usize,
     untold: Untold,
-    /// The part of the turnover in which a walk found all entries fresh; 0: none did.
-    all_fresh_in: Stamp,
+    /// The part of the turnover in which a walk found all entries fresh, and none came since that is not.
+    all_fresh_in: Option<u64>,
     gone: Gone,
 }
 
@@ -176,7 +176,7 @@ impl Memory {
             spare: None,
             told_bytes: 0,
             untold: Untold::default(),
-            all_fresh_in: 0,
+            all_fresh_in: None,
             gone: Gone::default(),
         }
     }
@@ -326,6 +326,9 @@ impl Memory {
             (Kept::Only, _) | (Kept::Copy, Role::Whole) => self.untold.put(&self.pool, len),
             (Kept::Returned, _) | (Kept::Copy, Role::Tier) => 0,
         };
+        if stamp == 0 {
+            self.all_fresh_in = None;
+        }
         if kept == Kept::Copy {
             self.make_room(key, len, now);
         } else if self.needs_chunk(len) && self.chunks.len() >= CHUNKS_MAX {

@@ -28,13 +28,15 @@ pub(crate) enum Leave {
     Stay,
 }
 
-/// Which entries may leave.
+/// Which entries may not leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spare {
     /// Those that were not read lately, and were not put a moment ago: an older one makes room for these, even if it
     /// was read.
     Fresh,
-    /// The oldest, whatever they are.
+    /// The newest one: the oldest leave, whatever they are.
+    Newest,
+    /// None: the oldest leave, whatever they are.
     Nothing,
 }
 
@@ -101,14 +103,14 @@ impl Memory {
         now: u32,
         mut leave: impl FnMut(Leaving<'_>) -> Leave,
     ) {
-        let part = self.untold.now(&self.pool);
+        let part = self.untold.part(&self.pool);
         // Where nothing but fresh entries was found, all are fresh until the pool's turnover has gone on.
-        if spare == Spare::Fresh && self.all_fresh_in == part {
+        if spare == Spare::Fresh && self.all_fresh_in == Some(part) {
             return;
         }
         // In a row: after as many as there are, the oldest is at the hand again.
         let mut spared = 0;
-        while exceeds(self) {
+        while exceeds(self) && (spare != Spare::Newest || self.table.len() > 1) {
             match self.step(spare, now, &mut leave) {
                 Step::Passed => {}
                 Step::Unmarked => spared = 0,
@@ -116,7 +118,7 @@ impl Memory {
                 Step::Stuck => break,
             }
             if spared > 0 && spared == self.table.len() {
-                self.all_fresh_in = part;
+                self.all_fresh_in = Some(part);
                 break;
             }
         }

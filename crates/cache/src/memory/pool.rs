@@ -113,9 +113,13 @@ impl Untold {
         self.now(pool)
     }
 
-    /// The part of the turnover in which an entry would be put now.
-    pub fn now(&self, pool: &Pool) -> Stamp {
-        1 + ((pool.put.load(Ordering::Relaxed) + self.0) / PART % STAMPS) as Stamp
+    fn now(&self, pool: &Pool) -> Stamp {
+        1 + (self.part(pool) % STAMPS) as Stamp
+    }
+
+    /// Parts of the turnover that have gone by.
+    pub fn part(&self, pool: &Pool) -> u64 {
+        (pool.put.load(Ordering::Relaxed) + self.0) / PART
     }
 
     /// Whether an entry was put so lately that it does not leave however few others were not read: in this part of
