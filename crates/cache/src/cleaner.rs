@@ -139,7 +139,7 @@ impl Shared {
         let now = hybrid.opened.elapsed().as_secs_f64();
         let second = self.time();
         let Shard { table, memory, hints } = &mut *locked;
-        let (mut admitted, mut rejected, mut behind) = (0, 0, false);
+        let (mut admitted, mut admitted_bytes, mut rejected, mut behind) = (0, 0, 0, false);
         memory.shrink(aim, second, |Leaving { hash, entry, reads, updates }| {
             if entry.is_expired(second) || !flash.fits(entry.key.len(), entry.len()) {
                 return Leave::Go;
@@ -156,6 +156,7 @@ impl Shared {
                 return Leave::Stay;
             };
             admitted += 1;
+            admitted_bytes += entry.len() as u64;
             if table.any(hash.below_shard(table.hash_bits()), |_| true) {
                 writer.journal(placed.sequence, &[hash.word(WordKind::Deletion)]);
             }
@@ -166,6 +167,7 @@ impl Shared {
         });
         table.cool(table.len() * HOT_PERCENT_MAX / 100);
         add(&self.counters.admitted, admitted);
+        self.measure(admitted, admitted_bytes);
         add(&self.counters.rejected, rejected);
         !behind
     }

@@ -126,6 +126,7 @@ impl Shared {
         // Deletions that wait come first: no later record may be found without them.
         let room = putting.retry(&mut writer);
         let mut placed: Vec<Option<Placed>> = vec![None; entries.len()];
+        let mut bytes = 0;
         for (i, (entry, placed)) in entries.iter().zip(&mut placed).enumerate() {
             let key = entry.key.bytes();
             let len = HEADER_SIZE_MAX + key.len() + entry.value.map_or(0, <[u8]>::len);
@@ -138,16 +139,25 @@ impl Shared {
             if room {
                 *placed = writer.append(word, &[header.as_slice(), key, entry.value.unwrap_or(&[])]);
             }
-            if placed.is_none() {
-                refused(i, Refusal::NoRoom);
+            match placed {
+                Some(_) => bytes += header.as_slice().len() + key.len() + entry.value.map_or(0, <[u8]>::len),
+                None => refused(i, Refusal::NoRoom),
             }
         }
-        add(&self.counters.written_through, placed.iter().flatten().count() as u64);
+        let written = placed.iter().flatten().count() as u64;
+        add(&self.counters.written_through, written);
+        self.measure(written, bytes as u64);
         let changes = last_placed_or_refused(entries, &placed);
         self.journal(&mut writer, &mut putting, changes.into_iter().map(|i| (entries[i].key, placed[i])));
         self.show_many(flash, entries, &placed, coming);
         putting.retry(&mut writer);
         self.bound_pending(flash, putting, writer);
+    }
+
+    /// Notes what so many records of the log take.
+    pub fn measure(&self, records: u64, bytes: u64) {
+        add(&self.counters.records_measured, records);
+        add(&self.counters.bytes_measured, bytes);
     }
 
     /// Deletes keys; `then` is called with each, by its number, while nobody else can change it.

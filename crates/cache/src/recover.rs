@@ -50,6 +50,9 @@ impl Shared {
         if misses_some(flash, recovered) {
             flash.note_unindexed();
         }
+        let records: usize = recovered.segments.iter().map(|segment| segment.words.len()).sum();
+        let segment_bytes = flash.log.geometry().segment_bytes();
+        self.measure(records as u64, recovered.segments.len() as u64 * segment_bytes);
         let summaries = &Summaries::new(*flash.log.geometry(), &recovered.segments);
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(SHARDS);
         let per_thread = SHARDS.div_ceil(threads);

@@ -68,6 +68,10 @@ stats! {
         puts_too_large,
         /// Entries put that were appended to the log at once.
         written_through,
+        /// Records of the log whose lengths are known: those found at the start, in whole segments, and those appended.
+        records_measured,
+        /// Bytes that these take.
+        bytes_measured,
         /// Entries appended again when their segment was reused.
         reinserted,
         /// Entries that left the index for want of room.
@@ -165,6 +169,22 @@ impl Stats {
     /// Entries that left the cache without anybody's wish, before their end.
     pub fn evicted(&self) -> u64 {
         self.evicted_memory + self.evicted_flash + self.evicted_index + self.lost + self.displaced()
+    }
+
+    /// Bytes of so many records of the log, by their mean length.
+    pub fn bytes_of_records(&self, records: u64) -> u64 {
+        let mean = self.bytes_measured as f64 / self.records_measured.max(1) as f64;
+        (records as f64 * mean) as u64
+    }
+
+    /// Bytes of flash that live entries take, as an estimate: their number times the mean length of a record.
+    pub fn flash_bytes_live(&self) -> u64 {
+        self.bytes_of_records(self.flash_entries).min(self.flash_bytes_used())
+    }
+
+    /// Bytes of the segments of flash that were written.
+    pub fn flash_bytes_used(&self) -> u64 {
+        self.flash_bytes / self.flash_segments.max(1) * self.flash_segments_used
     }
 
     /// All RAM of the cache, in bytes.

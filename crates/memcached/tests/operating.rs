@@ -250,4 +250,12 @@ fn figures_by_memcacheds_names_move() {
     }
     assert_eq!(value("extstore_limit_maxbytes"), 256.0 * 1024.0 * 1024.0);
     assert!(value("extstore_objects_used") <= value("extstore_objects_written"));
+    // Of 200 bytes each, their keys and headers.
+    let mean = value("extstore_bytes_used") / value("extstore_objects_used");
+    assert!((200.0..240.0).contains(&mean), "{mean} bytes an item");
+    let page_bytes =
+        value("extstore_limit_maxbytes") / (value("extstore_pages_used") + value("extstore_pages_free"));
+    let (used, fragmented) = (value("extstore_bytes_used"), value("extstore_bytes_fragmented"));
+    assert_eq!(used + fragmented, page_bytes * value("extstore_pages_used"));
+    assert_eq!(value("extstore_bytes_evicted"), 0.0);
 }

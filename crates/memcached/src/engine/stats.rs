@@ -259,8 +259,11 @@ fn flash(cache: &granary_cache::Stats, out: &mut Vec<u8>) {
         ("extstore_objects_read", cache.hits_flash),
         ("extstore_objects_written", cache.admitted + cache.written_through + cache.reinserted),
         ("extstore_objects_used", cache.flash_entries),
+        ("extstore_bytes_evicted", cache.bytes_of_records(cache.evicted_flash)),
         ("extstore_bytes_read", cache.bytes_read),
         ("extstore_bytes_written", cache.bytes_written),
+        ("extstore_bytes_used", cache.flash_bytes_live()),
+        ("extstore_bytes_fragmented", cache.flash_bytes_used() - cache.flash_bytes_live()),
         ("extstore_limit_maxbytes", cache.flash_bytes),
     ] {
         reply::stat(out, name, value);
