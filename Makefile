@@ -12,10 +12,17 @@ help: ## This list
 run: ## A dictionary of a million users on SSD, filled from SQLite, answers SQL
 	$(CARGO) run $(RELEASE) -p granary -- demo
 
+# What a machine lacks keeps some tests from their work: they say so in this file.
+SKIPPED := $(CURDIR)/target/skipped-tests
+
+test: export GRANARY_SKIPPED_TESTS = $(SKIPPED)
 test: ## All tests, with the servers they need
 	scripts/install-test-servers.sh
+	mkdir -p target && : > $(SKIPPED)
 	$(CARGO) test $(RELEASE) --workspace
 	$(CARGO) test $(RELEASE) -p granary-cache --features shuttle --test interleavings
+	@sort -u $(SKIPPED)
+	@echo "$$(sort -u $(SKIPPED) | wc -l) tests skipped"
 
 lint: ## rustfmt, and clippy with warnings denied
 	$(CARGO) fmt --all --check

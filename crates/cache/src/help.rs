@@ -158,13 +158,14 @@ mod threads {
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 mod tests {
     use super::{Team, Working};
+    use crate::skip::skipped;
 
     /// Help that was refused leaves the count of busy threads as it was: with too few, everybody is helped; with
     /// fewer than none, nobody is ever again.
     #[test]
     fn help_is_there_again_after_it_was_refused() {
         if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-            return;
+            return skipped("one core: nobody can help");
         }
         let find = || {
             let working = Working::begin();

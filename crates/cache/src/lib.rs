@@ -30,6 +30,9 @@ mod recover;
 mod scan;
 mod search;
 mod show;
+#[cfg(all(test, not(any(feature = "shuttle", miri))))]
+#[path = "../../log/tests/common/skip.rs"]
+mod skip;
 mod stats;
 mod taking_back;
 

@@ -1,5 +1,8 @@
 //! `granary study ... --quick`: every line of it runs. Peers that are not installed are left out.
 
+#[path = "../../log/tests/common/skip.rs"]
+mod skip;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -9,8 +12,7 @@ fn the_study_of_dictionaries_runs() {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let compiles = Command::new(compiler).arg("--version").output().is_ok();
     if !compiles && !rivals.join("clickhouse/source").exists() {
-        println!("left out: there is no C compiler for the source that the study asks");
-        return;
+        return skip::skipped("no C compiler for the source that the study asks");
     }
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");

@@ -73,7 +73,7 @@ fn use_it(address: SocketAddr) {
 #[test]
 fn the_exporter_of_prometheus_reads_all_that_it_asks_for() {
     let Some(program) = program() else {
-        return say("\n*** SKIPPED: Prometheus' memcached_exporter could not be built; see above. ***\n");
+        return super::skip::skipped("Prometheus' memcached_exporter could not be built");
     };
     let folder = tempfile::tempdir().unwrap();
     let (granary, exporter) = (free(), free());

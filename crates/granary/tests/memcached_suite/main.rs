@@ -2,6 +2,8 @@
 //! repository. What they ask of memcached that Granary is not is in `suite.txt`, with the reason.
 
 mod exporter;
+#[path = "../../../log/tests/common/skip.rs"]
+mod skip;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -144,10 +146,7 @@ fn mistake(output: &Output, expected: Expected) -> Option<String> {
 #[test]
 fn memcacheds_own_tests() {
     let Some(source) = source() else {
-        eprintln!(
-            "\n*** SKIPPED: memcached's own tests. Their source could not be fetched; see above. ***\n"
-        );
-        return;
+        return skip::skipped("memcached's source could not be fetched: none of its own tests ran");
     };
     let folder = built(&source);
     let tests = tests(&source);
