@@ -7,9 +7,10 @@ use crate::get::{Io, Outcome, Pending};
 use crate::key::{Key, KeyHash, KeyHasher};
 use crate::options::Options;
 use crate::partition::Partition;
-use crate::put::Entry;
+use crate::put::{Entry, Refusal};
 use crate::record::HEADER_SIZE_MAX;
 use crate::scan::Scan;
+use crate::single::MakingFlights;
 use crate::stats::Stats;
 use granary_log::device::Device;
 use granary_log::{Log, OpenError};
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 pub struct Cache {
     /// A power of two of them.
     pub(crate) partitions: Vec<Partition>,
+    pub(crate) flights: MakingFlights,
 }
 
 impl Cache {
@@ -26,7 +28,8 @@ impl Cache {
     pub fn open(options: Options) -> Result<Cache, OpenError> {
         options.check()?;
         let Some(flash) = &options.flash else {
-            return Ok(Cache { partitions: vec![Partition::in_memory(&options)] });
+            let partitions = vec![Partition::in_memory(&options)];
+            return Ok(Cache { partitions, flights: MakingFlights::default() });
         };
         let logs = Log::open_partitions(&flash.log_options()?, flash.partitions)?;
         Ok(Self::start(&options, logs))
@@ -43,7 +46,7 @@ impl Cache {
     fn start(options: &Options, logs: Vec<(Log, granary_log::Recovered)>) -> Cache {
         let options = options.of_partition();
         let start = |(log, recovered)| Partition::start(&options, log, recovered);
-        Cache { partitions: logs.into_iter().map(start).collect() }
+        Cache { partitions: logs.into_iter().map(start).collect(), flights: MakingFlights::default() }
     }
 
     /// Hashes keys for this cache.
@@ -110,16 +113,22 @@ impl Cache {
     /// behind, or an entry is too large, the entry is not stored, older versions of it are gone all
     /// the same, and a counter says so.
     pub fn put_many(&self, entries: &[Entry<'_>]) {
-        self.try_put_many(entries, |_| ());
+        self.try_put_many(entries, |_, _| ());
     }
 
-    /// As [`put_many`](Self::put_many); `refused(i)` is told of each entry that was not stored, in any order.
+    /// As [`put_many`](Self::put_many); `refused(i, why)` is told of each entry that was not stored, in any order.
     /// It must not call the cache.
-    pub fn try_put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize)) {
+    pub fn try_put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
+        self.flights.overtake(entries.iter().map(|entry| entry.key.bytes()));
+        self.put_made(entries, &mut refused);
+    }
+
+    /// The same, where that is what others wait for.
+    pub(crate) fn put_made(&self, entries: &[Entry<'_>], refused: &mut dyn FnMut(usize, Refusal)) {
         self.each_part(
             entries,
             |entry| entry.key.hash(),
-            |partition, entries, rows| partition.put_many(entries, |i| refused(rows.of(i))),
+            |partition, entries, rows| partition.put_many(entries, |i, why| refused(rows.of(i), why)),
         );
     }
 
@@ -129,7 +138,7 @@ impl Cache {
         &self,
         entries: &[Entry<'_>],
         patience: Duration,
-        mut refused: impl FnMut(usize),
+        mut refused: impl FnMut(usize, Refusal),
     ) {
         let deadline = Instant::now() + patience;
         let mut first = 0;
@@ -137,7 +146,7 @@ impl Cache {
             let count = self.fitting(&entries[first..]);
             // At the deadline the rest is put as it may be.
             self.wait_for_room(deadline);
-            self.try_put_many(&entries[first..first + count], |i| refused(first + i));
+            self.try_put_many(&entries[first..first + count], |i, why| refused(first + i, why));
             first += count;
         }
     }
@@ -169,6 +178,7 @@ impl Cache {
 
     /// Removes keys, for good: no crash brings them back.
     pub fn delete_many(&self, keys: &[Key<'_>]) {
+        self.flights.overtake(keys.iter().map(Key::bytes));
         self.each_part(keys, Key::hash, |partition, keys, _| partition.delete_many(keys));
     }
 
@@ -205,6 +215,7 @@ impl Cache {
 
     /// Forgets everything, for good.
     pub fn clear(&self) -> std::io::Result<()> {
+        self.flights.overtake_all();
         // All of them, whatever becomes of one.
         let cleared: Vec<_> = self.partitions.iter().map(Partition::clear).collect();
         cleared.into_iter().collect()
@@ -213,6 +224,16 @@ impl Cache {
     /// Counters and sizes.
     pub fn stats(&self) -> Stats {
         self.partitions.iter().map(Partition::stats).sum()
+    }
+
+    /// Stops cleanly: all that was put is on the device, and the cache is warm when it is opened again. Dropping a cache
+    /// does the same, and has nobody to tell of errors.
+    ///
+    /// # Errors
+    /// What the operating system says; then the cache may start empty.
+    pub fn close(self) -> std::io::Result<()> {
+        let closed: Vec<_> = self.partitions.into_iter().map(Partition::close).collect();
+        closed.into_iter().collect()
     }
 
     /// Stops as a kill would: write buffers are lost, nothing is marked as clean. For tests.

@@ -30,6 +30,7 @@ mod recover;
 mod scan;
 mod search;
 mod show;
+mod single;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
@@ -43,6 +44,11 @@ pub use help::Team;
 pub use key::{Key, KeyHash, KeyHasher};
 pub use options::{FlashOptions, Options};
 pub use policy::Reinsertion;
-pub use put::Entry;
+pub use put::{Entry, Refusal};
 pub use scan::Scan;
 pub use stats::Stats;
+
+/// The README's example runs as it stands there.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

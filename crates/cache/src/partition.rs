@@ -274,6 +274,24 @@ impl Partition {
         stats
     }
 
+    pub fn close(mut self) -> std::io::Result<()> {
+        self.end()
+    }
+
+    /// Stops cleanly, once.
+    fn end(&mut self) -> std::io::Result<()> {
+        if self.flusher.is_none() {
+            return Ok(());
+        }
+        self.end_cleaner();
+        if let Some((flash, hybrid)) = self.shared.hybrid() {
+            self.shared.save_memory(flash, hybrid);
+        }
+        let stopped = self.shared.flash.as_ref().map_or(Ok(()), |flash| self.shared.stop(flash));
+        self.join();
+        stopped
+    }
+
     pub fn abandon(mut self) {
         self.end_cleaner();
         if let Some(flash) = &self.shared.flash {
@@ -316,18 +334,8 @@ impl Partition {
 
 impl Drop for Partition {
     fn drop(&mut self) {
-        if self.flusher.is_none() {
-            return;
-        }
-        self.end_cleaner();
-        if let Some((flash, hybrid)) = self.shared.hybrid() {
-            self.shared.save_memory(flash, hybrid);
-        }
-        if let Some(flash) = &self.shared.flash
-            && let Err(error) = self.shared.stop(flash)
-        {
+        if let Err(error) = self.end() {
             tracing::error!(%error, "the cache could not be stopped cleanly: it may start empty");
         }
-        self.join();
     }
 }

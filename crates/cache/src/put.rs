@@ -24,11 +24,13 @@ pub struct Entry<'a> {
 }
 
 /// Why an entry is not kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
     /// The device is behind.
+    #[error("the device is behind with writing: wait for it, or have larger or more write buffers")]
     NoRoom,
-    /// It is longer than a segment or too much of RAM, or its key is longer than a block.
+    /// The entry is longer than a write buffer or half of the RAM, or its key is longer than a block.
+    #[error("the entry is longer than a write buffer or half of the RAM, or its key than a block")]
     TooLong,
 }
 
@@ -49,14 +51,14 @@ pub(crate) struct Putting {
 
 impl Partition {
     /// See [`Cache`](crate::Cache).
-    pub fn put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize)) {
+    pub fn put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         let counters = &self.shared.counters;
         let mut refused = |i, why| {
             match why {
                 Refusal::NoRoom => add(&counters.puts_dropped, 1),
                 Refusal::TooLong => add(&counters.puts_too_large, 1),
             }
-            refused(i);
+            refused(i, why);
         };
         add(&self.shared.counters.puts, entries.len() as u64);
         let bytes = |entry: &Entry<'_>| entry.key.bytes().len() + entry.value.map_or(0, <[u8]>::len);

@@ -124,7 +124,7 @@ fn an_entry_behind_a_refused_one_of_its_key_is_there_after_a_kill() {
         let entry = |key| Entry { key: cache.key(key), value: Some(&value), expires_at: 0 };
         let batch: Vec<Entry<'_>> = keys.iter().flat_map(|key| [entry(key); TIMES]).collect();
         let mut refused = [false; KEYS as usize];
-        cache.try_put_many(&batch, |i| refused[i / TIMES] = true);
+        cache.try_put_many(&batch, |i, _| refused[i / TIMES] = true);
         cache.flush();
         let found = keys_found(&cache, &keys);
         refused_and_placed +=
@@ -157,7 +157,7 @@ fn whoever_waits_has_a_burst_stored_as_a_whole() {
         let cache = Cache::open(options).unwrap();
         let keys: Vec<[u8; 8]> = (0..10_000u64).map(u64::to_le_bytes).collect();
         let entries = entries_of(&cache, &keys, &[7; 100]);
-        cache.put_many_waiting(&entries, Duration::from_secs(60), |i| panic!("{i} is refused"));
+        cache.put_many_waiting(&entries, Duration::from_secs(60), |i, why| panic!("{i}: {why}"));
         assert_eq!(cache.stats().puts_dropped, 0);
         let found = keys_found(&cache, &keys);
         let count = found.iter().filter(|found| **found).count();
@@ -173,7 +173,7 @@ fn whoever_waits_has_a_burst_stored_as_a_whole() {
     let keys: Vec<[u8; 8]> = (0..400u64).map(u64::to_le_bytes).collect();
     let mut refused = 0;
     let entries = entries_of(&cache, &keys, &[7; 3_000]);
-    cache.put_many_waiting(&entries, Duration::from_millis(50), |_| refused += 1);
+    cache.put_many_waiting(&entries, Duration::from_millis(50), |_, _| refused += 1);
     assert_eq!(cache.stats().puts_dropped, refused);
     assert!(refused > 0);
 }

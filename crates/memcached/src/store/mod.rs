@@ -246,7 +246,7 @@ impl Store {
     }
 
     /// Stores items, the later of two with the same key last; `refused(i)` is told of those that find no room.
-    pub fn set_many(&self, lane: &mut Lane, items: &[NewItem<'_>], now: u32, refused: impl FnMut(usize)) {
+    pub fn set_many(&self, lane: &mut Lane, items: &[NewItem<'_>], now: u32, mut refused: impl FnMut(usize)) {
         let keys: Vec<Key<'_>> = items.iter().map(|item| self.key(item.key)).collect();
         let _held = self.stripes.lock_many(keys.iter().map(|key| key.hash()));
         let Lane { value, .. } = lane;
@@ -264,7 +264,7 @@ impl Store {
             entries.push(Entry { key: *key, value: Some(bytes), expires_at });
             begin = end;
         }
-        self.cache.try_put_many(&entries, refused);
+        self.cache.try_put_many(&entries, |i, _| refused(i));
         keys.iter().for_each(|key| self.reads.forget(*key));
     }
 
@@ -316,7 +316,7 @@ impl Store {
         }
         let expires_at = header.deadline.last_second();
         let mut kept = Ok(result);
-        self.cache.try_put_many(&[Entry { key, value: Some(value), expires_at }], |_| kept = Err(NoRoom));
+        self.cache.try_put_many(&[Entry { key, value: Some(value), expires_at }], |_, _| kept = Err(NoRoom));
         if matches!(change, Change::Write(_)) {
             self.reads.forget(key);
         }
