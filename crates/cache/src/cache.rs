@@ -79,7 +79,7 @@ impl Cache {
     /// As [`get_many`](Self::get_many), with the help of another thread where the batch is large and a core has
     /// no other batch to look up; where all cores have something to do ([`Team`](crate::Team)) and there is a RAM
     /// tier, it helps to read only. The outcome of each key goes to one of the sinks.
-    pub fn get_many_in_two<S: FnMut(usize, Outcome<'_>) + Send>(
+    pub fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
         &self,
         io: &mut Io,
         keys: &[Key<'_>],
@@ -88,7 +88,7 @@ impl Cache {
     ) {
         self.each_part(keys, Key::hash, |partition, keys, rows| {
             let sinks = sinks.each_mut().map(|sink| |i, outcome: Outcome<'_>| sink(rows.of(i), outcome));
-            partition.get_many_in_two(io, keys, now, sinks);
+            partition.get_many_parallel(io, keys, now, sinks);
         });
     }
 
@@ -204,8 +204,8 @@ impl Cache {
     }
 
     /// Visits, in each shard, the entry in RAM that is the next to leave it unless it is read: key and value.
-    pub fn next_to_leave(&self, mut visit: impl FnMut(Key<'_>, Option<&[u8]>)) {
-        self.partitions.iter().for_each(|partition| partition.next_to_leave(&mut visit));
+    pub fn next_victim(&self, mut visit: impl FnMut(Key<'_>, Option<&[u8]>)) {
+        self.partitions.iter().for_each(|partition| partition.next_victim(&mut visit));
     }
 
     /// Seals what was put so far and waits until it is on the device.

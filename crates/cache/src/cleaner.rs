@@ -5,7 +5,7 @@ use crate::admission::{Candidate, Verdict};
 use crate::hybrid::Hybrid;
 use crate::key::{Key, WordKind};
 use crate::limits::{HOT_PERCENT_MAX, RECORD_COST_BYTES, SAVE_TRIES_MAX, SHARDS, SPARE_MEMORY_PARTS};
-use crate::memory::{Aim, Leave, Leaving, Pool, Spare};
+use crate::memory::{Aim, Eviction, Pool, Spare, Victim};
 use crate::partition::{Flash, Shard, Shared};
 use crate::policy::concessions;
 use crate::stats::add;
@@ -58,15 +58,15 @@ impl Shared {
     /// Cleans until the cache is closed; run it on a thread of its own.
     pub fn clean(&self, flash: &Flash, hybrid: &Hybrid) {
         loop {
-            let mut orders = hybrid.orders.lock().expect("no panic under the lock");
-            while !orders.wanted && !orders.stop {
-                orders = hybrid.ordered.wait(orders).expect("no panic under the lock");
+            let mut requests = hybrid.requests.lock().expect("no panic under the lock");
+            while !requests.wanted && !requests.stop {
+                requests = hybrid.requested.wait(requests).expect("no panic under the lock");
             }
-            if orders.stop {
+            if requests.stop {
                 return;
             }
-            orders.wanted = false;
-            drop(orders);
+            requests.wanted = false;
+            drop(requests);
             self.clean_shards(flash, hybrid, 0, Room::Enough);
         }
     }
@@ -82,7 +82,7 @@ impl Shared {
                 }
                 let aim = Aim { shard: shard_most, pool: most, spare: Spare::Fresh };
                 if self.lock(shard).memory.bytes_allocated() as u64 > shard_most
-                    && !self.let_go(flash, hybrid, shard, aim, Ask::Policy)
+                    && !self.evict(flash, hybrid, shard, aim, Ask::Policy)
                 {
                     return;
                 }
@@ -92,7 +92,7 @@ impl Shared {
 
     /// Lets entries leave RAM until no more than the budget is taken, in this shard first, which is that of the newest
     /// entry. Of those that are nowhere else, `leave` says what becomes of them.
-    pub fn relieve(&self, first: usize, mut leave: impl FnMut(Leaving<'_>) -> Leave) {
+    pub fn relieve(&self, first: usize, mut leave: impl FnMut(Victim<'_>) -> Eviction) {
         let most = self.pool.bytes();
         let others = || (first + 1..SHARDS).chain(0..first);
         for shard_most in concessions(most) {
@@ -128,7 +128,7 @@ impl Shared {
     /// meanwhile. An older version of it on flash was deleted when this was put. What only looks alike and is
     /// taken over, the journal has to know of: the index does not any more, so its next version may stay in RAM, and a
     /// kill before this segment is on the device would bring it back.
-    fn let_go(&self, flash: &Flash, hybrid: &Hybrid, shard: usize, aim: Aim, ask: Ask) -> bool {
+    fn evict(&self, flash: &Flash, hybrid: &Hybrid, shard: usize, aim: Aim, ask: Ask) -> bool {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
         if !putting.retry(&mut writer) {
@@ -138,31 +138,31 @@ impl Shared {
         let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
         let now = hybrid.opened.elapsed().as_secs_f64();
         let second = self.time();
-        let Shard { table, memory, hints } = &mut *locked;
+        let Shard { table, memory, collisions } = &mut *locked;
         let (mut admitted, mut admitted_bytes, mut rejected, mut behind) = (0, 0, 0, false);
-        memory.shrink(aim, second, |Leaving { hash, entry, reads, updates }| {
+        memory.shrink(aim, second, |Victim { hash, entry, reads, updates }| {
             if entry.is_expired(second) || !flash.fits(entry.key.len(), entry.len()) {
-                return Leave::Go;
+                return Eviction::Drop;
             }
             let key = Key::hashed(hash, entry.key);
             let bytes = (entry.len() + RECORD_COST_BYTES) as u64;
             let candidate = Candidate { key, bytes, reads, updates };
             if ask == Ask::Policy && admitter.decide(&candidate, now) == Verdict::Drop {
                 rejected += 1;
-                return Leave::Go;
+                return Eviction::Drop;
             }
             let Some(placed) = writer.append(hash.word(WordKind::Entry), &[entry.as_bytes()]) else {
                 behind = true;
-                return Leave::Stay;
+                return Eviction::Keep;
             };
             admitted += 1;
             admitted_bytes += entry.len() as u64;
             if table.any(hash.below_shard(table.hash_bits()), |_| true) {
                 writer.journal(placed.sequence, &[hash.word(WordKind::Deletion)]);
             }
-            match self.index(flash, table, hints, key, placed, &self.counters.displaced) {
-                true => Leave::Move,
-                false => Leave::Go,
+            match self.index(flash, table, collisions, key, placed, &self.counters.displaced) {
+                true => Eviction::Move,
+                false => Eviction::Drop,
             }
         });
         table.cool(table.len() * HOT_PERCENT_MAX / 100);
@@ -179,7 +179,7 @@ impl Shared {
         for shard in (0..SHARDS).filter(|_| saves) {
             for _ in 0..SAVE_TRIES_MAX {
                 let aim = Aim { shard: 0, pool: 0, spare: Spare::Nothing };
-                if self.let_go(flash, hybrid, shard, aim, Ask::Nobody) {
+                if self.evict(flash, hybrid, shard, aim, Ask::Nobody) {
                     break;
                 }
                 flash.log.flush();

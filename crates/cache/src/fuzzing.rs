@@ -3,7 +3,7 @@
 
 use crate::key::{KeyHasher, WordKind, parse_word};
 use crate::record::{HeaderBytes, Record, Records, find_last, parse, words_of};
-use crate::search::{Print, Search};
+use crate::search::{KeyDigest, Search};
 
 /// A payload: the first two bytes are how many records begin in it.
 pub fn records(data: &[u8]) {
@@ -31,7 +31,7 @@ pub fn records(data: &[u8]) {
         });
         assert_eq!(find_last(payload, count, entry.key), last);
         let keys = [entry.key, data, entry.key];
-        search.run(payload, count, keys.into_iter().map(Print::of), |i| keys[i]);
+        search.run(payload, count, keys.into_iter().map(KeyDigest::of), |i| keys[i]);
         assert_eq!([0, 2].map(|i| search.found(payload, i)), [last, last]);
         assert_eq!(search.found(payload, 1), find_last(payload, count, data));
         assert_eq!(parse(entry.as_bytes()).map(|again| again.word(hasher)), Some(word));

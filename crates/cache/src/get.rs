@@ -3,10 +3,10 @@
 mod ahead;
 mod arriving;
 mod fetch;
-mod in_two;
 mod io;
 mod opening;
 mod order;
+mod parallel;
 mod pending;
 mod room;
 mod waiting;
@@ -14,14 +14,14 @@ mod waiting;
 pub use io::Io;
 pub use pending::Pending;
 
-use crate::admission::lot;
+use crate::admission::sample_hash;
 use crate::batch::Asked;
 use crate::key::Key;
 use crate::limits::{LOCKED_LOOKUPS, LOOKUP_ROUNDS_MAX, PLANNED_KEYS, SHARDS, SIDE_BY_SIDE};
-use crate::memory::{At, Kept};
+use crate::memory::{At, EntryState};
 use crate::partition::{Flash, Partition, Shard, Shared};
 use crate::prefetch::prefetch;
-use crate::search::Print;
+use crate::search::KeyDigest;
 use crate::stats::add;
 use granary_log::Placed;
 use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
@@ -40,14 +40,14 @@ pub enum Outcome<'a> {
     },
     /// The source does not have this key.
     Negative {
-        /// As for a hit.
+        /// Unix time in seconds after which the entry is expired; 0: never.
         expires_at: u32,
     },
     /// What was known until `expires_at`.
     Expired {
-        /// `None`: it was negative.
+        /// The value; `None`: the entry was negative.
         value: Option<&'a [u8]>,
-        /// As for a hit; it is past.
+        /// Unix time in seconds after which the entry was expired.
         expires_at: u32,
     },
     /// Nothing is known of this key.
@@ -56,18 +56,18 @@ pub enum Outcome<'a> {
 
 /// A place to look for a key.
 #[derive(Clone, Copy, Debug)]
-struct Want {
+struct Probe {
     place: u64,
     key: u32,
-    /// The key's.
-    print: Print,
+    /// The digest of the key's bytes.
+    digest: KeyDigest,
     /// The entry was found before, as far as the index knows.
     recent: bool,
 }
 
 /// A place that did not hold the key it was looked up for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Tried {
+struct FalsePositive {
     key: u32,
     place: u64,
     /// Segment that the block was read as; 0: the block says nothing for later.
@@ -95,9 +95,9 @@ impl Partition {
     pub fn get_many(&self, io: &mut Io, keys: &[Key<'_>], now: u32, sink: impl FnMut(usize, Outcome<'_>)) {
         let (mut scratch, resolved) = io.begin(keys);
         let counts = Counts::default();
-        let watched_below = self.shared.begin_lookup(now);
+        let sample_threshold = self.shared.begin_lookup(now);
         let mut lookup =
-            Lookup { shared: &self.shared, keys, resolved: &resolved, now, sink, counts, watched_below };
+            Lookup { shared: &self.shared, keys, resolved: &resolved, now, sink, counts, sample_threshold };
         scratch.begin();
         lookup.plan(&mut scratch, 0..keys.len());
         lookup.go_on(io, &mut scratch, 1);
@@ -116,7 +116,7 @@ struct Lookup<'a, S> {
     sink: S,
     counts: Counts,
     /// The admission policy wants to know of keys that drew less.
-    watched_below: u64,
+    sample_threshold: u64,
 }
 
 impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
@@ -124,7 +124,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     fn go_on(&mut self, io: &mut Io, scratch: &mut Scratch, first_round: usize) {
         let Some(flash) = &self.shared.flash else { return };
         for round in first_round.. {
-            if scratch.wants.is_empty() {
+            if scratch.probes.is_empty() {
                 return;
             }
             self.fetch(flash, io, scratch);
@@ -134,7 +134,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 
     /// Asks RAM tier and index for some of the keys, each shard once for many of them.
     fn plan(&mut self, scratch: &mut Scratch, range: Range<usize>) {
-        let Scratch { by_shard, wants, .. } = scratch;
+        let Scratch { by_shard, probes, .. } = scratch;
         let mut start = range.start as u32;
         for keys in self.keys[range].chunks(PLANNED_KEYS) {
             by_shard.deal(keys.iter().map(|key| key.hash()), start);
@@ -143,13 +143,13 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             let first = keys[0].hash().shard();
             for shard in (first..SHARDS).chain(0..first) {
                 for asked in by_shard.of(shard).chunks(LOCKED_LOOKUPS) {
-                    self.plan_some(&mut self.shared.lock(shard), asked, wants);
+                    self.plan_some(&mut self.shared.lock(shard), asked, probes);
                 }
             }
         }
     }
 
-    fn plan_some(&mut self, shard: &mut Shard, asked: &[Asked], wants: &mut Vec<Want>) {
+    fn plan_some(&mut self, shard: &mut Shard, asked: &[Asked], probes: &mut Vec<Probe>) {
         let mut parts = asked.chunks(SIDE_BY_SIDE);
         let mut part = parts.next().unwrap_or_default();
         let mut candidates = self.seek(shard, part);
@@ -158,7 +158,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             let next = parts.next().unwrap_or_default();
             let candidates_of_next = self.seek(shard, next);
             for (asked, candidate) in part.iter().zip(candidates) {
-                self.plan_key(shard, *asked, candidate, wants);
+                self.plan_key(shard, *asked, candidate, probes);
             }
             (part, candidates) = (next, candidates_of_next);
         }
@@ -190,7 +190,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         shard: &mut Shard,
         Asked { hash, key }: Asked,
         candidate: Option<At>,
-        wants: &mut Vec<Want>,
+        probes: &mut Vec<Probe>,
     ) {
         if let Some(at) = candidate
             && let Some(stored) = shard.memory.get(self.keys[key as usize], at)
@@ -198,13 +198,13 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             self.deliver(key, Tier::Memory, stored.value, stored.expires_at);
             return;
         }
-        let before = wants.len();
+        let before = probes.len();
         if self.shared.flash.is_some() {
             let bits = hash.below_shard(shard.table.hash_bits());
-            let print = Print::of(self.keys[key as usize].bytes());
-            shard.table.find(bits, |place, recent| wants.push(Want { place, key, print, recent }));
+            let digest = KeyDigest::of(self.keys[key as usize].bytes());
+            shard.table.find(bits, |place, recent| probes.push(Probe { place, key, digest, recent }));
         }
-        if wants.len() == before {
+        if probes.len() == before {
             self.miss(key);
         }
     }
@@ -212,13 +212,13 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     /// For the keys that were not found where they should be: an entry that moved or was replaced
     /// while it was read is somewhere else now; a tag that another key shares is a miss.
     fn plan_again(&mut self, scratch: &mut Scratch, last: bool) {
-        let Scratch { wants, tried, .. } = scratch;
-        wants.clear();
-        tried.sort_unstable();
-        tried.dedup();
+        let Scratch { probes, false_positives, .. } = scratch;
+        probes.clear();
+        false_positives.sort_unstable();
+        false_positives.dedup();
         let mut missed = Vec::new();
-        for tried in tried.chunk_by(|a, b| a.key == b.key) {
-            let i = tried[0].key;
+        for false_positives in false_positives.chunk_by(|a, b| a.key == b.key) {
+            let i = false_positives[0].key;
             if self.is_resolved(i) {
                 continue;
             }
@@ -233,18 +233,18 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                 }
                 continue;
             }
-            let before = wants.len();
-            let print = Print::of(key.bytes());
+            let before = probes.len();
+            let digest = KeyDigest::of(key.bytes());
             let bits = key.hash().below_shard(shard.table.hash_bits());
             shard.table.find(bits, |place, recent| {
-                if last || tried.iter().all(|t| t.place != place) {
-                    wants.push(Want { place, key: i, print, recent });
+                if last || false_positives.iter().all(|t| t.place != place) {
+                    probes.push(Probe { place, key: i, digest, recent });
                 }
             });
-            if last || wants.len() == before {
-                wants.truncate(before);
-                for t in tried.iter().filter(|t| t.sequence > 0) {
-                    shard.hints.add(key, t.place, t.sequence);
+            if last || probes.len() == before {
+                probes.truncate(before);
+                for t in false_positives.iter().filter(|t| t.sequence > 0) {
+                    shard.collisions.add(key, t.place, t.sequence);
                 }
                 missed.push(i);
             }
@@ -292,8 +292,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     #[inline]
     fn tell(&self, i: u32, found: bool) {
         let key = self.keys[i as usize];
-        if self.watched_below > 0
-            && lot(key.hash()) < self.watched_below
+        if self.sample_threshold > 0
+            && sample_hash(key.hash()) < self.sample_threshold
             && let Some((_, hybrid)) = self.shared.hybrid()
             && let Ok(mut admitter) = hybrid.admitter.try_lock()
         {
@@ -314,10 +314,10 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 }
 
 impl Shared {
-    /// Notes what time it is; gives the `watched_below` of a lookup.
+    /// Notes what time it is; gives the `sample_threshold` of a lookup.
     fn begin_lookup(&self, now: u32) -> u64 {
         self.note_time(now);
-        self.hybrid().map_or(0, |(_, hybrid)| hybrid.watched_below.load(Ordering::Relaxed))
+        self.hybrid().map_or(0, |(_, hybrid)| hybrid.sample_threshold.load(Ordering::Relaxed))
     }
 
     /// Copies an entry just read from `at` to the RAM tier, if it is still the current one: the index
@@ -331,7 +331,7 @@ impl Shared {
             && self.has_room_for_copy(flash, key, value)
             && shard.table.contains(bits, at.block).is_some()
         {
-            let kept = shard.memory.insert(key, value, expires_at, Kept::Copy, now);
+            let kept = shard.memory.insert(key, value, expires_at, EntryState::Clean, now);
             add(&self.counters.promoted, u64::from(kept));
         }
     }

@@ -10,10 +10,10 @@ use crate::batch::ByShard;
 use crate::cleaner::Room;
 use crate::key::Key;
 use crate::limits::PUT_CHUNK;
-use crate::memory::{Kept, Leave};
+use crate::memory::{EntryState, Eviction};
 use crate::partition::{Flash, Shard, Shared};
+use crate::publish::is_other_key;
 use crate::put::{Entry, Refusal, Refused};
-use crate::show::is_other_key;
 use crate::stats::add;
 use granary_log::Log;
 use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
@@ -26,20 +26,20 @@ pub(crate) struct Hybrid {
     pub admitter: Mutex<Admitter>,
     /// Whether its policy ever writes.
     pub writes: bool,
-    /// Of its [`Admitter::watched_below`], to be read without the lock.
-    pub watched_below: AtomicU64,
+    /// Of its [`Admitter::sample_threshold`], to be read without the lock.
+    pub sample_threshold: AtomicU64,
     /// Until the log has written this segment, there may be entries on flash that a recovery would find
     /// and the index does not know: blocks that could not be read may be readable the next time.
     pub unindexed_until: AtomicU64,
-    pub orders: Mutex<Orders>,
-    pub ordered: Condvar,
+    pub requests: Mutex<FlushRequests>,
+    pub requested: Condvar,
     /// The policy's clock begins here.
     pub opened: Instant,
 }
 
 /// What the cleaner is told.
 #[derive(Default)]
-pub(crate) struct Orders {
+pub(crate) struct FlushRequests {
     pub wanted: bool,
     pub stop: bool,
 }
@@ -54,27 +54,27 @@ impl Hybrid {
         admitter.set_free_bytes(free_segments * geometry.segment_bytes());
         (*admission != Admission::All).then(|| Self {
             writes: admitter.writes(),
-            watched_below: AtomicU64::new(admitter.watched_below()),
+            sample_threshold: AtomicU64::new(admitter.sample_threshold()),
             admitter: Mutex::new(admitter),
             unindexed_until: AtomicU64::new(0),
-            orders: Mutex::default(),
-            ordered: Condvar::new(),
+            requests: Mutex::default(),
+            requested: Condvar::new(),
             opened: Instant::now(),
         })
     }
 
     /// The cleaner has no more work.
     pub fn order_end(&self) {
-        self.orders.lock().expect("no panic under the lock").stop = true;
-        self.ordered.notify_one();
+        self.requests.lock().expect("no panic under the lock").stop = true;
+        self.requested.notify_one();
     }
 
     /// The cleaner has work.
     pub fn order_cleaning(&self) {
-        let mut orders = self.orders.lock().expect("no panic under the lock");
-        if !orders.wanted {
-            orders.wanted = true;
-            self.ordered.notify_one();
+        let mut requests = self.requests.lock().expect("no panic under the lock");
+        if !requests.wanted {
+            requests.wanted = true;
+            self.requested.notify_one();
         }
     }
 }
@@ -126,7 +126,7 @@ impl Shared {
         for Entry { key, value, .. } in entries {
             admitter.on_put(*key, bytes_of(*key, *value));
         }
-        hybrid.watched_below.store(admitter.watched_below(), Ordering::Relaxed);
+        hybrid.sample_threshold.store(admitter.sample_threshold(), Ordering::Relaxed);
     }
 
     /// Writes an entry that is too large to wait in RAM, if there is a budget for it and room in the write buffers;
@@ -203,7 +203,7 @@ impl Shared {
                 let mut unseen = 0;
                 self.relieve(shard, |_| {
                     unseen += 1;
-                    Leave::Go
+                    Eviction::Drop
                 });
                 add(&self.counters.left_unseen, unseen);
             }
@@ -235,7 +235,7 @@ impl Shared {
     pub fn keep_again(&self, shard: &mut Shard, entry: Entry<'_>) {
         shard.memory.remove(entry.key);
         let Entry { key, value, expires_at } = entry;
-        if shard.memory.insert(key, value, expires_at, Kept::Returned, 0) {
+        if shard.memory.insert(key, value, expires_at, EntryState::Returned, 0) {
             add(&self.counters.taken_back, 1);
         } else {
             add(&self.counters.evicted_flash, 1);
@@ -249,11 +249,11 @@ fn bytes_of(key: Key<'_>, value: Option<&[u8]>) -> u64 {
 
 /// Keeps an entry; `false`: it is too large.
 fn keep_one(shard: &mut Shard, Entry { key, value, expires_at }: Entry<'_>) -> bool {
-    shard.memory.insert(key, value, expires_at, Kept::Only, 0)
+    shard.memory.insert(key, value, expires_at, EntryState::Dirty, 0)
 }
 
 /// Whether the index speaks of a version of this key, as far as is known. The holder of the shard's lock asks.
 fn is_on_flash(flash: &Flash, shard: &Shard, key: Key<'_>) -> bool {
     let bits = key.hash().below_shard(shard.table.hash_bits());
-    shard.table.any(bits, |place| !is_other_key(flash, &shard.hints, key, place))
+    shard.table.any(bits, |place| !is_other_key(flash, &shard.collisions, key, place))
 }

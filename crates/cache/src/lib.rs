@@ -9,12 +9,12 @@ pub mod admission;
 mod batch;
 mod cache;
 mod cleaner;
+mod collisions;
 mod consumer;
 #[doc(hidden)]
 pub mod fuzzing;
 mod get;
 mod help;
-mod hints;
 mod hybrid;
 mod index;
 mod key;
@@ -24,18 +24,18 @@ mod options;
 mod partition;
 mod policy;
 mod prefetch;
+mod publish;
 mod put;
+mod readmission;
 mod record;
 mod recover;
 mod scan;
 mod search;
-mod show;
 mod single;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
 mod stats;
-mod taking_back;
 
 pub use cache::Cache;
 pub use get::{Io, Outcome, Pending};

@@ -80,10 +80,10 @@ pub const SAME_HASH_MAX: usize = 8;
 pub const LOOK_ALIKE_BITS: u32 = 20;
 
 /// Places known not to hold a key although its tag is there, per shard.
-pub const HINTS_PER_SHARD: usize = 64;
+pub const COLLISIONS_PER_SHARD: usize = 64;
 
-/// Deletions that wait for room in the log before the cache gives up its content instead.
-pub const PENDING_DELETIONS_MAX: usize = 4 << 20;
+/// Deletions that wait for room in the log before the cache is reset instead.
+pub const TOMBSTONES_MAX: usize = 4 << 20;
 
 /// How often a lookup follows an entry that moves while it is being read.
 pub const LOOKUP_ROUNDS_MAX: usize = 8;

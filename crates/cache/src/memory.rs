@@ -4,7 +4,7 @@
 mod clock;
 mod pool;
 
-pub(crate) use clock::{Aim, Gone, Leave, Leaving, Spare};
+pub(crate) use clock::{Aim, Eviction, Gone, Spare, Victim};
 pub(crate) use pool::Pool;
 
 use crate::admission::COUNT_MAX;
@@ -27,7 +27,7 @@ const RECORD_AT: usize = 8;
 const READ: u8 = 1;
 const DEAD: u8 = 2;
 /// It is nowhere else.
-const ONLY: u8 = 4;
+const DIRTY: u8 = 4;
 /// It was read since it was put.
 const FETCHED: u8 = 8;
 /// The upper bits of the flags are the entry's stamp.
@@ -71,14 +71,14 @@ impl<'a> From<EntryRecord<'a>> for Stored<'a> {
     }
 }
 
-/// Where an entry of the tier is, too.
+/// Whether an entry of the tier has to be written before it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    /// On flash, or it need not be.
-    Copy,
-    /// Nowhere.
-    Only,
-    /// Nowhere, and it comes back from flash: nobody has just put it.
+pub(crate) enum EntryState {
+    /// It is on flash, or need not be.
+    Clean,
+    /// It is nowhere else.
+    Dirty,
+    /// It is nowhere else any more: it was readmitted from a segment of flash that is reused, and nobody has just put it.
     Returned,
 }
 
@@ -95,8 +95,8 @@ pub(crate) enum Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     All,
-    /// Those that are nowhere else.
-    Only,
+    /// Entries that are nowhere else.
+    Dirty,
 }
 
 /// One shard's part of the RAM tier.
@@ -105,7 +105,7 @@ pub(crate) enum Which {
 /// 1. `table` has exactly the entries of the chunks that are not dead.
 /// 2. The clock hand (`hand`) lies in the first chunk, at the start of an entry or at its end.
 /// 3. `chunk_bytes` is the sum of the chunks' capacities.
-/// 4. `only` is the number of entries that are nowhere else.
+/// 4. `dirty` is the number of entries that are nowhere else.
 /// 5. `dead_bytes` is what dead entries take that the hand has not passed.
 /// 6. The pool was told of `told_bytes`, which are all that is allocated.
 pub(crate) struct Memory {
@@ -119,7 +119,7 @@ pub(crate) struct Memory {
     hand: usize,
     chunk_bytes: usize,
     dead_bytes: usize,
-    only: usize,
+    dirty: usize,
     spare: Option<Vec<u8>>,
     told_bytes: usize,
     untold: Untold,
@@ -172,7 +172,7 @@ impl Memory {
             hand: 0,
             chunk_bytes: 0,
             dead_bytes: 0,
-            only: 0,
+            dirty: 0,
             spare: None,
             told_bytes: 0,
             untold: Untold::default(),
@@ -186,8 +186,8 @@ impl Memory {
     }
 
     /// Entries that are nowhere else.
-    pub fn only(&self) -> usize {
-        self.only
+    pub fn dirty(&self) -> usize {
+        self.dirty
     }
 
     pub fn bytes_allocated(&self) -> usize {
@@ -250,7 +250,7 @@ impl Memory {
             bytes[FLAGS_AT] |= READ | FETCHED;
         }
         // Only what has to leave is weighed.
-        if bytes[FLAGS_AT] & ONLY != 0 && bytes[COUNTS_AT] % UPDATE < COUNT_MAX {
+        if bytes[FLAGS_AT] & DIRTY != 0 && bytes[COUNTS_AT] % UPDATE < COUNT_MAX {
             bytes[COUNTS_AT] += 1;
         }
     }
@@ -284,8 +284,8 @@ impl Memory {
         let is_its = |at: &At| hash_at(Self::bytes(&self.chunks, self.first_chunk, *at)) == hash.to_bits();
         let Some(at) = self.table.find(spread(hash.to_bits()), is_its).copied() else { return false };
         let flags = &mut self.chunks[at.index(self.first_chunk)][at.offset() + FLAGS_AT];
-        self.only += usize::from(*flags & ONLY == 0);
-        *flags |= ONLY;
+        self.dirty += usize::from(*flags & DIRTY == 0);
+        *flags |= DIRTY;
         true
     }
 
@@ -300,7 +300,7 @@ impl Memory {
     fn bury(&mut self, at: At) -> u8 {
         let bytes = &mut self.chunks[at.index(self.first_chunk)][at.offset()..];
         self.dead_bytes += entry_len(bytes);
-        self.only -= usize::from(bytes[FLAGS_AT] & ONLY != 0);
+        self.dirty -= usize::from(bytes[FLAGS_AT] & DIRTY != 0);
         bytes[FLAGS_AT] |= DEAD;
         bytes[COUNTS_AT]
     }
@@ -312,7 +312,7 @@ impl Memory {
         key: Key<'_>,
         value: Option<&[u8]>,
         expires_at: u32,
-        kept: Kept,
+        kept: EntryState,
         now: u32,
     ) -> bool {
         let record = HeaderBytes::entry(key.bytes(), value, expires_at);
@@ -323,13 +323,13 @@ impl Memory {
             return false;
         }
         let stamp = match (kept, self.role) {
-            (Kept::Only, _) | (Kept::Copy, Role::Whole) => self.untold.put(&self.pool, len),
-            (Kept::Returned, _) | (Kept::Copy, Role::Tier) => 0,
+            (EntryState::Dirty, _) | (EntryState::Clean, Role::Whole) => self.untold.put(&self.pool, len),
+            (EntryState::Returned, _) | (EntryState::Clean, Role::Tier) => 0,
         };
         if stamp == 0 {
             self.all_fresh_in = None;
         }
-        if kept == Kept::Copy {
+        if kept == EntryState::Clean {
             self.make_room(key, len, now);
         } else if self.needs_chunk(len) && self.chunks.len() >= CHUNKS_MAX {
             // The pool has room for a shard far above its share, and numbers of chunks end before that.
@@ -339,11 +339,11 @@ impl Memory {
         let at = self.room_for(len);
         let counts = self.point(key, at).map(|older| self.bury(older));
         let (flags, counts) = match (kept, counts) {
-            (Kept::Copy, _) => (0, 0),
-            (Kept::Only | Kept::Returned, None) => (ONLY, 0),
-            (Kept::Returned, Some(counts)) => (ONLY, counts),
-            (Kept::Only, Some(counts)) if counts / UPDATE < COUNT_MAX => (ONLY, counts + UPDATE),
-            (Kept::Only, Some(counts)) => (ONLY, counts),
+            (EntryState::Clean, _) => (0, 0),
+            (EntryState::Dirty | EntryState::Returned, None) => (DIRTY, 0),
+            (EntryState::Returned, Some(counts)) => (DIRTY, counts),
+            (EntryState::Dirty, Some(counts)) if counts / UPDATE < COUNT_MAX => (DIRTY, counts + UPDATE),
+            (EntryState::Dirty, Some(counts)) => (DIRTY, counts),
         };
         self.append(key.hash(), flags | stamp << STAMP_SHIFT, counts, &parts);
         // What is put over and over must not fill the pool with what it buries.
@@ -352,9 +352,9 @@ impl Memory {
         true
     }
 
-    fn entry_bytes_max(&self, kept: Kept) -> u64 {
+    fn entry_bytes_max(&self, kept: EntryState) -> u64 {
         match (kept, self.role) {
-            (Kept::Copy, Role::Tier) => self.pool.share(),
+            (EntryState::Clean, Role::Tier) => self.pool.share(),
             _ => self.pool.entry_bytes_max(),
         }
     }
@@ -368,9 +368,9 @@ impl Memory {
         }
         self.remove(key);
         // Copies are nobody's business.
-        self.let_go_while(|this| this.lacks_room(len), Spare::Fresh, now, |_| Leave::Stay);
+        self.evict_while(|this| this.lacks_room(len), Spare::Fresh, now, |_| Eviction::Keep);
         // Where the pool is full of what is not fresh, that leaves other shards: the caller sees to it.
-        self.let_go_while(Self::exceeds_own_bounds, Spare::Nothing, now, |_| Leave::Stay);
+        self.evict_while(Self::exceeds_own_bounds, Spare::Nothing, now, |_| Eviction::Keep);
     }
 
     /// Whether the budget is exceeded with an entry of so many bytes.
@@ -438,7 +438,7 @@ impl Memory {
         let chunk = self.chunks.back_mut().expect("there is room");
         let mut head = hash.to_bits().to_le_bytes();
         (head[FLAGS_AT], head[COUNTS_AT]) = (flags, counts);
-        self.only += usize::from(flags & ONLY != 0);
+        self.dirty += usize::from(flags & DIRTY != 0);
         chunk.extend_from_slice(&head);
         for part in parts {
             chunk.extend_from_slice(part);
@@ -449,7 +449,7 @@ impl Memory {
     pub fn for_each(&self, which: Which, mut visit: impl FnMut(EntryRecord<'_>)) {
         for at in &self.table {
             let entry = Self::bytes(&self.chunks, self.first_chunk, *at);
-            if which == Which::All || entry[FLAGS_AT] & ONLY != 0 {
+            if which == Which::All || entry[FLAGS_AT] & DIRTY != 0 {
                 visit(record_of(entry));
             }
         }
@@ -457,14 +457,14 @@ impl Memory {
 
     /// Derives everything anew and compares.
     pub fn validate(&self) {
-        let (mut live, mut only, mut dead_bytes) = (0, 0, 0);
+        let (mut live, mut dirty, mut dead_bytes) = (0, 0, 0);
         for (i, chunk) in self.chunks.iter().enumerate() {
             let mut at = if i == 0 { self.hand } else { 0 };
             while at < chunk.len() {
                 let entry = &chunk[at..];
                 if entry[FLAGS_AT] & DEAD == 0 {
                     live += 1;
-                    only += usize::from(entry[FLAGS_AT] & ONLY != 0);
+                    dirty += usize::from(entry[FLAGS_AT] & DIRTY != 0);
                     let place = At::new(self.first_chunk.wrapping_add(i as u16), at);
                     let found = self.table.find(spread(hash_at(entry)), |other| *other == place);
                     assert!(found.is_some(), "invariant 1");
@@ -476,7 +476,7 @@ impl Memory {
             assert_eq!(at, chunk.len(), "invariant 2");
         }
         assert_eq!(live, self.table.len(), "invariant 1");
-        assert_eq!(only, self.only, "invariant 4");
+        assert_eq!(dirty, self.dirty, "invariant 4");
         assert_eq!(dead_bytes, self.dead_bytes, "invariant 5");
         assert_eq!(self.told_bytes, self.bytes_allocated(), "invariant 6");
         assert_eq!(self.chunk_bytes, self.chunks.iter().map(Vec::capacity).sum::<usize>(), "invariant 3");

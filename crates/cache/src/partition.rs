@@ -1,6 +1,6 @@
 //! One partition of a cache: shards over one log.
 
-use crate::hints::Hints;
+use crate::collisions::CollisionFilter;
 use crate::hybrid::Hybrid;
 use crate::index::{Capacity, Growth, Table};
 use crate::key::{Key, KeyHash, KeyHasher};
@@ -23,7 +23,7 @@ use std::time::Instant;
 pub(crate) struct Shard {
     pub table: Table,
     pub memory: Memory,
-    pub hints: Hints,
+    pub collisions: CollisionFilter,
 }
 
 /// The part of a cache on flash.
@@ -130,7 +130,7 @@ impl Partition {
         let shard = || {
             let memory = Memory::new(std::sync::Arc::clone(&pool), entries, role);
             let table = Table::new(capacity);
-            Mutex::new(Shard { table, memory, hints: Hints::default() })
+            Mutex::new(Shard { table, memory, collisions: CollisionFilter::default() })
         };
         Shared {
             shards: (0..SHARDS).map(|_| shard()).collect(),
@@ -187,9 +187,9 @@ impl Partition {
     }
 
     /// See [`Cache`](crate::Cache).
-    pub fn next_to_leave(&self, visit: &mut dyn FnMut(Key<'_>, Option<&[u8]>)) {
+    pub fn next_victim(&self, visit: &mut dyn FnMut(Key<'_>, Option<&[u8]>)) {
         for shard in 0..SHARDS {
-            if let Some((hash, entry)) = self.shared.lock(shard).memory.next_to_leave() {
+            if let Some((hash, entry)) = self.shared.lock(shard).memory.next_victim() {
                 visit(Key::hashed(hash, entry.key), entry.value());
             }
         }
@@ -231,7 +231,7 @@ impl Partition {
             return Ok(());
         };
         let mut putting = flash.putting.lock().expect("no panic under the lock");
-        self.shared.give_up(flash, &mut putting)
+        self.shared.reset(flash, &mut putting)
     }
 
     pub fn stats(&self) -> Stats {
@@ -240,7 +240,7 @@ impl Partition {
         for shard in 0..SHARDS {
             let shard = self.shared.lock(shard);
             stats.entries += match self.shared.flash.is_some() {
-                true => shard.table.len() + shard.memory.only(),
+                true => shard.table.len() + shard.memory.dirty(),
                 false => shard.memory.len(),
             } as u64;
             stats.flash_entries += shard.table.len() as u64;
@@ -252,8 +252,9 @@ impl Partition {
             stats.evicted_unfetched += gone.evicted_unfetched;
             stats.expired_memory += gone.expired;
             stats.expired_unfetched += gone.expired_unfetched;
-            index_bytes +=
-                shard.table.bytes_allocated() + shard.hints.bytes_allocated() + size_of::<Mutex<Shard>>();
+            index_bytes += shard.table.bytes_allocated()
+                + shard.collisions.bytes_allocated()
+                + size_of::<Mutex<Shard>>();
         }
         stats.index_bytes = index_bytes as u64;
         if let Some(flash) = &self.shared.flash {

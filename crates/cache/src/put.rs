@@ -1,9 +1,9 @@
-//! Storing and deleting: into the write buffer, then the journal, then the index (`show.rs`).
+//! Storing and deleting: into the write buffer, then the journal, then the index (`publish.rs`).
 
 use crate::batch::ByShard;
 use crate::key::{Key, WordKind, parse_word};
-use crate::limits::{PENDING_DELETIONS_MAX, PUT_CHUNK, SHARDS};
-use crate::memory::{Kept, Leave};
+use crate::limits::{PUT_CHUNK, SHARDS, TOMBSTONES_MAX};
+use crate::memory::{EntryState, Eviction};
 use crate::partition::{Flash, Partition, Shard, Shared};
 use crate::record::{HEADER_SIZE_MAX, HeaderBytes};
 use crate::stats::add;
@@ -44,7 +44,7 @@ pub(crate) struct Putting {
     ///
     /// Invariant, whenever the lock is free: either there are none, or no segment is open and the
     /// journal has all of them for the segment that is opened next, which they will begin.
-    pending: Vec<u64>,
+    tombstones: Vec<u64>,
     /// The segment that the journal has them for.
     journalled_for: u64,
 }
@@ -98,10 +98,16 @@ impl Shared {
         let now = self.time();
         for (i, entry) in entries.iter().enumerate() {
             let shard = entry.key.hash().shard();
-            if !self.lock(shard).memory.insert(entry.key, entry.value, entry.expires_at, Kept::Copy, now) {
+            if !self.lock(shard).memory.insert(
+                entry.key,
+                entry.value,
+                entry.expires_at,
+                EntryState::Clean,
+                now,
+            ) {
                 refused(i, Refusal::TooLong);
             } else if self.pool.used() > self.pool.bytes() {
-                self.relieve(shard, |_| Leave::Stay);
+                self.relieve(shard, |_| Eviction::Keep);
             }
         }
     }
@@ -151,9 +157,9 @@ impl Shared {
         self.measure(written, bytes as u64);
         let changes = last_placed_or_refused(entries, &placed);
         self.journal(&mut writer, &mut putting, changes.into_iter().map(|i| (entries[i].key, placed[i])));
-        self.show_many(flash, entries, &placed, coming);
+        self.publish_many(flash, entries, &placed, coming);
         putting.retry(&mut writer);
-        self.bound_pending(flash, putting, writer);
+        self.bound_tombstones(flash, putting, writer);
     }
 
     /// Notes what so many records of the log take.
@@ -174,12 +180,12 @@ impl Shared {
                 self.expect_look_alikes(&locked.table, asked.len());
             }
             for asked in asked {
-                self.forget(flash, &mut locked, keys[asked.key as usize]);
+                self.unpublish(flash, &mut locked, keys[asked.key as usize]);
                 then(&mut locked, asked.key as usize);
             }
         }
         putting.retry(&mut writer);
-        self.bound_pending(flash, putting, writer);
+        self.bound_tombstones(flash, putting, writer);
     }
 
     /// Makes the changes of a chunk survive a kill, before any reader can see them. Keys without a
@@ -197,7 +203,7 @@ impl Shared {
             let word = key.hash().word(WordKind::Deletion);
             let goes_to = placed.map_or(next, |placed| placed.sequence);
             if placed.is_none() {
-                putting.pending.push(word);
+                putting.tombstones.push(word);
             }
             if goes_to != sequence {
                 writer.journal(sequence, &words);
@@ -212,36 +218,36 @@ impl Shared {
     /// Deletes by hash what recovery found to be void; the log's journal has the words already.
     pub fn delete_words(&self, flash: &Flash, words: Vec<u64>) {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
-        putting.pending = words;
-        putting.pending.sort_unstable();
-        putting.pending.dedup();
+        putting.tombstones = words;
+        putting.tombstones.sort_unstable();
+        putting.tombstones.dedup();
         let mut writer = flash.log.writer();
         putting.retry(&mut writer);
     }
 
     /// With too many deletions waiting, forgetting everything is the cheaper way to be right.
-    fn bound_pending(
+    fn bound_tombstones(
         &self,
         flash: &Flash,
         mut putting: granary_log::sync::sync::MutexGuard<'_, Putting>,
         writer: Writer<'_>,
     ) {
-        if putting.pending.len() > PENDING_DELETIONS_MAX {
+        if putting.tombstones.len() > TOMBSTONES_MAX {
             let entries = |shard| {
                 let shard = self.lock(shard);
-                (shard.table.len() + shard.memory.only()) as u64
+                (shard.table.len() + shard.memory.dirty()) as u64
             };
             add(&self.counters.lost, (0..SHARDS).map(entries).sum());
             drop(writer);
             tracing::error!("the device takes no writes: the cache starts over empty");
-            if let Err(error) = self.give_up(flash, &mut putting) {
+            if let Err(error) = self.reset(flash, &mut putting) {
                 tracing::error!(%error, "cannot start over");
             }
         }
     }
 
     /// Forgets everything and starts another instance of the log.
-    pub fn give_up(&self, flash: &Flash, putting: &mut Putting) -> io::Result<()> {
+    pub fn reset(&self, flash: &Flash, putting: &mut Putting) -> io::Result<()> {
         let mut writer = flash.log.writer();
         // The old instance is there until the new one has begun: who changes a key meanwhile has to wait for that.
         flash.note_unindexed();
@@ -249,9 +255,9 @@ impl Shared {
             let mut shard = self.lock(shard);
             shard.table.clear();
             shard.memory.clear();
-            shard.hints.clear();
+            shard.collisions.clear();
         }
-        putting.pending.clear();
+        putting.tombstones.clear();
         flash.awaits_flusher.store(true, Ordering::Release);
         let cleared = writer.clear();
         flash.awaits_flusher.store(false, Ordering::Release);
@@ -309,7 +315,7 @@ impl Putting {
         // A segment that is found whole voids what the journal has for it; that is all that waits,
         // and some of it may go to the segments after it.
         writer.hold();
-        while let Some(word) = self.pending.last() {
+        while let Some(word) = self.tombstones.last() {
             let header = HeaderBytes::deletion(parse_word(*word).0);
             let Some(placed) = writer.append(*word, &[header.as_slice()]) else { break };
             if placed.sequence != sequence {
@@ -318,15 +324,15 @@ impl Putting {
                 sequence = placed.sequence;
             }
             words.push(*word);
-            self.pending.pop();
+            self.tombstones.pop();
         }
         writer.journal(sequence, &words);
         let next = writer.next_sequence();
-        if !self.pending.is_empty() && self.journalled_for < next {
-            writer.journal(next, &self.pending);
+        if !self.tombstones.is_empty() && self.journalled_for < next {
+            writer.journal(next, &self.tombstones);
             self.journalled_for = next;
         }
         writer.release();
-        self.pending.is_empty()
+        self.tombstones.is_empty()
     }
 }

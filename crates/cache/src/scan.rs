@@ -103,7 +103,7 @@ impl Shared {
     /// entry's hash says, so that no entry changes sides while the parts are visited.
     fn copy_part(&self, scan: &mut Scan) {
         let Place::Ram { shard: number, part, bits } = scan.next else { return };
-        let which = if self.flash.is_some() { Which::Only } else { Which::All };
+        let which = if self.flash.is_some() { Which::Dirty } else { Which::All };
         let shard = self.lock(number);
         let bits = match part {
             0 => (shard.memory.bytes_allocated() / scan.copy_bytes).checked_ilog2().map_or(0, |log| log + 1),

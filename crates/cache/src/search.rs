@@ -17,7 +17,7 @@ pub(crate) struct Search {
 
 #[derive(Clone, Copy)]
 struct Wanted {
-    print: Print,
+    digest: KeyDigest,
     /// As a head: the key that was added to the chain before it.
     next: u32,
     /// 1 + where the newest entry of the key begins in the payload, or 0.
@@ -31,27 +31,27 @@ impl Default for Search {
 }
 
 impl Search {
-    /// Looks for the keys `key(i)`, of which some may be the same; `prints` are theirs.
+    /// Looks for the keys `key(i)`, of which some may be the same; `digests` are theirs.
     #[inline]
     pub fn run<'k>(
         &mut self,
         payload: &[u8],
         count: u16,
-        prints: impl Iterator<Item = Print>,
+        digests: impl Iterator<Item = KeyDigest>,
         key: impl Fn(usize) -> &'k [u8],
     ) {
         self.heads.fill(0);
         self.wanted.clear();
-        for (i, print) in prints.enumerate() {
-            let next = std::mem::replace(&mut self.heads[print.chain()], i as u32 + 1);
-            self.wanted.push(Wanted { print, next, found: 0 });
+        for (i, digest) in digests.enumerate() {
+            let next = std::mem::replace(&mut self.heads[digest.chain()], i as u32 + 1);
+            self.wanted.push(Wanted { digest, next, found: 0 });
         }
         for (at, key_there) in keys_of(payload, count) {
-            let print = Print::of(key_there);
-            let mut next = self.heads[print.chain()];
+            let digest = KeyDigest::of(key_there);
+            let mut next = self.heads[digest.chain()];
             while let Some(i) = (next as usize).checked_sub(1) {
                 let wanted = &mut self.wanted[i];
-                if wanted.print == print && same_bytes(key(i), key_there) {
+                if wanted.digest == digest && same_bytes(key(i), key_there) {
                     // The last one counts.
                     wanted.found = at as u32 + 1;
                 }
@@ -73,18 +73,19 @@ impl Search {
 
 /// Some bits of the whole key that are cheap to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Print(u16);
+pub(crate) struct KeyDigest(u16);
 
-impl Print {
+impl KeyDigest {
     #[inline]
     pub fn of(key: &[u8]) -> Self {
-        let mix = |print: u64, word: u64| (print.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mix = |digest: u64, word: u64| (digest.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         if let Some(word) = short_word(key) {
             return Self((mix(key.len() as u64, word) >> 48) as u16);
         }
         let (words, rest) = key.as_chunks::<8>();
-        let print = words.iter().fold(key.len() as u64, |print, word| mix(print, u64::from_le_bytes(*word)));
-        Self((rest.iter().fold(print, |print, byte| mix(print, u64::from(*byte))) >> 48) as u16)
+        let digest =
+            words.iter().fold(key.len() as u64, |digest, word| mix(digest, u64::from_le_bytes(*word)));
+        Self((rest.iter().fold(digest, |digest, byte| mix(digest, u64::from(*byte))) >> 48) as u16)
     }
 
     #[inline]

@@ -125,7 +125,7 @@ impl Cache {
                     value
                 }
             };
-            flight.land(&value);
+            flight.poll(&value);
             return Ok(value);
         }
     }
@@ -224,7 +224,7 @@ impl Making {
         }
     }
 
-    fn land(&self, value: &[u8]) {
+    fn poll(&self, value: &[u8]) {
         lock(&self.state).value = Some(value.to_vec());
     }
 

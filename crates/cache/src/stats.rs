@@ -124,7 +124,7 @@ stats! {
         index_slots,
         /// Entries in the RAM tier now.
         memory_entries,
-        /// Bytes of RAM of the index now, its hints and locks among them.
+        /// Bytes of RAM of the index now, its collision filters and locks among them.
         index_bytes,
         /// Bytes of RAM of the RAM tier now.
         memory_bytes,

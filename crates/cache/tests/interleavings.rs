@@ -68,7 +68,7 @@ fn get_in_two(cache: &Cache, io: &mut Io, keys: u64) -> Vec<Option<u64>> {
             ));
         }
     });
-    cache.get_many_in_two(io, &keys, 1, sinks);
+    cache.get_many_parallel(io, &keys, 1, sinks);
     let mut told = told.concat();
     told.sort_unstable();
     assert!(told.iter().map(|(i, _)| *i).eq(0..keys.len()), "each key is answered once");

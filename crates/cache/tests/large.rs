@@ -85,10 +85,10 @@ fn look_up(cache: &Cache, io: &mut Io, keys: &[u64], by: By) -> Vec<Answer> {
     });
     match by {
         By::OneThread => cache.get_many(io, &asked, NOW, sink),
-        By::Two => cache.get_many_in_two(io, &asked, NOW, [sink, other]),
+        By::Two => cache.get_many_parallel(io, &asked, NOW, [sink, other]),
         By::Team => {
             let _team = Team::of(1024);
-            cache.get_many_in_two(io, &asked, NOW, [sink, other]);
+            cache.get_many_parallel(io, &asked, NOW, [sink, other]);
         }
     }
     let mut answers = vec![None; keys.len()];

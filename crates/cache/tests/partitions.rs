@@ -36,7 +36,7 @@ fn a_batch_is_one_whatever_partitions_its_keys_are_in() {
     cache.put_many(&Vec::from_iter(values.into_iter().flat_map(of)));
     cache.delete_many(&keys[..1_000]);
     cache.flush();
-    for in_two in [false, true] {
+    for parallel in [false, true] {
         let outcomes = std::sync::Mutex::new(vec![0; keys.len()]);
         let note = |i: usize, outcome: Outcome<'_>| {
             let mut outcomes = outcomes.lock().unwrap();
@@ -47,9 +47,9 @@ fn a_batch_is_one_whatever_partitions_its_keys_are_in() {
             }
         };
         let mut io = Io::with_engine(Engine::Plain);
-        match in_two {
+        match parallel {
             false => cache.get_many(&mut io, &keys, 1, note),
-            true => cache.get_many_in_two(&mut io, &keys, 1, [note, note]),
+            true => cache.get_many_parallel(&mut io, &keys, 1, [note, note]),
         }
         let outcomes = outcomes.into_inner().unwrap();
         assert!(outcomes[..1_000].iter().all(|outcome| *outcome == 10));

@@ -113,12 +113,12 @@ fn who_fails_or_panics_leaves_the_others_to_try() {
             })
         });
         let outcomes = threads.map(|thread| thread.join());
-        let count = |is: &dyn Fn(&Result<Result<Vec<u8>, &str>, _>) -> bool| {
+        let count = |is: fn(&std::thread::Result<Result<Vec<u8>, &str>>) -> bool| {
             outcomes.iter().filter(|o| is(o)).count()
         };
-        assert_eq!(count(&|outcome| outcome.is_err()), 1);
-        assert_eq!(count(&|outcome| matches!(outcome, Ok(Err(_)))), 1);
-        assert_eq!(count(&|outcome| outcome.as_ref().is_ok_and(|value| value.as_deref() == Ok(b"value"))), 4);
+        assert_eq!(count(|outcome| outcome.is_err()), 1);
+        assert_eq!(count(|outcome| matches!(outcome, Ok(Err(_)))), 1);
+        assert_eq!(count(|outcome| outcome.as_ref().is_ok_and(|value| value.as_deref() == Ok(b"value"))), 4);
     });
     assert_eq!((tries.into_inner(), cache.get(b"key")), (3, Some(b"value".to_vec())));
 }

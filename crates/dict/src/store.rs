@@ -103,13 +103,13 @@ impl Store {
     }
 
     /// Looks up a batch with this thread's rings, and another thread's help if it is large.
-    pub fn get_many_in_two(
+    pub fn get_many_parallel(
         &self,
         keys: &[Key<'_>],
         now: u32,
         sinks: [impl FnMut(usize, Outcome<'_>) + Send; 2],
     ) {
-        IO.with_borrow_mut(|io| self.cache.get_many_in_two(io, keys, now, sinks));
+        IO.with_borrow_mut(|io| self.cache.get_many_parallel(io, keys, now, sinks));
     }
 
     /// Visits some more of the resident entries; whether there may be others.

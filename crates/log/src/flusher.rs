@@ -30,23 +30,23 @@ impl Log {
                 self.retire(batch);
                 continue;
             }
-            let orders = self.orders.lock().expect("no panic under the lock");
-            if orders.stop {
+            let requests = self.requests.lock().expect("no panic under the lock");
+            if requests.stop {
                 return;
             }
             let work =
-                orders.sealed > self.read_ring().durable() || self.reclaim_range(orders.wanted).is_some();
+                requests.sealed > self.read_ring().durable() || self.reclaim_range(requests.wanted).is_some();
             if !work {
-                drop(self.ordered.wait(orders).expect("no panic under the lock"));
+                drop(self.requested.wait(requests).expect("no panic under the lock"));
             }
         }
     }
 
     /// The oldest sealed segments that lie side by side, as many as one transfer takes.
     fn next_batch(&self) -> Vec<Arc<Segment>> {
-        let orders = self.orders.lock().expect("no panic under the lock");
-        let (sealed, stop) = (orders.sealed, orders.stop);
-        drop(orders);
+        let requests = self.requests.lock().expect("no panic under the lock");
+        let (sealed, stop) = (requests.sealed, requests.stop);
+        drop(requests);
         let ring = self.read_ring();
         if stop && sealed <= ring.durable() {
             return Vec::new();
@@ -121,7 +121,7 @@ impl Log {
                 }
             }
         }
-        let _orders = self.orders.lock().expect("no panic under the lock");
+        let _orders = self.requests.lock().expect("no panic under the lock");
         self.written.notify_all();
     }
 
@@ -142,7 +142,7 @@ impl Log {
     /// Empties slots ahead of the writer. [`serve`](Self::serve) does; call it once before, where
     /// the first append must not be refused.
     pub fn reclaim_ahead(&self, consumer: &dyn Consumer) {
-        let wanted = || self.orders.lock().expect("no panic under the lock").wanted;
+        let wanted = || self.requests.lock().expect("no panic under the lock").wanted;
         while let Some((mut from, until)) = self.reclaim_range(wanted()) {
             while from <= until {
                 let slot = self.geometry.slot(from);

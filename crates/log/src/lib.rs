@@ -9,9 +9,9 @@ pub mod block;
 mod buffer;
 pub mod device;
 mod flusher;
+mod free_spaces;
 #[doc(hidden)]
 pub mod fuzzing;
-mod gaps;
 mod geometry;
 mod io;
 mod journal;

@@ -26,16 +26,16 @@ pub const WORD_MAX: u64 = (1 << 48) - 1;
 pub const SUMMARY_BLOCKS_PER_SEGMENT_MIN: u32 = 16;
 
 /// Gaps at the ends of blocks that are remembered while a segment is filled.
-pub const GAPS_MAX: usize = 16;
+pub const FREE_SPACES_MAX: usize = 16;
 
 /// A gap is filled while its block is one of the last so many, and has some so many records behind it: their words
 /// are looked at, and moved.
-pub const GAP_BLOCKS_BACK_MAX: usize = 64;
+pub const FREE_SPACE_BLOCKS_BACK_MAX: usize = 64;
 /// See above.
-pub const GAP_RECORDS_BACK_MAX: usize = 2048;
+pub const FREE_SPACE_RECORDS_BACK_MAX: usize = 2048;
 
-/// Smaller gaps are left: few records are shorter.
-pub const GAP_BYTES_MIN: usize = 32;
+/// Smaller free space is left: few records are shorter.
+pub const FREE_SPACE_BYTES_MIN: usize = 32;
 
 /// Bytes of sealed segments that may wait for the device before appends are refused, of all logs of a file.
 pub const WRITE_QUEUE_BYTES_MAX: u64 = 64 << 20;

@@ -88,7 +88,7 @@ pub(crate) struct WriterState {
 
 /// What the writer tells the flusher.
 #[derive(Default)]
-pub(crate) struct Orders {
+pub(crate) struct FlushRequests {
     /// Segments up to this one are full and may be written.
     pub sealed: u64,
     /// The writer could not open this one for want of an empty slot.
@@ -124,8 +124,8 @@ pub struct Log {
     pub(crate) reclaimed_until: AtomicU64,
     /// Segments up to this one hold nothing that the consumer knows: there is nothing to reclaim.
     pub(crate) forgotten: AtomicU64,
-    pub(crate) orders: Mutex<Orders>,
-    pub(crate) ordered: Condvar,
+    pub(crate) requests: Mutex<FlushRequests>,
+    pub(crate) requested: Condvar,
     pub(crate) written: Condvar,
     /// Buffers to use again; at most two stay when idle.
     pub(crate) idle: Mutex<Vec<AlignedBuffer>>,
@@ -205,7 +205,7 @@ impl Log {
     pub fn is_behind(&self) -> bool {
         if self.geometry.segments() == 1 {
             // A lone segment waits for itself: it is behind from when it is full until it is written.
-            let sealed = self.orders.lock().expect("no panic under the lock").sealed;
+            let sealed = self.requests.lock().expect("no panic under the lock").sealed;
             let ring = self.read_ring();
             return sealed == ring.head && !ring.live.is_empty();
         }
@@ -216,14 +216,16 @@ impl Log {
     /// Waits until it is not [behind](Self::is_behind); `false`: it still was at the deadline, or the log has ended.
     pub fn wait_for_room(&self, deadline: Instant) -> bool {
         while self.is_behind() {
-            let orders = self.orders.lock().expect("no panic under the lock");
+            let requests = self.requests.lock().expect("no panic under the lock");
             let left = deadline.saturating_duration_since(Instant::now());
-            if orders.stop || left.is_zero() {
+            if requests.stop || left.is_zero() {
                 return false;
             }
             // A slot that is emptied makes room as well, and nobody is told of that.
             drop(
-                self.written.wait_timeout(orders, left.min(WAIT_FOR_ROOM)).expect("no panic under the lock"),
+                self.written
+                    .wait_timeout(requests, left.min(WAIT_FOR_ROOM))
+                    .expect("no panic under the lock"),
             );
         }
         true
@@ -262,9 +264,9 @@ impl Log {
             writer.seal();
             writer.log.head()
         };
-        let mut orders = self.orders.lock().expect("no panic under the lock");
-        while self.read_ring().durable() < sealed && !orders.stop {
-            orders = self.written.wait(orders).expect("no panic under the lock");
+        let mut requests = self.requests.lock().expect("no panic under the lock");
+        while self.read_ring().durable() < sealed && !requests.stop {
+            requests = self.written.wait(requests).expect("no panic under the lock");
         }
     }
 
@@ -272,8 +274,8 @@ impl Log {
     /// Nothing may be appended afterwards.
     pub fn stop(&self) -> io::Result<()> {
         self.flush();
-        self.orders.lock().expect("no panic under the lock").stop = true;
-        self.ordered.notify_all();
+        self.requests.lock().expect("no panic under the lock").stop = true;
+        self.requested.notify_all();
         self.device.sync()?;
         self.state.write(&self.identity(), Left::Clean, self.head())?;
         self.writer().state.journal.clear(self.instance())
@@ -281,8 +283,8 @@ impl Log {
 
     /// Ends [`serve`](Self::serve) as a kill would: nothing is sealed, nothing marked.
     pub fn abandon(&self) {
-        self.orders.lock().expect("no panic under the lock").stop = true;
-        self.ordered.notify_all();
+        self.requests.lock().expect("no panic under the lock").stop = true;
+        self.requested.notify_all();
         self.written.notify_all();
     }
 
@@ -337,7 +339,7 @@ impl Writer<'_> {
         let durable = self.log.read_ring().durable();
         if let Err(error) = self.state.journal.append(sequence, durable, words) {
             tracing::error!(%error, "cannot write the journal: after a crash the cache will start empty");
-            if let Err(error) = self.log.state.distrust() {
+            if let Err(error) = self.log.state.invalidate() {
                 tracing::error!(%error, "cannot even truncate the state file");
             }
         }
@@ -348,16 +350,16 @@ impl Writer<'_> {
         self.seal();
         self.release();
         let log = self.log;
-        let mut orders = log.orders.lock().expect("no panic under the lock");
-        while !log.read_ring().live.is_empty() && !orders.stop {
-            orders = log.written.wait(orders).expect("no panic under the lock");
+        let mut requests = log.requests.lock().expect("no panic under the lock");
+        while !log.read_ring().live.is_empty() && !requests.stop {
+            requests = log.written.wait(requests).expect("no panic under the lock");
         }
-        drop(orders);
+        drop(requests);
         log.forgotten.store(log.head(), Ordering::Release);
         log.instance.store(random_number(), Ordering::Release);
         if let Err(error) = log.state.write(&log.identity(), Left::Killed, log.head()) {
             // Rather nothing than what was given up.
-            log.state.distrust()?;
+            log.state.invalidate()?;
             return Err(error);
         }
         self.state.journal.clear(log.instance())
@@ -374,8 +376,8 @@ impl Writer<'_> {
     }
 
     fn order(&self, sealed: u64) {
-        self.log.orders.lock().expect("no panic under the lock").sealed = sealed;
-        self.log.ordered.notify_all();
+        self.log.requests.lock().expect("no panic under the lock").sealed = sealed;
+        self.log.requested.notify_all();
     }
 
     /// Keeps the segments that end from here on off the device until [`release`](Self::release), for
@@ -397,8 +399,8 @@ impl Writer<'_> {
         let sequence = ring.head + 1;
         if sequence > log.free_until.load(Ordering::Acquire) || log.queue_is_full(&ring) {
             drop(ring);
-            log.orders.lock().expect("no panic under the lock").wanted = sequence;
-            log.ordered.notify_all();
+            log.requests.lock().expect("no panic under the lock").wanted = sequence;
+            log.requested.notify_all();
             return None;
         }
         let memory = log.idle.lock().expect("no panic under the lock").pop();
@@ -410,8 +412,8 @@ impl Writer<'_> {
         drop(ring);
         if sequence >= log.free_until.load(Ordering::Acquire) {
             // The flusher may have gone to sleep while this slot was the empty one ahead: it has to empty the next.
-            drop(log.orders.lock().expect("no panic under the lock"));
-            log.ordered.notify_all();
+            drop(log.requests.lock().expect("no panic under the lock"));
+            log.requested.notify_all();
         }
         Some(segment)
     }

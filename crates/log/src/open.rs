@@ -5,7 +5,7 @@ use crate::geometry::Geometry;
 use crate::journal::{self, Journal};
 use crate::limits::{SCRUB_TRIES_MAX, TRANSFER_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
 use crate::lock::is_locked;
-use crate::log::{Counters, Log, Orders, Ring, WordsOf, WriterState};
+use crate::log::{Counters, FlushRequests, Log, Ring, WordsOf, WriterState};
 use crate::partitions::Partition;
 use crate::segment::WordRule;
 use crate::state::{self, Identity, Known, Left, Peeked, StateFile, beside, random_number};
@@ -257,8 +257,8 @@ impl Log {
             free_until: AtomicU64::new(free_until),
             reclaimed_until: AtomicU64::new(free_until),
             forgotten: AtomicU64::new(forgotten),
-            orders: Mutex::new(Orders::default()),
-            ordered: Condvar::new(),
+            requests: Mutex::new(FlushRequests::default()),
+            requested: Condvar::new(),
             written: Condvar::new(),
             idle: Mutex::new(Vec::new()),
             counters: Counters::default(),

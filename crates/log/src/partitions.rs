@@ -85,7 +85,7 @@ fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
             continue;
         }
         let options = Options { state_path: state_path.clone(), ..options.clone() };
-        lock(&options)?.distrust().map_err(error)?;
+        lock(&options)?.invalidate().map_err(error)?;
         for path in journal::paths(&state_path).into_iter().chain([state]) {
             match std::fs::remove_file(path) {
                 Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(error(source)),

@@ -2,9 +2,9 @@
 
 use crate::block::{self, Header};
 use crate::buffer::AlignedBuffer;
-use crate::gaps::{Gap, Gaps};
+use crate::free_spaces::{FreeSpace, FreeSpaces};
 use crate::geometry::Geometry;
-use crate::limits::{BLOCK_HEADER_SIZE, GAP_BLOCKS_BACK_MAX, GAP_RECORDS_BACK_MAX, WORD_MAX};
+use crate::limits::{BLOCK_HEADER_SIZE, FREE_SPACE_BLOCKS_BACK_MAX, FREE_SPACE_RECORDS_BACK_MAX, WORD_MAX};
 use crate::summary;
 use crate::sync::sync::{RwLock, RwLockReadGuard};
 
@@ -63,13 +63,18 @@ struct Filling {
     /// One word a record, in order.
     words: Vec<u64>,
     /// Where blocks before the last one have room.
-    gaps: Gaps,
+    free_spaces: FreeSpaces,
 }
 
 impl Segment {
     pub(crate) fn new(sequence: u64, geometry: Geometry, word_rule: WordRule, memory: AlignedBuffer) -> Self {
-        let filling =
-            Filling { memory, used: 0, counts: Vec::new(), words: Vec::new(), gaps: Gaps::default() };
+        let filling = Filling {
+            memory,
+            used: 0,
+            counts: Vec::new(),
+            words: Vec::new(),
+            free_spaces: FreeSpaces::default(),
+        };
         Self { sequence, geometry, word_rule, filling: RwLock::new(filling) }
     }
 
@@ -81,8 +86,8 @@ impl Segment {
     /// Bytes of RAM it takes.
     pub(crate) fn bytes_allocated(&self) -> u64 {
         let filling = self.read_filling();
-        let Filling { memory, counts, words, gaps, .. } = &*filling;
-        (memory.len() + counts.capacity() * 2 + words.capacity() * 8 + gaps.bytes_allocated()) as u64
+        let Filling { memory, counts, words, free_spaces, .. } = &*filling;
+        (memory.len() + counts.capacity() * 2 + words.capacity() * 8 + free_spaces.bytes_allocated()) as u64
     }
 
     fn read_filling(&self) -> RwLockReadGuard<'_, Filling> {
@@ -102,7 +107,7 @@ impl Segment {
             && last_count < usize::from(u16::MAX)
             && len <= payload - filling.used
             && self.word_rule.allows(word, last_words);
-        if !joins && let Some(block) = self.append_to_gap(&mut filling, word, parts, len) {
+        if !joins && let Some(block) = self.append_to_free_space(&mut filling, word, parts, len) {
             return Some(block);
         }
         let new_blocks = if joins { 0 } else { len.div_ceil(payload).max(1) };
@@ -117,7 +122,7 @@ impl Segment {
         let first = filling.counts.len() - new_blocks.max(1);
         filling.counts[first] += 1;
         filling.words.push(word);
-        let begin = Gap { block: first, used: filling.used };
+        let begin = FreeSpace { block: first, used: filling.used };
         let end = filling.copy_in(&self.geometry, begin, parts);
         // A record over several blocks leaves the rest of its last block unused.
         filling.used = if end.block > first { payload } else { end.used };
@@ -133,26 +138,32 @@ impl Segment {
 
     /// Adds a record to a block before the last one that has room for it. Segments with a summary are recovered as
     /// a whole or not at all; in others a record must not be found without those before it.
-    fn append_to_gap(&self, filling: &mut Filling, word: u64, parts: &[&[u8]], len: usize) -> Option<u64> {
+    fn append_to_free_space(
+        &self,
+        filling: &mut Filling,
+        word: u64,
+        parts: &[&[u8]],
+        len: usize,
+    ) -> Option<u64> {
         if !self.geometry.has_summary() || !self.has_room(filling, 0) {
             return None;
         }
-        let Filling { gaps, counts, words, .. } = filling;
+        let Filling { free_spaces, counts, words, .. } = filling;
         let payload = self.geometry.payload_size();
-        let gap = gaps.take(len, payload)?;
-        let behind: usize = counts[gap.block + 1..].iter().map(|count| usize::from(*count)).sum();
+        let free_space = free_spaces.take(len, payload)?;
+        let behind: usize = counts[free_space.block + 1..].iter().map(|count| usize::from(*count)).sum();
         let at = words.len() - behind;
-        let of_block = &words[at - usize::from(counts[gap.block])..at];
+        let of_block = &words[at - usize::from(counts[free_space.block])..at];
         let suits = self.word_rule.commutes(word, &words[at..]) && self.word_rule.allows(word, of_block);
-        if !suits || counts[gap.block] == u16::MAX {
-            gaps.add(gap, payload);
+        if !suits || counts[free_space.block] == u16::MAX {
+            free_spaces.add(free_space, payload);
             return None;
         }
         words.insert(at, word);
-        counts[gap.block] += 1;
-        let rest = filling.copy_in(&self.geometry, gap, parts);
-        filling.gaps.add(rest, payload);
-        Some(self.geometry.first_block(self.sequence) + gap.block as u64)
+        counts[free_space.block] += 1;
+        let rest = filling.copy_in(&self.geometry, free_space, parts);
+        filling.free_spaces.add(rest, payload);
+        Some(self.geometry.first_block(self.sequence) + free_space.block as u64)
     }
 
     /// Shows `blocks` (of the file) as [`Blocks`], as long as the guard is held.
@@ -214,18 +225,19 @@ impl Segment {
 }
 
 impl Filling {
-    /// Another block begins: what is left of the last one is a gap.
+    /// Another block begins: what is left of the last one is free space.
     fn leave_block(&mut self, payload: usize) {
         let Some(last) = self.counts.len().checked_sub(1) else { return };
-        let records = GAP_RECORDS_BACK_MAX * self.counts.len() / self.words.len();
-        self.gaps.leave_behind(self.counts.len().saturating_sub(records.min(GAP_BLOCKS_BACK_MAX)));
-        self.gaps.add(Gap { block: last, used: self.used }, payload);
+        let records = FREE_SPACE_RECORDS_BACK_MAX * self.counts.len() / self.words.len();
+        self.free_spaces
+            .leave_behind(self.counts.len().saturating_sub(records.min(FREE_SPACE_BLOCKS_BACK_MAX)));
+        self.free_spaces.add(FreeSpace { block: last, used: self.used }, payload);
     }
 
-    /// Writes a record to where a gap begins, and on into the blocks that follow; gives where it ends.
-    fn copy_in(&mut self, geometry: &Geometry, begin: Gap, parts: &[&[u8]]) -> Gap {
+    /// Writes a record to where free space begins, and on into the blocks that follow; gives where it ends.
+    fn copy_in(&mut self, geometry: &Geometry, begin: FreeSpace, parts: &[&[u8]]) -> FreeSpace {
         let (size, payload) = (geometry.block_size(), geometry.payload_size());
-        let Gap { mut block, mut used } = begin;
+        let FreeSpace { mut block, mut used } = begin;
         for part in parts {
             let mut part = *part;
             while !part.is_empty() {
@@ -239,7 +251,7 @@ impl Filling {
                 part = &part[n..];
             }
         }
-        Gap { block, used }
+        FreeSpace { block, used }
     }
 }
 
@@ -267,7 +279,7 @@ impl SegmentReader<'_> {
     /// Whether no more records will begin in `block`: later ones were begun, and it is full.
     pub fn is_settled(&self, block: u64) -> bool {
         let block = (block - self.first) as usize;
-        block + 1 < self.filling.counts.len() && !self.filling.gaps.has(block)
+        block + 1 < self.filling.counts.len() && !self.filling.free_spaces.has(block)
     }
 
     /// The bytes of a stretch of blocks of the segment.
@@ -299,8 +311,8 @@ mod tests {
         // The last block, if it has room; then the smallest gap that has.
         assert_eq!([append(4, 140), append(5, 90), append(6, 100), append(7, 40)], [2, 1, 0, 0]);
         // A record that looks like a later one, or like another of the block, begins a new block.
-        let (gap, like_a_later_one, like_another) = (append(8, 200), append(5, 50), append(1, 50));
-        assert_eq!([gap, like_a_later_one, like_another], [3, 3, 3]);
+        let (free_space, like_a_later_one, like_another) = (append(8, 200), append(5, 50), append(1, 50));
+        assert_eq!([free_space, like_a_later_one, like_another], [3, 3, 3]);
         assert_eq!([append(9, 400), append(8, 60), append(10, 60)], [4, 4, 3]);
         let summary = segment.summary();
         assert_eq!(summary.counts, [3, 2, 2, 4, 2]);

@@ -127,7 +127,7 @@ impl StateFile {
     }
 
     /// Makes the next open start empty, whatever happens. Truncation needs no space.
-    pub fn distrust(&self) -> io::Result<()> {
+    pub fn invalidate(&self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.sync_data()
     }

@@ -152,7 +152,7 @@ fn reads_that_nobody_waits_for_land_once_each() {
                     landed.push(false);
                 }
                 let before = landed.iter().filter(|landed| **landed).count();
-                flights.land(device, |ticket, result| {
+                flights.poll(device, |ticket, result| {
                     let i = ticket as usize;
                     assert!(!std::mem::replace(&mut landed[i], true), "{engine:?}: read {i} lands once");
                     let Extent { offset, len } = asked[i];
@@ -189,8 +189,8 @@ fn reads_given_up_in_flight_harm_nothing() {
                 flights.begin(Extent { offset: i * 8192, len: 8192 }, i);
             }
             let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                flights.land(&file, |_, _| std::panic::resume_unwind(Box::new(())));
-                flights.land(&file, |_, _| std::panic::resume_unwind(Box::new(())));
+                flights.poll(&file, |_, _| std::panic::resume_unwind(Box::new(())));
+                flights.poll(&file, |_, _| std::panic::resume_unwind(Box::new(())));
             }));
             drop(panics);
             drop(flights);
@@ -352,8 +352,8 @@ fn a_block_device_is_used_as_far_as_asked_and_no_smaller_one_is() {
     let device = Path::new(device.trim());
     let check = || {
         let too_small = FileDevice::open(device, SIZE + 4096);
-        let Err(OpenDeviceError::TooSmall { has, wants, .. }) = too_small else { panic!("it is too small") };
-        assert_eq!((has, wants), (SIZE, SIZE + 4096));
+        let Err(OpenDeviceError::TooSmall { has, probes, .. }) = too_small else { panic!("it is too small") };
+        assert_eq!((has, probes), (SIZE, SIZE + 4096));
         let part = FileDevice::open(device, SIZE / 2).unwrap();
         assert_eq!(part.size(), SIZE / 2);
         part.write_at(4096, &[&contents()[..8192]]).unwrap();

@@ -67,10 +67,10 @@ pub const KEYS_PER_BATCH: usize = 512;
 pub const BATCH_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes of values that wait until all reads of their client have come; keys beyond are looked up again.
-pub const PARKED_BYTES_MAX: usize = OUTPUT_BYTES_MAX;
+pub const PENDING_BYTES_MAX: usize = OUTPUT_BYTES_MAX;
 
 /// Batches of reads of a connection that wait for the device at once: pipelined requests, as they come in.
-pub const PARKED_READS_MAX: usize = 8;
+pub const PENDING_READS_MAX: usize = 8;
 
 /// Keys of a batch that is answered bit by bit as they come: a longer one would be parsed too often.
 pub const PARTLY_ANSWERED_KEYS_MAX: usize = 64;

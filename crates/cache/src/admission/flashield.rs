@@ -51,7 +51,7 @@ impl Learners {
         prefixes.iter().position(|prefix| key.bytes().starts_with(prefix)).unwrap_or(prefixes.len())
     }
 
-    pub fn watched_below(&self) -> u64 {
+    pub fn sample_threshold(&self) -> u64 {
         self.applications.iter().map(|application| application.samples.below()).max().unwrap_or(0)
     }
 

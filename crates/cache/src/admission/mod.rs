@@ -16,7 +16,7 @@ mod svm;
 
 pub use flashield::Flashield;
 pub use name::UnknownAdmission;
-pub(crate) use samples::lot;
+pub(crate) use samples::sample_hash;
 
 use crate::key::Key;
 use budget::Budget;
@@ -106,10 +106,10 @@ impl Admitter {
         }
     }
 
-    /// Reads of keys with a [`lot`] below this are to be told, others need not: few are, so that readers
+    /// Reads of keys with a [`sample_hash`] below this are to be told, others need not: few are, so that readers
     /// seldom come here.
-    pub fn watched_below(&self) -> u64 {
-        if let Rule::Flashield(learners) = &self.rule { learners.watched_below() } else { 0 }
+    pub fn sample_threshold(&self) -> u64 {
+        if let Rule::Flashield(learners) = &self.rule { learners.sample_threshold() } else { 0 }
     }
 
     /// Whether anything is ever written.

@@ -53,7 +53,7 @@ impl Default for Samples {
 
 /// What a key drew: the hash's own top bits choose shards.
 #[inline]
-pub(crate) fn lot(hash: KeyHash) -> u64 {
+pub(crate) fn sample_hash(hash: KeyHash) -> u64 {
     hash.to_bits().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - HASH_BITS)
 }
 
@@ -65,7 +65,7 @@ impl Samples {
 
     pub fn on_put(&mut self, hash: KeyHash, bytes: u64) -> Option<Example> {
         self.clock += bytes;
-        if lot(hash) >= self.below {
+        if sample_hash(hash) >= self.below {
             return None;
         }
         let Some(sample) = self.samples.get_mut(&hash) else {
@@ -120,8 +120,8 @@ impl Samples {
         while self.samples.len() > SAMPLES_MAX {
             self.below -= self.below / 8;
             let below = self.below;
-            self.samples.retain(|hash, _| lot(*hash) < below);
-            self.queue.retain(|(_, hash)| lot(*hash) < below);
+            self.samples.retain(|hash, _| sample_hash(*hash) < below);
+            self.queue.retain(|(_, hash)| sample_hash(*hash) < below);
         }
     }
 

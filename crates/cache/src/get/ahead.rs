@@ -1,6 +1,6 @@
 //! Reads that are begun when the first keys of a large batch have been planned, and go on while the others are.
 
-use super::{Io, Want};
+use super::{Io, Probe};
 use crate::limits::WANTED_DIVISOR;
 use crate::partition::Flash;
 use granary_log::limits::{READ_DEPTH, READ_PLACES_MAX};
@@ -30,12 +30,12 @@ const WINDOWS_MAX: u64 = (READ_DEPTH / READ_PLACES_MAX) as u64;
 impl Ahead {
     /// Of what the first keys want, the windows at one end of the file that are worth it, none beyond the place
     /// `middle`.
-    pub fn choose(flash: &Flash, wants: &[Want], end: End, middle: u64) -> Ahead {
+    pub fn choose(flash: &Flash, probes: &[Probe], end: End, middle: u64) -> Ahead {
         let geometry = flash.log.geometry();
         let block_size = geometry.block_size();
         let blocks = (Io::extent_bytes_max(block_size) / block_size) as u64;
         let mut this = Ahead { block_size, ..Ahead::default() };
-        let windows = wants.iter().map(|want| want.place / blocks);
+        let windows = probes.iter().map(|want| want.place / blocks);
         let (Some(lowest), Some(highest)) = (windows.clone().min(), windows.max()) else { return this };
         let windows = match end {
             End::Low => lowest..(lowest + WINDOWS_MAX).min(middle / blocks),
@@ -46,7 +46,7 @@ impl Ahead {
         }
         let places = windows.start * blocks..(windows.end * blocks).min(geometry.blocks());
         let mut wanted = vec![false; (places.end - places.start) as usize];
-        for want in wants.iter().filter(|want| places.contains(&want.place)) {
+        for want in probes.iter().filter(|want| places.contains(&want.place)) {
             wanted[(want.place - places.start) as usize] = true;
         }
         for (window, wanted) in windows.zip(wanted.chunks_exact(blocks as usize)) {
@@ -108,15 +108,15 @@ impl Ahead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::Print;
+    use crate::search::KeyDigest;
     use crate::{Cache, Entry};
     use crate::{FlashOptions, Options};
 
     /// Blocks of a window.
     const BLOCKS: u64 = 32;
 
-    fn wants(places: impl Iterator<Item = u64>) -> Vec<Want> {
-        places.map(|place| Want { place, key: 0, print: Print::of(b""), recent: false }).collect()
+    fn probes(places: impl Iterator<Item = u64>) -> Vec<Probe> {
+        places.map(|place| Probe { place, key: 0, digest: KeyDigest::of(b""), recent: false }).collect()
     }
 
     /// The windows that are read.
@@ -132,18 +132,18 @@ mod tests {
         let cache =
             Cache::open(Options { flash: Some(flash), memory_bytes: 0, memory_entries: None }).unwrap();
         let flash = cache.partitions[0].shared.flash.as_ref().unwrap();
-        let choose = |wants: &[Want], end, middle| windows(&Ahead::choose(flash, wants, end, middle));
+        let choose = |probes: &[Probe], end, middle| windows(&Ahead::choose(flash, probes, end, middle));
         let half = |window: u64| (window * BLOCKS..(window + 1) * BLOCKS).step_by(2);
-        let dense = wants((10..60).flat_map(half));
+        let dense = probes((10..60).flat_map(half));
         assert_eq!(choose(&dense, End::Low, u64::MAX), Vec::from_iter(10..26));
         assert_eq!(choose(&dense, End::High, 0), Vec::from_iter(44..60));
         // Not beyond the middle, whose window is both threads'.
         assert_eq!(choose(&dense, End::Low, 12 * BLOCKS + 5), [10, 11]);
         assert_eq!(choose(&dense, End::High, 57 * BLOCKS + 5), [58, 59]);
-        let mixed = wants(half(1).chain(half(2).skip(1)).chain(half(3)));
+        let mixed = probes(half(1).chain(half(2).skip(1)).chain(half(3)));
         assert_eq!(choose(&mixed, End::Low, u64::MAX), [1, 3]);
         // The last window is not whole.
-        assert_eq!(choose(&wants(half(61).chain(half(62).take(8))), End::High, 0), [61]);
+        assert_eq!(choose(&probes(half(61).chain(half(62).take(8))), End::High, 0), [61]);
         assert_eq!(choose(&[], End::Low, 0), Vec::<u64>::new());
     }
 
@@ -164,7 +164,7 @@ mod tests {
         put(3 * BLOCKS);
         let flash = cache.partitions[0].shared.flash.as_ref().unwrap();
         let geometry = flash.log.geometry();
-        let wanted = wants(0..2 * BLOCKS);
+        let wanted = probes(0..2 * BLOCKS);
         let mut ahead = Ahead::choose(flash, &wanted, End::Low, u64::MAX);
         assert_eq!((windows(&ahead), ahead.blocks()), (vec![0, 1], 2 * BLOCKS as usize));
         let brings =

@@ -4,7 +4,7 @@ use super::ahead::Ahead;
 use super::io::Io;
 use super::order::order;
 use super::room::Scratch;
-use super::{Lookup, Outcome, Tier, Tried, Want};
+use super::{FalsePositive, Lookup, Outcome, Probe, Tier};
 use crate::partition::Flash;
 use crate::policy::{Promotion, promotion};
 use crate::prefetch::prefetch;
@@ -14,7 +14,7 @@ use crate::stats::add;
 use granary_log::{Extent, Location, Placed, ReadAhead, Segment, block};
 use std::ops::Range;
 
-/// Wants of one segment on the device: `wants[range]`, to be read as segment `sequence`.
+/// Wants of one segment on the device: `probes[range]`, to be read as segment `sequence`.
 pub(super) struct OnDevice {
     pub range: Range<usize>,
     pub sequence: u64,
@@ -22,7 +22,7 @@ pub(super) struct OnDevice {
 
 /// An entry over several blocks whose first block has been seen.
 pub(super) struct Long {
-    pub want: Want,
+    pub want: Probe,
     pub sequence: u64,
 }
 
@@ -40,9 +40,9 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         ahead: &Ahead,
         scratch: &mut Scratch,
     ) -> Vec<Long> {
-        let (wants, on_device) = self.fetch_from_buffers(flash, scratch);
-        let long = self.fetch_stored(flash, reads, ahead, (&wants, &on_device), scratch);
-        scratch.wants = wants;
+        let (probes, on_device) = self.fetch_from_buffers(flash, scratch);
+        let long = self.fetch_stored(flash, reads, ahead, (&probes, &on_device), scratch);
+        scratch.probes = probes;
         long
     }
 
@@ -64,13 +64,13 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         &mut self,
         flash: &Flash,
         scratch: &mut Scratch,
-    ) -> (Vec<Want>, Vec<OnDevice>) {
+    ) -> (Vec<Probe>, Vec<OnDevice>) {
         let geometry = flash.log.geometry();
-        order(&mut scratch.wants, &mut scratch.spare);
-        let wants = std::mem::take(&mut scratch.wants);
+        order(&mut scratch.probes, &mut scratch.spare);
+        let probes = std::mem::take(&mut scratch.probes);
         let mut on_device: Vec<OnDevice> = Vec::new();
         let mut start = 0;
-        for same in wants.chunk_by(|a, b| geometry.slot_of_block(a.place) == geometry.slot_of_block(b.place))
+        for same in probes.chunk_by(|a, b| geometry.slot_of_block(a.place) == geometry.slot_of_block(b.place))
         {
             let range = start..start + same.len();
             start = range.end;
@@ -79,28 +79,32 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                 Location::Device { sequence } => on_device.push(OnDevice { range, sequence }),
             }
         }
-        (wants, on_device)
+        (probes, on_device)
     }
 
-    fn fetch_buffered(&mut self, flash: &Flash, segment: &Segment, wants: &[Want], scratch: &mut Scratch) {
+    fn fetch_buffered(&mut self, flash: &Flash, segment: &Segment, probes: &[Probe], scratch: &mut Scratch) {
         let geometry = flash.log.geometry();
         let (size, payload) = (geometry.block_size(), geometry.payload_size());
         let segment = segment.read();
-        let Scratch { tried, record, search, .. } = scratch;
-        for same in wants.chunk_by(|a, b| a.place == b.place) {
+        let Scratch { false_positives, record, search, .. } = scratch;
+        for same in probes.chunk_by(|a, b| a.place == b.place) {
             let Some((count, bytes)) = segment.block(same[0].place) else {
-                tried.extend(same.iter().map(|w| Tried { key: w.key, place: w.place, sequence: 0 }));
+                false_positives.extend(same.iter().map(|w| FalsePositive {
+                    key: w.key,
+                    place: w.place,
+                    sequence: 0,
+                }));
                 continue;
             };
             let payload = &block::payload(bytes)[..payload];
             let block = self.search(payload, count, same, search);
             for (i, want) in same.iter().enumerate() {
-                // What the block that is being filled does not hold, it may hold a moment later: no hint.
+                // What the block that is being filled does not hold, it may hold a moment later: that is no collision.
                 let settled = segment.is_settled(want.place);
                 let sequence = if settled { segment.sequence() } else { 0 };
-                let untrue = Tried { key: want.key, place: want.place, sequence };
+                let untrue = FalsePositive { key: want.key, place: want.place, sequence };
                 let Some(entry) = block.found(i) else {
-                    tried.push(untrue);
+                    false_positives.push(untrue);
                     continue;
                 };
                 if !self.resolve(want.key) {
@@ -125,7 +129,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         flash: &Flash,
         reads: ReadAhead<'_>,
         ahead: &Ahead,
-        (wants, on_device): (&[Want], &[OnDevice]),
+        (probes, on_device): (&[Probe], &[OnDevice]),
         scratch: &mut Scratch,
     ) -> Vec<Long> {
         let geometry = *flash.log.geometry();
@@ -133,7 +137,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let longest = Io::extent_bytes_max(size);
         // `firsts[e]`: the first want of extent e, and its segment.
         let first = |extent: &Extent| {
-            let at = wants.partition_point(|want| geometry.offset(want.place) < extent.offset);
+            let at = probes.partition_point(|want| geometry.offset(want.place) < extent.offset);
             (at, on_device.partition_point(|segment| segment.range.end <= at))
         };
         let mut firsts: Vec<(usize, usize)> = ahead.extents().iter().map(first).collect();
@@ -144,7 +148,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let mut blocks = ahead.blocks() as u64;
         for (s, segment) in on_device.iter().enumerate() {
             let mut at = segment.range.start;
-            for same in wants[segment.range.clone()].chunk_by(|a, b| a.place == b.place) {
+            for same in probes[segment.range.clone()].chunk_by(|a, b| a.place == b.place) {
                 let (offset, next) = (geometry.offset(same[0].place), at + same.len());
                 if ahead.brings(offset, segment.sequence) {
                     at = next;
@@ -175,13 +179,13 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             let bytes = result.unwrap_or(&[]);
             for i in 0..extents[e].len / size {
                 let (offset, start) = (extents[e].offset + (i * size) as u64, at);
-                at += wants[at..].iter().take_while(|want| geometry.offset(want.place) == offset).count();
+                at += probes[at..].iter().take_while(|want| geometry.offset(want.place) == offset).count();
                 s += on_device[s..].iter().take_while(|segment| segment.range.end <= start).count();
                 // What was begun before the rest was planned may hold blocks that nobody wants, or not any more.
                 let Some(segment) = on_device.get(s).filter(|segment| segment.range.contains(&start)) else {
                     continue;
                 };
-                let (same, sequence) = (&wants[start..at], segment.sequence);
+                let (same, sequence) = (&probes[start..at], segment.sequence);
                 if same.is_empty() || e < begun && !ahead.brings(offset, sequence) {
                     continue;
                 }
@@ -198,22 +202,22 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         &mut self,
         flash: &Flash,
         Arrived { bytes, instance, sequence }: Arrived<'_>,
-        wants: &[Want],
+        probes: &[Probe],
         scratch: &mut Scratch,
         long: &mut Vec<Long>,
     ) {
-        let place = wants[0].place;
+        let place = probes[0].place;
         match bytes.and_then(|bytes| Some((block::check(bytes, instance, place)?, bytes))) {
             Some((header, bytes)) if header.sequence == sequence => {
                 let block = Checked { payload: block::payload(bytes), count: header.count, sequence };
-                self.deliver_block(flash, block, wants, scratch, long);
+                self.deliver_block(flash, block, probes, scratch, long);
             }
             // Another block, or one that recovery wiped out, is there for good.
-            Some(_) => self.bad_block(flash, wants, sequence, Bad::Overwritten, scratch),
+            Some(_) => self.bad_block(flash, probes, sequence, Bad::Overwritten, scratch),
             None if bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)) => {
-                self.bad_block(flash, wants, sequence, Bad::Overwritten, scratch);
+                self.bad_block(flash, probes, sequence, Bad::Overwritten, scratch);
             }
-            None => self.bad_block(flash, wants, sequence, Bad::Unread, scratch),
+            None => self.bad_block(flash, probes, sequence, Bad::Unread, scratch),
         }
     }
 
@@ -221,17 +225,17 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         &mut self,
         flash: &Flash,
         Checked { payload, count, sequence }: Checked<'_>,
-        wants: &[Want],
+        probes: &[Probe],
         scratch: &mut Scratch,
         long: &mut Vec<Long>,
     ) {
-        let Scratch { tried, search, .. } = scratch;
-        let block = self.search(payload, count, wants, search);
-        for (i, want) in wants.iter().enumerate() {
+        let Scratch { false_positives, search, .. } = scratch;
+        let block = self.search(payload, count, probes, search);
+        for (i, want) in probes.iter().enumerate() {
             let key = self.keys[want.key as usize];
             let Some(entry) = block.found(i) else {
                 add(&self.shared.counters.false_finds, 1);
-                tried.push(Tried { key: want.key, place: want.place, sequence });
+                false_positives.push(FalsePositive { key: want.key, place: want.place, sequence });
                 continue;
             };
             if !entry.is_whole() {
@@ -251,32 +255,38 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 
     /// Looks a block through for the keys that are wanted of it.
     #[inline]
-    fn search<'b>(&self, payload: &'b [u8], count: u16, wants: &[Want], search: &'b mut Search) -> Block<'b> {
-        let key = |want: &Want| self.keys[want.key as usize].bytes();
-        if let [want] = wants {
+    fn search<'b>(
+        &self,
+        payload: &'b [u8],
+        count: u16,
+        probes: &[Probe],
+        search: &'b mut Search,
+    ) -> Block<'b> {
+        let key = |want: &Probe| self.keys[want.key as usize].bytes();
+        if let [want] = probes {
             return Block { payload, found: Found::One(find_last(payload, count, key(want))) };
         }
-        let prints = wants.iter().map(|want| {
+        let digests = probes.iter().map(|want| {
             // It is compared when a record looks like it.
             prefetch(key(want));
-            want.print
+            want.digest
         });
-        search.run(payload, count, prints, |i| key(&wants[i]));
+        search.run(payload, count, digests, |i| key(&probes[i]));
         Block { payload, found: Found::Many(search) }
     }
 
     /// Not the block that the index spoke of: it was overwritten since, or it is damaged.
-    fn bad_block(&mut self, flash: &Flash, wants: &[Want], sequence: u64, bad: Bad, scratch: &mut Scratch) {
-        let is_current = flash.log.sequence_of(wants[0].place) == sequence;
+    fn bad_block(&mut self, flash: &Flash, probes: &[Probe], sequence: u64, bad: Bad, scratch: &mut Scratch) {
+        let is_current = flash.log.sequence_of(probes[0].place) == sequence;
         if is_current && bad == Bad::Unread {
             flash.note_unindexed();
         }
         // The index forgets what is overwritten, and all when the cache is cleared, before the device does: only a block
         // that it still speaks of is damaged.
         let mut damaged = false;
-        for want in wants {
+        for want in probes {
             damaged |= is_current && self.shared.forget_place(self.keys[want.key as usize], want.place);
-            scratch.tried.push(Tried { key: want.key, place: want.place, sequence: 0 });
+            scratch.false_positives.push(FalsePositive { key: want.key, place: want.place, sequence: 0 });
         }
         add(&self.shared.counters.corrupt_blocks, u64::from(damaged));
     }
@@ -285,7 +295,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         &mut self,
         flash: &Flash,
         io: &mut Io,
-        want: Want,
+        want: Probe,
         sequence: u64,
         scratch: &mut Scratch,
     ) {

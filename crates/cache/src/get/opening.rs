@@ -3,7 +3,7 @@
 use super::fetch::OnDevice;
 use super::room::Scratch;
 use super::waiting::Tables;
-use super::{Io, Lookup, Outcome, Tried, Want};
+use super::{FalsePositive, Io, Lookup, Outcome, Probe};
 use crate::limits::LOOKUP_ROUNDS_MAX;
 use crate::partition::{Flash, Shared};
 use crate::stats::add;
@@ -25,28 +25,30 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         ids.clear();
         ids.resize(self.keys.len(), None);
         for round in first_round.. {
-            let (wants, on_device) = self.fetch_from_buffers(flash, scratch);
+            let (probes, on_device) = self.fetch_from_buffers(flash, scratch);
             for OnDevice { range, sequence } in on_device {
-                let wants = wants[range].iter().filter(|want| !self.is_resolved(want.key));
+                let probes = probes[range].iter().filter(|want| !self.is_resolved(want.key));
                 let mut of_segment = Opening { shared: self.shared, flash, sequence, read: None };
-                for want in wants {
+                for want in probes {
                     let id = *ids[want.key as usize].get_or_insert_with(|| admit(tables, want.key));
                     tables.waiting[id as usize].reads += 1;
                     tables.waiting[id as usize].round = round;
-                    of_segment.add(Want { key: id, ..*want }, tables, opened);
+                    of_segment.add(Probe { key: id, ..*want }, tables, opened);
                 }
             }
-            scratch.wants = wants;
+            scratch.probes = probes;
             // Those that wait are planned again when their reads have come; the others now.
-            scratch.tried.retain(|tried| match ids[tried.key as usize] {
+            scratch.false_positives.retain(|false_positives| match ids[false_positives.key as usize] {
                 Some(id) => {
-                    tables.waiting[id as usize].tried.push(Tried { key: 0, ..*tried });
+                    tables.waiting[id as usize]
+                        .false_positives
+                        .push(FalsePositive { key: 0, ..*false_positives });
                     false
                 }
                 None => true,
             });
             self.plan_again(scratch, round == LOOKUP_ROUNDS_MAX);
-            if scratch.wants.is_empty() {
+            if scratch.probes.is_empty() {
                 break;
             }
         }
@@ -64,7 +66,7 @@ struct Opening<'a> {
 
 impl Opening<'_> {
     /// Adds a want; their places ascend.
-    fn add(&mut self, want: Want, tables: &mut Tables, opened: &mut Vec<u32>) {
+    fn add(&mut self, want: Probe, tables: &mut Tables, opened: &mut Vec<u32>) {
         let geometry = self.flash.log.geometry();
         let (offset, size) = (geometry.offset(want.place), geometry.block_size());
         let counters = &self.shared.counters;
@@ -72,7 +74,7 @@ impl Opening<'_> {
             let end = read.extent.offset + read.extent.len as u64;
             let is_next = end == offset && read.extent.len + size <= Io::extent_bytes_max(size);
             if is_next || end == offset + size as u64 {
-                read.wants.push(want);
+                read.probes.push(want);
                 if is_next {
                     read.extent.len += size;
                     add(&counters.block_reads, 1);
@@ -82,7 +84,7 @@ impl Opening<'_> {
             }
         }
         let id = tables.open(Extent { offset, len: size }, self.sequence, self.flash.log.instance());
-        tables.reads[id as usize].wants.push(want);
+        tables.reads[id as usize].probes.push(want);
         self.read = Some(id);
         opened.push(id);
         add(&counters.reads, 1);

@@ -1,18 +1,18 @@
 //! Wants in the order of their places.
 
-use super::Want;
+use super::Probe;
 
 /// Sorts wants by place; `spare` is room to work in. Where there are not many more places than wants, as in a large
 /// batch over a file of the batch's size, their number is all that has to be known of each place: two passes do it.
-pub(super) fn order(wants: &mut Vec<Want>, spare: &mut Vec<Want>) {
-    if wants.is_sorted_by_key(|want| want.place) {
+pub(super) fn order(probes: &mut Vec<Probe>, spare: &mut Vec<Probe>) {
+    if probes.is_sorted_by_key(|want| want.place) {
         return;
     }
-    let places = || wants.iter().map(|want| want.place);
+    let places = || probes.iter().map(|want| want.place);
     let (first, last) = (places().min().unwrap_or(0), places().max().unwrap_or(0));
-    if wants.len() < COUNTED_WANTS_MIN || (last - first) / PLACES_PER_WANT_MAX >= wants.len() as u64 {
+    if probes.len() < COUNTED_WANTS_MIN || (last - first) / PLACES_PER_WANT_MAX >= probes.len() as u64 {
         // Where these are two sorted halves, a stable sort merges them.
-        return wants.sort_by_key(|want| want.place);
+        return probes.sort_by_key(|want| want.place);
     }
     let mut ends = vec![0u32; (last - first) as usize + 2];
     places().for_each(|place| ends[(place - first) as usize + 1] += 1);
@@ -20,13 +20,13 @@ pub(super) fn order(wants: &mut Vec<Want>, spare: &mut Vec<Want>) {
         ends[i] += ends[i - 1];
     }
     spare.clear();
-    spare.resize(wants.len(), wants[0]);
-    for want in wants.iter() {
+    spare.resize(probes.len(), probes[0]);
+    for want in probes.iter() {
         let at = &mut ends[(want.place - first) as usize];
         spare[*at as usize] = *want;
         *at += 1;
     }
-    std::mem::swap(wants, spare);
+    std::mem::swap(probes, spare);
 }
 
 /// Fewer are sorted as fast, and without room for counts.
@@ -38,24 +38,24 @@ const PLACES_PER_WANT_MAX: u64 = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::Print;
+    use crate::search::KeyDigest;
 
     #[test]
     fn wants_are_in_the_order_of_their_places_and_stay_in_that_of_their_keys() {
         let mut random = 7u64;
         let mut spare = Vec::new();
-        for (wants, places) in [(0, 1), (1, 1), (500, 3), (500, 1999), (500, 2001), (500, 1 << 60)] {
-            let mut wants: Vec<Want> = (0..wants)
+        for (probes, places) in [(0, 1), (1, 1), (500, 3), (500, 1999), (500, 2001), (500, 1 << 60)] {
+            let mut probes: Vec<Probe> = (0..probes)
                 .map(|key| {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     let place = (1 << 61) + (random >> 4) % places;
-                    Want { place, key, print: Print::of(&key.to_le_bytes()), recent: key % 3 == 0 }
+                    Probe { place, key, digest: KeyDigest::of(&key.to_le_bytes()), recent: key % 3 == 0 }
                 })
                 .collect();
-            let mut expected = wants.clone();
+            let mut expected = probes.clone();
             expected.sort_by_key(|want| (want.place, want.key));
-            order(&mut wants, &mut spare);
-            assert_eq!(format!("{wants:?}"), format!("{expected:?}"));
+            order(&mut probes, &mut spare);
+            assert_eq!(format!("{probes:?}"), format!("{expected:?}"));
         }
     }
 }

@@ -66,14 +66,14 @@ impl Partition {
     ) {
         let Pending { io, tables, opened, .. } = pending;
         let (mut scratch, resolved) = io.begin(keys);
-        let watched_below = self.shared.begin_lookup(now);
+        let sample_threshold = self.shared.begin_lookup(now);
         let counts = Counts::default();
         let mut lookup =
-            Lookup { shared: &self.shared, keys, resolved: &resolved, now, sink, counts, watched_below };
+            Lookup { shared: &self.shared, keys, resolved: &resolved, now, sink, counts, sample_threshold };
         scratch.begin();
         lookup.plan(&mut scratch, 0..keys.len());
         if let Some(flash) = &self.shared.flash
-            && !scratch.wants.is_empty()
+            && !scratch.probes.is_empty()
         {
             let admit = |tables: &mut Tables, i: u32| tables.admit(keys[i as usize], ticket(i as usize));
             lookup.open_reads(flash, &mut scratch, tables, opened, 1, admit);
@@ -95,7 +95,7 @@ impl Cache {
                 flights.begin(tables.reads[id as usize].extent, u64::from(id));
             }
             // All partitions are on one device.
-            flights.land(flash.log.device(), |id, result| {
+            flights.poll(flash.log.device(), |id, result| {
                 let (id, bytes) = (id as u32, result.unwrap_or(&[]));
                 let offset = tables.reads[id as usize].extent.offset;
                 let partition = offset / flash.log.geometry().file_bytes();

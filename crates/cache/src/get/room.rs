@@ -1,6 +1,6 @@
 //! Room to plan a lookup in, and who has it between lookups.
 
-use super::{Tried, Want};
+use super::{FalsePositive, Probe};
 use crate::batch::ByShard;
 use crate::limits::{LENT_ROOM_KEYS_MIN, SPARE_ROOMS_MAX};
 use crate::search::Search;
@@ -12,10 +12,10 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Default)]
 pub(in crate::get) struct Scratch {
     pub by_shard: ByShard,
-    pub wants: Vec<Want>,
+    pub probes: Vec<Probe>,
     /// Room to sort them in.
-    pub spare: Vec<Want>,
-    pub tried: Vec<Tried>,
+    pub spare: Vec<Probe>,
+    pub false_positives: Vec<FalsePositive>,
     pub extents: Vec<Extent>,
     pub record: Vec<u8>,
     pub search: Search,
@@ -26,8 +26,8 @@ pub(in crate::get) struct Scratch {
 impl Scratch {
     /// Nothing is wanted yet.
     pub fn begin(&mut self) {
-        self.wants.clear();
-        self.tried.clear();
+        self.probes.clear();
+        self.false_positives.clear();
     }
 }
 

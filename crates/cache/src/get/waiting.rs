@@ -1,6 +1,6 @@
 //! Keys that wait for reads, and reads that keys wait for: two tables whose places are used again.
 
-use super::{Tried, Want};
+use super::{FalsePositive, Probe};
 use crate::key::{Key, KeyHash};
 use granary_log::Extent;
 
@@ -17,7 +17,7 @@ pub(super) struct Waiting {
     pub round: usize,
     /// It has its outcome.
     pub answered: bool,
-    pub tried: Vec<Tried>,
+    pub false_positives: Vec<FalsePositive>,
 }
 
 impl Waiting {
@@ -33,7 +33,7 @@ pub(super) struct Read {
     pub sequence: u64,
     pub instance: u64,
     /// By place; their keys are numbers of [`Waiting`].
-    pub wants: Vec<Want>,
+    pub probes: Vec<Probe>,
 }
 
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl Tables {
         let waiting = &mut self.waiting[id as usize];
         waiting.bytes.clear();
         waiting.bytes.extend_from_slice(key.bytes());
-        waiting.tried.clear();
+        waiting.false_positives.clear();
         (waiting.ticket, waiting.hash) = (ticket, key.hash());
         (waiting.reads, waiting.round, waiting.answered) = (0, 0, false);
         id
@@ -91,7 +91,7 @@ impl Tables {
             self.reads.len() as u32 - 1
         });
         let read = &mut self.reads[id as usize];
-        read.wants.clear();
+        read.probes.clear();
         (read.extent, read.sequence, read.instance) = (extent, sequence, instance);
         id
     }

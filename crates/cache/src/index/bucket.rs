@@ -22,23 +22,23 @@ pub(super) struct Slot {
 
 /// What a slot keeps of an entry's hash; `LANE_VALUES` and `Shape` say how.
 #[derive(Clone, Copy)]
-pub(super) struct Print {
+pub(super) struct Fingerprint {
     lane: u8,
     rest: u64,
 }
 
-impl Print {
+impl Fingerprint {
     #[inline]
     pub fn new(tag: u64, other: bool) -> Self {
-        let print = tag << 1 | u64::from(other);
-        Self { lane: (print % LANE_VALUES) as u8 + 1, rest: print / LANE_VALUES }
+        let fingerprint = tag << 1 | u64::from(other);
+        Self { lane: (fingerprint % LANE_VALUES) as u8 + 1, rest: fingerprint / LANE_VALUES }
     }
 
     /// The tag, and whether the entry is in its other bucket.
     #[inline]
     fn parts(self) -> (u64, bool) {
-        let print = self.rest * LANE_VALUES + u64::from(self.lane) - 1;
-        (print >> 1, print & 1 == 1)
+        let fingerprint = self.rest * LANE_VALUES + u64::from(self.lane) - 1;
+        (fingerprint >> 1, fingerprint & 1 == 1)
     }
 }
 
@@ -82,13 +82,13 @@ impl Shape {
 
     /// Calls `visit` with each slot that has this print.
     #[inline]
-    pub fn matches(&self, line: &Line, print: Print, mut visit: impl FnMut(usize)) {
-        let wanted = LOW_BITS * u64::from(print.lane);
+    pub fn matches(&self, line: &Line, fingerprint: Fingerprint, mut visit: impl FnMut(usize)) {
+        let wanted = LOW_BITS * u64::from(fingerprint.lane);
         for (first, lanes) in self.loads(line) {
             let mut equal = zeros(lanes ^ wanted);
             while equal != 0 {
                 let slot = first + equal.trailing_zeros() as usize / 8;
-                if slot < self.slots && self.rest(line, slot) == print.rest {
+                if slot < self.slots && self.rest(line, slot) == fingerprint.rest {
                     visit(slot);
                 }
                 equal &= equal - 1;
@@ -120,7 +120,7 @@ impl Shape {
         if lane == 0 {
             return None;
         }
-        let (tag, other) = Print { lane, rest: self.rest(line, slot) }.parts();
+        let (tag, other) = Fingerprint { lane, rest: self.rest(line, slot) }.parts();
         let (place, recent) = self.place(line, slot);
         Some(Slot { tag, other, recent, place })
     }
@@ -154,7 +154,7 @@ impl Shape {
 
     #[inline]
     pub fn set(&self, line: &mut Line, slot: usize, entry: Slot) {
-        let Print { lane, rest } = Print::new(entry.tag, entry.other);
+        let Fingerprint { lane, rest } = Fingerprint::new(entry.tag, entry.other);
         line[slot] = lane;
         store(line, self.rest_at(slot), self.rest_bits, rest);
         self.set_place(line, slot, entry.place, entry.recent);
@@ -216,7 +216,7 @@ mod tests {
                     (model.len(), model.len() == shape.slots)
                 );
                 let mut found = Vec::new();
-                shape.matches(&line, Print::new(entry.tag, entry.other), |slot| found.push(slot));
+                shape.matches(&line, Fingerprint::new(entry.tag, entry.other), |slot| found.push(slot));
                 let same = |slot: &usize| (model[*slot].tag, model[*slot].other) == (entry.tag, entry.other);
                 assert_eq!(found, Vec::from_iter((0..model.len()).filter(same)));
                 assert_eq!(line[BUCKET_BYTES..], [0xA5; 8], "the next bucket is left alone");

@@ -61,7 +61,7 @@ impl Capacity {
 ///
 /// What a slot keeps of the hash is its print: the tag and 1 bit "in its other bucket". A bucket has a
 /// lane for each slot, a byte, then the fields of each slot. A lane is 0 (empty) or 1 + print mod 255; the
-/// fields are 1 bit "found lately", the place, and the rest of the print, print / 255.
+/// fields are 1 bit "found lately", the place, and the rest of the fingerprint, fingerprint / 255.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub buckets: usize,

@@ -1,6 +1,6 @@
 //! The algorithm of the index: a bucketised cuckoo table of bit-packed slots. Knows no lock.
 
-use super::bucket::{LINE_BYTES, Line, Print, Slot};
+use super::bucket::{Fingerprint, LINE_BYTES, Line, Slot};
 use super::shape::{Capacity, Shape};
 use crate::limits::{BUCKET_BYTES, EXPECTED_AHEAD_MAX, FULL_PERCENT, SAME_HASH_MAX};
 use crate::prefetch::prefetch;
@@ -131,7 +131,7 @@ impl Table {
         let (buckets, tag) = self.targets(hash);
         for (other, bucket) in buckets.into_iter().enumerate() {
             let line = self.line(bucket);
-            self.shape.matches(line, Print::new(tag, other == 1), |slot| {
+            self.shape.matches(line, Fingerprint::new(tag, other == 1), |slot| {
                 let (place, recent) = self.shape.place(line, slot);
                 visit(bucket, slot, place, recent);
             });

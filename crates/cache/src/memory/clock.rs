@@ -2,14 +2,14 @@
 
 use super::pool::Stamp;
 use super::{
-    At, COMPACT_STEPS, COUNTS_AT, DEAD, FETCHED, FLAGS_AT, Memory, ONLY, READ, RECORD_AT, Role, STAMP_SHIFT,
+    At, COMPACT_STEPS, COUNTS_AT, DEAD, DIRTY, FETCHED, FLAGS_AT, Memory, READ, RECORD_AT, Role, STAMP_SHIFT,
     UPDATE, entry_len, hash_at, record_of, spread,
 };
 use crate::key::KeyHash;
 use crate::record::EntryRecord;
 
 /// An entry that is nowhere else and has to leave.
-pub(crate) struct Leaving<'a> {
+pub(crate) struct Victim<'a> {
     pub hash: KeyHash,
     pub entry: EntryRecord<'a>,
     /// How often it was read and written over since it came, each up to `COUNT_MAX`.
@@ -17,15 +17,15 @@ pub(crate) struct Leaving<'a> {
     pub updates: u8,
 }
 
-/// Whether what has to leave may.
+/// What becomes of a victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leave {
-    /// It goes, and is nowhere any more.
-    Go,
-    /// It goes, and is elsewhere now.
+pub(crate) enum Eviction {
+    /// The entry leaves, and is nowhere any more.
+    Drop,
+    /// The entry leaves, and is on flash now.
     Move,
-    /// It stays, and so does what comes after it.
-    Stay,
+    /// The entry stays, and so do those behind it.
+    Keep,
 }
 
 /// Which entries may not leave.
@@ -40,7 +40,7 @@ pub(crate) enum Spare {
     Nothing,
 }
 
-/// How far entries are let go.
+/// How far a shard is shrunk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aim {
     /// Until the shard takes no more than so many bytes,
@@ -87,21 +87,21 @@ enum Step {
 
 impl Memory {
     /// Lets entries go as far as `aim` says, or until one may not leave. `now`: seconds of Unix time.
-    pub fn shrink(&mut self, aim: Aim, now: u32, leave: impl FnMut(Leaving<'_>) -> Leave) {
+    pub fn shrink(&mut self, aim: Aim, now: u32, leave: impl FnMut(Victim<'_>) -> Eviction) {
         let exceeds = |this: &Self| {
             let bytes = this.bytes_allocated();
             let all = this.pool.used() as i64 + bytes as i64 - this.told_bytes as i64;
             bytes as u64 > aim.shard && all > aim.pool as i64
         };
-        self.let_go_while(exceeds, aim.spare, now, leave);
+        self.evict_while(exceeds, aim.spare, now, leave);
     }
 
-    pub(super) fn let_go_while(
+    pub(super) fn evict_while(
         &mut self,
         exceeds: impl Fn(&Self) -> bool,
         spare: Spare,
         now: u32,
-        mut leave: impl FnMut(Leaving<'_>) -> Leave,
+        mut leave: impl FnMut(Victim<'_>) -> Eviction,
     ) {
         let part = self.untold.part(&self.pool);
         // Where nothing but fresh entries was found, all are fresh until the pool's turnover has gone on.
@@ -126,7 +126,7 @@ impl Memory {
     }
 
     /// The entry that the hand comes to next: the oldest that was not read, or nearly.
-    pub fn next_to_leave(&self) -> Option<(KeyHash, EntryRecord<'_>)> {
+    pub fn next_victim(&self) -> Option<(KeyHash, EntryRecord<'_>)> {
         let mut at = self.hand;
         for chunk in &self.chunks {
             while at < chunk.len() {
@@ -142,7 +142,7 @@ impl Memory {
     }
 
     /// Moves the hand past one entry.
-    fn step(&mut self, spare: Spare, now: u32, leave: &mut impl FnMut(Leaving<'_>) -> Leave) -> Step {
+    fn step(&mut self, spare: Spare, now: u32, leave: &mut impl FnMut(Victim<'_>) -> Eviction) -> Step {
         if self.skip() {
             return Step::Passed;
         }
@@ -152,7 +152,7 @@ impl Memory {
         let stamp: Stamp = flags >> STAMP_SHIFT;
         let is_fresh = stamp != 0 && self.untold.is_fresh(&self.pool, stamp);
         if flags & READ != 0 && spare == Spare::Fresh && self.chunks.len() > 1 {
-            self.send_round(flags & (ONLY | FETCHED) | if is_fresh { stamp << STAMP_SHIFT } else { 0 });
+            self.send_round(flags & (DIRTY | FETCHED) | if is_fresh { stamp << STAMP_SHIFT } else { 0 });
             return Step::Unmarked;
         }
         if is_fresh && spare == Spare::Fresh {
@@ -162,16 +162,16 @@ impl Memory {
         let hash = hash_at(entry);
         let record = record_of(entry);
         let is_expired = record.is_expired(now);
-        let mut left = if self.role == Role::Whole { Leave::Go } else { Leave::Move };
-        if flags & ONLY != 0 {
+        let mut left = if self.role == Role::Whole { Eviction::Drop } else { Eviction::Move };
+        if flags & DIRTY != 0 {
             let (reads, updates) = (counts % UPDATE, counts / UPDATE);
             let hash = KeyHash::from_bits(hash);
-            left = leave(Leaving { hash, entry: record, reads, updates });
+            left = leave(Victim { hash, entry: record, reads, updates });
         }
         match left {
-            Leave::Stay => return Step::Stuck,
-            Leave::Go => self.gone.count(is_expired, flags & FETCHED != 0),
-            Leave::Move => {}
+            Eviction::Keep => return Step::Stuck,
+            Eviction::Drop => self.gone.count(is_expired, flags & FETCHED != 0),
+            Eviction::Move => {}
         }
         self.drop_entry(hash, At::new(self.first_chunk, self.hand));
         self.skip();

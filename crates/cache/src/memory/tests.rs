@@ -37,7 +37,7 @@ fn agrees_with_a_map_and_keeps_its_budget() {
                 1..4 => {
                     let value =
                         (random >> 40 & 7 != 0).then(|| vec![step as u8; (random >> 44 & 255) as usize]);
-                    memory.insert(key, value.as_deref(), step, Kept::Copy, 0);
+                    memory.insert(key, value.as_deref(), step, EntryState::Clean, 0);
                     map.insert(number, (value, step));
                 }
                 _ => {
@@ -81,7 +81,7 @@ fn entries_that_are_put_again_and_again_take_no_more_room() {
         // Some are put once: they stay among those that die.
         let step = if round == 0 { 1 } else { 3 };
         for key in keys.iter().step_by(step) {
-            memory.insert(KeyHasher::with_seed(0).key(key), Some(&value), round, Kept::Copy, 0);
+            memory.insert(KeyHasher::with_seed(0).key(key), Some(&value), round, EntryState::Clean, 0);
         }
         assert_eq!(memory.len(), keys.len());
         let most = 2 * live + memory.table.allocation_size() + 3 * memory.chunk_bytes();
@@ -99,7 +99,7 @@ fn a_lookup_marks_the_entry_it_finds_and_no_other() {
     let mut memory = memory(1 << 20, u64::MAX);
     let name = |i: u32| format!("key{i}").into_bytes();
     for i in 0..2000 {
-        memory.insert(KeyHasher::with_seed(0).key(&name(i)), Some(&[1; 20]), 0, Kept::Only, 0);
+        memory.insert(KeyHasher::with_seed(0).key(&name(i)), Some(&[1; 20]), 0, EntryState::Dirty, 0);
     }
     // Keys that are not there have candidates, too, which are others'.
     let strangers = (2000..20_000)
@@ -113,7 +113,7 @@ fn a_lookup_marks_the_entry_it_finds_and_no_other() {
     let mut counts = Vec::new();
     memory.shrink(ALL, 0, |leaving| {
         counts.push((leaving.entry.key.to_vec(), leaving.reads));
-        Leave::Go
+        Eviction::Drop
     });
     counts.sort();
     let mut expected: Vec<_> = (0..2000).map(|i| (name(i), u8::from(i % 2 == 0))).collect();
@@ -126,14 +126,14 @@ fn what_is_read_outlives_what_is_not() {
     let mut memory = memory(64 << 10, u64::MAX);
     let hot: Vec<Vec<u8>> = (0..50).map(|i| format!("hot{i}").into_bytes()).collect();
     for key in &hot {
-        memory.insert(KeyHasher::with_seed(0).key(key), Some(&[1; 100]), 0, Kept::Copy, 0);
+        memory.insert(KeyHasher::with_seed(0).key(key), Some(&[1; 100]), 0, EntryState::Clean, 0);
     }
     for i in 0..5_000 {
         memory.insert(
             KeyHasher::with_seed(0).key(format!("cold{i}").as_bytes()),
             Some(&[2; 100]),
             0,
-            Kept::Copy,
+            EntryState::Clean,
             0,
         );
         get(&mut memory, &hot[i % 50]);
@@ -148,7 +148,7 @@ fn there_are_numbers_for_all_chunks() {
     let mut memory = memory(64 << 20, 1);
     let keys: Vec<[u8; 8]> = (0..140_000_u64).map(u64::to_le_bytes).collect();
     for key in &keys {
-        memory.insert(KeyHasher::with_seed(0).key(key), Some(&[7; 470]), 0, Kept::Only, 0);
+        memory.insert(KeyHasher::with_seed(0).key(key), Some(&[7; 470]), 0, EntryState::Dirty, 0);
     }
     assert!(memory.chunks.len() < CHUNKS_MAX);
     memory.validate();
@@ -173,7 +173,13 @@ fn what_was_just_put_is_there() {
         let mut put = 0;
         for i in 0..20_000_u32 {
             let name = i.to_le_bytes();
-            assert!(memory.insert(KeyHasher::with_seed(0).key(&name), Some(&vec![1; len]), 0, Kept::Copy, 0));
+            assert!(memory.insert(
+                KeyHasher::with_seed(0).key(&name),
+                Some(&vec![1; len]),
+                0,
+                EntryState::Clean,
+                0
+            ));
             put += 1;
             assert!(get(&mut memory, &name).is_some(), "{bytes} {entries} {len}: {i}");
             assert!(memory.bytes_allocated() as u64 <= budget_with_slack(bytes));
@@ -188,21 +194,21 @@ fn what_was_just_put_is_there() {
         assert_eq!(memory.gone().evicted_unfetched, 0);
         let too_long = vec![1; bytes.min(8 << 20) as usize / 2 + 1];
         assert_eq!(
-            memory.insert(KeyHasher::with_seed(0).key(b"long"), Some(&too_long), 0, Kept::Copy, 0),
+            memory.insert(KeyHasher::with_seed(0).key(b"long"), Some(&too_long), 0, EntryState::Clean, 0),
             bytes > 16 << 20
         );
     }
 }
 
-/// What is only in RAM is let go by others, at any moment: what was put a moment ago stays.
+/// What is only in RAM is evicted by others, at any moment: what was put a moment ago stays.
 #[test]
 fn what_was_put_a_moment_ago_does_not_leave_before_older_entries() {
     let mut memory = memory(1 << 20, u64::MAX);
     let name = |i: u32| format!("key{i}").into_bytes();
     for i in 0..20_000 {
-        memory.insert(KeyHasher::with_seed(0).key(&name(i)), Some(&[1; 1000]), 0, Kept::Only, 0);
+        memory.insert(KeyHasher::with_seed(0).key(&name(i)), Some(&[1; 1000]), 0, EntryState::Dirty, 0);
         let aim = Aim { shard: 900 << 10, pool: 900 << 10, spare: Spare::Fresh };
-        memory.shrink(aim, 0, |_| Leave::Go);
+        memory.shrink(aim, 0, |_| Eviction::Drop);
         assert!(memory.bytes_allocated() <= 900 << 10);
         // All of what was put lately, and then everything is read.
         let all_is_there = (i.saturating_sub(60)..=i).all(|i| get(&mut memory, &name(i)).is_some());
@@ -223,12 +229,12 @@ fn what_leaves_at_its_end_or_unread_is_counted_apart() {
             KeyHasher::with_seed(0).key(&i.to_le_bytes()),
             Some(&[1; 100]),
             expires_at,
-            Kept::Only,
+            EntryState::Dirty,
             0,
         );
     }
     (0..10_u32).chain(40..60).for_each(|i| assert!(get(&mut memory, &i.to_le_bytes()).is_some()));
-    memory.shrink(ALL, 11, |_| Leave::Go);
+    memory.shrink(ALL, 11, |_| Eviction::Drop);
     let expected = Gone { evicted: 60, evicted_unfetched: 40, expired: 40, expired_unfetched: 30 };
     assert_eq!(memory.gone(), expected);
 }
@@ -236,7 +242,7 @@ fn what_leaves_at_its_end_or_unread_is_counted_apart() {
 /// A shard that takes far more than its share has more chunks than there are numbers for.
 #[test]
 fn numbers_of_chunks_do_not_come_round() {
-    for kept in [Kept::Only, Kept::Copy, Kept::Returned] {
+    for kept in [EntryState::Dirty, EntryState::Clean, EntryState::Returned] {
         let pool = Arc::new(Pool::of(256 << 20, None, 16 << 10));
         let mut memory = Memory::new(pool, u64::MAX, Role::Whole);
         let mut last = HashMap::new();
@@ -246,7 +252,7 @@ fn numbers_of_chunks_do_not_come_round() {
             let bytes = number.to_le_bytes();
             let value = [&i.to_le_bytes()[..], &[0; 400]].concat();
             let is_kept = memory.insert(KeyHasher::with_seed(0).key(&bytes), Some(&value), 0, kept, 0);
-            assert!(is_kept || kept != Kept::Copy, "others leave for a copy");
+            assert!(is_kept || kept != EntryState::Clean, "others leave for a copy");
             if is_kept {
                 _ = last.insert(number, i)
             } else {
@@ -258,7 +264,7 @@ fn numbers_of_chunks_do_not_come_round() {
         for (number, i) in last {
             let found = get(&mut memory, &number.to_le_bytes());
             let value = found.map(|(value, _)| u64::from_le_bytes(value.unwrap()[..8].try_into().unwrap()));
-            assert!(value == Some(i) || value.is_none() && kept == Kept::Copy, "{value:?} for {i}");
+            assert!(value == Some(i) || value.is_none() && kept == EntryState::Clean, "{value:?} for {i}");
         }
     }
 }

@@ -56,7 +56,7 @@ impl<'a> Batch<'a> {
         let sinks = found
             .each_mut()
             .map(|found| move |i: usize, outcome: Outcome<'_>| found.take(rows[i], outcome, freshness));
-        store.get_many_in_two(&hashed, u32::try_from(freshness.now).unwrap_or(u32::MAX), sinks);
+        store.get_many_parallel(&hashed, u32::try_from(freshness.now).unwrap_or(u32::MAX), sinks);
         for found in found {
             found.count(&loader.counters);
             let first = self.decoder.len() as u32;

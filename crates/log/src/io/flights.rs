@@ -52,7 +52,7 @@ impl Flights {
     }
 
     /// Readable after something has landed: to be watched for changes (edges), and never to be read. It may
-    /// tell of nothing. `None`: what is begun is read, and waited for, by `land`.
+    /// tell of nothing. `None`: what is begun is read, and waited for, by `poll`.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         Some(self.event.as_ref()?.as_fd())
     }
@@ -62,7 +62,7 @@ impl Flights {
         if let Way::Ring(ring) = &self.way { Some(ring) } else { None }
     }
 
-    /// Begins a read. It is on its way after the next [`land`](Self::land), or when there is a buffer for it.
+    /// Begins a read. It is on its way after the next [`poll`](Self::land), or when there is a buffer for it.
     pub fn begin(&mut self, extent: Extent, ticket: u64) {
         assert!(extent.len <= self.buffer_bytes, "a read fits its buffer");
         self.waiting.push_back((extent, ticket));
@@ -85,7 +85,7 @@ impl Flights {
 
     /// Sends on their way what can be, and hands over what has landed: `done(ticket, bytes or error)`.
     /// `device` is the same each time. Waits for nothing.
-    pub fn land(&mut self, device: &dyn Device, mut done: impl FnMut(u64, io::Result<&[u8]>)) {
+    pub fn poll(&mut self, device: &dyn Device, mut done: impl FnMut(u64, io::Result<&[u8]>)) {
         if let Some(file) = device.descriptor() {
             match &mut self.way {
                 Way::Ring(ring) => {
@@ -101,9 +101,9 @@ impl Flights {
                     self.way =
                         self.event.as_ref().map_or(Way::Plain, |event| Way::Pool(PoolFlights::new(event)));
                     left.into_iter().for_each(|f| self.waiting.push_front((f.extent, f.ticket)));
-                    return self.land(device, done);
+                    return self.poll(device, done);
                 }
-                Way::Pool(pool) => return pool.land(&mut self.waiting, file, &mut done),
+                Way::Pool(pool) => return pool.poll(&mut self.waiting, file, &mut done),
                 Way::Plain => {}
             }
         }

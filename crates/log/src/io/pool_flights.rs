@@ -22,7 +22,7 @@ impl PoolFlights {
         Self { idle: Vec::new(), in_flight: 0, answers: channel(), event: Arc::clone(event) }
     }
 
-    pub fn land(
+    pub fn poll(
         &mut self,
         waiting: &mut VecDeque<(Extent, u64)>,
         file: BorrowedFd<'_>,

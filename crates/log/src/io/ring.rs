@@ -380,7 +380,7 @@ mod tests {
                 break_ring(ring);
             }
             while !left.is_empty() {
-                flights.land(&device, |i, result| {
+                flights.poll(&device, |i, result| {
                     assert!(left.remove(&i), "one answer each");
                     let at = i as usize % 256 * 4096;
                     assert_eq!(result.unwrap(), &bytes[at..at + 4096]);

@@ -81,7 +81,7 @@ pub struct Index {
 }
 
 impl Index {
-    fn forget(&self, summary: &Summary) {
+    fn unpublish(&self, summary: &Summary) {
         let mut places = self.places.lock().unwrap();
         for (place, word) in summary.iter() {
             if places.get(&(word >> 1)) == Some(&place) {
@@ -93,13 +93,13 @@ impl Index {
 
 impl Consumer for Index {
     fn reclaim(&self, segment: &Summary) {
-        self.forget(segment);
+        self.unpublish(segment);
     }
     fn reclaim_unread(&self, blocks: Range<u64>) {
         self.places.lock().unwrap().retain(|_, place| !blocks.contains(place));
     }
     fn lost(&self, segment: &Summary) {
-        self.forget(segment);
+        self.unpublish(segment);
     }
 }
 

@@ -10,7 +10,7 @@ use granary_cache::Key;
 
 impl Engine {
     pub(super) fn put(&mut self, put: &Put<'_>, now: u32) -> Verdict {
-        let Engine { shared, lane, .. } = self;
+        let Engine { shared, context, .. } = self;
         let store = &shared.store;
         let terms = Terms {
             key_form: KeyForm::Text,
@@ -19,16 +19,18 @@ impl Engine {
             item_bytes_max: store.item_bytes_max(),
         };
         let stored = store
-            .change(lane, store.key(&put.key), now, |looked, hand| commands::put(put, &terms, looked, hand))
+            .change(context, store.key(&put.key), now, |looked, hand| {
+                commands::put(put, &terms, looked, hand)
+            })
             .map_or(Verdict::NoRoom, |(stored, _)| stored);
         count_put(self.counters(), put.mode, stored);
         stored
     }
 
     pub(super) fn meta_set(&mut self, put: &Put<'_>, flags: &MetaFlags<'_>, now: u32, out: &mut Vec<u8>) {
-        let Engine { shared, lane, .. } = self;
+        let Engine { shared, context, .. } = self;
         let (store, limit, begin) = (&shared.store, shared.store.item_bytes_max(), out.len());
-        let stored = store.change(lane, store.key(&put.key), now, |looked, hand| {
+        let stored = store.change(context, store.key(&put.key), now, |looked, hand| {
             commands::meta_set(put, flags, limit, looked, hand, out)
         });
         let stored = stored.unwrap_or_else(|NoRoom| {
@@ -40,10 +42,10 @@ impl Engine {
     }
 
     pub(super) fn delete(&mut self, key: &[u8], now: u32) -> bool {
-        let Engine { shared, lane, .. } = self;
+        let Engine { shared, context, .. } = self;
         let delete =
             |looked: Looked<'_>, _: &mut Hand<'_>| (Change::Remove, matches!(looked, Looked::Hit(_)));
-        shared.store.change(lane, shared.store.key(key), now, delete).unwrap_or(true)
+        shared.store.change(context, shared.store.key(key), now, delete).unwrap_or(true)
     }
 
     pub(super) fn arithmetic(
@@ -55,8 +57,8 @@ impl Engine {
         now: u32,
         out: &mut Vec<u8>,
     ) {
-        let Engine { shared, lane, .. } = self;
-        let counted = shared.store.change(lane, shared.store.key(key), now, |looked, hand| {
+        let Engine { shared, context, .. } = self;
+        let counted = shared.store.change(context, shared.store.key(key), now, |looked, hand| {
             let Looked::Hit(item) = looked else { return (Change::Leave, None) };
             match commands::count(item, direction, delta, hand) {
                 Ok((change, value)) => (change, Some(Ok(value))),
@@ -85,9 +87,9 @@ impl Engine {
         now: u32,
         show: impl FnOnce(Item<'_>) -> R,
     ) -> Result<Option<R>, NoRoom> {
-        let Engine { shared, lane, .. } = self;
+        let Engine { shared, context, .. } = self;
         let deadline = Deadline::of(exptime, now);
-        let shown = shared.store.change(lane, key, now, |looked, _| {
+        let shown = shared.store.change(context, key, now, |looked, _| {
             let Looked::Hit(item) = looked else {
                 // A touch that ends an item is a delete.
                 return (if deadline.is_past(now) { Change::Remove } else { Change::Leave }, None);
@@ -134,9 +136,9 @@ impl Engine {
 
     pub(super) fn meta_get(&mut self, meta: &Meta<'_>, now: u32, out: &mut Vec<u8>) {
         let key = self.shared.store.key(&meta.key);
-        let Engine { shared, lane, .. } = self;
+        let Engine { shared, context, .. } = self;
         let (last_read, begin) = (shared.store.last_read(key), out.len());
-        let shown = shared.store.change(lane, key, now, |looked, hand| {
+        let shown = shared.store.change(context, key, now, |looked, hand| {
             let (change, found) = commands::meta_get(meta, looked, last_read, hand, out);
             let why = match looked {
                 Looked::Miss(why) => Some(why),
@@ -164,10 +166,10 @@ impl Engine {
     }
 
     pub(super) fn debug(&mut self, key: &[u8], now: u32, out: &mut Vec<u8>) {
-        let Engine { shared, lane, .. } = self;
+        let Engine { shared, context, .. } = self;
         let hashed = shared.store.key(key);
         let last_read = shared.store.last_read(hashed);
-        shared.store.get_many(lane, &[hashed], now, |_, looked| match looked {
+        shared.store.get_many(context, &[hashed], now, |_, looked| match looked {
             Looked::Hit(item) => commands::debug(key, item, Shown { last_read, now }, out),
             Looked::Miss(_) => reply::line(out, "EN"),
         });

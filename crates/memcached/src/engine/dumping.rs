@@ -25,9 +25,9 @@ impl Engine {
         for session in sessions.iter_mut().filter(|session| session.output.has_room()) {
             let Session { dump: dumping, output, .. } = session;
             let Some(dump) = dumping else { continue };
-            let Engine { shared, lane, .. } = self;
+            let Engine { shared, context, .. } = self;
             let (store, out) = (&shared.store, &mut output.bytes);
-            let more = store.scan_on(lane, &mut dump.scan, now, |key, item| match dump.form {
+            let more = store.scan_on(context, &mut dump.scan, now, |key, item| match dump.form {
                 DumpForm::Metadata => {
                     commands::metadata(key, item, store.last_read(store.key(key)), out);
                 }

@@ -3,7 +3,7 @@
 mod changing;
 mod connections;
 mod dumping;
-mod parked;
+mod pending;
 mod reading;
 mod session;
 mod stats;
@@ -17,9 +17,9 @@ pub use stats::{Flush, Settings};
 
 use crate::counters::Counters;
 use crate::protocol::Access;
-use crate::store::{Lane, Store, Why};
+use crate::store::{Store, ThreadContext, Why};
 use crate::users::Users;
-use parked::ParkingLot;
+use pending::PendingReads;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -75,19 +75,19 @@ impl Shared {
 pub struct Engine {
     shared: Arc<Shared>,
     thread: usize,
-    lane: Lane,
+    context: ThreadContext,
     /// Values on their way from the cache to replies.
     values: Vec<u8>,
-    parked: ParkingLot,
+    pending: PendingReads,
     hurries: bool,
 }
 
 impl Engine {
     /// For a thread, numbered from 0.
     pub fn new(shared: Arc<Shared>, thread: usize) -> Self {
-        let lane = shared.store.lane();
-        let parked = ParkingLot::default();
-        Self { shared, thread, lane, values: Vec::new(), parked, hurries: false }
+        let context = shared.store.context();
+        let pending = PendingReads::default();
+        Self { shared, thread, context, values: Vec::new(), pending, hurries: false }
     }
 
     /// What is shared.
@@ -100,27 +100,27 @@ impl Engine {
         &self.shared.counters[self.thread]
     }
 
-    /// Readable after reads have come from the device, which [`land`](Self::land) takes: to be watched for
+    /// Readable after reads have come from the device, which [`poll`](Self::land) takes: to be watched for
     /// changes.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
-        self.lane.event()
+        self.context.event()
     }
 
     /// Sends reads on their way to the device, and takes those that have come. To be called after each turn.
-    pub fn land(&mut self, now: u32) {
-        let Engine { shared, lane, parked, .. } = self;
-        shared.store.go_on(lane, now, |ticket, looked| parked.tell(ticket, looked));
-        self.counters().reads_waiting.set(self.parked.waiting());
+    pub fn poll(&mut self, now: u32) {
+        let Engine { shared, context, pending, .. } = self;
+        shared.store.go_on(context, now, |ticket, looked| pending.tell(ticket, looked));
+        self.counters().reads_waiting.set(self.pending.waiting());
     }
 
     /// The number of a session of which some reads can be answered: its turn is now.
-    pub fn next_ripe(&mut self) -> Option<usize> {
-        self.parked.next_ripe()
+    pub fn next_ready(&mut self) -> Option<usize> {
+        self.pending.next_ready()
     }
 
     /// A session ends, whatever it waits for.
     pub fn forget(&mut self, session: &Session) {
-        session.parked.iter().for_each(|id| self.parked.forget(*id));
+        session.pending.iter().for_each(|id| self.pending.forget(*id));
     }
 
     /// Carries out what these clients sent, as far as it has arrived and they take the replies. Reads and

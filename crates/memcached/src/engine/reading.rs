@@ -3,8 +3,8 @@
 //! reads that it asks for meanwhile are begun, and wait behind them.
 
 use super::Engine;
-use super::parked::{Found, Queue};
-use super::session::{Input, Output, Reach, Session, may_be_read};
+use super::pending::{Found, Queue};
+use super::session::{Cursor, Input, Output, Session, may_be_read};
 use crate::commands::{self, Shown};
 use crate::item::Item;
 use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH};
@@ -42,7 +42,7 @@ impl Piece<'_> {
 }
 
 /// The pieces of the reads that a session's input goes on with, of so many keys at most.
-fn gather<'a>(input: &'a Input, from: Reach, keys_max: usize, pieces: &mut Vec<Piece<'a>>) -> Reach {
+fn gather<'a>(input: &'a Input, from: Cursor, keys_max: usize, pieces: &mut Vec<Piece<'a>>) -> Cursor {
     let mut done = from;
     let mut gathered = 0;
     loop {
@@ -58,7 +58,7 @@ fn gather<'a>(input: &'a Input, from: Reach, keys_max: usize, pieces: &mut Vec<P
             Request::Get { keys, numbered } => {
                 for (resume, key) in keys_from(keys, done.resume) {
                     if gathered >= keys_max {
-                        return Reach { len: at, resume };
+                        return Cursor { len: at, resume };
                     }
                     gathered += 1;
                     pieces.push(Piece { at, resume, part: Part::Key { key, numbered } });
@@ -71,7 +71,7 @@ fn gather<'a>(input: &'a Input, from: Reach, keys_max: usize, pieces: &mut Vec<P
             }
             _ => return done,
         }
-        done = Reach { len: at + len, resume: 0 };
+        done = Cursor { len: at + len, resume: 0 };
     }
 }
 
@@ -87,9 +87,9 @@ struct Asking {
     session: usize,
     pieces: Range<usize>,
     keys: Range<usize>,
-    reach: Reach,
+    cursor: Cursor,
     /// Where it waits, if it does.
-    parked: Option<u32>,
+    pending: Option<u32>,
 }
 
 impl Engine {
@@ -99,9 +99,9 @@ impl Engine {
         if !sessions.iter().any(|session| may_be_read(session.not_begun())) {
             return false;
         }
-        let begun: Vec<Option<Reach>> =
+        let begun: Vec<Option<Cursor>> =
             sessions.iter().map(|session| session.may_read().then(|| session.begun())).collect();
-        let waits: Vec<bool> = sessions.iter().map(Session::is_parked).collect();
+        let waits: Vec<bool> = sessions.iter().map(Session::is_pending).collect();
         let numbers: Vec<usize> = sessions.iter().map(|session| session.number).collect();
         let mut parts: Vec<(&Input, &mut Output)> =
             sessions.iter_mut().map(|session| (&session.input, &mut session.output)).collect();
@@ -109,15 +109,15 @@ impl Engine {
         for (session, begun) in begun.into_iter().enumerate() {
             let Some(begun) = begun else { continue };
             let first = pieces.len();
-            let reach = gather(parts[session].0, begun, KEYS_PER_BATCH - gathered, &mut pieces);
+            let cursor = gather(parts[session].0, begun, KEYS_PER_BATCH - gathered, &mut pieces);
             let keys = pieces[first..].iter().filter(|piece| piece.key().is_some()).count();
             // What waits is known by its keys.
             if keys > 0 || (pieces.len() > first && !waits[session]) {
                 let (pieces, keys) = (first..pieces.len(), gathered..gathered + keys);
                 gathered = keys.end;
                 // Behind reads that wait it waits, too.
-                let parked = waits[session].then(|| self.parked.open(numbers[session], Queue::Behind));
-                asking.push(Asking { session, pieces, keys, reach, parked });
+                let pending = waits[session].then(|| self.pending.open(numbers[session], Queue::Behind));
+                asking.push(Asking { session, pieces, keys, cursor, pending });
             } else {
                 pieces.truncate(first);
             }
@@ -127,15 +127,15 @@ impl Engine {
         }
         let keys: Vec<Key<'_>> =
             pieces.iter().filter_map(|piece| piece.key().map(|key| self.shared.store.key(key))).collect();
-        let Engine { shared, lane, values, parked, .. } = self;
+        let Engine { shared, context, values, pending, .. } = self;
         let mut found: Vec<Found> = keys.iter().map(|_| Found::Later).collect();
         let ticket = |i: usize| {
             let asks = asking.partition_point(|asking| asking.keys.end <= i);
             let asks = &mut asking[asks];
-            let id = *asks.parked.get_or_insert_with(|| parked.open(numbers[asks.session], Queue::Front));
-            parked.expect(id, i - asks.keys.start)
+            let id = *asks.pending.get_or_insert_with(|| pending.open(numbers[asks.session], Queue::Front));
+            pending.expect(id, i - asks.keys.start)
         };
-        shared.store.begin_many(lane, &keys, now, ticket, |i, looked| {
+        shared.store.begin_many(context, &keys, now, ticket, |i, looked| {
             // The first one finds room always, so that there is progress.
             let bytes_max = if i == 0 { usize::MAX } else { BATCH_BYTES_MAX };
             found[i] = Found::of(looked, values, bytes_max);
@@ -143,8 +143,8 @@ impl Engine {
         let mut is_progress = false;
         for asking in &mut asking {
             let (keys, found) = (&keys[asking.keys.clone()], &found[asking.keys.clone()]);
-            if let Some(id) = asking.parked {
-                self.parked.fill(id, found, &self.values);
+            if let Some(id) = asking.pending {
+                self.pending.fill(id, found, &self.values);
                 is_progress = true;
                 continue;
             }
@@ -152,12 +152,12 @@ impl Engine {
             let output = &mut *parts[asking.session].1;
             let (given, stopped) = self.give(&pieces[asking.pieces.clone()], found, now, output);
             is_progress |= given > 0;
-            asking.reach = stopped.unwrap_or(asking.reach);
+            asking.cursor = stopped.unwrap_or(asking.cursor);
         }
-        for Asking { session, reach, parked, .. } in asking {
-            match parked {
-                Some(id) => sessions[session].park(id, reach),
-                None => sessions[session].go_behind(reach),
+        for Asking { session, cursor, pending, .. } in asking {
+            match pending {
+                Some(id) => sessions[session].park(id, cursor),
+                None => sessions[session].go_behind(cursor),
             }
         }
         self.values.clear();
@@ -167,31 +167,31 @@ impl Engine {
     /// Answers the reads of sessions that have waited for them, up to the first that still waits.
     pub(super) fn answer_ripe(&mut self, sessions: &mut [Session], now: u32) {
         for session in sessions {
-            while let Some(id) = session.parked.front().copied() {
-                let (found, values) = self.parked.get(id).ready();
+            while let Some(id) = session.pending.front().copied() {
+                let (found, values) = self.pending.get(id).ready();
                 if found.is_empty() {
                     break;
                 }
                 // The same that were gathered when it began to wait: its input has only become longer since.
                 let Session { input, output, .. } = session;
                 let mut pieces = Vec::new();
-                let from = Reach { len: 0, resume: input.resume };
-                let reach = gather(input, from, found.len(), &mut pieces);
+                let from = Cursor { len: 0, resume: input.resume };
+                let cursor = gather(input, from, found.len(), &mut pieces);
                 let keys: Vec<Key<'_>> = pieces
                     .iter()
                     .filter_map(|piece| piece.key().map(|key| self.shared.store.key(key)))
                     .collect();
                 let lookups = Lookups { keys: &keys, found, values };
                 let (_, stopped) = self.give(&pieces, lookups, now, output);
-                if self.parked.answered(id, found.len()) {
-                    self.parked.close(id);
-                    session.parked.pop_front();
+                if self.pending.answered(id, found.len()) {
+                    self.pending.close(id);
+                    session.pending.pop_front();
                 }
-                session.go_behind(stopped.unwrap_or(reach));
+                session.go_behind(stopped.unwrap_or(cursor));
                 if stopped.is_some() {
                     // What was begun behind it is begun anew. It is a read that changes something: nobody looks it
                     // up again before that.
-                    session.parked.drain(..).for_each(|id| self.parked.forget(id));
+                    session.pending.drain(..).for_each(|id| self.pending.forget(id));
                     self.step(session, now);
                 }
             }
@@ -206,14 +206,14 @@ impl Engine {
         Lookups { keys, found, values }: Lookups<'_>,
         now: u32,
         output: &mut Output,
-    ) -> (usize, Option<Reach>) {
+    ) -> (usize, Option<Cursor>) {
         let mut lookups = found.iter().zip(keys);
         for (given, piece) in pieces.iter().enumerate() {
             let found = piece.key().and_then(|_| lookups.next());
             if !output.has_room()
                 || self.answer(piece, found, values, now, &mut output.bytes) == Answer::Later
             {
-                return (given, Some(Reach { len: piece.at, resume: piece.resume }));
+                return (given, Some(Cursor { len: piece.at, resume: piece.resume }));
             }
         }
         (pieces.len(), None)

@@ -3,7 +3,7 @@
 use super::connections::{Doing, Peer};
 use super::dumping::Dump;
 use crate::limits::{
-    BUFFER_BYTES_KEPT, HELD_MILLISECONDS, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PARKED_READS_MAX,
+    BUFFER_BYTES_KEPT, HELD_MILLISECONDS, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PENDING_READS_MAX,
 };
 use crate::protocol::{Access, Decoder, Ending, Step, Taken};
 use std::collections::VecDeque;
@@ -61,7 +61,7 @@ pub(super) fn may_be_read(rest: &[u8]) -> bool {
 
 /// How far reads reach that an input begins with: bytes of whole requests, and of keys of the next.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reach {
+pub(super) struct Cursor {
     pub len: usize,
     pub resume: usize,
 }
@@ -92,9 +92,9 @@ pub struct Session {
     pub(super) number: usize,
     /// Where the reads that the input begins with wait for the device, in their order: other requests behind
     /// them are not looked at.
-    pub(super) parked: VecDeque<u32>,
+    pub(super) pending: VecDeque<u32>,
     /// How far these reach.
-    begun: Reach,
+    begun: Cursor,
     pub(super) held: Held,
     /// The list of all items that it is being sent.
     pub(super) dump: Option<Dump>,
@@ -116,7 +116,7 @@ impl Session {
     pub fn new(item_bytes_max: usize, access: Access, number: usize) -> Self {
         let decoder = Decoder::new(item_bytes_max, access);
         let input = Input { bytes: Vec::new(), begin: 0, decoder, resume: 0 };
-        let (parked, begun) = (VecDeque::new(), Reach::default());
+        let (pending, begun) = (VecDeque::new(), Cursor::default());
         let output = Output::default();
         Self {
             input,
@@ -124,7 +124,7 @@ impl Session {
             ending: None,
             wanted: 0,
             number,
-            parked,
+            pending,
             begun,
             held: Held::No,
             dump: None,
@@ -141,7 +141,7 @@ impl Session {
     pub fn note(&self, active_at: u32) {
         let doing = match self.wants_data() {
             true => Doing::ReadingItem,
-            false if self.is_parked() => Doing::Waiting,
+            false if self.is_pending() => Doing::Waiting,
             false => Doing::Reading,
         };
         if let Some(peer) = &self.peer {
@@ -177,7 +177,7 @@ impl Session {
     }
 
     /// Goes on behind reads that were answered.
-    pub(super) fn go_behind(&mut self, Reach { len, resume }: Reach) {
+    pub(super) fn go_behind(&mut self, Cursor { len, resume }: Cursor) {
         if len > 0 {
             self.advance(Taken { len, swallow: 0 });
         }
@@ -186,14 +186,14 @@ impl Session {
     }
 
     /// Reads up to there wait at a further place.
-    pub(super) fn park(&mut self, id: u32, begun: Reach) {
-        self.parked.push_back(id);
+    pub(super) fn park(&mut self, id: u32, begun: Cursor) {
+        self.pending.push_back(id);
         self.begun = begun;
     }
 
     /// How far reads were begun.
-    pub(super) fn begun(&self) -> Reach {
-        if self.is_parked() { self.begun } else { Reach { len: 0, resume: self.input.resume } }
+    pub(super) fn begun(&self) -> Cursor {
+        if self.is_pending() { self.begun } else { Cursor { len: 0, resume: self.input.resume } }
     }
 
     /// What was not begun of the input.
@@ -203,12 +203,12 @@ impl Session {
 
     /// Whether more input is of use: not while replies wait or what has come cannot be begun, nor after the end.
     pub fn wants_input(&self) -> bool {
-        let may_begin = self.parked.len() < PARKED_READS_MAX && self.not_begun().len() < LINE_BYTES_MAX;
+        let may_begin = self.pending.len() < PENDING_READS_MAX && self.not_begun().len() < LINE_BYTES_MAX;
         self.ending.is_none()
             && self.output.has_room()
             && !self.is_held()
             && !self.is_dumping()
-            && (may_begin || !self.is_parked())
+            && (may_begin || !self.is_pending())
     }
 
     /// Lets its next request wait, if there is one that changes something and has not waited its time already.
@@ -241,19 +241,19 @@ impl Session {
     }
 
     /// Whether it waits for the device.
-    pub fn is_parked(&self) -> bool {
-        !self.parked.is_empty()
+    pub fn is_pending(&self) -> bool {
+        !self.pending.is_empty()
     }
 
     /// Whether there may be requests to carry out.
     pub fn may_step(&self) -> bool {
-        !self.is_parked() && self.wants_input() && self.input.rest().len() >= self.wanted.max(1)
+        !self.is_pending() && self.wants_input() && self.input.rest().len() >= self.wanted.max(1)
     }
 
     /// Whether there may be reads to begin.
     pub(super) fn may_read(&self) -> bool {
-        match self.is_parked() {
-            true => self.ending.is_none() && self.output.has_room() && self.parked.len() < PARKED_READS_MAX,
+        match self.is_pending() {
+            true => self.ending.is_none() && self.output.has_room() && self.pending.len() < PENDING_READS_MAX,
             false => self.may_step(),
         }
     }

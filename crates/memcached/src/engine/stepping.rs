@@ -123,11 +123,11 @@ impl Engine {
             Request::MetaSet(put, flags) => self.meta_set(&put, &flags, now, out),
             Request::MetaDelete(meta) => {
                 let key = self.shared.store.key(&meta.key);
-                let Engine { shared, lane, .. } = self;
+                let Engine { shared, context, .. } = self;
                 let begin = out.len();
-                let deleted = shared
-                    .store
-                    .change(lane, key, now, |looked, hand| commands::meta_delete(&meta, looked, hand, out));
+                let deleted = shared.store.change(context, key, now, |looked, hand| {
+                    commands::meta_delete(&meta, looked, hand, out)
+                });
                 let Ok(found) = deleted else {
                     out.truncate(begin);
                     reply::line(out, reply::NO_ROOM);
@@ -138,9 +138,9 @@ impl Engine {
             }
             Request::MetaArithmetic(meta, direction) => {
                 let key = self.shared.store.key(&meta.key);
-                let Engine { shared, lane, .. } = self;
+                let Engine { shared, context, .. } = self;
                 let begin = out.len();
-                let counted = shared.store.change(lane, key, now, |looked, hand| {
+                let counted = shared.store.change(context, key, now, |looked, hand| {
                     commands::meta_arithmetic(&meta, direction, looked, hand, out)
                 });
                 let Ok(found) = counted else {

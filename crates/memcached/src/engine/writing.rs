@@ -65,9 +65,9 @@ impl Engine {
                 data: put.data,
             })
             .collect();
-        let Engine { shared, lane, .. } = self;
+        let Engine { shared, context, .. } = self;
         let mut said = vec!["STORED"; puts.len()];
-        shared.store.set_many(lane, &items, now, |i| said[i] = reply::NO_ROOM);
+        shared.store.set_many(context, &items, now, |i| said[i] = reply::NO_ROOM);
         for ((session, put), said) in puts.iter().zip(&said) {
             reply::answer(&mut parts[*session].1.bytes, put.reply, said);
         }

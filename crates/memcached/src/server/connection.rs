@@ -127,19 +127,19 @@ impl Connection {
     }
 
     /// Whether it waits for the device.
-    pub fn is_parked(&self) -> bool {
-        self.session.as_ref().is_some_and(Session::is_parked)
+    pub fn is_pending(&self) -> bool {
+        self.session.as_ref().is_some_and(Session::is_pending)
     }
 
     /// Whether it waits for its turn, or for the device.
     pub fn is_busy(&self) -> bool {
-        self.is_listed || self.is_parked() || self.session.as_ref().is_some_and(Session::is_held)
+        self.is_listed || self.is_pending() || self.session.as_ref().is_some_and(Session::is_held)
     }
 
     /// Whether all that has arrived was carried out, and the client has all of its replies.
     pub fn is_done(&self) -> bool {
         let session = self.session.as_ref().expect("no turn is under way");
-        !self.has_replies() && !session.is_parked() && !session.is_dumping() && !session.may_step()
+        !self.has_replies() && !session.is_pending() && !session.is_dumping() && !session.may_step()
     }
 
     /// What becomes of it now.
@@ -153,13 +153,13 @@ impl Connection {
             return Fate::Wait;
         }
         match self.readiness {
-            Readiness::Ready | Readiness::Closing if session.is_parked() && session.wants_input() => {
+            Readiness::Ready | Readiness::Closing if session.is_pending() && session.wants_input() => {
                 Fate::Again
             }
             _ if session.is_held() => Fate::Soon,
             _ if session.is_dumping() => Fate::Again,
             // What it waits for will come, whether or not the client has closed its side.
-            _ if session.is_parked() => Fate::Wait,
+            _ if session.is_pending() => Fate::Wait,
             _ if session.ending().is_some() => Fate::Close,
             _ if session.may_step() => Fate::Again,
             Readiness::Ready | Readiness::Closing => Fate::Again,

@@ -109,7 +109,7 @@ impl Worker {
             }
             std::mem::take(&mut self.soon).into_iter().for_each(|slot| self.list(slot));
             if events.iter().any(|event| event.token() == LANDED) {
-                self.land(now);
+                self.poll(now);
             }
             self.turn(now, Input::Taken);
             self.sweep(now);
@@ -166,9 +166,9 @@ impl Worker {
     }
 
     /// Takes what has come from the device, and lists whose it is.
-    fn land(&mut self, now: u32) {
-        self.engine.land(now);
-        while let Some(slot) = self.engine.next_ripe() {
+    fn poll(&mut self, now: u32) {
+        self.engine.poll(now);
+        while let Some(slot) = self.engine.next_ready() {
             self.list(slot);
         }
     }
@@ -188,7 +188,7 @@ impl Worker {
         }
         engine.turn(&mut sessions, now);
         // Reads are on their way while replies are sent.
-        engine.land(now);
+        engine.poll(now);
         let (mut written, mut yields) = (0, 0);
         let mut fates = Vec::with_capacity(listed.len());
         for (slot, session) in listed.iter().zip(sessions) {
@@ -211,7 +211,7 @@ impl Worker {
                 Fate::Close => self.close(slot),
             }
         }
-        while let Some(slot) = self.engine.next_ripe() {
+        while let Some(slot) = self.engine.next_ready() {
             self.list(slot);
         }
     }
@@ -253,7 +253,7 @@ impl Worker {
         self.engine.hurry();
         loop {
             let now = unix_time();
-            self.land(now);
+            self.poll(now);
             (0..self.connections.len()).for_each(|slot| self.list(slot));
             self.turn(now, Input::Left);
             for slot in 0..self.connections.len() {
@@ -265,7 +265,7 @@ impl Worker {
             // What waits for the device is listed when that has answered.
             listed.retain(|slot| {
                 let Some(connection) = &mut connections[*slot] else { return false };
-                connection.is_listed = !connection.is_parked();
+                connection.is_listed = !connection.is_pending();
                 connection.is_listed
             });
             let left = deadline.saturating_duration_since(Instant::now());

@@ -3,13 +3,13 @@
 //! The seam to the cache is small: it is asked (`begin_many`, `go_on`, `get_many`), told (`put_many`, `delete_many`) and closed.
 //! Which items go to flash is the cache's business.
 
-mod lane;
+mod context;
 mod numbers;
 mod options;
 mod reads;
 mod stripes;
 
-pub use lane::Lane;
+pub use context::ThreadContext;
 pub use options::{OpenError, Options};
 
 use crate::item::{Deadline, Header, Item};
@@ -101,7 +101,7 @@ pub struct NewItem<'a> {
     pub data: &'a [u8],
 }
 
-/// The items. Shared by threads, each of which has a [`Lane`] of its own.
+/// The items. Shared by threads, each of which has a [`ThreadContext`] of its own.
 pub struct Store {
     cache: Cache,
     numbers: Numbers,
@@ -166,25 +166,25 @@ impl Store {
     /// Looks keys up. `sink(i, looked)` is called once for each, in any order.
     pub fn get_many(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         keys: &[Key<'_>],
         now: u32,
         mut sink: impl FnMut(usize, Looked<'_>),
     ) {
         let flushed_below = self.numbers.flushed_below();
-        self.cache.get_many(&mut lane.io, keys, now, |i, outcome| sink(i, look(outcome, flushed_below)));
+        self.cache.get_many(&mut context.io, keys, now, |i, outcome| sink(i, look(outcome, flushed_below)));
     }
 
     /// What a thread of its own needs.
-    pub fn lane(&self) -> Lane {
-        Lane::new(granary_cache::Pending::new(&self.cache))
+    pub fn context(&self) -> ThreadContext {
+        ThreadContext::new(granary_cache::Pending::new(&self.cache))
     }
 
     /// Looks keys up and waits for nothing: `sink(i, looked)` is called for those that are in RAM; of the others
     /// `ticket(i)` is asked, with which [`go_on`](Self::go_on) tells of them.
     pub fn begin_many(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         keys: &[Key<'_>],
         now: u32,
         ticket: impl FnMut(usize) -> u64,
@@ -192,29 +192,29 @@ impl Store {
     ) {
         let flushed_below = self.numbers.flushed_below();
         let sink = |i, outcome: Outcome<'_>| sink(i, look(outcome, flushed_below));
-        self.cache.begin_many(&mut lane.pending, keys, now, ticket, sink);
+        self.cache.begin_many(&mut context.pending, keys, now, ticket, sink);
     }
 
     /// Sends reads on their way, and tells what has come: `sink(ticket, looked)`. To be called after
-    /// `begin_many`, and when [`Lane::event`] tells.
-    pub fn go_on(&self, lane: &mut Lane, now: u32, mut sink: impl FnMut(u64, Looked<'_>)) {
+    /// `begin_many`, and when [`ThreadContext::event`] tells.
+    pub fn go_on(&self, context: &mut ThreadContext, now: u32, mut sink: impl FnMut(u64, Looked<'_>)) {
         // What was flushed meanwhile is not seen any more.
         let flushed_below = self.numbers.flushed_below();
         self.cache
-            .go_on(&mut lane.pending, now, |ticket, outcome| sink(ticket, look(outcome, flushed_below)));
+            .go_on(&mut context.pending, now, |ticket, outcome| sink(ticket, look(outcome, flushed_below)));
     }
 
     /// Visits items, those that have come to their end or were flushed left out, in steps: a step takes some
     /// milliseconds. Whether there may be more.
     pub fn scan_on(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         scan: &mut Scan,
         now: u32,
         mut visit: impl FnMut(&[u8], Item<'_>),
     ) -> bool {
         let flushed_below = self.numbers.flushed_below();
-        self.cache.scan_on(&mut lane.io, scan, |key, value, expires_at| {
+        self.cache.scan_on(&mut context.io, scan, |key, value, expires_at| {
             let item = value.and_then(|value| Item::decode(value, expires_at));
             let is_there =
                 |item: &Item<'_>| item.header.birth >= flushed_below && !item.header.deadline.is_past(now);
@@ -227,7 +227,7 @@ impl Store {
     /// Seconds since what leaves RAM next was stored or, as far as that is remembered, read.
     pub fn age(&self, now: u32) -> u32 {
         let mut oldest = now;
-        self.cache.next_to_leave(|key, value| {
+        self.cache.next_victim(|key, value| {
             let item = value.and_then(|value| Item::decode(value, 0));
             let last = item.map(|item| item.header.stored_at.max(self.last_read(key).unwrap_or(0)));
             oldest = oldest.min(last.unwrap_or(now));
@@ -246,10 +246,16 @@ impl Store {
     }
 
     /// Stores items, the later of two with the same key last; `refused(i)` is told of those that find no room.
-    pub fn set_many(&self, lane: &mut Lane, items: &[NewItem<'_>], now: u32, mut refused: impl FnMut(usize)) {
+    pub fn set_many(
+        &self,
+        context: &mut ThreadContext,
+        items: &[NewItem<'_>],
+        now: u32,
+        mut refused: impl FnMut(usize),
+    ) {
         let keys: Vec<Key<'_>> = items.iter().map(|item| self.key(item.key)).collect();
         let _held = self.stripes.lock_many(keys.iter().map(|key| key.hash()));
-        let Lane { value, .. } = lane;
+        let ThreadContext { value, .. } = context;
         value.clear();
         let mut ends = Vec::with_capacity(items.len());
         for item in items {
@@ -272,13 +278,13 @@ impl Store {
     /// else changes the key meanwhile. Gives what `decide` gave.
     pub fn change<R>(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         key: Key<'_>,
         now: u32,
         decide: impl FnOnce(Looked<'_>, &mut Hand<'_>) -> (Change, R),
     ) -> Result<R, NoRoom> {
         let _held = self.stripes.lock(key.hash());
-        let Lane { io, old, new, value, .. } = lane;
+        let ThreadContext { io, old, new, value, .. } = context;
         let flushed_below = self.numbers.flushed_below();
         let mut last_second = 0;
         let mut gone = None;

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 /// The rings of a thread, and room for the items it changes.
-pub struct Lane {
+pub struct ThreadContext {
     /// For changes, which wait for their reads.
     pub(super) io: granary_cache::Io,
     /// For reads, which are not waited for.
@@ -13,7 +13,7 @@ pub struct Lane {
     pub(super) value: Vec<u8>,
 }
 
-impl Lane {
+impl ThreadContext {
     pub(super) fn new(pending: granary_cache::Pending) -> Self {
         Self { io: granary_cache::Io::new(), pending, old: Vec::new(), new: Vec::new(), value: Vec::new() }
     }

@@ -1,7 +1,7 @@
 //! Reads of sessions that wait for the device: what was found of their keys until they are answered, in order.
 
 use crate::item::{Header, Item};
-use crate::limits::{BUFFER_BYTES_KEPT, PARKED_BYTES_MAX, PARKED_READS_MAX, PARTLY_ANSWERED_KEYS_MAX};
+use crate::limits::{BUFFER_BYTES_KEPT, PARTLY_ANSWERED_KEYS_MAX, PENDING_BYTES_MAX, PENDING_READS_MAX};
 use crate::store::{Looked, Why};
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ impl Found {
 
 /// The keys of one session's leading reads.
 #[derive(Default)]
-pub(super) struct Parked {
+pub(super) struct PendingRead {
     /// `None`: the session has gone; what it asked for has not come yet.
     owner: Option<usize>,
     /// Keys that were not found yet.
@@ -57,7 +57,7 @@ pub(super) enum Queue {
     Behind,
 }
 
-impl Parked {
+impl PendingRead {
     /// What was found of the next keys that can be answered, and where their values lie.
     pub fn ready(&self) -> (&[Found], &[u8]) {
         if self.left > 0 && self.found.len() > PARTLY_ANSWERED_KEYS_MAX {
@@ -71,11 +71,11 @@ impl Parked {
 
 /// All of a thread's. A place is used again when everything asked for has come.
 #[derive(Default)]
-pub(super) struct ParkingLot {
-    all: Vec<Parked>,
+pub(super) struct PendingReads {
+    all: Vec<PendingRead>,
     free: Vec<u32>,
     /// Owners of those of which a key can be answered.
-    ripe: Vec<usize>,
+    ready: Vec<usize>,
     /// Keys that are on their way from the device.
     waiting: u64,
 }
@@ -85,7 +85,7 @@ fn parse(ticket: u64) -> (usize, usize) {
     ((ticket >> 32) as usize, ticket as u32 as usize)
 }
 
-impl ParkingLot {
+impl PendingReads {
     /// Keys that are on their way from the device.
     pub fn waiting(&self) -> u64 {
         self.waiting
@@ -94,99 +94,99 @@ impl ParkingLot {
     /// A place for a session.
     pub fn open(&mut self, owner: usize, queue: Queue) -> u32 {
         let id = self.free.pop().unwrap_or_else(|| {
-            self.all.push(Parked::default());
+            self.all.push(PendingRead::default());
             self.all.len() as u32 - 1
         });
-        let parked = &mut self.all[id as usize];
-        (parked.owner, parked.queue) = (Some(owner), queue);
+        let pending = &mut self.all[id as usize];
+        (pending.owner, pending.queue) = (Some(owner), queue);
         id
     }
 
     /// A key is looked up: its ticket.
     pub fn expect(&mut self, id: u32, nth: usize) -> u64 {
-        let parked = &mut self.all[id as usize];
-        parked.left += 1;
+        let pending = &mut self.all[id as usize];
+        pending.left += 1;
         self.waiting += 1;
-        if parked.found.len() <= nth {
-            parked.found.resize_with(nth + 1, || Found::Later);
+        if pending.found.len() <= nth {
+            pending.found.resize_with(nth + 1, || Found::Later);
         }
-        parked.found[nth] = Found::Awaited;
+        pending.found[nth] = Found::Awaited;
         u64::from(id) << 32 | nth as u64
     }
 
     /// What is known of all keys at first, but for those that are expected.
     pub fn fill(&mut self, id: u32, found: &[Found], values: &[u8]) {
-        let parked = &mut self.all[id as usize];
-        parked.found.resize_with(found.len(), || Found::Later);
-        let queue = parked.queue;
-        for (nth, (parked_found, found)) in parked.found.iter_mut().zip(found).enumerate() {
+        let pending = &mut self.all[id as usize];
+        pending.found.resize_with(found.len(), || Found::Later);
+        let queue = pending.queue;
+        for (nth, (pending_found, found)) in pending.found.iter_mut().zip(found).enumerate() {
             match found {
-                Found::Miss(why) => *parked_found = Found::Miss(*why),
+                Found::Miss(why) => *pending_found = Found::Miss(*why),
                 Found::Hit(header, data) => {
                     let item = Item { header: *header, data: &values[data.clone()] };
-                    *parked_found = Found::of(Looked::Hit(item), &mut parked.values, bytes_max(queue, nth));
+                    *pending_found = Found::of(Looked::Hit(item), &mut pending.values, bytes_max(queue, nth));
                 }
                 Found::Later | Found::Awaited => {}
             }
         }
-        if !matches!(parked.found.first(), Some(Found::Awaited)) {
-            self.ripe.extend(parked.owner);
+        if !matches!(pending.found.first(), Some(Found::Awaited)) {
+            self.ready.extend(pending.owner);
         }
     }
 
     /// A key was found, or not.
     pub fn tell(&mut self, ticket: u64, looked: Looked<'_>) {
         let (id, nth) = parse(ticket);
-        let parked = &mut self.all[id];
-        parked.left -= 1;
+        let pending = &mut self.all[id];
+        pending.left -= 1;
         self.waiting -= 1;
-        match parked.owner {
+        match pending.owner {
             Some(_) => {
-                parked.found[nth] = Found::of(looked, &mut parked.values, bytes_max(parked.queue, nth))
+                pending.found[nth] = Found::of(looked, &mut pending.values, bytes_max(pending.queue, nth))
             }
-            None if parked.left == 0 => return self.close(id as u32),
+            None if pending.left == 0 => return self.close(id as u32),
             None => return,
         }
-        if nth == parked.answered || parked.left == 0 {
-            self.ripe.extend(parked.owner);
+        if nth == pending.answered || pending.left == 0 {
+            self.ready.extend(pending.owner);
         }
     }
 
     /// The next `count` keys were answered; whether these were the last.
     pub fn answered(&mut self, id: u32, count: usize) -> bool {
-        let parked = &mut self.all[id as usize];
-        parked.answered += count;
-        parked.answered == parked.found.len()
+        let pending = &mut self.all[id as usize];
+        pending.answered += count;
+        pending.answered == pending.found.len()
     }
 
     /// What is there of a session's keys.
-    pub fn get(&self, id: u32) -> &Parked {
+    pub fn get(&self, id: u32) -> &PendingRead {
         &self.all[id as usize]
     }
 
     /// A session has its answers.
     pub fn close(&mut self, id: u32) {
-        let parked = &mut self.all[id as usize];
-        (parked.owner, parked.answered) = (None, 0);
-        parked.found.clear();
-        parked.values.clear();
-        parked.values.shrink_to(BUFFER_BYTES_KEPT);
+        let pending = &mut self.all[id as usize];
+        (pending.owner, pending.answered) = (None, 0);
+        pending.found.clear();
+        pending.values.clear();
+        pending.values.shrink_to(BUFFER_BYTES_KEPT);
         self.free.push(id);
     }
 
     /// A session has gone.
     pub fn forget(&mut self, id: u32) {
-        let parked = &mut self.all[id as usize];
-        (parked.owner, parked.answered) = (None, 0);
-        (parked.found, parked.values) = (Vec::new(), Vec::new());
-        if parked.left == 0 {
+        let pending = &mut self.all[id as usize];
+        (pending.owner, pending.answered) = (None, 0);
+        (pending.found, pending.values) = (Vec::new(), Vec::new());
+        if pending.left == 0 {
             self.free.push(id);
         }
     }
 
     /// A session that can be answered further.
-    pub fn next_ripe(&mut self) -> Option<usize> {
-        self.ripe.pop()
+    pub fn next_ready(&mut self) -> Option<usize> {
+        self.ready.pop()
     }
 }
 
@@ -195,7 +195,7 @@ impl ParkingLot {
 fn bytes_max(queue: Queue, nth: usize) -> usize {
     match (queue, nth) {
         (Queue::Front, 0) => usize::MAX,
-        (Queue::Front, _) => PARKED_BYTES_MAX,
-        (Queue::Behind, _) => PARKED_BYTES_MAX / PARKED_READS_MAX,
+        (Queue::Front, _) => PENDING_BYTES_MAX,
+        (Queue::Behind, _) => PENDING_BYTES_MAX / PENDING_READS_MAX,
     }
 }

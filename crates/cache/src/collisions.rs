@@ -1,16 +1,16 @@
 //! Places that were read and found not to hold a key although the index suggested them.
 //!
 //! Without them, two keys with one tag would drive each other out of the index for ever: a put takes
-//! over whatever looks like an older version of its key. A hint says: that one is not.
+//! over whatever looks like an older version of its key. A collision says: that one is not.
 
 use crate::key::Key;
-use crate::limits::HINTS_PER_SHARD;
+use crate::limits::COLLISIONS_PER_SHARD;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Hint {
+struct Collision {
     identity: u64,
     place: u64,
     sequence: u64,
@@ -23,25 +23,25 @@ fn identity(key: Key<'_>) -> u64 {
     xxh3_64_with_seed(key.bytes(), *SEED)
 }
 
-/// The last few hints of a shard, oldest first to go.
+/// The last few collisions that lookups of a shard came upon; a new one takes the oldest one's place.
 #[derive(Default)]
-pub(crate) struct Hints {
-    ring: Vec<Hint>,
+pub(crate) struct CollisionFilter {
+    ring: Vec<Collision>,
     next: usize,
 }
 
-impl Hints {
+impl CollisionFilter {
     /// Block `place`, as written in segment `sequence`, does not hold this key.
     pub fn add(&mut self, key: Key<'_>, place: u64, sequence: u64) {
-        let hint = Hint { identity: identity(key), place, sequence };
-        if self.ring.contains(&hint) {
+        let collision = Collision { identity: identity(key), place, sequence };
+        if self.ring.contains(&collision) {
             return;
         }
-        if self.ring.len() < HINTS_PER_SHARD {
-            self.ring.push(hint);
+        if self.ring.len() < COLLISIONS_PER_SHARD {
+            self.ring.push(collision);
         } else {
-            self.ring[self.next] = hint;
-            self.next = (self.next + 1) % HINTS_PER_SHARD;
+            self.ring[self.next] = collision;
+            self.next = (self.next + 1) % COLLISIONS_PER_SHARD;
         }
     }
 
@@ -50,7 +50,7 @@ impl Hints {
             self.ring.iter().filter(|h| h.place == place && h.sequence == sequence).peekable();
         candidates.peek().is_some() && {
             let identity = identity(key);
-            candidates.any(|hint| hint.identity == identity)
+            candidates.any(|collision| collision.identity == identity)
         }
     }
 
@@ -59,6 +59,6 @@ impl Hints {
     }
 
     pub fn bytes_allocated(&self) -> usize {
-        self.ring.capacity() * size_of::<Hint>()
+        self.ring.capacity() * size_of::<Collision>()
     }
 }

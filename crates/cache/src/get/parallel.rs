@@ -8,7 +8,7 @@ use super::ahead::{Ahead, End};
 use super::io::Io;
 use super::order::order;
 use super::room::Scratch;
-use super::{Counts, Lookup, Outcome, Tried, Want};
+use super::{Counts, FalsePositive, Lookup, Outcome, Probe};
 use crate::help::{Help, Working};
 use crate::key::Key;
 use crate::limits::{FIRST_KEYS_DIVISOR, SHARED_KEYS_MIN};
@@ -18,7 +18,7 @@ use std::ops::Range;
 
 impl Partition {
     /// See [`Cache`](crate::Cache).
-    pub fn get_many_in_two<S: FnMut(usize, Outcome<'_>) + Send>(
+    pub fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
         &self,
         io: &mut Io,
         keys: &[Key<'_>],
@@ -29,11 +29,11 @@ impl Partition {
             return self.get_many(io, keys, now, sink);
         }
         let working = Working::begin();
-        let watched_below = self.shared.begin_lookup(now);
+        let sample_threshold = self.shared.begin_lookup(now);
         let (mut scratch, resolved) = io.begin(keys);
         let lookup = |sink| {
             let (shared, resolved, counts) = (&*self.shared, resolved.as_slice(), Counts::default());
-            Lookup { shared, keys, resolved, now, sink, counts, watched_below }
+            Lookup { shared, keys, resolved, now, sink, counts, sample_threshold }
         };
         let (mut mine, mut theirs) = (lookup(sink), lookup(other_sink));
         scratch.begin();
@@ -58,8 +58,8 @@ enum Half {
 
 /// Wants that the other thread reads, and those that it has for this one. If it has panicked, there are none.
 struct Exchange {
-    give: Sender<Vec<Want>>,
-    take: Receiver<Vec<Want>>,
+    give: Sender<Vec<Probe>>,
+    take: Receiver<Vec<Probe>>,
 }
 
 impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
@@ -69,7 +69,7 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
         let ((to_upper, from_lower), (to_lower, from_upper)) = (channel(), channel());
         let mine = Exchange { give: to_upper, take: from_upper };
         let theirs = Exchange { give: to_lower, take: from_lower };
-        let ((), mut tried) = help.both(
+        let ((), mut false_positives) = help.both(
             || self.look_half_up(0..half, Half::Lower(tell), mine, io, scratch),
             |io| {
                 in_own_room(io, |io, room| {
@@ -77,7 +77,7 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
                 })
             },
         );
-        scratch.tried.append(&mut tried);
+        scratch.false_positives.append(&mut false_positives);
         self.plan_again(scratch, false);
         self.go_on(io, scratch, 2);
     }
@@ -85,24 +85,24 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
     /// Plans alone, and reads what is wanted together if that is much.
     fn read_in_two(&mut self, other: &mut Self, working: &Working, io: &mut Io, scratch: &mut Scratch) {
         self.plan(scratch, 0..self.keys.len());
-        let help = if scratch.wants.len() < SHARED_KEYS_MIN { None } else { working.help() };
+        let help = if scratch.probes.len() < SHARED_KEYS_MIN { None } else { working.help() };
         let (Some(help), Some(flash)) = (help, &self.shared.flash) else {
             return self.go_on(io, scratch, 1);
         };
-        order(&mut scratch.wants, &mut scratch.spare);
+        order(&mut scratch.probes, &mut scratch.spare);
         // Wants of one block stay together.
-        let middle = scratch.wants[scratch.wants.len() / 2].place;
-        let upper = scratch.wants.split_off(scratch.wants.partition_point(|want| want.place < middle));
-        let ((), mut tried) = help.both(
+        let middle = scratch.probes[scratch.probes.len() / 2].place;
+        let upper = scratch.probes.split_off(scratch.probes.partition_point(|want| want.place < middle));
+        let ((), mut false_positives) = help.both(
             || self.fetch(flash, io, scratch),
             |io| {
                 in_own_room(io, |io, room| {
-                    room.wants = upper;
+                    room.probes = upper;
                     other.fetch(flash, io, room);
                 })
             },
         );
-        scratch.tried.append(&mut tried);
+        scratch.false_positives.append(&mut false_positives);
         self.plan_again(scratch, false);
         self.go_on(io, scratch, 2);
     }
@@ -119,9 +119,9 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
         let Some(flash) = &self.shared.flash else { return self.plan(scratch, keys) };
         let first_end = keys.start + keys.len() / FIRST_KEYS_DIVISOR;
         self.plan(scratch, keys.start..first_end);
-        let guess = middle_of(&scratch.wants);
+        let guess = middle_of(&scratch.probes);
         let end = if matches!(half, Half::Lower(_)) { End::Low } else { End::High };
-        let mut ahead = Ahead::choose(flash, &scratch.wants, end, guess);
+        let mut ahead = Ahead::choose(flash, &scratch.probes, end, guess);
         let reads = io.read_ahead(flash, ahead.extents());
         ahead.truncate(reads.begun());
         if let Half::Lower(tell) = &half {
@@ -139,29 +139,29 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Lookup<'_, S> {
 }
 
 /// Lets a helping thread look up in its own room; gives the places that did not hold their keys.
-fn in_own_room(io: &mut Io, look_up: impl FnOnce(&mut Io, &mut Scratch)) -> Vec<Tried> {
+fn in_own_room(io: &mut Io, look_up: impl FnOnce(&mut Io, &mut Scratch)) -> Vec<FalsePositive> {
     let mut scratch = std::mem::take(io.scratch());
     scratch.begin();
     look_up(io, &mut scratch);
-    let tried = std::mem::take(&mut scratch.tried);
+    let false_positives = std::mem::take(&mut scratch.false_positives);
     *io.scratch() = scratch;
-    tried
+    false_positives
 }
 
 /// The place in the middle.
-fn middle_of(wants: &[Want]) -> u64 {
-    let mut places: Vec<u64> = wants.iter().map(|want| want.place).collect();
+fn middle_of(probes: &[Probe]) -> u64 {
+    let mut places: Vec<u64> = probes.iter().map(|want| want.place).collect();
     let middle = places.len() / 2;
     if places.is_empty() { 0 } else { *places.select_nth_unstable(middle).1 }
 }
 
 impl Exchange {
     /// Gives away the wants that are not one's own; takes what is.
-    fn run(self, scratch: &mut Scratch, is_own: impl Fn(&Want) -> bool) {
-        let Scratch { wants, spare, .. } = scratch;
+    fn run(self, scratch: &mut Scratch, is_own: impl Fn(&Probe) -> bool) {
+        let Scratch { probes, spare, .. } = scratch;
         let mut given = std::mem::take(spare);
         given.clear();
-        wants.retain(|want| {
+        probes.retain(|want| {
             let stays = is_own(want);
             if !stays {
                 given.push(*want);
@@ -170,6 +170,6 @@ impl Exchange {
         });
         let _ = self.give.send(given);
         *spare = self.take.recv().unwrap_or_default();
-        wants.append(spare);
+        probes.append(spare);
     }
 }

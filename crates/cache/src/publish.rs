@@ -1,12 +1,12 @@
 //! Lets readers find what is in the log: by the index and the RAM tier, shard after shard.
 
 use crate::batch::{Asked, ByShard};
+use crate::collisions::CollisionFilter;
 use crate::help::Working;
-use crate::hints::Hints;
 use crate::index::Table;
 use crate::key::Key;
 use crate::limits::{LOOK_ALIKE_BITS, SHARDS, SHARED_ENTRIES_MIN, SIDE_BY_SIDE};
-use crate::memory::Kept;
+use crate::memory::EntryState;
 use crate::partition::{Flash, Shard, Shared};
 use crate::policy::{Promotion, placement};
 use crate::put::Entry;
@@ -20,7 +20,7 @@ impl Shared {
     /// Lets readers find entries, each at its place. `coming`: entries of each shard, these and what follows them
     /// in the batch; these are taken off. Whoever calls this holds `putting`, so that the index and the log agree
     /// on which version of a key is the last.
-    pub fn show_many(
+    pub fn publish_many(
         &self,
         flash: &Flash,
         entries: &[Entry<'_>],
@@ -28,7 +28,7 @@ impl Shared {
         coming: &mut [usize; SHARDS],
     ) {
         let by_shard = ByShard::of_batch(entries.iter().map(|entry| entry.key.hash()));
-        let show = |shards: Range<usize>| {
+        let publish = |shards: Range<usize>| {
             for shard in shards {
                 let mut locked = self.lock(shard);
                 locked.table.expect(coming[shard]);
@@ -36,7 +36,7 @@ impl Shared {
                     prefetch_buckets(&locked.table, some);
                     for asked in some {
                         let i = asked.key as usize;
-                        self.show(flash, &mut locked, entries[i], placed[i]);
+                        self.publish(flash, &mut locked, entries[i], placed[i]);
                     }
                 }
                 self.expect_look_alikes(&locked.table, by_shard.of(shard).len());
@@ -45,23 +45,24 @@ impl Shared {
         };
         let working = (entries.len() >= SHARED_ENTRIES_MIN).then(Working::begin);
         match working.as_ref().and_then(Working::help) {
-            Some(help) => _ = help.both(|| show(0..SHARDS / 2), |_| show(SHARDS / 2..SHARDS)),
-            None => show(0..SHARDS),
+            Some(help) => _ = help.both(|| publish(0..SHARDS / 2), |_| publish(SHARDS / 2..SHARDS)),
+            None => publish(0..SHARDS),
         }
         by_shard.shards().for_each(|(shard, asked)| coming[shard] -= asked.len());
     }
 
     /// Lets readers find an entry at its place; without one, lets them find no older version.
-    fn show(&self, flash: &Flash, shard: &mut Shard, entry: Entry<'_>, placed: Option<Placed>) {
-        let Shard { table, memory, hints } = shard;
+    fn publish(&self, flash: &Flash, shard: &mut Shard, entry: Entry<'_>, placed: Option<Placed>) {
+        let Shard { table, memory, collisions } = shard;
         let unsure = &self.counters.taken_over_unsure;
-        let indexed = placed.is_some_and(|placed| self.index(flash, table, hints, entry.key, placed, unsure));
+        let indexed =
+            placed.is_some_and(|placed| self.index(flash, table, collisions, entry.key, placed, unsure));
         if !indexed {
-            return self.forget(flash, shard, entry.key);
+            return self.unpublish(flash, shard, entry.key);
         }
         match placement(self.memory_bytes) {
             Promotion::Promote if self.has_room_for_copy(flash, entry.key, entry.value) => {
-                memory.insert(entry.key, entry.value, entry.expires_at, Kept::Copy, self.time());
+                memory.insert(entry.key, entry.value, entry.expires_at, EntryState::Clean, self.time());
             }
             _ => _ = memory.remove(entry.key),
         }
@@ -73,7 +74,7 @@ impl Shared {
         &self,
         flash: &Flash,
         table: &mut Table,
-        hints: &Hints,
+        collisions: &CollisionFilter,
         key: Key<'_>,
         placed: Placed,
         taken_over: &AtomicU64,
@@ -85,7 +86,7 @@ impl Shared {
         }
         let bits = key.hash().below_shard(table.hash_bits());
         let mut unsure = Unsure::default();
-        let same = |place| unsure.takes_over(place, holds(flash, hints, key, place));
+        let same = |place| unsure.takes_over(place, holds(flash, collisions, key, place));
         let blocks = flash.log.geometry().blocks();
         let age = |place: u64| (placed.block + blocks - place) % blocks;
         if table.insert(bits, placed.block, same, age).evicted.is_some() {
@@ -97,11 +98,11 @@ impl Shared {
     }
 
     /// Lets readers find no version of a key.
-    pub fn forget(&self, flash: &Flash, Shard { table, memory, hints }: &mut Shard, key: Key<'_>) {
+    pub fn unpublish(&self, flash: &Flash, Shard { table, memory, collisions }: &mut Shard, key: Key<'_>) {
         memory.remove(key);
         let bits = key.hash().below_shard(table.hash_bits());
         let mut unsure = Unsure::default();
-        table.remove_where(bits, |place| unsure.takes_over(place, holds(flash, hints, key, place)));
+        table.remove_where(bits, |place| unsure.takes_over(place, holds(flash, collisions, key, place)));
         add(&self.counters.taken_over_unsure, unsure.0.len() as u64);
     }
 
@@ -138,11 +139,11 @@ enum Holds {
 }
 
 /// Whether the block at `place` is known not to hold `key`. The holder of the shard's lock asks.
-pub(crate) fn is_other_key(flash: &Flash, hints: &Hints, key: Key<'_>, place: u64) -> bool {
-    holds(flash, hints, key, place) == Holds::Another
+pub(crate) fn is_other_key(flash: &Flash, collisions: &CollisionFilter, key: Key<'_>, place: u64) -> bool {
+    holds(flash, collisions, key, place) == Holds::Another
 }
 
-fn holds(flash: &Flash, hints: &Hints, key: Key<'_>, place: u64) -> Holds {
+fn holds(flash: &Flash, collisions: &CollisionFilter, key: Key<'_>, place: u64) -> Holds {
     match flash.log.locate(place) {
         Location::Memory(segment) => {
             let segment = segment.read();
@@ -153,7 +154,7 @@ fn holds(flash: &Flash, hints: &Hints, key: Key<'_>, place: u64) -> Holds {
                 None => Holds::Another,
             }
         }
-        Location::Device { sequence } if hints.contains(key, place, sequence) => Holds::Another,
+        Location::Device { sequence } if collisions.contains(key, place, sequence) => Holds::Another,
         Location::Device { .. } => Holds::Unknown,
     }
 }
