@@ -3,7 +3,6 @@
 mod create;
 mod engines;
 mod insert;
-mod materialized;
 mod show;
 mod values;
 
@@ -13,13 +12,13 @@ use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::Schema;
 use granary_dict::{CreateDictionary, LoadState, parse_create};
 
-use crate::catalogue::{DEFAULT_DATABASE, Entry, FullName, Noun};
+use crate::catalogue::{DEFAULT_DATABASE, Entry, FullName};
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
 use crate::settings::value_of;
-use crate::statement::{Command, Dropped, Name, Sought, Statement, quoted};
+use crate::statement::{Command, Dropped, Name, Noun, Sought, Statement, quoted};
 use crate::types::pretty_type_name;
 
 /// Runs one.
@@ -56,15 +55,13 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         }
         Command::CreateTable(table) => create::table(session, table, text).await?,
         Command::CreateView(view) => create::view(session, view, text).await?,
-        Command::CreateMaterializedView(view) => materialized::create(session, view, text).await?,
-        Command::ModifyQuery { name, head } => materialized::modify(session, full(name), text, head).await?,
         Command::Comment { name, comment } => {
             let (database, name) = full(name);
             catalogue.comment(&database, &name, comment)?;
         }
         Command::Insert { into, head } => {
             let name = full(into.name);
-            let table = catalogue.table_to_fill(&name.0, &name.1)?;
+            let table = catalogue.local_table(&name.0, &name.1)?;
             let mut parsed = query::parse(text, head)?;
             values::agree(&mut parsed.0, &table, into.columns.as_deref())?;
             let are_values = values::are_given(&parsed.0);
@@ -86,14 +83,10 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             }
         }
         Command::Exchange { noun, one, other } => catalogue.exchange(noun, &full(one), &full(other))?,
-        Command::Detach { dropped, name, missing, permanently } => {
-            let name = full(name);
-            if dropped == Dropped::View {
-                catalogue.check_view(&name.0, &name.1)?;
-            }
-            catalogue.detach(noun_of(dropped), &name, missing, permanently)?;
+        Command::DetachDictionary { name, missing, permanently } => {
+            catalogue.detach(&full(name), missing, permanently)?;
         }
-        Command::Attach { noun, name, exists } => catalogue.attach(noun, &full(name), exists)?,
+        Command::AttachDictionary { name, exists } => catalogue.attach(&full(name), exists)?,
         Command::UnloadDictionary { name } => catalogue.unload(&full(name))?,
         Command::UnloadDictionaries => {
             for database in catalogue.databases() {
@@ -174,12 +167,6 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             if session.database() == name {
                 session.set_database(DEFAULT_DATABASE)?;
             }
-        }
-        Command::RenameDatabase { from, to, missing } => {
-            for (table, _) in catalogue.entries(&from) {
-                check_unread(session, &(from.clone(), table), None)?;
-            }
-            catalogue.rename_database(&from, &to, missing)?;
         }
         Command::ExplainEstimate { head } => {
             query::columns(session, text, head).await?;

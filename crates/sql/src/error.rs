@@ -68,7 +68,6 @@ constructors! {
     unknown_table = 60 "UNKNOWN_TABLE";
     syntax_error = 62 "SYNTAX_ERROR";
     file_doesnt_exist = 107 "FILE_DOESNT_EXIST";
-    incompatible_type_of_join = 264 "INCOMPATIBLE_TYPE_OF_JOIN";
     argument_out_of_bound = 69 "ARGUMENT_OUT_OF_BOUND";
     cannot_convert_type = 70 "CANNOT_CONVERT_TYPE";
     cannot_parse_number = 72 "CANNOT_PARSE_NUMBER";
@@ -86,7 +85,6 @@ constructors! {
     readonly = 164 "READONLY";
     sizes_dont_match = 190 "SIZES_OF_ARRAYS_DONT_MATCH";
     illegal_division = 153 "ILLEGAL_DIVISION";
-    database_not_empty = 219 "DATABASE_NOT_EMPTY";
     cannot_extract_structure = 636 "CANNOT_EXTRACT_TABLE_STRUCTURE";
     session_not_found = 372 "SESSION_NOT_FOUND";
     decimal_overflow = 407 "DECIMAL_OVERFLOW";

@@ -9,14 +9,14 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 use granary_dict::{Definition, Dictionary, parse_xml_each};
 
-use crate::catalogue::{Catalogue, DEFAULT_DATABASE, Noun};
+use crate::catalogue::{Catalogue, DEFAULT_DATABASE};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::memory::{MemoryOptions, QueryMemory};
 use crate::output::Output;
 use crate::rights::Rights;
 use crate::settings::{Settings, apply, check_limits, configuration};
-use crate::statement::{self, Command, Effect, Parameters, Statement};
+use crate::statement::{self, Command, Effect, Noun, Parameters, Statement};
 use crate::tables::files::{self, InputFormat};
 use crate::tables::given::Lent;
 use crate::tables::piped::Piped;
@@ -95,13 +95,6 @@ impl Session {
         let bounds = self.settings();
         let settings = RwLock::new(bounds.clone());
         Session { settings, bounds, ..Self::over(Arc::clone(&self.engine), user, rights) }
-    }
-
-    /// A session of whoever may do anything, in another database: for what is done because of what this one does.
-    pub(crate) fn within(&self, database: &str) -> Result<Session> {
-        let session = self.another(DEFAULT_USER.to_owned(), Rights::default());
-        session.set_database(database)?;
-        Ok(session)
     }
 
     /// Whose session it is.

@@ -2,9 +2,9 @@
 
 use granary_dict::{Collection, quote};
 
-use super::{Catalogue, Missing};
+use super::Catalogue;
 use crate::error::{Error, Result};
-use crate::statement::{CollectionChange, quoted};
+use crate::statement::{CollectionChange, Missing, quoted};
 
 /// In place of values, among which there are passwords.
 const HIDDEN: &str = "[HIDDEN]";

@@ -6,8 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use granary_dict::{CreateDictionary, Definition, Existing, XmlDictionary};
 
-use super::{Catalogue, DEFAULT_DATABASE, Entry, Failure, FullName, Missing};
+use super::{Catalogue, DEFAULT_DATABASE, Entry, Failure, FullName};
 use crate::error::{Error, Result};
+use crate::statement::Missing;
 
 /// Where dictionaries come from that no CREATE made in this process.
 #[derive(Default)]
@@ -92,7 +93,7 @@ impl Catalogue {
         let same = |known: &Definition| known.is_same_as(&definition);
         let known = self.entry(database, name);
         let is_failed = matches!(known, Some(Entry::Failed(_)));
-        let is_detached = || self.detached(&(database.clone(), name.clone())).is_some();
+        let is_detached = || self.is_detached(&(database.clone(), name.clone()));
         if !is_failed && known.as_ref().and_then(Entry::definition).is_some_and(same)
             || known.is_none() && is_detached()
         {

@@ -151,18 +151,6 @@ impl Store {
         fs::create_dir_all(&folder).map_err(|e| failed("create folder", &folder, &e))
     }
 
-    /// Gives a database's folder, and all statements in it, another name in one step.
-    pub fn rename_database(&self, from: &str, to: &str) -> Result<()> {
-        let (from, to) = (self.folder(from), self.folder(to));
-        fs::rename(&from, &to).map_err(|e| failed("rename", &from, &e))
-    }
-
-    /// Has the names of all databases outlive a power cut.
-    pub fn sync_databases(&self) -> Result<()> {
-        let synced = File::open(&self.metadata).and_then(|folder| folder.sync_all());
-        synced.map_err(|e| failed("write", &self.metadata, &e))
-    }
-
     /// Removes a database's folder, with the statements of what was detached.
     pub fn remove_database(&self, name: &str) -> Result<()> {
         let folder = self.folder(name);

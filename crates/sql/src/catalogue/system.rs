@@ -87,9 +87,7 @@ fn tables(catalogue: &Catalogue) -> Result<RecordBatch> {
                 Entry::Open(_) | Entry::Unloaded(_) | Entry::Failed(_) => "Dictionary".to_owned(),
             };
             let total = match &entry {
-                Entry::Table(table) if table.view.is_none() && table.target.is_none() => {
-                    Some(table.rows() as u64)
-                }
+                Entry::Table(table) if table.view.is_none() => Some(table.rows() as u64),
                 _ => None,
             };
             let comment = match &entry {

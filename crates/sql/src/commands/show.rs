@@ -8,12 +8,12 @@ use granary_dict::{Form, identifier};
 
 use super::insert::lend;
 use super::texts;
-use crate::catalogue::{Entry, FullName, Noun};
+use crate::catalogue::{Entry, FullName};
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
-use crate::statement::{Listed, Name, ShowNames, Sought};
+use crate::statement::{Listed, Name, Noun, ShowNames, Sought};
 
 /// SHOW DICTIONARIES, TABLES or DATABASES: what the table in `system` has of them, as far as the user may read them.
 pub async fn names(session: &Session, show: ShowNames) -> Result<Output> {

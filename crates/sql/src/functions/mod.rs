@@ -22,7 +22,6 @@ mod identifiers;
 mod ieee;
 mod ignore;
 mod inherited;
-mod join_get;
 mod lambda;
 mod length;
 mod lenient;
@@ -101,11 +100,6 @@ pub fn start_of_interval(unit: &str) -> Option<String> {
     values::units().any(|known| known == unit).then(|| format!("toStartOfInterval/{unit}"))
 }
 
-/// Whether a name is one of those that look into tables of ENGINE = Join.
-pub fn is_join_function(name: &str) -> bool {
-    join_get::FUNCTIONS.iter().any(|(known, _)| *known == name)
-}
-
 /// Makes all functions known to a session.
 pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> Result<()> {
     for operation in OPERATIONS {
@@ -170,10 +164,6 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) -> 
     context.register_udf(ScalarUDF::from(uuid::ToUuid::default()));
     context.register_udf(ScalarUDF::from(zone::ToTimeZone::default()));
     context.register_udf(ScalarUDF::from(file::ReadFile::new(Arc::clone(catalogue))));
-    for (name, otherwise) in join_get::FUNCTIONS {
-        let function = join_get::JoinGet::new(name, otherwise, Arc::clone(catalogue));
-        context.register_udf(ScalarUDF::from(function));
-    }
     context
         .register_higher_order_function(Arc::new(HigherOrderUDF::new_from_impl(lambda::ArrayMap::default())));
     aggregates::register(context)?;

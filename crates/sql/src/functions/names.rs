@@ -57,7 +57,7 @@ const GROUPS: &[Group] = &[
                 dictGetUUID dictGetUUIDOrDefault dictHas dictIsIn divide empty endsWith exp2 extract extractAll \
                 file formatDateTime formatReadableSize fromUnixTimestamp has hasAll hasAny ifNotFinite ignore \
                 indexOf intDiv intDivOrZero intHash32 intHash64 IPv4StringToNum IPv6StringToNum isFinite \
-                isInfinite isNaN isValidUTF8 joinGet joinGetOrNull leftPad leftUTF8 lengthUTF8 lowerUTF8 \
+                isInfinite isNaN isValidUTF8 leftPad leftUTF8 lengthUTF8 lowerUTF8 \
                 mapContainsKey mapKeys mapValues match materialize minus modulo multiply negate notEmpty plus \
                 positionCaseInsensitive rand64 range replaceAll replaceOne replaceRegexpAll replaceRegexpOne \
                 rightPad rightUTF8 sleep sleepEachRow splitByChar splitByString startsWith substringUTF8 \

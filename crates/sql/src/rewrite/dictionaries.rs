@@ -11,7 +11,7 @@ use super::syntax::{
 use crate::error::{Error, Result};
 use crate::functions;
 
-/// Stands for the dictionary or table of a call that names it by anything but constant texts: whatever it is, it is read.
+/// Stands for the dictionary of a call that names it by anything but constant texts: whatever it is, it is read.
 pub(crate) const UNKNOWN_NAME: &str = "a name that is no constant text";
 
 /// Brings a dictionary call into the one form that the functions know: the dictionary's full name and the
@@ -19,7 +19,7 @@ pub(crate) const UNKNOWN_NAME: &str = "a name that is no constant text";
 /// name of its own for a call with constant arguments. Gives the dictionary's full name, or [`UNKNOWN_NAME`].
 pub fn rewrite(function: &mut Function, asker: Asker<'_>) -> Result<String> {
     let name = name_of(function).unwrap_or_default().to_owned();
-    let called = rewrite_name(function, asker);
+    let called = full_name(function, asker).unwrap_or_else(|| UNKNOWN_NAME.to_owned());
     let Some(arguments) = arguments_mut(function) else { return Ok(called) };
     let has_attribute = name != "dictHas" && !functions::is_hierarchy_function(&name);
     let key = if has_attribute { 2 } else { 1 };
@@ -40,12 +40,7 @@ pub fn rewrite(function: &mut Function, asker: Asker<'_>) -> Result<String> {
     Ok(called)
 }
 
-/// Makes the first argument of a call the full name of the dictionary or table that it names, and gives it, or
-/// [`UNKNOWN_NAME`].
-pub fn rewrite_name(function: &mut Function, asker: Asker<'_>) -> String {
-    full_name(function, asker).unwrap_or_else(|| UNKNOWN_NAME.to_owned())
-}
-
+/// Makes the first argument of a call the full name of the dictionary that it names, and gives it.
 fn full_name(function: &mut Function, asker: Asker<'_>) -> Option<String> {
     let named = arguments_mut(function)?.first_mut().and_then(argument_mut)?;
     let name = match &*named {

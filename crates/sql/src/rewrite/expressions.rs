@@ -28,10 +28,6 @@ pub fn before(expr: &mut Expr, asker: Asker<'_>, named: &mut Vec<String>) -> Res
             named.push(dictionaries::rewrite(function, asker)?);
             Ok(())
         }
-        Expr::Function(function) if name_of(function).is_some_and(functions::is_join_function) => {
-            named.push(dictionaries::rewrite_name(function, asker));
-            Ok(())
-        }
         Expr::Function(function) => {
             match session::constant(function, asker) {
                 Some(constant) => *expr = constant,

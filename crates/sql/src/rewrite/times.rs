@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::Asker;
 use super::relations::{DICTIONARY_FUNCTION, full_name};
-use crate::catalogue::Noun;
+use crate::statement::Noun;
 
 /// The column.
 const UPDATED_AT: &str = "_updated_at";

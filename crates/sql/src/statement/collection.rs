@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP NAMED COLLECTION.
 
+use super::command::{Command, Missing};
 use super::words::{Words, is_word};
-use crate::catalogue::Missing;
 use crate::error::{Error, Result};
 
 /// What is to be done with a named collection.
@@ -12,19 +12,20 @@ pub enum CollectionChange {
     Drop { missing: Missing },
 }
 
+/// Reads one of these statements.
+pub fn read(words: &mut Words<'_>, _length: usize) -> Result<Option<Command>> {
+    Ok(change(words)?.map(|(name, change)| Command::Collection { name, change }))
+}
+
 /// The name of the collection and what is to be done with it, if that is what the statement says.
-pub fn change(words: &mut Words<'_>) -> Result<Option<(String, CollectionChange)>> {
-    let if_exists = |words: &mut Words<'_>| match words.take(&["IF", "EXISTS"]) {
-        true => Missing::IsFine,
-        false => Missing::IsError,
-    };
+fn change(words: &mut Words<'_>) -> Result<Option<(String, CollectionChange)>> {
     Ok(Some(if words.take(&["CREATE", "NAMED", "COLLECTION"]) {
-        let exists = if words.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError };
+        let exists = words.if_not_exists();
         let name = words.identifier()?;
         words.expect("AS")?;
         (name, CollectionChange::Create { exists, values: values(words)? })
     } else if words.take(&["ALTER", "NAMED", "COLLECTION"]) {
-        let missing = if_exists(words);
+        let missing = words.if_exists();
         let name = words.identifier()?;
         let set = if words.take(&["SET"]) { values(words)? } else { Vec::new() };
         let mut delete = Vec::new();
@@ -36,7 +37,7 @@ pub fn change(words: &mut Words<'_>) -> Result<Option<(String, CollectionChange)
         }
         (name, CollectionChange::Alter { missing, set, delete })
     } else if words.take(&["DROP", "NAMED", "COLLECTION"]) {
-        let missing = if_exists(words);
+        let missing = words.if_exists();
         (words.identifier()?, CollectionChange::Drop { missing })
     } else {
         return Ok(None);

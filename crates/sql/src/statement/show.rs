@@ -1,7 +1,9 @@
-//! SHOW of names, and EXISTS.
+//! SHOW, EXISTS and DESCRIBE.
 
+use datafusion::sql::sqlparser::tokenizer::Token;
 use granary_dict::quote;
 
+use super::command::Command;
 use super::words::{Name, Words, is_word};
 use crate::error::{Error, Result};
 
@@ -37,8 +39,45 @@ pub enum Sought {
     Temporary,
 }
 
+/// Reads one of these statements.
+pub fn read(words: &mut Words<'_>, _length: usize) -> Result<Option<Command>> {
+    if let Some(names) = show_names(words)? {
+        return Ok(Some(Command::ShowNames(names)));
+    }
+    if let Some((sought, name)) = exists(words)? {
+        return Ok(Some(Command::Exists { sought, name }));
+    }
+    Ok(Some(if words.take(&["DESCRIBE"]) || words.take(&["DESC"]) {
+        words.take(&["TABLE"]);
+        Command::Describe { name: described(words)? }
+    } else if words.take(&["SHOW", "CREATE"]) {
+        const NOUNS: [(&str, Sought); 3] =
+            [("DICTIONARY", Sought::Dictionary), ("VIEW", Sought::View), ("DATABASE", Sought::Database)];
+        let noun = NOUNS.into_iter().find(|(noun, _)| words.take(&[noun]));
+        let sought = noun.map_or(Sought::Table, |(_, sought)| sought);
+        words.take(&["TABLE"]);
+        Command::ShowCreate { sought, name: words.name()? }
+    } else {
+        return Ok(None);
+    }))
+}
+
+/// `d`, `dictionary(d)` or `dictionary('d')`.
+fn described(words: &mut Words<'_>) -> Result<Name> {
+    if !matches!(words.rest(), [word, Token::LParen, ..] if is_word(word, "dictionary")) {
+        return words.name();
+    }
+    words.take(&["dictionary"]);
+    words.token(&Token::LParen);
+    let name = words.name()?;
+    match words.token(&Token::RParen) {
+        true => Ok(name),
+        false => Err(words.unexpected("')'")),
+    }
+}
+
 /// SHOW .. [FROM database] [[NOT] LIKE | ILIKE 'pattern' | WHERE condition] [LIMIT n].
-pub fn show_names(words: &mut Words<'_>) -> Result<Option<ShowNames>> {
+fn show_names(words: &mut Words<'_>) -> Result<Option<ShowNames>> {
     const NOUNS: [(&str, Listed); 3] = [
         ("DICTIONARIES", Listed::Dictionaries),
         ("TABLES", Listed::Tables),
@@ -64,7 +103,7 @@ pub fn show_names(words: &mut Words<'_>) -> Result<Option<ShowNames>> {
 }
 
 /// EXISTS [DICTIONARY | TABLE | VIEW | DATABASE | TEMPORARY [TABLE | VIEW]] name.
-pub fn exists(words: &mut Words<'_>) -> Result<Option<(Sought, Name)>> {
+fn exists(words: &mut Words<'_>) -> Result<Option<(Sought, Name)>> {
     const NOUNS: [(&str, Sought); 4] = [
         ("DICTIONARY", Sought::Dictionary),
         ("TABLE", Sought::Table),

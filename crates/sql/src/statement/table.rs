@@ -2,9 +2,9 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::command::Missing;
 use super::spelled::spelled;
 use super::words::{Name, Words, is_word};
-use crate::catalogue::Missing;
 use crate::error::{Error, Result};
 
 /// CREATE TABLE.
@@ -85,7 +85,7 @@ const NOT_COLUMNS: &[&str] = &["INDEX", "CONSTRAINT", "PROJECTION", "PRIMARY"];
 /// What follows CREATE TABLE, up to a query. What an engine is told of order, partitions and time to live changes
 /// nothing. `length` is that of the whole statement in tokens.
 pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
-    let exists = if words.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError };
+    let exists = words.if_not_exists();
     let name = words.name()?;
     let mut columns = Vec::new();
     if words.token(&Token::LParen) {
@@ -105,8 +105,7 @@ pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
                 *token == Token::LParen || ["SELECT", "WITH"].iter().any(|word| is_word(token, word))
             };
             if words.peek().is_some_and(begins_query) {
-                rows = Rows::Query { head: length - words.left() };
-                while words.any().is_some() {}
+                rows = Rows::Query { head: words.query(length) };
             } else {
                 rows = Rows::Like(words.name()?);
             }
@@ -125,7 +124,7 @@ pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
 }
 
 /// What stands behind the word ENGINE.
-pub(super) fn engine_behind(words: &mut Words<'_>) -> Result<Engine> {
+fn engine_behind(words: &mut Words<'_>) -> Result<Engine> {
     words.token(&Token::Eq);
     let (name, mut arguments) = (words.identifier()?, Vec::new());
     if words.token(&Token::LParen) && !words.token(&Token::RParen) {
@@ -141,19 +140,9 @@ pub(super) fn engine_behind(words: &mut Words<'_>) -> Result<Engine> {
 }
 
 /// A clause of the storage, up to the next one.
-pub(super) fn clause(words: &mut Words<'_>) -> String {
-    const BEGINNINGS: &[&str] = &[
-        "ENGINE",
-        "COMMENT",
-        "AS",
-        "PARTITION",
-        "PRIMARY",
-        "ORDER",
-        "SAMPLE",
-        "TTL",
-        "SETTINGS",
-        "POPULATE",
-    ];
+fn clause(words: &mut Words<'_>) -> String {
+    const BEGINNINGS: &[&str] =
+        &["ENGINE", "COMMENT", "AS", "PARTITION", "PRIMARY", "ORDER", "SAMPLE", "TTL", "SETTINGS"];
     let begins = |token: &Token| BEGINNINGS.iter().any(|word| is_word(token, word));
     let (rest, mut depth) = (words.rest(), 0usize);
     while let Some(token) = words.any() {
@@ -177,7 +166,7 @@ pub(super) fn clause(words: &mut Words<'_>) -> String {
 }
 
 /// Columns, and what else stands between the parentheses.
-pub(super) fn items(words: &mut Words<'_>) -> Result<Vec<Column>> {
+fn items(words: &mut Words<'_>) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     loop {
         let is_column =

@@ -2,6 +2,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::command::Missing;
 use super::spelled::spelled;
 use crate::error::{Error, Result};
 
@@ -31,6 +32,23 @@ impl<'a> Words<'a> {
             self.tokens = &self.tokens[words.len()..];
         }
         same
+    }
+
+    /// IF EXISTS.
+    pub fn if_exists(&mut self) -> Missing {
+        if self.take(&["IF", "EXISTS"]) { Missing::IsFine } else { Missing::IsError }
+    }
+
+    /// IF NOT EXISTS.
+    pub fn if_not_exists(&mut self) -> Missing {
+        if self.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError }
+    }
+
+    /// Takes the query that is left. Returns how many tokens of a statement of `length` stand before it.
+    pub fn query(&mut self, length: usize) -> usize {
+        let head = length - self.left();
+        self.tokens = &[];
+        head
     }
 
     /// A single identifier.
