@@ -2,17 +2,14 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Field, SchemaRef};
-use datafusion::catalog::memory::MemorySourceConfig;
-use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
-use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use granary_dict::{Form, identifier, quote};
 
 use crate::statement::quoted;
+use crate::tables::provider::{Table, Wanted};
 use crate::types::type_name;
 
 /// The engine of views.
@@ -123,24 +120,12 @@ impl LocalTable {
     }
 }
 
-#[async_trait]
-impl TableProvider for LocalTable {
+impl Table for LocalTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    async fn scan(
-        &self,
-        _state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let rows = [self.snapshot()];
-        Ok(MemorySourceConfig::try_new_exec(&rows, Arc::clone(&self.schema), projection.cloned())?)
+    fn scan(&self, wanted: &Wanted<'_>) -> Result<Arc<dyn ExecutionPlan>> {
+        wanted.of_batches(Arc::clone(&self.schema), self.snapshot())
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
-use datafusion::catalog::TableProvider;
 use granary_dict::{DataType, Times};
 
 use super::engines;
@@ -16,6 +15,7 @@ use crate::query;
 use crate::session::Session;
 use crate::statement::{Column, CreateTable, CreateView, Engine, Missing, Rows, quoted, spelled, split};
 use crate::tables::local as tables;
+use crate::tables::provider::Table;
 use crate::types::{CLICKHOUSE_TYPE, type_name};
 
 /// CREATE TABLE.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion::catalog::{MemTable, TableProvider};
+use datafusion::catalog::MemTable;
 use granary_dict::{DataType, Format, RowReader};
 
 use crate::catalogue::{FullName, LocalTable};
@@ -15,6 +15,7 @@ use crate::session::Session;
 use crate::statement::quoted;
 use crate::tables::given::{Lent, secret_name};
 use crate::tables::local as tables;
+use crate::tables::provider::Table;
 use crate::types::CLICKHOUSE_TYPE;
 
 /// Puts rows where INSERT says.

@@ -4,7 +4,6 @@
 use std::ops::ControlFlow;
 
 use datafusion::arrow::datatypes::Field;
-use datafusion::catalog::TableProvider;
 use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value, visit_expressions};
 use granary_dict::DataType;
 
@@ -12,6 +11,7 @@ use crate::catalogue::LocalTable;
 use crate::error::{Error, Result};
 use crate::query;
 use crate::rewrite::{call, exact, string};
+use crate::tables::provider::Table;
 use crate::types::CLICKHOUSE_TYPE;
 
 /// Casts where it is needed, and puts defaults where they are wanted. `columns` are those that INSERT names, or else all

@@ -21,6 +21,7 @@ use super::has_node;
 use super::outer_join::{Missing, filled};
 use crate::catalogue::DictionaryTable;
 use crate::functions::{ColumnOfRow, RowLookup};
+use crate::tables::provider::Provider;
 
 /// The column of rows that were looked up, between two nodes that the change makes.
 const ROW: &str = "row of a dictionary";
@@ -175,7 +176,8 @@ fn table(plan: &LogicalPlan) -> Option<(Arc<Dictionary>, Vec<usize>)> {
     match plan {
         LogicalPlan::TableScan(scan) if scan.filters.is_empty() && scan.fetch.is_none() => {
             let provider = source_as_provider(&scan.source).ok()?;
-            let (dictionary, places) = provider.downcast_ref::<DictionaryTable>()?.found_by_key()?;
+            let (dictionary, places) =
+                provider.downcast_ref::<Provider<DictionaryTable>>()?.0.found_by_key()?;
             let cached = match dictionary.definition().layout.storage {
                 Storage::Direct | Storage::Ssd(_) | Storage::Memory { .. } => true,
                 Storage::Whole(_) => false,
