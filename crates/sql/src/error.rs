@@ -145,30 +145,7 @@ impl From<Error> for DataFusionError {
 
 impl From<DataFusionError> for Error {
     fn from(error: DataFusionError) -> Self {
-        if let Some(own) = find_own(&error) {
-            return own;
-        }
-        let message = error.strip_backtrace();
-        match error.find_root() {
-            DataFusionError::SQL(..) => Error::syntax_error(message),
-            DataFusionError::SchemaError(reason, _) => {
-                reword::schema_error(reason).unwrap_or_else(|| Error::bad_arguments(message))
-            }
-            DataFusionError::ArrowError(reason, _) => {
-                reword::cast_error(&reason.to_string()).unwrap_or_else(|| Error::bad_arguments(message))
-            }
-            DataFusionError::ResourcesExhausted(text) => {
-                Error::memory_limit_exceeded(reword::memory_error(text))
-            }
-            DataFusionError::NotImplemented(_) => Error::not_implemented(message),
-            DataFusionError::Internal(_) => Error::logical_error(message),
-            DataFusionError::Plan(text) => match reword::plan_error(text) {
-                Some(error) => error,
-                None if text.contains("coerce") || text.contains("signature") => Error::illegal_type(message),
-                None => Error::bad_arguments(message),
-            },
-            _ => Error::bad_arguments(message),
-        }
+        find_own(&error).unwrap_or_else(|| reword::reworded(&error))
     }
 }
 

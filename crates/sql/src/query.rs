@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::TableReference;
 use datafusion::execution::context::SQLOptions;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::physical_plan::stream::{RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::sql::parser::Statement as PlannedStatement;
@@ -18,7 +19,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use futures::{Stream, StreamExt};
 use granary_dict::{Team, tokenize};
 
-use crate::catalogue::{SETTINGS_TABLE, SYSTEM_DATABASE};
+use crate::catalogue::{DEFAULT_DATABASE, SETTINGS_TABLE, SYSTEM_DATABASE};
 use crate::engine::task_context;
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -173,7 +174,15 @@ async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Resul
     }
     // From here on settings stand: functions see these.
     state.mark_start_execution();
-    let plan = state.statement_to_plan(PlannedStatement::Statement(Box::new(statement))).await?;
+    let statement = PlannedStatement::Statement(Box::new(statement));
+    let tables = state.resolve_table_references(&statement)?;
+    let plan = match state.statement_to_plan(statement).await {
+        Ok(plan) => plan,
+        Err(error) => {
+            let unknown = unknown_table(&state, &tables, &extras.named).await;
+            return Err(unknown.unwrap_or_else(|| error.into()));
+        }
+    };
     SQLOptions::new()
         .with_allow_ddl(false)
         .with_allow_dml(false)
@@ -187,6 +196,25 @@ async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Resul
     let schema = as_declared(&plan.schema(), &declared);
     let memory = Arc::clone(session.memory());
     Ok(Query { plan, schema, context, memory })
+}
+
+/// The first of the tables that a statement names and that there are not.
+async fn unknown_table(state: &SessionState, tables: &[TableReference], named: &[String]) -> Option<Error> {
+    let options = &state.config_options().catalog;
+    let databases = state.catalog_list().catalog(&options.default_catalog)?;
+    for table in tables {
+        let (database, table) = (table.schema().unwrap_or(&options.default_schema), table.table());
+        // Others are table functions.
+        if named.contains(&format!("{database}.{table}"))
+            && let Ok(None) = databases.schema(database)?.table(table).await
+        {
+            let table = table.strip_suffix(WITH_TIMES).unwrap_or(table);
+            let shown =
+                if database == DEFAULT_DATABASE { table.to_owned() } else { format!("{database}.{table}") };
+            return Some(Error::unknown_table(format!("Unknown table expression identifier '{shown}'")));
+        }
+    }
+    None
 }
 
 /// The columns that a plan gives, Nullable where the query says so.

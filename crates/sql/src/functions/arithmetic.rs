@@ -11,6 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments::{self, check_count};
 use super::decimals;
 use super::numbers::{Bits, bits, from_bits, rows, shaped, union};
 use crate::error::Error;
@@ -147,7 +148,7 @@ pub struct Arithmetic {
 
 impl Arithmetic {
     pub fn new(operation: Operation) -> Self {
-        Self { operation, signature: Signature::any(2, Volatility::Immutable) }
+        Self { operation, signature: arguments::any(Volatility::Immutable) }
     }
 }
 
@@ -173,6 +174,7 @@ impl ScalarUDFImpl for Arithmetic {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 2..=2)?;
         if let Some(wide) = args.arg_fields.iter().find(|field| is_wide(field) || is_address(field)) {
             let (given, name) = (type_name(wide), self.operation.name());
             return Err(Error::illegal_type(format!("Function {name} does not take {given} here")).into());

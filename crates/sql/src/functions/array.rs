@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
+use super::arguments;
 use super::default_value::default_value;
 use super::map;
 use super::numbers::{array_bits, rows, shaped};
@@ -60,11 +61,13 @@ impl Action {
 impl ArrayFunction {
     pub fn new(action: Action) -> Self {
         let signature = match action {
-            Action::Make => TypeSignature::OneOf(vec![TypeSignature::Nullary, TypeSignature::UserDefined]),
-            Action::Element | Action::Has => TypeSignature::Any(2),
-            Action::Distinct => TypeSignature::Any(1),
+            Action::Make => Signature::one_of(
+                vec![TypeSignature::Nullary, TypeSignature::UserDefined],
+                Volatility::Immutable,
+            ),
+            Action::Element | Action::Has | Action::Distinct => arguments::any(Volatility::Immutable),
         };
-        Self { action, signature: Signature::new(signature, Volatility::Immutable) }
+        Self { action, signature }
     }
 }
 
@@ -119,6 +122,12 @@ impl ScalarUDFImpl for ArrayFunction {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let wanted = match self.action {
+            Action::Make => 0..=usize::MAX,
+            Action::Element | Action::Has => 2..=2,
+            Action::Distinct => 1..=1,
+        };
+        arguments::check_count(self.name(), args.arg_fields.len(), wanted)?;
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let field = match (self.return_type(&types)?, types.as_slice()) {
             (DataType::List(element), _) if self.action == Action::Make => {

@@ -11,6 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments::{self, check_count};
 use super::default_value::default_value;
 use super::numbers::{rows, shaped};
 use crate::error::Error;
@@ -29,12 +30,12 @@ pub struct AssumeNotNull {
 impl AssumeNotNull {
     /// `assumeNotNull` itself.
     pub fn unchecked() -> Self {
-        Self { is_checked: false, signature: Signature::any(1, Volatility::Immutable) }
+        Self { is_checked: false, signature: arguments::any(Volatility::Immutable) }
     }
 
     /// What a CAST does.
     pub fn checked() -> Self {
-        Self { is_checked: true, signature: Signature::any(1, Volatility::Immutable) }
+        Self { is_checked: true, signature: arguments::any(Volatility::Immutable) }
     }
 }
 
@@ -52,6 +53,7 @@ impl ScalarUDFImpl for AssumeNotNull {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
         let field = args.arg_fields[0].as_ref().clone().with_name(self.name());
         let nullable = field.data_type().is_null();
         if !self.is_checked && field.data_type().is_null() {

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments::{self, check_count};
 use super::numbers::{rows, shaped};
 use crate::error::Error;
 use crate::types::CLICKHOUSE_TYPE;
@@ -22,7 +23,7 @@ pub struct ToBool {
 
 impl Default for ToBool {
     fn default() -> Self {
-        Self { signature: Signature::any(1, Volatility::Immutable) }
+        Self { signature: arguments::any(Volatility::Immutable) }
     }
 }
 
@@ -40,6 +41,7 @@ impl ScalarUDFImpl for ToBool {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
         let nullable = args.arg_fields[0].is_nullable();
         let metadata = [(CLICKHOUSE_TYPE.to_owned(), "Bool".to_owned())].into();
         Ok(Arc::new(Field::new(self.name(), DataType::Boolean, nullable).with_metadata(metadata)))

@@ -9,9 +9,10 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments;
 use super::hash::int_hash_64;
 use super::numbers::{array_bits, rows, shaped};
 use crate::error::Error;
@@ -142,8 +143,7 @@ pub struct CityHash {
 
 impl Default for CityHash {
     fn default() -> Self {
-        let arguments = vec![TypeSignature::Nullary, TypeSignature::VariadicAny];
-        Self { signature: Signature::one_of(arguments, Volatility::Immutable) }
+        Self { signature: arguments::any(Volatility::Immutable) }
     }
 }
 

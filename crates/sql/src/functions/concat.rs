@@ -11,6 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments;
 use super::convert::convert;
 use super::numbers::{rows, shaped};
 use super::values::{self, ValueFunction};
@@ -34,7 +35,7 @@ pub struct Concat {
 
 impl Concat {
     pub fn new(joining: Joining) -> Self {
-        Self { joining, signature: Signature::variadic_any(Volatility::Immutable) }
+        Self { joining, signature: arguments::any(Volatility::Immutable) }
     }
 
     /// What joins arrays, if all that is given are arrays.
@@ -64,6 +65,7 @@ impl ScalarUDFImpl for Concat {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let given = args.arg_fields;
+        arguments::check_count(self.name(), given.len(), 1..=usize::MAX)?;
         if self.joining == Joining::BySeparator && !given[0].data_type().is_string() {
             let what = "Illegal type of the separator of function concatWithSeparator: it must be String";
             return Err(Error::illegal_type(what).into());

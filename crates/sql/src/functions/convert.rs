@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 
 use granary_dict::{DataType as ClickHouseType, digits_of};
 
+use super::arguments::{self, check_count};
 use super::fixed_string;
 use super::local_time::{Missing, unix_seconds};
 use super::numbers::{array_bits, from_bits, rows, shaped};
@@ -58,7 +59,7 @@ pub struct Convert {
 
 impl Convert {
     pub fn new(name: &'static str, target: DataType) -> Self {
-        Self { name, target, signature: Signature::any(1, Volatility::Immutable) }
+        Self { name, target, signature: arguments::any(Volatility::Immutable) }
     }
 }
 
@@ -76,6 +77,7 @@ impl ScalarUDFImpl for Convert {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
         let from = &args.arg_fields[0];
         if self.name == MOMENT && from.data_type().is_numeric() {
             let what = format!("Function toUnixTimestamp does not take {} here", type_name(from));

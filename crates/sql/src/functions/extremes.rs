@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 };
 use granary_dict::DataType as ClickHouseType;
 
+use super::arguments::{self, check_count};
 use super::numbers::{rows, shaped};
 use super::supertype::{is_plain, supertype, type_of};
 use super::values::nans;
@@ -37,7 +38,7 @@ pub struct Extremes {
 
 impl Extremes {
     pub fn new(extreme: Extreme) -> Self {
-        Self { extreme, signature: Signature::variadic_any(Volatility::Immutable) }
+        Self { extreme, signature: arguments::any(Volatility::Immutable) }
     }
 
     fn common(&self, given: &[FieldRef]) -> Result<ClickHouseType> {
@@ -103,6 +104,7 @@ impl ScalarUDFImpl for Extremes {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=usize::MAX)?;
         let given = args.arg_fields;
         if given.iter().all(|field| field.data_type().is_null()) {
             return Ok(Arc::new(Field::new(self.name(), DataType::Null, true)));

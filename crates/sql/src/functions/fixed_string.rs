@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments::{self, check_count};
 use super::dictionary::constants;
 use super::numbers::{rows, shaped};
 use crate::error::Error;
@@ -24,7 +25,7 @@ pub struct ToFixedString {
 
 impl Default for ToFixedString {
     fn default() -> Self {
-        Self { signature: Signature::any(2, Volatility::Immutable) }
+        Self { signature: arguments::any(Volatility::Immutable) }
     }
 }
 
@@ -42,6 +43,7 @@ impl ScalarUDFImpl for ToFixedString {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 2..=2)?;
         let given = &args.arg_fields[0];
         if !given.data_type().is_string() && !given.data_type().is_null() {
             let message = format!(

@@ -9,6 +9,7 @@ use datafusion::logical_expr::{
 };
 use granary_dict::murmur3_finalizer;
 
+use super::arguments::{self, check_count};
 use super::numbers::{array_bits, from_bits, rows, shaped};
 use crate::error::Error;
 use crate::types::plain_name;
@@ -50,7 +51,7 @@ pub struct IntHash {
 
 impl IntHash {
     pub fn new(width: Width) -> Self {
-        Self { width, signature: Signature::any(1, Volatility::Immutable) }
+        Self { width, signature: arguments::any(Volatility::Immutable) }
     }
 }
 
@@ -75,6 +76,7 @@ impl ScalarUDFImpl for IntHash {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
         let nullable = args.arg_fields[0].is_nullable();
         let data_type = self.return_type(&[args.arg_fields[0].data_type().clone()])?;
         Ok(Arc::new(Field::new(self.name(), data_type, nullable)))

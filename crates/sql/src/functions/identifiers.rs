@@ -11,10 +11,11 @@ use datafusion::arrow::compute::{cast, is_not_null};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 use granary_dict::DataType as ClickHouseType;
 
+use super::arguments::{self, check_count};
 use super::default_value::default_value;
 use super::numbers::{rows, shaped};
 use super::uuid;
@@ -122,13 +123,11 @@ pub struct ToIdentifier {
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = ToIdentifier> {
-    FUNCTIONS.into_iter().map(|(name, identifier, otherwise)| {
-        let mut arguments = vec![TypeSignature::Any(1)];
-        if otherwise == Otherwise::Default {
-            arguments.push(TypeSignature::Any(2));
-        }
-        let signature = Signature::one_of(arguments, Volatility::Immutable);
-        ToIdentifier { name, identifier, otherwise, signature }
+    FUNCTIONS.into_iter().map(|(name, identifier, otherwise)| ToIdentifier {
+        name,
+        identifier,
+        otherwise,
+        signature: arguments::any(Volatility::Immutable),
     })
 }
 
@@ -146,6 +145,8 @@ impl ScalarUDFImpl for ToIdentifier {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let most = if self.otherwise == Otherwise::Default { 2 } else { 1 };
+        check_count(self.name(), args.arg_fields.len(), 1..=most)?;
         let field = match (self.identifier, self.otherwise) {
             // The number of an address; of one of IPv6 there is none so wide.
             (Identifier::Ipv4, Otherwise::Error) => Field::new(self.name, DataType::UInt32, false),

@@ -3,8 +3,10 @@
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+
+use super::arguments;
 
 /// The function. It is volatile: an optimiser that saw a constant would not evaluate the arguments, which is
 /// all that the function is for.
@@ -15,12 +17,7 @@ pub struct Ignore {
 
 impl Default for Ignore {
     fn default() -> Self {
-        Self {
-            signature: Signature::one_of(
-                vec![TypeSignature::Nullary, TypeSignature::VariadicAny],
-                Volatility::Volatile,
-            ),
-        }
+        Self { signature: arguments::any(Volatility::Volatile) }
     }
 }
 

@@ -11,6 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments::{self, check_count};
 use super::numbers::{rows, shaped};
 use crate::error::Error;
 use crate::types::plain_name;
@@ -54,7 +55,7 @@ pub struct Length {
 
 impl Length {
     pub fn new(question: Question) -> Self {
-        Self { question, signature: Signature::any(1, Volatility::Immutable) }
+        Self { question, signature: arguments::any(Volatility::Immutable) }
     }
 }
 
@@ -80,6 +81,7 @@ impl ScalarUDFImpl for Length {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
         let given = &args.arg_fields[0];
         let data_type = self.return_type(&[given.data_type().clone()])?;
         let nullable = given.is_nullable() || given.data_type().is_null();

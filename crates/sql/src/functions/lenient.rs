@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments::{self, check_count};
 use super::convert;
 use super::numbers::{rows, shaped};
 use super::parse::parse_or_null;
@@ -40,7 +41,7 @@ pub fn all() -> impl Iterator<Item = Lenient> {
             name: format!("{name}{suffix}"),
             target: target.clone(),
             otherwise,
-            signature: Signature::any(1, Volatility::Immutable),
+            signature: arguments::any(Volatility::Immutable),
         })
     })
 }
@@ -67,6 +68,7 @@ impl ScalarUDFImpl for Lenient {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
         let argument = &args.arg_fields[0];
         let nullable = self.otherwise == Otherwise::Null || argument.is_nullable();
         let data_type = self.return_type(&[argument.data_type().clone()])?;
@@ -100,7 +102,7 @@ pub struct ToNullable {
 
 impl Default for ToNullable {
     fn default() -> Self {
-        Self { signature: Signature::any(1, Volatility::Volatile) }
+        Self { signature: arguments::any(Volatility::Volatile) }
     }
 }
 
@@ -118,6 +120,7 @@ impl ScalarUDFImpl for ToNullable {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
         let field = &args.arg_fields[0];
         if field.data_type().is_nested() {
             let what = format!("Nested type {} cannot be inside Nullable type", type_name(field));

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
+use super::arguments;
 use super::array::{are_comparable, common_metadata, interleaved, places_of};
 use super::default_value::default_value;
 use super::numbers::{rows, shaped};
@@ -63,12 +64,14 @@ impl Action {
 impl MapFunction {
     pub fn new(action: Action) -> Self {
         let signature = match action {
-            Action::Make => TypeSignature::OneOf(vec![TypeSignature::Nullary, TypeSignature::UserDefined]),
-            Action::Keys | Action::Values => TypeSignature::Any(1),
-            Action::Contains => TypeSignature::Any(2),
+            Action::Make => Signature::one_of(
+                vec![TypeSignature::Nullary, TypeSignature::UserDefined],
+                Volatility::Immutable,
+            ),
+            Action::Keys | Action::Values | Action::Contains => arguments::any(Volatility::Immutable),
         };
         let aliases = action.alias().map(str::to_owned).into_iter().collect();
-        Self { action, signature: Signature::new(signature, Volatility::Immutable), aliases }
+        Self { action, signature, aliases }
     }
 
     fn no_map(&self, given: &DataType) -> Error {
@@ -109,6 +112,12 @@ impl ScalarUDFImpl for MapFunction {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let wanted = match self.action {
+            Action::Make => 0..=usize::MAX,
+            Action::Keys | Action::Values => 1..=1,
+            Action::Contains => 2..=2,
+        };
+        arguments::check_count(self.action.name(), args.arg_fields.len(), wanted)?;
         Ok(Arc::new(Field::new(self.name(), self.typed(args.arg_fields)?, false)))
     }
 

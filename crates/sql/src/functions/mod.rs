@@ -1,6 +1,7 @@
 //! ClickHouse's functions, under ClickHouse's names.
 
 mod aggregates;
+mod arguments;
 mod arithmetic;
 mod array;
 pub(crate) mod as_type;

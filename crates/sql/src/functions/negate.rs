@@ -9,6 +9,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments::{self, check_count};
 use super::numbers::{array_bits, from_bits, rows, shaped};
 use crate::error::Error;
 use crate::types::{is_address, is_wide, type_name};
@@ -21,7 +22,7 @@ pub struct Negate {
 
 impl Default for Negate {
     fn default() -> Self {
-        Self { signature: Signature::any(1, Volatility::Immutable) }
+        Self { signature: arguments::any(Volatility::Immutable) }
     }
 }
 
@@ -44,6 +45,7 @@ impl ScalarUDFImpl for Negate {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
         let argument = &args.arg_fields[0];
         if is_wide(argument) || is_address(argument) {
             let what = format!("Function negate does not take {} here", type_name(argument));

@@ -6,8 +6,10 @@ use datafusion::arrow::array::{UInt32Array, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+
+use super::arguments::{self, check_count};
 
 /// How many bits the numbers have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,8 +27,7 @@ pub struct Rand {
 
 impl Rand {
     pub fn new(width: Width) -> Self {
-        let arguments = vec![TypeSignature::Nullary, TypeSignature::Any(1)];
-        Self { width, signature: Signature::one_of(arguments, Volatility::Volatile) }
+        Self { width, signature: arguments::any(Volatility::Volatile) }
     }
 }
 
@@ -49,7 +50,8 @@ impl ScalarUDFImpl for Rand {
         })
     }
 
-    fn return_field_from_args(&self, _args: ReturnFieldArgs) -> Result<FieldRef> {
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 0..=1)?;
         Ok(Arc::new(Field::new(self.name(), self.return_type(&[])?, false)))
     }
 

@@ -12,9 +12,10 @@ use datafusion::arrow::datatypes::{
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments::{self, check_count};
 use super::numbers::{array_bits, from_bits, rows, shaped};
 use super::parse::range;
 use super::supertype::is_plain;
@@ -95,8 +96,7 @@ pub struct Rounding {
 
 impl Rounding {
     pub fn new(direction: Direction) -> Self {
-        let arguments = vec![TypeSignature::Any(1), TypeSignature::Any(2)];
-        Self { direction, signature: Signature::one_of(arguments, Volatility::Immutable) }
+        Self { direction, signature: arguments::any(Volatility::Immutable) }
     }
 }
 
@@ -123,6 +123,7 @@ impl ScalarUDFImpl for Rounding {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=2)?;
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
         if is_address(&args.arg_fields[0]) {

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
 };
 use granary_dict::Waiting;
 
+use super::arguments::{self, check_count};
 use crate::error::Error;
 use crate::limits::SLEEPERS_MAX;
 use crate::plan::QuerySettings;
@@ -59,7 +60,7 @@ impl Hash for Sleep {
 impl Sleep {
     /// It sleeps as others wait.
     pub fn new(sleeper: Sleeper, waiting: Waiting) -> Self {
-        Self { sleeper, waiting, signature: Signature::any(1, Volatility::Volatile) }
+        Self { sleeper, waiting, signature: arguments::any(Volatility::Volatile) }
     }
 
     /// What it takes for a block, if it may.
@@ -102,6 +103,7 @@ impl ScalarUDFImpl for Sleep {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
         let given = args.arg_fields[0].data_type();
         let of_time = given.is_unsigned_integer() || given.is_floating() || given.is_null();
         if !of_time {

@@ -6,9 +6,10 @@ use datafusion::arrow::array::StructArray;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments;
 use super::numbers::rows;
 
 /// Its name.
@@ -22,12 +23,7 @@ pub struct Tuple {
 
 impl Default for Tuple {
     fn default() -> Self {
-        Self {
-            signature: Signature::one_of(
-                vec![TypeSignature::Nullary, TypeSignature::VariadicAny],
-                Volatility::Immutable,
-            ),
-        }
+        Self { signature: arguments::any(Volatility::Immutable) }
     }
 }
 

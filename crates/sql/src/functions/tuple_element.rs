@@ -11,6 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments::{self, check_count};
 use super::numbers::{rows, shaped};
 use super::planner::constant_text;
 use crate::error::Error;
@@ -24,7 +25,7 @@ pub struct TupleElement {
 
 impl Default for TupleElement {
     fn default() -> Self {
-        Self { signature: Signature::any(2, Volatility::Immutable) }
+        Self { signature: arguments::any(Volatility::Immutable) }
     }
 }
 
@@ -42,6 +43,7 @@ impl ScalarUDFImpl for TupleElement {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 2..=2)?;
         let tuple = &args.arg_fields[0];
         let Some(element) = constant_text(args.scalar_arguments[1]) else {
             let message = "The second argument of function tupleElement must be a constant name or place";

@@ -8,6 +8,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments::{self, check_count};
 use crate::types::pretty_type_name;
 
 /// The function.
@@ -18,7 +19,7 @@ pub struct ToTypeName {
 
 impl Default for ToTypeName {
     fn default() -> Self {
-        Self { signature: Signature::any(1, Volatility::Immutable) }
+        Self { signature: arguments::any(Volatility::Immutable) }
     }
 }
 
@@ -35,7 +36,8 @@ impl ScalarUDFImpl for ToTypeName {
         Ok(DataType::Utf8)
     }
 
-    fn return_field_from_args(&self, _args: ReturnFieldArgs) -> Result<FieldRef> {
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
         Ok(Arc::new(Field::new(self.name(), DataType::Utf8, false)))
     }
 

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments::{self, check_count};
 use super::numbers::{rows, shaped};
 use crate::error::Error;
 use crate::types::{plain_name, type_name};
@@ -22,7 +23,7 @@ pub struct ToUuid {
 
 impl Default for ToUuid {
     fn default() -> Self {
-        Self { signature: Signature::any(1, Volatility::Immutable) }
+        Self { signature: arguments::any(Volatility::Immutable) }
     }
 }
 
@@ -40,6 +41,7 @@ impl ScalarUDFImpl for ToUuid {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
         let given = type_name(&args.arg_fields[0].as_ref().clone().with_nullable(false));
         if given == "IPv6" {
             return Err(

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
 };
 use granary_dict::DataType as ClickHouseType;
 
+use super::arguments::{self, check_count};
 use super::numbers::{rows, shaped};
 use super::planner::constant_text;
 use crate::error::Error;
@@ -26,7 +27,7 @@ pub struct ToTimeZone {
 
 impl Default for ToTimeZone {
     fn default() -> Self {
-        Self { signature: Signature::any(2, Volatility::Immutable) }
+        Self { signature: arguments::any(Volatility::Immutable) }
     }
 }
 
@@ -44,6 +45,7 @@ impl ScalarUDFImpl for ToTimeZone {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 2..=2)?;
         let time = &args.arg_fields[0];
         let field = in_zone(time, args.scalar_arguments[1])?.to_field(TO_TIME_ZONE);
         Ok(Arc::new(field.with_nullable(time.is_nullable())))

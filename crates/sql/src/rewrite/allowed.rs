@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Function, UnaryOpera
 
 use super::syntax::name_of;
 use crate::error::{Error, Result};
-use crate::functions::names;
+use crate::functions::names::{self, By};
 
 /// Checks all expressions of a statement.
 ///
@@ -67,6 +67,11 @@ fn refusal(expr: &Expr) -> Option<Error> {
 
 fn unknown(function: &Function) -> Option<Error> {
     match name_of(function) {
+        Some(name)
+            if function.over.is_none() && names::find(name).is_some_and(|known| known.by == By::Window) =>
+        {
+            Some(names::unknown(name))
+        }
         Some(name) if names::find(name).or_else(|| names::find_conditional(name)).is_some() => None,
         Some(name) => Some(names::unknown(name)),
         None => Some(names::unknown(&function.name.to_string())),

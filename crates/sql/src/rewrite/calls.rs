@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArgumentClause, FunctionArguments, NullTreatment, OrderByExpr, OrderByOptions, Value,
 };
 
-use super::conditions;
+use super::{aggregates, conditions};
 use super::syntax::{
     argument, argument_mut, arguments, arguments_mut, call, name_of, plain_arguments, rename, string, taken,
     text,
@@ -54,6 +54,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
     }
     // What the rewriting itself calls may have a name that nobody can write.
     let name = names::find(written).map_or_else(|| written.to_owned(), |known| known.name.to_owned());
+    aggregates::check_count(function, &name)?;
     look_in_zone(function, &name)?;
     match name.as_str() {
         "if" | "multiIf" => return choice(expr),

@@ -4,6 +4,7 @@
 //! ClickHouse would give them, integer literals their smallest type, functions their registered spelling,
 //! files named in FROM become tables. What depends on types (arithmetic) is left to [`crate::functions`].
 
+mod aggregates;
 mod aliases;
 mod allowed;
 mod calls;

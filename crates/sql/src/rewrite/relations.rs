@@ -14,6 +14,9 @@ use crate::tables::given::secret_name;
 /// The table function that reads a dictionary.
 pub const DICTIONARY_FUNCTION: &str = "dictionary";
 
+/// Table functions that stay what they are.
+const TABLE_FUNCTIONS: [&str; 1] = ["numbers"];
+
 /// A file that a query reads as a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileTable {
@@ -56,6 +59,9 @@ pub fn rewrite(factor: &mut TableFactor, asker: Asker<'_>, extras: &mut Extras) 
             *name = ObjectName::from(parts);
             *args = None;
             extras.dictionaries.push(dictionary);
+        }
+        (None, Some(_)) if !TABLE_FUNCTIONS.contains(&ident.value.as_str()) => {
+            return Err(Error::unknown_function(format!("Unknown table function {}", ident.value)));
         }
         _ => {}
     }

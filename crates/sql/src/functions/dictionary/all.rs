@@ -11,10 +11,11 @@ use datafusion::logical_expr::{
 };
 
 use super::call::{Call, Shape, constants};
-use super::function::{call_of, wrong_count};
+use super::function::call_of;
 use super::keys::keys;
 use crate::catalogue::Catalogue;
 use crate::error::Error;
+use crate::functions::arguments::{self, wrong_count};
 use crate::functions::numbers::{rows, shaped};
 
 pub const NAME: &str = "dictGetAll";
@@ -46,7 +47,7 @@ impl Hash for AllFunction {
 
 impl AllFunction {
     pub fn new(name: String, volatility: Volatility, catalogue: Arc<Catalogue>) -> Self {
-        Self { name, catalogue, signature: Signature::variadic_any(volatility) }
+        Self { name, catalogue, signature: arguments::any(volatility) }
     }
 
     /// What is asked for.

@@ -19,10 +19,11 @@ use granary_dict::Dictionary;
 
 use super::call::constants;
 use super::converted::converted;
-use super::function::{constant, wrong_count};
+use super::function::constant;
 use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::functions::ATTRIBUTE_SEPARATOR;
+use crate::functions::arguments::{self, wrong_count};
 use crate::functions::numbers::{rows, shaped};
 
 pub const NAME: &str = "dictGetKeys";
@@ -53,7 +54,7 @@ impl Hash for KeysFunction {
 
 impl KeysFunction {
     pub fn new(name: String, volatility: Volatility, catalogue: Arc<Catalogue>) -> Self {
-        Self { name, catalogue, signature: Signature::variadic_any(volatility) }
+        Self { name, catalogue, signature: arguments::any(volatility) }
     }
 
     /// What is asked for.

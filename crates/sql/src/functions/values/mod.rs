@@ -29,6 +29,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arguments::{self, check_count};
 use super::numbers::{rows, shaped};
 use crate::error::Error;
 use crate::types::type_name;
@@ -97,7 +98,7 @@ pub struct ValueFunction {
 
 impl ValueFunction {
     pub fn new(function: &'static Function) -> Self {
-        Self { function, signature: Signature::variadic_any(Volatility::Immutable) }
+        Self { function, signature: arguments::any(Volatility::Immutable) }
     }
 }
 
@@ -136,15 +137,7 @@ impl ScalarUDFImpl for ValueFunction {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let (name, given) = (self.name(), args.arg_fields);
-        if !self.function.arguments.contains(&given.len()) {
-            let (least, most) = (self.function.arguments.start(), self.function.arguments.end());
-            let wanted = if given.len() < *least { least } else { most };
-            return Err(Error::wrong_argument_count(format!(
-                "Number of arguments for function {name} doesn't match: passed {}, should be {wanted}",
-                given.len()
-            ))
-            .into());
-        }
+        check_count(name, given.len(), self.function.arguments.clone())?;
         if TAKE_NO_NULL.contains(&name) && given.iter().any(|field| field.data_type().is_null()) {
             return Err(Error::illegal_type(format!("Function {name} does not take NULL here")).into());
         }

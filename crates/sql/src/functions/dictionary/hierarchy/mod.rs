@@ -24,6 +24,7 @@ use super::call::constants;
 use super::converted::converted;
 use crate::catalogue::Catalogue;
 use crate::error::Error;
+use crate::functions::arguments::{self, check_count};
 use crate::functions::numbers::{rows, shaped};
 use crate::functions::planner::constant_text;
 use crate::rewrite::CONSTANT_SUFFIX;
@@ -78,25 +79,19 @@ impl Hash for HierarchyFunction {
 
 impl HierarchyFunction {
     pub fn new(name: String, question: Question, volatility: Volatility, catalogue: Arc<Catalogue>) -> Self {
-        Self { name, question, catalogue, signature: Signature::variadic_any(volatility) }
+        Self { name, question, catalogue, signature: arguments::any(volatility) }
     }
 
     /// Refuses a number of arguments that is wrong, and a level that is no number.
-    fn check(&self, arguments: &[FieldRef]) -> Result<()> {
+    fn check(&self, given: &[FieldRef]) -> Result<()> {
         let shown = self.name.trim_end_matches(CONSTANT_SUFFIX);
         let wanted = match self.question {
             Question::IsIn => 3..=3,
             Question::Ancestors | Question::Root | Question::Children => 2..=2,
             Question::Descendants => 2..=3,
         };
-        if !wanted.contains(&arguments.len()) {
-            let (given, wanted) = (arguments.len(), wanted.end());
-            let message = format!(
-                "Number of arguments for function {shown} doesn't match: passed {given}, should be {wanted}"
-            );
-            return Err(Error::wrong_argument_count(message).into());
-        }
-        match arguments.get(2) {
+        check_count(shown, given.len(), wanted)?;
+        match given.get(2) {
             Some(level)
                 if self.question == Question::Descendants
                     && !level.data_type().is_integer()
