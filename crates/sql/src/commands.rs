@@ -10,16 +10,16 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::Schema;
+use granary_dialect::statement::{Command, Dropped, Name, Noun, Sought, Statement, parse_query, quoted};
+use granary_dialect::types::pretty_type_name;
+use granary_dialect::{Error, Result};
 use granary_dict::{CreateDictionary, LoadState, parse_create};
 
 use crate::catalogue::{DEFAULT_DATABASE, Entry, FullName};
-use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
 use crate::settings::value_of;
-use crate::statement::{Command, Dropped, Name, Noun, Sought, Statement, quoted};
-use crate::types::pretty_type_name;
 
 /// Runs one.
 pub async fn run(session: &Session, command: Command, statement: &Statement) -> Result<Output> {
@@ -62,9 +62,9 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::Insert { into, head } => {
             let name = full(into.name);
             let table = catalogue.local_table(&name.0, &name.1)?;
-            let mut parsed = query::parse(text, head)?;
-            values::agree(&mut parsed.0, &table, into.columns.as_deref())?;
-            let are_values = values::are_given(&parsed.0);
+            let mut parsed = parse_query(text, head)?;
+            values::agree(&mut parsed.statement, &table, into.columns.as_deref())?;
+            let are_values = values::are_given(&parsed.statement);
             let insert = insert::query(session, &name, into.columns.as_deref(), parsed);
             let rows =
                 insert.await.map_err(|error| if are_values { values::misread(error) } else { error })?;
@@ -87,7 +87,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             catalogue.detach(&full(name), missing, permanently)?;
         }
         Command::AttachDictionary { name, exists } => catalogue.attach(&full(name), exists)?,
-        Command::UnloadDictionary { name } => catalogue.unload(&full(name))?,
+        Command::UnloadDictionary(name) => catalogue.unload(&full(name))?,
         Command::UnloadDictionaries => {
             for database in catalogue.databases() {
                 for (name, entry) in catalogue.entries(&database) {
@@ -103,12 +103,12 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             let (database, name) = full(name);
             catalogue.truncate(&database, &name, missing)?;
         }
-        Command::Optimize { name } => {
+        Command::Optimize(name) => {
             let (database, name) = full(name);
             catalogue.local_table(&database, &name)?;
         }
         Command::Exists { sought, name } => return show::exists(session, sought, name),
-        Command::Describe { name } => return describe(session, name).await,
+        Command::Describe(name) => return describe(session, name).await,
         Command::ShowNames(names) => return show::names(session, names).await,
         Command::ShowCreate { sought: Sought::Database, name } => {
             if let Some(database) = name.database {
@@ -119,7 +119,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             return show::create_database(session, &name.name);
         }
         Command::ShowCreate { sought, name } => return show::create(session, sought, full(name)),
-        Command::ReloadDictionary { name } => {
+        Command::ReloadDictionary(name) => {
             let (database, name) = of_dictionary(name);
             session.rights().check_renew(session.user(), &format!("{database}.{name}"))?;
             catalogue.reload(&database, &name)?;
@@ -157,7 +157,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             }
         }
         Command::Collection { name, change } => catalogue.change_collection(&name, change)?,
-        Command::Use { database } => session.set_database(&database)?,
+        Command::Use(database) => session.set_database(&database)?,
         Command::CreateDatabase { name, exists } => catalogue.create_database(&name, exists)?,
         Command::DropDatabase { name, missing } => {
             for (table, _) in catalogue.entries(&name) {
@@ -179,7 +179,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
                 ("marks", count()),
             ]);
         }
-        Command::Set { settings } => session.set(settings)?,
+        Command::Set(settings) => session.set(settings)?,
         Command::Query => return Err(Error::logical_error("A query is not a command")),
     }
     Ok(Output::empty())

@@ -1,5 +1,5 @@
 //! What DataFusion says by texts alone is said in ClickHouse's words. Each query here makes DataFusion write one of the
-//! texts that the crate reads; if DataFusion writes it otherwise, its own words come out, and the test fails.
+//! texts that `granary_dialect` reads; if DataFusion writes it otherwise, its own words come out, and the test fails.
 
 use granary_sql::{Options, Session};
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use datafusion::arrow::array::{RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::common::Result;
+use granary_dialect::types::type_name;
 use granary_dict::Times;
 
 use super::dictionary_table::columns_of;
 use super::system::{batch, texts};
 use super::{Catalogue, Entry};
 use crate::tables::provider::Table;
-use crate::types::type_name;
 
 struct Column {
     database: String,

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use granary_dialect::statement::Missing;
+use granary_dialect::{Error, Result};
 use granary_dict::{CreateDictionary, Definition, Existing, XmlDictionary};
 
 use super::{Catalogue, DEFAULT_DATABASE, Entry, Failure, FullName};
-use crate::error::{Error, Result};
-use crate::statement::Missing;
 
 /// Where dictionaries come from that no CREATE made in this process.
 #[derive(Default)]

@@ -9,9 +9,9 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
+use granary_dialect::Error;
 use granary_dict::{Definition, DictError, Dictionary, Key, Storage, Times};
 
-use crate::error::Error;
 use crate::tables::provider::{Table, Wanted};
 use crate::tables::scan::Scan;
 

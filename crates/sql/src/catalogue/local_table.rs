@@ -6,11 +6,11 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 use datafusion::common::Result;
 use datafusion::physical_plan::ExecutionPlan;
+use granary_dialect::statement::quoted;
+use granary_dialect::types::type_name;
 use granary_dict::{Form, identifier, quote};
 
-use crate::statement::quoted;
 use crate::tables::provider::{Table, Wanted};
-use crate::types::type_name;
 
 /// The engine of views.
 pub const VIEW: &str = "View";

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Existing, Storage, Waiting};
+use granary_dialect::statement::{Missing, Noun};
+use granary_dialect::{Error, Result};
+use granary_dict::{Code, CreateDictionary, Definition, Dictionary, Environment, Existing, Storage, Waiting};
 
-use crate::error::{Error, Result};
-use crate::statement::{Missing, Noun};
 use configured::{Home, Origins};
 pub use dictionary_table::DictionaryTable;
 pub use dictionary_table::columns_of as definition_columns;
@@ -243,7 +243,7 @@ impl Catalogue {
         }
         let entry = match open_entry(&definition, &self.environment) {
             // As in ClickHouse, that a program may not be run is said to whoever needs its rows.
-            Entry::Failed(failure) if !failure.error.is_dictionary_access_denied() => {
+            Entry::Failed(failure) if failure.error.code != Code::DictionaryAccessDenied as i32 => {
                 self.store.remove(&database, &name)?;
                 return Err(failure.error);
             }

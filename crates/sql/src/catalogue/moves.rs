@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use granary_dialect::statement::{Missing, Noun};
+use granary_dialect::{Error, Result};
 use granary_dict::{Definition, Dictionary};
 
 use super::{
     CLOSE_PAUSE, Catalogue, Dictionaries, Entry, Failure, already_exists, open_entry, unknown_database,
 };
-use crate::error::{Error, Result};
-use crate::statement::{Missing, Noun};
 
 /// How long a dictionary that is to be closed may still be in use by queries.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);

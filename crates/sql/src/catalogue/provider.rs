@@ -5,12 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, Result};
-
+use granary_dialect::rewrite::WITH_TIMES;
 use granary_dict::Times;
 
 use super::dictionary_table::DictionaryTable;
 use super::{Catalogue, Entry, SYSTEM_DATABASE, system};
-use crate::rewrite::WITH_TIMES;
 use crate::tables::given::Given;
 use crate::tables::provider::Provider;
 

@@ -7,10 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use granary_dialect::statement::{parse_collection, split};
+use granary_dialect::{Error, Result};
 use granary_dict::{Collection, Definition, parse_create};
-
-use crate::error::{Error, Result};
-use crate::statement::{parse_collection, split};
 
 /// How long another process may hold the folder: one that was killed while it started a program lets go only when
 /// that program runs.

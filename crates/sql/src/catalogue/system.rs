@@ -8,11 +8,11 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::Result;
 use datafusion::physical_plan::ExecutionPlan;
+use granary_dialect::Error;
 use granary_dict::{Definition, Form, Key, Status};
 
 use super::columns::columns;
 use super::{Catalogue, Entry, Home, SYSTEM_DATABASE};
-use crate::error::Error;
 use crate::settings::{KNOWN, Said, Setting};
 use crate::tables::numbers::Numbers;
 use crate::tables::provider::{Provider, Table, Wanted};
@@ -53,7 +53,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// UNKNOWN_TABLE.
-    pub fn system_rows(&self, table: &str) -> crate::error::Result<RecordBatch> {
+    pub fn system_rows(&self, table: &str) -> granary_dialect::Result<RecordBatch> {
         let unknown = || Error::unknown_table(format!("Table {SYSTEM_DATABASE}.{table} does not exist"));
         rows_of(self, table)?.ok_or_else(unknown)
     }

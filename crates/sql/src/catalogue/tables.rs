@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use granary_dialect::statement::{Missing, Noun};
+use granary_dialect::{Error, Result};
+
 use super::{Catalogue, Entry, FullName, LocalTable, View, already_exists, unknown_database};
-use crate::error::{Error, Result};
-use crate::statement::{Missing, Noun};
 
 impl Catalogue {
     /// CREATE TABLE.

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
+use granary_dialect::statement::{Column, CreateTable, CreateView, Engine, Missing, Rows, quoted, split};
+use granary_dialect::text::shown_name;
+use granary_dialect::types::{CLICKHOUSE_TYPE, type_name};
+use granary_dialect::{Error, Result};
 use granary_dict::{DataType, Times};
 
 use super::engines;
 use super::insert::with_rows;
 use crate::catalogue::{LocalTable, VIEW, View, definition_columns};
-use crate::error::{Error, Result};
-use crate::format::shown_name;
 use crate::query;
 use crate::session::Session;
-use crate::statement::{Column, CreateTable, CreateView, Engine, Missing, Rows, quoted, spelled, split};
 use crate::tables::local as tables;
 use crate::tables::provider::Table;
-use crate::types::{CLICKHOUSE_TYPE, type_name};
 
 /// CREATE TABLE.
 pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Result<()> {
@@ -118,8 +118,7 @@ pub async fn view(session: &Session, statement: CreateView, text: &str) -> Resul
 
 /// AS, before the query that stands behind the first tokens of a statement.
 fn as_query(text: &str, head: usize) -> Result<String> {
-    let tokens = split(text)?.swap_remove(0).tokens;
-    Ok(format!("AS {}", spelled(tokens.get(head..).unwrap_or_default())))
+    Ok(format!("AS {}", split(text)?.swap_remove(0).spelled_behind(head)))
 }
 
 /// ENGINE = Dictionary(..): a view of a dictionary.

@@ -1,7 +1,7 @@
 //! What ENGINE of CREATE TABLE means here.
 
-use crate::error::{Error, Result};
-use crate::statement::Engine;
+use granary_dialect::statement::Engine;
+use granary_dialect::{Error, Result};
 
 /// Those whose tables have the rows that were put into them, until they are taken out: in RAM that is one and the same.
 const OF_ROWS: &[&str] = &["Memory", "TinyLog", "Log", "StripeLog", "MergeTree", "ReplicatedMergeTree"];

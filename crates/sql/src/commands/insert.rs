@@ -6,17 +6,18 @@ use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::MemTable;
+use granary_dialect::rewrite::secret_name;
+use granary_dialect::statement::{ParsedQuery, quoted};
+use granary_dialect::types::CLICKHOUSE_TYPE;
+use granary_dialect::{Error, Result};
 use granary_dict::{DataType, Format, RowReader};
 
 use crate::catalogue::{FullName, LocalTable};
-use crate::error::{Error, Result};
 use crate::query;
 use crate::session::Session;
-use crate::statement::quoted;
-use crate::tables::given::{Lent, secret_name};
+use crate::tables::given::Lent;
 use crate::tables::local as tables;
 use crate::tables::provider::Table;
-use crate::types::CLICKHOUSE_TYPE;
 
 /// Puts rows where INSERT says.
 async fn put(
@@ -39,7 +40,7 @@ pub async fn query(
     session: &Session,
     to: &FullName,
     columns: Option<&[String]>,
-    parsed: query::Parsed,
+    parsed: ParsedQuery,
 ) -> Result<Vec<RecordBatch>> {
     let mut rows = Vec::new();
     let mut output = query::run_parsed(session, parsed).await?;

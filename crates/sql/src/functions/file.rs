@@ -7,11 +7,10 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+use granary_dialect::Error;
+use granary_dialect::functions::{arguments, rows, shaped};
 
-use super::arguments;
-use super::numbers::{rows, shaped};
 use crate::catalogue::Catalogue;
-use crate::error::Error;
 use crate::limits::FILE_BYTES_MAX;
 
 /// The function.

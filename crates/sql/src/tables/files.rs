@@ -7,11 +7,11 @@ use std::sync::Arc;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::context::SessionContext;
 use datafusion::prelude::ParquetReadOptions;
+use granary_dialect::{Error, Result};
 use granary_dict::TextFormat;
 
 use super::provider::Provider;
 use super::text::{Compression, Header, TextTable};
-use crate::error::{Error, Result};
 use crate::settings::configuration;
 
 /// The formats that can be read.

@@ -11,10 +11,10 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
+use granary_dialect::Error;
 
 use super::provider::{Provider, Table, Wanted};
 use super::scan::Scan;
-use crate::error::Error;
 use crate::limits::NUMBERS_SPLIT_ROWS;
 
 /// The table function.

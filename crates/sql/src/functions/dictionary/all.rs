@@ -9,14 +9,14 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+use granary_dialect::Error;
+use granary_dialect::functions::arguments::{self, constants, wrong_count};
+use granary_dialect::functions::{rows, shaped};
 
-use super::call::{Call, Shape, constants};
+use super::call::{Call, Shape};
 use super::function::call_of;
 use super::keys::keys;
 use crate::catalogue::Catalogue;
-use crate::error::Error;
-use crate::functions::arguments::{self, wrong_count};
-use crate::functions::numbers::{rows, shaped};
 
 pub const NAME: &str = "dictGetAll";
 /// Where the text stands among the arguments, and behind it how many values are wanted.

@@ -15,17 +15,17 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+use granary_dialect::Error;
+use granary_dialect::functions::arguments::{self, constants, wrong_count};
+use granary_dialect::functions::constant_text;
+use granary_dialect::functions::{rows, shaped};
+use granary_dialect::rewrite::CONSTANT_SUFFIX;
 use granary_dict::Answer;
 
-use super::call::{Call, Shape, constants};
+use super::call::{Call, Shape};
 use super::converted::converted;
 use super::keys::{Keys, keys};
 use crate::catalogue::Catalogue;
-use crate::error::Error;
-use crate::functions::arguments::{self, wrong_count};
-use crate::functions::numbers::{rows, shaped};
-use crate::functions::planner::constant_text;
-use crate::rewrite::CONSTANT_SUFFIX;
 
 /// What to answer where the source does not have a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -15,16 +15,15 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+use granary_dialect::Error;
+use granary_dialect::functions::arguments::{self, constants, wrong_count};
+use granary_dialect::functions::{rows, shaped};
+use granary_dialect::rewrite::ATTRIBUTE_SEPARATOR;
 use granary_dict::Dictionary;
 
-use super::call::constants;
 use super::converted::converted;
 use super::function::constant;
 use crate::catalogue::Catalogue;
-use crate::error::Error;
-use crate::functions::ATTRIBUTE_SEPARATOR;
-use crate::functions::arguments::{self, wrong_count};
-use crate::functions::numbers::{rows, shaped};
 
 pub const NAME: &str = "dictGetKeys";
 /// Where the value stands among the arguments, which is the last one.

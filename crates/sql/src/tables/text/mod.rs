@@ -11,11 +11,11 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::streaming::PartitionStream;
+use granary_dialect::Result;
 use granary_dict::{DataType, TextFormat};
 
 use super::provider::{Table, Wanted};
 use super::scan::Scan;
-use crate::error::Result;
 use kind::Kind;
 use pieces::{Piece, Range};
 pub use reader::Compression;

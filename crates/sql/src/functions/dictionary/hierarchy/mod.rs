@@ -16,19 +16,18 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+use granary_dialect::Error;
+use granary_dialect::functions::arguments::{self, check_count, constants};
+use granary_dialect::functions::constant_text;
+use granary_dialect::functions::{rows, shaped};
+use granary_dialect::rewrite::CONSTANT_SUFFIX;
+use granary_dialect::types::type_name;
 use granary_dict::{Dictionary, Key, Storage};
 
 use self::down::{Level, descendants};
 use self::up::Ways;
-use super::call::constants;
 use super::converted::converted;
 use crate::catalogue::Catalogue;
-use crate::error::Error;
-use crate::functions::arguments::{self, check_count};
-use crate::functions::numbers::{rows, shaped};
-use crate::functions::planner::constant_text;
-use crate::rewrite::CONSTANT_SUFFIX;
-use crate::types::type_name;
 
 /// What is asked of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
