@@ -21,7 +21,7 @@ impl Catalogue {
     /// RENAME.
     pub fn rename(&self, noun: Noun, from: &FullName, to: &FullName) -> Result<()> {
         let mut databases = self.write();
-        self.check_noun_of_any(databases.get(&from.0), noun, from)?;
+        self.check_noun(databases.get(&from.0), noun, from)?;
         let Some(target) = databases.get(&to.0) else { return Err(unknown_database(&to.0)) };
         if target.contains_key(&to.1) {
             return Err(Error::table_already_exists(format!("{}.{} already exists", to.0, to.1)));
@@ -52,7 +52,7 @@ impl Catalogue {
             }
         }
         for name in [one, other] {
-            self.check_noun_of_any(databases.get(&name.0), noun, name)?;
+            self.check_noun(databases.get(&name.0), noun, name)?;
         }
         let mut take =
             |name: &FullName| databases.get_mut(&name.0).and_then(|entries| entries.remove(&name.1));
@@ -118,13 +118,10 @@ impl Catalogue {
     pub fn unload(&self, name: &FullName) -> Result<()> {
         self.check_noun(self.read().get(&name.0), Noun::Dictionary, name)
             .map_err(|_| Error::bad_arguments(format!("Dictionary (`{}.{}`) not found", name.0, name.1)))?;
-        let Some(entry) = self.close_entry(name)? else { return Ok(()) };
-        let entry = match entry {
-            Entry::Open(_) | Entry::Table(_) => return Ok(()),
-            Entry::Failed(failure) => Entry::Failed(failure),
-            Entry::Unloaded(definition) => Entry::Unloaded(definition),
-        };
-        self.put_back(&name.0, &name.1, entry)
+        match self.close_entry(name)? {
+            Some(entry) => self.put_back(&name.0, &name.1, entry),
+            None => Ok(()),
+        }
     }
 
     /// What was taken out, or is to be there anew, unless its database went or was renamed meanwhile.
@@ -153,12 +150,17 @@ impl Catalogue {
         }
     }
 
-    /// Takes an entry out. A dictionary is closed when no query has it any more, and is what is left of it.
+    /// Takes a dictionary out. It is closed when no query has it any more, and what this returns is left of it.
     fn close_entry(&self, (database, name): &FullName) -> Result<Option<Entry>> {
-        let Some(entry) = self.write().get_mut(database).and_then(|entries| entries.remove(name)) else {
-            return Ok(None);
+        let entry = match self.write().get_mut(database) {
+            // The name may be a table's by now.
+            Some(entries) if !matches!(entries.get(name), Some(Entry::Table(_))) => entries.remove(name),
+            _ => None,
         };
-        let Entry::Open(dictionary) = entry else { return Ok(Some(entry)) };
+        let dictionary = match entry {
+            Some(Entry::Open(dictionary)) => dictionary,
+            closed => return Ok(closed),
+        };
         let deadline = Instant::now() + CLOSE_PATIENCE;
         while Arc::strong_count(&dictionary) > 1 {
             if Instant::now() > deadline {
@@ -172,31 +174,16 @@ impl Catalogue {
         Ok(Some(Entry::Unloaded(Box::new(dictionary.definition().clone()))))
     }
 
-    /// Whether a name is there, and what a statement says it is.
+    /// Whether a name is there, and what a statement says it is. A dictionary is a table, too.
     fn check_noun(&self, entries: Option<&Dictionaries>, noun: Noun, name: &FullName) -> Result<()> {
         let Some(entries) = entries else { return Err(unknown_database(&name.0)) };
-        let is = match entries.get(&name.1) {
-            None => return Err(self.missing(noun, name)),
-            Some(entry) => entry.noun(),
-        };
-        match (noun, is) {
-            (Noun::Table, Noun::Dictionary) => Err(Error::cannot_detach_dictionary_as_table(format!(
-                "{}.{} is a dictionary: say DICTIONARY, not TABLE",
-                name.0, name.1
-            ))),
-            (Noun::Dictionary, Noun::Table) => Err(Error::incorrect_query(format!(
+        match (noun, entries.get(&name.1).map(Entry::noun)) {
+            (_, None) => Err(self.missing(noun, name)),
+            (Noun::Dictionary, Some(Noun::Table)) => Err(Error::incorrect_query(format!(
                 "{}.{} is a table: say TABLE, not DICTIONARY",
                 name.0, name.1
             ))),
             _ => Ok(()),
-        }
-    }
-
-    /// The same where a dictionary is a table, too.
-    fn check_noun_of_any(&self, entries: Option<&Dictionaries>, noun: Noun, name: &FullName) -> Result<()> {
-        match self.check_noun(entries, noun, name) {
-            Err(error) if error.code == Error::cannot_detach_dictionary_as_table("").code => Ok(()),
-            result => result,
         }
     }
 
