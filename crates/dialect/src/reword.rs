@@ -12,7 +12,6 @@ use datafusion::common::{Column, DataFusionError, SchemaError};
 
 use crate::error::Error;
 use crate::functions::names;
-use crate::plan::{never_compared, no_common_type};
 use crate::rewrite::clickhouse_name;
 use crate::text::shown_name;
 use crate::types::plain_name;
@@ -34,7 +33,6 @@ const PLAN: &[Text] = &[
         marks: &["Invalid function '", "'"],
         error: |found| Some(names::unknown(clickhouse_name(found[0]))),
     },
-    Text { marks: &["argument type for comparison operation ", ""], error: |found| compared(found[0]) },
     Text { marks: &["argument types '", ")'. You might"], error: |found| called(found[0]) },
     Text {
         marks: &["column \"", "\" must appear in the GROUP BY clause"],
@@ -151,27 +149,6 @@ fn column_name(column: &Column) -> String {
         Some(table) => format!("{table}.{name}"),
         None => name.to_owned(),
     }
-}
-
-/// The functions that comparisons are.
-const COMPARISONS: &[(&str, &str)] = &[
-    (" = ", "equals"),
-    (" != ", "notEquals"),
-    (" <= ", "lessOrEquals"),
-    (" < ", "less"),
-    (" >= ", "greaterOrEquals"),
-    (" > ", "greater"),
-];
-
-/// Two types with the sign of a comparison between them.
-fn compared(operation: &str) -> Option<Error> {
-    let found = COMPARISONS.iter().find_map(|(sign, name)| Some((operation.split_once(sign)?, *name)));
-    let ((left, right), function) = found?;
-    let (one, other) = (type_name(left), type_name(right));
-    Some(match (one == "String") != (other == "String") {
-        true => no_common_type(&one, &other, function),
-        false => never_compared(&one, &other, function),
-    })
 }
 
 /// `function(type, ..`

@@ -97,6 +97,6 @@ fn names_are_those_of_the_scope() {
     let ParsedQuery { mut statement, named, .. } =
         parse_query("SELECT dictGet(prices, 'v', 1) FROM t", 0).unwrap();
     let extras = rewrite(&mut statement, named, &Somebody).unwrap();
-    assert_eq!(extras.named, ["shop.t", "shop.prices"]);
+    assert_eq!(extras.named, ["shop.prices", "shop.t"]);
     assert!(statement.to_string().contains("'shop.prices'"), "{statement}");
 }

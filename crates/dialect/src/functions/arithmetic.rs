@@ -44,6 +44,12 @@ impl Operation {
         }
     }
 
+    /// Returns the error of types that are not calculated with.
+    pub fn no_types(self, left: &DataType, right: &DataType) -> Error {
+        let (left, right, name) = (plain_name(left), plain_name(right), self.name());
+        Error::illegal_type(format!("Illegal types {left} and {right} of arguments of function {name}"))
+    }
+
     /// The type of the result, or `None` when the operands are not numbers, or a date or time and a number.
     pub fn result_type(self, left: &DataType, right: &DataType) -> Option<DataType> {
         if let Some(shifted) = self.shifted(left, right) {
@@ -166,11 +172,7 @@ impl ScalarUDFImpl for Arithmetic {
         if left.is_null() || right.is_null() {
             return Ok(DataType::Null);
         }
-        self.operation.result_type(left, right).ok_or_else(|| {
-            let (left, right, name) = (plain_name(left), plain_name(right), self.operation.name());
-            Error::illegal_type(format!("Illegal types {left} and {right} of arguments of function {name}"))
-                .into()
-        })
+        self.operation.result_type(left, right).ok_or_else(|| self.operation.no_types(left, right).into())
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {

@@ -6,6 +6,7 @@ use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, TypePlanner,
 };
+use datafusion::logical_expr::type_coercion::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, GetFieldAccess, Operator, ScalarUDF};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo, Ident, ObjectName, ObjectNamePart,
@@ -18,9 +19,10 @@ use super::as_type::{AS_TYPE, AsType};
 use super::convert::Convert;
 use super::uuid::ToUuid;
 use crate::error::Error;
-use crate::types::{declared, fixed_bytes, is_time};
+use crate::plan::{function_of, never_compared, no_common_type};
+use crate::types::{declared, fixed_bytes, is_time, plain_name};
 
-/// Arithmetic becomes ClickHouse's functions; intervals stay DataFusion's. Arrays are ClickHouse's.
+/// Arithmetic becomes ClickHouse's functions, and comparisons what ClickHouse compares. Arrays are ClickHouse's.
 #[derive(Debug)]
 pub(crate) struct ArithmeticPlanner;
 
@@ -30,7 +32,11 @@ impl ExprPlanner for ArithmeticPlanner {
             return Ok(PlannerResult::Original(raw));
         };
         if let Some(operator) = comparison(&raw.op) {
-            return Ok(compare(typed_text(raw, schema), operator, &left, &right));
+            let planned = compare(typed_text(raw, schema), operator, &left, &right);
+            if let PlannerResult::Original(raw) = &planned {
+                check_compared(operator, &raw.left.get_type(schema)?, &raw.right.get_type(schema)?)?;
+            }
+            return Ok(planned);
         }
         let operation = match raw.op {
             BinaryOperator::Plus => Operation::Plus,
@@ -46,7 +52,7 @@ impl ExprPlanner for ArithmeticPlanner {
             || is_time(&left) && is_time(&right)
             || left.is_numeric() && right.is_numeric();
         if !is_ours && !left.is_null() && !right.is_null() {
-            return Ok(PlannerResult::Original(raw));
+            return Err(operation.no_types(&left, &right).into());
         }
         let function = ScalarUDF::from(Arithmetic::new(operation));
         Ok(PlannerResult::Planned(function.call(vec![raw.left, raw.right])))
@@ -84,6 +90,19 @@ fn comparison(op: &BinaryOperator) -> Option<Operator> {
         BinaryOperator::Gt => Operator::Gt,
         BinaryOperator::GtEq => Operator::GtEq,
         _ => return None,
+    })
+}
+
+/// Refuses a comparison of types that have no common one.
+fn check_compared(operator: Operator, left: &DataType, right: &DataType) -> Result<(), Error> {
+    if BinaryTypeCoercer::new(left, &operator, right).get_input_types().is_ok() {
+        return Ok(());
+    }
+    let Some(function) = function_of(operator) else { return Ok(()) };
+    let (one, other) = (plain_name(left), plain_name(right));
+    Err(match (one == "String") != (other == "String") {
+        true => no_common_type(&one, &other, function),
+        false => never_compared(&one, &other, function),
     })
 }
 

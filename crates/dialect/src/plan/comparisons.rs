@@ -18,14 +18,14 @@ use crate::types::{is_address, type_name};
 /// Whether an expression compares.
 pub fn is_comparison(expr: &Expr) -> bool {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { op, .. }) => function(*op).is_some(),
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => function_of(*op).is_some(),
         Expr::Between(_) => true,
         _ => false,
     }
 }
 
 /// The function that an operator is in ClickHouse.
-fn function(operator: Operator) -> Option<&'static str> {
+pub fn function_of(operator: Operator) -> Option<&'static str> {
     Some(match operator {
         Operator::Eq => "equals",
         Operator::NotEq => "notEquals",
@@ -83,7 +83,7 @@ fn check(expr: &Expr, inputs: &Inputs<'_>) -> Result<()> {
 }
 
 fn check_sides(left: &Expr, operator: Operator, right: &Expr, inputs: &Inputs<'_>) -> Result<()> {
-    let Some(function) = function(operator) else { return Ok(()) };
+    let Some(function) = function_of(operator) else { return Ok(()) };
     let sides = [as_written(left), as_written(right)];
     let field = |expr: &Expr| expr.to_field(inputs.schema).ok().map(|(_, field)| field);
     let (Some(one), Some(other)) = (field(sides[0]), field(sides[1])) else { return Ok(()) };

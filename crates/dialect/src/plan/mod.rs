@@ -19,7 +19,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-pub(crate) use comparisons::{never_compared, no_common_type};
+pub(crate) use comparisons::{function_of, never_compared, no_common_type};
 pub use optimise::{Optimised, optimise};
 pub use outer_join::{Unmatched, filled};
 pub use planning::{configuration, planning};
