@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Each crate, and the crates of this workspace that it may depend on.
-const MAY_DEPEND_ON: [(&str, &[&str]); 8] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 9] = [
     ("granary-log", &[]),
     ("granary-cache", &["granary-log"]),
     ("granary-dict", &["granary-cache"]),
     ("granary-lab", &["granary-cache"]),
     ("granary-memcached", &["granary-cache"]),
-    ("granary-sql", &["granary-dict"]),
+    ("granary-dialect", &["granary-dict"]),
+    ("granary-sql", &["granary-dialect", "granary-dict"]),
     ("granary-server", &["granary-sql", "granary-dict"]),
     ("granary", &["granary-server", "granary-memcached", "granary-sql", "granary-lab"]),
 ];

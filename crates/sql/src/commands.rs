@@ -3,7 +3,6 @@
 mod create;
 mod engines;
 mod insert;
-mod materialized;
 mod show;
 mod values;
 
@@ -11,16 +10,16 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::Schema;
+use granary_dialect::statement::{Command, Dropped, Name, Noun, Sought, Statement, parse_query, quoted};
+use granary_dialect::types::pretty_type_name;
+use granary_dialect::{Error, Result};
 use granary_dict::{CreateDictionary, LoadState, parse_create};
 
-use crate::catalogue::{DEFAULT_DATABASE, Entry, FullName, Noun};
-use crate::error::{Error, Result};
+use crate::catalogue::{DEFAULT_DATABASE, Entry, FullName};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
 use crate::settings::value_of;
-use crate::statement::{Command, Dropped, Name, Sought, Statement, quoted};
-use crate::types::pretty_type_name;
 
 /// Runs one.
 pub async fn run(session: &Session, command: Command, statement: &Statement) -> Result<Output> {
@@ -56,18 +55,16 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         }
         Command::CreateTable(table) => create::table(session, table, text).await?,
         Command::CreateView(view) => create::view(session, view, text).await?,
-        Command::CreateMaterializedView(view) => materialized::create(session, view, text).await?,
-        Command::ModifyQuery { name, head } => materialized::modify(session, full(name), text, head).await?,
         Command::Comment { name, comment } => {
             let (database, name) = full(name);
             catalogue.comment(&database, &name, comment)?;
         }
         Command::Insert { into, head } => {
             let name = full(into.name);
-            let table = catalogue.table_to_fill(&name.0, &name.1)?;
-            let mut parsed = query::parse(text, head)?;
-            values::agree(&mut parsed.0, &table, into.columns.as_deref())?;
-            let are_values = values::are_given(&parsed.0);
+            let table = catalogue.local_table(&name.0, &name.1)?;
+            let mut parsed = parse_query(text, head)?;
+            values::agree(&mut parsed.statement, &table, into.columns.as_deref())?;
+            let are_values = values::are_given(&parsed.statement);
             let insert = insert::query(session, &name, into.columns.as_deref(), parsed);
             let rows =
                 insert.await.map_err(|error| if are_values { values::misread(error) } else { error })?;
@@ -86,15 +83,11 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             }
         }
         Command::Exchange { noun, one, other } => catalogue.exchange(noun, &full(one), &full(other))?,
-        Command::Detach { dropped, name, missing, permanently } => {
-            let name = full(name);
-            if dropped == Dropped::View {
-                catalogue.check_view(&name.0, &name.1)?;
-            }
-            catalogue.detach(noun_of(dropped), &name, missing, permanently)?;
+        Command::DetachDictionary { name, missing, permanently } => {
+            catalogue.detach(&full(name), missing, permanently)?;
         }
-        Command::Attach { noun, name, exists } => catalogue.attach(noun, &full(name), exists)?,
-        Command::UnloadDictionary { name } => catalogue.unload(&full(name))?,
+        Command::AttachDictionary { name, exists } => catalogue.attach(&full(name), exists)?,
+        Command::UnloadDictionary(name) => catalogue.unload(&full(name))?,
         Command::UnloadDictionaries => {
             for database in catalogue.databases() {
                 for (name, entry) in catalogue.entries(&database) {
@@ -110,12 +103,12 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             let (database, name) = full(name);
             catalogue.truncate(&database, &name, missing)?;
         }
-        Command::Optimize { name } => {
+        Command::Optimize(name) => {
             let (database, name) = full(name);
             catalogue.local_table(&database, &name)?;
         }
         Command::Exists { sought, name } => return show::exists(session, sought, name),
-        Command::Describe { name } => return describe(session, name).await,
+        Command::Describe(name) => return describe(session, name).await,
         Command::ShowNames(names) => return show::names(session, names).await,
         Command::ShowCreate { sought: Sought::Database, name } => {
             if let Some(database) = name.database {
@@ -126,7 +119,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             return show::create_database(session, &name.name);
         }
         Command::ShowCreate { sought, name } => return show::create(session, sought, full(name)),
-        Command::ReloadDictionary { name } => {
+        Command::ReloadDictionary(name) => {
             let (database, name) = of_dictionary(name);
             session.rights().check_renew(session.user(), &format!("{database}.{name}"))?;
             catalogue.reload(&database, &name)?;
@@ -164,7 +157,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             }
         }
         Command::Collection { name, change } => catalogue.change_collection(&name, change)?,
-        Command::Use { database } => session.set_database(&database)?,
+        Command::Use(database) => session.set_database(&database)?,
         Command::CreateDatabase { name, exists } => catalogue.create_database(&name, exists)?,
         Command::DropDatabase { name, missing } => {
             for (table, _) in catalogue.entries(&name) {
@@ -174,12 +167,6 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             if session.database() == name {
                 session.set_database(DEFAULT_DATABASE)?;
             }
-        }
-        Command::RenameDatabase { from, to, missing } => {
-            for (table, _) in catalogue.entries(&from) {
-                check_unread(session, &(from.clone(), table), None)?;
-            }
-            catalogue.rename_database(&from, &to, missing)?;
         }
         Command::ExplainEstimate { head } => {
             query::columns(session, text, head).await?;
@@ -192,7 +179,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
                 ("marks", count()),
             ]);
         }
-        Command::Set { settings } => session.set(settings)?,
+        Command::Set(settings) => session.set(settings)?,
         Command::Query => return Err(Error::logical_error("A query is not a command")),
     }
     Ok(Output::empty())

@@ -8,17 +8,17 @@ use datafusion::execution::context::SessionContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use granary_dialect::Result;
+use granary_dialect::plan::{QuerySettings, planning};
 use granary_dict::{Environment, Waiting};
 use tempfile::TempDir;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::catalogue::{Catalogue, Databases};
-use crate::error::Result;
-use crate::functions::{self, ClickHouseTypes, LazyDefaults};
+use crate::functions::{self, LazyDefaults};
 use crate::limits::SPARE_STATES;
 use crate::memory::{QueryMemory, QueryPool};
 use crate::own_tables::{Later, OwnRuntime};
-use crate::plan::{MarkedRows, NanLast, OuterJoinDefaults, QuerySettings, rules_in_order};
 use crate::session::{Executables, Options};
 use crate::settings::configuration;
 use crate::tables::given::Given;
@@ -101,22 +101,13 @@ fn state(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionState>
     let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
     let state = SessionStateBuilder::new()
         .with_config(configuration())
-        .with_runtime_env(RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?)
-        .with_expr_planners(functions::planners())
-        .with_scalar_functions(functions::scalars())
-        .with_aggregate_functions(functions::aggregates())
-        .with_window_functions(functions::windows())
-        .with_type_planner(Arc::new(ClickHouseTypes))
-        .with_analyzer_rule(Arc::new(OuterJoinDefaults))
-        .with_analyzer_rule(Arc::new(LazyDefaults { catalogue: Arc::clone(catalogue) }))
-        .with_analyzer_rule(Arc::new(MarkedRows))
-        .with_analyzer_rule(Arc::new(NanLast))
-        .with_physical_optimizer_rules(rules_in_order())
-        .build();
-    let context = SessionContext::new_with_state(state);
+        .with_runtime_env(RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?);
+    let lazy = LazyDefaults { catalogue: Arc::clone(catalogue) };
+    let context = SessionContext::new_with_state(planning(state, vec![Arc::new(lazy)]).build());
     context.register_catalog("granary", Arc::new(Databases::new(Arc::clone(catalogue), Arc::clone(given))));
     context.register_udtf("numbers", Arc::new(NumbersFunction));
-    functions::register(&context, catalogue)?;
+    granary_dialect::functions::register(&context, catalogue.waiting())?;
+    functions::register(&context, catalogue);
     Ok(context.state())
 }
 

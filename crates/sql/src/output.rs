@@ -13,12 +13,12 @@ use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
+use granary_dialect::plan::QuerySettings;
+use granary_dialect::{Error, Result};
 use tokio::runtime::Handle;
 use tokio::time::timeout_at;
 
-use crate::error::{Error, Result};
 use crate::format::{self, Format, Statistics};
-use crate::plan::QuerySettings;
 use crate::query::Query;
 
 /// The answer of a statement: batches that come as they are asked for.

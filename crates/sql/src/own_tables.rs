@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
+use granary_dialect::{Error, Result};
 use granary_dict::{Code, DictError, OwnTables};
 use tokio::runtime::Runtime;
 
 use crate::engine::Engine;
-use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::limits::STACK_BYTES;
 use crate::session::Session;

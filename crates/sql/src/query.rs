@@ -1,39 +1,34 @@
 //! Queries: parsed, rewritten, planned by DataFusion, run on all cores.
 
-use std::collections::HashMap;
-use std::fmt::Display;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::TableReference;
 use datafusion::execution::context::SQLOptions;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::physical_plan::stream::{RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::sql::parser::Statement as PlannedStatement;
-use datafusion::sql::sqlparser::ast::{Expr, Statement};
-use datafusion::sql::sqlparser::dialect::ClickHouseDialect;
-use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::ast::Statement;
 use futures::{Stream, StreamExt};
-use granary_dict::{Team, tokenize};
+use granary_dialect::plan::{Optimised, optimise, yielding};
+use granary_dialect::rewrite::{
+    Extras, FILE_FUNCTION, UNKNOWN_NAME, WITH_TIMES, name_behind_wildcards, rewrite,
+};
+use granary_dialect::statement::{ParsedQuery, parse_query};
+use granary_dialect::{Error, Result};
+use granary_dict::Team;
 
-use crate::catalogue::{SETTINGS_TABLE, SYSTEM_DATABASE};
+use crate::catalogue::{DEFAULT_DATABASE, SETTINGS_TABLE, SYSTEM_DATABASE};
+use crate::dictionary_joins::dictionary_joins;
 use crate::engine::task_context;
-use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::limits::PARTITION_BATCHES_AHEAD;
 use crate::memory::QueryMemory;
 use crate::output::{Limits, Output};
-use crate::plan::{Optimised, optimise, yielding};
-use crate::rewrite::{
-    Asker, Extras, FILE_FUNCTION, UNKNOWN_NAME, WITH_TIMES, name_behind_wildcards, rewrite,
-};
 use crate::session::Session;
 use crate::settings::{Said, apply, is_on};
-use crate::statement::{
-    Tail, check_depth, check_lists, mend, quote_maps, separate_values, take_named_expressions,
-};
 use crate::tables::files;
 use crate::views;
 
@@ -44,18 +39,14 @@ pub async fn run(session: &Session, text: &str) -> Result<Output> {
 
 /// Runs the query that stands behind the first tokens of a text.
 pub async fn run_behind(session: &Session, text: &str, head: usize) -> Result<Output> {
-    run_parsed(session, parse(text, head)?).await
+    run_parsed(session, parse_query(text, head)?).await
 }
 
-/// Runs what [`parse`] gave.
-pub async fn run_parsed(session: &Session, mut parsed: Parsed) -> Result<Output> {
-    let (statement, _, tail) = &mut parsed;
-    let settings = [session.settings(), tail.settings.clone()].concat();
+/// Runs one that was parsed.
+pub async fn run_parsed(session: &Session, mut parsed: ParsedQuery) -> Result<Output> {
+    let settings = [session.settings(), parsed.tail.settings.clone()].concat();
     if is_on("asterisk_include_materialized_columns", &settings) {
-        let database = session.database();
-        let catalogue = session.catalogue();
-        let asker = Asker { database: &database, user: session.user(), catalogue, settings: &settings };
-        name_behind_wildcards(statement, asker);
+        name_behind_wildcards(&mut parsed.statement, &session.asker());
     }
     let (format, query) = planned_of(session, parsed).await?;
     let limits = Limits::of(query.context.session_config());
@@ -64,16 +55,14 @@ pub async fn run_parsed(session: &Session, mut parsed: Parsed) -> Result<Output>
 
 /// The columns of its rows.
 pub async fn columns(session: &Session, text: &str, head: usize) -> Result<SchemaRef> {
-    planned_of(session, parse(text, head)?).await.map(|(_, query)| query.schema)
+    planned_of(session, parse_query(text, head)?).await.map(|(_, query)| query.schema)
 }
 
 type Planned = (Option<Format>, Query);
 
-async fn planned_of(session: &Session, (mut statement, named, tail): Parsed) -> Result<Planned> {
-    let (database, settings) = (session.database(), session.settings());
-    let catalogue = session.catalogue();
-    let asker = Asker { database: &database, user: session.user(), catalogue, settings: &settings };
-    let mut extras = rewrite(&mut statement, named, asker)?;
+async fn planned_of(session: &Session, parsed: ParsedQuery) -> Result<Planned> {
+    let ParsedQuery { mut statement, named, tail } = parsed;
+    let mut extras = rewrite(&mut statement, named, &session.asker())?;
     views::expand(session, &mut statement, &mut extras)?;
     extras.named.iter().try_for_each(|name| check_read(session, name))?;
     extras.dictionaries.iter().try_for_each(|name| session.definition(name).map(drop))?;
@@ -124,45 +113,6 @@ fn check_read(session: &Session, full_name: &str) -> Result<()> {
     }
 }
 
-/// A statement, the expressions that its WITH names, and what stands behind it.
-pub(crate) type Parsed = (Statement, HashMap<String, Expr>, Tail);
-
-/// Takes a text apart.
-pub(crate) fn parse(text: &str, head: usize) -> Result<Parsed> {
-    let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {error}"));
-    let mut tokens = tokenize(text).map_err(|error| wrong(&error))?;
-    check_depth(&tokens)?;
-    check_lists(&tokens)?;
-    let tail = mend(&mut tokens);
-    tokens.drain(..head.min(tokens.len()));
-    quote_maps(&mut tokens);
-    separate_values(&mut tokens);
-    let named = take_named_expressions(&mut tokens);
-    let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(tokens);
-    let statement = parser.parse_statement().map_err(|error| wrong(&error))?;
-    let end = |parser: &Parser<'_>| match parser.peek_token().token {
-        Token::EOF => Ok(()),
-        token => Err(Error::syntax_error(format!("Syntax error: unexpected {token}"))),
-    };
-    end(&parser)?;
-    let named = named.into_iter().map(|named| {
-        let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(named.tokens);
-        let expr = parser.parse_expr().map_err(|error| wrong(&error))?;
-        end(&parser)?;
-        Ok((named.name, expr))
-    });
-    Ok((statement, named.collect::<Result<_>>()?, tail))
-}
-
-/// An expression that stands alone.
-pub(crate) fn parse_expression(text: &str) -> Result<Expr> {
-    let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {error}"));
-    let mut tokens = tokenize(text).map_err(|error| wrong(&error))?;
-    mend(&mut tokens);
-    let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(tokens);
-    parser.parse_expr().map_err(|error| wrong(&error))
-}
-
 async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Result<Query> {
     let mut state = session.state()?;
     session.check_bounds(&extras.settings)?;
@@ -173,20 +123,47 @@ async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Resul
     }
     // From here on settings stand: functions see these.
     state.mark_start_execution();
-    let plan = state.statement_to_plan(PlannedStatement::Statement(Box::new(statement))).await?;
+    let statement = PlannedStatement::Statement(Box::new(statement));
+    let tables = state.resolve_table_references(&statement)?;
+    let plan = match state.statement_to_plan(statement).await {
+        Ok(plan) => plan,
+        Err(error) => {
+            let unknown = unknown_table(&state, &tables, &extras.named).await;
+            return Err(unknown.unwrap_or_else(|| error.into()));
+        }
+    };
     SQLOptions::new()
         .with_allow_ddl(false)
         .with_allow_dml(false)
         .with_allow_statements(false)
         .verify_plan(&plan)
         .map_err(|error| Error::not_implemented(error.strip_backtrace()))?;
-    let Optimised { plan, declared } = optimise(&mut state, plan)?;
+    let Optimised { plan, declared } = optimise(&mut state, plan, dictionary_joins)?;
     let plan = yielding(state.query_planner().create_physical_plan(&plan, &state).await?)?;
     let context = task_context(&state, session.memory());
     session.take_back(state);
     let schema = as_declared(&plan.schema(), &declared);
     let memory = Arc::clone(session.memory());
     Ok(Query { plan, schema, context, memory })
+}
+
+/// The first of the tables that a statement names and that there are not.
+async fn unknown_table(state: &SessionState, tables: &[TableReference], named: &[String]) -> Option<Error> {
+    let options = &state.config_options().catalog;
+    let databases = state.catalog_list().catalog(&options.default_catalog)?;
+    for table in tables {
+        let (database, table) = (table.schema().unwrap_or(&options.default_schema), table.table());
+        // Others are table functions.
+        if named.contains(&format!("{database}.{table}"))
+            && let Ok(None) = databases.schema(database)?.table(table).await
+        {
+            let table = table.strip_suffix(WITH_TIMES).unwrap_or(table);
+            let shown =
+                if database == DEFAULT_DATABASE { table.to_owned() } else { format!("{database}.{table}") };
+            return Some(Error::unknown_table(format!("Unknown table expression identifier '{shown}'")));
+        }
+    }
+    None
 }
 
 /// The columns that a plan gives, Nullable where the query says so.

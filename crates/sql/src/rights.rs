@@ -1,6 +1,6 @@
 //! What whoever uses a session may do.
 
-use crate::error::{Error, Result};
+use granary_dialect::{Error, Result};
 
 /// What a statement may do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
+use granary_dialect::statement::{self, Command, Effect, Noun, Parameters, Statement};
+use granary_dialect::{Error, Result};
 use granary_dict::{Definition, Dictionary, parse_xml_each};
 
-use crate::catalogue::{Catalogue, DEFAULT_DATABASE, Noun};
+use crate::asker::Asker;
+use crate::catalogue::{Catalogue, DEFAULT_DATABASE};
 use crate::engine::Engine;
-use crate::error::{Error, Result};
 use crate::memory::{MemoryOptions, QueryMemory};
 use crate::output::Output;
 use crate::rights::Rights;
 use crate::settings::{Settings, apply, check_limits, configuration};
-use crate::statement::{self, Command, Effect, Parameters, Statement};
 use crate::tables::files::{self, InputFormat};
 use crate::tables::given::Lent;
 use crate::tables::piped::Piped;
@@ -97,13 +98,6 @@ impl Session {
         Session { settings, bounds, ..Self::over(Arc::clone(&self.engine), user, rights) }
     }
 
-    /// A session of whoever may do anything, in another database: for what is done because of what this one does.
-    pub(crate) fn within(&self, database: &str) -> Result<Session> {
-        let session = self.another(DEFAULT_USER.to_owned(), Rights::default());
-        session.set_database(database)?;
-        Ok(session)
-    }
-
     /// Whose session it is.
     pub fn user(&self) -> &str {
         &self.user
@@ -116,6 +110,16 @@ impl Session {
 
     pub(crate) fn catalogue(&self) -> &Catalogue {
         &self.engine.catalogue
+    }
+
+    /// Who asks, for the dialect.
+    pub(crate) fn asker(&self) -> Asker<'_> {
+        Asker {
+            database: self.database(),
+            user: &self.user,
+            catalogue: self.catalogue(),
+            settings: self.settings(),
+        }
     }
 
     /// The database of names without one.
@@ -283,7 +287,7 @@ impl Session {
         Ok(())
     }
 
-    /// Makes a table known by a [secret name](crate::tables::given::secret_name), until what this returns is dropped.
+    /// Makes a table known by a [secret name](granary_dialect::rewrite::secret_name), until what this returns is dropped.
     pub(crate) fn lend(&self, name: String, table: Arc<dyn TableProvider>) -> Lent {
         self.engine.given.lend(name, table)
     }

@@ -3,11 +3,9 @@
 use std::num::NonZeroUsize;
 
 use datafusion::prelude::SessionConfig;
+use granary_dialect::{Error, Result};
 
 use crate::catalogue::DEFAULT_DATABASE;
-use crate::error::{Error, Result};
-use crate::limits::BATCH_ROWS;
-use crate::plan::QuerySettings;
 
 /// Names and values, as text.
 pub type Settings = Vec<(String, String)>;
@@ -240,26 +238,7 @@ pub fn is_on(name: &str, said: &[(String, String)]) -> bool {
 
 /// How queries are planned, and files looked at.
 pub fn configuration() -> SessionConfig {
-    let mut config = SessionConfig::new()
-        .with_batch_size(BATCH_ROWS)
-        .with_target_partitions(cores())
-        .with_default_catalog_and_schema("granary", DEFAULT_DATABASE)
-        .with_create_default_catalog_and_schema(false)
-        .with_information_schema(false);
-    let options = config.options_mut();
-    // ClickHouse's names are case-sensitive, its strings are bytes behind an offset, its NULLs come last.
-    options.sql_parser.enable_ident_normalization = false;
-    options.sql_parser.map_string_types_to_utf8view = false;
-    options.sql_parser.default_null_ordering = "nulls_last".to_owned();
-    // What a subquery sorts stays sorted.
-    options.sql_parser.enable_subquery_sort_elimination = false;
-    // It would call dictGet once for each element that is taken out of its tuple.
-    options.optimizer.enable_leaf_expression_pushdown = false;
-    options.execution.parquet.schema_force_view_types = false;
-    // Few rows are not worth several threads.
-    options.execution.use_row_number_estimates_to_optimize_partitioning = true;
-    options.extensions.insert(QuerySettings::default());
-    config
+    granary_dialect::plan::configuration().with_default_catalog_and_schema("granary", DEFAULT_DATABASE)
 }
 
 /// Whether there is such a setting.

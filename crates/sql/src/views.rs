@@ -5,12 +5,13 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     Ident, ObjectName, ObjectNamePart, Query, Statement, TableAlias, TableFactor, VisitMut, VisitorMut,
 };
+use granary_dialect::rewrite::{Extras, WITH_TIMES, rewrite};
+use granary_dialect::statement::{ParsedQuery, parse_query};
+use granary_dialect::{Error, Result};
 
+use crate::asker::Asker;
 use crate::catalogue::View;
-use crate::error::{Error, Result};
 use crate::limits::VIEWS_DEEP_MAX;
-use crate::query;
-use crate::rewrite::{Asker, Extras, WITH_TIMES, rewrite};
 use crate::session::Session;
 
 /// Puts the queries of views in place of their names, in a statement that was rewritten.
@@ -112,11 +113,9 @@ impl Expander<'_> {
                 format!("Views of views may be {VIEWS_DEEP_MAX} deep; is one of them made of itself?");
             return Err(Error::too_deep_recursion(message));
         }
-        let (mut statement, named, _) = query::parse(&view.text, view.head)?;
-        let settings = &self.session.settings();
-        let catalogue = self.session.catalogue();
-        let asker = Asker { database: &view.database, user: self.session.user(), catalogue, settings };
-        let extras = rewrite(&mut statement, named, asker)?;
+        let ParsedQuery { mut statement, named, .. } = parse_query(&view.text, view.head)?;
+        let asker = Asker { database: view.database.clone(), ..self.session.asker() };
+        let extras = rewrite(&mut statement, named, &asker)?;
         self.extras.files.extend(extras.files);
         self.extras.named.extend(extras.named);
         let inner = Expander {

@@ -431,8 +431,6 @@ fn no_way_to_say_a_name_goes_around_the_rights() {
     };
     for sql in [
         create("b1").as_str(),
-        "CREATE TABLE secret (x UInt64, y String) ENGINE = Join(ANY, LEFT, x)",
-        "INSERT INTO secret VALUES (1, 'hidden')",
         "CREATE DATABASE `p.q`",
         "CREATE TABLE `p.q`.c (x UInt64)",
         "INSERT INTO `p.q`.c VALUES (42)",
@@ -446,8 +444,6 @@ fn no_way_to_say_a_name_goes_around_the_rights() {
         "SELECT dictGet($$default.b1$$, 'v', 1)",
         "WITH identity('default.b1') AS n SELECT dictGet(n, 'v', 1)",
         "SELECT dictHas(identity('default.b1'), 1)",
-        "SELECT joinGet(identity('default.secret'), 'y', toUInt64(1))",
-        "SELECT joinGet($$default.secret$$, 'y', toUInt64(1))",
         // A database with a point in its name is cut at the wrong one.
         "SELECT * FROM `p.q`.c",
     ] {

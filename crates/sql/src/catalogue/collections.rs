@@ -1,10 +1,10 @@
 //! Named collections: made, changed and kept by statements, read by sources.
 
+use granary_dialect::statement::{CollectionChange, Missing, quoted};
+use granary_dialect::{Error, Result};
 use granary_dict::{Collection, quote};
 
-use super::{Catalogue, Missing};
-use crate::error::{Error, Result};
-use crate::statement::{CollectionChange, quoted};
+use super::Catalogue;
 
 /// In place of values, among which there are passwords.
 const HIDDEN: &str = "[HIDDEN]";

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
-use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
+use granary_dialect::types::type_name;
 use granary_dict::Times;
 
 use super::dictionary_table::columns_of;
 use super::system::{batch, texts};
 use super::{Catalogue, Entry};
-use crate::types::type_name;
+use crate::tables::provider::Table;
 
 struct Column {
     database: String,

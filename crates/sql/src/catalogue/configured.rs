@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use granary_dialect::statement::Missing;
+use granary_dialect::{Error, Result};
 use granary_dict::{CreateDictionary, Definition, Existing, XmlDictionary};
 
-use super::{Catalogue, DEFAULT_DATABASE, Entry, Failure, FullName, Missing};
-use crate::error::{Error, Result};
+use super::{Catalogue, DEFAULT_DATABASE, Entry, Failure, FullName};
 
 /// Where dictionaries come from that no CREATE made in this process.
 #[derive(Default)]
@@ -92,7 +93,7 @@ impl Catalogue {
         let same = |known: &Definition| known.is_same_as(&definition);
         let known = self.entry(database, name);
         let is_failed = matches!(known, Some(Entry::Failed(_)));
-        let is_detached = || self.detached(&(database.clone(), name.clone())).is_some();
+        let is_detached = || self.is_detached(&(database.clone(), name.clone()));
         if !is_failed && known.as_ref().and_then(Entry::definition).is_some_and(same)
             || known.is_none() && is_detached()
         {

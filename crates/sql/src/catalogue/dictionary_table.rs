@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
+use granary_dialect::Error;
 use granary_dict::{Definition, DictError, Dictionary, Key, Storage, Times};
 
-use crate::error::Error;
+use crate::tables::provider::{Table, Wanted};
 use crate::tables::scan::Scan;
 
 /// The table.
@@ -58,34 +56,17 @@ pub fn columns_of(definition: &Definition, times: Times) -> (SchemaRef, Vec<usiz
     (Arc::new(Schema::new(fields)), places)
 }
 
-#[async_trait]
-impl TableProvider for DictionaryTable {
+impl Table for DictionaryTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    async fn scan(
-        &self,
-        _state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn scan(&self, wanted: &Wanted<'_>) -> Result<Arc<dyn ExecutionPlan>> {
         let rows = Rows {
             dictionary: Arc::clone(&self.dictionary),
             times: self.times,
-            schema: match projection {
-                Some(columns) => Arc::new(self.schema.project(columns)?),
-                None => Arc::clone(&self.schema),
-            },
-            places: match projection {
-                Some(columns) => columns.iter().map(|&column| self.places[column]).collect(),
-                None => self.places.clone(),
-            },
+            schema: wanted.schema(&self.schema)?,
+            places: wanted.columns(&self.schema).into_iter().map(|column| self.places[column]).collect(),
         };
         let scan = Scan::new("dictionary", Arc::clone(&rows.schema), vec![Arc::new(rows)]);
         // Of a source nobody knows how many rows it has.

@@ -4,7 +4,6 @@ mod collections;
 mod columns;
 mod configured;
 mod dictionary_table;
-mod join_keys;
 mod local_table;
 mod moves;
 mod provider;
@@ -14,18 +13,18 @@ mod tables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use granary_dict::{CreateDictionary, Definition, Dictionary, Environment, Existing, Storage, Waiting};
+use granary_dialect::statement::{Missing, Noun};
+use granary_dialect::{Error, Result};
+use granary_dict::{Code, CreateDictionary, Definition, Dictionary, Environment, Existing, Storage, Waiting};
 
-use crate::error::{Error, Result};
 use configured::{Home, Origins};
 pub use dictionary_table::DictionaryTable;
 pub use dictionary_table::columns_of as definition_columns;
-pub use join_keys::JoinKeys;
-pub use local_table::{Feed, LocalTable, MATERIALIZED_VIEW, Target, VIEW, View};
-pub use moves::{FullName, Noun};
+pub use local_table::{LocalTable, VIEW, View};
+pub use moves::FullName;
 pub use provider::Databases;
 use store::Store;
 pub use system::SETTINGS_TABLE;
@@ -84,13 +83,6 @@ pub struct Failure {
     pub error: Error,
 }
 
-/// Whether a statement may find nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
-    IsError,
-    IsFine,
-}
-
 type Dictionaries = BTreeMap<String, Entry>;
 
 /// All databases and their dictionaries.
@@ -100,8 +92,6 @@ pub struct Catalogue {
     databases: RwLock<BTreeMap<String, Dictionaries>>,
     /// Which of them files describe.
     origins: Origins,
-    /// Tables in RAM that were detached.
-    detached: Mutex<BTreeMap<(String, String), Arc<LocalTable>>>,
 }
 
 impl std::fmt::Debug for Catalogue {
@@ -127,13 +117,7 @@ impl Catalogue {
             };
             dictionaries.insert(dictionary, entry);
         }
-        Ok(Catalogue {
-            environment,
-            store,
-            databases: RwLock::new(databases),
-            origins: Origins::default(),
-            detached: Mutex::default(),
-        })
+        Ok(Catalogue { environment, store, databases: RwLock::new(databases), origins: Origins::default() })
     }
 
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Dictionaries>> {
@@ -233,7 +217,7 @@ impl Catalogue {
                 )));
             }
             (None, Existing::IsReplaced) => return Err(self.missing(Noun::Dictionary, &full_name)),
-            (None, Existing::Stays) if self.detached(&full_name).is_some() => return Ok(()),
+            (None, Existing::Stays) if self.is_detached(&full_name) => return Ok(()),
             (None, _) => self.check_not_detached(&full_name)?,
             (Some(Noun::Dictionary), Existing::MakesWay | Existing::IsReplaced) => {}
         }
@@ -259,7 +243,7 @@ impl Catalogue {
         }
         let entry = match open_entry(&definition, &self.environment) {
             // As in ClickHouse, that a program may not be run is said to whoever needs its rows.
-            Entry::Failed(failure) if !failure.error.is_dictionary_access_denied() => {
+            Entry::Failed(failure) if failure.error.code != Code::DictionaryAccessDenied as i32 => {
                 self.store.remove(&database, &name)?;
                 return Err(failure.error);
             }
@@ -412,7 +396,6 @@ impl Catalogue {
             self.drop_dictionary(name, &dictionary, Missing::IsFine)?;
         }
         self.store.remove_database(name)?;
-        self.detached.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _), _| of != name);
         self.write().remove(name);
         Ok(())
     }

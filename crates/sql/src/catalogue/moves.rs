@@ -1,25 +1,18 @@
-//! Dictionaries and tables that change their names, or leave and come back.
+//! Dictionaries and tables that change their names, and dictionaries that leave and come back.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use granary_dialect::statement::{Missing, Noun};
+use granary_dialect::{Error, Result};
 use granary_dict::{Definition, Dictionary};
 
 use super::{
-    CLOSE_PAUSE, Catalogue, DEFAULT_DATABASE, Dictionaries, Entry, Failure, Missing, SYSTEM_DATABASE, Target,
-    already_exists, open_entry, unknown_database,
+    CLOSE_PAUSE, Catalogue, Dictionaries, Entry, Failure, already_exists, open_entry, unknown_database,
 };
-use crate::error::{Error, Result};
 
 /// How long a dictionary that is to be closed may still be in use by queries.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
-
-/// What a statement is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noun {
-    Dictionary,
-    Table,
-}
 
 /// A database and a name in it.
 pub type FullName = (String, String);
@@ -28,7 +21,7 @@ impl Catalogue {
     /// RENAME.
     pub fn rename(&self, noun: Noun, from: &FullName, to: &FullName) -> Result<()> {
         let mut databases = self.write();
-        self.check_noun_of_any(databases.get(&from.0), noun, from)?;
+        self.check_noun(databases.get(&from.0), noun, from)?;
         let Some(target) = databases.get(&to.0) else { return Err(unknown_database(&to.0)) };
         if target.contains_key(&to.1) {
             return Err(Error::table_already_exists(format!("{}.{} already exists", to.0, to.1)));
@@ -37,58 +30,10 @@ impl Catalogue {
         let Some(entry) = databases.get_mut(&from.0).and_then(|entries| entries.remove(&from.1)) else {
             return Err(self.missing(noun, from));
         };
-        if let Entry::Table(table) = &entry
-            && let Some(inner @ Target::Inner) = &table.target
-        {
-            let (inner_from, inner_to) = (inner.name(&from.0, &from.1), inner.name(&to.0, &to.1));
-            let moved = databases.get_mut(&inner_from.0).and_then(|entries| entries.remove(&inner_from.1));
-            databases.entry(inner_to.0).or_default().extend(moved.map(|moved| (inner_to.1, moved)));
-        }
         let (noun, entry) = (entry.noun(), renamed(entry, to));
         self.keep(to, &entry)?;
         databases.entry(to.0.clone()).or_default().insert(to.1.clone(), entry);
         self.forget(from, noun)
-    }
-
-    /// RENAME DATABASE, with all that is in it. As in ClickHouse, whoever names something in there by the old name has to
-    /// be told of the new one.
-    pub fn rename_database(&self, from: &str, to: &str, missing: Missing) -> Result<()> {
-        let mut databases = self.write();
-        let Some(entries) = databases.get(from) else {
-            return if missing == Missing::IsFine { Ok(()) } else { Err(unknown_database(from)) };
-        };
-        if databases.contains_key(to) || to == SYSTEM_DATABASE {
-            return Err(Error::database_already_exists(format!("Database {to} already exists")));
-        }
-        if from == DEFAULT_DATABASE {
-            let message = format!("Database {from} cannot be renamed: there must always be one");
-            return Err(Error::not_implemented(message));
-        }
-        if let Some((name, origin)) =
-            entries.keys().find_map(|name| self.origins.of(from, name).map(|origin| (name, origin)))
-        {
-            let message =
-                format!("{from}.{name} cannot leave database {from}: {} says it is there", origin.path);
-            return Err(Error::not_implemented(message));
-        }
-        let moved: Dictionaries = entries
-            .iter()
-            .map(|(name, entry)| (name.clone(), renamed(entry.clone(), &(to.to_owned(), name.clone()))))
-            .collect();
-        // Under the old name these say the same as before.
-        for (name, entry) in &moved {
-            self.keep(&(from.to_owned(), name.clone()), entry)?;
-        }
-        self.store.rename_database(from, to)?;
-        databases.remove(from);
-        databases.insert(to.to_owned(), moved);
-        let synced = self.store.sync_databases();
-        let mut detached = self.detached.lock().unwrap_or_else(PoisonError::into_inner);
-        *detached = std::mem::take(&mut *detached)
-            .into_iter()
-            .map(|((of, name), table)| ((if of == from { to.to_owned() } else { of }, name), table))
-            .collect();
-        synced
     }
 
     /// EXCHANGE: each takes the other's name.
@@ -107,14 +52,7 @@ impl Catalogue {
             }
         }
         for name in [one, other] {
-            self.check_noun_of_any(databases.get(&name.0), noun, name)?;
-        }
-        for name in [one, other] {
-            let entry = databases.get(&name.0).and_then(|entries| entries.get(&name.1));
-            if matches!(entry, Some(Entry::Table(table)) if table.target == Some(Target::Inner)) {
-                let message = format!("EXCHANGE of {}.{}, which has a table of its own", name.0, name.1);
-                return Err(Error::not_implemented(message));
-            }
+            self.check_noun(databases.get(&name.0), noun, name)?;
         }
         let mut take =
             |name: &FullName| databases.get_mut(&name.0).and_then(|entries| entries.remove(&name.1));
@@ -135,9 +73,9 @@ impl Catalogue {
         Ok(())
     }
 
-    /// DETACH: it is there again with ATTACH, and at the next start unless it is for good.
-    pub fn detach(&self, noun: Noun, name: &FullName, missing: Missing, permanently: bool) -> Result<()> {
-        match self.check_noun(self.read().get(&name.0), noun, name) {
+    /// DETACH DICTIONARY: it is there again with ATTACH, and at the next start unless it is for good.
+    pub fn detach(&self, name: &FullName, missing: Missing, permanently: bool) -> Result<()> {
+        match self.check_noun(self.read().get(&name.0), Noun::Dictionary, name) {
             Ok(()) => {}
             Err(error)
                 if [Error::unknown_table("").code, Error::unknown_database("").code]
@@ -148,65 +86,42 @@ impl Catalogue {
             }
             Err(error) => return Err(error),
         }
-        let Some(entry) = self.close_entry(name)? else { return Err(self.missing(noun, name)) };
-        match entry {
-            Entry::Table(table) => {
-                self.detached.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), table);
-            }
-            _ if permanently => self.store.set_aside(&name.0, &name.1)?,
-            _ => {}
+        if self.close_entry(name)?.is_none() {
+            return Err(self.missing(Noun::Dictionary, name));
         }
-        Ok(())
+        if permanently { self.store.set_aside(&name.0, &name.1) } else { Ok(()) }
     }
 
-    /// ATTACH of what was detached.
-    pub fn attach(&self, noun: Noun, name: &FullName, exists: Missing) -> Result<()> {
+    /// ATTACH DICTIONARY, of one that was detached.
+    pub fn attach(&self, name: &FullName, exists: Missing) -> Result<()> {
         self.check_database(&name.0)?;
-        let there = self.entry(&name.0, &name.1).map(|entry| entry.noun());
-        match (there, self.detached(name)) {
-            (Some(_), _) if exists == Missing::IsFine => return Ok(()),
-            (Some(is), _) | (None, Some(is)) if is != noun => {
-                let (is, said) =
-                    if is == Noun::Table { ("table", "TABLE") } else { ("dictionary", "DICTIONARY") };
-                let message =
-                    format!("{}.{} is a {is}: ATTACH {said} is what brings it back", name.0, name.1);
+        match self.entry(&name.0, &name.1).map(|entry| entry.noun()) {
+            Some(_) if exists == Missing::IsFine => return Ok(()),
+            Some(Noun::Table) => {
+                let message = format!("{}.{} is a table, not a dictionary", name.0, name.1);
                 return Err(Error::incorrect_query(message));
             }
-            (Some(is), _) => return Err(already_exists(is, name)),
-            (None, None) => {
-                let message = format!("There is no {} in database {} to be attached", name.1, name.0);
-                return Err(Error::cannot_get_create_query(message));
-            }
-            (None, Some(_)) => {}
+            Some(noun) => return Err(already_exists(noun, name)),
+            None => {}
         }
-        let entry = match noun {
-            Noun::Table => {
-                let table = self.detached.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-                Entry::Table(table.ok_or_else(|| self.missing(noun, name))?)
-            }
-            Noun::Dictionary => {
-                let kept = self.store.take_back(&name.0, &name.1)?;
-                let definition = kept.ok_or_else(|| self.missing(noun, name))?;
-                match open_entry(&definition, &self.environment) {
-                    Entry::Failed(failure) => return Err(failure.error),
-                    entry => entry,
-                }
-            }
+        let Some(definition) = self.store.take_back(&name.0, &name.1)? else {
+            let message = format!("There is no {} in database {} to be attached", name.1, name.0);
+            return Err(Error::cannot_get_create_query(message));
         };
-        self.put_back(&name.0, &name.1, entry)
+        match open_entry(&definition, &self.environment) {
+            Entry::Failed(failure) => Err(failure.error),
+            entry => self.put_back(&name.0, &name.1, entry),
+        }
     }
 
     /// SYSTEM UNLOAD DICTIONARY: its RAM is given back. Whoever needs it next opens it again, as warm as it was.
     pub fn unload(&self, name: &FullName) -> Result<()> {
         self.check_noun(self.read().get(&name.0), Noun::Dictionary, name)
             .map_err(|_| Error::bad_arguments(format!("Dictionary (`{}.{}`) not found", name.0, name.1)))?;
-        let Some(entry) = self.close_entry(name)? else { return Ok(()) };
-        let entry = match entry {
-            Entry::Open(_) | Entry::Table(_) => return Ok(()),
-            Entry::Failed(failure) => Entry::Failed(failure),
-            Entry::Unloaded(definition) => Entry::Unloaded(definition),
-        };
-        self.put_back(&name.0, &name.1, entry)
+        match self.close_entry(name)? {
+            Some(entry) => self.put_back(&name.0, &name.1, entry),
+            None => Ok(()),
+        }
     }
 
     /// What was taken out, or is to be there anew, unless its database went or was renamed meanwhile.
@@ -235,12 +150,17 @@ impl Catalogue {
         }
     }
 
-    /// Takes an entry out. A dictionary is closed when no query has it any more, and is what is left of it.
+    /// Takes a dictionary out. It is closed when no query has it any more, and what this returns is left of it.
     fn close_entry(&self, (database, name): &FullName) -> Result<Option<Entry>> {
-        let Some(entry) = self.write().get_mut(database).and_then(|entries| entries.remove(name)) else {
-            return Ok(None);
+        let entry = match self.write().get_mut(database) {
+            // The name may be a table's by now.
+            Some(entries) if !matches!(entries.get(name), Some(Entry::Table(_))) => entries.remove(name),
+            _ => None,
         };
-        let Entry::Open(dictionary) = entry else { return Ok(Some(entry)) };
+        let dictionary = match entry {
+            Some(Entry::Open(dictionary)) => dictionary,
+            closed => return Ok(closed),
+        };
         let deadline = Instant::now() + CLOSE_PATIENCE;
         while Arc::strong_count(&dictionary) > 1 {
             if Instant::now() > deadline {
@@ -254,19 +174,12 @@ impl Catalogue {
         Ok(Some(Entry::Unloaded(Box::new(dictionary.definition().clone()))))
     }
 
-    /// Whether a name is there, and what a statement says it is.
+    /// Whether a name is there, and what a statement says it is. A dictionary is a table, too.
     fn check_noun(&self, entries: Option<&Dictionaries>, noun: Noun, name: &FullName) -> Result<()> {
         let Some(entries) = entries else { return Err(unknown_database(&name.0)) };
-        let is = match entries.get(&name.1) {
-            None => return Err(self.missing(noun, name)),
-            Some(entry) => entry.noun(),
-        };
-        match (noun, is) {
-            (Noun::Table, Noun::Dictionary) => Err(Error::cannot_detach_dictionary_as_table(format!(
-                "{}.{} is a dictionary: say DICTIONARY, not TABLE",
-                name.0, name.1
-            ))),
-            (Noun::Dictionary, Noun::Table) => Err(Error::incorrect_query(format!(
+        match (noun, entries.get(&name.1).map(Entry::noun)) {
+            (_, None) => Err(self.missing(noun, name)),
+            (Noun::Dictionary, Some(Noun::Table)) => Err(Error::incorrect_query(format!(
                 "{}.{} is a table: say TABLE, not DICTIONARY",
                 name.0, name.1
             ))),
@@ -274,28 +187,16 @@ impl Catalogue {
         }
     }
 
-    /// The same where a dictionary is a table, too.
-    fn check_noun_of_any(&self, entries: Option<&Dictionaries>, noun: Noun, name: &FullName) -> Result<()> {
-        match self.check_noun(entries, noun, name) {
-            Err(error) if error.code == Error::cannot_detach_dictionary_as_table("").code => Ok(()),
-            result => result,
-        }
-    }
-
-    /// What was detached under a name that nothing else has now.
-    pub(super) fn detached(&self, name: &FullName) -> Option<Noun> {
-        let tables = self.detached.lock().unwrap_or_else(PoisonError::into_inner);
-        match tables.contains_key(name) {
-            true => Some(Noun::Table),
-            false => self.store.has(&name.0, &name.1).then_some(Noun::Dictionary),
-        }
+    /// Whether a dictionary was detached under a name that nothing else has now.
+    pub(super) fn is_detached(&self, (database, name): &FullName) -> bool {
+        self.store.has(database, name)
     }
 
     /// Refuses a name that ATTACH gives back.
     pub(super) fn check_not_detached(&self, name: &FullName) -> Result<()> {
-        match self.detached(name) {
-            None => Ok(()),
-            Some(_) => Err(Error::table_already_exists(format!(
+        match self.is_detached(name) {
+            false => Ok(()),
+            true => Err(Error::table_already_exists(format!(
                 "Table `{}`.`{}` already exists (detached); ATTACH brings it back",
                 name.0, name.1
             ))),

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, Result};
-
+use granary_dialect::rewrite::WITH_TIMES;
 use granary_dict::Times;
 
 use super::dictionary_table::DictionaryTable;
 use super::{Catalogue, Entry, SYSTEM_DATABASE, system};
-use crate::rewrite::WITH_TIMES;
 use crate::tables::given::Given;
+use crate::tables::provider::Provider;
 
 /// All databases.
 #[derive(Debug)]
@@ -72,9 +72,9 @@ impl SchemaProvider for Database {
             None => (name, Times::Hidden),
         };
         match self.catalogue.usable(&self.name, name) {
-            Some(Entry::Open(dictionary)) => Ok(Some(Arc::new(DictionaryTable::new(dictionary, times)))),
+            Some(Entry::Open(dictionary)) => Ok(Some(Provider::of(DictionaryTable::new(dictionary, times)))),
             Some(Entry::Failed(failure)) => Err(failure.error.into()),
-            Some(Entry::Table(table)) => Ok(Some(table)),
+            Some(Entry::Table(table)) => Ok(Some(Arc::new(Provider(table)))),
             Some(Entry::Unloaded(_)) | None => self.given.table(name).await,
         }
     }

@@ -7,10 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use granary_dialect::statement::{parse_collection, split};
+use granary_dialect::{Error, Result};
 use granary_dict::{Collection, Definition, parse_create};
-
-use crate::error::{Error, Result};
-use crate::statement::{parse_collection, split};
 
 /// How long another process may hold the folder: one that was killed while it started a program lets go only when
 /// that program runs.
@@ -149,18 +148,6 @@ impl Store {
     pub fn create_database(&self, name: &str) -> Result<()> {
         let folder = self.folder(name);
         fs::create_dir_all(&folder).map_err(|e| failed("create folder", &folder, &e))
-    }
-
-    /// Gives a database's folder, and all statements in it, another name in one step.
-    pub fn rename_database(&self, from: &str, to: &str) -> Result<()> {
-        let (from, to) = (self.folder(from), self.folder(to));
-        fs::rename(&from, &to).map_err(|e| failed("rename", &from, &e))
-    }
-
-    /// Has the names of all databases outlive a power cut.
-    pub fn sync_databases(&self) -> Result<()> {
-        let synced = File::open(&self.metadata).and_then(|folder| folder.sync_all());
-        synced.map_err(|e| failed("write", &self.metadata, &e))
     }
 
     /// Removes a database's folder, with the statements of what was detached.

@@ -3,20 +3,19 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::array::*;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::catalog::{MemTable, Session, TableProvider};
+use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::Result;
-use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use granary_dialect::Error;
 use granary_dict::{Definition, Form, Key, Status};
 
 use super::columns::columns;
 use super::{Catalogue, Entry, Home, SYSTEM_DATABASE};
-use crate::error::Error;
 use crate::settings::{KNOWN, Said, Setting};
 use crate::tables::numbers::Numbers;
+use crate::tables::provider::{Provider, Table, Wanted};
 
 /// The table whose rows depend on who reads it.
 pub const SETTINGS_TABLE: &str = "system.settings";
@@ -24,10 +23,10 @@ pub const SETTINGS_TABLE: &str = "system.settings";
 /// A table of the system database, made when it is asked for.
 pub fn table(catalogue: &Catalogue, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
     if name == "numbers" {
-        return Ok(Some(Arc::new(Numbers { first: 0, rows: u64::MAX })));
+        return Ok(Some(Provider::of(Numbers { first: 0, rows: u64::MAX })));
     }
     if name == "settings" {
-        return Ok(Some(Arc::new(SettingsTable { schema: settings(&Said::default())?.schema() })));
+        return Ok(Some(Provider::of(SettingsTable { schema: settings(&Said::default())?.schema() })));
     }
     let Some(batch) = rows_of(catalogue, name)? else { return Ok(None) };
     Ok(Some(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?)))
@@ -54,7 +53,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// UNKNOWN_TABLE.
-    pub fn system_rows(&self, table: &str) -> crate::error::Result<RecordBatch> {
+    pub fn system_rows(&self, table: &str) -> granary_dialect::Result<RecordBatch> {
         let unknown = || Error::unknown_table(format!("Table {SYSTEM_DATABASE}.{table} does not exist"));
         rows_of(self, table)?.ok_or_else(unknown)
     }
@@ -87,9 +86,7 @@ fn tables(catalogue: &Catalogue) -> Result<RecordBatch> {
                 Entry::Open(_) | Entry::Unloaded(_) | Entry::Failed(_) => "Dictionary".to_owned(),
             };
             let total = match &entry {
-                Entry::Table(table) if table.view.is_none() && table.target.is_none() => {
-                    Some(table.rows() as u64)
-                }
+                Entry::Table(table) if table.view.is_none() => Some(table.rows() as u64),
                 _ => None,
             };
             let comment = match &entry {
@@ -225,26 +222,14 @@ struct SettingsTable {
     schema: SchemaRef,
 }
 
-#[async_trait]
-impl TableProvider for SettingsTable {
+impl Table for SettingsTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    async fn scan(
-        &self,
-        state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
-        limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let rows = settings(&state.config().get_extension::<Said>().unwrap_or_default())?;
-        let table = MemTable::try_new(rows.schema(), vec![vec![rows]])?;
-        table.scan(state, projection, filters, limit).await
+    fn scan(&self, wanted: &Wanted<'_>) -> Result<Arc<dyn ExecutionPlan>> {
+        let rows = settings(&wanted.config.get_extension::<Said>().unwrap_or_default())?;
+        wanted.of_batches(rows.schema(), vec![rows])
     }
 }
 

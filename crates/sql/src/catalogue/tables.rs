@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{
-    Catalogue, Entry, FullName, LocalTable, Missing, Noun, Target, View, already_exists, unknown_database,
-};
-use crate::error::{Error, Result};
+use granary_dialect::statement::{Missing, Noun};
+use granary_dialect::{Error, Result};
+
+use super::{Catalogue, Entry, FullName, LocalTable, View, already_exists, unknown_database};
 
 impl Catalogue {
     /// CREATE TABLE.
@@ -16,7 +16,7 @@ impl Catalogue {
         match (entries.get(name), exists) {
             (Some(_), Missing::IsFine) => Ok(()),
             (Some(entry), Missing::IsError) => Err(already_exists(entry.noun(), &full_name)),
-            (None, Missing::IsFine) if self.detached(&full_name).is_some() => Ok(()),
+            (None, Missing::IsFine) if self.is_detached(&full_name) => Ok(()),
             (None, _) => {
                 self.check_not_detached(&full_name)?;
                 entries.insert(name.to_owned(), Entry::Table(Arc::new(table)));
@@ -28,11 +28,9 @@ impl Catalogue {
     /// The table in RAM of this name.
     pub fn local_table(&self, database: &str, name: &str) -> Result<Arc<LocalTable>> {
         match self.entry(database, name) {
-            Some(Entry::Table(table)) if table.view.is_some() || table.target.is_some() => {
-                Err(Error::not_implemented(format!(
-                    "{database}.{name} has no rows of its own: they are those of its query, or of another table"
-                )))
-            }
+            Some(Entry::Table(table)) if table.view.is_some() => Err(Error::not_implemented(format!(
+                "{database}.{name} has no rows of its own: they are those of its query"
+            ))),
             Some(Entry::Table(table)) => Ok(table),
             Some(_) => Err(Error::not_implemented(format!(
                 "{database}.{name} is a dictionary: its rows come from its source"
@@ -41,33 +39,10 @@ impl Catalogue {
         }
     }
 
-    /// The same, for rows to be inserted: it may put them into another.
-    pub fn table_to_fill(&self, database: &str, name: &str) -> Result<Arc<LocalTable>> {
-        match self.entry(database, name) {
-            Some(Entry::Table(table)) if table.target.is_some() => Ok(table),
-            _ => self.local_table(database, name),
-        }
-    }
-
-    /// The materialized views that rows of a table go through.
-    pub fn fed_by(&self, source: &FullName) -> Vec<(FullName, Arc<LocalTable>)> {
-        let databases = self.read();
-        let all = databases.iter().flat_map(|(database, entries)| {
-            entries.iter().map(move |(name, entry)| ((database.clone(), name.clone()), entry))
-        });
-        let fed = all.filter_map(|(name, entry)| match entry {
-            Entry::Table(table) if table.feed().is_some_and(|feed| feed.source == *source) => {
-                Some((name, Arc::clone(table)))
-            }
-            _ => None,
-        });
-        fed.collect()
-    }
-
     /// The query that is read in place of this name.
     pub fn view(&self, database: &str, name: &str) -> Option<View> {
         match self.read().get(database)?.get(name)? {
-            Entry::Table(table) => table.read_as(database, name),
+            Entry::Table(table) => table.view.clone(),
             _ => None,
         }
     }
@@ -178,13 +153,10 @@ impl Catalogue {
     /// DROP TABLE; a dictionary must not go by mistake.
     pub fn drop_table(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
         match self.entry(database, name) {
-            Some(Entry::Table(table)) => {
+            Some(Entry::Table(_)) => {
                 let mut databases = self.write();
                 if let Some(entries) = databases.get_mut(database) {
                     entries.remove(name);
-                    if let Some(inner @ Target::Inner) = &table.target {
-                        entries.remove(&inner.name(database, name).1);
-                    }
                 }
                 return Ok(());
             }

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
-use datafusion::catalog::TableProvider;
+use granary_dialect::statement::{Column, CreateTable, CreateView, Engine, Missing, Rows, quoted, split};
+use granary_dialect::text::shown_name;
+use granary_dialect::types::{CLICKHOUSE_TYPE, type_name};
+use granary_dialect::{Error, Result};
 use granary_dict::{DataType, Times};
 
 use super::engines;
-use super::insert::{put, with_rows};
-use crate::catalogue::{LocalTable, Missing, VIEW, View, definition_columns};
-use crate::error::{Error, Result};
-use crate::format::shown_name;
+use super::insert::with_rows;
+use crate::catalogue::{LocalTable, VIEW, View, definition_columns};
 use crate::query;
 use crate::session::Session;
-use crate::statement::{Column, CreateTable, CreateView, Engine, Rows, quoted, spelled, split};
 use crate::tables::local as tables;
-use crate::types::{CLICKHOUSE_TYPE, type_name};
+use crate::tables::provider::Table;
 
 /// CREATE TABLE.
 pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Result<()> {
@@ -28,7 +28,7 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
     }
     engines::check(&statement.engine)?;
     let clauses = [vec![engine_clause(&statement.engine)], statement.storage].concat();
-    if statement.engine.name == "Dictionary" {
+    if statement.engine.name == engines::DICTIONARY {
         let [dictionary] = statement.engine.arguments.as_slice() else {
             let what = "ENGINE = Dictionary requires one argument: the dictionary's name";
             return Err(Error::wrong_argument_count(what));
@@ -56,32 +56,20 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
             if declared.fields().is_empty() { found(&output.schema, &rows)? } else { declared }
         }
     };
-    let target = engines::target(session, &statement.engine).await?;
-    let join_keys = engines::join_keys(&statement.engine, &schema)?;
-    let table = LocalTable::new(statement.engine.name, clauses, schema, defaults).found_by(join_keys);
+    let table = LocalTable::new(statement.engine.name, clauses, schema, defaults);
     table.set_comment(statement.comment);
-    if let Some(target) = target {
-        return match catalogue.create_table(&database, &name, table.over(target), Missing::IsError) {
-            // Somebody has made it meanwhile: these rows are not for his.
-            Err(_) if statement.exists == Missing::IsFine && catalogue.entry(&database, &name).is_some() => {
-                Ok(())
-            }
-            Err(error) => Err(error),
-            Ok(()) => put(session, &(database, name), None, &rows, 0).await,
-        };
-    }
     let batches = rows.iter().map(|batch| tables::row_batch(&table.schema(), None, batch));
-    table.insert(batches.collect::<Result<_>>()?)?;
+    table.insert(batches.collect::<Result<_>>()?);
     catalogue.create_table(&database, &name, table, statement.exists)
 }
 
 /// The columns that have a DEFAULT, and what it says.
-pub(super) fn defaults(columns: &[Column]) -> Vec<(String, String)> {
+fn defaults(columns: &[Column]) -> Vec<(String, String)> {
     columns.iter().filter_map(|column| Some((column.name.clone(), column.default.clone()?))).collect()
 }
 
 /// ENGINE as ClickHouse spells it: without empty parentheses.
-pub(super) fn engine_clause(engine: &Engine) -> String {
+fn engine_clause(engine: &Engine) -> String {
     match engine.arguments.as_slice() {
         [] => format!("ENGINE = {}", engine.name),
         arguments => format!("ENGINE = {}({})", engine.name, arguments.join(", ")),
@@ -89,7 +77,7 @@ pub(super) fn engine_clause(engine: &Engine) -> String {
 }
 
 /// The columns that a statement declares. One without a type has that of its DEFAULT.
-pub(super) async fn declared(session: &Session, columns: &[Column]) -> Result<SchemaRef> {
+async fn declared(session: &Session, columns: &[Column]) -> Result<SchemaRef> {
     let typed =
         columns.iter().filter_map(|column| Some((column.name.as_str(), column.data_type.as_deref()?)));
     let typed = tables::schema(typed)?;
@@ -129,9 +117,8 @@ pub async fn view(session: &Session, statement: CreateView, text: &str) -> Resul
 }
 
 /// AS, before the query that stands behind the first tokens of a statement.
-pub(super) fn as_query(text: &str, head: usize) -> Result<String> {
-    let tokens = split(text)?.swap_remove(0).tokens;
-    Ok(format!("AS {}", spelled(tokens.get(head..).unwrap_or_default())))
+fn as_query(text: &str, head: usize) -> Result<String> {
+    Ok(format!("AS {}", split(text)?.swap_remove(0).spelled_behind(head)))
 }
 
 /// ENGINE = Dictionary(..): a view of a dictionary.
@@ -155,7 +142,7 @@ async fn dictionary_table(
     let text = format!("SELECT {} FROM {name}", list.join(", "));
     let view = View { text, head: 0, database: session.database() };
     let schema = query::columns(session, &view.text, 0).await?;
-    Ok(LocalTable::of_view("Dictionary", clauses, schema, view))
+    Ok(LocalTable::of_view(engines::DICTIONARY, clauses, schema, view))
 }
 
 /// Refuses a column that a dictionary does not have, under this name and of this type.
@@ -176,7 +163,7 @@ fn check_column(column: &Column, known: &SchemaRef, dictionary: &str) -> Result<
 }
 
 /// The text that a constant expression is.
-pub(super) async fn one_text(session: &Session, expression: &str) -> Result<String> {
+async fn one_text(session: &Session, expression: &str) -> Result<String> {
     let mut output = query::run(session, &format!("SELECT toString({expression})")).await?;
     let batch = output.next().await.transpose()?;
     let text = batch.and_then(|batch| {
@@ -191,7 +178,7 @@ pub(super) async fn one_text(session: &Session, expression: &str) -> Result<Stri
 
 /// The columns that a query's rows are. Most functions here say that they may give NULL, and do not: a column that is
 /// not declared to be Nullable is it only if there is a NULL in it.
-pub(super) fn found(schema: &SchemaRef, rows: &[RecordBatch]) -> Result<SchemaRef> {
+fn found(schema: &SchemaRef, rows: &[RecordBatch]) -> Result<SchemaRef> {
     let column = |(place, field): (usize, &Arc<Field>)| {
         let declared =
             field.metadata().get(CLICKHOUSE_TYPE).is_some_and(|name| name.starts_with("Nullable("));

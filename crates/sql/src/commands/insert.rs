@@ -5,53 +5,34 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion::catalog::{MemTable, TableProvider};
-use futures::future::BoxFuture;
+use datafusion::catalog::MemTable;
+use granary_dialect::rewrite::secret_name;
+use granary_dialect::statement::{ParsedQuery, quoted};
+use granary_dialect::types::CLICKHOUSE_TYPE;
+use granary_dialect::{Error, Result};
 use granary_dict::{DataType, Format, RowReader};
 
-use super::materialized;
 use crate::catalogue::{FullName, LocalTable};
-use crate::error::{Error, Result};
-use crate::limits::VIEWS_DEEP_MAX;
 use crate::query;
 use crate::session::Session;
-use crate::statement::quoted;
-use crate::tables::given::{Lent, secret_name};
+use crate::tables::given::Lent;
 use crate::tables::local as tables;
-use crate::types::CLICKHOUSE_TYPE;
+use crate::tables::provider::Table;
 
-/// Puts rows where INSERT says, and what materialized views make of them where these say. `depth` counts the tables
-/// that they came through.
-pub fn put<'a>(
-    session: &'a Session,
-    to: &'a FullName,
-    columns: Option<&'a [String]>,
-    batches: &'a [RecordBatch],
-    depth: usize,
-) -> BoxFuture<'a, Result<()>> {
-    Box::pin(async move {
-        if depth > VIEWS_DEEP_MAX {
-            return Err(Error::too_deep_recursion(format!(
-                "Rows for {}.{} came through {VIEWS_DEEP_MAX} tables; do they come back to one of them?",
-                to.0, to.1
-            )));
-        }
-        let catalogue = session.catalogue();
-        let table = catalogue.table_to_fill(&to.0, &to.1)?;
-        let mut rows = Vec::with_capacity(batches.len());
-        for batch in batches {
-            rows.push(rows_of(session, &table, columns, batch).await?);
-        }
-        if let Some(target) = &table.target {
-            let names: Vec<String> = table.schema().fields().iter().map(|f| f.name().clone()).collect();
-            return put(session, &target.name(&to.0, &to.1), Some(&names), &rows, depth + 1).await;
-        }
-        table.insert(rows.clone())?;
-        for (name, view) in catalogue.fed_by(to) {
-            materialized::feed(session, name, &view, &rows, depth).await?;
-        }
-        Ok(())
-    })
+/// Puts rows where INSERT says.
+async fn put(
+    session: &Session,
+    (database, name): &FullName,
+    columns: Option<&[String]>,
+    batches: &[RecordBatch],
+) -> Result<()> {
+    let table = session.catalogue().local_table(database, name)?;
+    let mut rows = Vec::with_capacity(batches.len());
+    for batch in batches {
+        rows.push(rows_of(session, &table, columns, batch).await?);
+    }
+    table.insert(rows);
+    Ok(())
 }
 
 /// INSERT of what a query gives: puts these rows, and gives them.
@@ -59,14 +40,14 @@ pub async fn query(
     session: &Session,
     to: &FullName,
     columns: Option<&[String]>,
-    parsed: query::Parsed,
+    parsed: ParsedQuery,
 ) -> Result<Vec<RecordBatch>> {
     let mut rows = Vec::new();
     let mut output = query::run_parsed(session, parsed).await?;
     while let Some(batch) = output.next().await {
         rows.push(batch?);
     }
-    put(session, to, columns, &rows, 0).await?;
+    put(session, to, columns, &rows).await?;
     Ok(rows)
 }
 
@@ -82,7 +63,7 @@ pub async fn data(
         let known: Vec<&str> = Format::names().collect();
         Error::unknown_format(format!("Rows cannot be read as {format}; use {}", known.join(", ")))
     })?;
-    let schema = session.catalogue().table_to_fill(&to.0, &to.1)?.schema();
+    let schema = session.catalogue().local_table(&to.0, &to.1)?.schema();
     let columns = columns.unwrap_or_else(|| schema.fields().iter().map(|f| f.name().clone()).collect());
     let typed = |name: &String| -> Result<(String, DataType)> {
         let field = schema.field_with_name(name);
@@ -100,7 +81,7 @@ pub async fn data(
     let fields = Schema::new(fields.collect::<Vec<_>>());
     let batch = RecordBatch::try_new(Arc::new(fields), arrays)?;
     if batch.num_rows() > 0 {
-        put(session, to, Some(&columns), std::slice::from_ref(&batch), 0).await?;
+        put(session, to, Some(&columns), std::slice::from_ref(&batch)).await?;
     }
     Ok(batch)
 }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray, BooleanArray, RecordBatch, UInt8Array};
 use datafusion::arrow::compute::filter_record_batch;
+use granary_dialect::statement::{Listed, Name, Noun, ShowNames, Sought};
+use granary_dialect::{Error, Result};
 use granary_dict::{Form, identifier};
 
 use super::insert::lend;
 use super::texts;
-use crate::catalogue::{Entry, FullName, Noun};
-use crate::error::{Error, Result};
+use crate::catalogue::{Entry, FullName};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
-use crate::statement::{Listed, Name, ShowNames, Sought};
 
 /// SHOW DICTIONARIES, TABLES or DATABASES: what the table in `system` has of them, as far as the user may read them.
 pub async fn names(session: &Session, show: ShowNames) -> Result<Output> {

@@ -4,15 +4,15 @@
 use std::ops::ControlFlow;
 
 use datafusion::arrow::datatypes::Field;
-use datafusion::catalog::TableProvider;
 use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value, visit_expressions};
+use granary_dialect::rewrite::{call, exact, string};
+use granary_dialect::statement::parse_expression;
+use granary_dialect::types::CLICKHOUSE_TYPE;
+use granary_dialect::{Error, Result};
 use granary_dict::DataType;
 
 use crate::catalogue::LocalTable;
-use crate::error::{Error, Result};
-use crate::query;
-use crate::rewrite::{call, exact, string};
-use crate::types::CLICKHOUSE_TYPE;
+use crate::tables::provider::Table;
 
 /// Casts where it is needed, and puts defaults where they are wanted. `columns` are those that INSERT names, or else all
 /// of the table.
@@ -73,7 +73,7 @@ fn is_default(value: &Expr) -> bool {
 /// is made.
 fn default_of(column: &str, default: Option<&str>) -> Result<Expr> {
     let Some(text) = default else { return Ok(Expr::value(Value::Null)) };
-    let expr = query::parse_expression(text)?;
+    let expr = parse_expression(text)?;
     let names_column = |expr: &Expr| match expr {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),

@@ -5,9 +5,9 @@ use std::io::Write;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::arrow::ipc::writer::{FileWriter, StreamWriter};
+use granary_dialect::Result;
 
 use super::{BatchWriter, Statistics};
-use crate::error::Result;
 
 /// One IPC stream a result.
 pub struct ArrowStream<'a> {

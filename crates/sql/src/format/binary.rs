@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use datafusion::arrow::array::{Array, PrimitiveArray};
 use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType, Field};
-
-use super::column::{Cells, Column};
-use crate::error::{Error, Result};
+use granary_dialect::text::{Cells, Column};
+use granary_dialect::{Error, Result};
 
 /// Where the bytes of NULL go: only the schema knows, not the batch.
 pub struct Layout {

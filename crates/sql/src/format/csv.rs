@@ -4,10 +4,10 @@ use std::io::Write;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use granary_dialect::Result;
+use granary_dialect::text::{Style, write_cell};
 
-use super::value::{Style, write_cell};
 use super::{BatchWriter, Statistics, columns, escape, shown_name};
-use crate::error::Result;
 
 /// A row a line, commas between the values, strings in double quotes.
 pub struct Csv<'a> {

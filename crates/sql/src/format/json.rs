@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
+use granary_dialect::Result;
+use granary_dialect::text::{Style, write_cell};
+use granary_dialect::types::type_name;
 
-use super::value::{Style, write_cell};
 use super::{BatchWriter, Statistics, columns, escape, names};
-use crate::error::Result;
-use crate::types::type_name;
 
 /// What a row is.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -4,12 +4,12 @@ use std::io::Write;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
+use granary_dialect::Result;
+use granary_dialect::text::{Style, write_cell};
+use granary_dialect::types::type_name;
 
 use super::tab_separated::Header;
-use super::value::{Style, write_cell};
 use super::{BatchWriter, Statistics, columns, escape, names};
-use crate::error::Result;
-use crate::types::type_name;
 
 /// One JSON array a row.
 pub struct JsonCompactEachRow<'a> {

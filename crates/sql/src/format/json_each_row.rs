@@ -4,10 +4,10 @@ use std::io::Write;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
+use granary_dialect::Result;
+use granary_dialect::text::{Style, write_cell};
 
-use super::value::{Style, write_cell};
 use super::{BatchWriter, Statistics, columns, escape, names};
-use crate::error::Result;
 
 /// One JSON object a row.
 pub struct JsonEachRow<'a> {

@@ -2,10 +2,7 @@
 
 mod arrow_stream;
 mod binary;
-mod column;
-mod composite;
 mod csv;
-pub(crate) mod escape;
 mod json;
 mod json_compact_each_row;
 mod json_each_row;
@@ -15,18 +12,16 @@ mod parquet;
 mod pretty;
 mod row_binary;
 mod tab_separated;
-mod value;
 mod values;
 mod vertical;
 
 use std::io::Write;
 use std::str::FromStr;
 
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, StringArray, StringBuilder};
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
-
-use crate::error::{Error, Result};
-use column::Column;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use granary_dialect::text::{Column, Style, escape, shown_name};
+use granary_dialect::{Error, Result};
 
 /// The formats that a result can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,17 +137,13 @@ pub fn open<'a>(
     use json_compact_each_row::JsonCompactEachRow;
     use tab_separated::{Header, TabSeparated};
     Ok(match format {
-        Format::TabSeparated => {
-            Box::new(TabSeparated::open(&schema, out, Header::Absent, value::Style::Tab)?)
-        }
-        Format::TabSeparatedRaw => {
-            Box::new(TabSeparated::open(&schema, out, Header::Absent, value::Style::Raw)?)
-        }
+        Format::TabSeparated => Box::new(TabSeparated::open(&schema, out, Header::Absent, Style::Tab)?),
+        Format::TabSeparatedRaw => Box::new(TabSeparated::open(&schema, out, Header::Absent, Style::Raw)?),
         Format::TabSeparatedWithNames => {
-            Box::new(TabSeparated::open(&schema, out, Header::Names, value::Style::Tab)?)
+            Box::new(TabSeparated::open(&schema, out, Header::Names, Style::Tab)?)
         }
         Format::TabSeparatedWithNamesAndTypes => {
-            Box::new(TabSeparated::open(&schema, out, Header::NamesAndTypes, value::Style::Tab)?)
+            Box::new(TabSeparated::open(&schema, out, Header::NamesAndTypes, Style::Tab)?)
         }
         Format::Csv => Box::new(csv::Csv::new(out)),
         Format::CsvWithNames => Box::new(csv::Csv::with_names(&schema, out)?),
@@ -183,12 +174,6 @@ pub fn open<'a>(
     })
 }
 
-/// Column names as ClickHouse shows them. DataFusion wants the names of a result to differ and ClickHouse
-/// does not, so a repeated name carries a hidden suffix until here.
-pub(crate) fn shown_name(name: &str) -> &str {
-    name.split('\u{1}').next().unwrap_or(name)
-}
-
 fn names(schema: &Schema) -> Vec<String> {
     schema.fields().iter().map(|field| shown_name(field.name()).to_owned()).collect()
 }
@@ -201,21 +186,4 @@ fn columns(batch: &RecordBatch) -> Result<Vec<Column>> {
         .zip(batch.columns())
         .map(|(field, array)| Column::new(field, array))
         .collect()
-}
-
-/// The text of every value, as `toString` gives it.
-pub(crate) fn texts(field: &Field, array: &ArrayRef) -> Result<StringArray> {
-    let column = Column::new(field, array)?;
-    let mut builder = StringBuilder::with_capacity(array.len(), array.len() * 8);
-    let mut text = Vec::new();
-    for row in 0..array.len() {
-        if column.is_null(row) {
-            builder.append_null();
-            continue;
-        }
-        text.clear();
-        value::write_cell(&column, row, value::Style::Raw, &mut text);
-        builder.append_value(String::from_utf8_lossy(&text));
-    }
-    Ok(builder.finish())
 }

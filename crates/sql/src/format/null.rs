@@ -1,9 +1,9 @@
 //! `FORMAT Null`: the query runs, nothing is written.
 
 use datafusion::arrow::array::RecordBatch;
+use granary_dialect::Result;
 
 use super::{BatchWriter, Statistics};
-use crate::error::Result;
 
 /// Drops every batch.
 pub struct Null;

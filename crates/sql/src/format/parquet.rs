@@ -12,10 +12,10 @@ use datafusion::parquet::basic::{Compression, LogicalType, ZstdLevel};
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::schema::types::{SchemaDescriptor, Type};
+use granary_dialect::types::{CLICKHOUSE_TYPE, declared};
+use granary_dialect::{Error, Result};
 
 use super::{BatchWriter, Statistics};
-use crate::error::{Error, Result};
-use crate::types::{CLICKHOUSE_TYPE, declared};
 
 /// One Parquet file a result.
 pub struct Parquet<'a> {

@@ -5,11 +5,11 @@ use std::io::Write;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::SchemaRef;
+use granary_dialect::Result;
+use granary_dialect::text::{Style, write_cell};
 use unicode_width::UnicodeWidthStr;
 
-use super::value::{Style, write_cell};
 use super::{BatchWriter, Statistics, columns, names};
-use crate::error::Result;
 use crate::limits::{PRETTY_FOOTER_ROWS, PRETTY_ROWS_MAX};
 
 /// How much of a frame the table has.

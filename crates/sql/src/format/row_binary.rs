@@ -4,12 +4,12 @@ use std::io::Write;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
+use granary_dialect::Result;
+use granary_dialect::types::type_name;
 
 use super::binary::{Layout, bytes, varint};
 use super::{BatchWriter, Statistics, columns, names};
-use crate::error::Result;
 use crate::limits::BINARY_PIECE_BYTES;
-use crate::types::type_name;
 
 /// Rows as bytes.
 pub struct RowBinary<'a> {

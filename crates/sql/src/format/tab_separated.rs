@@ -4,11 +4,11 @@ use std::io::Write;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
+use granary_dialect::Result;
+use granary_dialect::text::{Style, write_cell};
+use granary_dialect::types::type_name;
 
-use super::value::{Style, write_cell};
 use super::{BatchWriter, Statistics, columns, escape, names};
-use crate::error::Result;
-use crate::types::type_name;
 
 /// What stands above the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]

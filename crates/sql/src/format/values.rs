@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use datafusion::arrow::array::RecordBatch;
+use granary_dialect::Result;
+use granary_dialect::text::{Style, write_cell};
 
-use super::value::{Style, write_cell};
 use super::{BatchWriter, Statistics, columns};
-use crate::error::Result;
 
 /// A tuple a row, commas between.
 pub struct Values<'a> {

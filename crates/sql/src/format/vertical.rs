@@ -4,10 +4,10 @@ use std::io::Write;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
+use granary_dialect::Result;
+use granary_dialect::text::{Style, write_cell};
 
-use super::value::{Style, write_cell};
 use super::{BatchWriter, Statistics, columns, names};
-use crate::error::Result;
 
 /// A value a line.
 pub struct Vertical<'a> {

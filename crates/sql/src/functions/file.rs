@@ -7,10 +7,10 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+use granary_dialect::Error;
+use granary_dialect::functions::{arguments, rows, shaped};
 
-use super::numbers::{rows, shaped};
 use crate::catalogue::Catalogue;
-use crate::error::Error;
 use crate::limits::FILE_BYTES_MAX;
 
 /// The function.
@@ -36,7 +36,7 @@ impl std::hash::Hash for ReadFile {
 
 impl ReadFile {
     pub fn new(catalogue: Arc<Catalogue>) -> Self {
-        Self { catalogue, signature: Signature::any(1, Volatility::Volatile) }
+        Self { catalogue, signature: arguments::any(Volatility::Volatile) }
     }
 
     fn read(&self, path: &str) -> Result<String> {
@@ -66,8 +66,9 @@ impl ScalarUDFImpl for ReadFile {
         &self.signature
     }
 
-    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        match arguments {
+    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
+        arguments::check_count(self.name(), given.len(), 1..=1)?;
+        match given {
             [text] if text.is_string() => Ok(DataType::Utf8),
             _ => Err(Error::not_implemented("file is only implemented for types String").into()),
         }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::context::SessionContext;
 use datafusion::prelude::ParquetReadOptions;
+use granary_dialect::{Error, Result};
 use granary_dict::TextFormat;
 
+use super::provider::Provider;
 use super::text::{Compression, Header, TextTable};
-use crate::error::{Error, Result};
 use crate::settings::configuration;
 
 /// The formats that can be read.
@@ -85,7 +86,7 @@ pub async fn open(path: &Path, format: Option<InputFormat>) -> Result<Arc<dyn Ta
         InputFormat::Parquet => return open_parquet(path).await,
     };
     let (_, compression) = unpacked_name(path);
-    Ok(Arc::new(TextTable::open(path, text_format, compression, header)?))
+    Ok(Provider::of(TextTable::open(path, text_format, compression, header)?))
 }
 
 async fn open_parquet(path: &Path) -> Result<Arc<dyn TableProvider>> {

@@ -2,7 +2,6 @@
 //! query.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
@@ -38,12 +37,6 @@ impl Drop for Lent {
     fn drop(&mut self) {
         self.given.lent.write().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
     }
-}
-
-/// A name for what is lent. Statements may name what they like, so it cannot be guessed.
-pub fn secret_name() -> String {
-    let half = || RandomState::new().hash_one(());
-    format!("lent {:016x}{:016x}", half(), half())
 }
 
 impl Given {

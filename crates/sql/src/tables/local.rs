@@ -5,11 +5,10 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, Scalar, UInt64Array, new_null_array};
 use datafusion::arrow::compute::{cast, is_not_null, kernels::zip::zip};
 use datafusion::arrow::datatypes::{DataType as Arrow, Decimal128Type, Field, Schema, SchemaRef};
+use granary_dialect::functions::{clamped, convert, default_value, exact};
+use granary_dialect::types::{CLICKHOUSE_TYPE, declared, is_bounded};
+use granary_dialect::{Error, Result};
 use granary_dict::DataType;
-
-use crate::error::{Error, Result};
-use crate::functions::{clamped, convert, default_value, exact};
-use crate::types::{CLICKHOUSE_TYPE, declared, is_bounded};
 
 /// The schema of columns of ClickHouse's types.
 ///

@@ -6,5 +6,6 @@ pub mod keyed_parquet;
 pub mod local;
 pub mod numbers;
 pub mod piped;
+pub mod provider;
 pub mod scan;
 mod text;

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
+use granary_dialect::Error;
 
+use super::provider::{Provider, Table, Wanted};
 use super::scan::Scan;
-use crate::error::Error;
 use crate::limits::NUMBERS_SPLIT_ROWS;
 
 /// The table function.
@@ -25,8 +25,8 @@ impl TableFunctionImpl for NumbersFunction {
     fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
         let counts = args.exprs().iter().map(count).collect::<Result<Vec<u64>, Error>>()?;
         match counts.as_slice() {
-            [rows] => Ok(Arc::new(Numbers { first: 0, rows: *rows })),
-            [first, rows] => Ok(Arc::new(Numbers { first: *first, rows: *rows })),
+            [rows] => Ok(Provider::of(Numbers { first: 0, rows: *rows })),
+            [first, rows] => Ok(Provider::of(Numbers { first: *first, rows: *rows })),
             _ => Err(Error::wrong_argument_count(
                 "Table function numbers requires a count, or an offset and a count",
             )
@@ -56,36 +56,22 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("number", DataType::UInt64, false)]))
 }
 
-#[async_trait]
-impl TableProvider for Numbers {
+impl Table for Numbers {
     fn schema(&self) -> SchemaRef {
         schema()
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    async fn scan(
-        &self,
-        state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let rows = limit.map_or(self.rows, |limit| self.rows.min(limit as u64));
+    fn scan(&self, wanted: &Wanted<'_>) -> Result<Arc<dyn ExecutionPlan>> {
+        let rows = wanted.limit.map_or(self.rows, |limit| self.rows.min(limit as u64));
         // A limited scan wants the first numbers, so it stays whole; and nobody reads all of system.numbers.
-        let pieces = match limit {
+        let pieces = match wanted.limit {
             None if (NUMBERS_SPLIT_ROWS..u64::MAX).contains(&rows) => {
-                state.config().target_partitions() as u64
+                wanted.config.target_partitions() as u64
             }
             _ => 1,
         };
         // Unused columns are dropped by the piece itself: an empty projection still has rows to count.
-        let schema = match projection {
-            Some(columns) => Arc::new(schema().project(columns)?),
-            None => schema(),
-        };
+        let schema = wanted.schema(&schema())?;
         let (size, larger) = (rows / pieces, rows % pieces);
         let mut next = self.first;
         let partitions = (0..pieces).map(|i| {
@@ -148,7 +134,7 @@ mod tests {
         let context = SessionContext::new_with_config(config);
         for (rows, threads) in [(u64::MAX, 1), (1 << 30, 4)] {
             context.deregister_table("n").unwrap();
-            context.register_table("n", Arc::new(Numbers { first: 0, rows })).unwrap();
+            context.register_table("n", Provider::of(Numbers { first: 0, rows })).unwrap();
             let rows = context.sql("SELECT number + 1 FROM n WHERE number % 3 = 1").await.unwrap();
             let plan = rows.create_physical_plan().await.unwrap();
             assert_eq!(plan.output_partitioning().partition_count(), threads);
@@ -160,7 +146,8 @@ mod tests {
     async fn all_numbers_are_one_piece() {
         let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4));
         for (rows, pieces) in [(u64::MAX, 1), (NUMBERS_SPLIT_ROWS, 4), (10, 1)] {
-            let scan = Numbers { first: 0, rows }.scan(&context.state(), None, &[], None).await.unwrap();
+            let numbers = Provider::of(Numbers { first: 0, rows });
+            let scan = numbers.scan(&context.state(), None, &[], None).await.unwrap();
             assert_eq!(scan.output_partitioning().partition_count(), pieces);
         }
     }

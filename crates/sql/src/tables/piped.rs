@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use futures::lock::Mutex;
+use granary_dialect::{Error, Result};
 
 use super::files::{self, InputFormat};
-use crate::error::{Error, Result};
 
 /// What is piped in. A table is read more than once, so its bytes are kept; a file that has no name is gone with
 /// the process, however that ends.

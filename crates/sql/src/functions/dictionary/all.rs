@@ -9,13 +9,14 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+use granary_dialect::Error;
+use granary_dialect::functions::arguments::{self, constants, wrong_count};
+use granary_dialect::functions::{rows, shaped};
 
-use super::call::{Call, Shape, constants};
-use super::function::{call_of, wrong_count};
+use super::call::{Call, Shape};
+use super::function::call_of;
 use super::keys::keys;
 use crate::catalogue::Catalogue;
-use crate::error::Error;
-use crate::functions::numbers::{rows, shaped};
 
 pub const NAME: &str = "dictGetAll";
 /// Where the text stands among the arguments, and behind it how many values are wanted.
@@ -46,7 +47,7 @@ impl Hash for AllFunction {
 
 impl AllFunction {
     pub fn new(name: String, volatility: Volatility, catalogue: Arc<Catalogue>) -> Self {
-        Self { name, catalogue, signature: Signature::variadic_any(volatility) }
+        Self { name, catalogue, signature: arguments::any(volatility) }
     }
 
     /// What is asked for.

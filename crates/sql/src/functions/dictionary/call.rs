@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::ScalarValue;
-use datafusion::logical_expr::ColumnarValue;
+use granary_dialect::rewrite::ATTRIBUTE_SEPARATOR;
+use granary_dialect::{Error, Result};
 use granary_dict::{Dictionary, Key, Sought};
 
 use super::function::Kind;
 use crate::catalogue::Catalogue;
-use crate::error::{Error, Result};
-use crate::functions::ATTRIBUTE_SEPARATOR;
 
 /// A call's dictionary and attributes.
 pub struct Call {
@@ -123,17 +121,6 @@ impl Call {
     pub fn has_simple_key(&self) -> bool {
         matches!(self.dictionary.definition().structure.key, Key::Simple { .. })
     }
-}
-
-/// The values of the arguments that are constants.
-pub fn constants(arguments: &[ColumnarValue]) -> Vec<Option<&ScalarValue>> {
-    arguments
-        .iter()
-        .map(|argument| match argument {
-            ColumnarValue::Scalar(scalar) => Some(scalar),
-            ColumnarValue::Array(_) => None,
-        })
-        .collect()
 }
 
 /// The type without a time zone. Nullable is another type, as in ClickHouse.

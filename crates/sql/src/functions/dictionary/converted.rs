@@ -4,12 +4,11 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::Result;
+use granary_dialect::Error;
+use granary_dialect::functions::exact;
+use granary_dialect::functions::trimmed;
+use granary_dialect::types::{declared, fixed_bytes, is_time, type_name};
 use granary_dict::DataType as ClickHouseType;
-
-use crate::error::Error;
-use crate::functions::exact::exact;
-use crate::functions::fixed_string::trimmed;
-use crate::types::{declared, fixed_bytes, is_time, type_name};
 
 /// The same values in the type of another field. The zeros behind a FixedString are not of its text.
 pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {

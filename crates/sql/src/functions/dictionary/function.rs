@@ -15,16 +15,17 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+use granary_dialect::Error;
+use granary_dialect::functions::arguments::{self, constants, wrong_count};
+use granary_dialect::functions::constant_text;
+use granary_dialect::functions::{rows, shaped};
+use granary_dialect::rewrite::CONSTANT_SUFFIX;
 use granary_dict::Answer;
 
-use super::call::{Call, Shape, constants};
+use super::call::{Call, Shape};
 use super::converted::converted;
 use super::keys::{Keys, keys};
 use crate::catalogue::Catalogue;
-use crate::error::Error;
-use crate::functions::numbers::{rows, shaped};
-use crate::functions::planner::constant_text;
-use crate::rewrite::CONSTANT_SUFFIX;
 
 /// What to answer where the source does not have a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -88,7 +89,7 @@ impl DictionaryFunction {
         volatility: Volatility,
         catalogue: Arc<Catalogue>,
     ) -> Self {
-        Self { name, kind, demanded, catalogue, signature: Signature::variadic_any(volatility) }
+        Self { name, kind, demanded, catalogue, signature: arguments::any(volatility) }
     }
 
     /// The name as it was written in the query.
@@ -124,12 +125,6 @@ pub(super) fn check_count(call: &Call, kind: Kind, given: usize, function: &str)
         wanted if wanted == given => Ok(()),
         wanted => Err(wrong_count(function, given, wanted)),
     }
-}
-
-pub(super) fn wrong_count(function: &str, given: usize, wanted: usize) -> Error {
-    Error::wrong_argument_count(format!(
-        "Number of arguments for function {function} doesn't match: passed {given}, should be {wanted}"
-    ))
 }
 
 /// The dictionary and the attributes that the first two arguments name.

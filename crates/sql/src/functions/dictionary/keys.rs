@@ -7,12 +7,12 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, n
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, UInt32Type};
 use datafusion::logical_expr::ColumnarValue;
+use granary_dialect::types::plain_name;
+use granary_dialect::{Error, Result};
 use granary_dict::Sought;
 
 use super::call::Call;
 use super::converted::converted;
-use crate::error::{Error, Result};
-use crate::types::plain_name;
 
 /// The key columns of a batch.
 pub struct Keys {

@@ -14,16 +14,17 @@ use datafusion::logical_expr::{
     Signature, Volatility, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
+use granary_dialect::functions::TupleElement;
+use granary_dialect::functions::arguments::constants;
+use granary_dialect::functions::{rows, shaped};
+use granary_dialect::plan::{has_expression, has_node, map_named_expressions};
 
-use super::call::{Call, constants};
+use super::call::Call;
 use super::function::{
     Kind, as_answer, call_of, check_count, default_columns, look_up, with_defaults, with_nulls,
 };
 use super::keys::keys;
 use crate::catalogue::Catalogue;
-use crate::functions::numbers::{rows, shaped};
-use crate::functions::tuple_element::TupleElement;
-use crate::plan::{has_expression, has_node, map_named_expressions};
 
 const VALUE: &str = "value";
 const FOUND: &str = "found";

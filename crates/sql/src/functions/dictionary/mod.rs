@@ -14,36 +14,21 @@ use std::sync::Arc;
 
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{ScalarUDF, Volatility};
+use granary_dialect::rewrite::CONSTANT_SUFFIX;
 
 use crate::catalogue::Catalogue;
-use crate::rewrite::CONSTANT_SUFFIX;
 use all::AllFunction;
-pub(crate) use call::constants;
 use function::{DictionaryFunction, Kind};
 use hierarchy::HierarchyFunction;
-pub(crate) use lazy::LazyDefaults;
+pub use lazy::LazyDefaults;
 use reverse::KeysFunction;
-pub(crate) use row::{ColumnOfRow, RowLookup};
+pub use row::{ColumnOfRow, RowLookup};
 
 /// The types that have a `dictGet<Type>` of their own.
 const TYPES: &[&str] = &[
     "UInt8", "UInt16", "UInt32", "UInt64", "Int8", "Int16", "Int32", "Int64", "Float32", "Float64", "Date",
     "DateTime", "UUID", "String", "IPv4", "IPv6",
 ];
-
-/// Whether a name is one of this family.
-pub fn is_dictionary_function(name: &str) -> bool {
-    name.starts_with("dict")
-        && (name == all::NAME
-            || name == reverse::NAME
-            || names().any(|(known, ..)| known == name)
-            || is_hierarchy_function(name))
-}
-
-/// Whether a name is one of those that follow a hierarchy: they have no attribute among their arguments.
-pub fn is_hierarchy_function(name: &str) -> bool {
-    hierarchy::FUNCTIONS.iter().any(|(known, _)| *known == name)
-}
 
 /// All names, with what they do and the type they demand.
 fn names() -> impl Iterator<Item = (String, Kind, Option<&'static str>)> {
@@ -67,7 +52,7 @@ fn names() -> impl Iterator<Item = (String, Kind, Option<&'static str>)> {
 /// what Stable says, and lets equal calls be made once. But DataFusion evaluates a stable function of constants
 /// while it plans, again in each of its passes if that fails, and for EXPLAIN too; a source must not be asked
 /// then, so calls with constant arguments use a second form that is volatile.
-pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) {
+pub fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) {
     for (name, kind, demanded) in names() {
         for (suffix, volatility) in [("", Volatility::Stable), (CONSTANT_SUFFIX, Volatility::Volatile)] {
             let name = format!("{name}{suffix}");
@@ -87,5 +72,24 @@ pub(crate) fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) {
             let function = HierarchyFunction::new(name, question, volatility, Arc::clone(catalogue));
             context.register_udf(ScalarUDF::from(function));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::session::{Options, Session};
+
+    /// The dialect and this crate have the same functions of dictionaries.
+    #[test]
+    fn what_can_be_called_is_there() {
+        let session = Session::open(Options::default()).unwrap();
+        let state = session.state().unwrap();
+        let registered = |name: &&str| state.scalar_functions().contains_key(*name);
+        let missing: Vec<&str> =
+            granary_dialect::functions::of_dictionaries().filter(|name| !registered(name)).collect();
+        assert_eq!(missing, [""; 0]);
+        let named = |name: &&String| !name.contains('/') && name.starts_with("dict");
+        let count = state.scalar_functions().keys().filter(named).count();
+        assert_eq!(count, granary_dialect::functions::of_dictionaries().count());
     }
 }

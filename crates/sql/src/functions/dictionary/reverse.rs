@@ -15,15 +15,15 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+use granary_dialect::Error;
+use granary_dialect::functions::arguments::{self, constants, wrong_count};
+use granary_dialect::functions::{rows, shaped};
+use granary_dialect::rewrite::ATTRIBUTE_SEPARATOR;
 use granary_dict::Dictionary;
 
-use super::call::constants;
 use super::converted::converted;
-use super::function::{constant, wrong_count};
+use super::function::constant;
 use crate::catalogue::Catalogue;
-use crate::error::Error;
-use crate::functions::ATTRIBUTE_SEPARATOR;
-use crate::functions::numbers::{rows, shaped};
 
 pub const NAME: &str = "dictGetKeys";
 /// Where the value stands among the arguments, which is the last one.
@@ -53,7 +53,7 @@ impl Hash for KeysFunction {
 
 impl KeysFunction {
     pub fn new(name: String, volatility: Volatility, catalogue: Arc<Catalogue>) -> Self {
-        Self { name, catalogue, signature: Signature::variadic_any(volatility) }
+        Self { name, catalogue, signature: arguments::any(volatility) }
     }
 
     /// What is asked for.

@@ -12,10 +12,9 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+use granary_dialect::Error;
+use granary_dialect::functions::{rows, shaped};
 use granary_dict::Dictionary;
-
-use crate::error::Error;
-use crate::functions::numbers::{rows, shaped};
 
 /// Finds rows: NULL where the source has no such key, or it is NULL.
 #[derive(Debug)]

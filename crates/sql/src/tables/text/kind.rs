@@ -1,9 +1,8 @@
 //! What type a value looks to be, as ClickHouse guesses it.
 
 use datafusion::arrow::datatypes::{DataType as Arrow, Field as ArrowField, TimeUnit};
+use granary_dialect::types::CLICKHOUSE_TYPE;
 use granary_dict::{DataType, Field, TextFormat};
-
-use crate::types::CLICKHOUSE_TYPE;
 
 /// The kinds of values that text can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

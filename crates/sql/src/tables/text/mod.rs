@@ -8,16 +8,14 @@ mod sample;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::catalog::{Session, TableProvider};
-use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::streaming::PartitionStream;
+use granary_dialect::Result;
 use granary_dict::{DataType, TextFormat};
 
+use super::provider::{Table, Wanted};
 use super::scan::Scan;
-use crate::error::Result;
 use kind::Kind;
 use pieces::{Piece, Range};
 pub use reader::Compression;
@@ -71,26 +69,14 @@ impl TextTable {
     }
 }
 
-#[async_trait]
-impl TableProvider for TextTable {
+impl Table for TextTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    async fn scan(
-        &self,
-        state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
-        let columns = projection.cloned().unwrap_or_else(|| (0..self.file.columns.len()).collect());
-        let schema = Arc::new(self.schema.project(&columns)?);
-        let threads = state.config().target_partitions();
+    fn scan(&self, wanted: &Wanted<'_>) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
+        let (columns, schema) = (wanted.columns(&self.schema), wanted.schema(&self.schema)?);
+        let threads = wanted.config.target_partitions();
         let ranges = pieces::ranges(&self.file, threads).map_err(|error| error.at(&self.file.path))?;
         let piece = |range: Range| {
             let (file, schema) = (Arc::clone(&self.file), Arc::clone(&schema));

@@ -10,11 +10,11 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
+use granary_dialect::{Error, Result};
 use granary_dict::TextFormat;
 
 use super::reader::{Compression, Reader};
 use super::{Kind, TextFile};
-use crate::error::{Error, Result};
 use crate::limits::{TEXT_CHUNK_BYTES, TEXT_SPLIT_BYTES};
 
 /// Bytes of a file, unpacked, that begin with a row.

@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
+use granary_dialect::{Error, Result};
 use granary_dict::TextFormat;
 
-use crate::error::{Error, Result};
 use crate::limits::{TEXT_CHUNK_BYTES, TEXT_ROW_BYTES_MAX};
 
 /// How a file is packed.

@@ -1,9 +1,9 @@
 //! The columns of a text, guessed from its beginning.
 
+use granary_dialect::{Error, Result};
 use granary_dict::{DictError, Field, FieldSink, TextFormat};
 
 use super::kind::Kind;
-use crate::error::{Error, Result};
 
 /// Whether the first row names the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

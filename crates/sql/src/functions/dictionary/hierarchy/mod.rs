@@ -16,18 +16,18 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+use granary_dialect::Error;
+use granary_dialect::functions::arguments::{self, check_count, constants};
+use granary_dialect::functions::constant_text;
+use granary_dialect::functions::{rows, shaped};
+use granary_dialect::rewrite::CONSTANT_SUFFIX;
+use granary_dialect::types::type_name;
 use granary_dict::{Dictionary, Key, Storage};
 
 use self::down::{Level, descendants};
 use self::up::Ways;
-use super::call::constants;
 use super::converted::converted;
 use crate::catalogue::Catalogue;
-use crate::error::Error;
-use crate::functions::numbers::{rows, shaped};
-use crate::functions::planner::constant_text;
-use crate::rewrite::CONSTANT_SUFFIX;
-use crate::types::type_name;
 
 /// What is asked of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,25 +78,19 @@ impl Hash for HierarchyFunction {
 
 impl HierarchyFunction {
     pub fn new(name: String, question: Question, volatility: Volatility, catalogue: Arc<Catalogue>) -> Self {
-        Self { name, question, catalogue, signature: Signature::variadic_any(volatility) }
+        Self { name, question, catalogue, signature: arguments::any(volatility) }
     }
 
     /// Refuses a number of arguments that is wrong, and a level that is no number.
-    fn check(&self, arguments: &[FieldRef]) -> Result<()> {
+    fn check(&self, given: &[FieldRef]) -> Result<()> {
         let shown = self.name.trim_end_matches(CONSTANT_SUFFIX);
         let wanted = match self.question {
             Question::IsIn => 3..=3,
             Question::Ancestors | Question::Root | Question::Children => 2..=2,
             Question::Descendants => 2..=3,
         };
-        if !wanted.contains(&arguments.len()) {
-            let (given, wanted) = (arguments.len(), wanted.end());
-            let message = format!(
-                "Number of arguments for function {shown} doesn't match: passed {given}, should be {wanted}"
-            );
-            return Err(Error::wrong_argument_count(message).into());
-        }
-        match arguments.get(2) {
+        check_count(shown, given.len(), wanted)?;
+        match given.get(2) {
             Some(level)
                 if self.question == Question::Descendants
                     && !level.data_type().is_integer()

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
 use datafusion::arrow::datatypes::UInt64Type;
 use datafusion::common::Result;
+use granary_dialect::Error;
 use granary_dict::{Attribute, Dictionary, Literal};
 
-use crate::error::Error;
 use crate::limits::HIERARCHY_DEPTH_MAX;
 
 /// Who stands above whom, of some keys and those above them.

@@ -1,0 +1,335 @@
+//! Arrays: `[a, b]` and `array(a, b)`, `arrayElement(array, n)` and `array[n]`, `has(array, element)`, the last two of
+//! maps, too; `arrayDistinct(array)`.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, UInt8Array, UInt64Array, new_null_array,
+};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::kernels::cmp::not_distinct;
+use datafusion::arrow::compute::{cast, interleave, is_null, nullif, take};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
+use datafusion::arrow::row::{RowConverter, SortField};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::binary::type_union_resolution;
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+
+use super::arguments;
+use super::default_value::default_value;
+use super::map;
+use super::numbers::{array_bits, rows, shaped};
+use crate::error::Error;
+use crate::types::plain_name;
+
+/// What is done with arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Makes one of its elements.
+    Make,
+    /// Takes the n-th element: from 1, or from -1 backwards; beyond the ends it is the default of its type.
+    Element,
+    /// Whether it has an element.
+    Has,
+    /// Keeps the first of equal elements, and no NULL.
+    Distinct,
+}
+
+pub const ACTIONS: [Action; 4] = [Action::Make, Action::Element, Action::Has, Action::Distinct];
+
+/// A function of arrays.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct ArrayFunction {
+    action: Action,
+    signature: Signature,
+}
+
+impl Action {
+    pub fn name(self) -> &'static str {
+        match self {
+            Action::Make => "array",
+            Action::Element => "arrayElement",
+            Action::Has => "has",
+            Action::Distinct => "arrayDistinct",
+        }
+    }
+}
+
+impl ArrayFunction {
+    pub fn new(action: Action) -> Self {
+        let signature = match action {
+            Action::Make => Signature::one_of(
+                vec![TypeSignature::Nullary, TypeSignature::UserDefined],
+                Volatility::Immutable,
+            ),
+            Action::Element | Action::Has | Action::Distinct => arguments::any(Volatility::Immutable),
+        };
+        Self { action, signature }
+    }
+}
+
+impl ScalarUDFImpl for ArrayFunction {
+    fn name(&self) -> &str {
+        self.action.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        let common = type_union_resolution(arguments)
+            .ok_or_else(|| Error::no_common_type(format!("There is no supertype for types {arguments:?}")))?;
+        Ok(vec![common; arguments.len()])
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match (self.action, arguments) {
+            (Action::Make, []) => Ok(DataType::new_list(DataType::Null, true)),
+            (Action::Make, [element, ..]) => Ok(DataType::new_list(element.clone(), true)),
+            (Action::Element | Action::Distinct, [DataType::List(element), ..])
+                if element.data_type().is_null() =>
+            {
+                Err(self.illegal(arguments))
+            }
+            (Action::Element, [DataType::List(element), index]) if index.is_integer() => {
+                Ok(element.data_type().clone())
+            }
+            (Action::Has, [DataType::List(item), element]) => {
+                let is_empty = item.data_type().is_null();
+                let same = item.data_type() == element
+                    || item.data_type().is_integer() && element.is_integer()
+                    || item.data_type().is_string() && element.is_string();
+                match same || is_empty || element.is_null() {
+                    true => Ok(DataType::UInt8),
+                    false => Err(self.illegal(arguments)),
+                }
+            }
+            (Action::Distinct, [list @ DataType::List(_)]) => Ok(list.clone()),
+            (Action::Element | Action::Has, [map @ DataType::Map(..), key]) => {
+                let (keys, values) = map::entry(map).expect("a map has entries");
+                match self.action {
+                    _ if !are_comparable(keys.data_type(), key) => Err(self.illegal(arguments)),
+                    Action::Element => Ok(values.data_type().clone()),
+                    _ => Ok(DataType::UInt8),
+                }
+            }
+            _ => Err(self.illegal(arguments)),
+        }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let wanted = match self.action {
+            Action::Make => 0..=usize::MAX,
+            Action::Element | Action::Has => 2..=2,
+            Action::Distinct => 1..=1,
+        };
+        arguments::check_count(self.name(), args.arg_fields.len(), wanted)?;
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let field = match (self.return_type(&types)?, types.as_slice()) {
+            (DataType::List(element), _) if self.action == Action::Make => {
+                let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+                let element = Field::new("item", element.data_type().clone(), nullable);
+                let element = element.with_metadata(common_metadata(args.arg_fields));
+                Field::new(self.name(), DataType::List(Arc::new(element)), false)
+            }
+            // The element of an array of IPv4 is one.
+            (data_type, [DataType::List(element), ..]) if self.action == Action::Element => {
+                Field::new(self.name(), data_type, element.is_nullable())
+                    .with_metadata(element.metadata().clone())
+            }
+            (data_type, [given @ DataType::Map(..), _]) if self.action == Action::Element => {
+                let (_, value) = map::entry(given).expect("a map has entries");
+                let nullable = value.is_nullable() || args.arg_fields[1].is_nullable();
+                Field::new(self.name(), data_type, nullable).with_metadata(value.metadata().clone())
+            }
+            (DataType::List(item), _) if self.action == Action::Distinct => {
+                let item = item.as_ref().clone().with_nullable(false);
+                Field::new(self.name(), DataType::List(Arc::new(item)), args.arg_fields[0].is_nullable())
+            }
+            (data_type, _) => Field::new(self.name(), data_type, false),
+        };
+        Ok(Arc::new(field))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = rows(&args.args, args.number_rows);
+        let arrays = args.args.iter().map(|item| item.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let result: ArrayRef = match (self.action, arrays.as_slice()) {
+            (Action::Element, [map, key]) if map.as_map_opt().is_some() => {
+                let values = map::value(map.as_map(), key)?;
+                nullif(&values, &is_null(key)?)?
+            }
+            (Action::Has, [map, key]) if map.as_map_opt().is_some() => map::contains(map.as_map(), key)?,
+            (Action::Element, [array, index]) => element(array.as_list(), index)?,
+            (Action::Has, [array, element]) => has(array.as_list(), element)?,
+            (Action::Distinct, [array]) => distinct(array.as_list())?,
+            (_, elements) => make(args.return_type(), elements, rows)?,
+        };
+        shaped(result, &args.args)
+    }
+}
+
+impl ArrayFunction {
+    fn illegal(&self, arguments: &[DataType]) -> DataFusionError {
+        let types: Vec<String> = arguments.iter().map(plain_name).collect();
+        let (types, name) = (types.join(", "), self.name());
+        Error::illegal_type(format!("Illegal types of arguments: {types} for function {name}")).into()
+    }
+}
+
+/// Whether keys of a type are looked for by values of the other one.
+pub fn are_comparable(keys: &DataType, key: &DataType) -> bool {
+    keys == key
+        || key.is_null()
+        || keys.is_numeric() && key.is_numeric()
+        || keys.is_string() && key.is_string()
+}
+
+/// What all fields say of themselves.
+pub fn common_metadata(fields: &[FieldRef]) -> HashMap<String, String> {
+    match fields {
+        [first, others @ ..] if others.iter().all(|field| field.metadata() == first.metadata()) => {
+            first.metadata().clone()
+        }
+        _ => HashMap::new(),
+    }
+}
+
+fn make(data_type: &DataType, elements: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let DataType::List(field) = data_type else { unreachable!("it makes lists") };
+    let values = match elements {
+        [] => datafusion::arrow::array::new_empty_array(field.data_type()),
+        _ => interleaved(elements, rows)?,
+    };
+    let ends = OffsetBuffer::from_repeated_length(elements.len(), rows);
+    Ok(Arc::new(ListArray::try_new(Arc::clone(field), ends, values, None)?))
+}
+
+/// Of each row the values of all columns, one behind the other.
+pub fn interleaved(columns: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let places: Vec<(usize, usize)> =
+        (0..rows).flat_map(|row| (0..columns.len()).map(move |i| (i, row))).collect();
+    let columns: Vec<&dyn Array> = columns.iter().map(|column| column.as_ref()).collect();
+    Ok(interleave(&columns, &places)?)
+}
+
+fn element(array: &ListArray, index: &ArrayRef) -> Result<ArrayRef> {
+    let index = cast(index, &DataType::Int64)?;
+    let index: &Int64Array = index.as_primitive::<Int64Type>();
+    let values = array.values();
+    // Of Nullable items that is NULL.
+    let nullable = matches!(array.data_type(), DataType::List(item) if item.is_nullable());
+    let default = match nullable {
+        true => new_null_array(values.data_type(), 1),
+        false => default_value(values.data_type())?.to_array()?,
+    };
+    let places: Vec<(usize, usize)> = (0..array.len())
+        .map(|row| {
+            let (start, len) = (array.value_offsets()[row] as i64, i64::from(array.value_length(row)));
+            match index.value(row) {
+                n if (1..=len).contains(&n) => (0, (start + n - 1) as usize),
+                n if (-len..=-1).contains(&n) => (0, (start + len + n) as usize),
+                _ => (1, 0),
+            }
+        })
+        .collect();
+    Ok(interleave(&[values.as_ref(), default.as_ref()], &places)?)
+}
+
+fn has(array: &ListArray, element: &ArrayRef) -> Result<ArrayRef> {
+    if array.values().data_type().is_null() && !element.data_type().is_null() && array.values().is_empty() {
+        return Ok(Arc::new(UInt8Array::from(vec![0; array.len()])));
+    }
+    if array.values().data_type().is_integer() {
+        return has_integer(array, element);
+    }
+    if array.values().data_type().is_floating() && element.data_type().is_floating() {
+        return has_float(array, element);
+    }
+    let places = places_of(array.offsets(), array.values(), element)?;
+    Ok(Arc::new(UInt8Array::from_iter_values(places.into_iter().map(|place| u8::from(place.is_some())))))
+}
+
+/// An integer of any width is looked for as the number that it is.
+fn has_integer(array: &ListArray, element: &ArrayRef) -> Result<ArrayRef> {
+    let wide = |array: &ArrayRef| {
+        let signed = array.data_type().is_signed_integer();
+        let bits = array_bits(array).unwrap_or_default();
+        move |row: usize| if signed { i128::from(bits[row] as i64) } else { i128::from(bits[row]) }
+    };
+    let items = array.values();
+    if !element.data_type().is_integer() {
+        let has_null = |row: usize| range(array, row).any(|at| items.is_null(at));
+        return Ok(Arc::new(UInt8Array::from_iter_values(
+            (0..array.len()).map(|row| u8::from(has_null(row))),
+        )));
+    }
+    let (item, wanted) = (wide(items), wide(element));
+    let has = |row: usize| match element.is_null(row) {
+        true => range(array, row).any(|at| items.is_null(at)),
+        false => range(array, row).any(|at| items.is_valid(at) && item(at) == wanted(row)),
+    };
+    Ok(Arc::new(UInt8Array::from_iter_values((0..array.len()).map(|row| u8::from(has(row))))))
+}
+
+/// A float is looked for as IEEE 754 compares: NaN is nowhere.
+fn has_float(array: &ListArray, element: &ArrayRef) -> Result<ArrayRef> {
+    let floats = |array: &ArrayRef| {
+        Ok::<_, DataFusionError>(cast(array, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
+    };
+    let (items, wanted) = (floats(array.values())?, floats(element)?);
+    let has = |row: usize| match wanted.is_null(row) {
+        true => range(array, row).any(|at| items.is_null(at)),
+        false => range(array, row).any(|at| items.is_valid(at) && items.value(at) == wanted.value(row)),
+    };
+    Ok(Arc::new(UInt8Array::from_iter_values((0..array.len()).map(|row| u8::from(has(row))))))
+}
+
+fn range(array: &ListArray, row: usize) -> std::ops::Range<usize> {
+    array.value_offsets()[row] as usize..array.value_offsets()[row + 1] as usize
+}
+
+fn distinct(array: &ListArray) -> Result<ArrayRef> {
+    let DataType::List(item) = array.data_type() else { unreachable!("it is a list") };
+    let values = array.values();
+    let converter = RowConverter::new(vec![SortField::new(values.data_type().clone())])?;
+    let rows = converter.convert_columns(std::slice::from_ref(values))?;
+    let nulls = values.logical_nulls();
+    let (mut kept, mut lengths) = (Vec::new(), Vec::with_capacity(array.len()));
+    for ends in array.offsets().windows(2) {
+        let (mut seen, before) = (HashSet::new(), kept.len());
+        for place in ends[0] as usize..ends[1] as usize {
+            let is_null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(place));
+            if !is_null && seen.insert(rows.row(place)) {
+                kept.push(place as u64);
+            }
+        }
+        lengths.push(kept.len() - before);
+    }
+    let values = take(values, &UInt64Array::from(kept), None)?;
+    let ends = OffsetBuffer::from_lengths(lengths);
+    let item = Arc::new(item.as_ref().clone().with_nullable(false));
+    Ok(Arc::new(ListArray::try_new(item, ends, values, array.nulls().cloned())?))
+}
+
+/// Where among its items each row first has the element of that row.
+pub fn places_of(
+    offsets: &OffsetBuffer<i32>,
+    items: &ArrayRef,
+    element: &ArrayRef,
+) -> Result<Vec<Option<usize>>> {
+    let element = cast(element, items.data_type())?;
+    let ends: Vec<usize> = offsets.iter().map(|&end| end as usize).collect();
+    let row_of_item = ends
+        .windows(2)
+        .enumerate()
+        .flat_map(|(row, range)| std::iter::repeat_n(row as i64, range[1] - range[0]));
+    let rows = Int64Array::from_iter_values(row_of_item);
+    let start = ends[0];
+    let same: BooleanArray = not_distinct(&items.slice(start, rows.len()), &take(&element, &rows, None)?)?;
+    Ok(ends.windows(2).map(|range| (range[0]..range[1]).find(|i| same.value(i - start))).collect())
+}

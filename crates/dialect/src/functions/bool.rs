@@ -1,0 +1,69 @@
+//! `toBool(x)`, of which `true` and `false` are made: a Bool, which is shown as a word.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::arguments::{self, check_count};
+use super::numbers::{rows, shaped};
+use crate::error::Error;
+use crate::types::CLICKHOUSE_TYPE;
+
+/// The function.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct ToBool {
+    signature: Signature,
+}
+
+impl Default for ToBool {
+    fn default() -> Self {
+        Self { signature: arguments::any(Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for ToBool {
+    fn name(&self) -> &str {
+        "toBool"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
+        let nullable = args.arg_fields[0].is_nullable();
+        let metadata = [(CLICKHOUSE_TYPE.to_owned(), "Bool".to_owned())].into();
+        Ok(Arc::new(Field::new(self.name(), DataType::Boolean, nullable).with_metadata(metadata)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
+        shaped(converted(&array)?, &args.args)
+    }
+}
+
+/// The values as truth values: of numbers whether they are not 0; texts must be one of the words that ClickHouse knows.
+pub fn converted(array: &ArrayRef) -> Result<ArrayRef> {
+    if !array.data_type().is_string() {
+        return Ok(cast(array, &DataType::Boolean)?);
+    }
+    let texts = cast(array, &DataType::Utf8)?;
+    let truth = |text: &str| match text.to_ascii_lowercase().as_str() {
+        "true" | "t" | "yes" | "y" | "on" | "enable" | "enabled" | "1" => Ok(true),
+        "false" | "f" | "no" | "n" | "off" | "disable" | "disabled" | "0" => Ok(false),
+        _ => Err(Error::cannot_parse_bool(format!("Cannot parse '{text}' as Bool")).into()),
+    };
+    let truths = texts.as_string::<i32>().iter().map(|text| text.map(truth).transpose());
+    Ok(Arc::new(truths.collect::<Result<BooleanArray>>()?))
+}

@@ -1,0 +1,25 @@
+//! The value of a type where there is none.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray, ListArray, MapArray, new_empty_array};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+
+/// Zero, an empty text, an array or a map of nothing. DataFusion's own forgets what the field of an array's items
+/// says, and has none for a map.
+pub fn default_value(data_type: &DataType) -> Result<ScalarValue> {
+    let empty = OffsetBuffer::from_lengths([0]);
+    Ok(match data_type {
+        DataType::List(item) => {
+            let items = new_empty_array(item.data_type());
+            ScalarValue::List(Arc::new(ListArray::try_new(Arc::clone(item), empty, items, None)?))
+        }
+        DataType::Map(entry, ordered) => {
+            let entries = new_empty_array(entry.data_type()).as_struct().clone();
+            ScalarValue::Map(Arc::new(MapArray::try_new(Arc::clone(entry), empty, entries, None, *ordered)?))
+        }
+        other => ScalarValue::new_default(other)?,
+    })
+}

@@ -1,0 +1,135 @@
+//! `toUInt64OrNull`, `toUInt64OrZero` and the like: what cannot be parsed is NULL or 0. Also `toNullable`.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, Scalar};
+use datafusion::arrow::compute::{is_not_null, kernels::zip::zip};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::arguments::{self, check_count};
+use super::convert;
+use super::numbers::{rows, shaped};
+use super::parse::parse_or_null;
+use crate::error::Error;
+use crate::types::{plain_name, type_name};
+
+/// What stands for a text that is no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Otherwise {
+    Null,
+    Zero,
+}
+
+/// One conversion.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Lenient {
+    name: String,
+    target: DataType,
+    otherwise: Otherwise,
+    signature: Signature,
+}
+
+/// All of them.
+pub fn all() -> impl Iterator<Item = Lenient> {
+    let numbers = convert::TARGETS.iter().filter(|(_, target)| target.is_numeric());
+    numbers.flat_map(|(name, target)| {
+        [("OrNull", Otherwise::Null), ("OrZero", Otherwise::Zero)].map(|(suffix, otherwise)| Lenient {
+            name: format!("{name}{suffix}"),
+            target: target.clone(),
+            otherwise,
+            signature: arguments::any(Volatility::Immutable),
+        })
+    })
+}
+
+impl ScalarUDFImpl for Lenient {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match &arguments[0] {
+            text if text.is_string() || text.is_null() => Ok(self.target.clone()),
+            other => {
+                let (given, name) = (plain_name(other), &self.name);
+                let message =
+                    format!("Illegal type {given} of argument of function {name}: it must be String");
+                Err(Error::illegal_type(message).into())
+            }
+        }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
+        let argument = &args.arg_fields[0];
+        let nullable = self.otherwise == Otherwise::Null || argument.is_nullable();
+        let data_type = self.return_type(&[argument.data_type().clone()])?;
+        Ok(Arc::new(Field::new(self.name(), data_type, nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let texts = args.args[0].to_array(rows(&args.args, args.number_rows))?;
+        let parsed = parse_or_null(&texts, &self.target)?;
+        let array: ArrayRef = match self.otherwise {
+            Otherwise::Null => parsed,
+            Otherwise::Zero => {
+                let zero = Scalar::new(ScalarValue::new_zero(&self.target)?.to_array()?);
+                let filled = zip(&is_not_null(&parsed)?, &parsed, &zero)?;
+                match texts.logical_nulls() {
+                    None => filled,
+                    Some(nulls) => datafusion::arrow::compute::nullif(&filled, &(!nulls.inner()).into())?,
+                }
+            }
+        };
+        shaped(array, &args.args)
+    }
+}
+
+/// `toNullable(x)`: the same value, of a type that has NULL. It is volatile: the constant that an optimiser would
+/// make of it has no such type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct ToNullable {
+    signature: Signature,
+}
+
+impl Default for ToNullable {
+    fn default() -> Self {
+        Self { signature: arguments::any(Volatility::Volatile) }
+    }
+}
+
+impl ScalarUDFImpl for ToNullable {
+    fn name(&self) -> &str {
+        "toNullable"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(arguments[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
+        let field = &args.arg_fields[0];
+        if field.data_type().is_nested() {
+            let what = format!("Nested type {} cannot be inside Nullable type", type_name(field));
+            return Err(Error::illegal_type(what).into());
+        }
+        Ok(Arc::new(field.as_ref().clone().with_nullable(true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Ok(args.args[0].clone())
+    }
+}

@@ -1,0 +1,177 @@
+//! ClickHouse's functions, under ClickHouse's names.
+
+mod aggregates;
+pub mod arguments;
+mod arithmetic;
+mod array;
+pub(crate) mod as_type;
+mod assume_not_null;
+mod bool;
+mod cityhash;
+mod concat;
+mod convert;
+mod decimal;
+mod decimals;
+mod default_value;
+mod exact;
+mod extremes;
+mod fixed_string;
+mod hash;
+mod identifiers;
+mod ieee;
+mod ignore;
+mod inherited;
+mod lambda;
+mod length;
+mod lenient;
+mod local_time;
+mod map;
+mod materialize;
+pub(crate) mod names;
+mod nan_first;
+mod negate;
+mod numbers;
+mod parse;
+mod planner;
+pub(crate) mod quantile;
+mod rand;
+mod refused;
+mod rounding;
+mod sleep;
+mod supertype;
+pub(crate) mod truth;
+mod tuple;
+mod tuple_element;
+mod type_name;
+mod uuid;
+mod values;
+mod zone;
+
+use std::sync::Arc;
+
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::{HigherOrderUDF, ScalarUDF};
+use granary_dict::Waiting;
+
+use crate::error::Result;
+use crate::limits::SLEEPERS_MAX;
+use arithmetic::{Arithmetic, Operation};
+
+pub(crate) use assume_not_null::{AssumeNotNull, NOT_NULL};
+pub use convert::{clamped, convert};
+pub use default_value::default_value;
+pub use exact::exact;
+pub use fixed_string::trimmed;
+pub use hash::{int_hash_32, int_hash_64};
+pub(crate) use ieee::Ieee;
+pub(crate) use inherited::{aggregates, planners, scalars, windows};
+pub(crate) use lambda::ARRAY_MAP;
+pub(crate) use lenient::ToNullable;
+pub(crate) use nan_first::NanFirst;
+pub use numbers::{rows, shaped};
+pub use planner::constant_text;
+pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes, type_spelling};
+pub(crate) use supertype::{is_plain, supertype, type_of};
+pub(crate) use tuple::TUPLE;
+pub use tuple_element::TupleElement;
+pub(crate) use zone::TO_TIME_ZONE;
+
+const OPERATIONS: [Operation; 7] = [
+    Operation::Plus,
+    Operation::Minus,
+    Operation::Multiply,
+    Operation::Divide,
+    Operation::Modulo,
+    Operation::IntDiv,
+    Operation::IntDivOrZero,
+];
+
+/// Whether a name is one of those that take a zone behind a time, and look at the time there.
+pub(crate) fn looks_in_zone(name: &str) -> bool {
+    name != "toDayOfWeek" && values::in_calendars().any(|function| function.name() == name)
+}
+
+/// The function that rounds times down to units of such a name.
+pub(crate) fn start_of_interval(unit: &str) -> Option<String> {
+    values::units().any(|known| known == unit).then(|| format!("toStartOfInterval/{unit}"))
+}
+
+/// The names of functions of dictionaries, which whoever has dictionaries registers.
+pub fn of_dictionaries() -> impl Iterator<Item = &'static str> {
+    names::by(names::By::Dictionary)
+}
+
+/// Makes the functions of the dialect known to a session, but for those of dictionaries and files. `sleep` sleeps as
+/// others wait.
+///
+/// # Errors
+/// An error of DataFusion's registry.
+pub fn register(context: &SessionContext, waiting: &Waiting) -> Result<()> {
+    for operation in OPERATIONS {
+        context.register_udf(ScalarUDF::from(Arithmetic::new(operation)));
+    }
+    for action in array::ACTIONS {
+        context.register_udf(ScalarUDF::from(array::ArrayFunction::new(action)));
+    }
+    for action in map::ACTIONS {
+        context.register_udf(ScalarUDF::from(map::MapFunction::new(action)));
+    }
+    for function in values::all() {
+        context.register_udf(ScalarUDF::from(values::ValueFunction::new(function)));
+    }
+    for question in length::QUESTIONS {
+        context.register_udf(ScalarUDF::from(length::Length::new(question)));
+    }
+    for (name, target) in convert::TARGETS {
+        context.register_udf(ScalarUDF::from(convert::Convert::new(name, target.clone())));
+    }
+    for width in [hash::Width::Bits32, hash::Width::Bits64] {
+        context.register_udf(ScalarUDF::from(hash::IntHash::new(width)));
+    }
+    for role in [truth::Role::Condition, truth::Role::Choice, truth::Role::Number] {
+        context.register_udf(ScalarUDF::from(truth::Truth::new(role)));
+    }
+    for function in lenient::all() {
+        context.register_udf(ScalarUDF::from(function));
+    }
+    context.register_udf(ScalarUDF::from(lenient::ToNullable::default()));
+    for joining in [concat::Joining::Directly, concat::Joining::BySeparator] {
+        context.register_udf(ScalarUDF::from(concat::Concat::new(joining)));
+    }
+    for direction in rounding::DIRECTIONS {
+        context.register_udf(ScalarUDF::from(rounding::Rounding::new(direction)));
+    }
+    let sleeping = waiting.beside(SLEEPERS_MAX);
+    for sleeper in sleep::SLEEPERS {
+        context.register_udf(ScalarUDF::from(sleep::Sleep::new(sleeper, sleeping.clone())));
+    }
+    for width in [rand::Width::Bits32, rand::Width::Bits64] {
+        context.register_udf(ScalarUDF::from(rand::Rand::new(width)));
+    }
+    for extreme in [extremes::Extreme::Greatest, extremes::Extreme::Least] {
+        context.register_udf(ScalarUDF::from(extremes::Extremes::new(extreme)));
+    }
+    for function in identifiers::all() {
+        context.register_udf(ScalarUDF::from(function));
+    }
+    context.register_udf(ScalarUDF::from(as_type::AsType::default()));
+    context.register_udf(ScalarUDF::from(AssumeNotNull::unchecked()));
+    context.register_udf(ScalarUDF::from(AssumeNotNull::checked()));
+    context.register_udf(ScalarUDF::from(bool::ToBool::default()));
+    context.register_udf(ScalarUDF::from(cityhash::CityHash::default()));
+    context.register_udf(ScalarUDF::from(fixed_string::ToFixedString::default()));
+    context.register_udf(ScalarUDF::from(ignore::Ignore::default()));
+    context.register_udf(ScalarUDF::from(materialize::Materialize::default()));
+    context.register_udf(ScalarUDF::from(negate::Negate::default()));
+    context.register_udf(ScalarUDF::from(tuple::Tuple::default()));
+    context.register_udf(ScalarUDF::from(tuple_element::TupleElement::default()));
+    context.register_udf(ScalarUDF::from(type_name::ToTypeName::default()));
+    context.register_udf(ScalarUDF::from(uuid::ToUuid::default()));
+    context.register_udf(ScalarUDF::from(zone::ToTimeZone::default()));
+    context
+        .register_higher_order_function(Arc::new(HigherOrderUDF::new_from_impl(lambda::ArrayMap::default())));
+    aggregates::register(context)?;
+    context.state_ref().write().register_expr_planner(Arc::new(ArithmeticPlanner))?;
+    Ok(())
+}

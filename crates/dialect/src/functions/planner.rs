@@ -1,0 +1,266 @@
+//! Where DataFusion asks how to plan ClickHouse's operators and types.
+
+use datafusion::arrow::datatypes::{DataType, FieldRef, TimeUnit};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, TypePlanner,
+};
+use datafusion::logical_expr::type_coercion::binary::BinaryTypeCoercer;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, GetFieldAccess, Operator, ScalarUDF};
+use datafusion::sql::sqlparser::ast::{
+    ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo, Ident, ObjectName, ObjectNamePart,
+};
+use granary_dict::DataType as ClickHouseType;
+
+use super::arithmetic::{Arithmetic, Operation};
+use super::array::{Action, ArrayFunction};
+use super::as_type::{AS_TYPE, AsType};
+use super::convert::Convert;
+use super::uuid::ToUuid;
+use crate::error::Error;
+use crate::plan::{function_of, never_compared, no_common_type};
+use crate::types::{declared, fixed_bytes, is_time, plain_name};
+
+/// Arithmetic becomes ClickHouse's functions, and comparisons what ClickHouse compares. Arrays are ClickHouse's.
+#[derive(Debug)]
+pub(crate) struct ArithmeticPlanner;
+
+impl ExprPlanner for ArithmeticPlanner {
+    fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let (Ok(left), Ok(right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
+            return Ok(PlannerResult::Original(raw));
+        };
+        if let Some(operator) = comparison(&raw.op) {
+            let planned = compare(typed_text(raw, schema), operator, &left, &right);
+            if let PlannerResult::Original(raw) = &planned {
+                check_compared(operator, &raw.left.get_type(schema)?, &raw.right.get_type(schema)?)?;
+            }
+            return Ok(planned);
+        }
+        let operation = match raw.op {
+            BinaryOperator::Plus => Operation::Plus,
+            BinaryOperator::Minus => Operation::Minus,
+            BinaryOperator::Multiply => Operation::Multiply,
+            BinaryOperator::Divide => Operation::Divide,
+            BinaryOperator::Modulo => Operation::Modulo,
+            BinaryOperator::MyIntegerDivide => Operation::IntDiv,
+            _ => return Ok(PlannerResult::Original(raw)),
+        };
+        // Between two of them DataFusion knows durations, which ClickHouse does not.
+        let is_ours = operation.result_type(&left, &right).is_some()
+            || is_time(&left) && is_time(&right)
+            || left.is_numeric() && right.is_numeric();
+        if !is_ours && !left.is_null() && !right.is_null() {
+            return Err(operation.no_types(&left, &right).into());
+        }
+        let function = ScalarUDF::from(Arithmetic::new(operation));
+        Ok(PlannerResult::Planned(function.call(vec![raw.left, raw.right])))
+    }
+
+    fn plan_array_literal(&self, items: Vec<Expr>, _: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Planned(ScalarUDF::from(ArrayFunction::new(Action::Make)).call(items)))
+    }
+
+    fn plan_field_access(
+        &self,
+        access: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let key = match &access.field_access {
+            GetFieldAccess::ListIndex { key } => key.as_ref().clone(),
+            GetFieldAccess::NamedStructField { name }
+                if matches!(access.expr.get_type(schema)?, DataType::Map(..)) =>
+            {
+                Expr::Literal(name.clone(), None)
+            }
+            _ => return Ok(PlannerResult::Original(access)),
+        };
+        let function = ScalarUDF::from(ArrayFunction::new(Action::Element));
+        Ok(PlannerResult::Planned(function.call(vec![access.expr, key])))
+    }
+}
+
+fn comparison(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        _ => return None,
+    })
+}
+
+/// Refuses a comparison of types that have no common one.
+fn check_compared(operator: Operator, left: &DataType, right: &DataType) -> Result<(), Error> {
+    if BinaryTypeCoercer::new(left, &operator, right).get_input_types().is_ok() {
+        return Ok(());
+    }
+    let Some(function) = function_of(operator) else { return Ok(()) };
+    let (one, other) = (plain_name(left), plain_name(right));
+    Err(match (one == "String") != (other == "String") {
+        true => no_common_type(&one, &other, function),
+        false => never_compared(&one, &other, function),
+    })
+}
+
+/// A text compared with a value of a type that Arrow does not have is one, too.
+fn typed_text(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let field = |expr: &Expr| expr.to_field(schema).ok().map(|(_, field)| field);
+    let (Some(left), Some(right)) = (field(&raw.left), field(&raw.right)) else { return raw };
+    let as_type = |expr: Expr, wanted: ClickHouseType| {
+        let name = Expr::Literal(ScalarValue::Utf8(Some(wanted.inner().to_string())), None);
+        ScalarUDF::from(AsType::default()).call(vec![expr, name])
+    };
+    // The zeros behind a FixedString are not compared.
+    let text = |expr: Expr| ScalarUDF::from(Convert::new("toString", DataType::Utf8)).call(vec![expr]);
+    if fixed_bytes(&left).is_some() {
+        raw.left = text(raw.left);
+    }
+    if fixed_bytes(&right).is_some() {
+        raw.right = text(raw.right);
+    }
+    match (declared(&left), declared(&right)) {
+        (Some(wanted), _) if right.data_type().is_string() => {
+            raw.right = as_type(said_by_nobody(raw.right), wanted);
+        }
+        (_, Some(wanted)) if left.data_type().is_string() => {
+            raw.left = as_type(said_by_nobody(raw.left), wanted);
+        }
+        _ => {}
+    }
+    raw
+}
+
+/// A text that is converted although the query does not say so: `plan/comparisons.rs` tells it by the cast, which
+/// DataFusion drops.
+fn said_by_nobody(text: Expr) -> Expr {
+    Expr::Cast(Cast::new(Box::new(text), DataType::Utf8))
+}
+
+/// `dictHas(...) = 1`: a condition compared with a number is a number; a DateTime is its Unix time. A literal compared
+/// with a UUID is one.
+fn compare(
+    mut raw: RawBinaryExpr,
+    operator: Operator,
+    left: &DataType,
+    right: &DataType,
+) -> PlannerResult<RawBinaryExpr> {
+    let cast = |expr: Expr, to: DataType| Expr::Cast(Cast::new(Box::new(expr), to));
+    let as_number = |expr: Expr| cast(expr, DataType::UInt8);
+    let is_seconds = |data_type: &DataType| matches!(data_type, DataType::Timestamp(TimeUnit::Second, _));
+    let as_uuid = |expr: Expr| match expr {
+        // It has been made what the other is, which is no UUID.
+        Expr::ScalarFunction(call) if call.name() == AS_TYPE => Expr::ScalarFunction(call),
+        text => ScalarUDF::from(ToUuid::default()).call(vec![said_by_nobody(text)]),
+    };
+    match (left, right) {
+        (DataType::FixedSizeBinary(16), right) if right.is_string() => raw.right = as_uuid(raw.right),
+        (left, DataType::FixedSizeBinary(16)) if left.is_string() => raw.left = as_uuid(raw.left),
+        (DataType::Boolean, right) if right.is_numeric() => raw.left = as_number(raw.left),
+        (left, DataType::Boolean) if left.is_numeric() => raw.right = as_number(raw.right),
+        (left, right) if is_seconds(left) && right.is_numeric() && !right.is_decimal() => {
+            raw.left = cast(raw.left, DataType::Int64)
+        }
+        (left, right) if is_seconds(right) && left.is_numeric() && !left.is_decimal() => {
+            raw.right = cast(raw.right, DataType::Int64)
+        }
+        _ => return PlannerResult::Original(raw),
+    }
+    let compared = BinaryExpr::new(Box::new(raw.left), operator, Box::new(raw.right));
+    PlannerResult::Planned(Expr::BinaryExpr(compared))
+}
+
+/// ClickHouse's type names in CAST.
+#[derive(Debug)]
+pub(crate) struct ClickHouseTypes;
+
+impl TypePlanner for ClickHouseTypes {
+    fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
+        let Some(name) = name(sql_type) else { return Ok(None) };
+        match ClickHouseType::parse(&name) {
+            // A CAST may always give NULL; what is known not to is shown by the value itself.
+            Ok(data_type) => Ok(Some(data_type.to_field("cast").with_nullable(true).into())),
+            Err(error) => Err(Error::from(error).into()),
+        }
+    }
+}
+
+/// ClickHouse's spelling of a type.
+pub(crate) fn type_spelling(sql_type: &SqlType) -> String {
+    match sql_type {
+        SqlType::Array(ArrayElemTypeDef::Parenthesis(item)) => format!("Array({})", type_spelling(item)),
+        SqlType::Nullable(inner) => format!("Nullable({})", type_spelling(inner)),
+        SqlType::Map(key, value) => format!("Map({}, {})", type_spelling(key), type_spelling(value)),
+        SqlType::Tuple(elements) => {
+            let elements = elements.iter().map(|e| element(e.field_name.as_ref(), &e.field_type));
+            format!("Tuple({})", elements.collect::<Vec<_>>().join(", "))
+        }
+        SqlType::Nested(elements) => {
+            let elements = elements.iter().map(|e| element(Some(&e.name), &e.data_type));
+            format!("Nested({})", elements.collect::<Vec<_>>().join(", "))
+        }
+        SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale)) => {
+            format!("Decimal({precision}, {scale})")
+        }
+        SqlType::Date => "Date".into(),
+        other => name(other).unwrap_or_else(|| other.to_string()),
+    }
+}
+
+fn element(name: Option<&Ident>, data_type: &SqlType) -> String {
+    match name {
+        Some(name) => {
+            format!("`{}` {}", name.value.replace('\\', "\\\\").replace('`', "\\`"), type_spelling(data_type))
+        }
+        None => type_spelling(data_type),
+    }
+}
+
+/// ClickHouse's spelling of a type that is not SQL's own.
+fn name(sql_type: &SqlType) -> Option<String> {
+    Some(match sql_type {
+        SqlType::UInt8 => "UInt8".into(),
+        SqlType::UInt16 => "UInt16".into(),
+        SqlType::UInt32 => "UInt32".into(),
+        SqlType::UInt64 => "UInt64".into(),
+        SqlType::Int8(None) => "Int8".into(),
+        SqlType::Int16 => "Int16".into(),
+        SqlType::Int32 => "Int32".into(),
+        SqlType::Int64 => "Int64".into(),
+        SqlType::UInt256 => "UInt256".into(),
+        SqlType::Float32 => "Float32".into(),
+        SqlType::Float64 => "Float64".into(),
+        SqlType::String(None) => "String".into(),
+        SqlType::Date32 => "Date32".into(),
+        SqlType::Datetime(None) => "DateTime".into(),
+        SqlType::Uuid => "UUID".into(),
+        SqlType::Bool => "Bool".into(),
+        SqlType::LowCardinality(inner) => return name(inner),
+        SqlType::Nullable(inner) => format!("Nullable({})", name(inner).unwrap_or_else(|| inner.to_string())),
+        // The parser keeps the zone without its quotes.
+        SqlType::Custom(name, zone) if !zone.is_empty() && is_datetime(name) => {
+            format!("DateTime('{}')", zone.concat())
+        }
+        SqlType::Custom(..) => sql_type.to_string(),
+        _ => return None,
+    })
+}
+
+fn is_datetime(name: &ObjectName) -> bool {
+    matches!(name.0.as_slice(), [ObjectNamePart::Identifier(name)] if name.value == "DateTime")
+}
+
+/// A constant's text, for functions whose argument must be one.
+pub fn constant_text(scalar: Option<&ScalarValue>) -> Option<&str> {
+    match scalar {
+        Some(
+            ScalarValue::Utf8(Some(text))
+            | ScalarValue::Utf8View(Some(text))
+            | ScalarValue::LargeUtf8(Some(text)),
+        ) => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,175 @@
+//! Functions whose answer in a row follows from its arguments alone, and is NULL if one of these is: a table for each
+//! kind of them.
+
+mod bits;
+mod calendar;
+mod chosen;
+mod dates;
+mod intervals;
+mod lists;
+mod local;
+mod math;
+mod patterns;
+mod sets;
+mod shift;
+mod substrings;
+mod sums;
+mod texts;
+
+use std::hash::{Hash, Hasher};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::compute::nullif;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::arguments::{self, check_count};
+use super::numbers::{rows, shaped};
+use crate::error::Error;
+use crate::types::type_name;
+
+pub use intervals::units;
+pub use lists::nans;
+
+/// One function.
+pub struct Function {
+    name: &'static str,
+    /// How many arguments it takes.
+    arguments: RangeInclusive<usize>,
+    /// The answer's field by those of the arguments, none of which is NULL itself; `None`: it does not take these. Its
+    /// name does not count, and it may be NULL where an argument may.
+    field: fn(&[FieldRef]) -> Option<Field>,
+    /// The answers. Where an argument is NULL, they may be anything.
+    answer: fn(&[ArrayRef], &Field) -> Result<ArrayRef>,
+}
+
+/// All of them.
+pub fn all() -> impl Iterator<Item = &'static Function> {
+    let tables: [&'static [Function]; 13] = [
+        bits::FUNCTIONS,
+        calendar::FUNCTIONS,
+        chosen::FUNCTIONS,
+        dates::FUNCTIONS,
+        intervals::FUNCTIONS,
+        lists::FUNCTIONS,
+        math::FUNCTIONS,
+        patterns::FUNCTIONS,
+        sets::FUNCTIONS,
+        shift::FUNCTIONS,
+        substrings::FUNCTIONS,
+        sums::FUNCTIONS,
+        texts::FUNCTIONS,
+    ];
+    tables.into_iter().flatten()
+}
+
+/// Those that say what calendars and clocks show, of a time alone.
+pub fn in_calendars() -> impl Iterator<Item = &'static Function> {
+    calendar::FUNCTIONS
+        .iter()
+        .filter(|function| function.arguments == (1..=1) && function.name.starts_with("to"))
+}
+
+impl Function {
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// A field of which only the type counts.
+fn of(data_type: DataType) -> Field {
+    Field::new("", data_type, false)
+}
+
+/// Functions whose answer is not NULL in ClickHouse where an argument is.
+const TAKE_NO_NULL: &[&str] = &["arrayPushBack", "arrayPushFront", "countEqual", "indexOf"];
+
+/// One of the functions, as DataFusion knows it.
+pub struct ValueFunction {
+    function: &'static Function,
+    signature: Signature,
+}
+
+impl ValueFunction {
+    pub fn new(function: &'static Function) -> Self {
+        Self { function, signature: arguments::any(Volatility::Immutable) }
+    }
+}
+
+impl std::fmt::Debug for ValueFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ValueFunction").field(&self.function.name).finish()
+    }
+}
+
+impl PartialEq for ValueFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.function.name == other.function.name
+    }
+}
+
+impl Eq for ValueFunction {}
+
+impl Hash for ValueFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.function.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for ValueFunction {
+    fn name(&self) -> &str {
+        self.function.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Err(DataFusionError::Internal(format!("the type of {} needs its arguments' fields", self.name())))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let (name, given) = (self.name(), args.arg_fields);
+        check_count(name, given.len(), self.function.arguments.clone())?;
+        if TAKE_NO_NULL.contains(&name) && given.iter().any(|field| field.data_type().is_null()) {
+            return Err(Error::illegal_type(format!("Function {name} does not take NULL here")).into());
+        }
+        if given.iter().any(|field| field.data_type().is_null()) {
+            return Ok(Arc::new(Field::new(name, DataType::Null, true)));
+        }
+        let Some(field) = (self.function.field)(given) else {
+            let types: Vec<String> = given.iter().map(|field| type_name(field)).collect();
+            let (types, plural) = (types.join(", "), if given.len() == 1 { "" } else { "s" });
+            let what = format!("Illegal type{plural} {types} of argument{plural} of function {name}");
+            return Err(Error::illegal_type(what).into());
+        };
+        let nullable = field.is_nullable() || given.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(field.with_name(name).with_nullable(nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = rows(&args.args, args.number_rows);
+        if args.return_field.data_type().is_null() {
+            return shaped(new_null_array(&DataType::Null, rows), &args.args);
+        }
+        let arrays = args.args.iter().map(|given| given.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let answer = (self.function.answer)(&arrays, &args.return_field)?;
+        let nulls = arrays
+            .iter()
+            .fold(None, |nulls, array| NullBuffer::union(nulls.as_ref(), array.logical_nulls().as_ref()));
+        let answer = match nulls {
+            Some(nulls) if nulls.null_count() > 0 => {
+                nullif(&answer, &BooleanArray::new(!nulls.inner(), None))?
+            }
+            _ => answer,
+        };
+        shaped(answer, &args.args)
+    }
+}

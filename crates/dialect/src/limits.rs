@@ -1,0 +1,36 @@
+//! Every bound of this crate, in one place.
+
+/// Rows in one batch of a query. A dictionary answers a batch with one sorted pass over the device, so
+/// batches are large; ClickHouse's own blocks have 65 409 rows.
+pub const BATCH_ROWS: usize = 65_536;
+
+/// How often aliases of one SELECT list are replaced by their expressions, which may double each time.
+pub(crate) const ALIAS_EXPANSIONS_MAX: usize = 10_000;
+
+/// The longest FixedString, as in ClickHouse.
+pub(crate) const FIXED_STRING_BYTES_MAX: u64 = 0xff_ffff;
+
+/// Expressions that are looked at to find out whether a text is the same in all rows.
+pub(crate) const CONSTANT_STEPS_MAX: usize = 10_000;
+
+/// The longest text of statements accepted at once, rows behind VALUES among them: each of its tokens takes some 100
+/// bytes.
+pub(crate) const TEXT_BYTES_MAX: usize = 16 << 20;
+
+/// The longest statement but for rows behind VALUES, ClickHouse's `max_query_size`.
+pub(crate) const QUERY_BYTES_MAX: usize = 262_144;
+
+/// Expressions that one SELECT selects: twice as many take four times as long to plan, these 2 seconds.
+pub(crate) const SELECT_COLUMNS_MAX: usize = 10_000;
+
+/// Expressions that one ORDER BY sorts by: likewise, 1 second.
+pub(crate) const SORT_COLUMNS_MAX: usize = 1000;
+
+/// How deep the tree of a statement is, as ClickHouse's `max_ast_depth` has it; `statement/depth.rs` says what counts.
+pub(crate) const AST_DEPTH_MAX: usize = 1000;
+
+/// How deep parentheses of a query are.
+pub(crate) const PARENTHESES_DEEP_MAX: usize = 256;
+
+/// Blocks of queries that `sleep` at once, each on a thread.
+pub const SLEEPERS_MAX: usize = 50;

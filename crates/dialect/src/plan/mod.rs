@@ -1,0 +1,60 @@
+//! What is changed in DataFusion's plans, where types are known.
+
+mod comparisons;
+mod in_lists;
+mod in_order;
+mod in_subqueries;
+mod join_keys;
+mod marks;
+mod meaning;
+mod nan_last;
+mod optimise;
+mod outer_join;
+mod planning;
+mod settings;
+mod yielding;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
+pub(crate) use comparisons::{function_of, never_compared, no_common_type};
+pub use optimise::{Optimised, optimise};
+pub use outer_join::{Unmatched, filled};
+pub use planning::{configuration, planning};
+pub use settings::QuerySettings;
+pub use yielding::yielding;
+
+/// Whether a plan or a subquery of it has such a node. Most plans do not, and are then left as they are.
+pub fn has_node(plan: &LogicalPlan, mut wanted: impl FnMut(&LogicalPlan) -> Result<bool>) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = wanted(node)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Whether a node has such an expression, be it within another.
+pub fn has_expression(node: &LogicalPlan, wanted: impl Fn(&Expr) -> bool) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found = expr.exists(|expr| Ok(wanted(expr)))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Changes the expressions of a node from the inside out; their columns keep their names.
+pub fn map_named_expressions(
+    node: LogicalPlan,
+    mut change: impl FnMut(Expr) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
+    let names = NamePreserver::new(&node);
+    node.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let changed = expr.transform_up(&mut change)?;
+        Ok(changed.update_data(|expr| name.restore(expr)))
+    })
+}

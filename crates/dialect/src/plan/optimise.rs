@@ -1,0 +1,196 @@
+//! Which of DataFusion's rules a plan is optimised by. DataFusion tries all of them on every plan, and then again;
+//! for a short query that takes longer than to answer it. Most rules are for nodes that most plans lack.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
+
+use super::comparisons::{check_comparisons, is_comparison};
+use super::in_lists::in_lists;
+use super::in_order::sorts_within;
+use super::in_subqueries::in_subqueries;
+use super::join_keys::check_join_keys;
+use super::meaning::meaning;
+use super::outer_join::Unmatched;
+
+/// What a plan consists of, as far as rules ask for it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Nodes {
+    filter: bool,
+    limit: bool,
+    sort: bool,
+    /// Something is grouped by.
+    group: bool,
+    /// An aggregate of what is different.
+    distinct: bool,
+    /// Values are compared.
+    comparison: bool,
+    /// Anything that rules turn into other nodes: joins, unions, subqueries, DISTINCT and what is rare.
+    other: bool,
+}
+
+/// A plan that is ready.
+pub struct Optimised {
+    /// The plan.
+    pub plan: LogicalPlan,
+    /// Its columns as the query has them: of a constant that is made of an expression, nobody could tell any more
+    /// whether its type is Nullable.
+    pub declared: SchemaRef,
+}
+
+/// Analyses a plan, and optimises it by the rules that may change it. `joins` changes joins of tables whose rows are found
+/// by their keys, before types are made the same on both sides.
+///
+/// # Errors
+/// What is wrong with the plan once types are known.
+pub fn optimise(
+    state: &mut SessionState,
+    plan: LogicalPlan,
+    joins: impl FnOnce(LogicalPlan, Unmatched) -> Result<LogicalPlan>,
+) -> Result<Optimised> {
+    let plan = in_lists(plan)?;
+    let nodes = Nodes::of(&plan)?;
+    if nodes.sort && sorts_within(&plan)? {
+        state.config_mut().options_mut().execution.target_partitions = 1;
+    }
+    if nodes.other {
+        check_join_keys(&plan)?;
+    }
+    if nodes.comparison || nodes.other {
+        check_comparisons(&plan)?;
+    }
+    let plan = meaning(plan)?;
+    if nodes.other {
+        let plan = joins(plan, Unmatched::of(OptimizerConfig::options(state).as_ref()))?;
+        let plan = in_subqueries(plan)?;
+        let plan = state.analyzer().execute_and_check(plan, &OptimizerConfig::options(state), |_, _| {})?;
+        // What joins lack has got values by now.
+        let plan = plan.transform_up(|node| Ok(Transformed::yes(node.recompute_schema()?))).data()?;
+        return Optimised::by(state.optimizers().to_vec(), plan, state);
+    }
+    if !nodes.filter {
+        // What one pass leaves to a second is what filters meet on their way down.
+        state.config_mut().options_mut().optimizer.max_passes = 1;
+    }
+    let state = &*state;
+    let plan = state.analyzer().execute_and_check(plan, &OptimizerConfig::options(state), |_, _| {})?;
+    let rules = state.optimizers().iter().filter(|rule| nodes.concern(rule.name())).map(Arc::clone);
+    Optimised::by(rules.collect(), plan, state)
+}
+
+impl Optimised {
+    /// By rules, of a plan that was analysed.
+    fn by(
+        rules: Vec<Arc<dyn OptimizerRule + Send + Sync>>,
+        plan: LogicalPlan,
+        state: &SessionState,
+    ) -> Result<Optimised> {
+        let declared = Arc::new(plan.schema().as_arrow().clone());
+        let plan = Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})?;
+        Ok(Optimised { plan, declared })
+    }
+}
+
+impl Nodes {
+    fn of(plan: &LogicalPlan) -> Result<Nodes> {
+        let mut nodes = Nodes::default();
+        plan.apply(|node| {
+            match node {
+                LogicalPlan::Projection(_)
+                | LogicalPlan::SubqueryAlias(_)
+                | LogicalPlan::EmptyRelation(_) => {}
+                LogicalPlan::Aggregate(aggregate) => nodes.group |= !aggregate.group_expr.is_empty(),
+                LogicalPlan::Sort(_) => nodes.sort = true,
+                // A scan may come with filters and a limit of its own.
+                LogicalPlan::TableScan(scan) => {
+                    nodes.filter |= !scan.filters.is_empty();
+                    nodes.limit |= scan.fetch.is_some();
+                }
+                LogicalPlan::Filter(_) => nodes.filter = true,
+                LogicalPlan::Limit(_) => nodes.limit = true,
+                _ => nodes.other = true,
+            }
+            node.apply_expressions(|expr| {
+                expr.apply(|expr| {
+                    nodes.other |= is_subquery(expr);
+                    nodes.comparison |= is_comparison(expr);
+                    nodes.distinct |= matches!(expr, Expr::AggregateFunction(call) if call.params.distinct);
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        })?;
+        Ok(nodes)
+    }
+
+    /// Whether a rule can change a plan of these nodes. A rule that is not known here is always tried.
+    fn concern(self, rule: &str) -> bool {
+        match rule {
+            "rewrite_set_comparison"
+            | "optimize_unions"
+            | "unions_to_filter"
+            | "replace_distinct_aggregate"
+            | "eliminate_join"
+            | "decorrelate_predicate_subquery"
+            | "scalar_subquery_to_join"
+            | "decorrelate_lateral_join"
+            | "extract_equijoin_predicate"
+            | "eliminate_cross_join"
+            | "filter_null_join_keys"
+            | "eliminate_outer_join" => self.other,
+            "eliminate_filter" | "push_down_filter" => self.filter,
+            "eliminate_limit" | "push_down_limit" => self.limit,
+            "propagate_empty_relation" => self.filter || self.limit,
+            "eliminate_duplicated_expr" => self.sort || self.group,
+            "eliminate_group_by_constant" => self.group,
+            "single_distinct_aggregation_to_group_by" => self.distinct,
+            // Switched off: see `configuration`.
+            "extract_leaf_expressions" | "push_down_leaf_projections" => false,
+            _ => true,
+        }
+    }
+}
+
+fn is_subquery(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::configuration;
+    use datafusion::execution::context::SessionContext;
+
+    /// Every plan comes out as from all rules.
+    #[tokio::test]
+    async fn rules_that_are_left_out_change_nothing() {
+        let config = configuration().with_default_catalog_and_schema("datafusion", "public");
+        let context = SessionContext::new_with_config(config.with_create_default_catalog_and_schema(true));
+        let queries = [
+            "SELECT 1",
+            "SELECT sum(a + 1 + 2) FROM (SELECT column1 AS a FROM (VALUES (1), (2)) AS t)",
+            "SELECT column1 + column1 AS b, count(DISTINCT column2) FROM t WHERE column1 > 1 + 1 GROUP BY b",
+            "SELECT column1 FROM t WHERE 1 = 0",
+            "SELECT column1 FROM t WHERE true ORDER BY column1, column1 LIMIT 3",
+            "SELECT * FROM (SELECT column1 AS a, column2 FROM t ORDER BY a) WHERE a = 2 LIMIT 0",
+            "SELECT abs(column1) + abs(column1) FROM (SELECT * FROM t LIMIT 5) WHERE column2 > 1",
+            "SELECT column1, max(column2) FROM t GROUP BY column1, 'x' HAVING max(column2) > 1 LIMIT 2",
+            "SELECT DISTINCT column1 FROM t",
+            "SELECT column1 FROM t WHERE column1 IN (SELECT column2 FROM t)",
+            "SELECT a.column1 FROM t a JOIN t b ON a.column1 = b.column2 WHERE b.column1 = 1",
+            "SELECT column1 FROM t UNION ALL SELECT column2 FROM t",
+        ];
+        let table = "CREATE TABLE t AS VALUES (1, 2), (2, 3), (3, 4)";
+        context.sql(table).await.unwrap().collect().await.unwrap();
+        for query in queries {
+            let plan = context.state().create_logical_plan(query).await.unwrap();
+            let all = context.state().optimize(&plan).unwrap();
+            let some = optimise(&mut context.state(), plan, |plan, _| Ok(plan)).unwrap().plan;
+            assert_eq!(some.display_indent_schema().to_string(), all.display_indent_schema().to_string());
+        }
+    }
+}

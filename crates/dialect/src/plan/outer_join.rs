@@ -1,0 +1,134 @@
+//! A row without a partner in an outer join: ClickHouse fills the partner's columns with the defaults of their
+//! types, 0 or an empty string, where SQL has NULL. Columns that are Nullable have NULL in both. With join_use_nulls
+//! all have NULL, but for the one column that `*` shows of those that USING names.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::FieldRef;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::metadata::FieldMetadata;
+use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::{Column, DFSchema, JoinConstraint, JoinType, Result, TableReference};
+use datafusion::functions::core::expr_fn::coalesce;
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, lit};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::{QuerySettings, has_node};
+use crate::functions::default_value;
+
+/// Puts the defaults above each outer join that a query has. It runs before DataFusion makes joins of its own (of
+/// subqueries), which need their NULLs.
+#[derive(Debug)]
+pub struct OuterJoinDefaults;
+
+impl AnalyzerRule for OuterJoinDefaults {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let missing = Unmatched::of(config);
+        if !has_node(&plan, |node| Ok(matches!(node, LogicalPlan::Join(_))))? {
+            return Ok(plan);
+        }
+        plan.transform_up_with_subqueries(|node| filled(node, missing)).data()
+    }
+
+    fn name(&self) -> &str {
+        "outer_join_defaults"
+    }
+}
+
+/// What stands where there is no row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Unmatched {
+    /// The defaults of the columns' types.
+    Default,
+    /// NULLs, by `join_use_nulls`.
+    Null,
+}
+
+impl Unmatched {
+    /// As the query has it set.
+    pub fn of(config: &ConfigOptions) -> Self {
+        let settings = config.extensions.get::<QuerySettings>();
+        match settings.is_some_and(|settings| settings.join_use_nulls) {
+            true => Self::Null,
+            false => Self::Default,
+        }
+    }
+}
+
+/// Which sides of a join may lack a row.
+fn missing_sides(join_type: JoinType) -> (bool, bool) {
+    match join_type {
+        JoinType::Left => (false, true),
+        JoinType::Right => (true, false),
+        JoinType::Full => (true, true),
+        _ => (false, false),
+    }
+}
+
+/// Puts the defaults above a plan that is an outer join.
+pub fn filled(plan: LogicalPlan, missing: Unmatched) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Join(join) = &plan else { return Ok(Transformed::no(plan)) };
+    let (left, right) = missing_sides(join.join_type);
+    let is_using = join.join_constraint == JoinConstraint::Using;
+    if !left && !right || missing == Unmatched::Null && !is_using {
+        return Ok(Transformed::no(plan));
+    }
+    let columns = [(&join.left, left), (&join.right, right)]
+        .into_iter()
+        .flat_map(|(side, may_lack)| match missing {
+            Unmatched::Default => with_defaults(join, side.schema(), may_lack),
+            Unmatched::Null => with_keys(join, side.schema(), may_lack),
+        })
+        .collect();
+    Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan.clone()))?)))
+}
+
+/// The columns of a side. Of two that USING names, DataFusion shows for `*` the one whose table's name comes first:
+/// that has the value of whichever side has a row.
+fn with_keys(join: &Join, schema: &DFSchema, may_lack: bool) -> Vec<Expr> {
+    let filled = |(relation, field): (Option<&TableReference>, &FieldRef)| {
+        let column = Column::new(relation.cloned(), field.name());
+        match partner(join, &column) {
+            Some(Expr::Column(partner)) if may_lack && column < partner => {
+                let metadata = FieldMetadata::new_from_field(field);
+                coalesce(vec![Expr::Column(column), Expr::Column(partner)]).alias_qualified_with_metadata(
+                    relation.cloned(),
+                    field.name(),
+                    Some(metadata),
+                )
+            }
+            _ => Expr::Column(column),
+        }
+    };
+    schema.iter().map(filled).collect()
+}
+
+fn with_defaults(join: &Join, schema: &DFSchema, missing: bool) -> Vec<Expr> {
+    let filled = |(relation, field): (Option<&TableReference>, &FieldRef)| {
+        let column = Column::new(relation.cloned(), field.name());
+        if !missing || field.is_nullable() {
+            return Expr::Column(column);
+        }
+        // A type without a default keeps its NULL.
+        let Ok(default) = default_value(field.data_type()) else { return Expr::Column(column) };
+        let mut values = vec![Expr::Column(column.clone())];
+        values.extend(partner(join, &column));
+        values.push(lit(default));
+        let metadata = FieldMetadata::new_from_field(field);
+        coalesce(values).alias_qualified_with_metadata(relation.cloned(), field.name(), Some(metadata))
+    };
+    schema.iter().map(filled).collect()
+}
+
+/// The columns that USING names are one: whichever side has a row has the value.
+fn partner(join: &Join, column: &Column) -> Option<Expr> {
+    if join.join_constraint != JoinConstraint::Using {
+        return None;
+    }
+    let is_column = |expr: &Expr| matches!(expr, Expr::Column(found) if found == column);
+    join.on.iter().find_map(|(left, right)| match (is_column(left), is_column(right)) {
+        (true, _) => Some(right.clone()),
+        (_, true) => Some(left.clone()),
+        _ => None,
+    })
+}

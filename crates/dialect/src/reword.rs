@@ -1,0 +1,204 @@
+//! DataFusion's errors in ClickHouse's words.
+//!
+//! Columns, casts and memory have variants of their own. What else is wrong with a query is a text alone: [`PLAN`] and
+//! [`CAST`] are all the texts that are read, as DataFusion 55.2 and Arrow 59 write them. `sql/tests/errors.rs` has a query
+//! for each, and fails when one is written otherwise. A text that is not known here keeps its own words.
+
+use std::str::FromStr;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{Column, DataFusionError, SchemaError};
+
+use crate::error::Error;
+use crate::functions::names;
+use crate::rewrite::clickhouse_name;
+use crate::text::shown_name;
+use crate::types::plain_name;
+
+/// Columns that are named beside one that is unknown.
+const KNOWN_MAX: usize = 10;
+
+/// A text of DataFusion's, and what is made of it.
+struct Text {
+    /// What is the same in each such text, in this order; an empty one at the end is the end of the text.
+    marks: &'static [&'static str],
+    /// Makes the error of what stands behind each mark, up to the next one.
+    error: fn(&[&str]) -> Option<Error>,
+}
+
+/// The texts of `DataFusionError::Plan`; the first that is found counts.
+const PLAN: &[Text] = &[
+    Text {
+        marks: &["Invalid function '", "'"],
+        error: |found| Some(names::unknown(clickhouse_name(found[0]))),
+    },
+    Text { marks: &["argument types '", ")'. You might"], error: |found| called(found[0]) },
+    Text {
+        marks: &["column \"", "\" must appear in the GROUP BY clause"],
+        error: |found| Some(loose(found[0])),
+    },
+];
+
+/// Words of other texts of `DataFusionError::Plan` that are about the types of arguments.
+const ABOUT_TYPES: [&str; 2] = ["coerce", "signature"];
+
+/// The text of `ArrowError::CastError` about a text that was compared with a number and is none.
+const CAST: Text = Text {
+    marks: &["Cannot cast string '", "' to value of ", " type"],
+    error: |found| Some(no_number(found[0], found[1])),
+};
+
+impl Text {
+    fn read(&self, text: &str) -> Option<Error> {
+        let (first, others) = self.marks.split_first()?;
+        let (_, mut rest) = text.split_once(first)?;
+        let mut found = Vec::with_capacity(others.len());
+        for mark in others {
+            let (between, behind) = if mark.is_empty() { (rest, "") } else { rest.split_once(mark)? };
+            found.push(between);
+            rest = behind;
+        }
+        (self.error)(&found)
+    }
+}
+
+/// Returns the error that a user sees for one of DataFusion's that has no error of ours in it.
+pub fn reworded(error: &DataFusionError) -> Error {
+    let message = error.strip_backtrace();
+    match error.find_root() {
+        DataFusionError::SQL(..) => Error::syntax_error(message),
+        DataFusionError::SchemaError(reason, _) => {
+            schema_error(reason).unwrap_or_else(|| Error::bad_arguments(message))
+        }
+        DataFusionError::ArrowError(reason, _) => {
+            arrow_error(reason).unwrap_or_else(|| Error::bad_arguments(message))
+        }
+        DataFusionError::ResourcesExhausted(text) => Error::memory_limit_exceeded(memory_error(text)),
+        DataFusionError::NotImplemented(_) => Error::not_implemented(message),
+        DataFusionError::Internal(_) => Error::logical_error(message),
+        DataFusionError::Plan(text) => match PLAN.iter().find_map(|known| known.read(text)) {
+            Some(error) => error,
+            None if ABOUT_TYPES.iter().any(|word| text.contains(word)) => Error::illegal_type(message),
+            None => Error::bad_arguments(message),
+        },
+        _ => Error::bad_arguments(message),
+    }
+}
+
+/// The message where memory runs out: the words of whoever bounds it, whatever operator it was that could not do without.
+fn memory_error(text: &str) -> String {
+    match text.find("Memory limit (") {
+        Some(at) => text[at..].to_owned(),
+        None => format!("Memory limit (total) exceeded: {text}"),
+    }
+}
+
+/// An error about columns.
+fn schema_error(error: &SchemaError) -> Option<Error> {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let mut known: Vec<String> = valid_fields.iter().map(column_name).collect();
+            known.dedup();
+            let more = if known.len() > KNOWN_MAX { ", ..." } else { "" };
+            known.truncate(KNOWN_MAX);
+            let hint = if known.is_empty() {
+                String::new()
+            } else {
+                format!("; there are {}{more}", known.join(", "))
+            };
+            Some(Error::unknown_identifier(format!(
+                "Unknown expression identifier `{}`{hint}",
+                column_name(field)
+            )))
+        }
+        SchemaError::AmbiguousReference { field } => Some(Error::ambiguous_identifier(format!(
+            "Ambiguous identifier `{}`: more than one table has it",
+            column_name(field)
+        ))),
+        _ => None,
+    }
+}
+
+fn arrow_error(error: &ArrowError) -> Option<Error> {
+    match error {
+        ArrowError::CastError(text) => CAST.read(text),
+        _ => None,
+    }
+}
+
+fn no_number(written: &str, name: &str) -> Error {
+    let name = type_name(name);
+    match name.starts_with("Float") && !begins_as_number(written) {
+        true => Error::cannot_parse_number(format!(
+            "Cannot read floating point value here: {written}: while converting '{written}' to {name}"
+        )),
+        false => Error::type_mismatch(format!("Cannot convert string '{written}' to type {name}")),
+    }
+}
+
+/// Whether a text has a number in front. As in ClickHouse, that one is too long, and others are none.
+fn begins_as_number(text: &str) -> bool {
+    text.trim_start_matches(['+', '-', '.']).starts_with(|letter: char| letter.is_ascii_digit())
+}
+
+/// `table.column`; a table function has no name.
+fn column_name(column: &Column) -> String {
+    let name = shown_name(&column.name);
+    match column.relation.as_ref().map(|relation| relation.table()).filter(|table| !table.ends_with("()")) {
+        Some(table) => format!("{table}.{name}"),
+        None => name.to_owned(),
+    }
+}
+
+/// `function(type, ..`
+fn called(call: &str) -> Option<Error> {
+    let (function, types) = call.split_once('(')?;
+    Some(illegal_types(function, types))
+}
+
+/// A column that is neither grouped by nor under an aggregate.
+fn loose(column: &str) -> Error {
+    let column = shown_name(column.rsplit_once('.').map_or(column, |(_, name)| name));
+    Error::not_an_aggregate(format!(
+        "Column '{column}' is not under aggregate function and not in GROUP BY keys"
+    ))
+}
+
+fn illegal_types(function: &str, types: &str) -> Error {
+    if types.is_empty() {
+        let name = clickhouse_name(function);
+        return Error::wrong_argument_count(format!(
+            "Number of arguments for function {name} doesn't match: passed 0, should be 1 or more"
+        ));
+    }
+    let types: Vec<String> = split_types(types).iter().map(|name| type_name(name)).collect();
+    let name = clickhouse_name(function);
+    Error::illegal_type(match types.as_slice() {
+        [only] => format!("Illegal type {only} of argument of function {name}"),
+        all => format!("Illegal types {} of arguments of function {name}", all.join(" and ")),
+    })
+}
+
+/// Arrow's name of a type as ClickHouse's.
+fn type_name(name: &str) -> String {
+    DataType::from_str(name).map_or_else(|_| name.to_owned(), |data_type| plain_name(&data_type))
+}
+
+/// Apart by commas that are not inside parentheses.
+fn split_types(text: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0_i32, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            b',' if depth == 0 => {
+                parts.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[start..].trim());
+    parts
+}

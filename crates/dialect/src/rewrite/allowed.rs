@@ -1,0 +1,101 @@
+//! What a query may be made of: functions that have a name in [`crate::functions::names`], and operators and syntax that
+//! ClickHouse has. It is looked at as it was written, before anything is rewritten.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Function, UnaryOperator, Visit, Visitor};
+
+use super::syntax::name_of;
+use crate::error::{Error, Result};
+use crate::functions::names::{self, By};
+
+/// Checks all expressions of a statement.
+///
+/// # Errors
+/// UNKNOWN_FUNCTION, SYNTAX_ERROR.
+pub fn check(statement: &impl Visit) -> Result<()> {
+    match statement.visit(&mut Allowed) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+struct Allowed;
+
+impl Visitor for Allowed {
+    type Break = Error;
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Error> {
+        match refusal(expr) {
+            Some(error) => ControlFlow::Break(error),
+            None => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn refusal(expr: &Expr) -> Option<Error> {
+    let refused = match expr {
+        Expr::Function(function) => return unknown(function),
+        Expr::BinaryOp { op, .. } if !is_operator(op) => op.to_string(),
+        Expr::UnaryOp { op, .. } if !matches!(op, UnaryOperator::Minus | UnaryOperator::Not) => {
+            format!("unary {op}")
+        }
+        Expr::BinaryOp { .. } | Expr::UnaryOp { .. } => return None,
+        Expr::SimilarTo { .. } => "SIMILAR TO".into(),
+        Expr::RLike { .. } => "RLIKE".into(),
+        Expr::Like { escape_char: Some(_), .. } | Expr::ILike { escape_char: Some(_), .. } => "ESCAPE".into(),
+        Expr::Like { any: true, .. } | Expr::ILike { any: true, .. } => "LIKE ANY".into(),
+        Expr::AtTimeZone { .. } => "AT TIME ZONE".into(),
+        Expr::Overlay { .. } => "OVERLAY".into(),
+        Expr::Collate { .. } => "COLLATE".into(),
+        Expr::AnyOp { .. } | Expr::AllOp { .. } => "ANY and ALL".into(),
+        Expr::IsUnknown(_) | Expr::IsNotUnknown(_) => "IS UNKNOWN".into(),
+        Expr::IsTrue(_) | Expr::IsNotTrue(_) | Expr::IsFalse(_) | Expr::IsNotFalse(_) => "IS TRUE".into(),
+        Expr::IsNormalized { .. } => "IS NORMALIZED".into(),
+        Expr::JsonAccess { .. } => "access to JSON".into(),
+        Expr::Convert { .. } => "CONVERT".into(),
+        Expr::InUnnest { .. } => "IN UNNEST".into(),
+        Expr::Struct { .. } | Expr::Named { .. } => "STRUCT".into(),
+        Expr::Dictionary(_) => "{}".into(),
+        Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_) => "GROUPING SETS".into(),
+        Expr::MatchAgainst { .. } => "MATCH AGAINST".into(),
+        Expr::MemberOf(_) => "MEMBER OF".into(),
+        _ => return None,
+    };
+    Some(Error::syntax_error(format!("Syntax error: {refused} is not known")))
+}
+
+fn unknown(function: &Function) -> Option<Error> {
+    match name_of(function) {
+        Some(name)
+            if function.over.is_none() && names::find(name).is_some_and(|known| known.by == By::Window) =>
+        {
+            Some(names::unknown(name))
+        }
+        Some(name) if names::find(name).or_else(|| names::find_conditional(name)).is_some() => None,
+        Some(name) => Some(names::unknown(name)),
+        None => Some(names::unknown(&function.name.to_string())),
+    }
+}
+
+fn is_operator(op: &BinaryOperator) -> bool {
+    use BinaryOperator::*;
+    matches!(
+        op,
+        Plus | Minus
+            | Multiply
+            | Divide
+            | Modulo
+            | MyIntegerDivide
+            | StringConcat
+            | Eq
+            | NotEq
+            | Lt
+            | LtEq
+            | Gt
+            | GtEq
+            | Spaceship
+            | And
+            | Or
+    )
+}

@@ -1,0 +1,112 @@
+//! Calls of `dictGet` and its family.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Function, Visit, Visitor};
+
+use super::Scope;
+use super::syntax::{
+    CONSTANT_SUFFIX, argument, argument_mut, arguments_mut, name_of, plain_arguments, rename, string, text,
+};
+use crate::error::{Error, Result};
+use crate::functions::names::{self, By};
+
+/// Stands for the dictionary of a call that names it by anything but constant texts: whatever it is, it is read.
+pub const UNKNOWN_NAME: &str = "a name that is no constant text";
+
+/// Stands between the names of several attributes in one literal.
+pub const ATTRIBUTE_SEPARATOR: &str = "\u{1f}";
+
+/// The functions that have no attribute behind the dictionary's name.
+const WITHOUT_ATTRIBUTE: [&str; 6] =
+    ["dictGetChildren", "dictGetDescendants", "dictGetHierarchy", "dictGetRoot", "dictHas", "dictIsIn"];
+
+/// Whether a name is one of the family.
+pub fn is_called(name: &str) -> bool {
+    names::find(name).is_some_and(|known| known.by == By::Dictionary)
+}
+
+/// Brings a dictionary call into the one form that the functions know: the dictionary's full name and the
+/// attributes as string literals (several attributes in one, apart by [`ATTRIBUTE_SEPARATOR`]), and a
+/// name of its own for a call with constant arguments. Gives the dictionary's full name, or [`UNKNOWN_NAME`].
+pub fn rewrite(function: &mut Function, scope: &dyn Scope) -> Result<String> {
+    let name = name_of(function).unwrap_or_default().to_owned();
+    let called = full_name(function, scope).unwrap_or_else(|| UNKNOWN_NAME.to_owned());
+    let Some(arguments) = arguments_mut(function) else { return Ok(called) };
+    let has_attribute = !WITHOUT_ATTRIBUTE.contains(&name.as_str());
+    let key = if has_attribute { 2 } else { 1 };
+    for (at, given) in arguments.iter().filter_map(argument).take(key).enumerate() {
+        if matches!(given, Expr::Function(function) if name_of(function) == Some("materialize")) {
+            let what = format!("Argument {} of function {name} must be a constant string", at + 1);
+            return Err(Error::illegal_type(what));
+        }
+    }
+    if has_attribute
+        && let Some(attributes) = arguments.get_mut(1).and_then(argument_mut)
+        && let Some(names) = tuple_of_names(attributes)
+    {
+        *attributes = string(&names.join(ATTRIBUTE_SEPARATOR));
+    }
+    let constant = arguments.iter().skip(key).filter_map(argument).all(is_constant);
+    rename(function, &if constant { format!("{name}{CONSTANT_SUFFIX}") } else { name });
+    Ok(called)
+}
+
+/// Makes the first argument of a call the full name of the dictionary that it names, and gives it.
+fn full_name(function: &mut Function, scope: &dyn Scope) -> Option<String> {
+    let named = arguments_mut(function)?.first_mut().and_then(argument_mut)?;
+    let name = match &*named {
+        Expr::Identifier(ident) => ident.value.clone(),
+        Expr::CompoundIdentifier(parts) => {
+            parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".")
+        }
+        expr => constant_name(expr, scope.database())?,
+    };
+    let full = if name.contains('.') { name } else { scope.dictionary(&name) };
+    *named = string(&full);
+    Some(full)
+}
+
+/// A text, or texts and the current database joined to one.
+fn constant_name(expr: &Expr, database: &str) -> Option<String> {
+    match expr {
+        Expr::Nested(inner) => constant_name(inner, database),
+        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right } => {
+            Some(constant_name(left, database)? + &constant_name(right, database)?)
+        }
+        Expr::Function(function) => match name_of(function)? {
+            "concat" => plain_arguments(function)?.iter().map(|part| constant_name(part, database)).collect(),
+            "currentDatabase" | "current_database" => Some(database.to_owned()),
+            _ => None,
+        },
+        expr => text(expr).map(str::to_owned),
+    }
+}
+
+/// Attributes given as `('a', 'b')` or `tuple('a', 'b')`, each marked by the separator before it.
+fn tuple_of_names(expr: &Expr) -> Option<Vec<String>> {
+    let items = match expr {
+        Expr::Tuple(items) => items.clone(),
+        Expr::Function(function) if name_of(function) == Some("tuple") => plain_arguments(function)?,
+        _ => return None,
+    };
+    let names: Option<Vec<String>> = items.iter().map(|item| text(item).map(str::to_owned)).collect();
+    names.filter(|names| !names.is_empty()).map(|names| std::iter::once(String::new()).chain(names).collect())
+}
+
+/// Whether an expression refers to no column.
+fn is_constant(expr: &Expr) -> bool {
+    struct Columns;
+    impl Visitor for Columns {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::CompoundFieldAccess { .. } => {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    expr.visit(&mut Columns).is_continue()
+}

@@ -1,0 +1,236 @@
+//! Expressions: literals, casts, conditions; calls are left to [`super::calls`] and [`super::dictionaries`].
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, Expr, Ident, UnaryOperator, Value,
+};
+
+use super::syntax::{call, name_of, plain_arguments, string, taken, text};
+use super::{Scope, calls, conditions, dictionaries, lambdas, literals, operators, session, tuples, words};
+use crate::error::{Error, Result};
+use crate::functions;
+use crate::functions::as_type::AS_TYPE;
+use crate::statement;
+use crate::types::is_beyond_arrow;
+
+/// Reads a file: a user who may not read everything may not call it.
+pub const FILE_FUNCTION: &str = "file";
+
+/// Before the parts of an expression are rewritten: what must be seen as it was written. `named` gathers the
+/// dictionaries.
+pub fn before(expr: &mut Expr, scope: &dyn Scope, named: &mut Vec<String>) -> Result<()> {
+    operators::make(expr)?;
+    match expr {
+        Expr::Function(function) if name_of(function) == Some(FILE_FUNCTION) => {
+            named.push(FILE_FUNCTION.to_owned());
+            Ok(())
+        }
+        Expr::Function(function) if name_of(function).is_some_and(dictionaries::is_called) => {
+            named.push(dictionaries::rewrite(function, scope)?);
+            Ok(())
+        }
+        Expr::Function(function) => {
+            match session::constant(function, scope) {
+                Some(constant) => *expr = constant,
+                None => tuples::quote_place(expr),
+            }
+            Ok(())
+        }
+        Expr::Value(value) => {
+            if let Value::Boolean(truth) = value.value {
+                let number = Value::Number(u8::from(truth).to_string(), false);
+                *expr = call("toBool", vec![Expr::Value(number.with_empty_span())]);
+            }
+            Ok(())
+        }
+        Expr::Identifier(ident) if let Some(float) = literals::named_float(ident) => {
+            *expr = call("toFloat64", vec![string(float)]);
+            Ok(())
+        }
+        // `key.names` of system.dictionaries is one name.
+        Expr::CompoundIdentifier(parts) => {
+            if let [owner, part] = parts.as_slice()
+                && matches!(
+                    (owner.value.as_str(), part.value.as_str()),
+                    ("key" | "attribute", "names" | "types")
+                )
+            {
+                *expr = Expr::Identifier(Ident::with_quote('"', format!("{}.{}", owner.value, part.value)));
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// After its parts were rewritten.
+pub fn after(expr: &mut Expr) -> Result<()> {
+    literals::make(expr);
+    if let Some(cast) = cast_to_named(expr)? {
+        *expr = cast;
+    }
+    match expr {
+        Expr::Tuple(items) => *expr = call("tuple", std::mem::take(items)),
+        Expr::UnaryOp { op: UnaryOperator::Not, expr } => conditions::make(expr),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if literals::made(inner).is_none() => {
+            *expr = call("negate", vec![inner.as_ref().clone()]);
+        }
+        Expr::BinaryOp { left, op, right } => {
+            use datafusion::sql::sqlparser::ast::BinaryOperator::{And, Or, StringConcat};
+            match op {
+                And | Or => {
+                    conditions::make(left);
+                    conditions::make(right);
+                }
+                StringConcat => *expr = call("concat", vec![taken(left), taken(right)]),
+                _ => {}
+            }
+        }
+        Expr::InList { list, .. } if list.iter().any(is_null) => {
+            *expr = without_nulls(taken(expr));
+            return after(expr);
+        }
+        Expr::InList { expr: inner, list, negated }
+            if list.len() <= UUIDS_MAX && list.iter().all(is_special) =>
+        {
+            *expr = any_equal(inner, list, *negated);
+        }
+        Expr::Case { operand: None, conditions, .. } => {
+            conditions.iter_mut().for_each(|when| conditions::make_choice(&mut when.condition));
+        }
+        Expr::Cast { expr: inner, data_type, kind: CastKind::Cast | CastKind::DoubleColon, .. } => {
+            if let DataType::Nullable(_) = data_type {
+                let name = functions::type_spelling(data_type);
+                let mut inner = inner.as_ref().clone();
+                literals::exact_for(name.trim_start_matches("Nullable(").trim_end_matches(')'), &mut inner);
+                *expr = call("toNullable", vec![call(AS_TYPE, vec![inner, string(&name)])]);
+            } else if let Some(name) = conversion(data_type) {
+                *expr = call(functions::NOT_NULL, vec![call(name, vec![inner.as_ref().clone()])]);
+            } else if let Some(name) = beyond_arrow(data_type) {
+                let mut inner = inner.as_ref().clone();
+                literals::exact_for(&name, &mut inner);
+                *expr = call(AS_TYPE, vec![inner, string(&name)]);
+                if !name.starts_with(['A', 'M', 'T', 'N']) {
+                    *expr = call(functions::NOT_NULL, vec![taken(expr)]);
+                }
+            }
+        }
+        Expr::Interval(_) => {
+            let what =
+                "An INTERVAL is added to a time, or subtracted from one; there are no values of its type";
+            return Err(Error::not_implemented(what));
+        }
+        Expr::TypedString(text) => {
+            let name = match text.data_type {
+                DataType::Date => "toDate",
+                DataType::Timestamp(None, _) => "toDateTime",
+                _ => return Err(Error::syntax_error(format!("Syntax error: {text} is not known"))),
+            };
+            *expr = call(name, vec![Expr::Value(text.value.clone())]);
+        }
+        Expr::Like { pattern, .. } | Expr::ILike { pattern, .. } => literals::make_pattern(pattern),
+        Expr::Substring { .. }
+        | Expr::Position { .. }
+        | Expr::Trim { .. }
+        | Expr::Extract { .. }
+        | Expr::Ceil { .. }
+        | Expr::Floor { .. } => *expr = words::called(taken(expr))?,
+        Expr::Function(_) => {
+            lambdas::rewrite(expr)?;
+            return calls::rewrite(expr);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// `CAST(x, 'T')` as `CAST(x AS T)`.
+fn cast_to_named(expr: &Expr) -> Result<Option<Expr>> {
+    let Expr::Function(function) = expr else { return Ok(None) };
+    if !name_of(function).is_some_and(|name| name.eq_ignore_ascii_case("CAST")) {
+        return Ok(None);
+    }
+    let Some([value, data_type]) = plain_arguments(function).and_then(|all| <[Expr; 2]>::try_from(all).ok())
+    else {
+        return Err(Error::wrong_argument_count("Function CAST requires two arguments"));
+    };
+    let Some(name) = text(&data_type) else {
+        return Err(Error::illegal_type("Second argument to CAST must be a constant string describing type"));
+    };
+    let data_type = statement::data_type(name)?;
+    let expr = Box::new(value);
+    Ok(Some(Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None }))
+}
+
+fn is_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_null(inner),
+        Expr::Value(value) => value.value == Value::Null,
+        _ => false,
+    }
+}
+
+/// NULL is in no list (`transform_null_in = 0`).
+fn without_nulls(expr: Expr) -> Expr {
+    let Expr::InList { expr: item, mut list, negated } = expr else { return expr };
+    list.retain(|item| !is_null(item));
+    if !list.is_empty() {
+        return Expr::InList { expr: item, list, negated };
+    }
+    // Of nothing but NULL: no for what is known, and unknown for NULL.
+    let op = if negated { BinaryOperator::Eq } else { BinaryOperator::NotEq };
+    Expr::BinaryOp { left: item.clone(), op, right: item }
+}
+
+/// Texts in an IN that may be UUIDs or addresses; more are compared as what they are, texts.
+const UUIDS_MAX: usize = 256;
+
+/// Whether an expression is a literal that looks like a UUID or an address.
+fn is_special(expr: &Expr) -> bool {
+    let parts = |text: &str| text.split('-').map(str::len).eq([8, 4, 4, 4, 12]);
+    let is_uuid = |text: &str| parts(text) && text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit());
+    text(expr).is_some_and(|text| is_uuid(text) || text.parse::<std::net::IpAddr>().is_ok())
+}
+
+/// `x IN ('a', 'b')` as `x = 'a' OR x = 'b'`: what a literal is compared with decides what it is, and that is known
+/// when a comparison is planned, and not when an IN is.
+fn any_equal(inner: &Expr, list: &[Expr], negated: bool) -> Expr {
+    use datafusion::sql::sqlparser::ast::BinaryOperator::{Eq, Or};
+    let both =
+        |left: Expr, op, right: Expr| Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) };
+    let equal = list.iter().map(|item| both(inner.clone(), Eq, item.clone()));
+    let any = equal.reduce(|any, one| both(any, Or, one));
+    let any =
+        Expr::Nested(Box::new(any.unwrap_or_else(|| Expr::Value(Value::Boolean(false).with_empty_span()))));
+    if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) } } else { any }
+}
+
+/// The name of a type that Arrow does not have, or does not convert to as ClickHouse does.
+fn beyond_arrow(data_type: &DataType) -> Option<String> {
+    use granary_dict::DataType::{Date32, DateTime, Decimal};
+    let name = functions::type_spelling(data_type);
+    let parsed = granary_dict::DataType::parse(&name).ok()?;
+    let differs = matches!(parsed.inner(), Date32 | DateTime { .. } | Decimal { .. });
+    (differs || is_beyond_arrow(&parsed)).then_some(name)
+}
+
+/// ClickHouse's casts wrap and spell values as its `toX` functions do.
+fn conversion(data_type: &DataType) -> Option<&'static str> {
+    Some(match data_type {
+        DataType::UInt8 => "toUInt8",
+        DataType::UInt16 => "toUInt16",
+        DataType::UInt32 => "toUInt32",
+        DataType::UInt64 => "toUInt64",
+        DataType::Int8(None) => "toInt8",
+        DataType::Int16 => "toInt16",
+        DataType::Int32 => "toInt32",
+        DataType::Int64 => "toInt64",
+        DataType::Float32 => "toFloat32",
+        DataType::Float64 => "toFloat64",
+        DataType::String(None) => "toString",
+        DataType::Date => "toDate",
+        DataType::Datetime(None) => "toDateTime",
+        DataType::Uuid => "toUUID",
+        DataType::Bool => "toBool",
+        _ => return None,
+    })
+}

@@ -1,0 +1,193 @@
+//! ClickHouse's dialect turned into what DataFusion plans.
+//!
+//! The rewriting works on the syntax tree, before types are known: result columns get the names that
+//! ClickHouse would give them, integer literals their smallest type, functions their registered spelling,
+//! files named in FROM become tables. What depends on types (arithmetic) is left to [`crate::functions`].
+
+mod aggregates;
+mod aliases;
+mod allowed;
+mod calls;
+mod conditions;
+mod dictionaries;
+mod expressions;
+mod joins;
+mod lambdas;
+mod literals;
+mod names;
+mod operators;
+mod projections;
+mod relations;
+mod scope;
+mod session;
+mod syntax;
+mod times;
+mod tuples;
+mod words;
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, LimitClause, OrderByKind, Query, Select, SetExpr, Statement, TableFactor, VisitMut,
+    VisitorMut,
+};
+
+use crate::error::{Error, Result};
+
+pub(crate) use calls::clickhouse_name;
+pub use dictionaries::{ATTRIBUTE_SEPARATOR, UNKNOWN_NAME};
+pub use expressions::FILE_FUNCTION;
+pub use literals::exact;
+pub use relations::{FileTable, secret_name};
+pub use scope::Scope;
+pub use syntax::{CONSTANT_SUFFIX, call, string};
+pub use times::{WITH_TIMES, name_behind_wildcards};
+
+/// What a statement says besides its query.
+#[derive(Debug, Default)]
+pub struct Extras {
+    /// The name behind FORMAT.
+    pub format: Option<String>,
+    /// SETTINGS, as text.
+    pub settings: Vec<(String, String)>,
+    /// Files read by the query, to be registered under these names before planning.
+    pub files: Vec<FileTable>,
+    /// What it reads by the table function `dictionary`, as it is written.
+    pub dictionaries: Vec<String>,
+    /// Tables and dictionaries that it names, as `database.name`.
+    pub named: Vec<String>,
+}
+
+/// Rewrites a statement in place. The expressions that its WITH names are aliases everywhere in it.
+///
+/// # Errors
+/// UNKNOWN_FUNCTION, SYNTAX_ERROR and NOT_IMPLEMENTED for what may not be in a query, and errors of calls whose arguments
+/// are wrong whatever their types are.
+pub fn rewrite(
+    statement: &mut Statement,
+    mut named: HashMap<String, Expr>,
+    scope: &dyn Scope,
+) -> Result<Extras> {
+    allowed::check(statement)?;
+    named.values().try_for_each(allowed::check)?;
+    tuples::make_calls(statement);
+    named.values_mut().for_each(tuples::make_calls);
+    let times = times::are_wanted(statement).then(|| times::named_queries(statement));
+    let mut rewriter = Rewriter { extras: Extras::default(), named, scope, times };
+    if let Some(query) = outer_query(statement) {
+        projections::name_outermost(query);
+    }
+    match statement.visit(&mut rewriter) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(rewriter.extras),
+    }
+}
+
+fn outer_query(statement: &mut Statement) -> Option<&mut Query> {
+    match statement {
+        Statement::Query(query) => Some(query),
+        Statement::Explain { statement, .. } => outer_query(statement),
+        _ => None,
+    }
+}
+
+struct Rewriter<'a> {
+    extras: Extras,
+    named: HashMap<String, Expr>,
+    scope: &'a dyn Scope,
+    /// If the statement names the time at which a dictionary's entries were got: what its WITH names.
+    times: Option<Vec<String>>,
+}
+
+fn flow(result: Result<()>) -> ControlFlow<Error> {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(error),
+    }
+}
+
+impl VisitorMut for Rewriter<'_> {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        if let Some(format) = query.format_clause.take() {
+            self.extras.format = Some(syntax::format_name(&format));
+        }
+        for setting in query.settings.take().unwrap_or_default() {
+            self.extras.settings.push((setting.key.value, syntax::setting_value(&setting.value)));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        // Positions and limits are counts, not values: they keep their plain form.
+        if let Some(order_by) = &mut query.order_by
+            && let OrderByKind::Expressions(expressions) = &mut order_by.kind
+        {
+            expressions.iter_mut().for_each(|item| literals::undo(&mut item.expr));
+        }
+        match &mut query.limit_clause {
+            Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+                limit.iter_mut().chain(offset.iter_mut().map(|o| &mut o.value)).for_each(literals::undo);
+            }
+            Some(LimitClause::OffsetCommaLimit { offset, limit }) => {
+                literals::undo(offset);
+                literals::undo(limit);
+            }
+            None => {}
+        }
+        if let SetExpr::Select(select) = query.body.as_mut()
+            && let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
+        {
+            expressions.iter_mut().for_each(literals::undo);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        if self.times.is_some() {
+            times::keep_out_of_wildcards(select);
+        }
+        if let Err(error) = joins::make(select) {
+            return ControlFlow::Break(error);
+        }
+        projections::name(&mut select.projection);
+        if let GroupByExpr::Expressions(_, modifiers) | GroupByExpr::All(modifiers) = &select.group_by
+            && let Some(modifier) = modifiers.first()
+        {
+            return flow(Err(Error::not_implemented(format!("GROUP BY {modifier} is not implemented"))));
+        }
+        if let Err(error) = aliases::resolve(select, &self.named) {
+            return ControlFlow::Break(error);
+        }
+        if let Some(prewhere) = select.prewhere.take() {
+            select.selection = Some(syntax::both(prewhere, select.selection.take()));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        select.selection.iter_mut().chain(select.having.iter_mut()).for_each(conditions::make);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        if let Err(error) = relations::rewrite(factor, self.scope, &mut self.extras) {
+            return ControlFlow::Break(error);
+        }
+        self.extras.named.extend(relations::full_name(factor, self.scope.database()));
+        if let Some(queries) = &self.times {
+            times::show(factor, queries);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        flow(expressions::before(expr, self.scope, &mut self.extras.named))
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        flow(expressions::after(expr))
+    }
+}

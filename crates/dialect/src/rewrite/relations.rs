@@ -1,0 +1,110 @@
+//! FROM: files and dictionaries as tables.
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableFactor, TableFunctionArgs,
+};
+
+use super::syntax::text;
+use super::{Extras, Scope};
+use crate::error::{Error, Result};
+
+/// The table function that reads a dictionary.
+pub const DICTIONARY_FUNCTION: &str = "dictionary";
+
+/// Table functions that stay what they are.
+const TABLE_FUNCTIONS: [&str; 1] = ["numbers"];
+
+/// A file that a query reads as a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileTable {
+    /// The name under which the query now finds it.
+    pub table: String,
+    /// The file's path, as it is written.
+    pub path: PathBuf,
+    /// The format, if it was said; otherwise the name of the file tells.
+    pub format: Option<String>,
+}
+
+/// Replaces `'x.csv'`, `file('x.csv', 'CSVWithNames')` and `dictionary('db.d')` by plain table names.
+pub fn rewrite(factor: &mut TableFactor, scope: &dyn Scope, extras: &mut Extras) -> Result<()> {
+    let TableFactor::Table { name, args, .. } = factor else { return Ok(()) };
+    let [part] = name.0.as_slice() else { return Ok(()) };
+    let Some(ident) = part.as_ident() else { return Ok(()) };
+    match (ident.quote_style, args.as_ref()) {
+        (Some('\''), None) => {
+            let table = add(&mut extras.files, &ident.value, None);
+            *name = table;
+        }
+        (None, Some(call)) if ident.value == "file" => {
+            let texts = literals(call, "file")?;
+            let [path, rest @ ..] = texts.as_slice() else {
+                return Err(Error::wrong_argument_count("Table function file requires a path"));
+            };
+            *name = add(&mut extras.files, path, rest.first().cloned());
+            *args = None;
+        }
+        (None, Some(call)) if ident.value == DICTIONARY_FUNCTION => {
+            if call.args.len() != 1 {
+                let what = "Table function dictionary requires one argument: the dictionary's name";
+                return Err(Error::wrong_argument_count(what));
+            }
+            let mut dictionary = literals(call, DICTIONARY_FUNCTION)?.concat();
+            if !dictionary.contains('.') {
+                dictionary = scope.dictionary(&dictionary);
+            }
+            let parts =
+                dictionary.splitn(2, '.').map(|part| Ident::with_quote('"', part)).collect::<Vec<_>>();
+            *name = ObjectName::from(parts);
+            *args = None;
+            extras.dictionaries.push(dictionary);
+        }
+        (None, Some(_)) if !TABLE_FUNCTIONS.contains(&ident.value.as_str()) => {
+            return Err(Error::unknown_function(format!("Unknown table function {}", ident.value)));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// `database.name` of a plain table.
+pub fn full_name(factor: &TableFactor, database: &str) -> Option<String> {
+    let TableFactor::Table { name, args: None, .. } = factor else { return None };
+    let parts: Option<Vec<&str>> =
+        name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.as_str())).collect();
+    match parts?.as_slice() {
+        [name] => Some(format!("{database}.{name}")),
+        [.., database, name] => Some(format!("{database}.{name}")),
+        [] => None,
+    }
+}
+
+/// A name for a table that one query reads. Statements may name what they like, so it cannot be guessed.
+pub fn secret_name() -> String {
+    let half = || RandomState::new().hash_one(());
+    format!("lent {:016x}{:016x}", half(), half())
+}
+
+fn add(files: &mut Vec<FileTable>, path: &str, format: Option<String>) -> ObjectName {
+    let table = secret_name();
+    files.push(FileTable { table: table.clone(), path: path.into(), format });
+    ObjectName::from(vec![Ident::with_quote('"', table)])
+}
+
+fn literals(call: &TableFunctionArgs, function: &str) -> Result<Vec<String>> {
+    let literal = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => match expr {
+            Expr::Identifier(ident) => Some(ident.value.clone()),
+            Expr::CompoundIdentifier(parts) => {
+                Some(parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join("."))
+            }
+            expr => text(expr).map(str::to_owned),
+        },
+        _ => None,
+    };
+    call.args.iter().map(literal).collect::<Option<Vec<String>>>().ok_or_else(|| {
+        Error::bad_arguments(format!("Arguments of table function {function} must be constant strings"))
+    })
+}

@@ -1,0 +1,108 @@
+//! CREATE, ALTER and DROP NAMED COLLECTION.
+
+use super::command::{Command, Missing};
+use super::words::{Words, is_word};
+use crate::error::{Error, Result};
+
+/// What is to be done with a named collection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CollectionChange {
+    /// CREATE NAMED COLLECTION.
+    Create {
+        /// Whether a name that a collection has is an error.
+        exists: Missing,
+        /// Names and values.
+        values: Vec<(String, String)>,
+    },
+    /// ALTER NAMED COLLECTION.
+    Alter {
+        /// Whether a name that no collection has is an error.
+        missing: Missing,
+        /// Names and their new values.
+        set: Vec<(String, String)>,
+        /// Names that are to go.
+        delete: Vec<String>,
+    },
+    /// DROP NAMED COLLECTION.
+    Drop {
+        /// Whether a name that no collection has is an error.
+        missing: Missing,
+    },
+}
+
+/// Reads one of these statements.
+pub fn read(words: &mut Words<'_>, _length: usize) -> Result<Option<Command>> {
+    Ok(change(words)?.map(|(name, change)| Command::Collection { name, change }))
+}
+
+/// The name of the collection and what is to be done with it, if that is what the statement says.
+fn change(words: &mut Words<'_>) -> Result<Option<(String, CollectionChange)>> {
+    Ok(Some(if words.take(&["CREATE", "NAMED", "COLLECTION"]) {
+        let exists = words.if_not_exists();
+        let name = words.identifier()?;
+        words.expect("AS")?;
+        (name, CollectionChange::Create { exists, values: values(words)? })
+    } else if words.take(&["ALTER", "NAMED", "COLLECTION"]) {
+        let missing = words.if_exists();
+        let name = words.identifier()?;
+        let set = if words.take(&["SET"]) { values(words)? } else { Vec::new() };
+        let mut delete = Vec::new();
+        if words.take(&["DELETE"]) {
+            delete.push(words.identifier()?);
+            while words.comma() {
+                delete.push(words.identifier()?);
+            }
+        }
+        (name, CollectionChange::Alter { missing, set, delete })
+    } else if words.take(&["DROP", "NAMED", "COLLECTION"]) {
+        let missing = words.if_exists();
+        (words.identifier()?, CollectionChange::Drop { missing })
+    } else {
+        return Ok(None);
+    }))
+}
+
+/// `name = value [OVERRIDABLE], ..`
+fn values(words: &mut Words<'_>) -> Result<Vec<(String, String)>> {
+    let mut values = Vec::new();
+    loop {
+        values.push(words.setting()?);
+        words.take(&["OVERRIDABLE"]);
+        if words.peek().is_some_and(|token| is_word(token, "NOT")) {
+            return Err(Error::not_implemented("NOT OVERRIDABLE: what a source says itself always counts"));
+        }
+        if !words.comma() {
+            return Ok(values);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statement::split;
+
+    fn read(text: &str) -> Result<Option<(String, CollectionChange)>> {
+        change(&mut Words::new(&split(text)?[0].tokens))
+    }
+
+    #[test]
+    fn changes_are_read() {
+        let pairs = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+        };
+        let values = pairs(&[("host", "h"), ("port", "5432")]);
+        let created = CollectionChange::Create { exists: Missing::IsFine, values };
+        let text = "CREATE NAMED COLLECTION IF NOT EXISTS c AS host = 'h' OVERRIDABLE, port = 5432";
+        assert_eq!(read(text).unwrap(), Some(("c".into(), created)));
+        let altered = CollectionChange::Alter {
+            missing: Missing::IsError,
+            set: pairs(&[("host", "g")]),
+            delete: vec!["port".into(), "user".into()],
+        };
+        let text = "ALTER NAMED COLLECTION c SET host = 'g' DELETE port, user";
+        assert_eq!(read(text).unwrap(), Some(("c".into(), altered)));
+        assert_eq!(read("DROP TABLE c").unwrap(), None);
+        assert_eq!(read("CREATE NAMED COLLECTION c AS a = 1 NOT OVERRIDABLE").unwrap_err().code, 48);
+    }
+}

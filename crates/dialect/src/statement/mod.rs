@@ -1,0 +1,40 @@
+//! Text into statements, and the statements that are not queries.
+
+mod braces;
+mod collection;
+mod command;
+mod create;
+mod data;
+mod depth;
+mod joins;
+mod keys;
+mod mend;
+mod named;
+mod parameters;
+mod query;
+mod recognise;
+mod refused;
+mod show;
+mod size;
+mod spelled;
+mod split;
+mod system;
+mod table;
+mod tuples;
+mod view;
+mod with;
+mod words;
+
+pub use collection::CollectionChange;
+pub use command::{Command, Dropped, Effect, Missing, Noun};
+pub use data::insert_with_data;
+pub use mend::Tail;
+pub(crate) use mend::data_type;
+pub use parameters::{Parameters, fill};
+pub use query::{ParsedQuery, parse_expression, parse_query};
+pub use recognise::{parse, parse_collection};
+pub use show::{Listed, ShowNames, Sought};
+pub use split::{Statement, split};
+pub use table::{Column, CreateTable, Engine, InsertInto, Rows};
+pub use view::CreateView;
+pub use words::{Name, quoted};

@@ -1,0 +1,77 @@
+//! Queries: tokens mended, and parsed.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+
+use datafusion::sql::sqlparser::ast::{Expr, Statement};
+use datafusion::sql::sqlparser::dialect::ClickHouseDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use granary_dict::tokenize;
+
+use super::braces::quote_maps;
+use super::depth::check_depth;
+use super::mend::{Tail, mend, separate_values};
+use super::size::check_lists;
+use super::with::take_named_expressions;
+use crate::error::{Error, Result};
+
+/// A query as it was written.
+pub struct ParsedQuery {
+    /// Its syntax tree.
+    pub statement: Statement,
+    /// The expressions that its WITH names.
+    pub named: HashMap<String, Expr>,
+    /// What stands behind it.
+    pub tail: Tail,
+}
+
+/// Parses the query that stands behind the first tokens of a text.
+///
+/// # Errors
+/// SYNTAX_ERROR, and TOO_DEEP_AST or TOO_BIG_AST for what would take too long to plan.
+pub fn parse_query(text: &str, head: usize) -> Result<ParsedQuery> {
+    let mut tokens = tokens(text)?;
+    check_depth(&tokens)?;
+    check_lists(&tokens)?;
+    let tail = mend(&mut tokens);
+    tokens.drain(..head.min(tokens.len()));
+    quote_maps(&mut tokens);
+    separate_values(&mut tokens);
+    let named = take_named_expressions(&mut tokens);
+    let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(tokens);
+    let statement = parser.parse_statement().map_err(wrong)?;
+    check_end(&parser)?;
+    let named = named.into_iter().map(|named| {
+        let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(named.tokens);
+        let expr = parser.parse_expr().map_err(wrong)?;
+        check_end(&parser)?;
+        Ok((named.name, expr))
+    });
+    Ok(ParsedQuery { statement, named: named.collect::<Result<_>>()?, tail })
+}
+
+/// Parses an expression that stands alone.
+///
+/// # Errors
+/// SYNTAX_ERROR.
+pub fn parse_expression(text: &str) -> Result<Expr> {
+    let mut tokens = tokens(text)?;
+    mend(&mut tokens);
+    Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(tokens).parse_expr().map_err(wrong)
+}
+
+fn tokens(text: &str) -> Result<Vec<TokenWithSpan>> {
+    tokenize(text).map_err(wrong)
+}
+
+fn check_end(parser: &Parser<'_>) -> Result<()> {
+    match parser.peek_token().token {
+        Token::EOF => Ok(()),
+        token => Err(Error::syntax_error(format!("Syntax error: unexpected {token}"))),
+    }
+}
+
+fn wrong(error: impl Display) -> Error {
+    Error::syntax_error(format!("Syntax error: {error}"))
+}

@@ -1,0 +1,125 @@
+//! Cuts a text at its semicolons, knowing strings, comments and quoted names.
+
+use datafusion::sql::sqlparser::tokenizer::{Location, Token};
+use granary_dict::tokenize;
+
+use super::data::insert_with_data;
+use super::size::{check_bytes, check_statement};
+use super::spelled::spelled;
+use crate::error::{Error, Result};
+use crate::limits::QUERY_BYTES_MAX;
+
+/// One statement of a text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statement {
+    /// As it was written, without the semicolon.
+    pub text: String,
+    /// Its tokens without blanks and comments.
+    pub(crate) tokens: Vec<Token>,
+    /// The rows behind INSERT .. FORMAT.
+    pub data: Vec<u8>,
+}
+
+impl Statement {
+    /// What stands behind so many tokens, as ClickHouse spells it.
+    pub fn spelled_behind(&self, head: usize) -> String {
+        spelled(self.tokens.get(head..).unwrap_or_default())
+    }
+}
+
+/// All statements of a text; empty ones are left out.
+pub fn split(text: &str) -> Result<Vec<Statement>> {
+    let insert = match insert_with_data(text.as_bytes())? {
+        // So many rows are not looked at as if they were SQL.
+        Some(insert) if text.len() > QUERY_BYTES_MAX => return Ok(vec![insert]),
+        insert => insert,
+    };
+    check_bytes(text)?;
+    let tokens = match (tokenize(text), insert) {
+        (Ok(tokens), _) => tokens,
+        // Rows that are no SQL.
+        (Err(_), Some(insert)) => return Ok(vec![insert]),
+        (Err(error), None) => return Err(Error::syntax_error(format!("Syntax error: {error}"))),
+    };
+    let mut offsets = Offsets::new(text);
+    let mut statements = Vec::new();
+    let mut start = 0;
+    let mut words = Vec::new();
+    let mut close = |start: usize, end: usize, words: &mut Vec<Token>| -> Result<()> {
+        if !words.is_empty() {
+            let statement = Statement {
+                text: text[start..end].trim().to_owned(),
+                tokens: std::mem::take(words),
+                data: Vec::new(),
+            };
+            // What tokens there are may be rows.
+            let insert = insert_with_data(statement.text.as_bytes()).ok().flatten();
+            if insert.is_none() {
+                check_statement(&statement.text, &statement.tokens)?;
+            }
+            statements.push(insert.unwrap_or(statement));
+        }
+        Ok(())
+    };
+    for token in tokens {
+        match token.token {
+            Token::SemiColon => {
+                let at = offsets.of(token.span.start);
+                close(start, at, &mut words)?;
+                start = at + 1;
+            }
+            Token::Whitespace(_) | Token::EOF => {}
+            other => words.push(other),
+        }
+    }
+    close(start, text.len(), &mut words)?;
+    Ok(statements)
+}
+
+/// Turns lines and columns, which rise from token to token, into byte offsets in one pass.
+pub(super) struct Offsets<'a> {
+    characters: std::iter::Peekable<std::str::CharIndices<'a>>,
+    end: usize,
+    here: (u64, u64),
+}
+
+impl<'a> Offsets<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { characters: text.char_indices().peekable(), end: text.len(), here: (1, 1) }
+    }
+
+    pub(super) fn of(&mut self, location: Location) -> usize {
+        while self.here < (location.line, location.column) {
+            match self.characters.next() {
+                Some((_, '\n')) => self.here = (self.here.0 + 1, 1),
+                Some(_) => self.here.1 += 1,
+                None => break,
+            }
+        }
+        self.characters.peek().map_or(self.end, |(offset, _)| *offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str) -> Vec<String> {
+        split(text).unwrap().into_iter().map(|statement| statement.text).collect()
+    }
+
+    #[test]
+    fn semicolons_in_strings_and_comments_do_not_count() {
+        let text = "SELECT ';' ; -- a; b\n\nSELECT 'é;\\';', `x;`\n/* ; */ FORMAT CSV;;\n;SELECT 3";
+        assert_eq!(
+            texts(text),
+            ["SELECT ';'", "-- a; b\n\nSELECT 'é;\\';', `x;`\n/* ; */ FORMAT CSV", "SELECT 3"]
+        );
+    }
+
+    #[test]
+    fn an_open_string_is_an_error() {
+        assert_eq!(split("SELECT 'abc").unwrap_err().code, 62);
+        assert!(split(" -- nothing\n").unwrap().is_empty());
+    }
+}

@@ -1,0 +1,341 @@
+//! CREATE TABLE and INSERT, as far as tables in RAM need them.
+
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+use super::command::Missing;
+use super::spelled::spelled;
+use super::words::{Name, Words, is_word};
+use crate::error::{Error, Result};
+
+/// CREATE TABLE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateTable {
+    /// The table's name.
+    pub name: Name,
+    /// Whether a name that something has is an error.
+    pub exists: Missing,
+    /// None if they follow from what `rows` says.
+    pub columns: Vec<Column>,
+    /// Its engine.
+    pub engine: Engine,
+    /// Other clauses of its storage, as ClickHouse spells them.
+    pub storage: Vec<String>,
+    /// The rows that it begins with.
+    pub rows: Rows,
+    /// Its comment.
+    pub comment: String,
+}
+
+/// ENGINE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Engine {
+    /// `Memory` if nothing is said.
+    pub name: String,
+    /// The expressions in the parentheses behind it.
+    pub arguments: Vec<String>,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self { name: "Memory".to_owned(), arguments: Vec::new() }
+    }
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// ClickHouse's; `None`: that of its DEFAULT.
+    pub data_type: Option<String>,
+    /// The expression behind DEFAULT.
+    pub default: Option<String>,
+}
+
+/// AS, behind CREATE TABLE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rows {
+    /// None.
+    None,
+    /// Those of a query, which begins behind so many tokens of the statement.
+    Query {
+        /// Tokens before the query.
+        head: usize,
+    },
+    /// None, but the columns of another table.
+    Like(Name),
+}
+
+/// Where INSERT puts rows: what follows is a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InsertInto {
+    /// The table's name.
+    pub name: Name,
+    /// The columns that the rows have; `None`: all of them.
+    pub columns: Option<Vec<String>>,
+}
+
+/// Behind a column's type.
+const OPTIONS: &[&str] = &[
+    "DEFAULT",
+    "MATERIALIZED",
+    "ALIAS",
+    "EPHEMERAL",
+    "CODEC",
+    "TTL",
+    "COMMENT",
+    "PRIMARY",
+    "NOT",
+    "STATISTICS",
+];
+
+/// What stands between the parentheses and is no column.
+const NOT_COLUMNS: &[&str] = &["INDEX", "CONSTRAINT", "PROJECTION", "PRIMARY"];
+
+/// What follows CREATE TABLE, up to a query. What an engine is told of order, partitions and time to live changes
+/// nothing. `length` is that of the whole statement in tokens.
+pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
+    let exists = words.if_not_exists();
+    let name = words.name()?;
+    let mut columns = Vec::new();
+    if words.token(&Token::LParen) {
+        columns = items(words)?;
+    } else if !words.peek().is_some_and(|token| is_word(token, "AS") || is_word(token, "ENGINE")) {
+        return Err(words.unexpected("columns in parentheses, or AS"));
+    }
+    let (mut engine, mut storage) = (Engine::default(), Vec::new());
+    let (mut rows, mut comment) = (Rows::None, String::new());
+    while words.peek().is_some() {
+        if words.take(&["ENGINE"]) {
+            engine = engine_behind(words)?;
+        } else if words.take(&["COMMENT"]) {
+            comment = words.string()?;
+        } else if words.take(&["AS"]) {
+            let begins_query = |token: &Token| {
+                *token == Token::LParen || ["SELECT", "WITH"].iter().any(|word| is_word(token, word))
+            };
+            if words.peek().is_some_and(begins_query) {
+                rows = Rows::Query { head: words.query(length) };
+            } else {
+                rows = Rows::Like(words.name()?);
+            }
+        } else {
+            storage.push(clause(words));
+        }
+    }
+    if columns.is_empty() && rows == Rows::None && engine.name == "Dictionary" {
+        let what = "CREATE TABLE of ENGINE = Dictionary requires the list of its columns";
+        return Err(Error::incorrect_query(what));
+    }
+    if columns.is_empty() && rows == Rows::None {
+        return Err(words.unexpected("columns in parentheses, or AS"));
+    }
+    Ok(CreateTable { name, exists, columns, engine, storage, rows, comment })
+}
+
+/// What stands behind the word ENGINE.
+fn engine_behind(words: &mut Words<'_>) -> Result<Engine> {
+    words.token(&Token::Eq);
+    let (name, mut arguments) = (words.identifier()?, Vec::new());
+    if words.token(&Token::LParen) && !words.token(&Token::RParen) {
+        arguments.push(expression(words)?);
+        while words.comma() {
+            arguments.push(expression(words)?);
+        }
+        if !words.token(&Token::RParen) {
+            return Err(words.unexpected("a comma or )"));
+        }
+    }
+    Ok(Engine { name, arguments })
+}
+
+/// A clause of the storage, up to the next one.
+fn clause(words: &mut Words<'_>) -> String {
+    const BEGINNINGS: &[&str] =
+        &["ENGINE", "COMMENT", "AS", "PARTITION", "PRIMARY", "ORDER", "SAMPLE", "TTL", "SETTINGS"];
+    let begins = |token: &Token| BEGINNINGS.iter().any(|word| is_word(token, word));
+    let (rest, mut depth) = (words.rest(), 0usize);
+    while let Some(token) = words.any() {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 && words.peek().is_some_and(begins) {
+            break;
+        }
+    }
+    match words.since(rest) {
+        // One name needs no parentheses.
+        [head @ .., Token::LParen, name @ Token::Word(_), Token::RParen] if matches!(head.last(), Some(last) if is_word(last, "BY") || is_word(last, "KEY")) =>
+        {
+            format!("{} {}", spelled(head), spelled(std::slice::from_ref(name)))
+        }
+        tokens => spelled(tokens),
+    }
+}
+
+/// Columns, and what else stands between the parentheses.
+fn items(words: &mut Words<'_>) -> Result<Vec<Column>> {
+    let mut columns = Vec::new();
+    loop {
+        let is_column =
+            !words.peek().is_some_and(|token| NOT_COLUMNS.iter().any(|word| is_word(token, word)));
+        if is_column {
+            let name = words.identifier()?;
+            let follows = words.peek().is_some_and(|token| is_word(token, "DEFAULT"));
+            let data_type = if follows { None } else { Some(data_type(words)?) };
+            let default = if words.take(&["DEFAULT"]) { Some(expression(words)?) } else { None };
+            columns.push(Column { name, data_type, default });
+        }
+        rest_of_item(words)?;
+        // A comma may stand behind the last one, too.
+        if !words.comma() || words.peek() == Some(&Token::RParen) {
+            break;
+        }
+    }
+    match words.token(&Token::RParen) {
+        true => Ok(columns),
+        false => Err(words.unexpected("a comma or )")),
+    }
+}
+
+/// The text of an expression, up to what may stand behind one among columns.
+fn expression(words: &mut Words<'_>) -> Result<String> {
+    const ENDS: &[&str] = &["CODEC", "TTL", "COMMENT", "STATISTICS"];
+    words.expression(|token| {
+        matches!(token, Token::RParen | Token::Comma) || ENDS.iter().any(|word| is_word(token, word))
+    })
+}
+
+/// The text of a type: a word, and what stands in parentheses behind it, with blanks between words: `Nested(a UInt8)`.
+fn data_type(words: &mut Words<'_>) -> Result<String> {
+    let mut text = String::new();
+    let (mut depth, mut follows_word) = (0usize, false);
+    while let Some(token) = words.peek() {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => break,
+            Token::RParen => depth -= 1,
+            Token::Comma if depth == 0 => break,
+            token if depth == 0 && OPTIONS.iter().any(|word| is_word(token, word)) => break,
+            _ => {}
+        }
+        let is_name = matches!(token, Token::Word(_));
+        if follows_word && is_name {
+            text.push(' ');
+        }
+        follows_word = is_name;
+        text += &token.to_string();
+        words.any();
+    }
+    if text.is_empty() { Err(words.unexpected("a type")) } else { Ok(text) }
+}
+
+/// Options of a column, which change nothing but for those that would change what is inserted.
+fn rest_of_item(words: &mut Words<'_>) -> Result<()> {
+    let mut depth = 0usize;
+    while let Some(token) = words.peek() {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => break,
+            Token::RParen => depth -= 1,
+            Token::Comma if depth == 0 => break,
+            token
+                if ["DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
+                    .iter()
+                    .any(|word| is_word(token, word)) =>
+            {
+                return Err(Error::not_implemented(format!(
+                    "{token} of a table's column is not implemented"
+                )));
+            }
+            _ => {}
+        }
+        words.any();
+    }
+    Ok(())
+}
+
+/// What follows INSERT INTO, up to the query.
+pub fn insert(words: &mut Words<'_>) -> Result<InsertInto> {
+    words.take(&["TABLE"]);
+    let name = words.name()?;
+    let mut columns = None;
+    if words.token(&Token::LParen) {
+        let mut named = vec![words.identifier()?];
+        while words.comma() {
+            named.push(words.identifier()?);
+        }
+        if !words.token(&Token::RParen) {
+            return Err(words.unexpected("a comma or )"));
+        }
+        columns = Some(named);
+    }
+    if words.take(&["SETTINGS"]) {
+        words.setting()?;
+        while words.comma() {
+            words.setting()?;
+        }
+    }
+    Ok(InsertInto { name, columns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statement::split;
+
+    fn created(text: &str) -> Result<CreateTable> {
+        let tokens = &split(text)?[0].tokens;
+        create(&mut Words::new(tokens), tokens.len())
+    }
+
+    #[test]
+    fn columns_and_engine_are_read() {
+        let table = created(
+            "IF NOT EXISTS db.t (id UInt64, `a b` Nullable(String) CODEC(ZSTD(1)), c DateTime64(3, 'UTC'), \
+             INDEX i (id) TYPE minmax, PRIMARY KEY id) ENGINE = MergeTree() ORDER BY (id) SETTINGS x = 1",
+        )
+        .unwrap();
+        assert_eq!((table.exists, table.engine.name.as_str()), (Missing::IsFine, "MergeTree"));
+        assert_eq!(table.storage, ["ORDER BY id", "SETTINGS x = 1"]);
+        let columns: Vec<(&str, &str)> =
+            table.columns.iter().map(|c| (c.name.as_str(), c.data_type.as_deref().unwrap())).collect();
+        let expected = [("id", "UInt64"), ("a b", "Nullable(String)"), ("c", "DateTime64(3,'UTC')")];
+        assert_eq!(columns, expected);
+        assert_eq!(created("t (a UInt8)").unwrap().engine, Engine::default());
+    }
+
+    #[test]
+    fn what_would_change_rows_is_refused() {
+        assert_eq!(created("t (a UInt8 MATERIALIZED 5)").unwrap_err().code, 48);
+        assert_eq!(created("t (a)").unwrap_err().code, 62);
+        assert_eq!(created("t").unwrap_err().code, 62);
+    }
+
+    #[test]
+    fn defaults_and_queries_are_found() {
+        let table = created(
+            "t (a UInt8, b String DEFAULT concat('it\\'s ', toString(a)) COMMENT 'c', c UInt8 DEFAULT 1)",
+        );
+        let defaults: Vec<Option<String>> = table.unwrap().columns.into_iter().map(|c| c.default).collect();
+        assert_eq!(defaults[1].as_deref(), Some("concat('it\\'s ', toString(a))"));
+        assert_eq!((&defaults[0], defaults[2].as_deref()), (&None, Some("1")));
+        let table = created("t (a DEFAULT f(1), b UInt8) ENGINE = Dictionary(concat('a', '.b')) COMMENT 'c'")
+            .unwrap();
+        assert_eq!(
+            (&table.columns[0].data_type, table.columns[1].data_type.as_deref()),
+            (&None, Some("UInt8"))
+        );
+        assert_eq!(table.columns[0].default.as_deref(), Some("f(1)"));
+        assert_eq!(
+            (table.engine.arguments.as_slice(), table.comment.as_str()),
+            (["concat('a', '.b')".to_owned()].as_slice(), "c")
+        );
+        assert_eq!(created("t ENGINE = Memory AS SELECT 1").unwrap().rows, Rows::Query { head: 5 });
+        assert_eq!(created("t AS WITH 1 AS x SELECT x").unwrap().rows, Rows::Query { head: 2 });
+        let like = Name { database: Some("db".into()), name: "other".into() };
+        assert_eq!(created("t AS db.other").unwrap().rows, Rows::Like(like));
+    }
+}

@@ -1,0 +1,40 @@
+//! Who asks a query, for the dialect.
+
+use granary_dialect::rewrite::Scope;
+use granary_dialect::statement::Noun;
+
+use crate::catalogue::Catalogue;
+use crate::settings::{Settings, value_of};
+
+/// Who asks, and where from.
+pub struct Asker<'a> {
+    /// The database of names without one.
+    pub database: String,
+    pub user: &'a str,
+    /// Where names are looked up.
+    pub catalogue: &'a Catalogue,
+    /// What SET said.
+    pub settings: Settings,
+}
+
+impl Scope for Asker<'_> {
+    fn database(&self) -> &str {
+        &self.database
+    }
+
+    fn user(&self) -> &str {
+        self.user
+    }
+
+    fn setting(&self, name: &str) -> Option<String> {
+        value_of(name, &self.settings)
+    }
+
+    fn dictionary(&self, name: &str) -> String {
+        self.catalogue.full_name(&self.database, name)
+    }
+
+    fn is_dictionary(&self, database: &str, name: &str) -> bool {
+        self.catalogue.entry(database, name).is_some_and(|entry| entry.noun() == Noun::Dictionary)
+    }
+}
