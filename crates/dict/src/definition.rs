@@ -1,8 +1,9 @@
 //! What a dictionary is, whether DDL or XML said it.
 
-use crate::config::{Collections, Layout, SourceConfig, Storage, WholeForm};
+use crate::config::{Collections, Layout, Storage, WholeForm};
 use crate::error::{Code, DictError};
 use crate::limits;
+use crate::source::SourceConfig;
 use crate::types::{DataType, is_short_time, unreadable};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use std::collections::HashSet;

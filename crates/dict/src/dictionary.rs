@@ -6,7 +6,7 @@ mod updates;
 mod whole;
 
 use crate::answer::{Answer, AnswerRows};
-use crate::config::{Format, Storage};
+use crate::config::Storage;
 use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
@@ -18,7 +18,7 @@ use crate::lookup::{
 use crate::resident::{Columns, Resident, Times};
 use crate::row::{KeyBatch, KeyFormat, RowFormat};
 use crate::sought::Sought;
-use crate::source::{self, RowReader, SourceFactory};
+use crate::source::{self, Format, RowReader, SourceFactory};
 use crate::status::Status;
 use crate::store::Store;
 use arrow::array::{ArrayRef, BooleanArray, UInt32Array};

@@ -28,12 +28,8 @@ mod xml;
 
 pub use answer::{Answer, AnswerRows};
 pub use config::{
-    Authorities, ChunkHeader, ClickhouseConfig, Collection, Collections, Credentials, Encryption,
-    ExecutableConfig, ExecutablePoolConfig, Execution, Expired, FileConfig, FileFormat, Format, Header,
-    HttpConfig, JsonFormat, JsonRow, JsonValues, KeyAccess, KeyEcho, KeyForm, Layout, MongodbConfig,
-    MongodbPlace, MysqlConfig, NamedSource, NullBounds, Overlap, PolygonKey, PolygonName, PostgresConfig,
-    PostgresTls, RangeSettings, RedisConfig, RedisStorage, Replica, Select, Server, SourceConfig,
-    SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates, WholeForm, YamlConfig,
+    Collection, Collections, Expired, KeyAccess, KeyForm, Layout, NullBounds, Overlap, PolygonKey,
+    PolygonName, RangeSettings, SsdSettings, Storage, UpdateSettings, WholeForm,
 };
 pub use ddl::{CreateDictionary, Existing, Form, identifier, parse_create, quote};
 pub use definition::{
@@ -48,7 +44,9 @@ pub use granary_cache::Team;
 pub use lookup::{LATENCY_BUCKETS, Latency, Sums, Totals};
 pub use resident::{Resident, Times};
 pub use sought::Sought;
-pub use source::{Changes, Field, FieldSink, RowReader, Source, SourceFactory, Tail, Take, TextFormat};
+pub use source::{
+    Changes, Field, FieldSink, Format, RowReader, Source, SourceConfig, SourceFactory, Tail, Take, TextFormat,
+};
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;
 pub use types::{CLICKHOUSE_TYPE, DataType, Element, digits_of, ipv6_text};

@@ -1,7 +1,7 @@
 //! The layouts that hold all rows of the source.
 
 use super::layout::KeyForm;
-use super::node::{Node, Parameters, Settings};
+use super::node::{Accepted, Node, Settings};
 use super::range::{RANGE_PARAMETERS, RangeSettings};
 use super::update::SOURCE_PARAMETERS;
 use crate::error::DictError;
@@ -59,19 +59,15 @@ pub enum KeyAccess {
     Attribute,
 }
 
-/// How ClickHouse arranges rows in RAM.
-const HASHED_PARAMETERS: Parameters = Parameters {
-    allowed: SOURCE_PARAMETERS,
-    idle: &[
-        "INITIAL_ARRAY_SIZE",
-        "MAX_ARRAY_SIZE",
-        "PREALLOCATE",
-        "SHARDS",
-        "SHARD_LOAD_QUEUE_BACKLOG",
-        "MAX_LOAD_FACTOR",
-    ],
-    refused: &[],
-};
+/// How ClickHouse arranges rows in RAM, which changes nothing here.
+const HASHED_IGNORED: &[&str] = &[
+    "INITIAL_ARRAY_SIZE",
+    "MAX_ARRAY_SIZE",
+    "PREALLOCATE",
+    "SHARDS",
+    "SHARD_LOAD_QUEUE_BACKLOG",
+    "MAX_LOAD_FACTOR",
+];
 /// What POLYGON is told of how to look for polygons is accepted, and changes nothing.
 const POLYGON_PARAMETERS: &[&str] = &[POLYGON_KEY, "MIN_INTERSECTIONS", "MAX_DEPTH"];
 const POLYGON_KEY: &str = "STORE_POLYGON_KEY_COLUMN";
@@ -86,7 +82,13 @@ impl WholeForm {
         parameters: &'a [Node],
     ) -> Result<Option<(WholeForm, Settings<'a>)>, DictError> {
         let hashed = |form| {
-            let settings = Settings::of("LAYOUT", &node.name, parameters, &HASHED_PARAMETERS)?;
+            let accepted = Accepted {
+                allowed: SOURCE_PARAMETERS.into(),
+                repeated: vec![],
+                ignored: HASHED_IGNORED,
+                refused: &[],
+            };
+            let settings = Settings::of("LAYOUT", &node.name, parameters, accepted)?;
             Ok(Some((form, settings)))
         };
         match (kind, key_form) {

@@ -3,11 +3,12 @@
 use super::tokens::Tokens;
 use super::{CreateDictionary, Existing, columns};
 
-use crate::config::{CURRENT_DATABASE, Layout, Node, SourceConfig, Value};
+use crate::config::{Layout, Node, Value};
 use crate::definition::{Attribute, Definition, Lifetime};
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::sought::{self, RangeNames};
+use crate::source::{CURRENT_DATABASE, SourceConfig};
 use crate::structure;
 use crate::types::{DataType, text_to_fixed};
 use sqlparser::tokenizer::Token;

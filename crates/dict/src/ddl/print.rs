@@ -73,9 +73,8 @@ impl Definition {
     /// Stands for all that decides what a stored row means: columns, their order, types and defaults, and
     /// where rows come from (not as whom). Entries of a file with another one are not ours.
     pub fn fingerprint(&self) -> u64 {
-        let source = self.source.anonymous();
-        let meaning =
-            format!("{}{}\n{}", self.layout.name(), self.columns(Form::Lines), node(&source.to_node(None)));
+        let source = self.source.to_anonymous_node();
+        let meaning = format!("{}{}\n{}", self.layout.name(), self.columns(Form::Lines), node(&source));
         xxh3_64_with_seed(meaning.as_bytes(), ROW_FORMAT_VERSION)
     }
 

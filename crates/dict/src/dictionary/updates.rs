@@ -1,11 +1,11 @@
 //! UPDATE_FIELD: rows that were changed in the source are asked for anew if they are cached, and others left alone.
 
 use super::Dictionary;
-use crate::config::{Expired, Updates};
+use crate::config::Expired;
 use crate::error::DictError;
 use crate::limits;
 use crate::lookup::{errand, lock};
-use crate::source::{Changes, Tail};
+use crate::source::{Changes, Tail, Updates};
 use crate::store::Store;
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use granary_cache::{Key, Outcome};
@@ -41,14 +41,14 @@ impl Dictionary {
     /// nothing cached, there is nothing to do. Where all rows are held, they are loaded anew when LIFETIME is over.
     pub fn watch(self: &Arc<Self>) {
         self.watch_lifetime();
-        let Some(updates) = self.updates().cloned() else { return };
+        let Some(updates) = self.updates() else { return };
         let watched = Arc::downgrade(self);
         let thread = std::thread::Builder::new().name("granary-updates".into());
         // Without a thread entries live as long as LIFETIME says.
         let _ = thread.spawn(move || watch(&watched, &updates));
     }
 
-    fn updates(&self) -> Option<&Updates> {
+    fn updates(&self) -> Option<Updates> {
         let updates = self.definition.source.updates()?;
         self.core.loader.kept.store().map(|_| updates)
     }

@@ -1,9 +1,11 @@
 //! What REGEXP_TREE is told, and what the rows of its source are.
 
-use crate::config::SourceConfig;
 use crate::definition::{Attribute, Definition, Key, KeyColumn, Structure};
 use crate::error::DictError;
 use crate::types::DataType;
+
+/// The source that only REGEXP_TREE can have.
+const YAML: &str = "YAMLREGEXPTREE";
 
 /// How regular expressions are read. Dictionaries say so in their SETTINGS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,12 +66,12 @@ impl Definition {
 
     /// Only this layout has what a YAML file says.
     pub(super) fn refuse_regexps(&self) -> Result<(), DictError> {
-        match self.source.complete() {
-            SourceConfig::Yaml(_) => Err(DictError::bad_arguments(format!(
-                "SOURCE(YAMLREGEXPTREE): it is for the layout REGEXP_TREE, not {}",
+        match self.source.name() == YAML {
+            true => Err(DictError::bad_arguments(format!(
+                "SOURCE({YAML}): it is for the layout REGEXP_TREE, not {}",
                 self.layout.name()
             ))),
-            _ => Ok(()),
+            false => Ok(()),
         }
     }
 }

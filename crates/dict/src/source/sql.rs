@@ -1,8 +1,8 @@
 //! What SQL sources share: the SELECT that a structure asks for.
 
 use super::rows::Rows;
+use super::select::{Select, Updates};
 use super::{Changes, Tail};
-use crate::config::{Select, Updates};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits::{CHANGES_MAX, FIRST_MARK_SECONDS};

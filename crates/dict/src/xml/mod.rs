@@ -3,13 +3,14 @@
 mod tree;
 
 use self::tree::{Element, Variables, read_tree};
-use crate::config::{Layout, SourceConfig, Storage};
+use crate::config::{Layout, Storage};
 use crate::definition::{
     Attribute, Definition, Hierarchy, Injectivity, Key, Lifetime, Literal, ObjectId, Structure,
 };
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::sought::{self, RangeNames};
+use crate::source::SourceConfig;
 use crate::structure;
 use crate::types::DataType;
 

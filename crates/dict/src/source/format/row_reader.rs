@@ -1,8 +1,8 @@
 //! Keys that somebody asks of us as we ask them of a source, or rows of any columns, in a stream that comes in
 //! pieces.
 
+use super::names::Format;
 use super::{End, Reader, Rows};
-use crate::config::Format;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits::ROW_BYTES_MAX;

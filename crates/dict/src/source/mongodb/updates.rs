@@ -1,12 +1,12 @@
 //! UPDATE_FIELD: a date, a number or an ObjectId that says which documents were changed last.
 
+use super::client::{Mongodb, Most, Rest, fill, left};
 use super::fields::{Fields, find};
 use super::server::error;
-use super::{Mongodb, Most, Rest, fill, left};
-use crate::config::Updates;
 use crate::error::{Code, DictError};
 use crate::limits::{CHANGES_MAX, RESIDENT_BATCH_ROWS};
 use crate::source::rows::Rows;
+use crate::source::select::Updates;
 use crate::source::{Changes, Tail};
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
@@ -15,7 +15,7 @@ use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
 pub(super) fn tail(source: &Mongodb, updates: &Updates, mark: Option<&str>) -> Result<Tail, DictError> {
     let (deadline, field) = (source.deadline(), updates.field.as_str());
     let since = mark.map(|mark| since(field, mark)).transpose()?;
-    let collection = source.connected.collection::<RawDocumentBuf>(&source.server.config.collection);
+    let collection = source.connected.collection::<RawDocumentBuf>(&source.server.collection);
     source.ask(deadline, async {
         let last =
             collection.find_one(Document::new()).sort(doc! { field: -1 }).projection(doc! { field: 1 });

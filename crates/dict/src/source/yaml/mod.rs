@@ -1,0 +1,23 @@
+//! YAMLREGEXPTREE(PATH '..'): a YAML file of regular expressions, each with what lies within its matches.
+
+mod client;
+
+pub(crate) use self::client::Yaml;
+
+use super::kind::{Opening, SourceKind};
+use super::{PATH, SourceFactory};
+use crate::config::Values;
+use crate::error::DictError;
+use std::sync::Arc;
+
+pub(super) const KIND: SourceKind = SourceKind::new("YAMLREGEXPTREE", &[PATH], describe, open);
+
+fn describe(values: &Values) -> String {
+    format!("YAMLRegExpTree: {}", values.text("PATH"))
+}
+
+fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
+    let path = opening.environment.resolve(values.text("PATH"))?;
+    let definition = opening.definition.clone();
+    Ok(Arc::new(move || Ok(Box::new(Yaml::new(&path, &definition)))))
+}
