@@ -1,19 +1,19 @@
 //! SOURCE(..) and LAYOUT(..): one tree of names and values, whether DDL or XML wrote it.
 
 mod collections;
+mod full_load;
 mod layout;
 mod node;
 mod parameter;
 mod range;
 mod update;
 mod values;
-mod whole;
 
 pub use collections::{Collection, Collections};
+pub use full_load::{FullLoadLayout, KeyAccess, PolygonKey, PolygonName};
 pub use layout::{KeyForm, Layout, SsdSettings, Storage};
 pub use range::{NullBounds, Overlap, RangeSettings};
 pub use update::{Expired, UpdateSettings};
-pub use whole::{KeyAccess, PolygonKey, PolygonName, WholeForm};
 
 pub(crate) use node::{Node, Value};
 pub(crate) use parameter::{Identity, Parameter, Parameters, Printed, ReadText, ValueType};

@@ -74,13 +74,16 @@ pub(crate) enum Identity {
     Value,
     /// Nothing: it says as whom or how the source is asked.
     Nothing,
-    /// Nothing, and stands there as an empty text.
-    Emptied,
     /// What the function makes of it.
     Partial(fn(&str) -> String),
 }
 
 impl Parameter {
+    /// The value says nothing of which rows a source has, and stands there as an empty text.
+    pub const fn emptied(self) -> Parameter {
+        self.anonymous(Identity::Partial(|_| String::new()))
+    }
+
     pub const fn new(name: &'static str, value_type: ValueType) -> Parameter {
         Parameter {
             name,

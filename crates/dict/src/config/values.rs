@@ -154,7 +154,6 @@ impl Values {
                 (_, Identity::Nothing) => return None,
                 (Value::Groups(groups), _) => Value::Groups(groups.iter().map(Values::anonymous).collect()),
                 (Value::Text(text), Identity::Value) => Value::Text(text.clone()),
-                (Value::Text(_), Identity::Emptied) => Value::Text(String::new()),
                 (Value::Text(text), Identity::Partial(part)) => Value::Text(part(text)),
             };
             Some(Given { value: text, is_written: true, ..given.clone() })

@@ -28,7 +28,7 @@ pub(crate) struct Loader {
     /// Of the source's rows.
     pub key_format: KeyFormat,
     /// Of what lookups are given.
-    pub sought_format: KeyFormat,
+    pub lookup_format: KeyFormat,
     pub row_format: RowFormat,
     pub lifetime: Lifetime,
     pub clock: Clock,

@@ -2,7 +2,7 @@
 
 use super::kind::SourceKind;
 use super::select::Updates;
-use crate::config::{Collections, Node, Parameters, Value, Values, shown};
+use crate::config::{Collections, Layout, Node, Parameters, Value, Values, shown};
 use crate::definition::Structure;
 use crate::error::DictError;
 use std::fmt;
@@ -111,6 +111,11 @@ impl SourceConfig {
     /// What `system.dictionaries` shows as the source; no secrets.
     pub fn describe(&self) -> String {
         self.values().map_or_else(String::new, self.kind.describe)
+    }
+
+    /// Refuses a layout that the source cannot fill.
+    pub(crate) fn check_layout(&self, layout: &Layout) -> Result<(), DictError> {
+        (self.kind.fits)(layout)
     }
 
     /// Checks the source against the columns it has to give.

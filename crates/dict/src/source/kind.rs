@@ -2,25 +2,38 @@
 
 use super::config::SourceConfig;
 use super::{SourceFactory, select};
-use crate::config::{Parameter, Parameters, Values};
+use crate::config::{Layout, Parameter, Parameters, Values};
 use crate::definition::{Definition, Structure};
 use crate::environment::Environment;
-use crate::error::{Code, DictError};
+use crate::error::{Code, DictError, built_without};
 use std::time::Duration;
 
 /// All kinds of sources, in the order in which errors list them.
-pub(super) static KINDS: &[SourceKind] = &[
+static KINDS: &[SourceKind] = &[
     super::sqlite::KIND,
     super::postgres::KIND,
     super::mysql::KIND,
     super::clickhouse::KIND,
     super::http::KIND,
     super::redis::KIND,
+    #[cfg(feature = "mongodb")]
     super::mongodb::KIND,
     super::executable::KIND,
+    #[cfg(feature = "executable-pool")]
     super::executable_pool::KIND,
     super::file::KIND,
+    #[cfg(feature = "full-load")]
     super::yaml::KIND,
+    #[cfg(feature = "full-load")]
+    super::null::KIND,
+];
+
+/// Kinds that a program may be built without, and their features.
+const OPTIONAL: [(&str, &str); 4] = [
+    ("MONGODB", "mongodb"),
+    ("EXECUTABLE_POOL", "executable-pool"),
+    ("YAMLREGEXPTREE", "full-load"),
+    ("NULL", "full-load"),
 ];
 
 /// A kind of source: its name, its parameters, and how it is opened.
@@ -32,6 +45,8 @@ pub(crate) struct SourceKind {
     pub takes_collections: bool,
     /// Checks the parameters against each other, and gives those their defaults that depend on others.
     pub complete: fn(&mut Values) -> Result<(), DictError>,
+    /// Refuses layouts that the source cannot fill.
+    pub fits: fn(&Layout) -> Result<(), DictError>,
     /// Checks the parameters against the columns that the source has to give.
     pub validate: fn(&Values, &Structure) -> Result<(), DictError>,
     /// What `system.dictionaries` shows as the source; no secrets.
@@ -64,6 +79,7 @@ impl SourceKind {
             parameters: Parameters { groups, ignored: &[], refused: &[] },
             takes_collections: false,
             complete: |_| Ok(()),
+            fits: |_| Ok(()),
             validate: |_, _| Ok(()),
             describe,
             is_own: |_| false,
@@ -82,23 +98,21 @@ impl SourceKind {
     /// The kind of this name.
     ///
     /// # Errors
-    /// `UNKNOWN_ELEMENT_IN_CONFIG` lists the names that there are.
+    /// `SUPPORT_IS_DISABLED` if the program was built without it, `UNKNOWN_ELEMENT_IN_CONFIG` lists the names that
+    /// there are.
     pub fn named(name: &str) -> Result<&'static SourceKind, DictError> {
         if let Some(kind) = KINDS.iter().find(|kind| kind.name == name) {
             return Ok(kind);
         }
+        if let Some((_, feature)) = OPTIONAL.iter().find(|(optional, _)| *optional == name) {
+            return Err(built_without("SOURCE", name, feature));
+        }
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         let names = names.join(", ");
-        Err(match name {
-            "NULL" => DictError::new(
-                Code::UnsupportedMethod,
-                format!("SOURCE: NULL has no rows to ask for by key; use one of {names}"),
-            ),
-            other => DictError::new(
-                Code::UnknownElementInConfig,
-                format!("SOURCE: unknown dictionary source type {other}; allowed are {names}"),
-            ),
-        })
+        Err(DictError::new(
+            Code::UnknownElementInConfig,
+            format!("SOURCE: unknown dictionary source type {name}; allowed are {names}"),
+        ))
     }
 
     /// Whether it is asked in SQL, and computes expressions.

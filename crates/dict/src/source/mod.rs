@@ -3,14 +3,18 @@
 mod clickhouse;
 mod config;
 mod executable;
+#[cfg(feature = "executable-pool")]
 mod executable_pool;
 mod file;
 mod format;
 mod http;
 mod kind;
 mod literals;
+#[cfg(feature = "mongodb")]
 mod mongodb;
 mod mysql;
+#[cfg(feature = "full-load")]
+mod null;
 mod postgres;
 mod redis;
 mod rows;
@@ -21,6 +25,7 @@ mod sqlite;
 mod text;
 mod tls;
 mod web;
+#[cfg(feature = "full-load")]
 mod yaml;
 
 pub(crate) use config::CURRENT_DATABASE;
@@ -30,6 +35,7 @@ pub use format::names::Format;
 pub(crate) use kind::factory;
 pub(crate) use select::Updates;
 pub use text::{Field, FieldSink, TextFormat};
+#[cfg(feature = "full-load")]
 pub(crate) use yaml::Yaml;
 
 use crate::config::{Parameter, Printed};
@@ -55,13 +61,13 @@ pub trait Source: Send {
     /// The source's own, or that of `take`, after which it is not called again.
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError>;
 
-    /// How far changes have come, of which those before a mark are known: UPDATE_FIELD.
-    fn tail(&mut self, _mark: Option<&str>) -> Result<Tail, DictError> {
+    /// How far changes have come, of which those before a watermark are known: UPDATE_FIELD.
+    fn tail(&mut self, _watermark: Option<&str>) -> Result<Tail, DictError> {
         Err(sql::no_updates())
     }
 
-    /// The keys of rows that were changed since a mark.
-    fn changes(&mut self, _mark: &str) -> Result<Changes, DictError> {
+    /// The keys of rows that were changed since a watermark.
+    fn changes(&mut self, _watermark: &str) -> Result<Changes, DictError> {
         Err(sql::no_updates())
     }
 }
@@ -74,9 +80,9 @@ pub type Take<'a> = dyn FnMut(RecordBatch) -> Result<(), DictError> + 'a;
 pub struct Tail {
     /// The greatest value of UPDATE_FIELD; `None`: there are no rows.
     pub latest: Option<String>,
-    /// How many rows the mark includes.
+    /// How many rows the watermark includes.
     pub count: Option<String>,
-    /// The mark from which changes are to be looked for next: the latest, less the lag.
+    /// The watermark from which changes are to be looked for next: the latest, less the lag.
     pub next: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! HOST, PORT, USER, PASSWORD and DB: where a database server is, and as whom it is asked; REPLICA: others like it.
 
 use super::{Source, SourceFactory};
-use crate::config::{Identity, Parameter, Parameters, Printed, ValueType, Values};
+use crate::config::{Parameter, Parameters, Printed, ValueType, Values};
 use crate::error::DictError;
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) struct Server {
 }
 
 const HOST: Parameter = Parameter::text("HOST").also("HOSTNAME");
-const USER: Parameter = Parameter::text("USER").also("USERNAME").anonymous(Identity::Emptied);
+const USER: Parameter = Parameter::text("USER").also("USERNAME").emptied();
 const PASSWORD: Parameter = Parameter::text("PASSWORD").secret();
 const PRIORITY: &str = "PRIORITY";
 

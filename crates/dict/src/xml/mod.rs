@@ -9,7 +9,7 @@ use crate::definition::{
 };
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::sought::{self, RangeNames};
+use crate::lookup_key::{self, RangeNames};
 use crate::source::SourceConfig;
 use crate::structure;
 use crate::types::DataType;
@@ -126,7 +126,7 @@ fn read_structure(element: &Element, layout: &Layout) -> Result<Structure, DictE
         .collect::<Result<Vec<_>, _>>()?;
     let range = range(element, &mut attributes)?;
     let mut structure = keyed(element, layout, attributes)?;
-    structure.attributes = sought::bounds_first(structure.attributes, layout, range)?;
+    structure.attributes = lookup_key::bounds_first(structure.attributes, layout, range)?;
     Ok(structure)
 }
 

@@ -182,14 +182,14 @@ impl Source for Clickhouse {
         }
     }
 
-    fn tail(&mut self, mark: Option<&str>) -> Result<Tail, DictError> {
+    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
-        updates.ask_tail(mark, |statement, rows| self.fill(statement, rows))
+        updates.ask_tail(watermark, |statement, rows| self.fill(statement, rows))
     }
 
-    fn changes(&mut self, mark: &str) -> Result<Changes, DictError> {
+    fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
-        updates.ask_changes(&self.structure, mark, |statement, rows| self.fill(statement, rows))
+        updates.ask_changes(&self.structure, watermark, |statement, rows| self.fill(statement, rows))
     }
 }
 

@@ -1,12 +1,10 @@
 //! EXECUTABLE(COMMAND '..' FORMAT f ..): a program that reads keys and writes rows.
 
-mod client;
-mod command;
-
-pub(super) use self::client::{ended, said};
-pub(super) use self::command::{ChunkHeader, CommandLine, KeyEcho, Program};
+pub(super) mod client;
+pub(super) mod command;
 
 use self::client::Executable;
+use self::command::{CommandLine, Program};
 use super::SourceFactory;
 use super::format::names::read_format;
 use super::kind::{Opening, SourceKind};

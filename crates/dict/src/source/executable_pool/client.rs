@@ -7,9 +7,9 @@ use crate::config::Values;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::source::executable::{ChunkHeader, CommandLine, KeyEcho, Program};
+use crate::source::executable::command::{ChunkHeader, CommandLine, KeyEcho, Program};
 use crate::source::format::names::Format;
-use crate::source::format::{read_whole_rows, write_keys};
+use crate::source::format::{End, Reader, write_keys};
 use crate::source::rows::Rows;
 use crate::source::{Source, Take};
 use crate::types::DataType;
@@ -205,4 +205,15 @@ impl Incoming {
             )),
         }
     }
+}
+
+/// Reads the whole rows at the beginning of `bytes`, which end with a line end where the format has lines; where
+/// they end. The format has no head.
+fn read_whole_rows(format: Format, bytes: &[u8], rows: &mut Rows) -> Result<usize, DictError> {
+    let bytes = match format {
+        // An object is whole before its line end has come; which would then be more than was asked for.
+        Format::Json(_) => &bytes[..bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)],
+        _ => bytes,
+    };
+    Reader::new(format).read(bytes, End::Later, rows)
 }

@@ -5,8 +5,9 @@ mod process;
 
 use self::client::{ExecutablePool, Processes};
 use super::SourceFactory;
-use super::executable::{self, CommandLine, KeyEcho, Program};
-use super::format::names::read_headless_format;
+use super::executable;
+use super::executable::command::{CommandLine, KeyEcho, Program};
+use super::format::names::{Format, read_some_format};
 use super::kind::{Opening, SourceKind};
 use crate::config::{Parameter, Values};
 use crate::definition::Structure;
@@ -38,6 +39,16 @@ const POOL: &[Parameter] = &[
 
 pub(super) const KIND: SourceKind =
     SourceKind { validate, ..SourceKind::new("EXECUTABLE_POOL", &[PROGRAM, POOL], describe, open) };
+
+/// Reads the name of a format for programs that stay: rows and nothing before them, so that a stream of rows never begins
+/// anew.
+fn read_headless_format(source: &str, _parameter: &str, name: &str) -> Result<String, DictError> {
+    read_some_format(source, name, |format| match format {
+        Format::TabSeparated | Format::Csv | Format::RowBinary => true,
+        Format::Json(json) => json.head == 0,
+        _ => false,
+    })
+}
 
 fn describe(values: &Values) -> String {
     format!("ExecutablePool size: {} command: {}", values.text(POOL_SIZE), values.text("COMMAND"))

@@ -2,7 +2,8 @@
 
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::source::executable::{CommandLine, ended, said};
+use crate::source::executable::client::{ended, said};
+use crate::source::executable::command::CommandLine;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;

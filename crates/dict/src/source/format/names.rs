@@ -112,24 +112,6 @@ impl Format {
         Format::named(values.text("FORMAT")).expect("the name was read")
     }
 
-    fn read(source: &str, name: &str, allowed: fn(Format) -> bool) -> Result<String, DictError> {
-        let format = Format::named(name).filter(|&format| allowed(format)).ok_or_else(|| {
-            let known: Vec<&str> =
-                Format::names().filter(|name| Format::named(name).is_some_and(allowed)).collect();
-            let text = format!("SOURCE({source}): unknown FORMAT {name}; allowed are {}", known.join(", "));
-            DictError::new(Code::UnknownFormat, text)
-        })?;
-        Ok(format.name().to_string())
-    }
-
-    fn is_headless(self) -> bool {
-        match self {
-            Format::TabSeparated | Format::Csv | Format::RowBinary => true,
-            Format::Json(json) => json.head == 0,
-            _ => false,
-        }
-    }
-
     /// ClickHouse's name.
     pub fn name(self) -> &'static str {
         let known = NAMES.iter().find(|(_, format)| *format == self);
@@ -143,15 +125,20 @@ pub(in crate::source) fn read_format(
     _parameter: &str,
     name: &str,
 ) -> Result<String, DictError> {
-    Format::read(source, name, |_| true)
+    read_some_format(source, name, |_| true)
 }
 
-/// Reads that of a format for programs that stay: rows and nothing before them, so that a stream of rows never begins
-/// anew.
-pub(in crate::source) fn read_headless_format(
+/// Reads the name of a format that is allowed.
+pub(in crate::source) fn read_some_format(
     source: &str,
-    _parameter: &str,
     name: &str,
+    allowed: fn(Format) -> bool,
 ) -> Result<String, DictError> {
-    Format::read(source, name, Format::is_headless)
+    let format = Format::named(name).filter(|&format| allowed(format)).ok_or_else(|| {
+        let known: Vec<&str> =
+            Format::names().filter(|name| Format::named(name).is_some_and(allowed)).collect();
+        let text = format!("SOURCE({source}): unknown FORMAT {name}; allowed are {}", known.join(", "));
+        DictError::new(Code::UnknownFormat, text)
+    })?;
+    Ok(format.name().to_string())
 }

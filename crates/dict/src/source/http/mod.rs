@@ -18,7 +18,7 @@ const CREDENTIALS: &Parameters = &Parameters::of(&[&[
 ]]);
 const HEADER: &Parameters = &Parameters::of(&[&[
     Parameter::text("NAME").required(),
-    Parameter::text("VALUE").or("").secret().anonymous(Identity::Emptied).printed(Printed::Always),
+    Parameter::text("VALUE").or("").secret().emptied().printed(Printed::Always),
 ]]);
 const HEADERS: &Parameters = &Parameters::of(&[&[Parameter::new("HEADER", ValueType::Group(HEADER))]]);
 

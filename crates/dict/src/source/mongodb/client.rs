@@ -139,13 +139,13 @@ impl Source for Mongodb {
         }
     }
 
-    fn tail(&mut self, mark: Option<&str>) -> Result<Tail, DictError> {
+    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
         let updates = self.server.updates.as_ref().ok_or_else(no_updates)?;
-        updates::tail(self, updates, mark)
+        updates::tail(self, updates, watermark)
     }
 
-    fn changes(&mut self, mark: &str) -> Result<Changes, DictError> {
+    fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
         let updates = self.server.updates.as_ref().ok_or_else(no_updates)?;
-        updates::changes(self, updates, mark)
+        updates::changes(self, updates, watermark)
     }
 }

@@ -6,11 +6,23 @@ pub(crate) use self::client::Yaml;
 
 use super::kind::{Opening, SourceKind};
 use super::{PATH, SourceFactory};
-use crate::config::Values;
+use crate::config::{FullLoadLayout, Layout, Storage, Values};
 use crate::error::DictError;
 use std::sync::Arc;
 
-pub(super) const KIND: SourceKind = SourceKind::new("YAMLREGEXPTREE", &[PATH], describe, open);
+pub(super) const KIND: SourceKind =
+    SourceKind { fits, ..SourceKind::new("YAMLREGEXPTREE", &[PATH], describe, open) };
+
+/// Only this layout has what a YAML file says.
+fn fits(layout: &Layout) -> Result<(), DictError> {
+    match layout.storage {
+        Storage::FullLoad(FullLoadLayout::RegexpTree) => Ok(()),
+        _ => Err(DictError::bad_arguments(format!(
+            "SOURCE(YAMLREGEXPTREE): it is for the layout REGEXP_TREE, not {}",
+            layout.name()
+        ))),
+    }
+}
 
 fn describe(values: &Values) -> String {
     format!("YAMLRegExpTree: {}", values.text("PATH"))

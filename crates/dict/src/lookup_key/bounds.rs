@@ -1,6 +1,6 @@
 //! The columns of RANGE(..).
 
-use super::Sought;
+use super::LookupKey;
 use crate::config::Layout;
 use crate::definition::Attribute;
 use crate::error::DictError;
@@ -20,12 +20,12 @@ pub(crate) fn bounds_first(
     range: Option<RangeNames>,
 ) -> Result<Vec<Attribute>, DictError> {
     let Some(range) = range else {
-        return match layout.sought() {
-            Sought::KeyInRange => Err(DictError::bad_arguments(format!(
+        return match layout.lookup_key() {
+            LookupKey::KeyInRange => Err(DictError::bad_arguments(format!(
                 "dictionary of layout '{}' requires .structure.range_min and .structure.range_max: RANGE(MIN a MAX b)",
                 layout.name().to_lowercase()
             ))),
-            Sought::Key | Sought::Address | Sought::Point | Sought::Text => Ok(attributes),
+            LookupKey::Key | LookupKey::Address | LookupKey::Point | LookupKey::Text => Ok(attributes),
         };
     };
     let mut bounds = Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn bounds_first(
         })?;
         bounds.push(bound(attributes.remove(place)));
     }
-    if layout.sought() != Sought::KeyInRange {
+    if layout.lookup_key() != LookupKey::KeyInRange {
         return Err(DictError::bad_arguments(
             "elements .structure.range_min and .structure.range_max should be defined only for a dictionary of layout 'range_hashed'",
         ));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Calls the source, and waits for it as long as a lookup would. Whatever comes of it, lookups go on asking: what was
 /// asked is not what they ask.
-pub(crate) fn errand<T: Send + 'static>(
+pub(crate) fn call_source<T: Send + 'static>(
     pool: &Pool,
     loader: &Arc<Loader>,
     update: &UpdateSettings,

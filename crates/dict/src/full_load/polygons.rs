@@ -59,8 +59,8 @@ impl Polygons {
     }
 
     /// The place of the row with the smallest polygon that a point, its x and its y, is in or on the border of.
-    pub fn find(&self, sought: &[u8]) -> Option<u32> {
-        let point = coordinates(Raw::Items(sought)).ok()?;
+    pub fn find(&self, key: &[u8]) -> Option<u32> {
+        let point = coordinates(Raw::Items(key)).ok()?;
         let height = rank(point[1])?;
         let mut smallest: Option<u32> = None;
         intervals::each_with(&self.heights, height, &mut |at| {

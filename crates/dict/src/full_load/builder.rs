@@ -1,14 +1,14 @@
 //! Rows that are still coming, and how they are arranged.
 
-use super::held::{Held, Index};
-use super::keys::{Keys, Twins};
+use super::keys::{DuplicatePolicy, Keys};
 use super::networks::{Network, Networks};
 use super::outline::Drawing;
 use super::polygons::Polygons;
 use super::ranges::{Bounds, Ranges};
 use super::regexps::{Reading, Regexps};
 use super::rows::Rows;
-use crate::config::{KeyAccess, PolygonKey, WholeForm};
+use super::snapshot::{Index, Snapshot};
+use crate::config::{FullLoadLayout, KeyAccess, PolygonKey};
 use crate::definition::Definition;
 use crate::error::{Code, DictError};
 use crate::limits;
@@ -36,22 +36,24 @@ impl Arrangement {
     /// # Errors
     /// A DEFAULT that is no value of its type, or a setting that is none.
     pub fn new(
-        form: WholeForm,
+        form: FullLoadLayout,
         definition: &Definition,
         format: &RowFormat,
     ) -> Result<Arrangement, DictError> {
         let structure = &definition.structure;
         Ok(match form {
-            WholeForm::Flat => Arrangement::Numbered,
-            WholeForm::Hashed | WholeForm::SparseHashed | WholeForm::HashedArray => Arrangement::Hashed,
-            WholeForm::RangeHashed(settings) => {
+            FullLoadLayout::Flat => Arrangement::Numbered,
+            FullLoadLayout::Hashed | FullLoadLayout::SparseHashed | FullLoadLayout::HashedArray => {
+                Arrangement::Hashed
+            }
+            FullLoadLayout::RangeHashed(settings) => {
                 Arrangement::Ranged(Bounds::new(settings, &structure.key, format))
             }
-            WholeForm::IpTrie(access) => Arrangement::Networks(access),
-            WholeForm::Polygon(_, key) => {
+            FullLoadLayout::IpTrie(access) => Arrangement::Networks(access),
+            FullLoadLayout::Polygon(_, key) => {
                 Arrangement::Polygons(structure.key_columns().swap_remove(0).data_type, key)
             }
-            WholeForm::RegexpTree => {
+            FullLoadLayout::RegexpTree => {
                 Arrangement::Regexps(Arc::new(Reading::new(structure, definition.regexp_flags()?)?))
             }
         })
@@ -59,7 +61,7 @@ impl Arrangement {
 }
 
 /// Rows that are still coming.
-pub(super) struct Filling<'a> {
+pub(super) struct Builder<'a> {
     arrangement: &'a Arrangement,
     rows: Rows,
     /// Of those that are found by their keys alone.
@@ -71,10 +73,10 @@ pub(super) struct Filling<'a> {
     loaded_at: u64,
 }
 
-impl Filling<'_> {
-    pub fn new(arrangement: &Arrangement, loaded_at: u64) -> Filling<'_> {
+impl Builder<'_> {
+    pub fn new(arrangement: &Arrangement, loaded_at: u64) -> Builder<'_> {
         let (rows, keys, networks, drawing) = Default::default();
-        Filling { arrangement, rows, keys, networks, drawing, loaded_at }
+        Builder { arrangement, rows, keys, networks, drawing, loaded_at }
     }
 
     /// Adds a row, which `encode` appends; `is_null` says of an attribute whether the source has NULL there.
@@ -87,10 +89,10 @@ impl Filling<'_> {
         is_null: impl Fn(usize) -> bool,
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), DictError> {
-        let Filling { rows, keys, networks, drawing, .. } = self;
+        let Builder { rows, keys, networks, drawing, .. } = self;
         match self.arrangement {
-            Arrangement::Numbered => keys.add(rows, key, Twins::LastCounts, encode)?,
-            Arrangement::Hashed => keys.add(rows, key, Twins::FirstCounts, encode)?,
+            Arrangement::Numbered => keys.add(rows, key, DuplicatePolicy::Last, encode)?,
+            Arrangement::Hashed => keys.add(rows, key, DuplicatePolicy::First, encode)?,
             Arrangement::Ranged(bounds) => bounds.add(rows, key, is_null, encode)?,
             // The key is in the network.
             Arrangement::Networks(_) => networks.push(Network::of_key(key, rows.push(&[], encode)?)?),
@@ -113,8 +115,8 @@ impl Filling<'_> {
     ///
     /// # Errors
     /// Those of [`add`](Self::add).
-    pub fn finish(self) -> Result<Held, DictError> {
-        let Filling { arrangement, mut rows, keys, networks, drawing, loaded_at } = self;
+    pub fn finish(self) -> Result<Snapshot, DictError> {
+        let Builder { arrangement, mut rows, keys, networks, drawing, loaded_at } = self;
         rows.shrink();
         let index = match arrangement {
             Arrangement::Numbered => {
@@ -135,7 +137,7 @@ impl Filling<'_> {
                 Index::Regexps(regexps)
             }
         };
-        Ok(Held { rows, index, loaded_at, children: Mutex::default() })
+        Ok(Snapshot { rows, index, loaded_at, children: Mutex::default() })
     }
 }
 
@@ -143,21 +145,21 @@ impl Filling<'_> {
 mod tests {
     use super::*;
 
-    fn filled(arrangement: &Arrangement, rows: &[(u64, &str)]) -> Held {
-        let mut filling = Filling::new(arrangement, 7);
+    fn filled(arrangement: &Arrangement, rows: &[(u64, &str)]) -> Snapshot {
+        let mut builder = Builder::new(arrangement, 7);
         for (key, row) in rows {
             let encode = |bytes: &mut Vec<u8>| bytes.extend_from_slice(row.as_bytes());
-            filling.add(&key.to_le_bytes(), |_| false, encode).unwrap();
+            builder.add(&key.to_le_bytes(), |_| false, encode).unwrap();
         }
-        filling.finish().unwrap()
+        builder.finish().unwrap()
     }
 
-    fn shown(held: &Held) -> Vec<(u64, String)> {
+    fn shown(snapshot: &Snapshot) -> Vec<(u64, String)> {
         let row = |place| {
-            let (key, row) = held.at(place);
+            let (key, row) = snapshot.at(place);
             (u64::from_le_bytes(key.try_into().unwrap()), String::from_utf8(row.to_vec()).unwrap())
         };
-        (0..held.len()).map(row).collect()
+        (0..snapshot.len()).map(row).collect()
     }
 
     #[test]
@@ -168,28 +170,28 @@ mod tests {
         assert_eq!(shown(&hashed), pairs(&[(3, "c"), (1, "a"), (900, "z"), (5, "")]));
         let flat = filled(&Arrangement::Numbered, &rows);
         assert_eq!(shown(&flat), pairs(&[(1, "second"), (3, "c"), (5, ""), (900, "z")]));
-        for held in [hashed, flat] {
-            assert_eq!(held.get(&900u64.to_le_bytes()), Some(&b"z"[..]));
-            assert_eq!(held.get(&5u64.to_le_bytes()), Some(&b""[..]));
-            assert_eq!(held.get(&4u64.to_le_bytes()), None);
+        for snapshot in [hashed, flat] {
+            assert_eq!(snapshot.get(&900u64.to_le_bytes()), Some(&b"z"[..]));
+            assert_eq!(snapshot.get(&5u64.to_le_bytes()), Some(&b""[..]));
+            assert_eq!(snapshot.get(&4u64.to_le_bytes()), None);
         }
     }
 
     #[test]
     fn every_row_of_many_is_found_and_little_ram_is_taken_beside_them() {
-        let mut filling = Filling::new(&Arrangement::Hashed, 7);
+        let mut builder = Builder::new(&Arrangement::Hashed, 7);
         let rows = 200_000u64;
         for id in 0..rows {
             let encode = |bytes: &mut Vec<u8>| bytes.extend_from_slice(&(id * 3).to_le_bytes());
-            filling.add(&id.to_le_bytes(), |_| false, encode).unwrap();
+            builder.add(&id.to_le_bytes(), |_| false, encode).unwrap();
         }
-        let held = filling.finish().unwrap();
-        assert_eq!(held.len() as u64, rows);
+        let snapshot = builder.finish().unwrap();
+        assert_eq!(snapshot.len() as u64, rows);
         for id in 0..rows {
-            assert_eq!(held.get(&id.to_le_bytes()), Some(&(id * 3).to_le_bytes()[..]));
+            assert_eq!(snapshot.get(&id.to_le_bytes()), Some(&(id * 3).to_le_bytes()[..]));
         }
-        assert_eq!(held.get(&rows.to_le_bytes()), None);
-        assert!(held.index_bytes() as u64 <= rows * 30, "{} bytes", held.index_bytes());
-        assert_eq!(held.bytes_allocated(), held.index_bytes() + rows as usize * 16);
+        assert_eq!(snapshot.get(&rows.to_le_bytes()), None);
+        assert!(snapshot.index_bytes() as u64 <= rows * 30, "{} bytes", snapshot.index_bytes());
+        assert_eq!(snapshot.bytes_allocated(), snapshot.index_bytes() + rows as usize * 16);
     }
 }

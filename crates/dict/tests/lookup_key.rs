@@ -21,11 +21,11 @@ fn open(folder: &Path, columns: &str, clauses: &str, format: &str, rows: &[u8]) 
         .unwrap()
 }
 
-/// What it says of texts of what is sought.
-fn look_up(dictionary: &Dictionary, sought: &[&str]) -> String {
-    let columns = dictionary.definition().sought_columns();
+/// What it says of the texts of a key.
+fn look_up(dictionary: &Dictionary, key: &[&str]) -> String {
+    let columns = dictionary.definition().lookup_columns();
     let columns: Vec<ArrayRef> =
-        columns.iter().zip(sought).map(|(column, text)| of_text(&column.data_type, text)).collect();
+        columns.iter().zip(key).map(|(column, text)| of_text(&column.data_type, text)).collect();
     let value = dictionary.definition().attribute_index("v").unwrap();
     texts(&dictionary.get(&[value], &columns).unwrap().columns[0]).remove(0)
 }
@@ -89,7 +89,7 @@ fn xml_has_bounds_of_their_own() {
     let half = xml.replace("<range_min><name>low</name></range_min>", "");
     let error = parse_xml(&half).unwrap_err();
     assert!(error.message().contains("either specified or not"), "{error}");
-    assert_eq!(definition(same).sought_columns()[1].data_type, DataType::Date);
+    assert_eq!(definition(same).lookup_columns()[1].data_type, DataType::Date);
 }
 
 #[test]

@@ -14,9 +14,9 @@ pub(super) struct Keys {
 
 /// Which of two rows with the same key counts.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Twins {
-    FirstCounts,
-    LastCounts,
+pub(super) enum DuplicatePolicy {
+    First,
+    Last,
 }
 
 impl Keys {
@@ -38,7 +38,7 @@ impl Keys {
         &mut self,
         rows: &mut Rows,
         key: &[u8],
-        twins: Twins,
+        duplicates: DuplicatePolicy,
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), DictError> {
         let known = |place: &u32| rows.key(*place) == key;
@@ -46,7 +46,9 @@ impl Keys {
             Entry::Vacant(vacant) => {
                 vacant.insert(rows.push(key, encode)?);
             }
-            Entry::Occupied(known) if twins == Twins::LastCounts => rows.replace(*known.get(), encode)?,
+            Entry::Occupied(known) if duplicates == DuplicatePolicy::Last => {
+                rows.replace(*known.get(), encode)?
+            }
             Entry::Occupied(_) => {}
         }
         Ok(())

@@ -18,14 +18,14 @@ use super::rows::Rows;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
+use crate::lookup_key::Flags;
 use crate::row::{Cell, key_number};
-use crate::sought::Flags;
 use aho_corasick::AhoCorasick;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What rows are read for.
-pub(in crate::whole) struct Reading {
+pub(in crate::full_load) struct Reading {
     attributes: Vec<Named>,
     /// Of each attribute.
     defaults: Vec<Cell>,
@@ -69,7 +69,10 @@ impl Regexps {
     /// # Errors
     /// `INCORRECT_DICTIONARY_DEFINITION` if something is wrong with them, or there are none; `LIMIT_EXCEEDED` if they
     /// take too much.
-    pub(in crate::whole) fn of(mut rows: Rows, reading: &Arc<Reading>) -> Result<(Rows, Regexps), DictError> {
+    pub(in crate::full_load) fn of(
+        mut rows: Rows,
+        reading: &Arc<Reading>,
+    ) -> Result<(Rows, Regexps), DictError> {
         if rows.len() == 0 {
             let what = "There are no available regular expression. Please check your config";
             return Err(DictError::definition(what));

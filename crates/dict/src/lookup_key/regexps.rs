@@ -4,9 +4,6 @@ use crate::definition::{Attribute, Definition, Key, KeyColumn, Structure};
 use crate::error::DictError;
 use crate::types::DataType;
 
-/// The source that only REGEXP_TREE can have.
-const YAML: &str = "YAMLREGEXPTREE";
-
 /// How regular expressions are read. Dictionaries say so in their SETTINGS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
@@ -61,17 +58,6 @@ impl Definition {
             _ => Err(DictError::definition(
                 "dictionary regexp_tree should have one primary key with string value to represent regular expressions",
             )),
-        }
-    }
-
-    /// Only this layout has what a YAML file says.
-    pub(super) fn refuse_regexps(&self) -> Result<(), DictError> {
-        match self.source.name() == YAML {
-            true => Err(DictError::bad_arguments(format!(
-                "SOURCE({YAML}): it is for the layout REGEXP_TREE, not {}",
-                self.layout.name()
-            ))),
-            false => Ok(()),
         }
     }
 }

@@ -1,33 +1,18 @@
 //! Dictionaries whose rows are found by texts: what a text gets comes of several rows.
 
-use super::Dictionary;
+use super::FullLoad;
+use super::regexps::{Most, Search, SearchColumns};
 use crate::answer::AnswerRows;
+use crate::dictionary::Dictionary;
 use crate::error::{Code, DictError};
 use crate::limits;
+use crate::lookup_key::LookupKey;
 use crate::row::{Cells, Raw};
-use crate::sought::Sought;
 use crate::types::DataType;
-use crate::whole::{Most, Search, SearchColumns, Whole};
 use arrow::array::ArrayRef;
 use std::time::Instant;
 
 impl Dictionary {
-    /// The first values that texts get.
-    pub(super) fn read_texts(
-        &self,
-        whole: &Whole,
-        attributes: &[usize],
-        keys: &[ArrayRef],
-        started: Instant,
-    ) -> Result<AnswerRows<'_>, DictError> {
-        if attributes.is_empty() {
-            let what = "Dictionary RegExpTree does not support method `hasKeys`";
-            return Err(DictError::new(Code::UnsupportedMethod, what));
-        }
-        let columns = self.search(whole, attributes, keys, Most::One, started)?;
-        Ok(AnswerRows::of_columns(columns))
-    }
-
     /// All values that texts get, each attribute's in an array, but no more than `most`: those that count first come
     /// first. Texts and attributes are those of [`get`](Self::get).
     ///
@@ -40,19 +25,38 @@ impl Dictionary {
         most: usize,
     ) -> Result<Vec<ArrayRef>, DictError> {
         let started = Instant::now();
-        let (Some(whole), Sought::Text) = (self.core.loader.kept.whole(), self.definition.layout.sought())
+        let (Some(full_load), LookupKey::Text) =
+            (self.core.loader.kept.full_load(), self.definition.layout.lookup_key())
         else {
             let name = self.definition.full_name();
             let what = format!("Method getColumnAllValues is not supported for {name} dictionary");
             return Err(DictError::new(Code::NotImplemented, what));
         };
-        let columns = self.search(whole, attributes, keys, Most::Many(most), started)?;
+        let columns = full_load.search(self, attributes, keys, Most::Many(most), started)?;
         Ok(columns.into_iter().map(|(column, _)| column).collect())
+    }
+}
+
+impl FullLoad {
+    /// The first values that texts get.
+    pub fn read_texts<'d>(
+        &self,
+        dictionary: &'d Dictionary,
+        attributes: &[usize],
+        keys: &[ArrayRef],
+        started: Instant,
+    ) -> Result<AnswerRows<'d>, DictError> {
+        if attributes.is_empty() {
+            let what = "Dictionary RegExpTree does not support method `hasKeys`";
+            return Err(DictError::new(Code::UnsupportedMethod, what));
+        }
+        let columns = self.search(dictionary, attributes, keys, Most::One, started)?;
+        Ok(AnswerRows::of_columns(columns))
     }
 
     fn search(
         &self,
-        whole: &Whole,
+        dictionary: &Dictionary,
         attributes: &[usize],
         keys: &[ArrayRef],
         most: Most,
@@ -64,12 +68,12 @@ impl Dictionary {
         };
         let cells = Cells::new(&DataType::String, texts)?;
         if texts.len() > limits::KEYS_PER_LOOKUP_MAX {
-            return Err(self.too_many_keys());
+            return Err(dictionary.too_many_keys());
         }
-        self.core.note_use();
-        let held = self.held(whole)?;
-        let counters = &self.core.loader.counters;
-        let regexps = held.regexps().expect("the layout has them");
+        dictionary.core.note_use();
+        let snapshot = self.rows(dictionary)?;
+        let counters = &dictionary.core.loader.counters;
+        let regexps = snapshot.regexps().expect("the layout has them");
         let mut search = Search::new(regexps, attributes, most, texts.len());
         for row in 0..texts.len() {
             match cells.get(row) {

@@ -7,7 +7,7 @@ use super::polygons::Polygons;
 use super::ranges::Ranges;
 use super::regexps::Regexps;
 use super::rows::Rows;
-use crate::config::WholeForm;
+use crate::config::FullLoadLayout;
 use crate::error::DictError;
 use crate::limits;
 use crate::lookup::lock;
@@ -16,8 +16,8 @@ use arrow::array::AsArray;
 use arrow::datatypes::UInt64Type;
 use std::sync::{Arc, Mutex};
 
-/// Rows, found by what is sought and shown in order.
-pub(crate) struct Held {
+/// Rows, found by the keys of lookups and shown in order.
+pub(crate) struct Snapshot {
     pub(super) rows: Rows,
     pub(super) index: Index,
     /// Unix seconds of when they were asked for.
@@ -35,26 +35,26 @@ pub(super) enum Index {
     Regexps(Regexps),
 }
 
-impl Held {
+impl Snapshot {
     /// How many rows there are.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// The row for what is sought. None is for a text: what that gets comes of several rows.
+    /// The row that a lookup's key finds; none for a text, whose values come of several rows.
     #[inline]
-    pub fn get(&self, sought: &[u8]) -> Option<&[u8]> {
+    pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
         let place = match &self.index {
-            Index::Keys(keys) => keys.find(&self.rows, sought),
-            Index::Ranges(ranges) => ranges.find(&self.rows, sought),
-            Index::Networks(networks) => networks.find(sought),
-            Index::Polygons(polygons) => polygons.find(sought),
+            Index::Keys(keys) => keys.find(&self.rows, key),
+            Index::Ranges(ranges) => ranges.find(&self.rows, key),
+            Index::Networks(networks) => networks.find(key),
+            Index::Polygons(polygons) => polygons.find(key),
             Index::Regexps(_) => None,
         };
         place.map(|place| self.rows.row(place))
     }
 
-    /// The regular expressions, if texts are sought.
+    /// The regular expressions, if rows are found by texts.
     pub fn regexps(&self) -> Option<&Regexps> {
         match &self.index {
             Index::Regexps(regexps) => Some(regexps),
@@ -70,7 +70,7 @@ impl Held {
     /// Which keys have which parent, by the attribute at `parent`: one that is a UInt64, of rows of a simple key.
     pub fn children(
         &self,
-        form: WholeForm,
+        form: FullLoadLayout,
         format: &RowFormat,
         parent: usize,
     ) -> Result<Arc<Children>, DictError> {

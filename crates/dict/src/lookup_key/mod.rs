@@ -2,18 +2,20 @@
 
 mod bounds;
 mod check;
+mod outline;
 mod regexps;
 
 pub(crate) use bounds::{RangeNames, bounds_first};
+pub(crate) use outline::Outline;
 pub(crate) use regexps::Flags;
 
-use crate::config::{KeyAccess, Layout, Storage, WholeForm};
+use crate::config::{FullLoadLayout, KeyAccess, Layout, Storage};
 use crate::definition::{Attribute, Definition, KeyColumn, Structure};
 use crate::types::DataType;
 
 /// What rows are found by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sought {
+pub enum LookupKey {
     /// Their key.
     Key,
     /// Their key, and a value between the two bounds that each has: its first two attributes.
@@ -28,29 +30,29 @@ pub enum Sought {
 
 impl Layout {
     /// What its rows are found by.
-    pub fn sought(&self) -> Sought {
+    pub fn lookup_key(&self) -> LookupKey {
         match self.storage {
-            Storage::Whole(WholeForm::RangeHashed(_)) => Sought::KeyInRange,
-            Storage::Whole(WholeForm::IpTrie(_)) => Sought::Address,
-            Storage::Whole(WholeForm::Polygon(..)) => Sought::Point,
-            Storage::Whole(WholeForm::RegexpTree) => Sought::Text,
-            _ => Sought::Key,
+            Storage::FullLoad(FullLoadLayout::RangeHashed(_)) => LookupKey::KeyInRange,
+            Storage::FullLoad(FullLoadLayout::IpTrie(_)) => LookupKey::Address,
+            Storage::FullLoad(FullLoadLayout::Polygon(..)) => LookupKey::Point,
+            Storage::FullLoad(FullLoadLayout::RegexpTree) => LookupKey::Text,
+            _ => LookupKey::Key,
         }
     }
 }
 
 impl Definition {
     /// Names and types of what a lookup is given, a column each.
-    pub fn sought_columns(&self) -> Vec<KeyColumn> {
+    pub fn lookup_columns(&self) -> Vec<KeyColumn> {
         let mut columns = self.structure.key_columns();
-        match self.layout.sought() {
-            Sought::Key | Sought::Text => {}
-            Sought::KeyInRange => {
+        match self.layout.lookup_key() {
+            LookupKey::Key | LookupKey::Text => {}
+            LookupKey::KeyInRange => {
                 let min = &self.bounds()[0];
                 columns.push(KeyColumn::new(&min.name, min.data_type.clone()));
             }
-            Sought::Address => columns[0].data_type = DataType::Ipv6,
-            Sought::Point => {
+            LookupKey::Address => columns[0].data_type = DataType::Ipv6,
+            LookupKey::Point => {
                 let coordinate = |name: &str| KeyColumn::new(name, DataType::Float64);
                 columns = ["x", "y"].map(coordinate).to_vec();
             }
@@ -84,7 +86,7 @@ impl Definition {
 
     /// The key as an attribute, where it can be asked for as one.
     pub(crate) fn key_attribute(&self) -> Option<Attribute> {
-        let Storage::Whole(WholeForm::IpTrie(KeyAccess::Attribute)) = self.layout.storage else {
+        let Storage::FullLoad(FullLoadLayout::IpTrie(KeyAccess::Attribute)) = self.layout.storage else {
             return None;
         };
         let key = self.structure.key_columns().swap_remove(0);
@@ -93,9 +95,11 @@ impl Definition {
 
     /// What the rows of its source are, and what reading all of them gives.
     pub fn rows(&self) -> Structure {
-        match self.layout.sought() {
-            Sought::Text => regexps::rows(),
-            Sought::Key | Sought::KeyInRange | Sought::Address | Sought::Point => self.structure.clone(),
+        match self.layout.lookup_key() {
+            LookupKey::Text => regexps::rows(),
+            LookupKey::Key | LookupKey::KeyInRange | LookupKey::Address | LookupKey::Point => {
+                self.structure.clone()
+            }
         }
     }
 
@@ -110,10 +114,10 @@ impl Definition {
     }
 
     fn bound_count(&self) -> usize {
-        match self.layout.sought() {
+        match self.layout.lookup_key() {
             // A definition that was not checked may have fewer.
-            Sought::KeyInRange => self.structure.attributes.len().min(2),
-            Sought::Key | Sought::Address | Sought::Point | Sought::Text => 0,
+            LookupKey::KeyInRange => self.structure.attributes.len().min(2),
+            LookupKey::Key | LookupKey::Address | LookupKey::Point | LookupKey::Text => 0,
         }
     }
 }

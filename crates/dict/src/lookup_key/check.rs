@@ -1,11 +1,10 @@
 //! What can be found by what, and what is refused.
 
-use super::Sought;
-use crate::config::{PolygonKey, Storage, WholeForm};
+use super::{LookupKey, Outline};
+use crate::config::{FullLoadLayout, PolygonKey, Storage};
 use crate::definition::{Attribute, Definition, Hierarchy, KeyColumn};
 use crate::error::{Code, DictError};
 use crate::types::DataType;
-use crate::whole::Outline;
 
 impl Definition {
     /// Refuses what can be done with keys alone.
@@ -13,30 +12,29 @@ impl Definition {
     /// # Errors
     /// `UNSUPPORTED_METHOD` if rows are found by something else.
     pub fn require_keys(&self) -> Result<(), DictError> {
-        match self.layout.sought() {
-            Sought::Key => Ok(()),
-            Sought::KeyInRange | Sought::Address | Sought::Point | Sought::Text => Err(DictError::new(
-                Code::UnsupportedMethod,
-                format!(
-                    "Dictionary {} has the layout {}, whose rows are not found by their keys alone",
-                    self.full_name(),
-                    self.layout.name()
-                ),
-            )),
+        match self.layout.lookup_key() {
+            LookupKey::Key => Ok(()),
+            LookupKey::KeyInRange | LookupKey::Address | LookupKey::Point | LookupKey::Text => {
+                Err(DictError::new(
+                    Code::UnsupportedMethod,
+                    format!(
+                        "Dictionary {} has the layout {}, whose rows are not found by their keys alone",
+                        self.full_name(),
+                        self.layout.name()
+                    ),
+                ))
+            }
         }
     }
 
     /// Checks that rows can be found by what lies in them.
-    pub(crate) fn validate_sought(&self) -> Result<(), DictError> {
-        if self.layout.sought() != Sought::Text {
-            self.refuse_regexps()?;
-        }
-        match self.layout.sought() {
-            Sought::Key => return Ok(()),
-            Sought::KeyInRange => self.validate_bounds()?,
-            Sought::Address => self.validate_networks()?,
-            Sought::Point => self.validate_polygons()?,
-            Sought::Text => self.validate_regexps()?,
+    pub(crate) fn validate_lookup_key(&self) -> Result<(), DictError> {
+        match self.layout.lookup_key() {
+            LookupKey::Key => return Ok(()),
+            LookupKey::KeyInRange => self.validate_bounds()?,
+            LookupKey::Address => self.validate_networks()?,
+            LookupKey::Point => self.validate_polygons()?,
+            LookupKey::Text => self.validate_regexps()?,
         }
         let is_parent = |attribute: &&Attribute| attribute.hierarchy != Hierarchy::Flat;
         match self.structure.attributes.iter().find(is_parent) {
@@ -79,8 +77,8 @@ impl Definition {
     /// Refuses to find rows with attributes that the layout does not have in ClickHouse, either.
     pub(crate) fn require_attributes(&self) -> Result<(), DictError> {
         let is_nullable = |attribute: &Attribute| attribute.data_type.is_nullable();
-        match self.layout.sought() {
-            Sought::Address if self.structure.attributes.iter().any(is_nullable) => Err(DictError::new(
+        match self.layout.lookup_key() {
+            LookupKey::Address if self.structure.attributes.iter().any(is_nullable) => Err(DictError::new(
                 Code::UnsupportedMethod,
                 format!(
                     "{}: nullable attributes not supported for dictionary of type Trie",
@@ -94,7 +92,7 @@ impl Definition {
     /// Refuses to read all rows where they have lost their keys.
     pub(crate) fn require_rows(&self) -> Result<(), DictError> {
         match self.layout.storage {
-            Storage::Whole(WholeForm::Polygon(_, PolygonKey::Dropped)) => Err(DictError::new(
+            Storage::FullLoad(FullLoadLayout::Polygon(_, PolygonKey::Dropped)) => Err(DictError::new(
                 Code::UnsupportedMethod,
                 "Set `store_polygon_key_column` setting in dictionary configuration to true to support reading from PolygonDictionary.",
             )),

@@ -9,7 +9,7 @@ use crate::error::DictError;
 /// ClickHouse's layouts that hold all rows. They are kept in the same way; what a row is found by, which of several
 /// that are found counts, and in which order they are read, is each one's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WholeForm {
+pub enum FullLoadLayout {
     /// FLAT.
     Flat,
     /// HASHED.
@@ -73,14 +73,14 @@ const POLYGON_PARAMETERS: &[&str] = &[POLYGON_KEY, "MIN_INTERSECTIONS", "MAX_DEP
 const POLYGON_KEY: &str = "STORE_POLYGON_KEY_COLUMN";
 const KEY_ACCESS: &str = "ACCESS_TO_KEY_FROM_ATTRIBUTES";
 
-impl WholeForm {
+impl FullLoadLayout {
     /// Reads the layout called `kind`, behind COMPLEX_KEY_ or not; `None`: it is none of these.
     pub(super) fn from_node<'a>(
         node: &'a Node,
         kind: &str,
         key_form: KeyForm,
         parameters: &'a [Node],
-    ) -> Result<Option<(WholeForm, Settings<'a>)>, DictError> {
+    ) -> Result<Option<(FullLoadLayout, Settings<'a>)>, DictError> {
         let hashed = |form| {
             let accepted = Accepted {
                 allowed: SOURCE_PARAMETERS.into(),
@@ -93,25 +93,25 @@ impl WholeForm {
         };
         match (kind, key_form) {
             // A key of several parts is no place in an array: there is no COMPLEX_KEY_FLAT.
-            ("FLAT", KeyForm::Simple) => hashed(WholeForm::Flat),
-            ("HASHED", _) => hashed(WholeForm::Hashed),
-            ("SPARSE_HASHED", _) => hashed(WholeForm::SparseHashed),
-            ("HASHED_ARRAY", _) => hashed(WholeForm::HashedArray),
+            ("FLAT", KeyForm::Simple) => hashed(FullLoadLayout::Flat),
+            ("HASHED", _) => hashed(FullLoadLayout::Hashed),
+            ("SPARSE_HASHED", _) => hashed(FullLoadLayout::SparseHashed),
+            ("HASHED_ARRAY", _) => hashed(FullLoadLayout::HashedArray),
             ("RANGE_HASHED", _) => {
                 let allowed = [RANGE_PARAMETERS, SOURCE_PARAMETERS].concat();
                 let settings = Settings::new("LAYOUT", &node.name, parameters, allowed)?;
-                Ok(Some((WholeForm::RangeHashed(RangeSettings::take(&settings)?), settings)))
+                Ok(Some((FullLoadLayout::RangeHashed(RangeSettings::take(&settings)?), settings)))
             }
             ("IP_TRIE", KeyForm::Simple) => {
                 let allowed = [&[KEY_ACCESS], SOURCE_PARAMETERS].concat();
                 let settings = Settings::new("LAYOUT", &node.name, parameters, allowed)?;
                 let is_attribute = settings.flag(KEY_ACCESS)?;
                 let access = if is_attribute { KeyAccess::Attribute } else { KeyAccess::Hidden };
-                Ok(Some((WholeForm::IpTrie(access), settings)))
+                Ok(Some((FullLoadLayout::IpTrie(access), settings)))
             }
             ("REGEXP_TREE", KeyForm::Simple) => {
                 let settings = Settings::new("LAYOUT", &node.name, parameters, SOURCE_PARAMETERS)?;
-                Ok(Some((WholeForm::RegexpTree, settings)))
+                Ok(Some((FullLoadLayout::RegexpTree, settings)))
             }
             (_, KeyForm::Simple) => {
                 let Some(name) = PolygonName::of(kind) else { return Ok(None) };
@@ -119,7 +119,7 @@ impl WholeForm {
                 let settings = Settings::new("LAYOUT", &node.name, parameters, allowed)?;
                 let is_stored = settings.flag(POLYGON_KEY)?;
                 let key = if is_stored { PolygonKey::Stored } else { PolygonKey::Dropped };
-                Ok(Some((WholeForm::Polygon(name, key), settings)))
+                Ok(Some((FullLoadLayout::Polygon(name, key), settings)))
             }
             _ => Ok(None),
         }
@@ -128,7 +128,9 @@ impl WholeForm {
     /// Which form the key has of a layout that is written in this one.
     pub(super) fn key_form(self, written: KeyForm) -> KeyForm {
         match self {
-            WholeForm::IpTrie(_) | WholeForm::Polygon(..) | WholeForm::RegexpTree => KeyForm::Complex,
+            FullLoadLayout::IpTrie(_) | FullLoadLayout::Polygon(..) | FullLoadLayout::RegexpTree => {
+                KeyForm::Complex
+            }
             _ => written,
         }
     }
@@ -136,48 +138,48 @@ impl WholeForm {
     /// The layout as DDL names it.
     pub(super) fn name(self, key_form: KeyForm) -> &'static str {
         match (self, key_form) {
-            (WholeForm::Flat, _) => "FLAT",
-            (WholeForm::Hashed, KeyForm::Simple) => "HASHED",
-            (WholeForm::Hashed, KeyForm::Complex) => "COMPLEX_KEY_HASHED",
-            (WholeForm::SparseHashed, KeyForm::Simple) => "SPARSE_HASHED",
-            (WholeForm::SparseHashed, KeyForm::Complex) => "COMPLEX_KEY_SPARSE_HASHED",
-            (WholeForm::HashedArray, KeyForm::Simple) => "HASHED_ARRAY",
-            (WholeForm::HashedArray, KeyForm::Complex) => "COMPLEX_KEY_HASHED_ARRAY",
-            (WholeForm::RangeHashed(_), KeyForm::Simple) => "RANGE_HASHED",
-            (WholeForm::RangeHashed(_), KeyForm::Complex) => "COMPLEX_KEY_RANGE_HASHED",
-            (WholeForm::IpTrie(_), _) => "IP_TRIE",
-            (WholeForm::Polygon(name, _), _) => name.name(),
-            (WholeForm::RegexpTree, _) => "REGEXP_TREE",
+            (FullLoadLayout::Flat, _) => "FLAT",
+            (FullLoadLayout::Hashed, KeyForm::Simple) => "HASHED",
+            (FullLoadLayout::Hashed, KeyForm::Complex) => "COMPLEX_KEY_HASHED",
+            (FullLoadLayout::SparseHashed, KeyForm::Simple) => "SPARSE_HASHED",
+            (FullLoadLayout::SparseHashed, KeyForm::Complex) => "COMPLEX_KEY_SPARSE_HASHED",
+            (FullLoadLayout::HashedArray, KeyForm::Simple) => "HASHED_ARRAY",
+            (FullLoadLayout::HashedArray, KeyForm::Complex) => "COMPLEX_KEY_HASHED_ARRAY",
+            (FullLoadLayout::RangeHashed(_), KeyForm::Simple) => "RANGE_HASHED",
+            (FullLoadLayout::RangeHashed(_), KeyForm::Complex) => "COMPLEX_KEY_RANGE_HASHED",
+            (FullLoadLayout::IpTrie(_), _) => "IP_TRIE",
+            (FullLoadLayout::Polygon(name, _), _) => name.name(),
+            (FullLoadLayout::RegexpTree, _) => "REGEXP_TREE",
         }
     }
 
     /// What `system.dictionaries` calls it.
     pub(crate) fn type_name(self, key_form: KeyForm) -> &'static str {
         match (self, key_form) {
-            (WholeForm::Flat, _) => "Flat",
-            (WholeForm::Hashed, KeyForm::Simple) => "Hashed",
-            (WholeForm::Hashed, KeyForm::Complex) => "ComplexKeyHashed",
-            (WholeForm::SparseHashed, KeyForm::Simple) => "SparseHashed",
-            (WholeForm::SparseHashed, KeyForm::Complex) => "ComplexKeySparseHashed",
-            (WholeForm::HashedArray, KeyForm::Simple) => "HashedArray",
-            (WholeForm::HashedArray, KeyForm::Complex) => "ComplexHashedArray",
-            (WholeForm::RangeHashed(_), KeyForm::Simple) => "RangeHashed",
-            (WholeForm::RangeHashed(_), KeyForm::Complex) => "ComplexKeyRangeHashed",
-            (WholeForm::IpTrie(_), _) => "Trie",
-            (WholeForm::Polygon(..), _) => "Polygon",
-            (WholeForm::RegexpTree, _) => "RegExpTree",
+            (FullLoadLayout::Flat, _) => "Flat",
+            (FullLoadLayout::Hashed, KeyForm::Simple) => "Hashed",
+            (FullLoadLayout::Hashed, KeyForm::Complex) => "ComplexKeyHashed",
+            (FullLoadLayout::SparseHashed, KeyForm::Simple) => "SparseHashed",
+            (FullLoadLayout::SparseHashed, KeyForm::Complex) => "ComplexKeySparseHashed",
+            (FullLoadLayout::HashedArray, KeyForm::Simple) => "HashedArray",
+            (FullLoadLayout::HashedArray, KeyForm::Complex) => "ComplexHashedArray",
+            (FullLoadLayout::RangeHashed(_), KeyForm::Simple) => "RangeHashed",
+            (FullLoadLayout::RangeHashed(_), KeyForm::Complex) => "ComplexKeyRangeHashed",
+            (FullLoadLayout::IpTrie(_), _) => "Trie",
+            (FullLoadLayout::Polygon(..), _) => "Polygon",
+            (FullLoadLayout::RegexpTree, _) => "RegExpTree",
         }
     }
 
     /// The settings that differ from their defaults.
     pub(super) fn put(self, nodes: &mut Vec<Node>) {
         match self {
-            WholeForm::RangeHashed(settings) => settings.put(nodes),
-            WholeForm::IpTrie(KeyAccess::Attribute) => nodes.push(Node::text(KEY_ACCESS, "1")),
-            WholeForm::Polygon(_, PolygonKey::Stored) => nodes.push(Node::text(POLYGON_KEY, "1")),
-            WholeForm::IpTrie(KeyAccess::Hidden) | WholeForm::Polygon(_, PolygonKey::Dropped) => {}
-            WholeForm::Flat | WholeForm::Hashed | WholeForm::SparseHashed => {}
-            WholeForm::HashedArray | WholeForm::RegexpTree => {}
+            FullLoadLayout::RangeHashed(settings) => settings.put(nodes),
+            FullLoadLayout::IpTrie(KeyAccess::Attribute) => nodes.push(Node::text(KEY_ACCESS, "1")),
+            FullLoadLayout::Polygon(_, PolygonKey::Stored) => nodes.push(Node::text(POLYGON_KEY, "1")),
+            FullLoadLayout::IpTrie(KeyAccess::Hidden) | FullLoadLayout::Polygon(_, PolygonKey::Dropped) => {}
+            FullLoadLayout::Flat | FullLoadLayout::Hashed | FullLoadLayout::SparseHashed => {}
+            FullLoadLayout::HashedArray | FullLoadLayout::RegexpTree => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The way down a hierarchy: which keys name a key as their parent.
 
-use crate::config::WholeForm;
+use crate::config::FullLoadLayout;
 
 /// The children of each key that has some.
 pub struct Children {
@@ -20,9 +20,9 @@ const PLACES_BITS_LARGE: u32 = 23;
 impl Children {
     /// Of `(parent, child)`, in the order of the rows. Siblings come in the order in which ClickHouse shows them: in
     /// HASHED and SPARSE_HASHED that is the order of its hash table, in the others that of the rows.
-    pub(super) fn new(mut pairs: Vec<(u64, u64)>, form: WholeForm) -> Children {
+    pub(super) fn new(mut pairs: Vec<(u64, u64)>, form: FullLoadLayout) -> Children {
         match form {
-            WholeForm::Hashed | WholeForm::SparseHashed => {
+            FullLoadLayout::Hashed | FullLoadLayout::SparseHashed => {
                 let mask = places(pairs.len()) - 1;
                 pairs.sort_by_key(|&(parent, child)| (parent, murmur3_finalizer(child) & mask));
             }
@@ -77,12 +77,15 @@ mod tests {
     fn each_key_has_its_children_in_the_order_of_its_layout() {
         let pairs = vec![(0, 1), (1, 2), (1, 3), (2, 4), (1, 900)];
         let of = |form, parent| Children::new(pairs.clone(), form).of(parent).to_vec();
-        assert_eq!(of(WholeForm::Flat, 1), [2, 3, 900]);
-        assert_eq!(of(WholeForm::HashedArray, 1), [2, 3, 900]);
-        assert_eq!(of(WholeForm::Hashed, 1).into_iter().filter(|&key| key < 900).collect::<Vec<_>>(), [3, 2]);
-        assert_eq!((of(WholeForm::Hashed, 0), of(WholeForm::Hashed, 2)), (vec![1], vec![4]));
-        assert!(of(WholeForm::Hashed, 4).is_empty() && of(WholeForm::Flat, u64::MAX).is_empty());
-        assert!(Children::new(Vec::new(), WholeForm::Flat).of(0).is_empty());
+        assert_eq!(of(FullLoadLayout::Flat, 1), [2, 3, 900]);
+        assert_eq!(of(FullLoadLayout::HashedArray, 1), [2, 3, 900]);
+        assert_eq!(
+            of(FullLoadLayout::Hashed, 1).into_iter().filter(|&key| key < 900).collect::<Vec<_>>(),
+            [3, 2]
+        );
+        assert_eq!((of(FullLoadLayout::Hashed, 0), of(FullLoadLayout::Hashed, 2)), (vec![1], vec![4]));
+        assert!(of(FullLoadLayout::Hashed, 4).is_empty() && of(FullLoadLayout::Flat, u64::MAX).is_empty());
+        assert!(Children::new(Vec::new(), FullLoadLayout::Flat).of(0).is_empty());
     }
 
     #[test]

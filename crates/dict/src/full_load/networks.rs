@@ -145,8 +145,8 @@ impl Networks {
     }
 
     /// The place of the row for an address, 16 bytes in the order of the network.
-    pub fn find(&self, sought: &[u8]) -> Option<u32> {
-        let address = u128::from_be_bytes(sought.try_into().ok()?);
+    pub fn find(&self, key: &[u8]) -> Option<u32> {
+        let address = u128::from_be_bytes(key.try_into().ok()?);
         let at = self.starts.partition_point(|start| *start <= address).checked_sub(1)?;
         Some(self.places[at]).filter(|place| *place != NOWHERE)
     }

@@ -5,14 +5,14 @@ use super::literals::needed;
 use super::value::Value;
 use crate::error::DictError;
 use crate::limits;
+use crate::lookup_key::Flags;
 use crate::row::{BadRow, Raw, are_items, is_utf8, items, put, put_varint, text_span};
-use crate::sought::Flags;
 use crate::types::DataType;
 use regex_automata::meta::Regex;
 use regex_automata::nfa::thompson::WhichCaptures;
 
 /// An attribute that texts get: its name and its type.
-pub(in crate::whole) type Named = (String, DataType);
+pub(in crate::full_load) type Named = (String, DataType);
 
 /// A row of the source, whose key is the id.
 pub(super) struct NodeRow<'r> {

@@ -2,9 +2,9 @@
 //! What is not there is known not to be in the source, which is read whole at the first use, at SYSTEM RELOAD
 //! DICTIONARY, and when LIFETIME is over.
 
+mod builder;
 mod children;
-mod filling;
-mod held;
+mod dictionary;
 mod intervals;
 mod keys;
 mod networks;
@@ -12,30 +12,33 @@ mod outline;
 mod polygons;
 mod ranges;
 mod regexps;
+mod resident;
 mod rows;
+mod snapshot;
+mod texts;
 
 pub use children::{Children, murmur3_finalizer};
-pub(crate) use held::Held;
-pub(crate) use outline::Outline;
+pub(crate) use regexps::check_needed;
 pub use regexps::regexp_of_re2;
-pub(crate) use regexps::{Most, Search, SearchColumns, check_needed};
+pub(crate) use resident::FullLoadRows;
+use snapshot::Snapshot;
 
-use self::filling::{Arrangement, Filling};
-use crate::config::WholeForm;
+use self::builder::{Arrangement, Builder};
+use crate::config::FullLoadLayout;
 use crate::definition::{Definition, Lifetime};
 use crate::error::DictError;
 use crate::lookup::{Loader, lock};
 use crate::row::RowFormat;
 use crate::source::Source;
-use crate::status::LoadState;
+use crate::status::{FullLoadFigures, LoadState};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 /// The rows, and the loads that replace them: one at a time, numbered from 1.
-pub(crate) struct Whole {
+pub(crate) struct FullLoad {
     arrangement: Arrangement,
     /// What lookups show, for as long as they need it; replaced as a whole. `None`: nothing has been loaded yet.
-    held: RwLock<Option<Arc<Held>>>,
+    snapshot: RwLock<Option<Arc<Snapshot>>>,
     loads: Mutex<Loads>,
     ended: Condvar,
 }
@@ -59,19 +62,28 @@ pub(crate) enum Turn {
     Another(u64),
 }
 
-impl Whole {
+impl FullLoad {
     /// `format` is of the source's rows.
     ///
     /// # Errors
     /// What is wrong with the definition.
-    pub fn new(form: WholeForm, definition: &Definition, format: &RowFormat) -> Result<Whole, DictError> {
-        let arrangement = Arrangement::new(form, definition, format)?;
-        Ok(Whole { arrangement, held: RwLock::default(), loads: Mutex::default(), ended: Condvar::new() })
+    pub fn new(
+        layout: FullLoadLayout,
+        definition: &Definition,
+        format: &RowFormat,
+    ) -> Result<FullLoad, DictError> {
+        let arrangement = Arrangement::new(layout, definition, format)?;
+        Ok(FullLoad {
+            arrangement,
+            snapshot: RwLock::default(),
+            loads: Mutex::default(),
+            ended: Condvar::new(),
+        })
     }
 
     /// What there is.
-    pub fn held(&self) -> Option<Arc<Held>> {
-        self.held.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn snapshot(&self) -> Option<Arc<Snapshot>> {
+        self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The load that is under way, or the next one.
@@ -104,9 +116,22 @@ impl Whole {
         lock(&self.loads).due_at.is_some_and(|due_at| due_at <= now)
     }
 
-    pub fn state(&self) -> LoadState {
+    pub fn figures(&self) -> FullLoadFigures {
+        let snapshot = self.snapshot();
+        let snapshot = snapshot.as_deref();
+        FullLoadFigures {
+            state: self.state(),
+            rows: snapshot.map_or(0, Snapshot::len),
+            load_factor: snapshot.map_or(0.0, Snapshot::load_factor),
+            bytes_allocated: snapshot.map_or(0, Snapshot::bytes_allocated),
+            hierarchy_bytes: snapshot.map_or(0, Snapshot::children_bytes),
+            index_bytes: snapshot.map_or(0, Snapshot::index_bytes),
+        }
+    }
+
+    fn state(&self) -> LoadState {
         let loads = lock(&self.loads);
-        match self.held().is_some() {
+        match self.snapshot().is_some() {
             true => LoadState::Loaded,
             false if loads.begun > loads.ended => LoadState::Loading,
             false if loads.failure.is_some() => LoadState::Failed,
@@ -114,14 +139,14 @@ impl Whole {
         }
     }
 
-    fn end(&self, outcome: Result<Held, DictError>, lifetime: Lifetime) {
+    fn end(&self, outcome: Result<Snapshot, DictError>, lifetime: Lifetime) {
         let mut loads = lock(&self.loads);
         match outcome {
-            Ok(held) => {
+            Ok(snapshot) => {
                 loads.due_at = (lifetime != Lifetime::FOREVER)
-                    .then(|| held.loaded_at + fastrand::u64(lifetime.min_seconds..=lifetime.max_seconds));
+                    .then(|| snapshot.loaded_at + fastrand::u64(lifetime.min_seconds..=lifetime.max_seconds));
                 loads.failure = None;
-                *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(held));
+                *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(snapshot));
             }
             Err(failure) => loads.failure = Some(failure),
         }
@@ -133,7 +158,7 @@ impl Whole {
 /// A load that has been begun. It ends when this is dropped, whatever comes of it.
 pub(crate) struct Load {
     loader: Arc<Loader>,
-    outcome: Option<Result<Held, DictError>>,
+    outcome: Option<Result<Snapshot, DictError>>,
 }
 
 impl Load {
@@ -144,26 +169,26 @@ impl Load {
     /// Reads everything, on a source thread. The connection is not used again.
     pub fn run(mut self, connection: &mut Option<Box<dyn Source>>) {
         let loader = Arc::clone(&self.loader);
-        let Some(whole) = loader.kept.whole() else { return };
-        let mut filling = Filling::new(&whole.arrangement, loader.clock.now());
+        let Some(full_load) = loader.kept.full_load() else { return };
+        let mut builder = Builder::new(&full_load.arrangement, loader.clock.now());
         let outcome = loader.ask(connection, |source| {
             source.load_all(&mut |batch| {
                 loader.count_rows(std::slice::from_ref(&batch));
                 loader.each_row(&batch, |key, row| {
-                    filling.add(key, |attribute| row.is_null(attribute), |bytes| row.append_to(bytes))
+                    builder.add(key, |attribute| row.is_null(attribute), |bytes| row.append_to(bytes))
                 })
             })
         });
         *connection = None;
-        self.outcome = Some(outcome.and_then(|()| filling.finish()));
+        self.outcome = Some(outcome.and_then(|()| builder.finish()));
     }
 }
 
 impl Drop for Load {
     fn drop(&mut self) {
-        if let Some(whole) = self.loader.kept.whole() {
+        if let Some(full_load) = self.loader.kept.full_load() {
             let outcome = self.outcome.take().unwrap_or_else(|| Err(self.loader.not_started()));
-            whole.end(outcome, self.loader.lifetime);
+            full_load.end(outcome, self.loader.lifetime);
         }
     }
 }

@@ -109,8 +109,9 @@ impl Ranges {
     }
 
     /// The place of the row for a key with a value behind it.
-    pub fn find(&self, rows: &Rows, sought: &[u8]) -> Option<u32> {
-        let (key, value) = sought.split_at(sought.len().checked_sub(self.bounds.spans[0].len())?);
+    pub fn find(&self, rows: &Rows, key_and_value: &[u8]) -> Option<u32> {
+        let (key, value) =
+            key_and_value.split_at(key_and_value.len().checked_sub(self.bounds.spans[0].len())?);
         let value = self.bounds.data_type.rank(value)?;
         let key = if self.bounds.is_number { number_key(key.try_into().ok()?) } else { key };
         let is_it = |group: &Group| rows.key(self.intervals[group.first as usize].item) == key;
@@ -179,8 +180,8 @@ mod tests {
                         .map(|key| 300 * key)
                         .flat_map(|key| (-55..55).map(move |value| (key, value)))
                     {
-                        let sought = [&key.to_le_bytes()[..], &i16::to_le_bytes(value)].concat();
-                        let found = ranges.find(&rows, &sought);
+                        let key_and_value = [&key.to_le_bytes()[..], &i16::to_le_bytes(value)].concat();
+                        let found = ranges.find(&rows, &key_and_value);
                         assert_eq!(found, place(overlap, &all, key, value), "{key} {value} {all:?}");
                     }
                 }
@@ -195,8 +196,8 @@ mod tests {
         all.extend((0..100_000).map(|i| (7, (i % 1000) as i16, (i % 1000) as i16)));
         let (rows, ranges) = ranges(Overlap::Last, &all);
         for _ in 0..100_000 {
-            let sought = [&7u64.to_le_bytes()[..], &2000i16.to_le_bytes()].concat();
-            assert_eq!(ranges.find(&rows, &sought), Some(0));
+            let key_and_value = [&7u64.to_le_bytes()[..], &2000i16.to_le_bytes()].concat();
+            assert_eq!(ranges.find(&rows, &key_and_value), Some(0));
         }
     }
 }
