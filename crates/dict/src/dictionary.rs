@@ -140,10 +140,10 @@ impl Dictionary {
         self.get_rows(attributes, keys)?.into_answer()
     }
 
-    /// The same, for those who want the rows piece by piece.
+    /// Looks up a batch, and returns rows that can be taken piece by piece.
     ///
     /// # Errors
-    /// Those of [`get`](Self::get): once there are rows, no source is needed for them.
+    /// The errors of [`get`](Self::get): once there are rows, no source is needed for them.
     pub fn get_rows(&self, attributes: &[usize], keys: &[ArrayRef]) -> Result<AnswerRows<'_>, DictError> {
         let (loader, started) = (&*self.core.loader, Instant::now());
         let known = self.definition.structure.attributes.len()

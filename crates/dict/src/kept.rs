@@ -8,7 +8,7 @@ use crate::full_load::FullLoad;
 use crate::row::RowFormat;
 use crate::store::Store;
 
-/// That, by the layout.
+/// What a dictionary keeps, by its layout.
 pub(crate) enum Kept {
     /// DIRECT asks each time.
     Nothing,

@@ -11,7 +11,7 @@ const FEATURES: &[(&str, bool, &str, &str)] = &[
         "executable-pool",
         cfg!(feature = "executable-pool"),
         "EXECUTABLE_POOL(COMMAND 'c' FORMAT CSV)",
-        "DIRECT()",
+        "CACHE(SIZE_IN_CELLS 1)",
     ),
     ("full-load", cfg!(feature = "full-load"), SOURCE, "FLAT()"),
     ("full-load", cfg!(feature = "full-load"), "NULL()", "FLAT()"),

@@ -35,9 +35,9 @@ impl Node {
 
 /// Which parameters an element has.
 pub(crate) struct Accepted {
-    /// Those that say something here.
+    /// The parameters that say something here.
     pub allowed: Cow<'static, [&'static str]>,
-    /// Those of them that may be given several times.
+    /// The ones among them that may be given several times.
     pub repeated: Vec<&'static str>,
     /// ClickHouse's that are accepted and dropped.
     pub ignored: &'static [&'static str],
@@ -67,7 +67,7 @@ impl<'a> Settings<'a> {
     }
 
     /// # Errors
-    /// As `new`, and `NOT_IMPLEMENTED` for a parameter that is refused.
+    /// The errors of `new`, and `NOT_IMPLEMENTED` for a parameter that is refused.
     pub fn of(
         clause: &'static str,
         owner: &'a str,

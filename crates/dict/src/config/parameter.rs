@@ -165,7 +165,7 @@ impl Parameter {
 /// The parameters of a source or of a group in it, in the order in which they are printed.
 #[derive(Clone, Copy)]
 pub(crate) struct Parameters {
-    /// Those that say something here, in the groups that sources share.
+    /// The parameters that say something here, in the groups that sources share.
     pub groups: &'static [&'static [Parameter]],
     /// ClickHouse's that change nothing here, or nothing of a cache: accepted and dropped, so that its
     /// definitions can be taken as they are.

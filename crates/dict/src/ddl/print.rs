@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub enum Form {
     /// A line for each column and clause, as SHOW CREATE has it.
     Lines,
-    /// As `create_table_query` of `system.tables` has it.
+    /// One line, as `create_table_query` of `system.tables` has it.
     OneLine,
 }
 

@@ -69,7 +69,7 @@ impl Dictionary {
     /// was known stays if the source fails.
     ///
     /// # Errors
-    /// Those of [`get`](Self::get), and `UNSUPPORTED_METHOD` if the layout holds all rows.
+    /// The errors of [`get`](Self::get), and `UNSUPPORTED_METHOD` if the layout holds all rows.
     pub fn refresh(&self, keys: &[ArrayRef]) -> Result<usize, DictError> {
         self.refuse_keys_of_full_load()?;
         self.core.note_use();

@@ -58,7 +58,7 @@ impl Dictionary {
     /// Looks for changes now, and returns how many entries were asked for anew.
     ///
     /// # Errors
-    /// Those of the source. What is known stays as it is, and the next look begins where this one did.
+    /// The errors of the source. What is known stays as it is, and the next look begins where this one did.
     pub fn take_updates(&self) -> Result<usize, DictError> {
         let (Some(updates), Some(store)) = (self.updates(), self.core.loader.kept.store()) else {
             return Ok(0);

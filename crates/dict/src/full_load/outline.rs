@@ -88,8 +88,3 @@ pub(super) fn coordinates(point: Raw<'_>) -> Result<[f64; 2], DictError> {
 fn no_point(what: &str) -> DictError {
     DictError::new(Code::BadArguments, what)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-}

@@ -18,7 +18,7 @@ const DEFAULT: u32 = u32::MAX;
 pub(crate) struct Batch<'a> {
     pub keys: KeyBatch,
     pub decoder: Decoder<'a>,
-    /// Of each row of the answer: the decoded row it shows, or `DEFAULT`.
+    /// For each row of the answer, the decoded row it shows, or `DEFAULT`.
     pub places: Vec<u32>,
     /// Rows without an answer.
     pub missing: Vec<u32>,

@@ -25,9 +25,9 @@ const LIFETIME_SEED: u64 = 0x6c69_6665_7469_6d65;
 /// What source threads share with lookups.
 pub(crate) struct Loader {
     pub name: String,
-    /// Of the source's rows.
+    /// The format of the keys of the source's rows.
     pub key_format: KeyFormat,
-    /// Of what lookups are given.
+    /// The format of the keys that lookups are given.
     pub lookup_format: KeyFormat,
     pub row_format: RowFormat,
     pub lifetime: Lifetime,

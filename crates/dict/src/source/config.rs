@@ -20,7 +20,7 @@ pub struct SourceConfig {
 #[derive(Clone, PartialEq)]
 struct Named {
     collection: String,
-    /// As DDL or XML has it, the collection's name too.
+    /// The parameters as DDL or XML has them, the collection's name too.
     written: Vec<Node>,
 }
 
@@ -185,9 +185,7 @@ fn read(kind: &SourceKind, nodes: &[Node]) -> Result<Values, DictError> {
 fn shown_nodes(nodes: &[Node], parameters: &Parameters, hidden: Option<&str>) -> Vec<Node> {
     let value = |node: &Node| match (&node.value, parameters.find(&node.name)) {
         (Value::Text(text), Some(parameter)) => Value::Text(shown(parameter, text, hidden)),
-        (Value::Group(nodes), Some(parameter)) => {
-            Value::Group(shown_nodes(nodes, &parameter.inner(), hidden))
-        }
+        (Value::Group(nodes), Some(parameter)) => Value::Group(shown_nodes(nodes, parameter.inner(), hidden)),
         (value, None) => value.clone(),
     };
     nodes.iter().map(|node| Node { name: node.name.clone(), value: value(node) }).collect()

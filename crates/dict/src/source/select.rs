@@ -40,7 +40,7 @@ const SECONDS_MAX: u64 = limits::TIMEOUT_MS_MAX / 1000;
 pub(super) const SELECT: &[Parameter] =
     &[Parameter::text(TABLE), Parameter::text(QUERY), Parameter::text(FILTER)];
 
-/// Those of sources that can be asked what was changed.
+/// The parameters of sources that can be asked what was changed.
 pub(super) const UPDATES: &[Parameter] = &[
     Parameter::text(UPDATE_FIELD),
     // ClickHouse's.

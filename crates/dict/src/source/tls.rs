@@ -28,7 +28,7 @@ pub(super) fn read_authorities(_source: &str, _parameter: &str, text: &str) -> R
 /// Where that file is, if one is named.
 ///
 /// # Errors
-/// Those of [`Environment::resolve`].
+/// The errors of [`Environment::resolve`].
 pub(super) fn authorities(named: &str, environment: &Environment) -> Result<Option<PathBuf>, DictError> {
     match named {
         "" => Ok(None),

@@ -36,7 +36,7 @@ pub fn parse_xml(xml: &str) -> Result<Vec<Definition>, DictError> {
 /// The same, where what is wrong with a dictionary is nothing to the others.
 ///
 /// # Errors
-/// Of the document as a whole.
+/// What is wrong with the document as a whole.
 pub fn parse_xml_each(xml: &str) -> Result<Vec<XmlDictionary>, DictError> {
     if xml.len() > limits::STATEMENT_BYTES_MAX {
         return Err(DictError::syntax(format!(

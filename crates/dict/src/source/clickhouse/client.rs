@@ -26,7 +26,7 @@ pub(super) enum Place {
     Own(Option<OwnTablesUnder>),
 }
 
-/// Who answers.
+/// What answers the statements.
 pub(super) enum Answerer {
     Http(Client),
     Own(OwnTablesUnder),
@@ -194,7 +194,7 @@ impl Source for Clickhouse {
 }
 
 impl Clickhouse {
-    /// As text, in which NULL is itself whatever a column's type is said to be.
+    /// Adds an answer as text, in which NULL is itself whatever a column's type is said to be.
     fn fill(&self, statement: &str, rows: &mut Rows) -> Result<(), DictError> {
         let answer = self.answerer.ask(&format!("{statement} FORMAT TabSeparated"))?;
         read_rows(Format::TabSeparated, &answer, rows)

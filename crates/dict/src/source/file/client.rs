@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// How the rows lie in a file.
 #[derive(Clone, Copy)]
 pub(super) enum FileFormat {
-    /// As on a pipe.
+    /// Rows lie as they come on a pipe.
     Rows(Format),
     Parquet,
 }

@@ -107,7 +107,7 @@ impl Format {
         NAMES.iter().filter(|(name, format)| format.name() == *name).map(|(name, _)| *name)
     }
 
-    /// That of the parameter FORMAT.
+    /// Returns the format that the parameter FORMAT names.
     pub(in crate::source) fn of(values: &Values) -> Format {
         Format::named(values.text("FORMAT")).expect("the name was read")
     }

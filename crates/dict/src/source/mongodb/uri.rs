@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// What a URI says.
 pub(super) struct Target {
-    /// As the client reads it.
+    /// The URI as the client reads it.
     pub connection: ConnectionString,
     /// The database.
     pub database: String,
@@ -50,7 +50,7 @@ const OPTIONS: [&str; 25] = [
     "tlsCAFile",
     "tlsInsecure",
 ];
-/// Those of writers, and of what the client does not have: they change nothing that is read.
+/// Options of writers, and of what the client does not have: they change nothing that is read.
 const IDLE: [&str; 9] = [
     "compressors",
     "journal",
@@ -150,7 +150,7 @@ pub(super) fn anonymous(uri: &str) -> String {
     format!("{scheme}://{}", place.rsplit_once('@').map_or(place, |(_, place)| place))
 }
 
-/// As it stands in a URI.
+/// Returns a text as it stands in a URI.
 fn encoded(text: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
     text.bytes()

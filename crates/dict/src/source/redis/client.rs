@@ -47,7 +47,7 @@ pub(super) struct Redis {
     storage: Storage,
     structure: Structure,
     patience: Duration,
-    /// Of the request that runs.
+    /// The deadline of the request that runs.
     deadline: Instant,
 }
 

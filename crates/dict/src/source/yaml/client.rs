@@ -80,7 +80,7 @@ impl<'f> Rules<'f> {
         Rules { events: Parser::new_from_str(text), wanted, rows, last_id: 0 }
     }
 
-    /// Of the first document.
+    /// Reads the first document.
     fn read(mut self) -> Result<Rows, DictError> {
         loop {
             match self.next()? {
