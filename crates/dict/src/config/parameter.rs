@@ -10,7 +10,7 @@ pub(crate) struct Parameter {
     /// ClickHouse's other name of it.
     pub synonym: Option<&'static str>,
     pub value_type: ValueType,
-    pub default: Default,
+    pub default: DefaultValue,
     pub printed: Printed,
     pub secrecy: Secrecy,
     pub identity: Identity,
@@ -39,7 +39,7 @@ pub(crate) type ReadText = fn(&str, &str, &str) -> Result<String, DictError>;
 
 /// The value of a parameter that is not given.
 #[derive(Clone, Copy)]
-pub(crate) enum Default {
+pub(crate) enum DefaultValue {
     /// It has none.
     Absent,
     Text(&'static str),
@@ -89,7 +89,7 @@ impl Parameter {
             name,
             synonym: None,
             value_type,
-            default: Default::Absent,
+            default: DefaultValue::Absent,
             printed: Printed::UnlessDefault,
             secrecy: Secrecy::Public,
             identity: Identity::Value,
@@ -117,15 +117,15 @@ impl Parameter {
     }
 
     pub const fn or(self, default: &'static str) -> Parameter {
-        Parameter { default: Default::Text(default), ..self }
+        Parameter { default: DefaultValue::Text(default), ..self }
     }
 
     pub const fn or_outside(self) -> Parameter {
-        Parameter { default: Default::Outside, ..self }
+        Parameter { default: DefaultValue::Outside, ..self }
     }
 
     pub const fn required(self) -> Parameter {
-        Parameter { default: Default::Required, ..self }
+        Parameter { default: DefaultValue::Required, ..self }
     }
 
     pub const fn printed(self, printed: Printed) -> Parameter {

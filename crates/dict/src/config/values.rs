@@ -1,7 +1,7 @@
 //! The values of parameters: read from DDL or XML by what is declared of them, and printed by the same.
 
 use super::node::{Accepted, Node, Settings, Value as Written};
-use super::parameter::{Default, Identity, Parameter, Parameters, Printed, Secrecy, ValueType};
+use super::parameter::{DefaultValue, Identity, Parameter, Parameters, Printed, Secrecy, ValueType};
 use crate::error::{Code, DictError};
 
 const CLAUSE: &str = "SOURCE";
@@ -71,7 +71,7 @@ impl Values {
             ValueType::Read(read) => {
                 // What has to be there is said to be missing before it is read.
                 let text = settings.text(name)?;
-                let is_missing = matches!(parameter.default, Default::Required) && text == Some("");
+                let is_missing = matches!(parameter.default, DefaultValue::Required) && text == Some("");
                 text.filter(|_| !is_missing).map(|text| read(owner, name, text)).transpose()?
             }
             ValueType::Group(_) => {
@@ -90,14 +90,14 @@ impl Values {
             }
         };
         let value = match (written, parameter.default) {
-            (Some(text), Default::Required) if text.is_empty() => None,
+            (Some(text), DefaultValue::Required) if text.is_empty() => None,
             (written @ Some(_), _) => written,
-            (None, Default::Text(default)) => Some(default.to_string()),
-            (None, Default::Outside) => outside.and_then(|values| values.get(name)).map(str::to_string),
-            (None, Default::Absent | Default::Required) => None,
+            (None, DefaultValue::Text(default)) => Some(default.to_string()),
+            (None, DefaultValue::Outside) => outside.and_then(|values| values.get(name)).map(str::to_string),
+            (None, DefaultValue::Absent | DefaultValue::Required) => None,
         };
         match (value, parameter.default) {
-            (None, Default::Required) => Err(settings.error(name, "is required")),
+            (None, DefaultValue::Required) => Err(settings.error(name, "is required")),
             (value, _) => Ok(value.map(Value::Text)),
         }
     }
@@ -241,9 +241,11 @@ impl Given {
             (Printed::Always, _) => true,
             (Printed::IfWritten, _) => self.is_written,
             (Printed::UnlessDefault, Value::Text(text)) => match self.parameter.default {
-                Default::Text(default) => text != default,
-                Default::Outside => outside.and_then(|values| values.get(self.parameter.name)) != Some(text),
-                Default::Absent | Default::Required => true,
+                DefaultValue::Text(default) => text != default,
+                DefaultValue::Outside => {
+                    outside.and_then(|values| values.get(self.parameter.name)) != Some(text)
+                }
+                DefaultValue::Absent | DefaultValue::Required => true,
             },
         }
     }
