@@ -24,9 +24,10 @@ test: ## All tests, with the servers they need
 	@sort -u $(SKIPPED)
 	@echo "$$(sort -u $(SKIPPED) | wc -l) tests skipped"
 
-lint: ## rustfmt, and clippy with warnings denied
+lint: ## rustfmt, and clippy with warnings denied, also of what a program may be built without
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(RELEASE) --workspace --all-targets -- -D warnings
+	$(CARGO) clippy $(RELEASE) -p granary-dict --no-default-features -- -D warnings
 
 deny: ## Licences, banned and duplicate crates, where they come from
 	command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny

@@ -26,7 +26,7 @@ pub struct AnswerRows<'a> {
 enum Content<'a> {
     Rows {
         decoder: Decoder<'a>,
-        /// Of each row, the decoder's row that it shows.
+        /// For each row, the decoder's row that it shows.
         places: Vec<u32>,
     },
     /// Arrays already, and which rows have each of them.
@@ -66,7 +66,7 @@ impl<'a> AnswerRows<'a> {
     /// All rows.
     ///
     /// # Errors
-    /// Those of [`columns`](Self::columns).
+    /// The errors of [`columns`](Self::columns).
     pub fn into_answer(self) -> Result<Answer, DictError> {
         let columns = self.columns(0..self.found.len())?;
         let found_each = match self.content {

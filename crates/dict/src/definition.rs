@@ -1,8 +1,9 @@
 //! What a dictionary is, whether DDL or XML said it.
 
-use crate::config::{Collections, Layout, SourceConfig, Storage, WholeForm};
+use crate::config::{Collections, FullLoadLayout, Layout, Storage};
 use crate::error::{Code, DictError};
 use crate::limits;
+use crate::source::SourceConfig;
 use crate::types::{DataType, is_short_time, unreadable};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use std::collections::HashSet;
@@ -332,8 +333,9 @@ impl Definition {
             )));
         }
         self.layout.validate()?;
-        self.validate_sought()?;
-        if let (Storage::Whole(WholeForm::Flat), Key::Complex(_)) =
+        self.source.check_layout(&self.layout)?;
+        self.validate_lookup_key()?;
+        if let (Storage::FullLoad(FullLoadLayout::Flat), Key::Complex(_)) =
             (&self.layout.storage, &self.structure.key)
         {
             return Err(DictError::definition(

@@ -1,12 +1,10 @@
 //! The dictionary: a cache in front of a source, or all that the source has.
 
 mod renewal;
-mod texts;
 mod updates;
-mod whole;
 
 use crate::answer::{Answer, AnswerRows};
-use crate::config::{Format, Storage};
+use crate::config::Storage;
 use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
@@ -15,10 +13,10 @@ use crate::limits;
 use crate::lookup::{
     Backoff, Batch, Claim, Flight, Freshness, Loader, Pace, Pool, Refused, Turn, lock, unique,
 };
+use crate::lookup_key::LookupKey;
 use crate::resident::{Columns, Resident, Times};
 use crate::row::{KeyBatch, KeyFormat, RowFormat};
-use crate::sought::Sought;
-use crate::source::{self, RowReader, SourceFactory};
+use crate::source::{self, Format, RowReader, SourceFactory};
 use crate::status::Status;
 use crate::store::Store;
 use arrow::array::{ArrayRef, BooleanArray, UInt32Array};
@@ -33,18 +31,18 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A cache dictionary. Dropping it is a clean stop: it is warm at the next open.
 pub struct Dictionary {
-    definition: Definition,
-    core: Arc<Core>,
+    pub(crate) definition: Definition,
+    pub(crate) core: Arc<Core>,
 }
 
 /// What is the same dictionary under whatever name.
-struct Core {
+pub(crate) struct Core {
     /// Asks for keys.
     pool: Pool,
     /// Reads a source whole, for whoever takes the rows as slowly as he likes: lookups must not wait for him, least
     /// of all if they are his own.
-    readers: Pool,
-    loader: Arc<Loader>,
+    pub readers: Pool,
+    pub loader: Arc<Loader>,
     opened_at: AtomicU64,
     /// Somebody has needed it.
     used: AtomicBool,
@@ -80,11 +78,11 @@ impl Dictionary {
         let rows = definition.rows();
         let row_format = RowFormat::new(&rows, definition.key_attribute().as_ref())?;
         let kept = Kept::open(&definition, environment, &row_format)?;
-        let mark = kept.store().and_then(Store::load_mark);
+        let watermark = kept.store().and_then(Store::load_watermark);
         let loader = Loader {
             name: definition.full_name(),
             key_format: KeyFormat::new(&rows),
-            sought_format: KeyFormat::of_sought(&definition),
+            lookup_format: KeyFormat::of_lookup(&definition),
             row_format,
             lifetime: definition.lifetime,
             clock: environment.clock.clone(),
@@ -108,7 +106,7 @@ impl Dictionary {
             opened_at: AtomicU64::new(environment.clock.now()),
             used: AtomicBool::new(false),
             loader: Arc::new(loader),
-            known: Mutex::new(updates::Known::since(mark)),
+            known: Mutex::new(updates::Known::since(watermark)),
         };
         Ok(Dictionary { core: Arc::new(core), definition })
     }
@@ -131,7 +129,7 @@ impl Dictionary {
     }
 
     /// Looks up a batch: `keys` holds an array for each of the definition's
-    /// [`sought_columns`](Definition::sought_columns), of their Arrow types and of equal lengths; `attributes` are places in `structure.attributes`, or what
+    /// [`lookup_columns`](Definition::lookup_columns), of their Arrow types and of equal lengths; `attributes` are places in `structure.attributes`, or what
     /// [`attribute_index`](Definition::attribute_index) says. A key with NULL in a column that is not
     /// Nullable is not found.
     ///
@@ -142,10 +140,10 @@ impl Dictionary {
         self.get_rows(attributes, keys)?.into_answer()
     }
 
-    /// The same, for those who want the rows piece by piece.
+    /// Looks up a batch, and returns rows that can be taken piece by piece.
     ///
     /// # Errors
-    /// Those of [`get`](Self::get): once there are rows, no source is needed for them.
+    /// The errors of [`get`](Self::get): once there are rows, no source is needed for them.
     pub fn get_rows(&self, attributes: &[usize], keys: &[ArrayRef]) -> Result<AnswerRows<'_>, DictError> {
         let (loader, started) = (&*self.core.loader, Instant::now());
         let known = self.definition.structure.attributes.len()
@@ -153,10 +151,12 @@ impl Dictionary {
         if let Some(wrong) = attributes.iter().find(|&&attribute| attribute >= known) {
             return Err(DictError::bad_arguments(format!("There is no attribute {wrong}")));
         }
-        if let (Some(whole), Sought::Text) = (loader.kept.whole(), self.definition.layout.sought()) {
-            return self.read_texts(whole, attributes, keys, started);
+        if let (Some(full_load), LookupKey::Text) =
+            (loader.kept.full_load(), self.definition.layout.lookup_key())
+        {
+            return full_load.read_texts(self, attributes, keys, started);
         }
-        let encoded = loader.sought_format.encode(keys)?;
+        let encoded = loader.lookup_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
             return Err(self.too_many_keys());
         }
@@ -167,7 +167,7 @@ impl Dictionary {
         let mut batch = Batch::new(loader, attributes, encoded);
         match &loader.kept {
             Kept::Cached(store) => self.look_up(&mut batch, store, &rows, keys)?,
-            Kept::Whole(whole) => self.show_held(&mut batch, whole, &rows)?,
+            Kept::FullLoad(full_load) => full_load.show(self, &mut batch, &rows)?,
             Kept::Nothing => {
                 let (unique, places) = unique(&batch.keys, &rows);
                 let chosen: Vec<u32> = unique.iter().map(|&(row, _)| row).collect();
@@ -211,7 +211,7 @@ impl Dictionary {
         self.core.note_use();
         match &loader.kept {
             Kept::Cached(_) => Ok(Resident::of_cache(loader, columns)),
-            Kept::Whole(whole) => Ok(Resident::of_held(loader, columns, self.held(whole)?)),
+            Kept::FullLoad(full_load) => Ok(Resident::of_full_load(full_load.resident(self, columns)?)),
             Kept::Nothing => Resident::of_source(&self.core.readers, loader, update, columns),
         }
     }
@@ -235,7 +235,7 @@ impl Dictionary {
         self.core.close();
     }
 
-    fn too_many_keys(&self) -> DictError {
+    pub(crate) fn too_many_keys(&self) -> DictError {
         let message = format!("A lookup has at most {} keys", limits::KEYS_PER_LOOKUP_MAX);
         DictError::new(Code::LimitExceeded, message)
     }
@@ -243,7 +243,7 @@ impl Dictionary {
     /// The rows whose keys the source may have.
     fn possible_rows(&self, keys: &[ArrayRef], count: usize) -> Vec<u32> {
         let rows = 0..count as u32;
-        match self.core.loader.sought_format.impossible(keys) {
+        match self.core.loader.lookup_format.impossible(keys) {
             None => rows.collect(),
             Some(nulls) => rows.filter(|&row| nulls.is_valid(row as usize)).collect(),
         }
@@ -299,7 +299,7 @@ impl Dictionary {
     }
 
     /// When a lookup that begins to wait now gives up.
-    fn deadline(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         Instant::now() + Duration::from_millis(self.definition.layout.update.query_wait_timeout_ms)
     }
 
@@ -413,7 +413,7 @@ impl Dictionary {
         Ok(())
     }
 
-    fn too_many_waiting(&self) -> DictError {
+    pub(crate) fn too_many_waiting(&self) -> DictError {
         DictError::new(
             Code::CacheDictionaryUpdateFail,
             format!(
@@ -426,7 +426,7 @@ impl Dictionary {
 
     fn failed(&self, error: DictError) -> DictError {
         match self.definition.layout.storage {
-            Storage::Direct | Storage::Whole(_) => error,
+            Storage::Direct | Storage::FullLoad(_) => error,
             Storage::Ssd(_) | Storage::Memory { .. } => DictError::new(
                 Code::CacheDictionaryUpdateFail,
                 format!("Update failed for dictionary '{}': {error}", self.core.loader.name),
@@ -452,7 +452,7 @@ fn direct_claim(flights: Vec<Arc<Flight>>) -> Claim {
 }
 
 impl Core {
-    fn note_use(&self) {
+    pub fn note_use(&self) {
         // Read first: a write would take the line from all other processors each time.
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
@@ -470,7 +470,7 @@ impl Drop for Core {
     fn drop(&mut self) {
         self.close();
         if let Some(store) = self.loader.kept.store() {
-            store.close_mark();
+            store.close_watermark();
         }
     }
 }

@@ -54,7 +54,7 @@ impl fmt::Debug for OwnTables {
 pub type ReadParquet =
     dyn Fn(&Path, &ParquetWanted<'_>, &mut Take<'_>) -> Result<(), DictError> + Send + Sync;
 
-/// Who reads Parquet files.
+/// A reader of Parquet files.
 #[derive(Clone)]
 pub struct ParquetReader(pub Arc<ReadParquet>);
 

@@ -64,6 +64,8 @@ pub enum Code {
     ChildWasNotExitedNormally = 302,
     /// `INVALID_CONFIG_PARAMETER`
     InvalidConfigParameter = 318,
+    /// `SUPPORT_IS_DISABLED`
+    SupportIsDisabled = 344,
     /// `CANNOT_PARSE_UUID`
     CannotParseUuid = 376,
     /// `DATA_TYPE_CANNOT_HAVE_ARGUMENTS`
@@ -137,6 +139,7 @@ impl Code {
             Code::MongodbCannotAuthenticate => "MONGODB_CANNOT_AUTHENTICATE",
             Code::ChildWasNotExitedNormally => "CHILD_WAS_NOT_EXITED_NORMALLY",
             Code::InvalidConfigParameter => "INVALID_CONFIG_PARAMETER",
+            Code::SupportIsDisabled => "SUPPORT_IS_DISABLED",
             Code::CannotParseUuid => "CANNOT_PARSE_UUID",
             Code::DataTypeCannotHaveArguments => "DATA_TYPE_CANNOT_HAVE_ARGUMENTS",
             Code::CannotParseBool => "CANNOT_PARSE_BOOL",
@@ -165,6 +168,13 @@ impl Code {
 pub struct DictError {
     kind: Code,
     message: String,
+}
+
+/// The error for what `clause` names and the program was built without.
+pub(crate) fn built_without(clause: &str, name: &str, feature: &str) -> DictError {
+    let text =
+        format!("{clause}: {name} is not there, for the program was built without the feature `{feature}`");
+    DictError::new(Code::SupportIsDisabled, text)
 }
 
 impl DictError {

@@ -3,9 +3,8 @@
 
 use crate::definition::{Key, KeyColumn, Structure};
 use crate::row::{Cell, Raw, Style, are_items, print};
-use crate::source::{RowReader, Yaml};
+use crate::source::RowReader;
 use crate::types::DataType;
-use crate::whole::check_needed;
 use crate::{Format, parse_create, parse_xml};
 
 /// A CREATE DICTIONARY statement.
@@ -27,18 +26,20 @@ pub fn xml(text: &str) {
 }
 
 /// A regular expression on the first line, and a text behind it. Whether it could be read.
+#[cfg(feature = "full-load")]
 pub fn regexp(text: &str) -> bool {
     let (regexp, text) = text.split_once('\n').unwrap_or((text, ""));
-    check_needed(regexp, text)
+    crate::full_load::check_needed(regexp, text)
 }
 
 /// A file of regular expressions; how many it has.
+#[cfg(feature = "full-load")]
 pub fn yaml(text: &str) -> usize {
     let sql = "CREATE DICTIONARY d (regexp String, v String, n UInt64) PRIMARY KEY regexp \
                SOURCE(YAMLREGEXPTREE(PATH 'p')) LAYOUT(REGEXP_TREE) LIFETIME(0)";
     let definition = parse_create(sql).expect("it is right").definition;
     // A parser that panics is caught where a source is asked; here, nothing catches it.
-    Yaml::new("p".as_ref(), &definition).rows(text).map_or(0, |rows| rows.num_rows())
+    crate::source::Yaml::new("p".as_ref(), &definition).rows(text).map_or(0, |rows| rows.num_rows())
 }
 
 /// Types whose values are made of parts, and without floats, of which JSON does not have all.

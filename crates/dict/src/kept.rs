@@ -4,18 +4,18 @@ use crate::config::Storage;
 use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::DictError;
+use crate::full_load::FullLoad;
 use crate::row::RowFormat;
 use crate::store::Store;
-use crate::whole::Whole;
 
-/// That, by the layout.
+/// What a dictionary keeps, by its layout.
 pub(crate) enum Kept {
     /// DIRECT asks each time.
     Nothing,
     /// What was looked up, in a cache.
     Cached(Store),
     /// All rows.
-    Whole(Whole),
+    FullLoad(FullLoad),
 }
 
 impl Kept {
@@ -30,7 +30,7 @@ impl Kept {
     ) -> Result<Kept, DictError> {
         Ok(match (Store::open(definition, environment)?, &definition.layout.storage) {
             (Some(store), _) => Kept::Cached(store),
-            (None, Storage::Whole(form)) => Kept::Whole(Whole::new(*form, definition, format)?),
+            (None, Storage::FullLoad(layout)) => Kept::FullLoad(FullLoad::new(*layout, definition, format)?),
             (None, _) => Kept::Nothing,
         })
     }
@@ -38,13 +38,13 @@ impl Kept {
     pub fn store(&self) -> Option<&Store> {
         match self {
             Kept::Cached(store) => Some(store),
-            Kept::Nothing | Kept::Whole(_) => None,
+            Kept::Nothing | Kept::FullLoad(_) => None,
         }
     }
 
-    pub fn whole(&self) -> Option<&Whole> {
+    pub fn full_load(&self) -> Option<&FullLoad> {
         match self {
-            Kept::Whole(whole) => Some(whole),
+            Kept::FullLoad(full_load) => Some(full_load),
             Kept::Nothing | Kept::Cached(_) => None,
         }
     }

@@ -1,6 +1,11 @@
 //! ClickHouse-compatible cache dictionaries: DDL and XML to one definition, rows in and out as Arrow, a
 //! flash cache in front of a source.
 
+#![cfg_attr(
+    not(feature = "full-load"),
+    expect(dead_code, unused_imports, reason = "what rows, types and sources do for these layouts alone")
+)]
+
 mod answer;
 mod config;
 mod ddl;
@@ -8,32 +13,32 @@ mod definition;
 mod dictionary;
 mod environment;
 mod error;
+#[cfg(feature = "full-load")]
+mod full_load;
+#[cfg(not(feature = "full-load"))]
+#[path = "without_full_load.rs"]
+mod full_load;
 #[doc(hidden)]
 pub mod fuzzing;
 mod kept;
 pub mod limits;
 mod lookup;
-mod mark;
+mod lookup_key;
 mod resident;
 mod row;
-mod sought;
 mod source;
 mod status;
 mod store;
 mod structure;
 mod tokens;
 mod types;
-mod whole;
+mod watermark;
 mod xml;
 
 pub use answer::{Answer, AnswerRows};
 pub use config::{
-    Authorities, ChunkHeader, ClickhouseConfig, Collection, Collections, Credentials, Encryption,
-    ExecutableConfig, ExecutablePoolConfig, Execution, Expired, FileConfig, FileFormat, Format, Header,
-    HttpConfig, JsonFormat, JsonRow, JsonValues, KeyAccess, KeyEcho, KeyForm, Layout, MongodbConfig,
-    MongodbPlace, MysqlConfig, NamedSource, NullBounds, Overlap, PolygonKey, PolygonName, PostgresConfig,
-    PostgresTls, RangeSettings, RedisConfig, RedisStorage, Replica, Select, Server, SourceConfig,
-    SqliteConfig, SsdSettings, SslMode, Storage, UpdateSettings, Updates, WholeForm, YamlConfig,
+    Collection, Collections, Expired, FullLoadLayout, KeyAccess, KeyForm, Layout, NullBounds, Overlap,
+    PolygonKey, PolygonName, RangeSettings, SsdSettings, Storage, UpdateSettings,
 };
 pub use ddl::{CreateDictionary, Existing, Form, identifier, parse_create, quote};
 pub use definition::{
@@ -44,13 +49,16 @@ pub use environment::{
     AnswerQuery, Clock, Environment, OwnTables, ParquetReader, ParquetWanted, ReadParquet, Waiting,
 };
 pub use error::{Code, DictError};
+#[cfg(feature = "full-load")]
+pub use full_load::{Children, murmur3_finalizer, regexp_of_re2};
 pub use granary_cache::Team;
 pub use lookup::{LATENCY_BUCKETS, Latency, Sums, Totals};
+pub use lookup_key::LookupKey;
 pub use resident::{Resident, Times};
-pub use sought::Sought;
-pub use source::{Changes, Field, FieldSink, RowReader, Source, SourceFactory, Tail, Take, TextFormat};
+pub use source::{
+    Changes, Field, FieldSink, Format, RowReader, Source, SourceConfig, SourceFactory, Tail, Take, TextFormat,
+};
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;
 pub use types::{CLICKHOUSE_TYPE, DataType, Element, digits_of, ipv6_text};
-pub use whole::{Children, murmur3_finalizer, regexp_of_re2};
 pub use xml::{XmlDictionary, parse_xml, parse_xml_each};

@@ -38,8 +38,8 @@ pub const ANSWER_PIECE_BYTES: u64 = 1 << 16;
 pub const BACKOFF_SECONDS_MAX: u64 = 600;
 /// Changed rows that one look at UPDATE_FIELD takes in; with more, all entries are forgotten.
 pub const CHANGES_MAX: usize = 1 << 20;
-/// The first mark of UPDATE_FIELD is so many seconds earlier than UPDATE_LAG says.
-pub const FIRST_MARK_SECONDS: u64 = 1;
+/// The first watermark of UPDATE_FIELD is so many seconds earlier than UPDATE_LAG says.
+pub const FIRST_WATERMARK_SECONDS: u64 = 1;
 /// Bytes of a child process's standard error kept for the error message.
 pub const STDERR_TAIL_BYTES: usize = 4096;
 /// Bytes of one row that a child process writes, before it is refused.

@@ -2,8 +2,8 @@
 
 use crate::config::{KeyForm, Storage};
 use crate::definition::{Definition, Key};
+use crate::full_load::FullLoad;
 use crate::lookup::{Latency, Loader, PoolFigures, lock};
-use crate::whole::Whole;
 
 /// Figures of one dictionary. Counters start at its opening.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -138,6 +138,16 @@ impl LoadState {
     }
 }
 
+/// The figures of a layout that holds all rows; 0 while it holds none.
+pub(crate) struct FullLoadFigures {
+    pub state: LoadState,
+    pub rows: usize,
+    pub load_factor: f64,
+    pub bytes_allocated: usize,
+    pub hierarchy_bytes: usize,
+    pub index_bytes: usize,
+}
+
 impl Status {
     pub(crate) fn of(
         definition: &Definition,
@@ -146,7 +156,8 @@ impl Status {
         opened_at: u64,
         used: bool,
     ) -> Status {
-        let held = loader.kept.whole().and_then(Whole::held);
+        let full_load = loader.kept.full_load().map(FullLoad::figures);
+        let full_load = full_load.as_ref();
         let cache = loader.kept.store().map(|store| store.cache().stats()).unwrap_or_default();
         let entries_max = loader.kept.store().and_then(|store| store.entries_max()).unwrap_or(0);
         let counters = &loader.counters;
@@ -155,26 +166,25 @@ impl Status {
         let found_at_source = counters.keys_found_at_source.get();
         let backoff = lock(&loader.backoff);
         Status {
-            state: match loader.kept.whole() {
-                Some(whole) => whole.state(),
+            state: match full_load {
+                Some(full_load) => full_load.state,
                 // What was there at the start is in use again.
                 None if used || cache.entries > 0 => LoadState::Loaded,
                 None => LoadState::NotLoaded,
             },
             layout_type: layout_type(definition),
             source: definition.source.describe(),
-            element_count: held.as_ref().map_or(cache.entries, |held| held.len() as u64),
+            element_count: full_load.map_or(cache.entries, |full_load| full_load.rows as u64),
             capacity: entries_max,
-            load_factor: match (&held, entries_max) {
-                (Some(held), _) => held.load_factor(),
+            load_factor: match (full_load, entries_max) {
+                (Some(full_load), _) => full_load.load_factor,
                 (None, 0) => rate(cache.entries, cache.index_slots),
                 (None, entries_max) => rate(cache.entries, entries_max),
             },
-            bytes_allocated: held
-                .as_ref()
-                .map_or(cache.bytes_allocated(), |held| held.bytes_allocated() as u64),
-            hierarchy_bytes: held.as_ref().map_or(0, |held| held.children_bytes() as u64),
-            index_bytes: held.as_ref().map_or(cache.index_bytes, |held| held.index_bytes() as u64),
+            bytes_allocated: full_load
+                .map_or(cache.bytes_allocated(), |full_load| full_load.bytes_allocated as u64),
+            hierarchy_bytes: full_load.map_or(0, |full_load| full_load.hierarchy_bytes as u64),
+            index_bytes: full_load.map_or(cache.index_bytes, |full_load| full_load.index_bytes as u64),
             memory_bytes: cache.memory_bytes,
             buffer_bytes: cache.buffer_bytes,
             keys_requested: requested,
@@ -210,7 +220,7 @@ impl Status {
             source_threads: pool.threads,
             source_threads_active: pool.active,
             hit_rate: rate(hit, requested),
-            found_rate: match loader.kept.whole() {
+            found_rate: match full_load {
                 // What is not there has been looked up, too, but not found.
                 Some(_) => rate(hit - counters.keys_negative.get().min(hit), requested),
                 None => rate(hit + found_at_source, requested),
@@ -241,6 +251,6 @@ fn layout_type(definition: &Definition) -> &'static str {
         (Storage::Memory { .. }, KeyForm::Complex) => "ComplexKeyCache",
         (Storage::Direct, KeyForm::Simple) => "Direct",
         (Storage::Direct, KeyForm::Complex) => "ComplexKeyDirect",
-        (Storage::Whole(whole), form) => whole.type_name(form),
+        (Storage::FullLoad(layout), form) => layout.type_name(form),
     }
 }

@@ -5,7 +5,7 @@ use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::mark::{self, MarkFile};
+use crate::watermark::{self, WatermarkFile};
 use granary_cache::{Cache, FlashOptions, Found, Io, Key, OpenError, Options, Outcome, Scan};
 use std::cell::RefCell;
 use std::os::unix::fs::FileTypeExt;
@@ -25,7 +25,7 @@ pub(crate) struct Store {
     /// What lies on disk.
     files: Vec<PathBuf>,
     /// With UPDATE_FIELD, and entries that stay when the process ends.
-    mark: Option<MarkFile>,
+    watermark: Option<WatermarkFile>,
     /// Its files are gone, and must not come back.
     removed: AtomicBool,
 }
@@ -37,7 +37,7 @@ impl Store {
     /// `BAD_ARGUMENTS` if another dictionary has the same PATH, `PATH_ACCESS_DENIED` if it is not allowed.
     pub fn open(definition: &Definition, environment: &Environment) -> Result<Option<Store>, DictError> {
         let (options, entries_max) = match &definition.layout.storage {
-            Storage::Direct | Storage::Whole(_) => return Ok(None),
+            Storage::Direct | Storage::FullLoad(_) => return Ok(None),
             Storage::Memory { cells } => {
                 // A cell is an entry, whatever its size.
                 let cells = Some(cells.next_power_of_two());
@@ -58,14 +58,14 @@ impl Store {
         let files = options.flash.as_ref().map(FlashOptions::files).transpose();
         let mut files = files.map_err(|error| unopened(definition, &error))?.unwrap_or_default();
         let watches = definition.source.updates().is_some();
-        let mark = options.flash.as_ref().filter(|_| watches).map(|flash| {
+        let watermark = options.flash.as_ref().filter(|_| watches).map(|flash| {
             let mut beside = flash.state_path.as_ref().unwrap_or(&flash.path).clone().into_os_string();
             beside.push(".mark");
-            MarkFile::new(beside.into(), flash.fingerprint)
+            WatermarkFile::new(beside.into(), flash.fingerprint)
         });
-        files.extend(mark.iter().map(|mark| mark.path().to_path_buf()));
+        files.extend(watermark.iter().map(|watermark| watermark.path().to_path_buf()));
         let cache = Cache::open(options).map_err(|error| unopened(definition, &error))?;
-        Ok(Some(Store { cache, entries_max, files, mark, removed: AtomicBool::new(false) }))
+        Ok(Some(Store { cache, entries_max, files, watermark, removed: AtomicBool::new(false) }))
     }
 
     /// Refuses a PATH where somebody else's file lies: opening it would overwrite that.
@@ -118,25 +118,25 @@ impl Store {
     }
 
     /// How far changes of the source were known when the cache was closed.
-    pub fn load_mark(&self) -> Option<String> {
-        self.mark.as_ref()?.load()
+    pub fn load_watermark(&self) -> Option<String> {
+        self.watermark.as_ref()?.load()
     }
 
     /// Says how far they are known now.
-    pub fn save_mark(&self, mark: Option<&str>) {
-        if let Some(file) = &self.mark
+    pub fn save_watermark(&self, watermark: Option<&str>) {
+        if let Some(file) = &self.watermark
             && !self.removed.load(Ordering::SeqCst)
         {
-            file.save(mark, mark::Cache::Open);
+            file.save(watermark, watermark::Cache::Open);
         }
     }
 
     /// Says that what is known holds at the next start, too.
-    pub fn close_mark(&self) {
-        if let Some(file) = &self.mark
-            && let Some(mark) = file.load()
+    pub fn close_watermark(&self) {
+        if let Some(file) = &self.watermark
+            && let Some(watermark) = file.load()
         {
-            file.save(Some(&mark), mark::Cache::Closed);
+            file.save(Some(&watermark), watermark::Cache::Closed);
         }
     }
 

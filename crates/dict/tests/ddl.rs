@@ -1,8 +1,8 @@
 //! CREATE DICTIONARY and XML: what they mean, what they refuse, and that nothing makes them fall over.
 
 use granary_dict::{
-    Attribute, Definition, Existing, Expired, Format, Hierarchy, Injectivity, Key, KeyForm, Lifetime,
-    Literal, ObjectId, SourceConfig, Storage, parse_create, parse_xml, parse_xml_each,
+    Attribute, Definition, Existing, Expired, Hierarchy, Injectivity, Key, KeyForm, Lifetime, Literal,
+    ObjectId, Storage, parse_create, parse_xml, parse_xml_each, quote,
 };
 use proptest::prelude::*;
 
@@ -32,8 +32,9 @@ fn the_seed_s_statement() {
     let Storage::Ssd(ssd) = &definition.layout.storage else { panic!("on SSD") };
     assert_eq!((ssd.block_size, ssd.file_size, ssd.write_buffer_size), (4096, 1 << 30, 16384));
     assert_eq!((ssd.max_stored_keys, ssd.total_bytes()), (Some(1_048_576), 1 << 30));
-    let SourceConfig::Postgres(postgres) = &definition.source else { panic!("PostgreSQL") };
-    assert_eq!((postgres.server.port, postgres.server.password.as_str()), (5432, "it's"));
+    let source = &definition.source;
+    assert_eq!(source.name(), "POSTGRESQL");
+    assert_eq!((source.parameter("PORT"), source.parameter("PASSWORD")), (Some("5432"), Some("it's")));
     assert!(!format!("{definition:?}").contains("it's"), "debug output shows no password");
 }
 
@@ -152,8 +153,8 @@ fn clauses_in_any_order_and_every_option() {
     assert_eq!(definition.lifetime, Lifetime { min_seconds: 0, max_seconds: 300 });
     assert_eq!(definition.layout.storage, Storage::Memory { cells: 1000 });
     assert_eq!(definition.layout.update.expired, Expired::Read);
-    let SourceConfig::Executable(executable) = &definition.source else { panic!("executable") };
-    assert_eq!(executable.format, Format::TabSeparated);
+    let source = &definition.source;
+    assert_eq!((source.name(), source.parameter("FORMAT")), ("EXECUTABLE", Some("TabSeparated")));
     assert_eq!(parse(&definition.to_sql_with_secrets()), definition);
 }
 
@@ -490,8 +491,8 @@ fn xml_takes_values_from_the_environment() {
     };
     // cargo sets this one.
     let pairs = with("from_env='CARGO_PKG_NAME'").unwrap().remove(1);
-    let SourceConfig::Executable(program) = pairs.source else { panic!("it is a program") };
-    assert_eq!(program.command, "granary-dict");
+    assert_eq!(pairs.source.name(), "EXECUTABLE");
+    assert_eq!(pairs.source.parameter("COMMAND"), Some("granary-dict"));
     for (attribute, words) in [
         ("from_env='GRANARY_NO_SUCH'", "from_env=\"GRANARY_NO_SUCH\""),
         ("from_zk='/path'", "from_zk is not read here"),
@@ -524,15 +525,13 @@ proptest! {
         path in ".{1,20}",
         comment in ".*",
     ) {
-        let mut definition = parse(SEED);
+        let mut definition = parse(&SEED.replace("'it''s'", &quote(&password)));
+        prop_assert_eq!(definition.source.parameter("PASSWORD"), Some(password.as_str()));
         definition.name = name;
         definition.comment = comment;
         let mut attribute = Attribute::new(format!("{attribute_name}_"), granary_dict::DataType::parse(&data_type).unwrap());
         attribute.default = default;
         definition.structure.attributes.push(attribute);
-        if let SourceConfig::Postgres(postgres) = &mut definition.source {
-            postgres.server.password = password;
-        }
         if let Storage::Ssd(ssd) = &mut definition.layout.storage {
             ssd.path = path;
         }

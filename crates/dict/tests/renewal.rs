@@ -107,17 +107,17 @@ impl Source for Reader {
         unreachable!()
     }
 
-    fn tail(&mut self, mark: Option<&str>) -> Result<Tail, DictError> {
+    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
         let rows = self.0.rows.lock().unwrap();
         let latest = rows.values().map(|row| row.1).max();
-        let since = mark.map_or(0, |mark| mark.parse().unwrap());
+        let since = watermark.map_or(0, |watermark| watermark.parse().unwrap());
         let count = rows.values().filter(|row| row.1 >= since).count();
         let next = latest.map(|latest| (latest - self.0.lag).to_string());
         Ok(Tail { latest: latest.map(|l| l.to_string()), count: Some(count.to_string()), next })
     }
 
-    fn changes(&mut self, mark: &str) -> Result<Changes, DictError> {
-        let since: u64 = mark.parse().unwrap();
+    fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
+        let since: u64 = watermark.parse().unwrap();
         let rows = self.0.rows.lock().unwrap();
         Ok(Changes::Keys(u64s(rows.iter().filter(|(_, row)| row.1 >= since).map(|(id, _)| *id))))
     }
@@ -160,7 +160,7 @@ fn watched(feed: &Arc<Feed>, folder: &std::path::Path, lag: u64) -> Dictionary {
 }
 
 /// UPDATE_FIELD asks anew for what was changed; meanwhile somebody invalidates another key. The change counts as
-/// taken in, the mark goes on, and the old row stays until its LIFETIME is over.
+/// taken in, the watermark goes on, and the old row stays until its LIFETIME is over.
 #[test]
 fn a_change_is_taken_in_whatever_else_is_forgotten_meanwhile() {
     let folder = tempfile::tempdir().unwrap();

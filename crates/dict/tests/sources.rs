@@ -127,6 +127,18 @@ const CASES: &[Case] = &[
         described: "",
     },
     Case {
+        ddl: "HTTP(name web url 'http://h/x?key=p')",
+        xml: "<http><name>web</name><url>http://h/x?key=p</url></http>",
+        shown: "HTTP(NAME 'web' URL 'http://h/x?[HIDDEN]')",
+        described: "",
+    },
+    Case {
+        ddl: "POSTGRESQL(hostname 'h' username 'u' database 'd' schema '' table 't' sslrootcert 'system' sslmode '')",
+        xml: "<postgresql><host>h</host><user>u</user><db>d</db><table>t</table><sslmode>disable</sslmode></postgresql>",
+        shown: "POSTGRESQL(HOST 'h' USER 'u' DB 'd' TABLE 't')",
+        described: "PostgreSQL: d.t",
+    },
+    Case {
         ddl: "FILE(path './x.csv' format 'CSV')",
         xml: "<file><path>./x.csv</path><format>CSV</format></file>",
         shown: "FILE(PATH './x.csv' FORMAT 'CSV')",
@@ -156,6 +168,8 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     ("SQLITE(NAME 'mine')", 115, &["SQLITE", "NAME"]),
     ("MYSQL(TABLE 't' SSL_CA 'x')", 48, &["SSL_CA", "not encrypted"]),
     ("MYSQL(TABLE 't' NOSUCH 1)", 115, &["NOSUCH", "HOST, PORT, USER, PASSWORD, DB, TABLE, QUERY, WHERE"]),
+    ("MYSQL(HOST 'a' HOSTNAME 'b' TABLE 't')", 36, &["SOURCE(MYSQL): HOSTNAME is HOST, which is given, too"]),
+    ("POSTGRESQL(TABLE 't' SSLMODE 'allow')", 36, &["SOURCE(POSTGRESQL): SSLMODE must be one of disable"]),
     ("MYSQL(DB 'd')", 36, &["SOURCE(MYSQL): TABLE or QUERY is required"]),
     ("MYSQL(TABLE 't' PORT 70000)", 36, &["SOURCE(MYSQL): PORT must be a whole number from 1 to 65535"]),
     ("HTTP(FORMAT TSV)", 36, &["SOURCE(HTTP): URL is required"]),

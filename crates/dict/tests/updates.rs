@@ -29,7 +29,7 @@ impl Source for Connection {
         Ok(())
     }
 
-    fn tail(&mut self, _mark: Option<&str>) -> Result<Tail, DictError> {
+    fn tail(&mut self, _watermark: Option<&str>) -> Result<Tail, DictError> {
         self.0.asked.send(()).unwrap();
         self.0.may_answer.lock().unwrap().recv().unwrap();
         Ok(Tail { latest: Some("5".into()), count: None, next: Some("3".into()) })
@@ -77,6 +77,6 @@ fn what_is_fetched_during_a_first_look_stays() {
 #[test]
 fn it_is_asked_for_again_where_a_change_could_have_been_missed() {
     assert_eq!(requests(1, Duration::from_millis(1100), false), 2, "the look took too long");
-    assert_eq!(requests(0, Duration::ZERO, false), 2, "marks without a lag");
+    assert_eq!(requests(0, Duration::ZERO, false), 2, "watermarks without a lag");
     assert_eq!(requests(1, Duration::ZERO, true), 2, "something was there before");
 }

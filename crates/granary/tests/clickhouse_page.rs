@@ -80,14 +80,15 @@ fn max_stored_keys_bounds_keys_that_the_source_lacks_too() {
         + "SELECT sum(ignore(dictGet('d', 'v', number))) FROM numbers(50000);
            SELECT sum(ignore(dictGet('d', 'v', number * 2))) FROM numbers(50000);
            SELECT sum(ignore(dictGet('d', 'v', number * 2))) FROM numbers(50000);
-           SELECT element_count, capacity, index_bytes, bytes_allocated FROM system.dictionaries";
+           SELECT element_count, capacity, index_bytes, bytes_allocated - buffer_bytes FROM system.dictionaries";
     let answers = run(folder.path(), &sql);
     let [.., entries, capacity, index_bytes, bytes] = answers.as_slice() else { panic!("{answers:?}") };
     assert_eq!(capacity, "1024");
     assert!((1..=1024).contains(&number(entries)), "{entries} entries");
     assert!(number(index_bytes) < 64 << 10, "{index_bytes} bytes");
-    // Two buffers of 64 KiB, the index, and as many entries in the RAM tier, in chunks.
-    assert!(number(bytes) < 512 << 10, "{bytes} bytes");
+    // The index, and as many entries in the RAM tier, in chunks. Write buffers are left out: a device that is slow
+    // just now has many of them wait for it, whatever the bound on entries.
+    assert!(number(bytes) < 384 << 10, "{bytes} bytes");
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl<'a> Direct<'a> {
                 JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti
             );
         let Some((dictionary, places)) = table(&join.right).filter(|_| is_one) else { return Ok(None) };
-        let mut keys = vec![None; dictionary.definition().sought_columns().len()];
+        let mut keys = vec![None; dictionary.definition().lookup_columns().len()];
         let mut rest = Vec::new();
         let on = join.on.iter().map(|(left, right)| left.clone().eq(right.clone()));
         let filter = join.filter.iter().cloned().flat_map(split_conjunction_owned);
@@ -179,7 +179,7 @@ fn table(plan: &LogicalPlan) -> Option<(Arc<Dictionary>, Vec<usize>)> {
                 provider.downcast_ref::<Provider<DictionaryTable>>()?.0.found_by_key()?;
             let cached = match dictionary.definition().layout.storage {
                 Storage::Direct | Storage::Ssd(_) | Storage::Memory { .. } => true,
-                Storage::Whole(_) => false,
+                Storage::FullLoad(_) => false,
             };
             let places = match &scan.projection {
                 Some(columns) => columns.iter().map(|&column| places[column]).collect(),
@@ -197,7 +197,7 @@ fn table(plan: &LogicalPlan) -> Option<(Arc<Dictionary>, Vec<usize>)> {
         LogicalPlan::Distinct(Distinct::On(on)) if on.sort_expr.is_none() => {
             let (dictionary, places) = table(&on.input)?;
             let keys = chosen(&on.on_expr, on.input.schema(), &places)?;
-            let all = (0..dictionary.definition().sought_columns().len()).all(|key| keys.contains(&key));
+            let all = (0..dictionary.definition().lookup_columns().len()).all(|key| keys.contains(&key));
             let chosen = chosen(&on.select_expr, on.input.schema(), &places)?;
             all.then_some((dictionary, chosen))
         }

@@ -1,9 +1,9 @@
 //! LAYOUT(..): where entries live and how they are refreshed.
 
+use super::full_load::FullLoadLayout;
 use super::node::{Node, Settings, Value};
 use super::update::{EXPIRY_PARAMETERS, SOURCE_PARAMETERS, UpdateSettings};
-use super::whole::WholeForm;
-use crate::error::{Code, DictError};
+use crate::error::{Code, DictError, built_without};
 use crate::limits;
 use crate::types::DataType;
 
@@ -40,7 +40,7 @@ pub enum Storage {
     /// Nowhere: every lookup asks the source.
     Direct,
     /// RAM, all rows of the source.
-    Whole(WholeForm),
+    FullLoad(FullLoadLayout),
 }
 
 /// Settings of SSD_CACHE. Sizes are bytes.
@@ -105,8 +105,8 @@ impl Layout {
             }
             "DIRECT" => (Storage::Direct, settings(&[SOURCE_PARAMETERS])?),
             _ => {
-                let (form, settings) =
-                    WholeForm::from_node(node, kind, key_form, parameters)?.ok_or_else(|| {
+                let (form, settings) = FullLoadLayout::from_node(node, kind, key_form, parameters)?
+                    .ok_or_else(|| {
                         DictError::new(
                             Code::UnknownElementInConfig,
                             format!(
@@ -115,8 +115,11 @@ impl Layout {
                             ),
                         )
                     })?;
+                if !cfg!(feature = "full-load") {
+                    return Err(built_without("LAYOUT", &node.name, "full-load"));
+                }
                 key_form = form.key_form(key_form);
-                (Storage::Whole(form), settings)
+                (Storage::FullLoad(form), settings)
             }
         };
         Ok(Layout { key_form, storage, update: UpdateSettings::take(&settings)? })
@@ -126,7 +129,7 @@ impl Layout {
     /// complex form.
     pub(crate) fn fit_key(&mut self, types: &[&DataType]) {
         let is_number = matches!(types, [only] if only.is_number());
-        if !is_number && self.storage != Storage::Whole(WholeForm::Flat) {
+        if !is_number && self.storage != Storage::FullLoad(FullLoadLayout::Flat) {
             self.key_form = KeyForm::Complex;
         }
     }
@@ -140,7 +143,7 @@ impl Layout {
             (KeyForm::Complex, Storage::Ssd(_)) => "COMPLEX_KEY_SSD_CACHE",
             (KeyForm::Complex, Storage::Memory { .. }) => "COMPLEX_KEY_CACHE",
             (KeyForm::Complex, Storage::Direct) => "COMPLEX_KEY_DIRECT",
-            (key_form, Storage::Whole(form)) => form.name(key_form),
+            (key_form, Storage::FullLoad(form)) => form.name(key_form),
         }
     }
 
@@ -164,7 +167,7 @@ impl Layout {
             }
             Storage::Memory { cells } => put("SIZE_IN_CELLS", Some(cells.to_string())),
             Storage::Direct => {}
-            Storage::Whole(form) => form.put(&mut nodes),
+            Storage::FullLoad(form) => form.put(&mut nodes),
         }
         self.update.put(&mut nodes);
         Node { name: self.name().to_string(), value: Value::Group(nodes) }

@@ -1,29 +1,23 @@
 //! SOURCE(..) and LAYOUT(..): one tree of names and values, whether DDL or XML wrote it.
 
 mod collections;
+mod full_load;
 mod layout;
 mod node;
+mod parameter;
 mod range;
-mod source;
 mod update;
-mod whole;
+mod values;
 
 pub use collections::{Collection, Collections};
+pub use full_load::{FullLoadLayout, KeyAccess, PolygonKey, PolygonName};
 pub use layout::{KeyForm, Layout, SsdSettings, Storage};
-pub use source::{
-    Authorities, ChunkHeader, ClickhouseConfig, Credentials, Encryption, ExecutableConfig,
-    ExecutablePoolConfig, Execution, FileConfig, FileFormat, Format, Header, HttpConfig, JsonFormat, JsonRow,
-    JsonValues, KeyEcho, MongodbConfig, MongodbPlace, MysqlConfig, NamedSource, PostgresConfig, PostgresTls,
-    RedisConfig, RedisStorage, Replica, Select, Server, SourceConfig, SqliteConfig, SslMode, Updates,
-    YamlConfig,
-};
-
 pub use range::{NullBounds, Overlap, RangeSettings};
 pub use update::{Expired, UpdateSettings};
-pub use whole::{KeyAccess, PolygonKey, PolygonName, WholeForm};
 
 pub(crate) use node::{Node, Value};
-pub(crate) use source::{CURRENT_DATABASE, shown_url};
+pub(crate) use parameter::{Identity, Parameter, Parameters, Printed, ReadText, ValueType};
+pub(crate) use values::{Values, shown};
 
 /// What is shown in place of a secret.
 pub(crate) const HIDDEN: &str = "[HIDDEN]";

@@ -21,15 +21,6 @@ impl Node {
         Node { name: name.to_uppercase(), value: Value::Text(text.into()) }
     }
 
-    /// The same, and all inside it, with each parameter under the first of its names.
-    pub fn plainly_named(&self) -> Node {
-        let value = match &self.value {
-            Value::Text(text) => Value::Text(text.clone()),
-            Value::Group(nodes) => Value::Group(nodes.iter().map(Node::plainly_named).collect()),
-        };
-        Node { name: plain_name(&self.name).to_string(), value }
-    }
-
     /// The settings inside; an element with no text and no children has none.
     pub fn settings(&self, clause: &str) -> Result<&[Node], DictError> {
         match &self.value {
@@ -42,27 +33,17 @@ impl Node {
     }
 }
 
-/// ClickHouse's other names of parameters, in every source and in named collections.
-const OTHER_NAMES: [(&str, &str); 3] = [("HOSTNAME", "HOST"), ("USERNAME", "USER"), ("DATABASE", "DB")];
-
-/// The first of a parameter's names.
-pub(crate) fn plain_name(name: &str) -> &str {
-    OTHER_NAMES.iter().find(|(other, _)| *other == name).map_or(name, |(_, plain)| plain)
-}
-
 /// Which parameters an element has.
-pub(crate) struct Parameters {
-    /// Those that say something here.
-    pub allowed: &'static [&'static str],
-    /// ClickHouse's that change nothing here, or nothing of a cache: accepted and dropped, so that its
-    /// definitions can be taken as they are.
-    pub idle: &'static [&'static str],
+pub(crate) struct Accepted {
+    /// The parameters that say something here.
+    pub allowed: Cow<'static, [&'static str]>,
+    /// The ones among them that may be given several times.
+    pub repeated: Vec<&'static str>,
+    /// ClickHouse's that are accepted and dropped.
+    pub ignored: &'static [&'static str],
     /// ClickHouse's that would change what is read, and what to do instead.
     pub refused: &'static [(&'static str, &'static str)],
 }
-
-/// The one parameter that may be given several times.
-pub(crate) const REPLICA: &str = "REPLICA";
 
 /// Settings being taken out one by one; what is left over is unknown.
 pub(crate) struct Settings<'a> {
@@ -81,18 +62,20 @@ impl<'a> Settings<'a> {
         nodes: &'a [Node],
         allowed: impl Into<Cow<'static, [&'static str]>>,
     ) -> Result<Self, DictError> {
-        Settings::checked(clause, owner, nodes, allowed.into(), &[])
+        let allowed = allowed.into();
+        Settings::of(clause, owner, nodes, Accepted { allowed, repeated: vec![], ignored: &[], refused: &[] })
     }
 
     /// # Errors
-    /// As `new`, and `NOT_IMPLEMENTED` for a parameter that is refused.
+    /// The errors of `new`, and `NOT_IMPLEMENTED` for a parameter that is refused.
     pub fn of(
         clause: &'static str,
         owner: &'a str,
         nodes: &'a [Node],
-        parameters: &'static Parameters,
+        accepted: Accepted,
     ) -> Result<Self, DictError> {
-        for (name, instead) in parameters.refused {
+        let Accepted { allowed, repeated, ignored, refused } = accepted;
+        for (name, instead) in refused {
             if nodes.iter().any(|node| node.name == *name) {
                 return Err(DictError::new(
                     Code::NotImplemented,
@@ -100,18 +83,8 @@ impl<'a> Settings<'a> {
                 ));
             }
         }
-        Settings::checked(clause, owner, nodes, parameters.allowed.into(), parameters.idle)
-    }
-
-    fn checked(
-        clause: &'static str,
-        owner: &'a str,
-        nodes: &'a [Node],
-        allowed: Cow<'static, [&'static str]>,
-        idle: &[&str],
-    ) -> Result<Self, DictError> {
         for (at, node) in nodes.iter().enumerate() {
-            if idle.contains(&node.name.as_str()) {
+            if ignored.contains(&node.name.as_str()) {
                 continue;
             }
             if !allowed.contains(&node.name.as_str()) {
@@ -124,7 +97,9 @@ impl<'a> Settings<'a> {
                     ),
                 ));
             }
-            if node.name != REPLICA && nodes[..at].iter().any(|earlier| earlier.name == node.name) {
+            if !repeated.contains(&node.name.as_str())
+                && nodes[..at].iter().any(|earlier| earlier.name == node.name)
+            {
                 return Err(DictError::bad_arguments(format!(
                     "{clause}({owner}): {} is given twice",
                     node.name
@@ -181,12 +156,6 @@ impl<'a> Settings<'a> {
                 }
             }
         }
-    }
-
-    /// PORT.
-    pub fn port(&self, default: u16) -> Result<u16, DictError> {
-        let port = self.number("PORT", 1, u16::MAX.into())?;
-        Ok(port.and_then(|port| port.try_into().ok()).unwrap_or(default))
     }
 
     /// 0 or 1, false or true.

@@ -34,9 +34,9 @@ pub enum Expired {
     Read,
 }
 
-/// Of layouts that keep entries.
+/// The parameters of layouts that keep entries.
 pub(super) const EXPIRY_PARAMETERS: &[&str] = &["STRICT_MAX_LIFETIME_SECONDS", "ALLOW_READ_EXPIRED_KEYS"];
-/// Of every layout: how the source is asked.
+/// The parameters of every layout: how the source is asked.
 pub(super) const SOURCE_PARAMETERS: &[&str] = &[
     "MAX_UPDATE_QUEUE_SIZE",
     "UPDATE_QUEUE_PUSH_TIMEOUT_MILLISECONDS",
@@ -47,7 +47,7 @@ pub(super) const SOURCE_PARAMETERS: &[&str] = &[
 ];
 
 impl UpdateSettings {
-    /// Those that the layout has; the others are as in `default`.
+    /// Reads the settings that the layout has; the others are as in `default`.
     pub(super) fn take(settings: &Settings<'_>) -> Result<Self, DictError> {
         let default = Self::default();
         let number = |name: &str, low: u64, high: u64, default: u64| -> Result<u64, DictError> {

@@ -3,11 +3,12 @@
 use super::tokens::Tokens;
 use super::{CreateDictionary, Existing, columns};
 
-use crate::config::{CURRENT_DATABASE, Layout, Node, SourceConfig, Value};
+use crate::config::{Layout, Node, Value};
 use crate::definition::{Attribute, Definition, Lifetime};
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::sought::{self, RangeNames};
+use crate::lookup_key::{self, RangeNames};
+use crate::source::{CURRENT_DATABASE, SourceConfig};
 use crate::structure;
 use crate::types::{DataType, text_to_fixed};
 use sqlparser::tokenizer::Token;
@@ -119,7 +120,7 @@ impl Clauses {
         let source = SourceConfig::from_node(&source)?;
         let lifetime = structure::lifetime_or_default(self.lifetime, &layout)?;
         let mut structure = structure::from_columns(columns, &key, layout.key_form)?;
-        structure.attributes = sought::bounds_first(structure.attributes, &layout, self.range)?;
+        structure.attributes = lookup_key::bounds_first(structure.attributes, &layout, self.range)?;
         Ok(Definition {
             database,
             name,

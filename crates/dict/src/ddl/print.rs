@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub enum Form {
     /// A line for each column and clause, as SHOW CREATE has it.
     Lines,
-    /// As `create_table_query` of `system.tables` has it.
+    /// One line, as `create_table_query` of `system.tables` has it.
     OneLine,
 }
 
@@ -72,10 +72,9 @@ impl Definition {
 
     /// Stands for all that decides what a stored row means: columns, their order, types and defaults, and
     /// where rows come from (not as whom). Entries of a file with another one are not ours.
-    pub(crate) fn fingerprint(&self) -> u64 {
-        let source = self.source.anonymous();
-        let meaning =
-            format!("{}{}\n{}", self.layout.name(), self.columns(Form::Lines), node(&source.to_node(None)));
+    pub fn fingerprint(&self) -> u64 {
+        let source = self.source.to_anonymous_node();
+        let meaning = format!("{}{}\n{}", self.layout.name(), self.columns(Form::Lines), node(&source));
         xxh3_64_with_seed(meaning.as_bytes(), ROW_FORMAT_VERSION)
     }
 

@@ -30,7 +30,22 @@ impl Dictionary {
         self.core.note_use();
         lock(&self.core.loader.backoff).reset();
         self.core.opened_at.store(self.core.loader.clock.now(), Ordering::Relaxed);
-        self.core.loader.kept.whole().map_or(Ok(()), |whole| self.reload_whole(whole))
+        self.core.loader.kept.full_load().map_or(Ok(()), |full_load| full_load.reload(self))
+    }
+
+    /// What cannot be done with a layout that holds all rows: a row of its own cannot be forgotten or renewed.
+    fn refuse_keys_of_full_load(&self) -> Result<(), DictError> {
+        match self.core.loader.kept.full_load() {
+            None => Ok(()),
+            Some(_) => Err(DictError::new(
+                Code::UnsupportedMethod,
+                format!(
+                    "Dictionary {} has the layout {}, which holds all rows; SYSTEM RELOAD DICTIONARY loads them anew",
+                    self.definition.full_name(),
+                    self.definition.layout.name()
+                ),
+            )),
+        }
     }
 
     /// Forgets what is known of these keys (as for [`get`](Self::get)): whoever looks them up next asks the source.
@@ -39,7 +54,7 @@ impl Dictionary {
     /// # Errors
     /// `UNSUPPORTED_METHOD` if the layout holds all rows.
     pub fn invalidate(&self, keys: &[ArrayRef]) -> Result<(), DictError> {
-        self.refuse_keys_of_whole()?;
+        self.refuse_keys_of_full_load()?;
         let encoded = self.core.loader.key_format.encode(keys)?;
         if let Some(store) = self.core.loader.kept.store() {
             self.forget_requests_of(&encoded);
@@ -54,9 +69,9 @@ impl Dictionary {
     /// was known stays if the source fails.
     ///
     /// # Errors
-    /// Those of [`get`](Self::get), and `UNSUPPORTED_METHOD` if the layout holds all rows.
+    /// The errors of [`get`](Self::get), and `UNSUPPORTED_METHOD` if the layout holds all rows.
     pub fn refresh(&self, keys: &[ArrayRef]) -> Result<usize, DictError> {
-        self.refuse_keys_of_whole()?;
+        self.refuse_keys_of_full_load()?;
         self.core.note_use();
         let encoded = self.core.loader.key_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {

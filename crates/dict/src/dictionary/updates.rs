@@ -1,11 +1,11 @@
 //! UPDATE_FIELD: rows that were changed in the source are asked for anew if they are cached, and others left alone.
 
 use super::Dictionary;
-use crate::config::{Expired, Updates};
+use crate::config::Expired;
 use crate::error::DictError;
 use crate::limits;
-use crate::lookup::{errand, lock};
-use crate::source::{Changes, Tail};
+use crate::lookup::{call_source, lock};
+use crate::source::{Changes, Tail, Updates};
 use crate::store::Store;
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use granary_cache::{Key, Outcome};
@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 const PULSE: Duration = Duration::from_secs(1);
 
 /// The first look may take so long if what is cached meanwhile is to stay.
-const FIRST_LOOK: Duration = Duration::from_secs(limits::FIRST_MARK_SECONDS);
+const FIRST_LOOK: Duration = Duration::from_secs(limits::FIRST_WATERMARK_SECONDS);
 
 /// How far changes are known.
 #[derive(Default)]
 pub(crate) struct Known {
     /// From where on changes are looked for; `None`: nothing is known of what changed before.
-    mark: Option<String>,
+    watermark: Option<String>,
     /// The end of the changes when it was looked at last, and since when it has been that.
     end: Option<(Tail, Instant)>,
     /// All rows up to that end have been taken in, at a time when no more could come before it.
@@ -31,8 +31,8 @@ pub(crate) struct Known {
 
 impl Known {
     /// What an earlier run knew.
-    pub fn since(mark: Option<String>) -> Known {
-        Known { mark, ..Known::default() }
+    pub fn since(watermark: Option<String>) -> Known {
+        Known { watermark, ..Known::default() }
     }
 }
 
@@ -40,15 +40,17 @@ impl Dictionary {
     /// Looks for changes every UPDATE_PERIOD, for as long as the dictionary is there; without UPDATE_FIELD, and with
     /// nothing cached, there is nothing to do. Where all rows are held, they are loaded anew when LIFETIME is over.
     pub fn watch(self: &Arc<Self>) {
-        self.watch_lifetime();
-        let Some(updates) = self.updates().cloned() else { return };
+        if let Some(full_load) = self.core.loader.kept.full_load() {
+            full_load.watch_lifetime(self);
+        }
+        let Some(updates) = self.updates() else { return };
         let watched = Arc::downgrade(self);
         let thread = std::thread::Builder::new().name("granary-updates".into());
         // Without a thread entries live as long as LIFETIME says.
         let _ = thread.spawn(move || watch(&watched, &updates));
     }
 
-    fn updates(&self) -> Option<&Updates> {
+    fn updates(&self) -> Option<Updates> {
         let updates = self.definition.source.updates()?;
         self.core.loader.kept.store().map(|_| updates)
     }
@@ -56,27 +58,27 @@ impl Dictionary {
     /// Looks for changes now, and returns how many entries were asked for anew.
     ///
     /// # Errors
-    /// Those of the source. What is known stays as it is, and the next look begins where this one did.
+    /// The errors of the source. What is known stays as it is, and the next look begins where this one did.
     pub fn take_updates(&self) -> Result<usize, DictError> {
         let (Some(updates), Some(store)) = (self.updates(), self.core.loader.kept.store()) else {
             return Ok(0);
         };
         // One look at a time; lookups do not need this lock.
         let mut known = lock(&self.core.known);
-        let mark = known.mark.clone();
+        let watermark = known.watermark.clone();
         let began = Instant::now();
         // Nothing is there that was asked for before this look.
-        let is_fresh = mark.is_none() && {
+        let is_fresh = watermark.is_none() && {
             self.forget_requests();
             store.cache().stats().entries == 0
         };
         let tail = self.ask_source({
-            let mark = mark.clone();
-            move |source| source.tail(mark.as_deref())
+            let watermark = watermark.clone();
+            move |source| source.tail(watermark.as_deref())
         })?;
-        let Some(mark) = mark else {
-            // What was read before the first mark may have changed before it; but what changed while this look took less
-            // than the time that the first mark is earlier than others comes behind it.
+        let Some(watermark) = watermark else {
+            // What was read before the first watermark may have changed before it; but what changed while this look took less
+            // than the time that the first watermark is earlier than others comes behind it.
             let keeps = is_fresh && updates.lag_seconds > 0 && began.elapsed() < FIRST_LOOK;
             if !keeps {
                 self.forget_requests();
@@ -84,8 +86,8 @@ impl Dictionary {
                     self.reload()?;
                 }
             }
-            known.mark = tail.next;
-            store.save_mark(known.mark.as_deref());
+            known.watermark = tail.next;
+            store.save_watermark(known.watermark.as_deref());
             return Ok(0);
         };
         let since = known.end.as_ref().filter(|(end, _)| *end == tail).map(|(_, since)| *since);
@@ -94,7 +96,7 @@ impl Dictionary {
         }
         // Asked now: what is committed while changed rows are asked for anew is in none of the answers.
         let is_final = since.is_some_and(|since| since.elapsed().as_secs() >= updates.lag_seconds.max(1));
-        let changes = self.ask_source(move |source| source.changes(&mark))?;
+        let changes = self.ask_source(move |source| source.changes(&watermark))?;
         let renewed = match changes {
             Changes::TooMany => {
                 self.reload()?;
@@ -103,9 +105,9 @@ impl Dictionary {
             Changes::Keys(keys) => self.renew_cached(store, &keys)?,
         };
         known.settled = is_final;
-        if tail.next.is_some() && tail.next != known.mark {
-            known.mark.clone_from(&tail.next);
-            store.save_mark(known.mark.as_deref());
+        if tail.next.is_some() && tail.next != known.watermark {
+            known.watermark.clone_from(&tail.next);
+            store.save_watermark(known.watermark.as_deref());
         }
         if since.is_none() {
             known.end = Some((tail, Instant::now()));
@@ -161,7 +163,7 @@ impl Dictionary {
         call: impl FnOnce(&mut dyn crate::source::Source) -> Result<T, DictError> + Send + 'static,
     ) -> Result<T, DictError> {
         let update = &self.definition.layout.update;
-        errand(&self.core.pool, &self.core.loader, update, call)
+        call_source(&self.core.pool, &self.core.loader, update, call)
     }
 }
 

@@ -90,7 +90,7 @@ mod tests {
         }
     }
 
-    /// Of dictionaries whose source has failed so often.
+    /// The waits of dictionaries whose source has failed so often.
     fn waits_after(failures: u32) -> Vec<u64> {
         let wait = |seed| {
             let mut backoff = Backoff::new(5, fastrand::Rng::with_seed(seed));

@@ -7,7 +7,6 @@ use crate::config::Expired;
 use crate::error::DictError;
 use crate::row::{Decoder, KeyBatch};
 use crate::store::Store;
-use crate::whole::Held;
 use arrow::array::BooleanArray;
 use arrow::buffer::BooleanBuffer;
 use granary_cache::{Key, Outcome};
@@ -18,9 +17,9 @@ const DEFAULT: u32 = u32::MAX;
 /// Invariant: every row is in `missing`, or its place is final unless it is in `stale`.
 pub(crate) struct Batch<'a> {
     pub keys: KeyBatch,
-    decoder: Decoder<'a>,
-    /// Of each row of the answer: the decoded row it shows, or `DEFAULT`.
-    places: Vec<u32>,
+    pub decoder: Decoder<'a>,
+    /// For each row of the answer, the decoded row it shows, or `DEFAULT`.
+    pub places: Vec<u32>,
     /// Rows without an answer.
     pub missing: Vec<u32>,
     /// Rows whose answer is past its lifetime, but may be shown.
@@ -69,18 +68,6 @@ impl<'a> Batch<'a> {
         }
         // The cache answers in the order of its device; the source is asked in the order of the rows.
         self.missing.sort_unstable();
-    }
-
-    /// Looks `rows` up among all the rows that the source has; returns how many are there.
-    pub fn show_held(&mut self, held: &Held, rows: &[u32]) -> Result<usize, DictError> {
-        let first = self.decoder.len();
-        for &row in rows {
-            if let Some(bytes) = held.get(self.keys.get(row as usize)) {
-                self.decoder.push(bytes)?;
-                self.places[row as usize] = self.decoder.len() as u32 - 1;
-            }
-        }
-        Ok(self.decoder.len() - first)
     }
 
     /// Shows loaded rows: `rows[i]` has unique key `uniques[i]`, whose encoded row is `row(unique)`.

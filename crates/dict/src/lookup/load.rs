@@ -28,10 +28,10 @@ const KEEP_PATIENCE: Duration = Duration::from_secs(1);
 /// What source threads share with lookups.
 pub(crate) struct Loader {
     pub name: String,
-    /// Of the source's rows.
+    /// The format of the keys of the source's rows.
     pub key_format: KeyFormat,
-    /// Of what lookups are given.
-    pub sought_format: KeyFormat,
+    /// The format of the keys that lookups are given.
+    pub lookup_format: KeyFormat,
     pub row_format: RowFormat,
     pub lifetime: Lifetime,
     pub clock: Clock,

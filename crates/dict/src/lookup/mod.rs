@@ -3,22 +3,22 @@
 mod backoff;
 mod batch;
 mod counters;
-mod errand;
 mod flight;
 mod found;
 mod latency;
 mod load;
 mod pace;
 mod pool;
+mod source_call;
 mod totals;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use batch::{Batch, Freshness};
-pub(crate) use errand::{begin, errand, receive};
 pub(crate) use flight::{Claim, Flight, lock, unique};
 pub(crate) use latency::Stopwatch;
 pub use latency::{LATENCY_BUCKETS, Latency};
 pub(crate) use load::Loader;
 pub(crate) use pace::Pace;
 pub(crate) use pool::{Pool, PoolFigures, Refused, Turn};
+pub(crate) use source_call::{begin, call_source, receive};
 pub use totals::{Sums, Totals};

@@ -13,7 +13,7 @@ pub struct Totals(Arc<Mutex<Book>>);
 struct Book {
     /// Held here, too, so that none goes uncounted.
     live: Vec<Arc<Counters>>,
-    /// Of those that nobody else has any more.
+    /// The sums of counters that nobody else has any more.
     gone: Sums,
 }
 

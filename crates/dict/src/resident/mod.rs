@@ -3,17 +3,15 @@
 
 mod answered;
 mod cached;
-mod held;
 
 use self::answered::Answered;
 use self::cached::Cached;
-use self::held::HeldRows;
 use crate::config::UpdateSettings;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
+use crate::full_load::FullLoadRows;
 use crate::lookup::{Loader, Pool};
 use crate::types::DataType;
-use crate::whole::Held;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, TimestampSecondArray, UInt32Array};
 use arrow::datatypes::{Schema, SchemaRef};
 use std::sync::Arc;
@@ -62,7 +60,7 @@ pub struct Resident(Option<Rows>);
 enum Rows {
     Cached(Cached),
     Answered(Answered),
-    Held(HeldRows),
+    FullLoad(FullLoadRows),
 }
 
 impl Resident {
@@ -70,8 +68,8 @@ impl Resident {
         Resident(Some(Rows::Cached(Cached::new(loader, columns))))
     }
 
-    pub(crate) fn of_held(loader: &Arc<Loader>, columns: Columns, held: Arc<Held>) -> Resident {
-        Resident(Some(Rows::Held(HeldRows::new(loader, columns, held))))
+    pub(crate) fn of_full_load(rows: FullLoadRows) -> Resident {
+        Resident(Some(Rows::FullLoad(rows)))
     }
 
     /// Asks a source thread of `pool` to read everything.
@@ -93,7 +91,7 @@ impl Iterator for Resident {
         let batch = match self.0.as_mut()? {
             Rows::Cached(rows) => rows.next_batch().transpose(),
             Rows::Answered(rows) => rows.next_batch().transpose(),
-            Rows::Held(rows) => rows.next_batch().transpose(),
+            Rows::FullLoad(rows) => rows.next_batch().transpose(),
         };
         if !matches!(batch, Some(Ok(_))) {
             self.0 = None;
@@ -117,7 +115,7 @@ impl Columns {
     }
 
     /// The column that says when rows were got that were got together, if it is shown.
-    fn times(&self, unix_seconds: u64, rows: usize) -> Result<Option<ArrayRef>, DictError> {
+    pub fn times(&self, unix_seconds: u64, rows: usize) -> Result<Option<ArrayRef>, DictError> {
         if !self.shows_times {
             return Ok(None);
         }
@@ -126,7 +124,7 @@ impl Columns {
         times.map(Some).map_err(|e| DictError::new(Code::LimitExceeded, e.to_string()))
     }
 
-    fn batch(&self, columns: Vec<ArrayRef>) -> Result<RecordBatch, DictError> {
+    pub fn batch(&self, columns: Vec<ArrayRef>) -> Result<RecordBatch, DictError> {
         let options = RecordBatchOptions::new();
         RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
             .map_err(|e| DictError::new(Code::IncorrectData, e.to_string()))

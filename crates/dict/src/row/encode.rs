@@ -15,7 +15,7 @@ pub(crate) struct RowFormat {
     asked: usize,
     /// Bytes before the first string.
     pub(super) fixed_bytes: usize,
-    /// Of each string, array or map in order: the type of its items, if it is no string.
+    /// The types of the items of each array or map in order; `None` for a string.
     pub(super) items: Vec<Option<DataType>>,
     bitmap_bytes: usize,
 }

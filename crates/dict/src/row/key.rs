@@ -4,7 +4,7 @@ use super::cells::Raw;
 use super::{Cells, Column, value};
 use crate::definition::{Definition, Key, Structure};
 use crate::error::{Code, DictError};
-use crate::sought::Sought;
+use crate::lookup_key::LookupKey;
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::{Buffer, NullBuffer};
@@ -36,11 +36,11 @@ impl KeyFormat {
     }
 
     /// The same of what the dictionary's lookups are given.
-    pub fn of_sought(definition: &Definition) -> KeyFormat {
-        match definition.layout.sought() {
-            Sought::Key => KeyFormat::new(&definition.structure),
-            Sought::KeyInRange | Sought::Address | Sought::Point | Sought::Text => {
-                KeyFormat::Complex(definition.sought_columns().into_iter().map(|c| c.data_type).collect())
+    pub fn of_lookup(definition: &Definition) -> KeyFormat {
+        match definition.layout.lookup_key() {
+            LookupKey::Key => KeyFormat::new(&definition.structure),
+            LookupKey::KeyInRange | LookupKey::Address | LookupKey::Point | LookupKey::Text => {
+                KeyFormat::Complex(definition.lookup_columns().into_iter().map(|c| c.data_type).collect())
             }
         }
     }

@@ -1,37 +1,50 @@
 //! Where rows come from: blocking clients behind one small trait that speaks Arrow.
 
 mod clickhouse;
+mod config;
 mod executable;
+#[cfg(feature = "executable-pool")]
 mod executable_pool;
 mod file;
 mod format;
 mod http;
+mod kind;
 mod literals;
+#[cfg(feature = "mongodb")]
 mod mongodb;
 mod mysql;
+#[cfg(feature = "full-load")]
+mod null;
 mod postgres;
-mod process;
 mod redis;
 mod rows;
+mod select;
+mod server;
 mod sql;
 mod sqlite;
 mod text;
 mod tls;
 mod web;
+#[cfg(feature = "full-load")]
 mod yaml;
 
+pub(crate) use config::CURRENT_DATABASE;
+pub use config::SourceConfig;
 pub use format::RowReader;
+pub use format::names::Format;
+pub(crate) use kind::factory;
+pub(crate) use select::Updates;
 pub use text::{Field, FieldSink, TextFormat};
+#[cfg(feature = "full-load")]
 pub(crate) use yaml::Yaml;
 
-use self::executable::CommandLine;
-use crate::config::SourceConfig;
-use crate::definition::Definition;
-use crate::environment::Environment;
+use crate::config::{Parameter, Printed};
 use crate::error::DictError;
 use arrow::array::{ArrayRef, RecordBatch};
 use std::sync::Arc;
-use std::time::Duration;
+
+/// The parameter of sources that are a file; `Environment::resolve` says where it leads.
+const PATH: &[Parameter] = &[Parameter::text("PATH").required().printed(Printed::Always)];
 
 /// A connection to a source. One thread uses it at a time; after an error it is dropped and made anew.
 pub trait Source: Send {
@@ -48,13 +61,13 @@ pub trait Source: Send {
     /// The source's own, or that of `take`, after which it is not called again.
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError>;
 
-    /// How far changes have come, of which those before a mark are known: UPDATE_FIELD.
-    fn tail(&mut self, _mark: Option<&str>) -> Result<Tail, DictError> {
+    /// How far changes have come, of which those before a watermark are known: UPDATE_FIELD.
+    fn tail(&mut self, _watermark: Option<&str>) -> Result<Tail, DictError> {
         Err(sql::no_updates())
     }
 
-    /// The keys of rows that were changed since a mark.
-    fn changes(&mut self, _mark: &str) -> Result<Changes, DictError> {
+    /// The keys of rows that were changed since a watermark.
+    fn changes(&mut self, _watermark: &str) -> Result<Changes, DictError> {
         Err(sql::no_updates())
     }
 }
@@ -67,9 +80,9 @@ pub type Take<'a> = dyn FnMut(RecordBatch) -> Result<(), DictError> + 'a;
 pub struct Tail {
     /// The greatest value of UPDATE_FIELD; `None`: there are no rows.
     pub latest: Option<String>,
-    /// How many rows the mark includes.
+    /// How many rows the watermark includes.
     pub count: Option<String>,
-    /// The mark from which changes are to be looked for next: the latest, less the lag.
+    /// The watermark from which changes are to be looked for next: the latest, less the lag.
     pub next: Option<String>,
 }
 
@@ -84,112 +97,3 @@ pub enum Changes {
 
 /// Makes a `Source` for each thread that needs one.
 pub type SourceFactory = Arc<dyn Fn() -> Result<Box<dyn Source>, DictError> + Send + Sync>;
-
-/// The factory of what SOURCE(..) says.
-///
-/// # Errors
-/// What the environment does not allow; the source itself is not asked yet.
-pub(crate) fn factory(
-    definition: &Definition,
-    environment: &Environment,
-) -> Result<SourceFactory, DictError> {
-    let structure = definition.asked_structure();
-    // A request that is still running when its lookup has given up may answer late, but not for ever.
-    let patience = Duration::from_millis(2 * definition.layout.update.query_wait_timeout_ms);
-    if definition.source.select().is_some_and(|select| select.table.as_deref() == Some("")) {
-        let name = definition.full_name();
-        return Ok(Arc::new(move || {
-            Err(DictError::bad_arguments(format!("Dictionary {name}: its source has an empty TABLE")))
-        }));
-    }
-    match definition.source.complete().clone() {
-        SourceConfig::Sqlite(config) => {
-            let path = environment.resolve(&config.path)?;
-            Ok(Arc::new(move || Ok(Box::new(sqlite::Sqlite::open(&path, &config, &structure)?))))
-        }
-        SourceConfig::Postgres(config) => {
-            let authorities = config.tls.authorities.file(environment)?;
-            Ok(Arc::new(move || {
-                let connect = postgres::Postgres::connect;
-                first(&config.each(), |one| connect(one, authorities.as_deref(), &structure, patience))
-            }))
-        }
-        SourceConfig::Mysql(config) => Ok(Arc::new(move || {
-            first(&config.each(), |one| mysql::Mysql::connect(one, &structure, patience))
-        })),
-        SourceConfig::Clickhouse(config) => {
-            let own = environment.own_tables.clone().map(|tables| (tables, definition.settings.clone()));
-            let itself = (definition.database.clone().unwrap_or_default(), definition.name.clone());
-            Ok(Arc::new(move || {
-                let table = config.select.table.as_deref();
-                if config.is_own() && (config.server.database == itself.0) && table == Some(itself.1.as_str())
-                {
-                    let text = format!(
-                        "The source of dictionary {}.{} is the dictionary itself",
-                        itself.0, itself.1
-                    );
-                    return Err(DictError::bad_arguments(text));
-                }
-                let server = clickhouse::Server::of(&config, own.clone(), patience)?;
-                Ok(Box::new(clickhouse::Clickhouse::connect(server, &config, &structure, patience)?))
-            }))
-        }
-        SourceConfig::Http(config) => {
-            Ok(Arc::new(move || Ok(Box::new(http::Http::new(&config, &structure, patience)?))))
-        }
-        SourceConfig::Executable(config) => {
-            let command = CommandLine::new(&config, "executable", environment)?;
-            Ok(Arc::new(move || {
-                Ok(Box::new(executable::Executable::new(&config, &command, &structure, patience)))
-            }))
-        }
-        SourceConfig::Redis(config) => {
-            let authorities = config.authorities.file(environment)?;
-            Ok(Arc::new(move || {
-                let connect = redis::Redis::connect;
-                Ok(Box::new(connect(&config, authorities.as_deref(), &structure, patience)?))
-            }))
-        }
-        SourceConfig::Mongodb(config) => {
-            let authorities = config.authorities()?.file(environment)?;
-            let server = Arc::new(mongodb::Server::new(config, authorities, patience));
-            Ok(Arc::new(move || Ok(Box::new(mongodb::Mongodb::connect(&server, &structure)?))))
-        }
-        SourceConfig::ExecutablePool(config) => {
-            let command = CommandLine::new(&config.program, "executable pool", environment)?;
-            let processes = Arc::new(executable_pool::Processes::new(&config, command));
-            Ok(Arc::new(move || {
-                let pool = executable_pool::ExecutablePool::new;
-                Ok(Box::new(pool(processes.clone(), &config, &structure, patience)))
-            }))
-        }
-        SourceConfig::File(config) => {
-            let path = environment.resolve(&config.path)?;
-            let parquet = environment.parquet.clone();
-            Ok(Arc::new(move || Ok(Box::new(file::File::new(&path, &config, parquet.clone(), &structure)))))
-        }
-        SourceConfig::Yaml(config) => {
-            let path = environment.resolve(&config.path)?;
-            let definition = definition.clone();
-            Ok(Arc::new(move || Ok(Box::new(Yaml::new(&path, &definition)))))
-        }
-        SourceConfig::Named(named) => {
-            Err(DictError::bad_arguments(format!("{named:?} has not been completed")))
-        }
-    }
-}
-
-/// The first server that can be connected to; the error is that of the last.
-fn first<C, S: Source + 'static>(
-    servers: &[C],
-    connect: impl Fn(&C) -> Result<S, DictError>,
-) -> Result<Box<dyn Source>, DictError> {
-    let mut failure = DictError::bad_arguments("SOURCE has no server");
-    for server in servers {
-        match connect(server) {
-            Ok(source) => return Ok(Box::new(source)),
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
-}

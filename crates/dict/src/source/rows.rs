@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Columns of equal lengths; whoever fills them sees to that.
 pub(crate) struct Rows {
     names: Vec<String>,
-    /// As declared; the columns themselves all take NULL.
+    /// The types as declared; the columns themselves all take NULL.
     types: Vec<DataType>,
     columns: Vec<Column>,
     /// Which columns of a text stay empty because nobody wants them; none are if this is empty.

@@ -1,11 +1,11 @@
 //! What SQL sources share: the SELECT that a structure asks for.
 
 use super::rows::Rows;
+use super::select::{Select, Updates};
 use super::{Changes, Tail};
-use crate::config::{Select, Updates};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
-use crate::limits::{CHANGES_MAX, FIRST_MARK_SECONDS};
+use crate::limits::{CHANGES_MAX, FIRST_WATERMARK_SECONDS};
 use crate::types::DataType;
 use arrow::array::{Array, AsArray};
 
@@ -104,12 +104,12 @@ impl UpdateStatements {
         })
     }
 
-    /// The latest change, how many rows are as late as `mark`, and the next mark, each as text.
-    fn tail(&self, mark: Option<&str>) -> String {
+    /// The latest change, how many rows are as late as `watermark`, and the next watermark, each as text.
+    fn tail(&self, watermark: Option<&str>) -> String {
         let field = self.dialect.name(&self.updates.field);
-        let lag = match (self.updates.lag_seconds, mark) {
-            // What is read while the first mark is looked for may change before that is there.
-            (lag @ 1.., None) => lag + FIRST_MARK_SECONDS,
+        let lag = match (self.updates.lag_seconds, watermark) {
+            // What is read while the first watermark is looked for may change before that is there.
+            (lag @ 1.., None) => lag + FIRST_WATERMARK_SECONDS,
             (lag, _) => lag,
         };
         let latest = format!("max({field})");
@@ -126,23 +126,23 @@ impl UpdateStatements {
             Dialect::Mysql => format!("CAST({expression} AS char)"),
             Dialect::Clickhouse => format!("toString({expression})"),
         };
-        // Without a mark all rows would have to be counted, and nobody compares the number with another.
-        let count = if mark.is_some() { "count(*)" } else { "0" };
+        // Without a watermark all rows would have to be counted, and nobody compares the number with another.
+        let count = if watermark.is_some() { "count(*)" } else { "0" };
         let list = [latest.as_str(), count, &next].map(text).join(", ");
-        statement(self.dialect, &self.select, self.schema.as_deref(), &list, self.since(mark).as_deref())
+        statement(self.dialect, &self.select, self.schema.as_deref(), &list, self.since(watermark).as_deref())
     }
 
-    fn changed(&self, mark: &str) -> String {
-        let since = self.since(Some(mark));
+    fn changed(&self, watermark: &str) -> String {
+        let since = self.since(Some(watermark));
         let all = statement(self.dialect, &self.select, self.schema.as_deref(), &self.keys, since.as_deref());
         format!("{all} LIMIT {}", CHANGES_MAX + 1)
     }
 
-    fn since(&self, mark: Option<&str>) -> Option<String> {
-        let mark = mark?;
-        let literal = match mark.parse::<i64>() {
+    fn since(&self, watermark: Option<&str>) -> Option<String> {
+        let watermark = watermark?;
+        let literal = match watermark.parse::<i64>() {
             Ok(number) => number.to_string(),
-            Err(_) => self.dialect.string(mark),
+            Err(_) => self.dialect.string(watermark),
         };
         Some(format!("{} >= {literal}", self.dialect.name(&self.updates.field)))
     }
@@ -150,13 +150,13 @@ impl UpdateStatements {
     /// Asks with `fill`, which puts the rows of a statement into columns.
     pub fn ask_tail(
         &self,
-        mark: Option<&str>,
+        watermark: Option<&str>,
         fill: impl FnOnce(&str, &mut Rows) -> Result<(), DictError>,
     ) -> Result<Tail, DictError> {
         let text = DataType::Nullable(Box::new(DataType::String));
         let columns = ["latest", "count", "next"].map(|name| (name.to_string(), text.clone()));
         let mut rows = Rows::of_columns(&columns);
-        fill(&self.tail(mark), &mut rows)?;
+        fill(&self.tail(watermark), &mut rows)?;
         let texts = rows.take()?;
         let text = |column: usize| {
             let texts = texts[column].as_string::<i32>();
@@ -165,16 +165,16 @@ impl UpdateStatements {
         Ok(Tail { latest: text(0), count: text(1), next: text(2) })
     }
 
-    /// Asks for the keys of rows that are as late as a mark.
+    /// Asks for the keys of rows that are as late as a watermark.
     pub fn ask_changes(
         &self,
         structure: &Structure,
-        mark: &str,
+        watermark: &str,
         fill: impl FnOnce(&str, &mut Rows) -> Result<(), DictError>,
     ) -> Result<Changes, DictError> {
         // A key that nobody can ask for keeps no other change away.
         let mut rows = Rows::of_key(structure).passing_over();
-        fill(&self.changed(mark), &mut rows)?;
+        fill(&self.changed(watermark), &mut rows)?;
         match rows.len() > CHANGES_MAX {
             true => Ok(Changes::TooMany),
             false => Ok(Changes::Keys(rows.take()?)),

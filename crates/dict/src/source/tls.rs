@@ -1,5 +1,6 @@
 //! TLS to a source: whom it trusts, and how closely it looks.
 
+use crate::environment::Environment;
 use crate::error::{Code, DictError};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -15,6 +16,25 @@ const TRUSTED: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 /// The variable that names another such file, as OpenSSL has it.
 const TRUSTED_VARIABLE: &str = "SSL_CERT_FILE";
+
+/// libpq's name of the authorities that the system trusts.
+const SYSTEM: &str = "system";
+
+/// Reads the name of a file of authorities; empty: those that the system trusts.
+pub(super) fn read_authorities(_source: &str, _parameter: &str, text: &str) -> Result<String, DictError> {
+    Ok(if text == SYSTEM { String::new() } else { text.to_string() })
+}
+
+/// Where that file is, if one is named.
+///
+/// # Errors
+/// The errors of [`Environment::resolve`].
+pub(super) fn authorities(named: &str, environment: &Environment) -> Result<Option<PathBuf>, DictError> {
+    match named {
+        "" => Ok(None),
+        named => environment.resolve(named).map(Some),
+    }
+}
 
 /// A PEM file of authorities.
 pub(super) struct Trusted {

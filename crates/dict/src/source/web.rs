@@ -2,7 +2,7 @@
 //! share.
 
 use super::tls::Trusted;
-use crate::config::{Credentials, shown_url};
+use crate::config::HIDDEN;
 use crate::error::{Code, DictError};
 use crate::limits;
 use base64::Engine;
@@ -59,7 +59,7 @@ impl Client {
             .build();
         Ok(Client {
             agent: config.into(),
-            shown: shown_url(&url),
+            shown: shown_url(&url, HIDDEN),
             url,
             headers: headers.collect::<Result<_, DictError>>()?,
             patience,
@@ -162,9 +162,16 @@ fn tls() -> Result<TlsConfig, DictError> {
         .build())
 }
 
+/// A URL, or what goes behind one, as it is shown: what it says behind its question mark may be a secret.
+pub(super) fn shown_url(url: &str, hidden: &str) -> String {
+    match url.split_once('?') {
+        Some((url, query)) if !query.is_empty() => format!("{url}?{hidden}"),
+        _ => url.to_string(),
+    }
+}
+
 /// `Authorization: Basic ..`.
-pub(super) fn basic(credentials: &Credentials) -> (&'static str, String) {
-    let Credentials { user, password } = credentials;
+pub(super) fn basic(user: &str, password: &str) -> (&'static str, String) {
     ("Authorization", format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}"))))
 }
 

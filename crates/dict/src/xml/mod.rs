@@ -3,13 +3,14 @@
 mod tree;
 
 use self::tree::{Element, Variables, read_tree};
-use crate::config::{Layout, SourceConfig, Storage};
+use crate::config::{Layout, Storage};
 use crate::definition::{
     Attribute, Definition, Hierarchy, Injectivity, Key, Lifetime, Literal, ObjectId, Structure,
 };
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::sought::{self, RangeNames};
+use crate::lookup_key::{self, RangeNames};
+use crate::source::SourceConfig;
 use crate::structure;
 use crate::types::DataType;
 
@@ -35,7 +36,7 @@ pub fn parse_xml(xml: &str) -> Result<Vec<Definition>, DictError> {
 /// The same, where what is wrong with a dictionary is nothing to the others.
 ///
 /// # Errors
-/// Of the document as a whole.
+/// What is wrong with the document as a whole.
 pub fn parse_xml_each(xml: &str) -> Result<Vec<XmlDictionary>, DictError> {
     if xml.len() > limits::STATEMENT_BYTES_MAX {
         return Err(DictError::syntax(format!(
@@ -125,7 +126,7 @@ fn read_structure(element: &Element, layout: &Layout) -> Result<Structure, DictE
         .collect::<Result<Vec<_>, _>>()?;
     let range = range(element, &mut attributes)?;
     let mut structure = keyed(element, layout, attributes)?;
-    structure.attributes = sought::bounds_first(structure.attributes, layout, range)?;
+    structure.attributes = lookup_key::bounds_first(structure.attributes, layout, range)?;
     Ok(structure)
 }
 

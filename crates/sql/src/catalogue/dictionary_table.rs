@@ -72,7 +72,7 @@ impl Table for DictionaryTable {
         // Of a source nobody knows how many rows it has.
         Ok(Arc::new(match self.dictionary.definition().layout.storage {
             Storage::Direct => scan,
-            Storage::Ssd(_) | Storage::Memory { .. } | Storage::Whole(_) => {
+            Storage::Ssd(_) | Storage::Memory { .. } | Storage::FullLoad(_) => {
                 scan.with_rows(self.dictionary.status().element_count)
             }
         }))

@@ -14,7 +14,7 @@ pub(crate) enum Style {
     Quoted,
     /// Double quotes, null.
     Json,
-    /// As `Quoted`, with calls of functions for what SQL has no literals: `map('a',1)`, `tuple(1)`.
+    /// The form of `Quoted`, with calls of functions for what SQL has no literals: `map('a',1)`, `tuple(1)`.
     Calls,
 }
 

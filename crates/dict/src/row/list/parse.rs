@@ -21,7 +21,7 @@ pub(crate) fn parse(data_type: &DataType, text: &str) -> Result<Vec<u8>, DictErr
 }
 
 struct Reader<'a> {
-    /// That of the whole text.
+    /// The type of the whole text.
     data_type: &'a DataType,
     text: &'a str,
     at: usize,

@@ -3,8 +3,8 @@
 //! or, of objects, one array around all. With Strings in the format's name every value is written as a string.
 
 use super::json_value::Json;
+use super::names::{JsonRow, JsonValues};
 use super::{End, KeyCells, Order, Rows, csv};
-use crate::config::{JsonRow, JsonValues};
 use crate::error::DictError;
 use crate::row::Style;
 use serde_json::{Deserializer, Number, Value};

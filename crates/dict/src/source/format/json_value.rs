@@ -26,7 +26,7 @@ impl Json {
     }
 }
 
-/// As JSON.
+/// Writes a value as JSON.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -6,6 +6,7 @@ mod csv;
 mod fields;
 mod json;
 mod json_value;
+pub(super) mod names;
 mod native;
 mod order;
 mod reader;
@@ -18,13 +19,12 @@ pub(super) use arrow_stream::push as push_batch;
 pub use fields::{Field, FieldSink};
 pub use row_reader::RowReader;
 
+use self::names::{Format, JsonFormat};
 use self::order::Order;
-use self::reader::Reader;
-pub(super) use self::reader::{End, byte_order_mark};
+pub(super) use self::reader::{End, Reader, byte_order_mark};
 use super::Take;
 use super::rows::Rows;
 use super::text::TextFormat;
-use crate::config::{Format, JsonFormat};
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::row::{Cells, Raw, Style, print};
@@ -140,17 +140,6 @@ pub(super) fn pass_rows(
             return Err(DictError::new(Code::LimitExceeded, text));
         }
     }
-}
-
-/// Reads the whole rows at the beginning of `bytes`, which end with a line end where the format has lines; where
-/// they end. The format has no head.
-pub(super) fn read_whole_rows(format: Format, bytes: &[u8], rows: &mut Rows) -> Result<usize, DictError> {
-    let bytes = match format {
-        // An object is whole before its line end has come; which would then be more than was asked for.
-        Format::Json(_) => &bytes[..bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)],
-        _ => bytes,
-    };
-    Reader::new(format).read(bytes, End::Later, rows)
 }
 
 /// Reads the fields of whole rows.

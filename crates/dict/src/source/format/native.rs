@@ -56,7 +56,7 @@ pub(super) fn read(bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, Dic
 struct Block {
     rows: usize,
     order: Order,
-    /// Of each column: its NULL flags, if it has any, and its values.
+    /// The columns of a block: the NULL flags of each, if it has any, and its values.
     columns: Vec<(Option<Range<usize>>, usize)>,
     end: usize,
 }

@@ -1,8 +1,8 @@
 //! A stream of rows that is read piece by piece.
 
+use super::names::{Format, JsonFormat};
 use super::{Field, FieldSink, Order, Rows, arrow_stream, csv, json, native, read_text, row_binary};
 use super::{tab_separated, whole_rows};
-use crate::config::{Format, JsonFormat};
 use crate::error::DictError;
 use crate::limits::COLUMNS_MAX;
 use crate::source::text::TextFormat;

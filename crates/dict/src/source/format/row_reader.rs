@@ -1,8 +1,8 @@
 //! Keys that somebody asks of us as we ask them of a source, or rows of any columns, in a stream that comes in
 //! pieces.
 
+use super::names::Format;
 use super::{End, Reader, Rows};
-use crate::config::Format;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits::ROW_BYTES_MAX;
@@ -64,7 +64,7 @@ impl RowReader {
     /// Says that no more bytes come.
     ///
     /// # Errors
-    /// Those of [`push`](Self::push).
+    /// The errors of [`push`](Self::push).
     pub fn finish(&mut self) -> Result<(), DictError> {
         self.reader.read(&std::mem::take(&mut self.rest), End::Here, &mut self.rows)?;
         Ok(())
@@ -91,7 +91,7 @@ impl RowReader {
     /// All rows of a whole body.
     ///
     /// # Errors
-    /// Those of [`push`](Self::push).
+    /// The errors of [`push`](Self::push).
     pub fn read_all(mut self, bytes: &[u8]) -> Result<Vec<ArrayRef>, DictError> {
         self.reader.read(bytes, End::Here, &mut self.rows)?;
         self.take()

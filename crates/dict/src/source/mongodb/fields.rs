@@ -24,7 +24,7 @@ impl Fields {
         Fields { keys: structure.key_columns(), attributes: attributes.collect() }
     }
 
-    /// Of the key alone.
+    /// Returns the fields of the key alone.
     pub fn of_key(structure: &Structure) -> Fields {
         Fields { keys: structure.key_columns(), attributes: Vec::new() }
     }

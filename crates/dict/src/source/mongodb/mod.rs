@@ -1,159 +1,117 @@
-//! MONGODB(..): documents of a collection. The official driver asks the servers; what is asked is an `$in` or an `$or`
-//! of keys, and of each document only the fields that are columns are sent.
+//! MONGODB(HOST '..' PORT n USER '..' PASSWORD '..' DB '..' COLLECTION '..' [OPTIONS '..']), or
+//! MONGODB(URI '..' COLLECTION '..').
 
+mod client;
 mod fields;
 mod filter;
 mod json;
 mod server;
 mod updates;
+mod uri;
 mod value;
 
-pub(super) use server::Server;
-
-use self::fields::Fields;
-use self::server::{Connected, error, runtime};
-use super::rows::Rows;
-use super::sql::no_updates;
-use super::{Changes, Source, Tail, Take};
-use crate::definition::Structure;
-use crate::error::DictError;
-use crate::limits;
-use ::mongodb::Cursor;
-use ::mongodb::bson::{Document, RawDocumentBuf};
-use arrow::array::{ArrayRef, RecordBatch};
+use self::client::Mongodb;
+use self::server::Server;
+use self::uri::Target;
+use super::SourceFactory;
+use super::kind::{Opening, SourceKind};
+use super::select::{UPDATES, Updates};
+use super::server as one_server;
+use super::tls::authorities;
+use crate::config::{Identity, Parameter, Values};
+use crate::definition::{KeyColumn, ObjectId, Structure};
+use crate::error::{Code, DictError};
+use crate::types::DataType;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::Instant;
 
-/// One user of the client, which has a connection of its own whenever it asks.
-pub(super) struct Mongodb {
-    server: Arc<Server>,
-    connected: Arc<Connected>,
-    structure: Structure,
-    fields: Fields,
-}
+const SERVER: &[Parameter] = &one_server::parameters("27017", "", "");
+const URI: &str = "URI";
+const OPTIONS: &str = "OPTIONS";
+const PARAMETERS: &[Parameter] = &[
+    Parameter::text(URI).shown(uri::shown).anonymous(Identity::Partial(uri::anonymous)),
+    Parameter::text("COLLECTION").required(),
+    // What stands behind the question mark of a URI.
+    Parameter::text(OPTIONS).or("").anonymous(Identity::Nothing),
+];
+/// What a URI says itself.
+const IN_URI: [&str; 6] = ["HOST", "PORT", "USER", "PASSWORD", "DB", OPTIONS];
 
-/// How many documents are to be read.
-#[derive(Clone, Copy)]
-enum Most {
-    All,
-    Documents(usize),
-    /// A batch of a whole read: so many rows, or bytes.
-    Batch,
-}
+pub(super) const KIND: SourceKind = SourceKind {
+    takes_collections: true,
+    complete,
+    validate,
+    ..SourceKind::new("MONGODB", &[SERVER, PARAMETERS, UPDATES], describe, open)
+        // How passwords are sent is between client and server.
+        .ignoring(&["METHOD"])
+        .refusing(&[(
+            "OID_COLUMNS",
+            "is not read here; write IS_OBJECT_ID behind each column that is an ObjectId",
+        )])
+};
 
-/// Whether there are more.
-#[derive(Clone, Copy, PartialEq)]
-enum Rest {
-    None,
-    Unknown,
-}
-
-impl Mongodb {
-    /// The servers are spoken to only when something is asked of them.
-    pub fn connect(server: &Arc<Server>, structure: &Structure) -> Result<Mongodb, DictError> {
-        let connected = server.connected()?;
-        let (structure, fields) = (structure.clone(), Fields::new(structure));
-        Ok(Mongodb { server: Arc::clone(server), connected, structure, fields })
-    }
-
-    fn deadline(&self) -> Instant {
-        Instant::now() + self.server.patience
-    }
-
-    /// Does what is asked of the servers; after an error who connects next begins with them from the start.
-    fn ask<T>(
-        &self,
-        deadline: Instant,
-        work: impl Future<Output = Result<T, DictError>>,
-    ) -> Result<T, DictError> {
-        self.server.ask(deadline, work).inspect_err(|_| self.server.forget(&self.connected))
-    }
-
-    /// A find that the server ends at the deadline, if there is one.
-    async fn find(
-        &self,
-        filter: Document,
-        fields: &Fields,
-        batch: usize,
-        deadline: Option<Instant>,
-    ) -> Result<Cursor<RawDocumentBuf>, DictError> {
-        let collection = self.connected.collection(&self.server.config.collection);
-        let mut find = collection.find(filter).projection(fields.projection()).batch_size(batch as u32);
-        if let Some(deadline) = deadline {
-            find = find.max_time(left(deadline));
+fn complete(values: &mut Values) -> Result<(), DictError> {
+    let wrong = |text: String| Err(DictError::bad_arguments(format!("SOURCE(MONGODB): {text}")));
+    if values.text(URI).is_empty() {
+        values.remove(URI);
+        if values.text("DB").is_empty() {
+            return wrong("DB is required".to_string());
         }
-        find.await.map_err(|e| error(&e))
-    }
-}
-
-/// What is left until a deadline, for a server to which nothing is no bound.
-fn left(deadline: Instant) -> Duration {
-    deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
-}
-
-/// Adds the documents of a cursor to the rows.
-async fn fill(
-    cursor: &mut Cursor<RawDocumentBuf>,
-    fields: &Fields,
-    most: Most,
-    rows: &mut Rows,
-) -> Result<Rest, DictError> {
-    let (mut read, mut bytes) = (0, 0);
-    while cursor.advance().await.map_err(|e| error(&e))? {
-        fields.push(cursor.current(), rows)?;
-        read += 1;
-        bytes += cursor.current().as_bytes().len();
-        let is_enough = match most {
-            Most::All => false,
-            Most::Documents(most) => read >= most,
-            Most::Batch => read >= limits::RESIDENT_BATCH_ROWS || bytes >= limits::RESIDENT_BATCH_BYTES,
-        };
-        if is_enough {
-            return Ok(Rest::Unknown);
-        }
-    }
-    Ok(Rest::None)
-}
-
-impl Source for Mongodb {
-    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
-        let deadline = self.deadline();
-        let mut rows = Rows::new(&self.structure);
-        for filter in filter::filters(&self.structure, keys)? {
-            self.ask(deadline, async {
-                let batch = limits::MONGODB_KEYS_MAX;
-                let mut cursor = self.find(filter, &self.fields, batch, Some(deadline)).await?;
-                fill(&mut cursor, &self.fields, Most::All, &mut rows).await
-            })?;
-        }
-        Ok(vec![rows.finish(&[])?])
-    }
-
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
-        let mut rows = Rows::new(&self.structure);
-        // The cursor is dropped inside, whatever happens: that tells the server.
-        let _inside = runtime()?.enter();
-        let found = self.find(Document::new(), &self.fields, limits::RESIDENT_BATCH_ROWS, None);
-        let mut cursor = self.ask(self.deadline(), found)?;
-        loop {
-            // A slow reader's time is not the server's: each batch has a time of its own.
-            let filled = fill(&mut cursor, &self.fields, Most::Batch, &mut rows);
-            let rest = self.ask(self.deadline(), filled)?;
-            rows.pour(1, take)?;
-            if rest == Rest::None {
-                return Ok(());
+    } else {
+        for name in IN_URI {
+            if values.is_written(name) {
+                return wrong(format!("{name} and {URI} cannot be given together"));
             }
+            values.remove(name);
         }
     }
+    Target::of(values).map(|_| ())
+}
 
-    fn tail(&mut self, mark: Option<&str>) -> Result<Tail, DictError> {
-        let updates = self.server.config.updates.as_ref().ok_or_else(no_updates)?;
-        updates::tail(self, updates, mark)
-    }
+fn describe(values: &Values) -> String {
+    let database = Target::of(values).map(|target| target.database).unwrap_or_default();
+    format!("MongoDB: {database}.{}", values.text("COLLECTION"))
+}
 
-    fn changes(&mut self, mark: &str) -> Result<Changes, DictError> {
-        let updates = self.server.config.updates.as_ref().ok_or_else(no_updates)?;
-        updates::changes(self, updates, mark)
+fn validate(values: &Values, structure: &Structure) -> Result<(), DictError> {
+    let keys = structure.key_columns();
+    let names = keys.iter().map(|key| &key.name).chain(structure.attributes.iter().map(|a| &a.name));
+    let updates = Updates::of(values);
+    names.chain(updates.iter().map(|updates| &updates.field)).try_for_each(|name| path(name))?;
+    keys.iter().try_for_each(key)
+}
+
+/// A name is a field's, or the way to one through documents in each other.
+fn path(name: &str) -> Result<(), DictError> {
+    match name.split('.').find(|part| part.is_empty() || part.starts_with('$') || part.contains('\0')) {
+        None => Ok(()),
+        Some(_) => Err(DictError::bad_arguments(format!(
+            "SOURCE(MONGODB): MongoDB cannot be asked for a field called {name}: between its points a name is not empty, \
+             and does not begin with a dollar. Make a view there that has the field under another name"
+        ))),
     }
+}
+
+fn key(key: &KeyColumn) -> Result<(), DictError> {
+    if key.data_type.is_composite() {
+        let text = format!(
+            "SOURCE(MONGODB): key column {} of type {}: MongoDB would find each array that has the key as an item",
+            key.name, key.data_type
+        );
+        return Err(DictError::new(Code::NotImplemented, text));
+    }
+    match (key.object_id, key.data_type.inner()) {
+        (ObjectId::No, _) | (_, DataType::String) => Ok(()),
+        (ObjectId::Yes, other) => Err(DictError::bad_arguments(format!(
+            "SOURCE(MONGODB): key column {} is an ObjectId of type {other}; it must be a String",
+            key.name
+        ))),
+    }
+}
+
+fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
+    let target = Target::of(values)?;
+    let authorities = authorities(target.authorities.as_deref().unwrap_or_default(), opening.environment)?;
+    let server = Arc::new(Server::new(target, values, authorities, opening.patience));
+    let structure = opening.structure;
+    Ok(Arc::new(move || Ok(Box::new(Mongodb::connect(&server, &structure)?))))
 }

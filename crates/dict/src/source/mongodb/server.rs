@@ -1,9 +1,11 @@
 //! The client of a dictionary: its driver keeps a pool of connections and looks after the servers, in a runtime that
 //! nothing else runs in.
 
-use crate::config::MongodbConfig;
+use super::uri::Target;
+use crate::config::Values;
 use crate::error::{Code, DictError};
 use crate::limits;
+use crate::source::select::Updates;
 use crate::source::tls::Trusted;
 use mongodb::error::{Error, ErrorKind};
 use mongodb::options::{ClientOptions, Tls};
@@ -38,8 +40,10 @@ pub(super) fn runtime() -> Result<&'static Runtime, DictError> {
 }
 
 /// Where the servers are; connections share one client while there are any.
-pub(in crate::source) struct Server {
-    pub config: MongodbConfig,
+pub(super) struct Server {
+    target: Target,
+    pub collection: String,
+    pub updates: Option<Updates>,
     /// The file of those whom TLS trusts, if one is named.
     authorities: Option<PathBuf>,
     pub patience: Duration,
@@ -54,8 +58,15 @@ pub(super) struct Connected {
 }
 
 impl Server {
-    pub fn new(config: MongodbConfig, authorities: Option<PathBuf>, patience: Duration) -> Server {
-        Server { config, authorities, patience, client: Mutex::default() }
+    pub fn new(target: Target, values: &Values, authorities: Option<PathBuf>, patience: Duration) -> Server {
+        Server {
+            target,
+            collection: values.text("COLLECTION").to_string(),
+            updates: Updates::of(values),
+            authorities,
+            patience,
+            client: Mutex::default(),
+        }
     }
 
     /// The client, made anew if nobody has one.
@@ -78,12 +89,11 @@ impl Server {
     }
 
     fn connect(&self) -> Result<Connected, DictError> {
-        let target = self.config.target()?;
+        let connection = self.target.connection.clone();
         let runtime = runtime()?;
         let _inside = runtime.enter();
-        let mut options = runtime
-            .block_on(async { ClientOptions::parse(target.connection).await })
-            .map_err(|e| error(&e))?;
+        let mut options =
+            runtime.block_on(async { ClientOptions::parse(connection).await }).map_err(|e| error(&e))?;
         options.app_name.get_or_insert_with(|| "granary".into());
         options.connect_timeout.get_or_insert(CONNECT_TIMEOUT.min(self.patience));
         options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT.min(self.patience / SELECTION_PART));
@@ -97,7 +107,7 @@ impl Server {
             tls.ca_file_path = Some(trusted.path);
         }
         let client = Client::with_options(options).map_err(|e| error(&e))?;
-        Ok(Connected { client: Some(client), database: target.database })
+        Ok(Connected { client: Some(client), database: self.target.database.clone() })
     }
 
     /// Does what is asked of the servers, for as long as there is patience.

@@ -1,21 +1,21 @@
 //! UPDATE_FIELD: a date, a number or an ObjectId that says which documents were changed last.
 
+use super::client::{Mongodb, Most, Rest, fill, left};
 use super::fields::{Fields, find};
 use super::server::error;
-use super::{Mongodb, Most, Rest, fill, left};
-use crate::config::Updates;
 use crate::error::{Code, DictError};
 use crate::limits::{CHANGES_MAX, RESIDENT_BATCH_ROWS};
 use crate::source::rows::Rows;
+use crate::source::select::Updates;
 use crate::source::{Changes, Tail};
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
 
 /// The end of what was changed.
-pub(super) fn tail(source: &Mongodb, updates: &Updates, mark: Option<&str>) -> Result<Tail, DictError> {
+pub(super) fn tail(source: &Mongodb, updates: &Updates, watermark: Option<&str>) -> Result<Tail, DictError> {
     let (deadline, field) = (source.deadline(), updates.field.as_str());
-    let since = mark.map(|mark| since(field, mark)).transpose()?;
-    let collection = source.connected.collection::<RawDocumentBuf>(&source.server.config.collection);
+    let since = watermark.map(|watermark| since(field, watermark)).transpose()?;
+    let collection = source.connected.collection::<RawDocumentBuf>(&source.server.collection);
     source.ask(deadline, async {
         let last =
             collection.find_one(Document::new()).sort(doc! { field: -1 }).projection(doc! { field: 1 });
@@ -23,9 +23,9 @@ pub(super) fn tail(source: &Mongodb, updates: &Updates, mark: Option<&str>) -> R
         let latest = last.as_ref().map(|last| find(last, field)).transpose()?.flatten();
         let latest = match latest {
             None | Some(RawBsonRef::Null) => return Ok(Tail::default()),
-            Some(latest) => Mark::of(latest, field)?,
+            Some(latest) => Watermark::of(latest, field)?,
         };
-        // Without a mark all documents would have to be counted, and nobody compares the number with another.
+        // Without a watermark all documents would have to be counted, and nobody compares the number with another.
         let count = match since {
             None => 0,
             Some(since) => {
@@ -37,11 +37,11 @@ pub(super) fn tail(source: &Mongodb, updates: &Updates, mark: Option<&str>) -> R
     })
 }
 
-/// The keys of what is as late as a mark.
-pub(super) fn changes(source: &Mongodb, updates: &Updates, mark: &str) -> Result<Changes, DictError> {
+/// The keys of what is as late as a watermark.
+pub(super) fn changes(source: &Mongodb, updates: &Updates, watermark: &str) -> Result<Changes, DictError> {
     let fields = Fields::of_key(&source.structure);
     let mut rows = Rows::of_key(&source.structure);
-    let (deadline, filter) = (source.deadline(), since(&updates.field, mark)?);
+    let (deadline, filter) = (source.deadline(), since(&updates.field, watermark)?);
     let rest = source.ask(deadline, async {
         let mut cursor = source.find(filter, &fields, RESIDENT_BATCH_ROWS, Some(deadline)).await?;
         fill(&mut cursor, &fields, Most::Documents(CHANGES_MAX + 1), &mut rows).await
@@ -52,16 +52,19 @@ pub(super) fn changes(source: &Mongodb, updates: &Updates, mark: &str) -> Result
     }
 }
 
-fn since(field: &str, mark: &str) -> Result<Document, DictError> {
-    let mark = Mark::read(mark).ok_or_else(|| {
-        DictError::new(Code::IncorrectData, format!("MongoDB: '{mark}' is not how far changes are known"))
+fn since(field: &str, watermark: &str) -> Result<Document, DictError> {
+    let watermark = Watermark::read(watermark).ok_or_else(|| {
+        DictError::new(
+            Code::IncorrectData,
+            format!("MongoDB: '{watermark}' is not how far changes are known"),
+        )
     })?;
-    Ok(doc! { field: { "$gte": mark.value() } })
+    Ok(doc! { field: { "$gte": watermark.value() } })
 }
 
 /// How far changes have come.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Mark {
+enum Watermark {
     /// In milliseconds.
     Date(i64),
     Whole(i64),
@@ -69,14 +72,14 @@ enum Mark {
     Id(ObjectId),
 }
 
-impl Mark {
-    fn of(value: RawBsonRef<'_>, field: &str) -> Result<Mark, DictError> {
+impl Watermark {
+    fn of(value: RawBsonRef<'_>, field: &str) -> Result<Watermark, DictError> {
         match value {
-            RawBsonRef::DateTime(at) => Ok(Mark::Date(at.timestamp_millis())),
-            RawBsonRef::Int32(number) => Ok(Mark::Whole(number.into())),
-            RawBsonRef::Int64(number) => Ok(Mark::Whole(number)),
-            RawBsonRef::Double(number) => Ok(Mark::Double(number)),
-            RawBsonRef::ObjectId(id) => Ok(Mark::Id(id)),
+            RawBsonRef::DateTime(at) => Ok(Watermark::Date(at.timestamp_millis())),
+            RawBsonRef::Int32(number) => Ok(Watermark::Whole(number.into())),
+            RawBsonRef::Int64(number) => Ok(Watermark::Whole(number)),
+            RawBsonRef::Double(number) => Ok(Watermark::Double(number)),
+            RawBsonRef::ObjectId(id) => Ok(Watermark::Id(id)),
             other => {
                 let text = format!(
                     "MongoDB: UPDATE_FIELD {field} must be a date, a number or an ObjectId, not {:?}",
@@ -87,46 +90,48 @@ impl Mark {
         }
     }
 
-    fn read(text: &str) -> Option<Mark> {
+    fn read(text: &str) -> Option<Watermark> {
         let (kind, text) = text.split_once(' ')?;
         match kind {
-            "date" => text.parse().ok().map(Mark::Date),
-            "whole" => text.parse().ok().map(Mark::Whole),
-            "double" => text.parse().ok().map(Mark::Double),
-            "id" => ObjectId::parse_str(text).ok().map(Mark::Id),
+            "date" => text.parse().ok().map(Watermark::Date),
+            "whole" => text.parse().ok().map(Watermark::Whole),
+            "double" => text.parse().ok().map(Watermark::Double),
+            "id" => ObjectId::parse_str(text).ok().map(Watermark::Id),
             _ => None,
         }
     }
 
     fn text(self) -> String {
         match self {
-            Mark::Date(milliseconds) => format!("date {milliseconds}"),
-            Mark::Whole(number) => format!("whole {number}"),
-            Mark::Double(number) => format!("double {number}"),
-            Mark::Id(id) => format!("id {id}"),
+            Watermark::Date(milliseconds) => format!("date {milliseconds}"),
+            Watermark::Whole(number) => format!("whole {number}"),
+            Watermark::Double(number) => format!("double {number}"),
+            Watermark::Id(id) => format!("id {id}"),
         }
     }
 
     fn value(self) -> Bson {
         match self {
-            Mark::Date(milliseconds) => DateTime::from_millis(milliseconds).into(),
-            Mark::Whole(number) => number.into(),
-            Mark::Double(number) => number.into(),
-            Mark::Id(id) => id.into(),
+            Watermark::Date(milliseconds) => DateTime::from_millis(milliseconds).into(),
+            Watermark::Whole(number) => number.into(),
+            Watermark::Double(number) => number.into(),
+            Watermark::Id(id) => id.into(),
         }
     }
 
-    fn earlier(self, seconds: u64) -> Mark {
+    fn earlier(self, seconds: u64) -> Watermark {
         let lag = i64::try_from(seconds).unwrap_or(i64::MAX);
         match self {
-            Mark::Date(milliseconds) => Mark::Date(milliseconds.saturating_sub(lag.saturating_mul(1000))),
-            Mark::Whole(number) => Mark::Whole(number.saturating_sub(lag)),
-            Mark::Double(number) => Mark::Double(number - lag as f64),
-            Mark::Id(id) if lag == 0 => Mark::Id(id),
+            Watermark::Date(milliseconds) => {
+                Watermark::Date(milliseconds.saturating_sub(lag.saturating_mul(1000)))
+            }
+            Watermark::Whole(number) => Watermark::Whole(number.saturating_sub(lag)),
+            Watermark::Double(number) => Watermark::Double(number - lag as f64),
+            Watermark::Id(id) if lag == 0 => Watermark::Id(id),
             // It begins with the second in which it was made.
-            Mark::Id(id) => {
+            Watermark::Id(id) => {
                 let made = (id.timestamp().timestamp_millis() / 1000).saturating_sub(lag);
-                Mark::Id(ObjectId::from_parts(u32::try_from(made).unwrap_or(0), [0; 5], [0; 3]))
+                Watermark::Id(ObjectId::from_parts(u32::try_from(made).unwrap_or(0), [0; 5], [0; 3]))
             }
         }
     }
@@ -138,20 +143,20 @@ mod tests {
 
     #[test]
     fn marks_are_written_and_read_back() {
-        let id = |second, rest| Mark::Id(ObjectId::from_parts(second, [rest; 5], [rest; 3]));
-        for (mark, earlier) in [
-            (Mark::Date(-1), Mark::Date(-2001)),
-            (Mark::Date(i64::MIN), Mark::Date(i64::MIN)),
-            (Mark::Whole(7), Mark::Whole(5)),
-            (Mark::Double(0.1), Mark::Double(-1.9)),
+        let id = |second, rest| Watermark::Id(ObjectId::from_parts(second, [rest; 5], [rest; 3]));
+        for (watermark, earlier) in [
+            (Watermark::Date(-1), Watermark::Date(-2001)),
+            (Watermark::Date(i64::MIN), Watermark::Date(i64::MIN)),
+            (Watermark::Whole(7), Watermark::Whole(5)),
+            (Watermark::Double(0.1), Watermark::Double(-1.9)),
             (id(10, 9), id(8, 0)),
             (id(1, 9), id(0, 0)),
         ] {
-            assert_eq!(Mark::read(&mark.text()), Some(mark));
-            assert_eq!((mark.earlier(0), mark.earlier(2)), (mark, earlier));
+            assert_eq!(Watermark::read(&watermark.text()), Some(watermark));
+            assert_eq!((watermark.earlier(0), watermark.earlier(2)), (watermark, earlier));
         }
         for text in ["", "5", "date", "date x", "whole 1.5", "id 12", "2026-01-01 00:00:00"] {
-            assert_eq!(Mark::read(text), None, "{text}");
+            assert_eq!(Watermark::read(text), None, "{text}");
             assert_eq!(since("at", text).unwrap_err().code(), 117);
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use granary_dialect::rewrite::ATTRIBUTE_SEPARATOR;
 use granary_dialect::{Error, Result};
-use granary_dict::{Dictionary, Key, Sought};
+use granary_dict::{Dictionary, Key, LookupKey};
 
 use super::function::Kind;
 use crate::catalogue::Catalogue;
@@ -106,14 +106,14 @@ impl Call {
 
     /// Whether texts are looked up, each of which gets attributes from several rows.
     pub fn is_of_texts(&self) -> bool {
-        self.dictionary.definition().layout.sought() == Sought::Text
+        self.dictionary.definition().layout.lookup_key() == LookupKey::Text
     }
 
     /// How many arguments say what is looked up: the key, and a value in the range of its rows where they have one.
     pub fn sought_arguments(&self) -> usize {
-        match self.dictionary.definition().layout.sought() {
-            Sought::Key | Sought::Address | Sought::Point | Sought::Text => 1,
-            Sought::KeyInRange => 2,
+        match self.dictionary.definition().layout.lookup_key() {
+            LookupKey::Key | LookupKey::Address | LookupKey::Point | LookupKey::Text => 1,
+            LookupKey::KeyInRange => 2,
         }
     }
 

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, UInt3
 use datafusion::logical_expr::ColumnarValue;
 use granary_dialect::types::plain_name;
 use granary_dialect::{Error, Result};
-use granary_dict::Sought;
+use granary_dict::LookupKey;
 
 use super::call::Call;
 use super::converted::converted;
@@ -26,7 +26,7 @@ pub struct Keys {
 pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows: usize) -> Result<Keys> {
     let definition = call.dictionary.definition();
     let wanted: Vec<Field> =
-        definition.sought_columns().iter().map(|column| column.data_type.to_field(&column.name)).collect();
+        definition.lookup_columns().iter().map(|column| column.data_type.to_field(&column.name)).collect();
     let key = arguments[0].to_array(rows)?;
     let (key_fields, parts): (Vec<FieldRef>, Vec<ArrayRef>) = match key.data_type() {
         DataType::Struct(fields) => (fields.to_vec(), key.as_struct().columns().to_vec()),
@@ -56,10 +56,10 @@ pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows:
         if !wanted.is_nullable() {
             nulls = NullBuffer::union(nulls.as_ref(), part.logical_nulls().as_ref());
         }
-        columns.push(match definition.layout.sought() {
-            Sought::Address => addresses(part)?,
-            Sought::Point => coordinates(converted(field, part, wanted)?)?,
-            Sought::Key | Sought::KeyInRange | Sought::Text => converted(field, part, wanted)?,
+        columns.push(match definition.layout.lookup_key() {
+            LookupKey::Address => addresses(part)?,
+            LookupKey::Point => coordinates(converted(field, part, wanted)?)?,
+            LookupKey::Key | LookupKey::KeyInRange | LookupKey::Text => converted(field, part, wanted)?,
         });
     }
     if let ([_, field], [_, argument]) = (fields, arguments) {
@@ -116,7 +116,7 @@ fn null_part(part: &ArrayRef, argument: &ColumnarValue, wanted: &Field) -> Error
 
 fn wrong_key(call: &Call, given: &DataType) -> Error {
     let definition = call.dictionary.definition();
-    let (name, mut key) = (definition.full_name(), definition.sought_columns());
+    let (name, mut key) = (definition.full_name(), definition.lookup_columns());
     key.truncate(key.len() + 1 - call.sought_arguments());
     let wanted: Vec<String> =
         key.iter().map(|column| format!("{} {}", column.name, column.data_type)).collect();

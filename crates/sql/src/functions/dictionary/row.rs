@@ -78,7 +78,7 @@ impl ScalarUDFImpl for RowLookup {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let (dictionary, rows) = (&self.dictionary.0, rows(&args.args, args.number_rows));
-        let columns = dictionary.definition().sought_columns();
+        let columns = dictionary.definition().lookup_columns();
         // What is no number of the key's type is no key.
         let options = CastOptions { safe: true, ..CastOptions::default() };
         let key = |(argument, field): (&ColumnarValue, &Field)| -> Result<ArrayRef> {

@@ -128,7 +128,7 @@ impl HierarchyFunction {
             return Err(Error::unsupported_method(message).into());
         };
         // No cache layout knows the way down: it would have to have all keys.
-        let has_all = matches!(dictionary.definition().layout.storage, Storage::Whole(_));
+        let has_all = matches!(dictionary.definition().layout.storage, Storage::FullLoad(_));
         if !has_all && matches!(self.question, Question::Children | Question::Descendants) {
             let message = format!("Function {shown}: hierarchical index is not supported for {full_name}");
             return Err(Error::not_implemented(message).into());

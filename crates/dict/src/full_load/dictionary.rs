@@ -1,0 +1,152 @@
+//! Dictionaries that hold all rows: when these are loaded, and who waits for that.
+
+use super::{Children, FullLoad, FullLoadRows, Load, Snapshot, Turn};
+use crate::config::Storage;
+use crate::definition::Lifetime;
+use crate::dictionary::Dictionary;
+use crate::error::DictError;
+use crate::lookup::{Batch, begin, lock};
+use crate::resident::Columns;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How often a watcher looks whether its dictionary is still there, and due.
+const PULSE: Duration = Duration::from_secs(1);
+
+impl Dictionary {
+    /// The way down its hierarchy; `None`: it has no hierarchy, or not all rows.
+    ///
+    /// # Errors
+    /// What is wrong with loading the rows, where they are not there yet.
+    pub fn children(&self) -> Result<Option<Arc<Children>>, DictError> {
+        let loader = &self.core.loader;
+        let parent = self.definition.structure.parent_index();
+        let (Some(full_load), Storage::FullLoad(layout), Some(parent)) =
+            (loader.kept.full_load(), &self.definition.layout.storage, parent)
+        else {
+            return Ok(None);
+        };
+        self.core.note_use();
+        full_load.rows(self)?.children(*layout, &loader.row_format, parent).map(Some)
+    }
+
+    /// Begins to load the rows anew if LIFETIME is over and the source is not to be left alone.
+    fn renew_if_due(&self) {
+        let loader = &self.core.loader;
+        let now = loader.clock.now();
+        if let Some(full_load) = loader.kept.full_load().filter(|full_load| full_load.is_due(now))
+            && lock(&loader.backoff).wait_until(now).is_none()
+        {
+            full_load.begin(self);
+        }
+    }
+}
+
+impl FullLoad {
+    /// All rows. Who needs them first has them loaded; who needs them meanwhile waits for that, too.
+    pub(super) fn rows(&self, dictionary: &Dictionary) -> Result<Arc<Snapshot>, DictError> {
+        dictionary.definition.require_attributes()?;
+        if let Some(snapshot) = self.snapshot() {
+            return Ok(snapshot);
+        }
+        let loader = &dictionary.core.loader;
+        let is_left_alone = lock(&loader.backoff).wait_until(loader.clock.now()).is_some();
+        if let Some(failure) = self.failure().filter(|_| is_left_alone) {
+            return Err(failure);
+        }
+        let (Turn::Mine(number) | Turn::Another(number)) = self.begin(dictionary);
+        let outcome = self.end_of(dictionary, number);
+        // A load that failed behind one that did not is no concern of a lookup.
+        self.snapshot().ok_or_else(|| outcome.err().unwrap_or_else(|| loader.not_started()))
+    }
+
+    /// Shows rows of a batch.
+    pub fn show(
+        &self,
+        dictionary: &Dictionary,
+        batch: &mut Batch<'_>,
+        rows: &[u32],
+    ) -> Result<(), DictError> {
+        let snapshot = self.rows(dictionary)?;
+        let found = batch.show(&snapshot, rows)?;
+        let counters = &dictionary.core.loader.counters;
+        counters.keys_hit.add(rows.len());
+        counters.keys_negative.add(rows.len() - found);
+        Ok(())
+    }
+
+    /// All rows, a batch at a time.
+    pub fn resident(&self, dictionary: &Dictionary, columns: Columns) -> Result<FullLoadRows, DictError> {
+        Ok(FullLoadRows::new(&dictionary.core.loader, columns, self.rows(dictionary)?))
+    }
+
+    /// Loads all rows anew and waits for them. Until they are there, lookups show the old ones.
+    pub fn reload(&self, dictionary: &Dictionary) -> Result<(), DictError> {
+        match self.begin(dictionary) {
+            Turn::Mine(number) => self.end_of(dictionary, number),
+            Turn::Another(number) => {
+                // It may have read rows before they were what they are now.
+                let _ = self.end_of(dictionary, number);
+                let (Turn::Mine(number) | Turn::Another(number)) = self.begin(dictionary);
+                self.end_of(dictionary, number)
+            }
+        }
+    }
+
+    /// Begins a load, unless one is under way.
+    fn begin(&self, dictionary: &Dictionary) -> Turn {
+        let core = &dictionary.core;
+        let turn = self.turn();
+        if let Turn::Mine(_) = turn {
+            let load = Load::new(&core.loader);
+            let update = &dictionary.definition.layout.update;
+            // Where it cannot begin, the load is dropped, and has ended.
+            let _ = begin(&core.readers, &core.loader, update, move |_, connection| load.run(connection));
+        }
+        turn
+    }
+
+    /// Waits for the end of a load.
+    fn end_of(&self, dictionary: &Dictionary, number: u64) -> Result<(), DictError> {
+        let deadline = dictionary.deadline();
+        let loader = &dictionary.core.loader;
+        let outcome = loader.waiting.wait(|| self.wait(number, deadline));
+        let timeout_ms = dictionary.definition.layout.update.query_wait_timeout_ms;
+        outcome
+            .ok_or_else(|| dictionary.too_many_waiting())?
+            .unwrap_or_else(|| Err(loader.timed_out(timeout_ms)))
+    }
+
+    /// Loads the rows anew whenever LIFETIME is over, for as long as the dictionary is there.
+    pub fn watch_lifetime(&self, dictionary: &Arc<Dictionary>) {
+        if dictionary.definition.lifetime == Lifetime::FOREVER {
+            return;
+        }
+        let watched = Arc::downgrade(dictionary);
+        let thread = std::thread::Builder::new().name("granary-lifetime".into());
+        // Without a thread the rows stay until somebody reloads them.
+        let _ = thread.spawn(move || watch(&watched));
+    }
+}
+
+impl Batch<'_> {
+    /// Looks `rows` up among all the rows that the source has; returns how many are there.
+    fn show(&mut self, snapshot: &Snapshot, rows: &[u32]) -> Result<usize, DictError> {
+        let first = self.decoder.len();
+        for &row in rows {
+            if let Some(bytes) = snapshot.get(self.keys.get(row as usize)) {
+                self.decoder.push(bytes)?;
+                self.places[row as usize] = self.decoder.len() as u32 - 1;
+            }
+        }
+        Ok(self.decoder.len() - first)
+    }
+}
+
+fn watch(watched: &Weak<Dictionary>) {
+    while let Some(dictionary) = watched.upgrade() {
+        dictionary.renew_if_due();
+        drop(dictionary);
+        std::thread::sleep(PULSE);
+    }
+}

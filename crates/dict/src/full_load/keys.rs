@@ -1,0 +1,70 @@
+//! Rows found by their keys.
+
+use super::rows::Rows;
+use crate::error::DictError;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Places of rows, by the hashes of their keys.
+#[derive(Default)]
+pub(super) struct Keys {
+    places: HashTable<u32>,
+}
+
+/// Which of two rows with the same key counts.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum DuplicatePolicy {
+    First,
+    Last,
+}
+
+impl Keys {
+    /// Those of rows of which no two have the same key.
+    pub fn of(rows: &Rows) -> Keys {
+        let mut places = HashTable::with_capacity(rows.len());
+        let hash = |place: &u32| xxh3_64(rows.key(*place));
+        for place in 0..rows.len() as u32 {
+            places.insert_unique(hash(&place), place, hash);
+        }
+        Keys { places }
+    }
+
+    /// Adds a row, which `encode` appends, unless it does not count.
+    ///
+    /// # Errors
+    /// `LIMIT_EXCEEDED` if there are more than 32 bits can count.
+    pub fn add(
+        &mut self,
+        rows: &mut Rows,
+        key: &[u8],
+        duplicates: DuplicatePolicy,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), DictError> {
+        let known = |place: &u32| rows.key(*place) == key;
+        match self.places.entry(xxh3_64(key), known, |place| xxh3_64(rows.key(*place))) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(rows.push(key, encode)?);
+            }
+            Entry::Occupied(known) if duplicates == DuplicatePolicy::Last => {
+                rows.replace(*known.get(), encode)?
+            }
+            Entry::Occupied(_) => {}
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub fn find(&self, rows: &Rows, key: &[u8]) -> Option<u32> {
+        self.places.find(xxh3_64(key), |&place| rows.key(place) == key).copied()
+    }
+
+    pub fn bytes_allocated(&self) -> usize {
+        self.places.allocation_size()
+    }
+
+    /// How many there are, of how many there is room for.
+    pub fn filled(&self) -> (usize, usize) {
+        (self.places.len(), self.places.capacity())
+    }
+}

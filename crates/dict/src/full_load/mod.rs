@@ -1,0 +1,194 @@
+//! Layouts that hold all rows of the source: FLAT, HASHED, RANGE_HASHED, IP_TRIE, POLYGON, REGEXP_TREE and the like.
+//! What is not there is known not to be in the source, which is read whole at the first use, at SYSTEM RELOAD
+//! DICTIONARY, and when LIFETIME is over.
+
+mod builder;
+mod children;
+mod dictionary;
+mod intervals;
+mod keys;
+mod networks;
+mod outline;
+mod polygons;
+mod ranges;
+mod regexps;
+mod resident;
+mod rows;
+mod snapshot;
+mod texts;
+
+pub use children::{Children, murmur3_finalizer};
+pub(crate) use regexps::check_needed;
+pub use regexps::regexp_of_re2;
+pub(crate) use resident::FullLoadRows;
+use snapshot::Snapshot;
+
+use self::builder::{Arrangement, Builder};
+use crate::config::FullLoadLayout;
+use crate::definition::{Definition, Lifetime};
+use crate::error::DictError;
+use crate::lookup::{Loader, lock};
+use crate::row::RowFormat;
+use crate::source::Source;
+use crate::status::{FullLoadFigures, LoadState};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::time::Instant;
+
+/// The rows, and the loads that replace them: one at a time, numbered from 1.
+pub(crate) struct FullLoad {
+    arrangement: Arrangement,
+    /// What lookups show, for as long as they need it; replaced as a whole. `None`: nothing has been loaded yet.
+    snapshot: RwLock<Option<Arc<Snapshot>>>,
+    loads: Mutex<Loads>,
+    ended: Condvar,
+}
+
+/// Invariant: `begun` is `ended`, or one more while a load is under way.
+#[derive(Default)]
+struct Loads {
+    begun: u64,
+    ended: u64,
+    /// Of the last that ended.
+    failure: Option<DictError>,
+    /// Unix seconds from which on the rows are to be loaded anew; `None`: they are not, until somebody asks for that.
+    due_at: Option<u64>,
+}
+
+/// A load that somebody waits for.
+pub(crate) enum Turn {
+    /// It has to be begun, with [`Load`].
+    Mine(u64),
+    /// It is under way.
+    Another(u64),
+}
+
+impl FullLoad {
+    /// `format` is of the source's rows.
+    ///
+    /// # Errors
+    /// What is wrong with the definition.
+    pub fn new(
+        layout: FullLoadLayout,
+        definition: &Definition,
+        format: &RowFormat,
+    ) -> Result<FullLoad, DictError> {
+        let arrangement = Arrangement::new(layout, definition, format)?;
+        Ok(FullLoad {
+            arrangement,
+            snapshot: RwLock::default(),
+            loads: Mutex::default(),
+            ended: Condvar::new(),
+        })
+    }
+
+    /// What there is.
+    pub fn snapshot(&self) -> Option<Arc<Snapshot>> {
+        self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The load that is under way, or the next one.
+    pub fn turn(&self) -> Turn {
+        let mut loads = lock(&self.loads);
+        if loads.begun > loads.ended {
+            return Turn::Another(loads.begun);
+        }
+        loads.begun += 1;
+        Turn::Mine(loads.begun)
+    }
+
+    /// Waits for a load, or a later one; `None`: none of these has ended by `deadline`.
+    pub fn wait(&self, number: u64, deadline: Instant) -> Option<Result<(), DictError>> {
+        let mut loads = lock(&self.loads);
+        while loads.ended < number {
+            let left = deadline.checked_duration_since(Instant::now())?;
+            loads = self.ended.wait_timeout(loads, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Some(loads.failure.clone().map_or(Ok(()), Err))
+    }
+
+    /// Why the last load failed, if it did.
+    pub fn failure(&self) -> Option<DictError> {
+        lock(&self.loads).failure.clone()
+    }
+
+    /// Whether the rows are older than LIFETIME allows.
+    pub fn is_due(&self, now: u64) -> bool {
+        lock(&self.loads).due_at.is_some_and(|due_at| due_at <= now)
+    }
+
+    pub fn figures(&self) -> FullLoadFigures {
+        let snapshot = self.snapshot();
+        let snapshot = snapshot.as_deref();
+        FullLoadFigures {
+            state: self.state(),
+            rows: snapshot.map_or(0, Snapshot::len),
+            load_factor: snapshot.map_or(0.0, Snapshot::load_factor),
+            bytes_allocated: snapshot.map_or(0, Snapshot::bytes_allocated),
+            hierarchy_bytes: snapshot.map_or(0, Snapshot::children_bytes),
+            index_bytes: snapshot.map_or(0, Snapshot::index_bytes),
+        }
+    }
+
+    fn state(&self) -> LoadState {
+        let loads = lock(&self.loads);
+        match self.snapshot().is_some() {
+            true => LoadState::Loaded,
+            false if loads.begun > loads.ended => LoadState::Loading,
+            false if loads.failure.is_some() => LoadState::Failed,
+            false => LoadState::NotLoaded,
+        }
+    }
+
+    fn end(&self, outcome: Result<Snapshot, DictError>, lifetime: Lifetime) {
+        let mut loads = lock(&self.loads);
+        match outcome {
+            Ok(snapshot) => {
+                loads.due_at = (lifetime != Lifetime::FOREVER)
+                    .then(|| snapshot.loaded_at + fastrand::u64(lifetime.min_seconds..=lifetime.max_seconds));
+                loads.failure = None;
+                *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(snapshot));
+            }
+            Err(failure) => loads.failure = Some(failure),
+        }
+        loads.ended += 1;
+        self.ended.notify_all();
+    }
+}
+
+/// A load that has been begun. It ends when this is dropped, whatever comes of it.
+pub(crate) struct Load {
+    loader: Arc<Loader>,
+    outcome: Option<Result<Snapshot, DictError>>,
+}
+
+impl Load {
+    pub fn new(loader: &Arc<Loader>) -> Load {
+        Load { loader: Arc::clone(loader), outcome: None }
+    }
+
+    /// Reads everything, on a source thread. The connection is not used again.
+    pub fn run(mut self, connection: &mut Option<Box<dyn Source>>) {
+        let loader = Arc::clone(&self.loader);
+        let Some(full_load) = loader.kept.full_load() else { return };
+        let mut builder = Builder::new(&full_load.arrangement, loader.clock.now());
+        let outcome = loader.ask(connection, |source| {
+            source.load_all(&mut |batch| {
+                loader.count_rows(std::slice::from_ref(&batch));
+                loader.each_row(&batch, |key, row| {
+                    builder.add(key, |attribute| row.is_null(attribute), |bytes| row.append_to(bytes))
+                })
+            })
+        });
+        *connection = None;
+        self.outcome = Some(outcome.and_then(|()| builder.finish()));
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        if let Some(full_load) = self.loader.kept.full_load() {
+            let outcome = self.outcome.take().unwrap_or_else(|| Err(self.loader.not_started()));
+            full_load.end(outcome, self.loader.lifetime);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Calls of the source that are no lookup: on a source thread, waited for.
+
+use super::load::Loader;
+use super::pool::{Pool, Turn};
+use crate::config::UpdateSettings;
+use crate::error::DictError;
+use crate::source::Source;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Calls the source, and waits for it as long as a lookup would. Whatever comes of it, lookups go on asking: what was
+/// asked is not what they ask.
+pub(crate) fn call_source<T: Send + 'static>(
+    pool: &Pool,
+    loader: &Arc<Loader>,
+    update: &UpdateSettings,
+    call: impl FnOnce(&mut dyn Source) -> Result<T, DictError> + Send + 'static,
+) -> Result<T, DictError> {
+    let (answer, answers) = channel();
+    let deadline = begin(pool, loader, update, move |loader, connection| {
+        // Nobody waits any longer if the query timed out.
+        let _ = answer.send(loader.ask_apart(connection, call));
+    })?;
+    let patience = deadline.saturating_duration_since(Instant::now());
+    receive(loader, &answers, patience, update.query_wait_timeout_ms)?
+}
+
+/// Has a thread of `pool` do a job with its connection when its turn has come, unless that is later than a lookup
+/// would wait, which is the answer.
+pub(crate) fn begin(
+    pool: &Pool,
+    loader: &Arc<Loader>,
+    update: &UpdateSettings,
+    job: impl FnOnce(&Loader, &mut Option<Box<dyn Source>>) + Send + 'static,
+) -> Result<Instant, DictError> {
+    let deadline = Instant::now() + Duration::from_millis(update.query_wait_timeout_ms);
+    let worker = Arc::clone(loader);
+    let job = move |turn: Turn<'_>| {
+        if let Turn::Run(connection) = turn
+            && worker.await_turn(deadline).is_ok()
+        {
+            job(&worker, connection);
+        }
+    };
+    let patience = Duration::from_millis(update.update_queue_push_timeout_ms);
+    pool.push(Box::new(job), 0, patience).map_err(|_| loader.unavailable("its queue is full or closed"))?;
+    Ok(deadline)
+}
+
+/// Waits for what a job sends, so long; the error speaks of `timeout_ms`.
+pub(crate) fn receive<T: Send>(
+    loader: &Loader,
+    answers: &Receiver<T>,
+    patience: Duration,
+    timeout_ms: u64,
+) -> Result<T, DictError> {
+    let answer = loader.waiting.wait(|| answers.recv_timeout(patience));
+    answer
+        .ok_or_else(|| loader.unavailable("too many queries are waiting for sources already"))?
+        .map_err(|_| loader.timed_out(timeout_ms))
+}

@@ -1,0 +1,123 @@
+//! What a lookup is given. Most layouts find rows by their keys, some by what lies in them.
+
+mod bounds;
+mod check;
+mod outline;
+mod regexps;
+
+pub(crate) use bounds::{RangeNames, bounds_first};
+pub(crate) use outline::Outline;
+pub(crate) use regexps::Flags;
+
+use crate::config::{FullLoadLayout, KeyAccess, Layout, Storage};
+use crate::definition::{Attribute, Definition, KeyColumn, Structure};
+use crate::types::DataType;
+
+/// What rows are found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookupKey {
+    /// Their key.
+    Key,
+    /// Their key, and a value between the two bounds that each has: its first two attributes.
+    KeyInRange,
+    /// An address in the network that their key is.
+    Address,
+    /// A point, its x and its y, in the polygons that their key has.
+    Point,
+    /// A text that their regular expression is found in.
+    Text,
+}
+
+impl Layout {
+    /// What its rows are found by.
+    pub fn lookup_key(&self) -> LookupKey {
+        match self.storage {
+            Storage::FullLoad(FullLoadLayout::RangeHashed(_)) => LookupKey::KeyInRange,
+            Storage::FullLoad(FullLoadLayout::IpTrie(_)) => LookupKey::Address,
+            Storage::FullLoad(FullLoadLayout::Polygon(..)) => LookupKey::Point,
+            Storage::FullLoad(FullLoadLayout::RegexpTree) => LookupKey::Text,
+            _ => LookupKey::Key,
+        }
+    }
+}
+
+impl Definition {
+    /// Names and types of what a lookup is given, a column each.
+    pub fn lookup_columns(&self) -> Vec<KeyColumn> {
+        let mut columns = self.structure.key_columns();
+        match self.layout.lookup_key() {
+            LookupKey::Key | LookupKey::Text => {}
+            LookupKey::KeyInRange => {
+                let min = &self.bounds()[0];
+                columns.push(KeyColumn::new(&min.name, min.data_type.clone()));
+            }
+            LookupKey::Address => columns[0].data_type = DataType::Ipv6,
+            LookupKey::Point => {
+                let coordinate = |name: &str| KeyColumn::new(name, DataType::Float64);
+                columns = ["x", "y"].map(coordinate).to_vec();
+            }
+        }
+        columns
+    }
+
+    /// The first and the last value of a row's range; none where rows have no ranges.
+    pub fn bounds(&self) -> &[Attribute] {
+        &self.structure.attributes[..self.bound_count()]
+    }
+
+    /// The attributes that a lookup can ask for.
+    pub fn named_attributes(&self) -> &[Attribute] {
+        &self.structure.attributes[self.bound_count()..]
+    }
+
+    /// The place of one of them in the structure, or behind it if it is the key that can be asked for as one.
+    pub fn attribute_index(&self, name: &str) -> Option<usize> {
+        let place = self.named_attributes().iter().position(|attribute| attribute.name == name);
+        let is_key = || self.key_attribute().is_some_and(|key| key.name == name);
+        let behind = || is_key().then_some(self.structure.attributes.len());
+        place.map(|place| place + self.bound_count()).or_else(behind)
+    }
+
+    /// The attribute at such a place.
+    pub fn attribute(&self, place: usize) -> Attribute {
+        let attribute = self.structure.attributes.get(place).cloned();
+        attribute.or_else(|| self.key_attribute()).expect("a place is one that attribute_index gave")
+    }
+
+    /// The key as an attribute, where it can be asked for as one.
+    pub(crate) fn key_attribute(&self) -> Option<Attribute> {
+        let Storage::FullLoad(FullLoadLayout::IpTrie(KeyAccess::Attribute)) = self.layout.storage else {
+            return None;
+        };
+        let key = self.structure.key_columns().swap_remove(0);
+        Some(Attribute::new(key.name, key.data_type))
+    }
+
+    /// What the rows of its source are, and what reading all of them gives.
+    pub fn rows(&self) -> Structure {
+        match self.layout.lookup_key() {
+            LookupKey::Text => regexps::rows(),
+            LookupKey::Key | LookupKey::KeyInRange | LookupKey::Address | LookupKey::Point => {
+                self.structure.clone()
+            }
+        }
+    }
+
+    /// What the source is asked for: a bound of its rows may be NULL.
+    pub(crate) fn asked_structure(&self) -> Structure {
+        let mut structure = self.rows();
+        for bound in &mut structure.attributes[..self.bound_count()] {
+            bound.data_type = DataType::Nullable(Box::new(bound.data_type.clone()));
+            bound.default = None;
+        }
+        structure
+    }
+
+    fn bound_count(&self) -> usize {
+        match self.layout.lookup_key() {
+            // A definition that was not checked may have fewer.
+            LookupKey::KeyInRange => self.structure.attributes.len().min(2),
+            LookupKey::Key | LookupKey::Address | LookupKey::Point | LookupKey::Text => 0,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! EXECUTABLE(COMMAND '..' FORMAT f ..): a program that reads keys and writes rows.
+
+pub(super) mod client;
+pub(super) mod command;
+
+use self::client::Executable;
+use self::command::{CommandLine, Program};
+use super::SourceFactory;
+use super::format::names::read_format;
+use super::kind::{Opening, SourceKind};
+use crate::config::{Parameter, Printed, ReadText, ValueType, Values};
+use crate::error::DictError;
+use std::sync::Arc;
+
+const PARAMETERS: &[Parameter] = &parameters(read_format);
+
+pub(super) const KIND: SourceKind = SourceKind::new("EXECUTABLE", &[PARAMETERS], describe, open).ignoring(&[
+    "UPDATE_FIELD",
+    "UPDATE_LAG",
+    "COMMAND_TERMINATION_TIMEOUT",
+    "COMMAND_READ_TIMEOUT",
+    "COMMAND_WRITE_TIMEOUT",
+]);
+
+/// The parameters of a program, whose FORMAT is read so.
+pub(super) const fn parameters(read_format: ReadText) -> [Parameter; 5] {
+    [
+        Parameter::text("COMMAND").required(),
+        Parameter::new("FORMAT", ValueType::Read(read_format)).required().printed(Printed::Always),
+        Parameter::flag("IMPLICIT_KEY"),
+        Parameter::flag("SEND_CHUNK_HEADER"),
+        Parameter::flag("EXECUTE_DIRECT"),
+    ]
+}
+
+fn describe(values: &Values) -> String {
+    format!("Executable: {}", values.text("COMMAND"))
+}
+
+fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
+    let program = Program::of(values);
+    let command = CommandLine::new(values, "executable", opening.environment)?;
+    let Opening { structure, patience, .. } = opening;
+    Ok(Arc::new(move || Ok(Box::new(Executable::new(&program, &command, &structure, patience)))))
+}

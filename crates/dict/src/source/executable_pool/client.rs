@@ -1,0 +1,219 @@
+//! EXECUTABLE_POOL(COMMAND, FORMAT ..): programs that are started once and answer request after request. Their
+//! input never ends, so that the number of rows alone says when an answer does.
+
+use super::process::{Answer, Process, Timeouts};
+use super::{EXECUTION_TIME_S, POOL_SIZE, READ_TIMEOUT_MS, TERMINATION_TIMEOUT_S, WRITE_TIMEOUT_MS};
+use crate::config::Values;
+use crate::definition::Structure;
+use crate::error::{Code, DictError};
+use crate::limits;
+use crate::source::executable::command::{ChunkHeader, CommandLine, KeyEcho, Program};
+use crate::source::format::names::Format;
+use crate::source::format::{End, Reader, write_keys};
+use crate::source::rows::Rows;
+use crate::source::{Source, Take};
+use crate::types::DataType;
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The processes of one dictionary, which its source threads share.
+pub(super) struct Processes {
+    command: CommandLine,
+    /// POOL_SIZE; `None`: no limit.
+    most: Option<usize>,
+    /// How long a request waits for one of them.
+    patience: Duration,
+    termination: Duration,
+    state: Mutex<State>,
+    returned: Condvar,
+}
+
+/// Invariant: `idle.len() <= running`.
+#[derive(Default)]
+struct State {
+    idle: Vec<Process>,
+    running: usize,
+}
+
+impl Processes {
+    pub fn new(values: &Values, command: CommandLine) -> Processes {
+        Processes {
+            command,
+            most: usize::try_from(values.number(POOL_SIZE)).ok().filter(|&size| size > 0),
+            patience: Duration::from_secs(values.number(EXECUTION_TIME_S)),
+            termination: Duration::from_secs(values.number(TERMINATION_TIMEOUT_S)),
+            state: Mutex::default(),
+            returned: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A process that waits for keys; one is started if there may be one more.
+    fn borrow(&self) -> Result<Borrowed<'_>, DictError> {
+        let deadline = Instant::now() + self.patience;
+        let mut state = self.lock();
+        loop {
+            if let Some(process) = state.idle.pop() {
+                // What a process says unasked would be taken for the answer to the next keys.
+                if process.is_ready() {
+                    return Ok(Borrowed { processes: self, process: Some(process) });
+                }
+                state.running -= 1;
+                continue;
+            }
+            if self.most.is_none_or(|most| state.running < most) {
+                state.running += 1;
+                drop(state);
+                let started = Process::start(&self.command);
+                return match started {
+                    Ok(process) => Ok(Borrowed { processes: self, process: Some(process) }),
+                    Err(e) => {
+                        self.lock().running -= 1;
+                        self.returned.notify_one();
+                        Err(e)
+                    }
+                };
+            }
+            let Some(left) = deadline.checked_duration_since(Instant::now()) else {
+                let text = format!(
+                    "Could not get process from pool, max command execution timeout exceeded {} seconds",
+                    self.patience.as_secs()
+                );
+                return Err(DictError::new(Code::TimeoutExceeded, text));
+            };
+            state = self.returned.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        let deadline = Instant::now() + self.termination;
+        let mut state = self.lock();
+        state.idle.iter_mut().for_each(Process::close);
+        for mut process in state.idle.drain(..) {
+            process.end(deadline.saturating_duration_since(Instant::now()));
+        }
+    }
+}
+
+/// A process on loan. One that is not given back is killed, and there is room for another.
+struct Borrowed<'p> {
+    processes: &'p Processes,
+    /// `None`: given back.
+    process: Option<Process>,
+}
+
+impl Borrowed<'_> {
+    fn give_back(mut self) {
+        let process = self.process.take();
+        self.processes.lock().idle.extend(process);
+    }
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        if self.process.take().is_some() {
+            self.processes.lock().running -= 1;
+        }
+        self.processes.returned.notify_one();
+    }
+}
+
+/// Asks one process at a time.
+#[derive(Clone)]
+pub(super) struct ExecutablePool {
+    processes: Arc<Processes>,
+    program: Program,
+    structure: Structure,
+    keys: Vec<(String, DataType)>,
+    timeouts: Timeouts,
+}
+
+impl ExecutablePool {
+    pub fn new(
+        processes: Arc<Processes>,
+        values: &Values,
+        structure: Structure,
+        patience: Duration,
+    ) -> ExecutablePool {
+        let timeouts = Timeouts {
+            read: Duration::from_millis(values.number(READ_TIMEOUT_MS)),
+            write: Duration::from_millis(values.number(WRITE_TIMEOUT_MS)),
+            whole: patience,
+        };
+        let keys = structure.key_columns().into_iter().map(|key| (key.name, key.data_type)).collect();
+        ExecutablePool { processes, program: Program::of(values), structure, keys, timeouts }
+    }
+}
+
+impl Source for ExecutablePool {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        let program = &self.program;
+        let count = keys[0].len();
+        let mut input = match program.chunk_header {
+            ChunkHeader::None => Vec::new(),
+            ChunkHeader::RowCount => format!("{count}\n").into_bytes(),
+        };
+        input.extend(write_keys(program.format, &self.keys, keys)?);
+        let (rows, leading) = match program.key_echo {
+            KeyEcho::Repeated => (Rows::new(&self.structure), &[][..]),
+            KeyEcho::Implicit => (Rows::of_attributes(&self.structure), keys),
+        };
+        let mut incoming = Incoming { format: program.format, rows, rest: Vec::new(), count };
+        let mut borrowed = self.processes.borrow()?;
+        let process = borrowed.process.as_mut().expect("there is one until it is given back");
+        process.exchange(&input, self.timeouts, |bytes| incoming.take(bytes))?;
+        borrowed.give_back();
+        Ok(vec![incoming.rows.finish(leading)?])
+    }
+
+    fn load_all(&mut self, _take: &mut Take<'_>) -> Result<(), DictError> {
+        let text = "An executable_pool source cannot be read whole: its programs answer keys";
+        Err(DictError::new(Code::UnsupportedMethod, text))
+    }
+}
+
+/// Rows as they come.
+struct Incoming {
+    format: Format,
+    rows: Rows,
+    /// The beginning of a row.
+    rest: Vec<u8>,
+    count: usize,
+}
+
+impl Incoming {
+    fn take(&mut self, bytes: &[u8]) -> Result<Answer, DictError> {
+        self.rest.extend_from_slice(bytes);
+        let whole = read_whole_rows(self.format, &self.rest, &mut self.rows)?;
+        self.rest.drain(..whole);
+        if self.rest.len() > limits::ROW_BYTES_MAX {
+            let text = format!("A row of more than {} bytes", limits::ROW_BYTES_MAX);
+            return Err(DictError::new(Code::LimitExceeded, text));
+        }
+        match self.rows.len() {
+            rows if rows < self.count => Ok(Answer::Unfinished),
+            rows if rows == self.count && self.rest.is_empty() => Ok(Answer::Whole),
+            _ => Err(DictError::new(
+                Code::IncorrectData,
+                format!("The command answered more rows than the {} keys it was sent", self.count),
+            )),
+        }
+    }
+}
+
+/// Reads the whole rows at the beginning of `bytes`, which end with a line end where the format has lines; where
+/// they end. The format has no head.
+fn read_whole_rows(format: Format, bytes: &[u8], rows: &mut Rows) -> Result<usize, DictError> {
+    let bytes = match format {
+        // An object is whole before its line end has come; which would then be more than was asked for.
+        Format::Json(_) => &bytes[..bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)],
+        _ => bytes,
+    };
+    Reader::new(format).read(bytes, End::Later, rows)
+}

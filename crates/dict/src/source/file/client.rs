@@ -1,0 +1,124 @@
+//! FILE(PATH, FORMAT): a file of rows, read from its beginning to its end for each request; of Parquet, only what may
+//! have the keys.
+
+use crate::definition::Structure;
+use crate::environment::{ParquetReader, ParquetWanted};
+use crate::error::{Code, DictError};
+use crate::limits;
+use crate::row::KeyFormat;
+use crate::source::format::names::Format;
+use crate::source::format::{push_batch, read_rows};
+use crate::source::rows::Rows;
+use crate::source::{Source, Take};
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use std::collections::HashSet;
+use std::fs::File as Handle;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// How the rows lie in a file.
+#[derive(Clone, Copy)]
+pub(super) enum FileFormat {
+    /// Rows lie as they come on a pipe.
+    Rows(Format),
+    Parquet,
+}
+
+/// Nothing is kept between requests: the file may be replaced at any time.
+pub(super) struct File {
+    path: PathBuf,
+    format: FileFormat,
+    parquet: Option<ParquetReader>,
+    structure: Structure,
+    key_format: KeyFormat,
+}
+
+impl File {
+    pub fn new(
+        path: &Path,
+        format: FileFormat,
+        parquet: Option<ParquetReader>,
+        structure: &Structure,
+    ) -> File {
+        File {
+            path: path.to_path_buf(),
+            format,
+            parquet,
+            structure: structure.clone(),
+            key_format: KeyFormat::new(structure),
+        }
+    }
+
+    /// Hands over the rows with these keys, or all, and maybe others.
+    fn read(&self, keys: Option<&[ArrayRef]>, take: &mut Take<'_>) -> Result<(), DictError> {
+        let mut rows = Rows::new(&self.structure);
+        match self.format {
+            FileFormat::Rows(format) => {
+                let advice = ", and would be read for each request; put it into a Parquet file that is sorted by the \
+                              key, or an SQLite database";
+                let bytes = contents(&self.path, advice)?;
+                read_rows(format, &bytes, &mut rows).map_err(|e| self.within(e))?;
+                take(rows.finish(&[])?)
+            }
+            FileFormat::Parquet => {
+                let Some(reader) = &self.parquet else {
+                    let text = "FILE: Parquet is read by `granary local` and `granary server` alone";
+                    return Err(DictError::new(Code::NotImplemented, text));
+                };
+                let columns: Vec<String> =
+                    (0..rows.width()).map(|column| rows.name(column).to_owned()).collect();
+                let wanted = ParquetWanted { columns: &columns, keys: keys.and_then(<[_]>::first) };
+                let mut adopt = |batch: RecordBatch| {
+                    push_batch(&batch, &mut rows).map_err(|e| self.within(e))?;
+                    rows.pour(1, take)
+                };
+                (reader.0)(&self.path, &wanted, &mut adopt)
+            }
+        }
+    }
+
+    fn within(&self, error: DictError) -> DictError {
+        error.within(format_args!("File {}", self.path.display()))
+    }
+}
+
+/// All bytes of a file, if they are not too many: `advice` is for whoever has more.
+pub(in crate::source) fn contents(path: &Path, advice: &str) -> Result<Vec<u8>, DictError> {
+    let failed = |e: io::Error| DictError::new(Code::CannotOpenFile, format!("File {}: {e}", path.display()));
+    let mut bytes = Vec::new();
+    let file = Handle::open(path).map_err(failed)?;
+    file.take(limits::SOURCE_FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    match bytes.len() as u64 > limits::SOURCE_FILE_BYTES_MAX {
+        false => Ok(bytes),
+        true => {
+            let (path, most) = (path.display(), limits::SOURCE_FILE_BYTES_MAX);
+            let text = format!("File {path} is longer than {most} bytes{advice}");
+            Err(DictError::new(Code::LimitExceeded, text))
+        }
+    }
+}
+
+impl Source for File {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        let asked = self.key_format.encode(keys)?;
+        let asked: HashSet<&[u8]> = (0..asked.len()).map(|row| asked.get(row)).collect();
+        let mut found = Vec::new();
+        self.read(Some(keys), &mut |batch| {
+            let theirs = self.key_format.encode(&batch.columns()[..keys.len()])?;
+            let wanted: BooleanArray =
+                (0..theirs.len()).map(|row| Some(asked.contains(theirs.get(row)))).collect();
+            let rows = filter_record_batch(&batch, &wanted)
+                .map_err(|e| DictError::new(Code::IncorrectData, e.to_string()))?;
+            if rows.num_rows() > 0 {
+                found.push(rows);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        self.read(None, take)
+    }
+}

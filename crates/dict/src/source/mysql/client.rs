@@ -1,0 +1,257 @@
+//! MYSQL(HOST, PORT, USER, PASSWORD, DB, TABLE | QUERY [, WHERE]), for MariaDB too.
+//!
+//! Rows come in the binary protocol, whose numbers are exact where the text of a FLOAT is not.
+
+use crate::definition::Structure;
+use crate::error::{Code, DictError};
+use crate::limits;
+use crate::source::literals::conditions;
+use crate::source::rows::Rows;
+use crate::source::select::Select;
+use crate::source::server::Server;
+use crate::source::sql::{self, Dialect, UpdateStatements};
+use crate::source::{Changes, Source, Tail, Take};
+use crate::types::{DataType, text_to_fixed};
+use arrow::array::{ArrayRef, RecordBatch};
+use mysql::consts::ColumnType;
+use mysql::prelude::Queryable;
+use mysql::{Conn, Error, OptsBuilder, Value};
+use std::time::{Duration, Instant};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The server ends a statement that takes too long; the connection is given up so much later.
+const GRACE: Duration = Duration::from_secs(5);
+/// ER_STATEMENT_TIMEOUT of MariaDB and ER_QUERY_TIMEOUT of MySQL.
+const OVERDUE: [u16; 2] = [1969, 3024];
+
+/// One connection.
+pub(super) struct Mysql {
+    connection: Conn,
+    /// The database that tables are in, if one is named.
+    database: Option<String>,
+    select: Select,
+    structure: Structure,
+    /// What is selected.
+    list: String,
+    /// Which key columns are local times, without a time zone.
+    locals: Vec<bool>,
+    updates: Option<UpdateStatements>,
+    patience: Duration,
+}
+
+impl Mysql {
+    pub fn connect(
+        server: &Server,
+        select: &Select,
+        structure: &Structure,
+        patience: Duration,
+    ) -> Result<Mysql, DictError> {
+        let named = |name: &String| Some(name.clone()).filter(|name| !name.is_empty());
+        let options = OptsBuilder::new()
+            .ip_or_hostname(Some(&server.host))
+            .tcp_port(server.port)
+            .user(named(&server.user))
+            .pass(named(&server.password))
+            .db_name(named(&server.database))
+            // HOST and PORT are meant as they are written, even if the server also has a socket file here.
+            .prefer_socket(false)
+            .tcp_connect_timeout(Some(CONNECT_TIMEOUT.min(patience)))
+            .read_timeout(Some(patience + GRACE))
+            .write_timeout(Some(patience + GRACE))
+            // Statements hold their keys: none comes twice.
+            .stmt_cache_size(0);
+        let mut connection = Conn::new(options).map_err(|e| {
+            let text = format!("Cannot connect to MySQL at {}:{}: {}", server.host, server.port, said(&e));
+            DictError::new(Code::AllConnectionTriesFailed, text)
+        })?;
+        // The quoting of this crate holds in a sql_mode without ANSI_QUOTES and NO_BACKSLASH_ESCAPES.
+        connection
+            .query_drop("SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = ''")
+            .and_then(|()| connection.query_drop("SET SESSION TRANSACTION READ ONLY"))
+            .map_err(error)?;
+        limit_statements(&mut connection, patience)?;
+        let columns = sql::columns(Dialect::Mysql, structure).into_iter();
+        let list: Vec<String> =
+            columns.map(|c| format!("{} AS {}", c.expression, Dialect::Mysql.name(&c.name))).collect();
+        let keys = &list[..structure.key_columns().len()];
+        let database = named(&server.database);
+        let updates = UpdateStatements::new(Dialect::Mysql, select, database.as_deref(), keys);
+        let mut mysql = Mysql {
+            locals: Vec::new(),
+            updates,
+            connection,
+            database,
+            select: select.clone(),
+            structure: structure.clone(),
+            list: list.join(", "),
+            patience,
+        };
+        mysql.locals = mysql.locals()?;
+        Ok(mysql)
+    }
+
+    /// Which key columns are local times. The server is asked only where that makes a difference.
+    fn locals(&mut self) -> Result<Vec<bool>, DictError> {
+        let has_zone = |data_type: &DataType| sql::in_utc(data_type) != *data_type;
+        let keys = self.structure.key_columns();
+        if !keys.iter().any(|key| has_zone(&key.data_type)) {
+            return Ok(Vec::new());
+        }
+        let statement = self.connection.prep(self.statement(None)).map_err(error)?;
+        let columns = statement.columns();
+        Ok(columns.iter().take(keys.len()).map(|column| !is_moment(column.column_type())).collect())
+    }
+
+    fn statement(&self, condition: Option<&str>) -> String {
+        sql::statement(Dialect::Mysql, &self.select, self.database.as_deref(), &self.list, condition)
+    }
+}
+
+fn fill(connection: &mut Conn, statement: &str, rows: &mut Rows) -> Result<(), DictError> {
+    pass(connection, statement, rows, |_| Ok(()))
+}
+
+/// The rows of a statement; `then` is called with each of them behind those that are there.
+fn pass(
+    connection: &mut Conn,
+    statement: &str,
+    rows: &mut Rows,
+    mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
+) -> Result<(), DictError> {
+    let answer = connection.exec_iter(statement, ()).map_err(error)?;
+    let types: Vec<ColumnType> = answer.columns().as_ref().iter().map(|c| c.column_type()).collect();
+    for row in answer {
+        for (column, value) in row.map_err(error)?.unwrap().into_iter().enumerate() {
+            push(rows, column, types[column], value)?;
+        }
+        then(rows)?;
+    }
+    Ok(())
+}
+
+impl Source for Mysql {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        let deadline = Instant::now() + self.patience;
+        let mut rows = Rows::new(&self.structure);
+        for condition in conditions(Dialect::Mysql, &self.structure, keys, &self.locals)? {
+            if Instant::now() > deadline {
+                let text = format!("MySQL: no answer to all keys within {} ms", self.patience.as_millis());
+                return Err(DictError::new(Code::TimeoutExceeded, text));
+            }
+            let statement = self.statement(Some(&condition));
+            fill(&mut self.connection, &statement, &mut rows)?;
+        }
+        Ok(vec![rows.finish(&[])?])
+    }
+
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        let (statement, mut rows) = (self.statement(None), Rows::new(&self.structure));
+        pass(&mut self.connection, &statement, &mut rows, |rows| {
+            rows.pour(limits::RESIDENT_BATCH_ROWS, take)
+        })?;
+        rows.pour(1, take)
+    }
+
+    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
+        let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        updates.ask_tail(watermark, |statement, rows| fill(&mut self.connection, statement, rows))
+    }
+
+    fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
+        let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        let connection = &mut self.connection;
+        updates.ask_changes(&self.structure, watermark, |statement, rows| fill(connection, statement, rows))
+    }
+}
+
+/// Lets the server end what takes longer, so that a request that was given up does not go on there.
+fn limit_statements(connection: &mut Conn, patience: Duration) -> Result<(), DictError> {
+    let version: Option<String> = connection.query_first("SELECT @@version").map_err(error)?;
+    let limit = match version {
+        Some(version) if version.contains("MariaDB") => {
+            format!("SET SESSION max_statement_time = {:.3}", patience.as_secs_f64())
+        }
+        _ => format!("SET SESSION max_execution_time = {}", patience.as_millis()),
+    };
+    connection.query_drop(limit).map_err(error)
+}
+
+fn push(rows: &mut Rows, column: usize, theirs: ColumnType, value: Value) -> Result<(), DictError> {
+    let ours = rows.data_type(column).inner().clone();
+    match (value, &ours) {
+        (Value::NULL, _) => rows.push_parsed(column, None),
+        (Value::UInt(value), DataType::UInt64) => {
+            rows.column(column).push_fixed(&value.to_le_bytes());
+            Ok(())
+        }
+        (Value::Int(value), DataType::Int64) => {
+            rows.column(column).push_fixed(&value.to_le_bytes());
+            Ok(())
+        }
+        (Value::UInt(value), _) => rows.push_parsed(column, Some(&value.to_string())),
+        (Value::Int(value), _) => rows.push_parsed(column, Some(&value.to_string())),
+        (Value::Float(value), _) => rows.push_parsed(column, Some(&value.to_string())),
+        (Value::Double(value), _) => rows.push_parsed(column, Some(&value.to_string())),
+        (Value::Date(year, month, day, hour, minute, second, micros), _) => {
+            // 0000-00-00 is MySQL's old way to say that there is no date.
+            if (year, month, day) == (0, 0, 0) {
+                return rows.push_parsed(column, None);
+            }
+            let date = format!("{year:04}-{month:02}-{day:02}");
+            let moment = format!("{date} {hour:02}:{minute:02}:{second:02}");
+            match ours {
+                DataType::Date | DataType::Date32 => rows.push_parsed(column, Some(&date)),
+                DataType::DateTime { .. } => push_moment(rows, column, theirs, &moment),
+                DataType::DateTime64 { .. } => {
+                    push_moment(rows, column, theirs, &format!("{moment}.{micros:06}"))
+                }
+                _ if theirs == ColumnType::MYSQL_TYPE_DATE => rows.push_parsed(column, Some(&date)),
+                _ if micros > 0 => rows.push_parsed(column, Some(&format!("{moment}.{micros:06}"))),
+                _ => rows.push_parsed(column, Some(&moment)),
+            }
+        }
+        (Value::Time(negative, days, hours, minutes, seconds, micros), _) => {
+            let sign = if negative { "-" } else { "" };
+            let fraction = if micros > 0 { format!(".{micros:06}") } else { String::new() };
+            let hours = days * 24 + u32::from(hours);
+            rows.push_parsed(column, Some(&format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{fraction}")))
+        }
+        (Value::Bytes(bits), _) if theirs == ColumnType::MYSQL_TYPE_BIT => {
+            let number = bits.iter().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
+            rows.push_parsed(column, Some(&number.to_string()))
+        }
+        (Value::Bytes(bytes), _) => rows.push_bytes(column, &bytes),
+    }
+}
+
+/// The session's TIMESTAMPs are moments in UTC, whatever the zone in which they are shown. DATETIMEs, which have no zone,
+/// are local times in that of the column.
+fn push_moment(rows: &mut Rows, column: usize, theirs: ColumnType, text: &str) -> Result<(), DictError> {
+    if !is_moment(theirs) {
+        return rows.push_parsed(column, Some(text));
+    }
+    let utc = sql::in_utc(rows.data_type(column).inner());
+    let raw = text_to_fixed(&utc, text).map_err(|e| rows.within(column, e))?;
+    rows.column(column).push_fixed(&raw);
+    Ok(())
+}
+
+fn is_moment(theirs: ColumnType) -> bool {
+    matches!(theirs, ColumnType::MYSQL_TYPE_TIMESTAMP | ColumnType::MYSQL_TYPE_TIMESTAMP2)
+}
+
+fn error(e: Error) -> DictError {
+    let code = match &e {
+        Error::MySqlError(server) if OVERDUE.contains(&server.code) => Code::TimeoutExceeded,
+        _ => Code::PocoException,
+    };
+    DictError::new(code, format!("MySQL: {}", said(&e)))
+}
+
+/// The server's message, or that of the connection.
+fn said(e: &Error) -> String {
+    match e {
+        Error::MySqlError(server) => format!("{} (error {})", server.message, server.code),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,53 @@
+//! MYSQL(HOST '..' PORT n USER '..' PASSWORD '..' DB '..' [REPLICA(..) ..] TABLE '..' | QUERY '..' [WHERE '..']); MariaDB
+//! too.
+
+mod client;
+
+use self::client::Mysql;
+use super::SourceFactory;
+use super::kind::{Opening, SourceKind};
+use super::select::{self, SELECT, Select, UPDATES};
+use super::server::{self, REPLICAS, Server};
+use crate::config::{Parameter, Values};
+use crate::error::DictError;
+
+const SERVER: &[Parameter] = &server::parameters("3306", "root", "");
+const NO_TLS: &str = "is not read here: connections to MySQL are not encrypted; use a tunnel";
+
+pub(super) const KIND: SourceKind = SourceKind {
+    takes_collections: true,
+    complete: server::sort_replicas,
+    ..SourceKind::new("MYSQL", &[SERVER, REPLICAS, SELECT, UPDATES], describe, open)
+        .ignoring(&[
+            "INVALIDATE_QUERY",
+            "DONT_CHECK_UPDATE_TIME",
+            "PRIORITY",
+            "BACKGROUND_RECONNECT",
+            "CLOSE_CONNECTION",
+            "SHARE_CONNECTION",
+            "FAIL_ON_CONNECTION_LOSS",
+            "OPT_RECONNECT",
+            "ENABLE_LOCAL_INFILE",
+            "CONNECT_TIMEOUT",
+            "MYSQL_CONNECT_TIMEOUT",
+            "RW_TIMEOUT",
+            "MYSQL_RW_TIMEOUT",
+        ])
+        .refusing(&[
+            ("SOCKET", "is not read here; give HOST and PORT"),
+            ("SSL_MODE", NO_TLS),
+            ("SSL_CA", NO_TLS),
+            ("SSL_CERT", NO_TLS),
+            ("SSL_KEY", NO_TLS),
+        ])
+};
+
+fn describe(values: &Values) -> String {
+    format!("MySQL: {}.{}", values.text("DB"), select::describe_with_filter(values))
+}
+
+fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
+    let Opening { structure, patience, .. } = opening;
+    let select = Select::of(values);
+    Ok(server::first(Server::all(values), move |one| Mysql::connect(one, &select, &structure, patience)))
+}

@@ -1,0 +1,329 @@
+//! POSTGRESQL(HOST, PORT, USER, PASSWORD, DB, TABLE | QUERY [, SCHEMA, WHERE]).
+//!
+//! Values travel as PostgreSQL's own text in both directions (`::text`), which is what ClickHouse's COPY does
+//! too: one path for all types, and the server does the converting.
+
+use super::tls::SslMode;
+use crate::definition::Structure;
+use crate::error::{Code, DictError};
+use crate::limits;
+use crate::row::{Cells, Raw, Style, print};
+use crate::source::rows::Rows;
+use crate::source::select::Select;
+use crate::source::server::Server;
+use crate::source::sql::{self, Dialect, UpdateStatements};
+use crate::source::tls::{self, Check};
+use crate::source::{Changes, Source, Tail, Take};
+use crate::types::DataType;
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use postgres::types::{Kind, ToSql, Type};
+use postgres::{Client, Config, NoTls, Row};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What is asked of each server.
+pub(super) struct Database {
+    /// `None`: the server's search path.
+    pub schema: Option<String>,
+    pub ssl_mode: SslMode,
+    /// The file of those whom TLS trusts, if one is named.
+    pub authorities: Option<PathBuf>,
+    pub select: Select,
+    pub structure: Structure,
+    pub patience: Duration,
+}
+
+/// One connection.
+pub(super) struct Postgres {
+    client: Client,
+    structure: Structure,
+    key_types: Vec<Type>,
+    select_keys: String,
+    select_all: String,
+    updates: Option<UpdateStatements>,
+}
+
+impl Postgres {
+    pub fn connect(server: &Server, database: &Database) -> Result<Postgres, DictError> {
+        let Database { schema, ssl_mode, authorities, select, structure, patience } = database;
+        let (schema, authorities) = (schema.as_deref(), authorities.as_deref());
+        let mut options = Config::new();
+        options.host(&server.host).port(server.port).user(&server.user).dbname(&server.database);
+        options.connect_timeout(CONNECT_TIMEOUT).application_name("granary").keepalives(true);
+        if !server.password.is_empty() {
+            options.password(&server.password);
+        }
+        let check = match (ssl_mode, authorities) {
+            (SslMode::Disable, _) => None,
+            (SslMode::Prefer, _) | (SslMode::Require, None) => Some(Check::Nothing),
+            // As libpq does.
+            (SslMode::Require, Some(_)) | (SslMode::VerifyCa, _) => Some(Check::Authority),
+            (SslMode::VerifyFull, _) => Some(Check::Name),
+        };
+        options.ssl_mode(match ssl_mode {
+            SslMode::Disable => postgres::config::SslMode::Disable,
+            SslMode::Prefer => postgres::config::SslMode::Prefer,
+            SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => postgres::config::SslMode::Require,
+        });
+        let connected = match check {
+            None => options.connect(NoTls),
+            Some(check) => options.connect(MakeRustlsConnect::new(tls::client(check, authorities)?)),
+        };
+        let mut client = connected.map_err(|e| {
+            let text =
+                format!("Cannot connect to PostgreSQL at {}:{}: {}", server.host, server.port, said(&e));
+            DictError::new(Code::PostgresqlConnectionFailure, text)
+        })?;
+        client
+            .batch_execute(&format!(
+                "SET statement_timeout = {}; SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET extra_float_digits = 3; \
+                 SET default_transaction_read_only = on",
+                patience.as_millis().clamp(1, i32::MAX as u128)
+            ))
+            .map_err(error)?;
+        let columns = sql::columns(Dialect::Standard, structure);
+        let statement =
+            |list: &str, condition| sql::statement(Dialect::Standard, select, schema, list, condition);
+        let plain: Vec<String> = columns.iter().map(|c| c.expression.clone()).collect();
+        // The server's own types decide how keys are bound and how columns are shown.
+        let described = client.prepare(&statement(&plain.join(", "), None)).map_err(error)?;
+        let types: Vec<Type> = described.columns().iter().map(|column| column.type_().clone()).collect();
+        let wanted = structure.key_columns().into_iter().map(|key| key.data_type);
+        let wanted: Vec<DataType> =
+            wanted.chain(structure.attributes.iter().map(|a| a.data_type.clone())).collect();
+        let shown: Vec<String> = columns
+            .iter()
+            .zip(types.iter().zip(&wanted))
+            .map(|(column, (theirs, ours))| show(&column.expression, theirs, ours))
+            .collect();
+        let list = shown.join(", ");
+        let key_types = types[..structure.key_columns().len()].to_vec();
+        let updates = UpdateStatements::new(Dialect::Standard, select, schema, &shown[..key_types.len()]);
+        Ok(Postgres {
+            updates,
+            select_keys: statement(&list, Some(&condition(structure, &key_types))),
+            select_all: statement(&list, None),
+            key_types,
+            structure: structure.clone(),
+            client,
+        })
+    }
+
+    fn select(
+        &mut self,
+        all: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<RecordBatch>, DictError> {
+        let mut rows = Rows::new(&self.structure);
+        fill(&mut self.client, all, parameters, &mut rows)?;
+        Ok(vec![rows.finish(&[])?])
+    }
+}
+
+/// The rows of a statement whose columns are all text.
+fn fill(
+    client: &mut Client,
+    statement: &str,
+    parameters: &[&(dyn ToSql + Sync)],
+    rows: &mut Rows,
+) -> Result<(), DictError> {
+    let statement = client.prepare(statement).map_err(error)?;
+    client.query(&statement, parameters).map_err(error)?.iter().try_for_each(|row| push(row, rows))
+}
+
+fn push(row: &Row, rows: &mut Rows) -> Result<(), DictError> {
+    for column in 0..rows.width() {
+        let text: Option<&str> = row.try_get(column).map_err(error)?;
+        rows.push_parsed(column, text)?;
+    }
+    Ok(())
+}
+
+impl Source for Postgres {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        let columns = self.structure.key_columns();
+        let written = |(data_type, theirs): (&DataType, &Type)| match *theirs {
+            Type::TIMESTAMPTZ => sql::in_utc(data_type),
+            _ => data_type.clone(),
+        };
+        let cells = columns
+            .iter()
+            .zip(keys)
+            .zip(&self.key_types)
+            .map(|((column, array), theirs)| {
+                Ok((written((&column.data_type, theirs)), Cells::new(&column.data_type, array)?))
+            })
+            .collect::<Result<Vec<_>, DictError>>()?;
+        let mut bound: Vec<Vec<Option<String>>> = vec![Vec::with_capacity(keys[0].len()); columns.len()];
+        for row in 0..keys[0].len() {
+            let values = cells.iter().map(|(written, cells)| text(written, cells.get(row)));
+            let values: Vec<Option<String>> = values.collect();
+            // A key that the column's type cannot hold is not in the table; the cast would fail the request.
+            if values.iter().zip(&self.key_types).all(|(value, theirs)| holds(theirs, value.as_deref())) {
+                bound.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+            }
+        }
+        let parameters: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|c| c as &(dyn ToSql + Sync)).collect();
+        let statement = self.select_keys.clone();
+        self.select(&statement, &parameters)
+    }
+
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        // A portal gives rows when they are asked for; what would come by itself had to be taken to its end.
+        let mut transaction = self.client.transaction().map_err(error)?;
+        let statement = transaction.prepare(&self.select_all).map_err(error)?;
+        let portal = transaction.bind(&statement, &[]).map_err(error)?;
+        let mut rows = Rows::new(&self.structure);
+        loop {
+            let answer =
+                transaction.query_portal(&portal, limits::RESIDENT_BATCH_ROWS as i32).map_err(error)?;
+            if answer.is_empty() {
+                return transaction.commit().map_err(error);
+            }
+            answer.iter().try_for_each(|row| push(row, &mut rows))?;
+            rows.pour(1, take)?;
+        }
+    }
+
+    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
+        let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        updates.ask_tail(watermark, |statement, rows| fill(&mut self.client, statement, &[], rows))
+    }
+
+    fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
+        let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        let client = &mut self.client;
+        updates.ask_changes(&self.structure, watermark, |statement, rows| fill(client, statement, &[], rows))
+    }
+}
+
+/// `"id" = ANY($1)`, or `("a", "b") IN (SELECT .. FROM unnest($1, $2))`; keys come as arrays of text.
+fn condition(structure: &Structure, types: &[Type]) -> String {
+    let keys = structure.key_columns();
+    let names: Vec<String> = keys.iter().map(|key| Dialect::Standard.name(&key.name)).collect();
+    let array = |i: usize| format!("${}::text[]::{}[]", i + 1, type_name(&types[i]));
+    if let ([name], false) = (&names[..], keys[0].data_type.is_nullable()) {
+        return format!("{name} = ANY({})", array(0));
+    }
+    let arrays: Vec<String> = (0..keys.len()).map(array).collect();
+    let own: Vec<String> = (0..keys.len()).map(|i| format!("k{i}")).collect();
+    let (own_list, arrays) = (own.join(", "), arrays.join(", "));
+    let unnested = format!("unnest({arrays}) AS granary_keys({own_list})");
+    if keys.iter().any(|key| key.data_type.is_nullable()) {
+        let pairs: Vec<String> = own
+            .iter()
+            .zip(&names)
+            .map(|(k, name)| format!("granary_keys.{k} IS NOT DISTINCT FROM {name}"))
+            .collect();
+        return format!("EXISTS (SELECT 1 FROM {unnested} WHERE {})", pairs.join(" AND "));
+    }
+    format!("({}) IN (SELECT {own_list} FROM {unnested})", names.join(", "))
+}
+
+fn type_name(data_type: &Type) -> String {
+    format!("{}.{}", Dialect::Standard.name(data_type.schema()), Dialect::Standard.name(data_type.name()))
+}
+
+/// A column's text in ClickHouse's form; a `timestamptz` as Unix seconds, which no time zone changes, a `timestamp` as
+/// the local time that it is.
+fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
+    match (theirs, ours.inner()) {
+        (&Type::BOOL, DataType::String | DataType::Bool) => format!("{expression}::text"),
+        (&Type::BOOL, _) => format!("{expression}::int::text"),
+        // Seconds with a fraction would be cut towards 1970. What is infinite is NULL to to_char; its text is refused
+        // with the column's name.
+        (&Type::TIMESTAMPTZ, DataType::DateTime64 { .. }) => {
+            format!("coalesce(to_char({expression}, 'YYYY-MM-DD HH24:MI:SS.US\"Z\"'), {expression}::text)")
+        }
+        (&Type::TIMESTAMP, DataType::DateTime64 { .. }) => {
+            format!("coalesce(to_char({expression}, 'YYYY-MM-DD HH24:MI:SS.US'), {expression}::text)")
+        }
+        (&Type::TIMESTAMP, DataType::DateTime { .. }) => {
+            format!("coalesce(to_char({expression}, 'YYYY-MM-DD HH24:MI:SS'), {expression}::text)")
+        }
+        // A cast to text drops the blanks behind it, which COPY, and so ClickHouse, has.
+        (&Type::BPCHAR, DataType::String) => format!("textin(bpcharout({expression}))"),
+        // Their text is `{..}`, with escapes of its own.
+        (theirs, DataType::Array(item) | DataType::Nested(item))
+            if matches!(theirs.kind(), Kind::Array(_)) =>
+        {
+            format!("to_json({})::text", with_items(expression, theirs, item))
+        }
+        // Its text is `"a"=>"1"`. An extension's type has no number of its own.
+        (theirs, DataType::Map(_)) if theirs.name() == "hstore" => format!("to_json({expression})::text"),
+        // As text it has its mask behind it.
+        (&Type::INET | &Type::CIDR, DataType::Ipv4 | DataType::Ipv6) => format!("host({expression})"),
+        // A cast to text adds `/32` to an address without a mask, which COPY, and so ClickHouse, does not.
+        (&Type::INET, _) => format!("textin(inet_out({expression}))"),
+        (&Type::CIDR, _) => format!("textin(cidr_out({expression}))"),
+        (&Type::TIMESTAMPTZ, DataType::DateTime { .. }) => format!(
+            "CASE WHEN isfinite({expression}) THEN floor(extract(epoch FROM {expression}))::bigint::text \
+             ELSE {expression}::text END"
+        ),
+        (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::Date | DataType::Date32) => {
+            format!("coalesce(to_char({expression}, 'YYYY-MM-DD'), {expression}::text)")
+        }
+        _ => format!("{expression}::text"),
+    }
+}
+
+/// An array in which an item that is NULL is what it becomes where items are not Nullable: their default, as in
+/// ClickHouse. (An array of arrays has the items of these.)
+fn with_items(expression: &str, theirs: &Type, item: &DataType) -> String {
+    let Kind::Array(their_item) = theirs.kind() else { return expression.to_string() };
+    let mut item = item;
+    while let DataType::Array(inner) | DataType::Nested(inner) = item.inner() {
+        item = inner;
+    }
+    let default = match *their_item {
+        _ if item.is_nullable() => None,
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => Some(""),
+        Type::BOOL => Some("false"),
+        Type::INT2 | Type::INT4 | Type::INT8 | Type::NUMERIC | Type::FLOAT4 | Type::FLOAT8 => Some("0"),
+        Type::DATE | Type::TIMESTAMP | Type::TIMESTAMPTZ => Some("1970-01-01"),
+        Type::UUID => Some("00000000-0000-0000-0000-000000000000"),
+        _ => None,
+    };
+    match default {
+        Some(default) => format!("array_replace({expression}, NULL, '{default}'::{})", type_name(their_item)),
+        None => expression.to_string(),
+    }
+}
+
+fn text(data_type: &DataType, value: Raw<'_>) -> Option<String> {
+    let mut text = String::new();
+    match value {
+        Raw::Null => return None,
+        value => print(data_type, &value, Style::Quoted, &mut text),
+    }
+    Some(text)
+}
+
+/// Whether a value can be cast to the type of its column.
+fn holds(theirs: &Type, value: Option<&str>) -> bool {
+    let Some(value) = value else { return true };
+    match *theirs {
+        Type::INT2 => value.parse::<i16>().is_ok(),
+        Type::INT4 => value.parse::<i32>().is_ok(),
+        Type::INT8 => value.parse::<i64>().is_ok(),
+        Type::OID => value.parse::<u32>().is_ok(),
+        // PostgreSQL's text has no NUL.
+        _ => !value.contains('\0'),
+    }
+}
+
+fn error(e: postgres::Error) -> DictError {
+    DictError::new(Code::PostgresqlConnectionFailure, format!("PostgreSQL: {}", said(&e)))
+}
+
+/// The server's message, or that of the connection.
+fn said(e: &postgres::Error) -> String {
+    match (e.as_db_error(), std::error::Error::source(e)) {
+        (Some(server), _) => server.to_string(),
+        (None, Some(cause)) => format!("{e}: {cause}"),
+        (None, None) => e.to_string(),
+    }
+}

@@ -1,0 +1,242 @@
+//! REDIS(HOST, PORT, STORAGE_TYPE ..): a string for each key, or a field of a hash for each pair of keys.
+
+use crate::definition::Structure;
+use crate::error::{Code, DictError};
+use crate::limits;
+use crate::row::{Cells, Raw};
+use crate::source::rows::Rows;
+use crate::source::tls::Trusted;
+use crate::source::{Source, Take};
+use crate::types::{DataType, print_fixed, text_to_fixed};
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use redis::{
+    Client, Connection, ConnectionAddr, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo, RedisError,
+    TlsCertificates,
+};
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A server, and how keys and values lie in it.
+pub(super) struct Server {
+    pub host: String,
+    pub port: u16,
+    pub database: i64,
+    /// Empty: none.
+    pub password: String,
+    pub is_secure: bool,
+    /// The file of those whom TLS trusts, if one is named.
+    pub authorities: Option<PathBuf>,
+    pub storage: Storage,
+}
+
+/// How keys and their value lie in Redis (STORAGE_TYPE).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Storage {
+    /// Each key has a string.
+    Simple,
+    /// The first key column has a hash, in which the second is a field.
+    HashMap,
+}
+
+/// One connection.
+pub(super) struct Redis {
+    connection: Connection,
+    storage: Storage,
+    structure: Structure,
+    patience: Duration,
+    /// The deadline of the request that runs.
+    deadline: Instant,
+}
+
+impl Redis {
+    pub fn connect(server: &Server, structure: &Structure, patience: Duration) -> Result<Redis, DictError> {
+        let mut session = RedisConnectionInfo::default().set_db(server.database).set_skip_set_lib_name();
+        if !server.password.is_empty() {
+            session = session.set_password(&server.password);
+        }
+        let trusted = match server.is_secure {
+            false => None,
+            true => Some(Trusted::read(server.authorities.as_deref())?),
+        };
+        let connect = || {
+            let place = (server.host.as_str(), server.port).into_connection_info()?;
+            let place = place.set_redis_settings(session);
+            let client = match trusted {
+                None => Client::open(place)?,
+                Some(trusted) => {
+                    let (host, port) = (server.host.clone(), server.port);
+                    let address = ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None };
+                    let certificates = TlsCertificates { client_tls: None, root_cert: Some(trusted.pem) };
+                    Client::build_with_tls(place.set_addr(address), certificates)?
+                }
+            };
+            let connection = client.get_connection_with_timeout(CONNECT_TIMEOUT.min(patience))?;
+            connection.set_read_timeout(Some(patience))?;
+            connection.set_write_timeout(Some(patience))?;
+            Ok(connection)
+        };
+        let connection = connect().map_err(|e: RedisError| {
+            let text = format!("Cannot connect to Redis at {}:{}: {e}", server.host, server.port);
+            DictError::new(Code::InternalRedisError, text)
+        })?;
+        let structure = structure.clone();
+        Ok(Redis { connection, storage: server.storage, structure, patience, deadline: Instant::now() })
+    }
+
+    fn ask<T: FromRedisValue>(&mut self, pipeline: &redis::Pipeline) -> Result<Vec<T>, DictError> {
+        if Instant::now() > self.deadline {
+            return Err(self.overdue());
+        }
+        pipeline.query(&mut self.connection).map_err(|e| match e.is_timeout() {
+            true => self.overdue(),
+            false => DictError::new(Code::InternalRedisError, format!("Redis: {e}")),
+        })
+    }
+
+    fn overdue(&self) -> DictError {
+        let text = format!("Redis: no whole answer within {} ms", self.patience.as_millis());
+        DictError::new(Code::TimeoutExceeded, text)
+    }
+
+    fn start(&mut self) -> Rows {
+        self.deadline = Instant::now() + self.patience;
+        Rows::new(&self.structure)
+    }
+
+    /// One MGET for at most so many keys.
+    fn simple(&mut self, keys: &[String], rows: &mut Rows) -> Result<(), DictError> {
+        for keys in keys.chunks(limits::REDIS_KEYS_MAX) {
+            let mut pipeline = redis::pipe();
+            pipeline.cmd("MGET").arg(keys);
+            let values: Vec<Vec<Option<Vec<u8>>>> = self.ask(&pipeline)?;
+            for (key, value) in keys.iter().zip(values.iter().flatten()) {
+                push(rows, &[key], value.as_deref())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One HMGET for each first key, so many keys in a pipeline.
+    fn hashes(&mut self, first: &[String], second: &[String], rows: &mut Rows) -> Result<(), DictError> {
+        let chunks = first.chunks(limits::REDIS_KEYS_MAX).zip(second.chunks(limits::REDIS_KEYS_MAX));
+        for (first, second) in chunks {
+            let mut fields: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+            for (key, field) in first.iter().zip(second) {
+                fields.entry(key).or_default().push(field);
+            }
+            let mut pipeline = redis::pipe();
+            for (key, fields) in &fields {
+                pipeline.cmd("HMGET").arg(key).arg(fields);
+            }
+            let values: Vec<Vec<Option<Vec<u8>>>> = self.ask(&pipeline)?;
+            for ((key, fields), values) in fields.iter().zip(&values) {
+                for (field, value) in fields.iter().zip(values) {
+                    push(rows, &[key, field], value.as_deref())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of all keys that have a string or a hash. SCAN may give a name twice.
+    fn scan(&mut self) -> Result<HashSet<String>, DictError> {
+        let kind = match self.storage {
+            Storage::Simple => "string",
+            Storage::HashMap => "hash",
+        };
+        let column = self.structure.key_columns().swap_remove(0).data_type;
+        let (mut names, mut cursor) = (HashSet::new(), 0u64);
+        loop {
+            let mut pipeline = redis::pipe();
+            pipeline.cmd("SCAN").arg(cursor).arg("COUNT").arg(limits::REDIS_KEYS_MAX).arg("TYPE").arg(kind);
+            let (next, found) = self.ask::<(u64, Vec<Vec<u8>>)>(&pipeline)?.pop().unwrap_or_default();
+            names.extend(found.into_iter().filter_map(|name| key_of(&column, name)));
+            cursor = next;
+            if cursor == 0 {
+                return Ok(names);
+            }
+        }
+    }
+}
+
+impl Source for Redis {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        let mut rows = self.start();
+        let columns = self.structure.key_columns();
+        let texts = columns
+            .iter()
+            .zip(keys)
+            .map(|(column, array)| texts(&column.data_type, array))
+            .collect::<Result<Vec<_>, DictError>>()?;
+        match &texts[..] {
+            [first, second] => self.hashes(first, second, &mut rows)?,
+            _ => self.simple(&texts[0], &mut rows)?,
+        }
+        Ok(vec![rows.finish(&[])?])
+    }
+
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        let mut rows = self.start();
+        // Names alone are kept, for SCAN may give one twice.
+        let names: Vec<String> = self.scan()?.into_iter().collect();
+        if self.storage == Storage::Simple {
+            for names in names.chunks(limits::REDIS_KEYS_MAX) {
+                self.simple(names, &mut rows)?;
+                rows.pour(1, take)?;
+            }
+            return Ok(());
+        }
+        let column = self.structure.key_columns().swap_remove(1).data_type;
+        for name in names {
+            let mut pipeline = redis::pipe();
+            pipeline.cmd("HGETALL").arg(&name);
+            let fields: Vec<Vec<(Vec<u8>, Vec<u8>)>> = self.ask(&pipeline)?;
+            for (field, value) in fields.into_iter().flatten() {
+                if let Some(field) = key_of(&column, field) {
+                    push(&mut rows, &[&name, &field], Some(&value))?;
+                    rows.pour(limits::RESIDENT_BATCH_ROWS, take)?;
+                }
+            }
+        }
+        rows.pour(1, take)
+    }
+}
+
+/// A row, unless there is no value.
+fn push(rows: &mut Rows, keys: &[&str], value: Option<&[u8]>) -> Result<(), DictError> {
+    let Some(value) = value else { return Ok(()) };
+    for (column, key) in keys.iter().enumerate() {
+        rows.push_parsed(column, Some(key))?;
+    }
+    rows.push_bytes(keys.len(), value)
+}
+
+/// Keys as Redis has them: digits or the text itself.
+fn texts(data_type: &DataType, array: &ArrayRef) -> Result<Vec<String>, DictError> {
+    let cells = Cells::new(data_type, array)?;
+    let text = |row| match cells.get(row) {
+        Raw::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Raw::Fixed(raw) => {
+            let mut text = String::new();
+            print_fixed(data_type, raw, &mut text);
+            text
+        }
+        // A key is an integer or a string here, and never NULL.
+        Raw::Null | Raw::Bit(_) | Raw::Items(_) => String::new(),
+    };
+    Ok((0..array.len()).map(text).collect())
+}
+
+/// A name that is a key of this type, written as we would ask for it; what else lies in the database is none of
+/// this dictionary's.
+fn key_of(data_type: &DataType, name: Vec<u8>) -> Option<String> {
+    let name = String::from_utf8(name).ok()?;
+    if *data_type == DataType::String {
+        return Some(name);
+    }
+    text_to_fixed(data_type, &name).ok()?;
+    name.parse::<i128>().is_ok_and(|number| number.to_string() == name).then_some(name)
+}

@@ -1,0 +1,211 @@
+//! SQLITE(PATH, TABLE | QUERY [, WHERE]): a database file, opened read-only.
+
+use crate::definition::Structure;
+use crate::error::{Code, DictError};
+use crate::limits;
+use crate::row::{Cells, Raw, Style, print};
+use crate::source::rows::Rows;
+use crate::source::select::Select;
+use crate::source::sql::{self, Dialect, UpdateStatements};
+use crate::source::{Changes, Source, Tail, Take};
+use crate::types::{DataType, print_fixed};
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use rusqlite::config::DbConfig;
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Connection, OpenFlags, Params};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How long a writer may hold the database before a request fails.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One connection.
+pub(super) struct Sqlite {
+    connection: Connection,
+    structure: Structure,
+    select_keys: String,
+    select_all: String,
+    /// A single key column is bound as one array; several go through a temporary table.
+    insert: Option<String>,
+    updates: Option<UpdateStatements>,
+}
+
+impl Sqlite {
+    pub fn open(path: &Path, select: &Select, structure: &Structure) -> Result<Sqlite, DictError> {
+        let failed = |e: rusqlite::Error| error(e).within(format_args!("SQLite database {}", path.display()));
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+        // Otherwise the name of a column that does not exist is taken for a string, and is every row's value.
+        for misspelled in [DbConfig::SQLITE_DBCONFIG_DQS_DML, DbConfig::SQLITE_DBCONFIG_DQS_DDL] {
+            connection.set_db_config(misspelled, false).map_err(failed)?;
+        }
+        rusqlite::vtab::array::load_module(&connection).map_err(failed)?;
+        let keys = structure.key_columns();
+        let columns = sql::columns(Dialect::Sqlite, structure);
+        let list: Vec<String> = columns
+            .iter()
+            .map(|c| format!("{} AS {}", c.expression, Dialect::Sqlite.name(&c.name)))
+            .collect();
+        let updates = UpdateStatements::new(Dialect::Sqlite, select, None, &list[..keys.len()]);
+        let list = list.join(", ");
+        let (condition, insert) = match &keys[..] {
+            [key] if !key.data_type.is_nullable() => {
+                (format!("{} IN (SELECT value FROM rarray(?1))", Dialect::Sqlite.name(&key.name)), None)
+            }
+            _ => {
+                let names: Vec<String> = keys.iter().map(|key| Dialect::Sqlite.name(&key.name)).collect();
+                let own: Vec<String> = (0..keys.len()).map(|i| format!("k{i}")).collect();
+                let own_list = own.join(", ");
+                connection
+                    .execute_batch(&format!("CREATE TEMP TABLE granary_keys ({own_list})"))
+                    .map_err(failed)?;
+                let holes = vec!["?"; keys.len()].join(", ");
+                // A row value is looked up in an index; IS, which NULL needs, is not.
+                let condition = if keys.iter().any(|key| key.data_type.is_nullable()) {
+                    let pairs: Vec<String> =
+                        own.iter().zip(&names).map(|(k, n)| format!("granary_keys.{k} IS {n}")).collect();
+                    format!("EXISTS (SELECT 1 FROM temp.granary_keys WHERE {})", pairs.join(" AND "))
+                } else {
+                    format!("({}) IN (SELECT {own_list} FROM temp.granary_keys)", names.join(", "))
+                };
+                (condition, Some(format!("INSERT INTO temp.granary_keys VALUES ({holes})")))
+            }
+        };
+        Ok(Sqlite {
+            select_keys: sql::statement(Dialect::Sqlite, select, None, &list, Some(&condition)),
+            select_all: sql::statement(Dialect::Sqlite, select, None, &list, None),
+            structure: structure.clone(),
+            connection,
+            insert,
+            updates,
+        })
+    }
+
+    fn select(&self, statement: &str, parameters: impl Params) -> Result<Vec<RecordBatch>, DictError> {
+        let mut rows = Rows::new(&self.structure);
+        self.fill(statement, parameters, &mut rows)?;
+        Ok(vec![rows.finish(&[])?])
+    }
+
+    fn fill(&self, statement: &str, parameters: impl Params, rows: &mut Rows) -> Result<(), DictError> {
+        self.pass(statement, parameters, rows, |_| Ok(()))
+    }
+
+    /// The rows of a statement; `then` is called with each of them behind those that are there.
+    fn pass(
+        &self,
+        statement: &str,
+        parameters: impl Params,
+        rows: &mut Rows,
+        mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
+    ) -> Result<(), DictError> {
+        let mut statement = self.connection.prepare_cached(statement).map_err(error)?;
+        let mut answer = statement.query(parameters).map_err(error)?;
+        while let Some(row) = answer.next().map_err(error)? {
+            for column in 0..rows.width() {
+                push(rows, column, row.get_ref(column).map_err(error)?)?;
+            }
+            then(rows)?;
+        }
+        Ok(())
+    }
+}
+
+impl Source for Sqlite {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        let columns = self.structure.key_columns();
+        let cells = columns
+            .iter()
+            .zip(keys)
+            .map(|(column, array)| Ok((&column.data_type, Cells::new(&column.data_type, array)?)))
+            .collect::<Result<Vec<_>, DictError>>()?;
+        let rows = 0..keys[0].len();
+        let key = |row: usize| -> Option<Vec<Value>> {
+            cells.iter().map(|(data_type, cells)| bind(data_type, cells.get(row))).collect()
+        };
+        let Some(insert) = &self.insert else {
+            let values: Vec<Value> = rows.filter_map(key).flatten().collect();
+            return self.select(&self.select_keys, [Rc::new(values)]);
+        };
+        // The transaction is on the temporary database alone and ends before the source is read.
+        let transaction = self.connection.unchecked_transaction().map_err(error)?;
+        transaction.execute("DELETE FROM temp.granary_keys", []).map_err(error)?;
+        let mut statement = transaction.prepare_cached(insert).map_err(error)?;
+        for key in rows.filter_map(key) {
+            statement.execute(rusqlite::params_from_iter(key)).map_err(error)?;
+        }
+        drop(statement);
+        transaction.commit().map_err(error)?;
+        self.select(&self.select_keys, [])
+    }
+
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        let mut rows = Rows::new(&self.structure);
+        self.pass(&self.select_all, [], &mut rows, |rows| rows.pour(limits::RESIDENT_BATCH_ROWS, take))?;
+        rows.pour(1, take)
+    }
+
+    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
+        let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        updates.ask_tail(watermark, |statement, rows| self.fill(statement, [], rows))
+    }
+
+    fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
+        let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        updates.ask_changes(&self.structure, watermark, |statement, rows| self.fill(statement, [], rows))
+    }
+}
+
+/// A key's value for SQLite; `None`: SQLite cannot hold it, so there is no such key.
+fn bind(data_type: &DataType, value: Raw<'_>) -> Option<Value> {
+    let text = |raw: &[u8]| {
+        let mut text = String::new();
+        print_fixed(data_type, raw, &mut text);
+        text
+    };
+    Some(match (data_type.inner(), value) {
+        (_, Raw::Null) => Value::Null,
+        (_, Raw::Bit(bit)) => Value::Integer(bit.into()),
+        (_, Raw::Text(bytes)) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
+        (DataType::Float32 | DataType::Float64, Raw::Fixed(raw)) => Value::Real(text(raw).parse().ok()?),
+        (plain, Raw::Fixed(raw)) if plain.is_integer() => Value::Integer(text(raw).parse().ok()?),
+        (_, Raw::Fixed(raw)) => Value::Text(text(raw)),
+        (_, value @ Raw::Items(_)) => {
+            let mut text = String::new();
+            print(data_type, &value, Style::Quoted, &mut text);
+            Value::Text(text)
+        }
+    })
+}
+
+/// Values of SQLite carry their own types, whatever their column says.
+fn push(rows: &mut Rows, column: usize, value: ValueRef<'_>) -> Result<(), DictError> {
+    match value {
+        ValueRef::Null => rows.push_parsed(column, None),
+        ValueRef::Integer(value) => match rows.data_type(column).inner() {
+            DataType::Int64 => {
+                rows.column(column).push_fixed(&value.to_le_bytes());
+                Ok(())
+            }
+            DataType::UInt64 if value >= 0 => {
+                rows.column(column).push_fixed(&value.to_le_bytes());
+                Ok(())
+            }
+            _ => rows.push_parsed(column, Some(&value.to_string())),
+        },
+        ValueRef::Real(value) => match rows.data_type(column).inner() {
+            DataType::Float64 => {
+                rows.column(column).push_fixed(&value.to_le_bytes());
+                Ok(())
+            }
+            _ => rows.push_parsed(column, Some(&value.to_string())),
+        },
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => rows.push_bytes(column, bytes),
+    }
+}
+
+fn error(e: rusqlite::Error) -> DictError {
+    DictError::new(Code::SqliteEngineError, format!("SQLite: {e}"))
+}

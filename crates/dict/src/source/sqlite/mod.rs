@@ -1,0 +1,23 @@
+//! SQLITE(PATH '..' TABLE '..' | QUERY '..' [WHERE '..']): a database file.
+
+mod client;
+
+use self::client::Sqlite;
+use super::kind::{Opening, SourceKind};
+use super::select::{self, SELECT, Select, UPDATES};
+use super::{PATH, SourceFactory};
+use crate::config::Values;
+use crate::error::DictError;
+use std::sync::Arc;
+
+pub(super) const KIND: SourceKind = SourceKind::new("SQLITE", &[PATH, SELECT, UPDATES], describe, open);
+
+fn describe(values: &Values) -> String {
+    format!("SQLite: {}, {}", values.text("PATH"), select::describe(values))
+}
+
+fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
+    let path = opening.environment.resolve(values.text("PATH"))?;
+    let (select, structure) = (Select::of(values), opening.structure);
+    Ok(Arc::new(move || Ok(Box::new(Sqlite::open(&path, &select, &structure)?))))
+}
