@@ -92,7 +92,7 @@ impl Cache {
 
     /// The value of a key, or what `make` gives for it, which is stored. Of many threads that want the same key at once
     /// one calls `make`, and the others wait for it. What was made is returned even if it is not kept, and is not kept
-    /// if the key was put or removed meanwhile.
+    /// if the key was put or removed meanwhile. `make` must not ask for the same key in this way: it would wait for itself.
     ///
     /// # Errors
     /// What `make` returns. Threads that waited for it try for themselves.
