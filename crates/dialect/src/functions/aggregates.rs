@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 };
 
 use super::default_value::default_value;
-use super::numbers::from_bits;
+use super::numbers::{from_bits, scalar_of};
 use super::quantile::{ANSWERS, Answer, Quantiles};
 
 /// Replaces DataFusion's functions by wrapped ones of the same names.
@@ -217,9 +217,9 @@ impl Accumulator for Filled<dyn Accumulator> {
         if value.is_null() {
             return Ok(self.default.clone());
         }
-        // Items that are never NULL.
+        // Items that are never NULL, and are of a type of ClickHouse's.
         let wanted = self.default.data_type();
-        if value.data_type() == wanted { Ok(value) } else { value.cast_to(&wanted) }
+        if value.data_type() == wanted { Ok(value) } else { scalar_of(&cast(&value.to_array()?, &wanted)?) }
     }
 
     fn size(&self) -> usize {

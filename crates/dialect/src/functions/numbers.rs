@@ -112,12 +112,17 @@ pub fn shaped(array: ArrayRef, arguments: &[ColumnarValue]) -> Result<ColumnarVa
     if arguments.iter().any(|argument| matches!(argument, ColumnarValue::Array(_))) {
         Ok(ColumnarValue::Array(array))
     } else {
-        // Made of an item of an array, a scalar would forget what the items' field says.
-        Ok(ColumnarValue::Scalar(match (array.as_list_opt::<i32>(), array.as_map_opt()) {
-            (Some(list), _) => ScalarValue::List(Arc::new(list.clone())),
-            (_, Some(map)) => ScalarValue::Map(Arc::new(map.clone())),
-            _ => ScalarValue::try_from_array(&array, 0)?,
-        }))
+        scalar_of(&array).map(ColumnarValue::Scalar)
+    }
+}
+
+/// The value of a row alone, of exactly the type of its array.
+pub fn scalar_of(row: &ArrayRef) -> Result<ScalarValue> {
+    // Made of an item of an array, a scalar would forget what the items' field says.
+    match (row.as_list_opt::<i32>(), row.as_map_opt()) {
+        (Some(list), _) => Ok(ScalarValue::List(Arc::new(list.clone()))),
+        (_, Some(map)) => Ok(ScalarValue::Map(Arc::new(map.clone()))),
+        _ => ScalarValue::try_from_array(row, 0),
     }
 }
 
