@@ -121,7 +121,7 @@ impl Log {
                 }
             }
         }
-        let _orders = self.requests.lock().expect("no panic under the lock");
+        let _requests = self.requests.lock().expect("no panic under the lock");
         self.written.notify_all();
     }
 

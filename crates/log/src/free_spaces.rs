@@ -11,7 +11,7 @@ pub(crate) struct FreeSpace {
     pub used: usize,
 }
 
-/// Gaps of a segment that is being filled, none far behind its last block.
+/// Free space of a segment that is being filled, none far behind its last block.
 #[derive(Default)]
 pub(crate) struct FreeSpaces {
     free_spaces: Vec<FreeSpace>,
@@ -35,7 +35,7 @@ impl FreeSpaces {
         self.free_spaces.retain(|free_space| free_space.block >= block);
     }
 
-    /// Takes the smallest gap with room for `len` bytes.
+    /// Takes the smallest free space with room for `len` bytes.
     pub fn take(&mut self, len: usize, payload: usize) -> Option<FreeSpace> {
         let fitting = (0..self.free_spaces.len()).filter(|i| payload - self.free_spaces[*i].used >= len);
         let smallest = fitting.max_by_key(|i| self.free_spaces[*i].used)?;

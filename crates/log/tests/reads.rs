@@ -352,8 +352,8 @@ fn a_block_device_is_used_as_far_as_asked_and_no_smaller_one_is() {
     let device = Path::new(device.trim());
     let check = || {
         let too_small = FileDevice::open(device, SIZE + 4096);
-        let Err(OpenDeviceError::TooSmall { has, probes, .. }) = too_small else { panic!("it is too small") };
-        assert_eq!((has, probes), (SIZE, SIZE + 4096));
+        let Err(OpenDeviceError::TooSmall { has, wants, .. }) = too_small else { panic!("it is too small") };
+        assert_eq!((has, wants), (SIZE, SIZE + 4096));
         let part = FileDevice::open(device, SIZE / 2).unwrap();
         assert_eq!(part.size(), SIZE / 2);
         part.write_at(4096, &[&contents()[..8192]]).unwrap();

@@ -38,14 +38,14 @@ pub enum OpenDeviceError {
         path: PathBuf,
     },
     /// A block device smaller than asked for.
-    #[error("{path} has {has} bytes, file_size asks for {probes}")]
+    #[error("{path} has {has} bytes, file_size asks for {wants}")]
     TooSmall {
         /// The device.
         path: PathBuf,
         /// Its size in bytes.
         has: u64,
         /// The size asked for in bytes.
-        probes: u64,
+        wants: u64,
     },
 }
 
@@ -110,7 +110,7 @@ impl FileDevice {
         if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {
             let has = fs::seek(&descriptor, fs::SeekFrom::End(0)).map_err(error("measure"))?;
             if has < size {
-                return Err(OpenDeviceError::TooSmall { path: path.to_owned(), has, probes: size });
+                return Err(OpenDeviceError::TooSmall { path: path.to_owned(), has, wants: size });
             }
         } else {
             reserve(&descriptor, stat.st_size as u64, size).map_err(error("reserve the space of"))?;

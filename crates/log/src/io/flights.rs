@@ -62,7 +62,7 @@ impl Flights {
         if let Way::Ring(ring) = &self.way { Some(ring) } else { None }
     }
 
-    /// Begins a read. It is on its way after the next [`poll`](Self::land), or when there is a buffer for it.
+    /// Begins a read. It is on its way after the next [`poll`](Self::poll), or when there is a buffer for it.
     pub fn begin(&mut self, extent: Extent, ticket: u64) {
         assert!(extent.len <= self.buffer_bytes, "a read fits its buffer");
         self.waiting.push_back((extent, ticket));

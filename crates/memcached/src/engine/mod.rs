@@ -100,7 +100,7 @@ impl Engine {
         &self.shared.counters[self.thread]
     }
 
-    /// Readable after reads have come from the device, which [`poll`](Self::land) takes: to be watched for
+    /// Readable after reads have come from the device, which [`poll`](Self::poll) takes: to be watched for
     /// changes.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         self.context.event()
