@@ -14,6 +14,7 @@ use crate::single::MakingFlights;
 use crate::stats::Stats;
 use granary_log::device::Device;
 use granary_log::{Log, OpenError};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// A cache. Shared by threads; dropping it stops it cleanly, and it is warm when opened again.
@@ -123,7 +124,7 @@ impl Cache {
         self.put_made(entries, &mut refused);
     }
 
-    /// The same, where that is what others wait for.
+    /// Stores a batch without ending what is being made for its keys: the caller is the one who makes it.
     pub(crate) fn put_made(&self, entries: &[Entry<'_>], refused: &mut dyn FnMut(usize, Refusal)) {
         self.each_part(
             entries,
@@ -140,25 +141,35 @@ impl Cache {
         patience: Duration,
         mut refused: impl FnMut(usize, Refusal),
     ) {
-        let deadline = Instant::now() + patience;
-        let mut first = 0;
-        while first < entries.len() {
-            let count = self.fitting(&entries[first..]);
-            // At the deadline the rest is put as it may be.
-            self.wait_for_room(deadline);
-            self.try_put_many(&entries[first..first + count], |i, why| refused(first + i, why));
-            first += count;
+        for batch in self.batches_with_room(entries, patience) {
+            let first = batch.start;
+            self.try_put_many(&entries[batch], |i, why| refused(first + i, why));
         }
     }
 
-    /// Waits until no partition [is behind](Self::is_behind), or until the deadline.
-    pub fn wait_for_room(&self, deadline: Instant) {
-        self.partitions.iter().for_each(|partition| partition.wait_for_room(deadline));
+    /// Divides entries into batches that find room one after the other, if nobody else puts: each comes as soon as the
+    /// cache is no longer [behind](Self::is_behind), or once `patience`, which is for all of them, has run out.
+    pub fn batches_with_room(
+        &self,
+        entries: &[Entry<'_>],
+        patience: Duration,
+    ) -> impl Iterator<Item = Range<usize>> {
+        let deadline = Instant::now() + patience;
+        let mut first = 0;
+        std::iter::from_fn(move || {
+            let rest = &entries[first..];
+            if rest.is_empty() {
+                return None;
+            }
+            let batch = first..first + self.fitting(rest);
+            self.partitions.iter().for_each(|partition| partition.wait_for_room(deadline));
+            first = batch.end;
+            Some(batch)
+        })
     }
 
-    /// How many of the first entries find room for sure once the cache is not [behind](Self::is_behind) and nobody
-    /// else puts; at least one.
-    pub fn fitting(&self, entries: &[Entry<'_>]) -> usize {
+    /// How many of the first entries take no more than half a write buffer; at least one.
+    fn fitting(&self, entries: &[Entry<'_>]) -> usize {
         let Some(most) = self.partitions.iter().filter_map(Partition::write_buffer_bytes).min() else {
             return entries.len();
         };

@@ -96,8 +96,8 @@ pub const MEMORY_CHUNK_BYTES_MAX: usize = 64 << 10;
 /// An entry that is nowhere but in RAM takes no more than one part in so many of the RAM tier.
 pub const SHARED_MEMORY_ENTRY_PARTS: u64 = 2;
 
-/// What is put in the turnover of one part in so many of the RAM tier is fresh while another such part is put: it does
-/// not leave before older entries, even if all of these were read.
+/// The RAM tier's turnover is counted in parts, so many to its size. An entry is fresh in the part in which it was put
+/// and in the next one: it does not leave before older entries, even if all of these were read.
 pub const FRESH_PARTS: u64 = 8;
 
 /// Longest value, in bytes; a segment may bound it further.

@@ -30,18 +30,18 @@ pub(crate) fn fate(policy: Reinsertion, recent: bool, kept_bytes: u64, segment_b
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Promotion {
     Promote,
-    Eviction,
+    Leave,
 }
 
 /// Of an entry found on flash, at its second find: one find says little, and copying every find churns the tier.
 pub(crate) fn promotion(memory_bytes: u64, found_before: bool) -> Promotion {
-    if memory_bytes > 0 && found_before { Promotion::Promote } else { Promotion::Eviction }
+    if memory_bytes > 0 && found_before { Promotion::Promote } else { Promotion::Leave }
 }
 
-/// Of a new entry: it is put because somebody asks for it, and will be asked for again soon or never.
-/// What was read in the tier is evicted after what was only put.
+/// Whether a new entry gets a copy in RAM. It is put because somebody asks for it, and will be asked for again soon or
+/// never; entries that were read since they came to RAM are evicted after those that were not.
 pub(crate) fn placement(memory_bytes: u64) -> Promotion {
-    if memory_bytes > 0 { Promotion::Promote } else { Promotion::Eviction }
+    if memory_bytes > 0 { Promotion::Promote } else { Promotion::Leave }
 }
 
 /// DRAM first, entries of more bytes do not wait in the RAM of a partition, which has one of so many equal parts.

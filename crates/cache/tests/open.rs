@@ -1,4 +1,4 @@
-//! What is opened: options that make sense, files that are the cache's own. What is refused is left as it was.
+//! Opening a cache: options are checked, and files that are not the cache's own are refused and left as they were.
 
 mod common;
 

@@ -21,7 +21,7 @@ const KNOWN_MAX: usize = 10;
 
 /// A text of DataFusion's, and what is made of it.
 struct Text {
-    /// What is the same in each such text, in this order; an empty one at the end is the end of the text.
+    /// The parts that are the same in each such text, in their order; an empty last one stands for the text's end.
     marks: &'static [&'static str],
     /// Makes the error of what stands behind each mark, up to the next one.
     error: fn(&[&str]) -> Option<Error>,

@@ -184,8 +184,10 @@ impl Log {
             other => OpenError::Device(other),
         });
         // Nobody else opens the files before what was not there is gone again.
-        let holds = partitions.iter().map(Partition::hold).collect::<Result<Vec<_>, _>>()?;
-        let opened = device.and_then(|device| Partition::start_all(partitions, options, Arc::new(device)));
+        let mut holds = Vec::with_capacity(partitions.len());
+        let held = partitions.iter().try_for_each(|partition| partition.hold().map(|hold| holds.push(hold)));
+        let opened =
+            held.and(device).and_then(|device| Partition::start_all(partitions, options, Arc::new(device)));
         let opened = opened.inspect_err(|_| files.iter().for_each(|file| drop(std::fs::remove_file(file))));
         drop(holds);
         opened

@@ -51,11 +51,7 @@ impl Partition {
             let known = partitions
                 .iter()
                 .map(|Self { options, state }| state.read(&options.geometry, options.fingerprint));
-            known
-                .filter(|known| known.left != Left::Unknown)
-                .map(|known| known.salt)
-                .next()
-                .unwrap_or_else(random_number)
+            { known }.find(|known| known.left != Left::Unknown).map_or_else(random_number, |known| known.salt)
         })
     }
 

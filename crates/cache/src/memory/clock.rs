@@ -31,8 +31,8 @@ pub(crate) enum Eviction {
 /// Which entries may not leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spare {
-    /// Those that were not read lately, and were not put a moment ago: an older one makes room for these, even if it
-    /// was read.
+    /// Entries that were read since the hand passed, once, and fresh ones: an older entry makes room for these, even if
+    /// it was read.
     Fresh,
     /// The newest one: the oldest leave, whatever they are.
     Newest,

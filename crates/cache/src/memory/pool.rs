@@ -33,7 +33,7 @@ pub(crate) struct Pool {
     bytes: u64,
     shards: u64,
     used: AtomicU64,
-    /// What was put since the beginning, in [`PART`]s of what fits.
+    /// The bytes put since the cache was opened, as [`PART`]s of the pool's turnover.
     put: AtomicU64,
     /// What a byte that is put adds to it, and an entry at the least.
     per_byte: f64,

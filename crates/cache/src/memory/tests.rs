@@ -200,7 +200,7 @@ fn what_was_just_put_is_there() {
     }
 }
 
-/// What is only in RAM is evicted by others, at any moment: what was put a moment ago stays.
+/// Others may evict dirty entries at any moment; an entry that was put a moment ago stays.
 #[test]
 fn what_was_put_a_moment_ago_does_not_leave_before_older_entries() {
     let mut memory = memory(1 << 20, u64::MAX);

@@ -47,7 +47,7 @@ pub struct Optimised {
 /// by their keys, before types are made the same on both sides.
 ///
 /// # Errors
-/// What is wrong with the plan once types are known.
+/// Gives a plan ClickHouse's meaning, now that its types are known, and refuses it where that cannot be had.
 pub fn optimise(
     state: &mut SessionState,
     plan: LogicalPlan,

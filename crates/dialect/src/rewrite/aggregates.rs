@@ -6,7 +6,7 @@ use super::syntax::arguments;
 use crate::error::{Error, Result};
 
 /// Refuses a call of an aggregate with another number of arguments than it takes; the condition of -If is none of them.
-/// Those that are not known here count theirs where they are rewritten.
+/// Aggregates that this table does not have are checked where they are rewritten.
 ///
 /// # Errors
 /// NUMBER_OF_ARGUMENTS_DOESNT_MATCH.

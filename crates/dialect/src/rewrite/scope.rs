@@ -1,6 +1,6 @@
 //! The questions that a query's text leaves open.
 
-/// Whoever asks a query: answers who that is, and what names stand for.
+/// The session that a query is asked in: says who asks, and what names stand for.
 pub trait Scope {
     /// The database of names without one.
     fn database(&self) -> &str;

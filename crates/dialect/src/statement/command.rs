@@ -13,7 +13,7 @@ pub enum Command {
     CreateDictionary,
     /// DROP, but for databases.
     Drop {
-        /// What is dropped.
+        /// The kind of the things to drop.
         dropped: Dropped,
         /// The names of all that is dropped.
         names: Vec<Name>,

@@ -306,17 +306,9 @@ impl Loader {
                 expires_at: self.expiry(now, flight.keys.get(slot)),
             })
             .collect();
-        let deadline = Instant::now() + KEEP_PATIENCE;
-        let mut first = 0;
-        while first < entries.len() {
-            let slots = first..first + store.cache().fitting(&entries[first..]);
-            // What finds no room is asked for again at the next lookup, which costs more than this.
-            store.cache().wait_for_room(deadline);
-            if !self.keep_some(flight, store.cache(), &entries, slots.clone()) {
-                return;
-            }
-            first = slots.end;
-        }
+        // What finds no room is asked for again at the next lookup, which costs more than to wait.
+        let mut batches = store.cache().batches_with_room(&entries, KEEP_PATIENCE);
+        while batches.next().is_some_and(|slots| self.keep_some(flight, store.cache(), &entries, slots)) {}
     }
 
     /// Keeps the entries of some slots; `false`: a reload has made them too old for that.
