@@ -54,7 +54,7 @@ fuzz: ## Every fuzz target for FUZZ_SECONDS (60), on nightly
 	CARGO="$(CARGO)" FUZZ_SECONDS="$(FUZZ_SECONDS)" scripts/fuzz.sh
 
 miri: ## The unsafe code that miri can run
-	MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test -p granary-log --lib -- buffer block summary journal
+	MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test -p granary-log -p granary-cache --lib -- buffer block summary journal
 
 clean: ## What was built, and the data of `make run`
 	$(CARGO) clean
