@@ -2,18 +2,26 @@
 //!
 //! | kind | RAM | good at |
 //! |---|---|---|
-//! | [`flat`](FlatMap) | 4 bytes a logical block, taken as blocks are first written | everything that is more than a tenth full |
+//! | [`flat`](FlatMap) | 4 bytes a logical block, taken as blocks are first written | everything that is more than a quarter full |
+//! | [`hash`](HashMap) | 11 to 32 bytes a mapped block | large volumes that stay almost empty |
+//! | [`skip-list`](SkipListMap) | 40 bytes a mapped block | scans of volumes that are emptier still |
 //!
 //! Readers take no lock and may read at any time: during an overwrite they see the old or the new
 //! place, never none. Any number of threads may write, too.
 
 mod flat;
+mod hash;
+mod kind;
 mod occupancy;
 mod place;
+mod skip_list;
 
 pub use flat::FlatMap;
+pub use hash::HashMap;
+pub use kind::{MapKind, UnknownMap};
 pub use place::Place;
 pub(crate) use place::raw_of;
+pub use skip_list::SkipListMap;
 
 /// A map of `blocks()` logical blocks, each of which has a place or none.
 pub trait Map: Send + Sync {

@@ -1,13 +1,11 @@
-//! What several tests need.
+//! Maps of each kind.
 
-use granary_volume::map::{FlatMap, Map, Place};
+mod place;
+
+use granary_volume::map::{Map, MapKind};
+pub use place::place;
 
 /// A map of each kind, with its name.
 pub fn maps(blocks: u64) -> Vec<(&'static str, Box<dyn Map>)> {
-    vec![("flat", Box::new(FlatMap::new(blocks).unwrap()))]
-}
-
-/// The place of block `block` of the log.
-pub fn place(block: u32) -> Place {
-    Place::of_block(block).unwrap()
+    MapKind::ALL.map(|kind| (kind.name(), kind.create(blocks).unwrap())).into()
 }
