@@ -1,0 +1,10 @@
+//! A log-structured volume: logical block -> place on flash.
+//!
+//! A write goes to the end of the log, and the [`map`] of the volume then says where each logical
+//! block lies. The crate knows no protocol and no async runtime.
+
+#![forbid(unsafe_code)]
+
+pub mod limits;
+pub mod map;
+mod sync;

@@ -1,0 +1,38 @@
+//! Every bound of the volume, in one place.
+
+/// The most logical blocks of a volume: 4 PiB in blocks of 4 KiB.
+pub const BLOCKS_MAX: u64 = 1 << 40;
+
+/// The number of logical blocks that share one counter of mapped blocks in a flat map: those of a page
+/// of 4 KiB of it.
+pub const FLAT_REGION_BLOCKS: u64 = 1024;
+
+/// The number of counters of mapped blocks that share one counter of the level above.
+pub const REGIONS_PER_GROUP: u64 = 4096;
+
+/// The smallest number of logical blocks that share one counter of mapped blocks in a hash map. A scan looks
+/// up each of them.
+pub const HASH_REGION_BLOCKS_MIN: u64 = 64;
+
+/// The most counters of regions of a hash map, which is 128 MiB of them. Maps of more than 2^32 blocks
+/// (16 TiB in blocks of 4 KiB) have larger regions.
+pub const HASH_REGIONS_MAX: u64 = 1 << 26;
+
+/// The number of logical blocks from which on a hash map has another shard. Copying a shard takes as long as
+/// the slowest write.
+pub const HASH_BLOCKS_PER_SHARD: u64 = 1 << 16;
+
+/// The most shards of a hash map.
+pub const HASH_SHARDS_MAX: u64 = 1 << 12;
+
+/// The bits of the number of slots of the smallest table of a hash map, where blocks are not fewer.
+pub const HASH_SLOT_BITS_MIN: u32 = 5;
+
+/// The most slots of a hash map that a key is searched in.
+pub const HASH_DISTANCE_MAX: u64 = 63;
+
+/// The bits of a key that a slot of a hash map holds beside those that its number implies.
+pub const HASH_REMAINDER_BITS: u32 = 25;
+
+const _: () = assert!(BLOCKS_MAX / HASH_REGIONS_MAX < u16::MAX as u64);
+const _: () = assert!(FLAT_REGION_BLOCKS.is_power_of_two() && REGIONS_PER_GROUP.is_power_of_two());
