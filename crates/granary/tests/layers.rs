@@ -14,12 +14,13 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 10] = [
     ("granary-memcached", &["granary-cache"]),
     ("granary-dialect", &["granary-dict"]),
     ("granary-sql", &["granary-dialect", "granary-dict"]),
+    ("granary-nbd", &[]),
     ("granary-server", &["granary-sql", "granary-dict"]),
-    ("granary", &["granary-server", "granary-memcached", "granary-sql", "granary-lab"]),
+    ("granary", &["granary-server", "granary-memcached", "granary-nbd", "granary-sql", "granary-lab"]),
 ];
 
-/// Protocols, SQL and async runtimes, which the engine knows nothing of; nor does the memcached server know
-/// any but its own.
+/// Protocols, SQL and async runtimes, which the engine knows nothing of; nor do the memcached and the NBD server know
+/// any but their own.
 const NOT_IN_THE_ENGINE: [&str; 8] =
     ["tokio", "futures", "async-trait", "arrow", "datafusion", "sqlparser", "hyper", "axum"];
 
@@ -55,7 +56,7 @@ fn crates_depend_on_the_layer_below_only() {
 #[test]
 fn the_engine_knows_no_protocol_no_sql_and_no_async_runtime() {
     let dependencies = dependencies();
-    for name in ["granary-log", "granary-cache", "granary-volume", "granary-memcached"] {
+    for name in ["granary-log", "granary-cache", "granary-volume", "granary-memcached", "granary-nbd"] {
         for dependency in NOT_IN_THE_ENGINE {
             assert!(!dependencies[name].contains(dependency), "{name} must not depend on {dependency}");
         }

@@ -1,0 +1,35 @@
+//! An NBD server of one disk in memory, for measurements: `serve [-s | ADDRESS | unix:PATH | systemd] SIZE_MIB`. Ends
+//! with its input; with `-s`, that is the client.
+
+use granary_nbd::{MemoryExport, Options, Server, SingleExport, Stop, UnixSocket, serve};
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [place, size] = &arguments[..] else {
+        return Err("serve [-s | ADDRESS | unix:PATH | systemd] SIZE_MIB".into());
+    };
+    let disk = MemoryExport::new("memory", size.parse::<u64>()? << 20);
+    let mut options = Options::new(Arc::new(SingleExport(Arc::new(disk))));
+    match place.as_str() {
+        "-s" => {
+            let input = std::io::stdin().as_fd().try_clone_to_owned()?;
+            let output = std::io::stdout().as_fd().try_clone_to_owned()?;
+            return Ok(serve(&options, input, Some(output), &Stop::new()?)?);
+        }
+        "systemd" => options.is_activated = true,
+        place => match place.strip_prefix("unix:") {
+            Some(path) => options.sockets.push(UnixSocket::new(path)),
+            None => options.addresses.push(place.parse()?),
+        },
+    }
+    let server = Server::start(options)?;
+    for address in server.addresses() {
+        println!("nbd://{address}");
+    }
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    server.stop();
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! The seam to what is served.
+
+use crate::protocol::{Completions, Errno};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// The exports of a server.
+pub trait Exports: Send + Sync {
+    /// Returns the export of this name, or `None` if there is none. The empty name is that of the default export.
+    fn open(&self, name: &str) -> Option<Arc<dyn Export>>;
+
+    /// Returns the names and descriptions that LIST answers.
+    fn names(&self) -> Vec<(String, String)>;
+}
+
+/// One export: a disk that clients see.
+///
+/// A completed flush covers what was completed before it on all connections: the server advertises
+/// `NBD_FLAG_CAN_MULTI_CONN`.
+pub trait Export: Send + Sync {
+    /// The export's name, by which [`Exports::open`] finds it.
+    fn name(&self) -> String;
+
+    /// The disk's size in bytes. A connection asks once, when it begins.
+    fn size(&self) -> u64;
+
+    /// Whether WRITE, TRIM and WRITE_ZEROES are refused.
+    fn read_only(&self) -> bool;
+
+    /// The block size of which offsets and lengths must be multiples: a power of two up to 65 536. Others are refused.
+    fn minimum_block(&self) -> u32 {
+        1
+    }
+
+    /// The block size from which on requests are efficient: a power of two of at least 512.
+    fn preferred_block(&self) -> u32;
+
+    /// A description for people.
+    fn description(&self) -> Option<String>;
+
+    /// Makes a connection's way to the export. It is called on the connection's own thread.
+    ///
+    /// # Errors
+    /// The client is refused with the error's text.
+    fn session(self: Arc<Self>) -> io::Result<Box<dyn Session>>;
+}
+
+/// A connection's way to an export, made, used and dropped on the connection's own thread.
+///
+/// It may be dropped with commands in flight, when the client has gone: what they write may then be written or not.
+pub trait Session {
+    /// Begins a command. It is completed in `completions`, by this call or by a later [`poll`](Self::poll), in any
+    /// order and once. What a write is given is borrowed for the call only.
+    ///
+    /// The command lies within the export, is aligned to its minimum block, is not empty (but for a flush) and does
+    /// not change a read-only export: the protocol has checked that.
+    fn begin(&mut self, tag: Tag, command: Command<'_>, completions: &mut Completions);
+
+    /// Completes what is ready and submits what was begun. It is called after all commands that had arrived were
+    /// begun, and when [`event`](Self::event) is readable. It waits for nothing that may take long.
+    fn poll(&mut self, completions: &mut Completions);
+
+    /// Returns what is readable when `poll` has something to do; `poll` makes it unreadable. With `None`, `poll` is
+    /// called every few milliseconds while commands are in flight.
+    fn event(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// The number of a command in flight: below [`COMMANDS_IN_FLIGHT_MAX`](crate::limits::COMMANDS_IN_FLIGHT_MAX), and
+/// used again for a later command once it is completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tag(pub u32);
+
+/// What a client wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command<'a> {
+    /// Reads; completed by [`Completions::read`].
+    Read {
+        /// The first byte.
+        offset: u64,
+        /// The number of bytes.
+        len: u32,
+    },
+    /// Writes.
+    Write {
+        /// The first byte.
+        offset: u64,
+        /// What is written there.
+        data: &'a [u8],
+        /// Whether it must be durable before it is completed.
+        fua: bool,
+    },
+    /// Makes durable what was completed before, on any connection.
+    Flush,
+    /// Says that the contents are no longer needed.
+    Trim {
+        /// The first byte.
+        offset: u64,
+        /// The number of bytes.
+        len: u32,
+        /// Whether the effect, if there is one, must be durable before it is completed.
+        fua: bool,
+    },
+    /// Writes zeroes.
+    WriteZeroes {
+        /// The first byte.
+        offset: u64,
+        /// The number of bytes.
+        len: u32,
+        /// Whether the space may be given back; without it, later writes there must find space.
+        may_trim: bool,
+        /// Whether to refuse with [`Errno::NotSupported`] and change nothing if a write of so many zeroes would be
+        /// no slower.
+        fast: bool,
+        /// Whether it must be durable before it is completed.
+        fua: bool,
+    },
+    /// Says that a range will be read soon.
+    Cache {
+        /// The first byte.
+        offset: u64,
+        /// The number of bytes.
+        len: u32,
+    },
+    /// Asks what is allocated; completed by [`Completions::extents`].
+    BlockStatus {
+        /// The first byte.
+        offset: u64,
+        /// The number of bytes.
+        len: u32,
+        /// Whether only the first extent is wanted.
+        one: bool,
+    },
+}
+
+/// What is known of a run of bytes, as `base:allocation` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtentState {
+    /// Data that has its space.
+    Data,
+    /// Zeroes that have their space.
+    Zero,
+    /// Zeroes that take no space: a later write there may find none.
+    Hole,
+}
+
+/// A server of one export, under its own name and as the default one.
+pub struct SingleExport(pub Arc<dyn Export>);
+
+impl Exports for SingleExport {
+    fn open(&self, name: &str) -> Option<Arc<dyn Export>> {
+        (name.is_empty() || name == self.0.name()).then(|| Arc::clone(&self.0))
+    }
+
+    fn names(&self) -> Vec<(String, String)> {
+        vec![(self.0.name(), self.0.description().unwrap_or_default())]
+    }
+}
+
+/// The result of a command without data.
+pub type Outcome = Result<(), Errno>;

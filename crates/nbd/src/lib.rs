@@ -1,0 +1,50 @@
+//! An NBD server: any block device, served to the clients that everybody has (the Linux kernel, QEMU, libnbd).
+//!
+//! Bottom up:
+//! - `export` is the seam to what is served: [`Exports`] finds an [`Export`], which makes a [`Session`] for each
+//!   connection; the session begins commands and completes them in any order.
+//! - [`protocol`] is the protocol without I/O: bytes in, commands to a session, bytes out. It checks every request
+//!   (flags, range, alignment, read-only), so a session does not.
+//! - `server` owns sockets and threads: one thread a connection, which reads what the socket has, begins all of it,
+//!   polls the session once and sends all replies in one write. TLS, Unix sockets, sockets from systemd and a single
+//!   connection on standard input are its business.
+//! - [`MemoryExport`] is a disk in memory, for tests and measurements.
+//!
+//! ```no_run
+//! use granary_nbd::{MemoryExport, Options, Server, SingleExport};
+//! use std::sync::Arc;
+//!
+//! let disk = Arc::new(MemoryExport::new("scratch", 1 << 30));
+//! let mut options = Options::new(Arc::new(SingleExport(disk)));
+//! options.addresses.push("127.0.0.1:10809".parse()?);
+//! let server = Server::start(options)?;
+//! println!("nbd://{}/scratch", server.addresses()[0]);
+//! server.stop();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What the protocol leaves open, as it is here:
+//! - Fixed newstyle only, and the specification's baseline and all of its optional parts but for extended headers:
+//!   LIST, INFO, GO, structured replies, `base:allocation`, TLS (off, optional or required for all exports).
+//! - Reads longer than 32 MiB get EOVERFLOW where replies are structured, EINVAL where they are simple; longer writes
+//!   are skipped and get EINVAL. TRIM, WRITE_ZEROES, CACHE and BLOCK_STATUS know no such bound.
+//! - Requests of no bytes succeed and do nothing, but for BLOCK_STATUS, which has no answer to give: EINVAL.
+//! - A client that sends EOF without DISC gets the replies to what it had asked for.
+//! - A server that stops completes what was begun, and answers ESHUTDOWN to what comes later.
+#![forbid(unsafe_code)]
+
+mod export;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod limits;
+mod memory;
+pub mod protocol;
+mod server;
+
+pub use export::{Command, Export, Exports, ExtentState, Outcome, Session, SingleExport, Tag};
+pub use memory::MemoryExport;
+pub use protocol::{Completions, Errno, ExtentsReply, ReadReply, TlsPolicy};
+pub use rustls::ServerConfig;
+pub use server::{
+    Figures, Options, Server, ServerError, Stop, TlsError, UnixSocket, serve, tls_configuration,
+};

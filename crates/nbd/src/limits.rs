@@ -1,0 +1,86 @@
+//! Every bound of the NBD server, in one place.
+
+/// Longest name, description, query or message, in bytes: the protocol's own bound of strings.
+pub const STRING_BYTES_MAX: usize = 4096;
+
+/// Options of one handshake; a client that sends more is disconnected. Clients that list exports send several options
+/// for each.
+pub const OPTIONS_MAX: u32 = 4096;
+
+/// Longest data of an option that is kept while it arrives; the data of a longer one is skipped, and it is refused.
+pub const OPTION_BYTES_MAX: usize = 64 << 10;
+
+/// Queries for metadata contexts in one option.
+pub const META_QUERIES_MAX: u32 = 1024;
+
+/// Bytes of replies to options that wait for the client; one that does not take them is disconnected.
+pub const HANDSHAKE_OUTPUT_BYTES_MAX: usize = 16 << 20;
+
+/// Exports that one answer to LIST names: their names and descriptions stay below [`HANDSHAKE_OUTPUT_BYTES_MAX`].
+pub const LISTED_EXPORTS_MAX: usize = 1024;
+
+/// Most bytes that a READ or a WRITE transfers.
+pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
+
+/// Commands of one connection that are in flight at once; further ones wait in the socket.
+pub const COMMANDS_IN_FLIGHT_MAX: usize = 256;
+
+/// Bytes that the READs and WRITEs of one connection in flight may transfer together. One command is always begun.
+pub const BYTES_IN_FLIGHT_MAX: u64 = 64 << 20;
+
+/// Bytes of replies that are gathered before they are sent; no command is begun while more of them wait.
+pub const OUTPUT_BYTES_SOFT: usize = 256 << 10;
+
+/// Size of a connection's input buffer unless a longer WRITE arrives, and the size of both buffers that an idle
+/// connection keeps.
+pub const BUFFER_BYTES: usize = 256 << 10;
+
+/// Bytes by which all connections together may exceed their first [`BUFFER_BYTES`] of each buffer.
+pub const LARGE_BUFFER_BYTES_MAX: usize = 1 << 30;
+
+/// Extents in one answer to BLOCK_STATUS; the client asks again for the rest.
+pub const EXTENTS_MAX: usize = 64 << 10;
+
+/// Shortest run of zeroes that a structured READ sends as a hole: its chunk takes 32 bytes.
+pub const HOLE_BYTES_MIN: u32 = 512;
+
+/// Largest minimum block size that the protocol knows.
+pub const MINIMUM_BLOCK_MAX: u32 = 64 << 10;
+
+/// Connections at a time unless told otherwise; others are closed at once.
+pub const CONNECTIONS_DEFAULT: usize = 256;
+
+/// Seconds that a client has for its handshake, TLS included.
+pub const HANDSHAKE_SECONDS: u64 = 30;
+
+/// Seconds without progress after which a client is disconnected that takes no replies, or that stopped in the middle
+/// of a request.
+pub const STALL_SECONDS: u64 = 30;
+
+/// Seconds that commands in flight have to complete when the server stops.
+pub const STOP_SECONDS: u64 = 30;
+
+/// Milliseconds after which a stopping server disconnects a client that asks for nothing.
+pub const STOP_LINGER_MILLISECONDS: u64 = 100;
+
+/// Milliseconds that a stopping server refuses commands before it disconnects a client that sends more and more.
+pub const STOP_REFUSAL_MILLISECONDS: u64 = 1000;
+
+/// Milliseconds between two looks at a session that has commands in flight and no event, and between two attempts to
+/// enlarge a buffer.
+pub const LOOK_MILLISECONDS: u64 = 2;
+
+/// Milliseconds without requests after which a connection gives large buffers back.
+pub const IDLE_MILLISECONDS: u64 = 1000;
+
+/// Milliseconds that accepting rests when the process has no file descriptors or threads left.
+pub const ACCEPT_PAUSE_MILLISECONDS: u64 = 50;
+
+/// Who may connect to a Unix socket unless told otherwise: the same user.
+pub const SOCKET_MODE_DEFAULT: u32 = 0o700;
+
+const _: () = assert!(LISTED_EXPORTS_MAX * (2 * STRING_BYTES_MAX + 32) <= HANDSHAKE_OUTPUT_BYTES_MAX);
+const _: () = assert!(OPTION_BYTES_MAX + 16 <= BUFFER_BYTES && 2 * STRING_BYTES_MAX < OPTION_BYTES_MAX);
+const _: () = assert!(PAYLOAD_BYTES_MAX as u64 <= BYTES_IN_FLIGHT_MAX);
+const _: () = assert!(EXTENTS_MAX <= 1 << 20, "the protocol's bound");
+const _: () = assert!(COMMANDS_IN_FLIGHT_MAX <= u32::MAX as usize);

@@ -1,0 +1,147 @@
+//! A connection's buffers: bytes that have arrived, bytes to be sent.
+
+use crate::limits::BUFFER_BYTES;
+
+/// Bytes that have arrived and were not consumed.
+#[derive(Debug)]
+pub(crate) struct Input {
+    /// Initialised as a whole; `start..end` is what is there.
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Input {
+    pub fn new() -> Self {
+        Self { bytes: vec![0; BUFFER_BYTES], start: 0, end: 0 }
+    }
+
+    /// What has arrived.
+    pub fn filled(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    pub fn consume(&mut self, len: usize) {
+        self.start += len;
+        assert!(self.start <= self.end, "what is consumed has arrived");
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+    }
+
+    /// The buffer's size if it is to hold `wanted` bytes at once, once as many have arrived as it can hold now.
+    /// It doubles: a client has to send what it makes the server allocate.
+    pub fn capacity_for(&self, wanted: usize) -> usize {
+        let len = self.bytes.len();
+        if wanted <= len || self.filled().len() < len { len } else { wanted.min(len * 2) }
+    }
+
+    /// Room for bytes that arrive, at least one if the buffer's size suffices for `wanted`.
+    pub fn space(&mut self, wanted: usize) -> &mut [u8] {
+        let capacity = self.capacity_for(wanted);
+        if self.start > 0 && (self.end == self.bytes.len() || wanted > self.bytes.len() - self.start) {
+            self.bytes.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        if capacity > self.bytes.len() {
+            self.bytes.resize(capacity, 0);
+        }
+        &mut self.bytes[self.end..]
+    }
+
+    /// Says that `len` bytes of the space were filled.
+    pub fn arrived(&mut self, len: usize) {
+        self.end += len;
+        assert!(self.end <= self.bytes.len());
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Gives back what an idle connection does not need.
+    pub fn shrink(&mut self) {
+        if self.start == self.end && self.bytes.len() > BUFFER_BYTES {
+            *self = Self::new();
+        }
+    }
+}
+
+/// Bytes to be sent.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// Initialised as a whole; `start..end` is what is to be sent.
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Output {
+    pub fn new() -> Self {
+        Self { bytes: Vec::new(), start: 0, end: 0 }
+    }
+
+    /// What is to be sent.
+    pub fn pending(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// Says that the first `len` bytes were sent.
+    pub fn sent(&mut self, len: usize) {
+        self.start += len;
+        assert!(self.start <= self.end, "what is sent was pending");
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        } else if self.start > self.end - self.start {
+            self.bytes.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+    }
+
+    /// The place of the next byte, until the next call of `sent`.
+    pub fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Takes back what was put since `end` was this.
+    pub fn truncate(&mut self, end: usize) {
+        assert!((self.start..=self.end).contains(&end));
+        self.end = end;
+    }
+
+    /// The next `len` bytes, with unspecified contents.
+    pub fn reserve(&mut self, len: usize) -> &mut [u8] {
+        let (at, end) = (self.end, self.end + len);
+        if end > self.bytes.len() {
+            self.grow(end);
+        }
+        self.end = end;
+        &mut self.bytes[at..end]
+    }
+
+    #[cold]
+    fn grow(&mut self, end: usize) {
+        self.bytes.resize(end.max(self.bytes.len() * 2).max(BUFFER_BYTES / 4), 0);
+    }
+
+    pub fn put(&mut self, bytes: &[u8]) {
+        self.reserve(bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// What was put at a place that `end` gave.
+    pub fn at(&mut self, place: usize, len: usize) -> &mut [u8] {
+        assert!(place + len <= self.end);
+        &mut self.bytes[place..place + len]
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Gives back what an idle connection does not need.
+    pub fn shrink(&mut self) {
+        if self.start == self.end && self.bytes.len() > BUFFER_BYTES {
+            *self = Self::new();
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Commands in flight, and the replies of those that are completed.
+
+use super::buffers::Output;
+use super::replies::{ExtentsReply, ReadReply};
+use super::request::Request;
+use super::{Errno, wire};
+use crate::export::{Outcome, Tag};
+use crate::limits::{BYTES_IN_FLIGHT_MAX, COMMANDS_IN_FLIGHT_MAX, OUTPUT_BYTES_SOFT};
+
+/// Where a [`Session`](crate::Session) completes commands. Replies are written straight into the bytes to be sent.
+///
+/// # Panics
+/// Its methods panic if a tag is not that of a command in flight of the kind in question: a session completes each
+/// command once.
+#[derive(Debug)]
+pub struct Completions {
+    pub(super) output: Output,
+    pub(super) structured: bool,
+    /// By tag.
+    commands: Vec<Option<Request>>,
+    free: Vec<Tag>,
+    /// What the commands in flight transfer.
+    bytes: u64,
+}
+
+impl Completions {
+    pub(super) fn new(output: Output, structured: bool) -> Self {
+        let free = (0..COMMANDS_IN_FLIGHT_MAX as u32).rev().map(Tag).collect();
+        Self { output, structured, commands: vec![None; COMMANDS_IN_FLIGHT_MAX], free, bytes: 0 }
+    }
+
+    /// The number of commands in flight.
+    pub fn in_flight(&self) -> usize {
+        self.commands.len() - self.free.len()
+    }
+
+    /// Bytes that the commands in flight transfer.
+    pub(super) fn bytes_in_flight(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether another command may be begun.
+    pub(super) fn has_room_for(&self, request: &Request) -> bool {
+        let is_alone = self.in_flight() == 0;
+        let fits = self.bytes + u64::from(request.transfer()) <= BYTES_IN_FLIGHT_MAX;
+        !self.free.is_empty() && (is_alone || fits) && self.has_room()
+    }
+
+    /// Whether replies may be gathered.
+    pub(super) fn has_room(&self) -> bool {
+        self.output.pending().len() < OUTPUT_BYTES_SOFT
+    }
+
+    pub(super) fn begin(&mut self, request: Request) -> Tag {
+        let tag = self.free.pop().expect("there was room");
+        self.commands[tag.0 as usize] = Some(request);
+        self.bytes += u64::from(request.transfer());
+        tag
+    }
+
+    /// Takes a command out of flight.
+    pub(super) fn end(&mut self, tag: Tag) -> Request {
+        let request = self.commands[tag.0 as usize].take().expect("the command is in flight");
+        self.free.push(tag);
+        self.bytes -= u64::from(request.transfer());
+        request
+    }
+
+    /// Completes a command that asked for no data.
+    pub fn finish(&mut self, tag: Tag, outcome: Outcome) {
+        match outcome {
+            Ok(()) => {
+                let request = self.end(tag);
+                let wants_data = matches!(request.kind, wire::CMD_READ | wire::CMD_BLOCK_STATUS);
+                assert!(!wants_data, "what asks for data is completed by it");
+                self.succeed(request.cookie);
+            }
+            Err(errno) => self.fail(tag, errno),
+        }
+    }
+
+    /// Completes a command, whichever it is, with an error.
+    pub fn fail(&mut self, tag: Tag, errno: Errno) {
+        let request = self.end(tag);
+        self.refuse(request.cookie, errno);
+    }
+
+    /// Completes a READ with all of its data.
+    pub fn data(&mut self, tag: Tag, data: &[u8]) {
+        let mut reply = self.read(tag);
+        reply.data(data);
+        reply.finish();
+    }
+
+    /// Completes a READ piece by piece, in the order of offsets.
+    pub fn read(&mut self, tag: Tag) -> ReadReply<'_> {
+        let request = self.end(tag);
+        assert!(request.kind == wire::CMD_READ, "the command is a READ");
+        ReadReply::new(self, request)
+    }
+
+    /// Completes a BLOCK_STATUS extent by extent, in the order of offsets.
+    pub fn extents(&mut self, tag: Tag) -> ExtentsReply<'_> {
+        let request = self.end(tag);
+        assert!(request.kind == wire::CMD_BLOCK_STATUS, "the command is a BLOCK_STATUS");
+        ExtentsReply::new(self, request)
+    }
+
+    /// Answers a request that no session has seen, as done.
+    pub(super) fn succeed(&mut self, cookie: u64) {
+        self.simple(cookie, 0);
+    }
+
+    /// Answers a READ of nothing.
+    pub(super) fn succeed_empty_read(&mut self, cookie: u64) {
+        if self.structured {
+            self.chunk(wire::REPLY_FLAG_DONE, wire::REPLY_TYPE_NONE, cookie, 0);
+        } else {
+            self.simple(cookie, 0);
+        }
+    }
+
+    /// Answers a request with an error.
+    pub(super) fn refuse(&mut self, cookie: u64, errno: Errno) {
+        if !self.structured {
+            self.simple(cookie, errno.number());
+            return;
+        }
+        let text = errno.text();
+        self.chunk(wire::REPLY_FLAG_DONE, wire::REPLY_TYPE_ERROR, cookie, 6 + text.len() as u32);
+        self.output.put(&errno.number().to_be_bytes());
+        self.output.put(&(text.len() as u16).to_be_bytes());
+        self.output.put(text.as_bytes());
+    }
+
+    /// Puts a simple reply's header.
+    pub(super) fn simple(&mut self, cookie: u64, error: u32) {
+        let header = self.output.reserve(wire::SIMPLE_REPLY_BYTES);
+        header[..4].copy_from_slice(&wire::SIMPLE_REPLY_MAGIC.to_be_bytes());
+        header[4..8].copy_from_slice(&error.to_be_bytes());
+        header[8..].copy_from_slice(&cookie.to_be_bytes());
+    }
+
+    /// Puts a chunk's header.
+    pub(super) fn chunk(&mut self, flags: u16, kind: u16, cookie: u64, len: u32) {
+        let header = self.output.reserve(wire::CHUNK_HEADER_BYTES);
+        header[..4].copy_from_slice(&wire::STRUCTURED_REPLY_MAGIC.to_be_bytes());
+        header[4..6].copy_from_slice(&flags.to_be_bytes());
+        header[6..8].copy_from_slice(&kind.to_be_bytes());
+        header[8..16].copy_from_slice(&cookie.to_be_bytes());
+        header[16..].copy_from_slice(&len.to_be_bytes());
+    }
+}

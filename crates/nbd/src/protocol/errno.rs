@@ -1,0 +1,61 @@
+//! The protocol's error numbers.
+
+use std::io;
+
+/// Why a command failed, as the client is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Errno {
+    /// EPERM: the export is read-only.
+    NotPermitted = 1,
+    /// EIO: the device failed, or its data is damaged.
+    Io = 5,
+    /// ENOMEM: there is no memory for the command.
+    NoMemory = 12,
+    /// EINVAL: the request makes no sense.
+    Invalid = 22,
+    /// ENOSPC: there is no space left, or a write goes beyond the end.
+    NoSpace = 28,
+    /// EOVERFLOW: the request is too long.
+    Overflow = 75,
+    /// ENOTSUP: zeroes cannot be written faster than data.
+    NotSupported = 95,
+    /// ESHUTDOWN: the server is stopping.
+    Shutdown = 108,
+}
+
+impl Errno {
+    /// The number on the wire.
+    pub fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// A text for people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::NotPermitted => "the export is read-only",
+            Self::Io => "input/output error",
+            Self::NoMemory => "out of memory",
+            Self::Invalid => "invalid request: flags, range or alignment",
+            Self::NoSpace => "no space left, or beyond the end of the export",
+            Self::Overflow => "the request is longer than the server's maximum",
+            Self::NotSupported => "zeroes would not be faster than data here",
+            Self::Shutdown => "the server is shutting down",
+        }
+    }
+}
+
+impl From<&io::Error> for Errno {
+    fn from(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::NotPermitted,
+            io::ErrorKind::OutOfMemory => Self::NoMemory,
+            io::ErrorKind::InvalidInput => Self::Invalid,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                Self::NoSpace
+            }
+            io::ErrorKind::Unsupported => Self::NotSupported,
+            _ => Self::Io,
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! One client's connection, on a thread of its own.
+
+use super::channel::{Channel, Wire};
+use super::stop::Stop;
+use crate::export::Exports;
+use crate::limits::{
+    HANDSHAKE_SECONDS, IDLE_MILLISECONDS, LOOK_MILLISECONDS, STALL_SECONDS, STOP_LINGER_MILLISECONDS,
+    STOP_REFUSAL_MILLISECONDS, STOP_SECONDS,
+};
+use crate::protocol::{Budget, Conversation, Ending, Need, TlsPolicy};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustls::ServerConfig;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a connection is served with.
+#[derive(Clone)]
+pub(super) struct Context {
+    pub exports: Arc<dyn Exports>,
+    pub tls: Option<Arc<ServerConfig>>,
+    pub policy: TlsPolicy,
+    pub budget: Arc<Budget>,
+    pub stop: Stop,
+}
+
+/// How a connection ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The protocol's end, or the client's going.
+    Protocol(Ending),
+    /// The server stops.
+    Stopped,
+    /// The client took too long.
+    Slow(&'static str),
+    /// The socket failed.
+    Broken(io::Error),
+}
+
+/// What woke a thread that waited.
+enum Wake {
+    /// The client has sent something, or has gone.
+    Readable,
+    /// Something else, or the time.
+    Other,
+    /// There is nothing to wait for.
+    Over(End),
+}
+
+pub(super) struct Connection {
+    conversation: Conversation,
+    channel: Channel,
+    context: Context,
+    begun: Instant,
+    /// When bytes came or went last.
+    active: Instant,
+    stopping: Option<Instant>,
+    /// The last read without a sign of readiness found something.
+    is_busy: bool,
+}
+
+impl Connection {
+    pub fn new(wire: Wire, context: Context) -> Self {
+        let conversation =
+            Conversation::new(Arc::clone(&context.exports), context.policy, Arc::clone(&context.budget));
+        let now = Instant::now();
+        let channel = Channel::new(wire);
+        Self { conversation, channel, context, begun: now, active: now, stopping: None, is_busy: false }
+    }
+
+    /// Serves the client until one of both has enough.
+    pub fn run(mut self) -> End {
+        let end = self.turns().unwrap_or_else(End::Broken);
+        self.channel.close();
+        if !matches!(end, End::Protocol(Ending::Goodbye) | End::Broken(_)) {
+            self.linger();
+        }
+        end
+    }
+
+    fn turns(&mut self) -> io::Result<End> {
+        loop {
+            if self.stopping.is_none() && self.context.stop.is_given() {
+                self.stopping = Some(Instant::now());
+                self.conversation.stop();
+            }
+            let need = self.conversation.advance();
+            let has_sent = self.send()?;
+            let is_sent = self.conversation.pending().is_empty() && !self.channel.has_unsent();
+            match need {
+                Need::StartTls if is_sent => {
+                    self.start_tls()?;
+                    continue;
+                }
+                Need::Nothing(ending) if is_sent && self.conversation.in_flight() == 0 => {
+                    return Ok(End::Protocol(ending));
+                }
+                // There may be room again.
+                Need::Room if has_sent => continue,
+                _ => {}
+            }
+            if is_sent {
+                self.conversation.tidy();
+            }
+            let wants_input = need == Need::Input;
+            if wants_input && (self.is_busy || self.channel.is_buffered()) {
+                self.is_busy = self.receive()?;
+                if self.is_busy && !self.is_late() {
+                    continue;
+                }
+            }
+            match self.wait(need)? {
+                Wake::Over(end) => return Ok(end),
+                Wake::Readable if wants_input && !self.channel.is_buffered() => {
+                    self.is_busy = self.receive()?;
+                }
+                Wake::Readable | Wake::Other => {}
+            }
+        }
+    }
+
+    /// Whether the handshake takes too long.
+    fn is_late(&self) -> bool {
+        !self.conversation.is_transmitting() && self.begun.elapsed() > Duration::from_secs(HANDSHAKE_SECONDS)
+    }
+
+    fn start_tls(&mut self) -> io::Result<()> {
+        let configuration = self.context.tls.as_ref().expect("STARTTLS is refused without a certificate");
+        self.channel.encrypt(configuration).map_err(io::Error::other)?;
+        self.conversation.encrypted();
+        Ok(())
+    }
+
+    /// Reads what has come, a buffer of it at the most. Gives whether anything has.
+    fn receive(&mut self) -> io::Result<bool> {
+        let space = self.conversation.space();
+        debug_assert!(!space.is_empty(), "there is room for what is needed");
+        match self.channel.read(space) {
+            Ok(0) => self.conversation.hung_up(),
+            Ok(len) => self.conversation.arrived(len),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        self.active = Instant::now();
+        Ok(true)
+    }
+
+    /// Sends what is pending, as far as the client takes it. Gives whether it took anything.
+    fn send(&mut self) -> io::Result<bool> {
+        let mut has_sent = false;
+        loop {
+            let pending = self.conversation.pending();
+            if pending.is_empty() && !self.channel.has_unsent() {
+                return Ok(has_sent);
+            }
+            let written = match pending.is_empty() {
+                true => self.channel.send().map(|()| 0),
+                false => self.channel.write(pending),
+            };
+            match written {
+                Ok(0) if !pending.is_empty() => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(len) => {
+                    self.conversation.sent(len);
+                    self.active = Instant::now();
+                    has_sent = true;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(has_sent),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits for what is needed.
+    fn wait(&mut self, need: Need) -> io::Result<Wake> {
+        let now = Instant::now();
+        let deadline = match self.deadline(need, now) {
+            Ok(deadline) => deadline,
+            Err(end) => return Ok(Wake::Over(end)),
+        };
+        let has_output = !self.conversation.pending().is_empty() || self.channel.has_unsent();
+        let event = self.conversation.event().filter(|_| self.conversation.in_flight() > 0);
+        let (wire, stop) = (&self.channel.wire, self.context.stop.event());
+        // Where there is nothing to wait for, something else takes the place, and is not waited for.
+        let watch = |fd: Option<_>, flags| match fd {
+            Some(fd) => PollFd::from_borrowed_fd(fd, flags),
+            None => PollFd::from_borrowed_fd(stop, PollFlags::empty()),
+        };
+        let mut fds = [
+            watch((need == Need::Input).then(|| wire.input()), PollFlags::IN),
+            watch(has_output.then(|| wire.output()), PollFlags::OUT),
+            watch(self.stopping.is_none().then_some(stop), PollFlags::IN),
+            watch(event, PollFlags::IN),
+        ];
+        let timeout = Timespec::try_from(deadline.saturating_duration_since(now)).ok();
+        let count = match poll(&mut fds, timeout.as_ref()) {
+            Err(rustix::io::Errno::INTR) => return Ok(Wake::Other),
+            count => count?,
+        };
+        let [input, output, ..] = fds.map(|fd| fd.revents());
+        if count == 0 {
+            self.conversation.give_back();
+        }
+        if input.union(output).intersects(PollFlags::ERR | PollFlags::NVAL) {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        Ok(if input.is_empty() { Wake::Other } else { Wake::Readable })
+    }
+
+    /// The time to look again at the latest, or why it is over.
+    fn deadline(&self, need: Need, now: Instant) -> Result<Instant, End> {
+        let conversation = &self.conversation;
+        let mut deadline = now + Duration::from_millis(IDLE_MILLISECONDS);
+        let mut until = |time: Instant, end: End| {
+            deadline = deadline.min(time);
+            if time <= now { Err(end) } else { Ok(()) }
+        };
+        if !conversation.is_transmitting() {
+            until(
+                self.begun + Duration::from_secs(HANDSHAKE_SECONDS),
+                End::Slow("its handshake took too long"),
+            )?;
+        }
+        let is_stalled =
+            !conversation.pending().is_empty() || need == Need::Input && conversation.is_partial();
+        if is_stalled {
+            until(self.active + Duration::from_secs(STALL_SECONDS), End::Slow("it stalled"))?;
+        }
+        if let Some(stopping) = self.stopping {
+            let is_idle = conversation.in_flight() == 0 && conversation.pending().is_empty();
+            let last = if is_idle {
+                Duration::from_millis(STOP_REFUSAL_MILLISECONDS)
+            } else {
+                Duration::from_secs(STOP_SECONDS)
+            };
+            until(stopping + last, End::Stopped)?;
+            if is_idle {
+                let active = self.active.max(stopping);
+                until(active + Duration::from_millis(STOP_LINGER_MILLISECONDS), End::Stopped)?;
+            }
+        }
+        let looks = need == Need::Memory || conversation.in_flight() > 0 && conversation.event().is_none();
+        if looks {
+            deadline = deadline.min(now + Duration::from_millis(LOOK_MILLISECONDS));
+        }
+        Ok(deadline)
+    }
+
+    /// Waits a moment for the client to take what was said last and to go: bytes that are not read would make the
+    /// system take back what it has not delivered.
+    fn linger(&mut self) {
+        let wire = &mut self.channel.wire;
+        wire.shutdown();
+        let until = Instant::now() + Duration::from_millis(STOP_LINGER_MILLISECONDS);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let mut fds = [PollFd::from_borrowed_fd(wire.input(), PollFlags::IN)];
+            let came = Timespec::try_from(left).ok().and_then(|left| poll(&mut fds, Some(&left)).ok());
+            let mut scratch = [0; 4096];
+            if left.is_zero() || came != Some(1) || !matches!(io::Read::read(wire, &mut scratch), Ok(1..)) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Sockets and threads: one thread accepts, and each connection has its own.
+
+mod acceptor;
+mod channel;
+mod connection;
+mod listener;
+mod stop;
+mod tls;
+
+use crate::export::Exports;
+use crate::limits::{CONNECTIONS_DEFAULT, LARGE_BUFFER_BYTES_MAX};
+use crate::protocol::{Budget, Ending, TlsPolicy};
+use acceptor::Acceptor;
+use channel::Wire;
+use connection::{Connection, Context, End};
+use listener::Listener;
+pub use listener::UnixSocket;
+use rustls::ServerConfig;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+pub use stop::Stop;
+pub use tls::{TlsError, tls_configuration};
+
+/// What a server is started with.
+#[derive(Clone)]
+pub struct Options {
+    /// What is served.
+    pub exports: Arc<dyn Exports>,
+    /// Where it listens for TCP; port 0 lets the system choose.
+    pub addresses: Vec<SocketAddr>,
+    /// Where it listens for clients of the same machine.
+    pub sockets: Vec<UnixSocket>,
+    /// Whether it takes the sockets that systemd opened for this process, if there are any.
+    pub is_activated: bool,
+    /// With it, clients may speak TLS.
+    pub tls: Option<Arc<ServerConfig>>,
+    /// Whether clients must speak TLS, where they may.
+    pub requires_tls: bool,
+    /// Most connections at a time; others are closed at once.
+    pub connections_max: usize,
+}
+
+impl Options {
+    /// A server that listens nowhere yet.
+    pub fn new(exports: Arc<dyn Exports>) -> Self {
+        Self {
+            exports,
+            addresses: Vec::new(),
+            sockets: Vec::new(),
+            is_activated: false,
+            tls: None,
+            requires_tls: false,
+            connections_max: CONNECTIONS_DEFAULT,
+        }
+    }
+
+    fn listeners(&self) -> Result<Vec<Listener>, ServerError> {
+        let mut listeners = Vec::new();
+        for address in &self.addresses {
+            listeners.push(Listener::tcp(*address).map_err(|error| ServerError::Listen(*address, error))?);
+        }
+        for socket in &self.sockets {
+            let refused = |source| ServerError::Socket { path: socket.path.clone(), source };
+            listeners.push(Listener::unix(socket).map_err(refused)?);
+        }
+        if self.is_activated {
+            listeners.extend(Listener::activated()?);
+        }
+        Ok(listeners)
+    }
+
+    fn context(&self, stop: Stop) -> Result<Context, ServerError> {
+        let policy = match (&self.tls, self.requires_tls) {
+            (None, true) => return Err(ServerError::NoCertificate),
+            (None, false) => TlsPolicy::Off,
+            (Some(_), true) => TlsPolicy::Required,
+            (Some(_), false) => TlsPolicy::Optional,
+        };
+        let budget = Arc::new(Budget::new(LARGE_BUFFER_BYTES_MAX));
+        Ok(Context { exports: Arc::clone(&self.exports), tls: self.tls.clone(), policy, budget, stop })
+    }
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, io::Error),
+    /// The Unix socket cannot be listened on.
+    #[error("cannot listen on {path}: {source}")]
+    Socket {
+        /// Which.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// What systemd opened is not for this server.
+    #[error("a file descriptor of LISTEN_FDS is no listening stream socket: {0}")]
+    Activation(io::Error),
+    /// It has no address and no socket.
+    #[error("there is no address and no socket to listen on; systemd has opened none, either")]
+    Nowhere,
+    /// There are no connections to serve.
+    #[error("0 connections can serve nobody: give at least 1")]
+    NoConnections,
+    /// TLS is required, and cannot be spoken.
+    #[error("TLS cannot be required without a certificate and its key: give both")]
+    NoCertificate,
+    /// The system gives no threads or file descriptors.
+    #[error("cannot start: {0}")]
+    Start(#[from] io::Error),
+}
+
+/// What happened to connections.
+#[derive(Debug, Default)]
+struct Counters {
+    connections: AtomicU64,
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    disconnected: AtomicU64,
+}
+
+/// Figures of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// Connections at present.
+    pub connections: u64,
+    /// Connections that were accepted.
+    pub accepted: u64,
+    /// Connections that were closed at once because there were too many.
+    pub refused: u64,
+    /// Clients that were disconnected because they stalled, or do not speak the protocol.
+    pub disconnected: u64,
+}
+
+/// A server that runs. Dropping it stops it, too.
+pub struct Server {
+    addresses: Vec<SocketAddr>,
+    stop: Stop,
+    acceptor: Option<JoinHandle<()>>,
+    counters: Arc<Counters>,
+}
+
+impl Server {
+    /// Starts to serve.
+    ///
+    /// # Errors
+    /// A place that cannot be listened on, or none.
+    pub fn start(options: Options) -> Result<Self, ServerError> {
+        if options.connections_max == 0 {
+            return Err(ServerError::NoConnections);
+        }
+        let stop = Stop::new()?;
+        let context = options.context(stop.clone())?;
+        let listeners = options.listeners()?;
+        if listeners.is_empty() {
+            return Err(ServerError::Nowhere);
+        }
+        let addresses = listeners.iter().filter_map(Listener::address).collect();
+        let counters = Arc::new(Counters::default());
+        let acceptor = Acceptor {
+            listeners,
+            context,
+            connections_max: options.connections_max,
+            counters: Arc::clone(&counters),
+            threads: Vec::new(),
+        };
+        let thread = std::thread::Builder::new().name("granary-nbd".into()).spawn(move || acceptor.run())?;
+        Ok(Self { addresses, stop, acceptor: Some(thread), counters })
+    }
+
+    /// Where it listens for TCP, in the order of its options.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Its figures at present.
+    pub fn figures(&self) -> Figures {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Counters { connections, accepted, refused, disconnected } = &*self.counters;
+        Figures {
+            connections: of(connections),
+            accepted: of(accepted),
+            refused: of(refused),
+            disconnected: of(disconnected),
+        }
+    }
+
+    /// Stops: nobody is accepted any more, what was begun is completed, and later commands get ESHUTDOWN.
+    pub fn stop(mut self) {
+        self.join();
+    }
+
+    fn join(&mut self) {
+        self.stop.give();
+        if let Some(acceptor) = self.acceptor.take() {
+            // A panic of the thread was printed by it; there is nothing to add.
+            let _ = acceptor.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// Serves one client on the calling thread: a connected socket, or with `output` two pipes. Where the options say to
+/// listen does not matter. Returns when the client has gone, or after `stop` was given.
+///
+/// # Errors
+/// A client that does not speak the protocol, or stalls; a socket that fails.
+pub fn serve(
+    options: &Options,
+    input: OwnedFd,
+    output: Option<OwnedFd>,
+    stop: &Stop,
+) -> Result<(), ServerError> {
+    let context = options.context(stop.clone())?;
+    match Connection::new(Wire::new(input, output)?, context).run() {
+        End::Protocol(Ending::Goodbye) | End::Stopped => Ok(()),
+        End::Protocol(Ending::Refused) => {
+            Err(io::Error::new(io::ErrorKind::NotFound, "the client asked for an export that it cannot have")
+                .into())
+        }
+        End::Protocol(Ending::Violation(reason)) => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, reason).into())
+        }
+        End::Slow(reason) => Err(io::Error::new(io::ErrorKind::TimedOut, reason).into()),
+        End::Broken(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,11 @@
+//! What the tests of this crate share.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+pub mod bytes;
+pub mod late;
+#[path = "../../../log/tests/common/random.rs"]
+pub mod random;
+#[path = "../../../log/tests/common/skip.rs"]
+pub mod skip;
+pub mod spoken;
