@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Each crate, and the crates of this workspace that it may depend on.
-const MAY_DEPEND_ON: [(&str, &[&str]); 10] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 11] = [
     ("granary-log", &[]),
     ("granary-cache", &["granary-log"]),
     ("granary-volume", &["granary-log"]),
@@ -14,9 +14,9 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 10] = [
     ("granary-memcached", &["granary-cache"]),
     ("granary-dialect", &["granary-dict"]),
     ("granary-sql", &["granary-dialect", "granary-dict"]),
-    ("granary-nbd", &[]),
+    ("granary-nbd", &["granary-volume"]),
     ("granary-server", &["granary-sql", "granary-dict"]),
-    ("granary", &["granary-server", "granary-memcached", "granary-nbd", "granary-sql", "granary-lab"]),
+    ("granary", &["granary-server", "granary-memcached", "granary-nbd", "granary-volume", "granary-sql", "granary-lab"]),
 ];
 
 /// Protocols, SQL and async runtimes, which the engine knows nothing of; nor do the memcached and the NBD server know

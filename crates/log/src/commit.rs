@@ -140,6 +140,15 @@ impl<F: Framing> Log<F> {
         self.device.sync().inspect_err(|_| failed.store(true, Ordering::Release))
     }
 
+    /// Why the oldest segment cannot be written at the moment, where that is tried again; `None`: it can.
+    pub fn write_failure(&self) -> Option<io::Error> {
+        if !self.requests.lock().expect("no panic under the lock").stuck {
+            return None;
+        }
+        let error = self.commits.write_error.lock().expect("no panic under the lock");
+        error.as_ref().map(Failure::error)
+    }
+
     /// Notes why a segment could not be written.
     pub(crate) fn note_write_error(&self, error: &io::Error, segments: u64) {
         *self.commits.write_error.lock().expect("no panic under the lock") = Some(Failure::of(error));

@@ -68,3 +68,6 @@ pub const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Sequence numbers that are left out after the last process did not stop cleanly, where slots are used in any order:
 /// more than it can have had in flight.
 pub const SEQUENCES_SKIPPED: u64 = 1 << 20;
+
+/// Slots whose summaries a consumer that frees slots itself is asked for at once.
+pub const SLOTS_READ_TOGETHER: u64 = 1024;

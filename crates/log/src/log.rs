@@ -238,7 +238,16 @@ impl<F: Framing> Log<F> {
 
     /// Waits until it is not [behind](Self::is_behind); `false`: it still was at the deadline, or the log has ended.
     pub fn wait_for_room(&self, deadline: Instant) -> bool {
-        while self.is_behind() {
+        self.wait_while(deadline, || self.is_behind())
+    }
+
+    /// As [`wait_for_room`](Self::wait_for_room), for a writer that may take the slots that are reserved for moving.
+    pub fn wait_for_room_to_move(&self, deadline: Instant) -> bool {
+        self.wait_while(deadline, || self.free_slots() == 0 || self.queue_is_full(&self.read_buffers()))
+    }
+
+    fn wait_while(&self, deadline: Instant, is_behind: impl Fn() -> bool) -> bool {
+        while is_behind() {
             let requests = self.requests.lock().expect("no panic under the lock");
             let left = deadline.saturating_duration_since(Instant::now());
             if requests.stop || left.is_zero() {

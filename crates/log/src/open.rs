@@ -1,7 +1,7 @@
 //! Opening a log: what the process before left, and which of it may be served again.
 
 use crate::commit::Commits;
-use crate::device::{Device, FileDevice, OpenDeviceError};
+use crate::device::{Device, FileDevice, OpenDeviceError, Space};
 use crate::framing::{Framing, Source};
 use crate::geometry::Geometry;
 use crate::journal::{self, Journal};
@@ -36,6 +36,8 @@ pub struct Options {
     pub salt: Option<u64>,
     /// How slots are chosen for segments. Part of the content: another order wants another fingerprint.
     pub slots: SlotOrder,
+    /// When the file takes its space.
+    pub space: Space,
     /// Whether the log may start empty.
     pub in_doubt: InDoubt,
 }
@@ -196,7 +198,12 @@ impl<F: Framing> Log<F> {
         // The locks first: another cache's file must not be cut to our size.
         let partitions = Partition::of(options, partitions)?;
         let geometry = &options.geometry;
-        let device = FileDevice::open_in_units(&options.path, geometry.file_bytes(), geometry.block_size());
+        let device = FileDevice::open_in_units(
+            &options.path,
+            geometry.file_bytes(),
+            geometry.block_size(),
+            options.space,
+        );
         let device = device.map_err(|error| match error {
             OpenDeviceError::InUse { path } => {
                 // It may have come meanwhile, and is another's.

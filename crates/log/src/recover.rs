@@ -3,7 +3,7 @@
 use crate::buffer::AlignedBuffer;
 use crate::framing::{Framing, Source};
 use crate::journal;
-use crate::limits::{SCRUB_TRIES_MAX, TRANSFER_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
+use crate::limits::{SCRUB_TRIES_MAX, SLOTS_READ_TOGETHER, TRANSFER_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -26,9 +26,8 @@ impl<F: Framing> Default for Recovered<F> {
 }
 
 /// The summaries of all slots, by sequence number.
-fn read_all<F: Framing>(framing: &F, source: &Source<'_>) -> BTreeMap<u64, F::Summary> {
+fn read_all<F: Framing>(framing: &F, source: &Source<'_>, step: u64) -> BTreeMap<u64, F::Summary> {
     let mut found = BTreeMap::new();
-    let step = (TRANSFER_BYTES_MAX / source.geometry.segment_bytes()).max(1);
     let mut slot = 0;
     while slot < source.geometry.segments() {
         let end = (slot + step).min(source.geometry.segments());
@@ -45,7 +44,7 @@ fn read_all<F: Framing>(framing: &F, source: &Source<'_>) -> BTreeMap<u64, F::Su
 
 /// Everything that is found, of a log whose slots are used in any order. Gives the newest sequence number with it.
 pub(crate) fn table<F: Framing>(framing: &F, source: &Source<'_>, known_head: u64) -> (Recovered<F>, u64) {
-    let found = read_all(framing, source);
+    let found = read_all(framing, source, SLOTS_READ_TOGETHER);
     let head = found.last_key_value().map_or(0, |(sequence, _)| *sequence).max(known_head);
     (Recovered { segments: found.into_values().collect(), lost: BTreeMap::new() }, head)
 }
@@ -98,7 +97,8 @@ pub(crate) fn fifo<F: Framing>(
     known_head: u64,
 ) -> (Recovered<F>, u64) {
     let geometry = source.geometry;
-    let mut found = read_all(framing, source);
+    let step = (TRANSFER_BYTES_MAX / geometry.segment_bytes()).max(1);
+    let mut found = read_all(framing, source, step);
     found.retain(|sequence, summary| geometry.first_block(*sequence) == F::position(summary).1);
     let newest = found.last_key_value().map_or(0, |(sequence, _)| *sequence);
     // What was appended to segments after this one is in the journal.

@@ -6,7 +6,7 @@ mod common;
 use common::engines;
 use common::random::Random;
 use common::skip::skipped;
-use granary_log::device::{Access, Device, FileDevice, MemoryDevice, OpenDeviceError};
+use granary_log::device::{Space, Access, Device, FileDevice, MemoryDevice, OpenDeviceError};
 use granary_log::limits::{READ_BYTES_MAX, READ_DEPTH, SEGMENT_BYTES_MAX};
 use granary_log::{AlignedBuffer, Engine, Extent, Flights, Geometry, Io, OpenError};
 use std::io::ErrorKind;
@@ -41,7 +41,7 @@ fn engines_and_devices_show_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = contents();
     let file = FileDevice::open(&folder.path().join("direct"), SIZE).unwrap();
-    let buffered = FileDevice::open_as(&folder.path().join("buffered"), SIZE, Access::Buffered).unwrap();
+    let buffered = FileDevice::open_as(&folder.path().join("buffered"), SIZE, Access::Buffered, Space::Reserved).unwrap();
     assert_eq!(buffered.access(), Access::Buffered);
     let memory = MemoryDevice::new(SIZE);
     let devices: [&dyn Device; 3] = [&file, &buffered, &memory];
@@ -204,7 +204,7 @@ fn a_read_beyond_the_end_is_an_error_and_costs_its_neighbours_nothing() {
     let path = folder.path().join("file");
     let bytes = contents();
     for access in [Access::Direct, Access::Buffered] {
-        let file = FileDevice::open_as(&path, SIZE, access).unwrap();
+        let file = FileDevice::open_as(&path, SIZE, access, Space::Reserved).unwrap();
         file.write_at(0, &[&bytes]).unwrap();
         // Somebody cuts the file under our feet, in the middle of an extent.
         let end = SIZE - 12_288;

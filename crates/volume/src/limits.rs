@@ -1,5 +1,7 @@
 //! Every bound of the volume, in one place.
 
+use std::time::Duration;
+
 /// The most logical blocks of a volume: 4 PiB in blocks of 4 KiB.
 pub const BLOCKS_MAX: u64 = 1 << 40;
 
@@ -36,3 +38,49 @@ pub const HASH_REMAINDER_BITS: u32 = 25;
 
 const _: () = assert!(BLOCKS_MAX / HASH_REGIONS_MAX < u16::MAX as u64);
 const _: () = assert!(FLAT_REGION_BLOCKS.is_power_of_two() && REGIONS_PER_GROUP.is_power_of_two());
+
+/// The sizes of a logical block.
+pub const BLOCK_SIZES: [u64; 4] = [512, 4096, 8192, 16384];
+
+/// The smallest segment that [`Config::new`](crate::Config::new) chooses.
+pub const SEGMENT_BYTES_MIN: u64 = 256 << 10;
+
+/// The largest segment that [`Config::new`](crate::Config::new) chooses.
+pub const SEGMENT_BYTES_MAX: u64 = 4 << 20;
+
+/// How much of the log is alive at most, when the volume is full: cleaning needs the rest.
+pub const UTILISATION_PERCENT_MAX: u64 = 90;
+
+/// Segments that only cleaning may take: what it moves needs less than one at a time, and those that it emptied
+/// wait for a sync.
+pub const RESERVED_SEGMENTS: u64 = 4;
+
+/// Segments beyond those that a full volume needs: those being filled, written and emptied.
+pub const SEGMENTS_SPARE: u64 = 8;
+
+/// Blocks that are written under one hold of the log's writer lock.
+pub const BLOCKS_LOCKED_MAX: usize = 32;
+
+/// Blocks that are made zero under one hold of the log's writer lock.
+pub const ZEROES_LOCKED_MAX: u64 = 4096;
+
+/// How long a write waits for cleaning and the device before it fails for want of space.
+pub const ROOM_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// How often a write that waits looks for what went wrong.
+pub const ROOM_LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// How often a read looks a block up again that was moved while it was read.
+pub const READ_TRIES_MAX: usize = 1000;
+
+/// Bytes of checksums that are kept in memory unless asked otherwise: those of 64 GiB in blocks of 4 KiB.
+pub const CHECKSUM_BYTES: u64 = 64 << 20;
+
+/// Bytes that are written between two syncs at most, if nobody asks for one. A recovery reads what was not synced.
+pub const UNSYNCED_BYTES_MAX: u64 = 64 << 20;
+
+/// Of the log's segments, one in so many is written between two checkpoints of the map.
+pub const CHECKPOINT_SEGMENTS_DIVISOR: u64 = 8;
+
+/// How long the cleaner sleeps when there is nothing to do.
+pub const CLEANER_SLEEP: Duration = Duration::from_millis(200);

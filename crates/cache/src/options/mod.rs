@@ -7,6 +7,7 @@ use crate::framing::{Records, WordRule, has_summary};
 use crate::index::{Capacity, Growth};
 use crate::limits::{HASH_BITS, SHARDS};
 use crate::policy::Reinsertion;
+use granary_log::device::Space;
 use granary_log::{Found, Geometry, InDoubt, OpenError, SlotOrder};
 use std::path::{Path, PathBuf};
 
@@ -85,7 +86,8 @@ impl FlashOptions {
             fingerprint: self.fingerprint.rotate_left(8) ^ u64::from(hash_bits) ^ rule << 7,
             salt: self.hash_seed,
             slots: SlotOrder::Fifo,
-            in_doubt: InDoubt::StartEmpty,
+            space: Space::Reserved,
+        in_doubt: InDoubt::StartEmpty,
         })
     }
 

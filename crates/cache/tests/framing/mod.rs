@@ -9,6 +9,7 @@ pub mod random;
 
 use granary_cache::framing::block::{self, payload_size};
 use granary_cache::framing::{self, Log, Placed, Records, Summary, WordRule, has_summary, records_in};
+use granary_log::device::Space;
 use granary_log::device::Device;
 use granary_log::{Consumer, Extent, Failed, Geometry, InDoubt, Io, Location, Options, Recovered, SlotOrder};
 use std::collections::HashMap;
@@ -74,6 +75,7 @@ pub fn options(folder: &Path, geometry: Geometry) -> Options {
         fingerprint: 0xF00D,
         salt: Some(0),
         slots: SlotOrder::Fifo,
+        space: Space::Reserved,
         in_doubt: InDoubt::StartEmpty,
     }
 }

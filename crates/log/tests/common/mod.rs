@@ -5,6 +5,7 @@
 pub mod random;
 pub mod skip;
 
+use granary_log::device::Space;
 use granary_log::{
     Engine, Framing, Geometry, InDoubt, Io, Log, Options, Sealed, SegmentId, SlotOrder, Source,
 };
@@ -53,6 +54,7 @@ pub fn options(folder: &Path, geometry: Geometry) -> Options {
         fingerprint: 0xF00D,
         salt: Some(0),
         slots: SlotOrder::Fifo,
+        space: Space::Reserved,
         in_doubt: InDoubt::StartEmpty,
     }
 }

@@ -5,7 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What a map is made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum MapKind {
     /// [`FlatMap`].
     #[default]
