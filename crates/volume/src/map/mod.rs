@@ -15,6 +15,7 @@ mod kind;
 mod occupancy;
 mod place;
 mod skip_list;
+mod zeros;
 
 pub use flat::FlatMap;
 pub use hash::HashMap;
