@@ -7,4 +7,5 @@
 
 pub mod limits;
 pub mod map;
+pub mod policy;
 mod sync;

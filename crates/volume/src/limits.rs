@@ -1,5 +1,7 @@
 //! Every bound of the volume, in one place.
 
+use std::time::Duration;
+
 /// The most logical blocks of a volume: 4 PiB in blocks of 4 KiB.
 pub const BLOCKS_MAX: u64 = 1 << 40;
 
@@ -36,3 +38,18 @@ pub const HASH_REMAINDER_BITS: u32 = 25;
 
 const _: () = assert!(BLOCKS_MAX / HASH_REGIONS_MAX < u16::MAX as u64);
 const _: () = assert!(FLAT_REGION_BLOCKS.is_power_of_two() && REGIONS_PER_GROUP.is_power_of_two());
+
+/// Cleaning is urgent while fewer segments than one in so many, or [`CLEAN_URGENT_MAX`], are free beside
+/// the reserved ones.
+pub const CLEAN_URGENT_DIVISOR: u32 = 256;
+/// See [`CLEAN_URGENT_DIVISOR`].
+pub const CLEAN_URGENT_MAX: u32 = 16;
+
+/// Cleaning goes on until one segment in so many, or [`CLEAN_BACKGROUND_MAX`], are free beside those below
+/// which it is urgent. Free segments hold no data: the more there are, the fuller are the victims.
+pub const CLEAN_BACKGROUND_DIVISOR: u32 = 128;
+/// See [`CLEAN_BACKGROUND_DIVISOR`].
+pub const CLEAN_BACKGROUND_MAX: u32 = 32;
+
+/// The longest delay of a write while cleaning is urgent.
+pub const WRITE_DELAY_MAX: Duration = Duration::from_millis(10);

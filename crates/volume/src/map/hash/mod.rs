@@ -96,8 +96,8 @@ impl HashMap {
             return;
         }
         let slot_bits_min = match why {
-            Refused::Crowded => table.slot_bits() + 1,
-            Refused::Full | Refused::Frozen => self.slot_bits_min,
+            Refused::Crowded if !table.has_tombstones() => table.slot_bits() + 1,
+            Refused::Crowded | Refused::Full | Refused::Frozen => self.slot_bits_min,
         };
         table.freeze();
         shard.compare_and_swap(table, Arc::new(table.copy(slot_bits_min)));
