@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod checksums;
 pub mod limits;
 pub mod map;
 pub mod policy;

@@ -53,3 +53,13 @@ pub const CLEAN_BACKGROUND_MAX: u32 = 32;
 
 /// The longest delay of a write while cleaning is urgent.
 pub const WRITE_DELAY_MAX: Duration = Duration::from_millis(10);
+
+/// The most shards of the cache of checksums.
+pub const CHECKSUM_SHARDS_MAX: u64 = 16;
+
+/// The smallest budget of a shard of the cache of checksums, where the whole budget is not smaller.
+pub const CHECKSUM_SHARD_BYTES_MIN: u64 = 1 << 20;
+
+/// The bytes that a segment's entry in the cache of checksums takes at most beside the checksums: 32 bytes, in
+/// an array that may be half empty, or four times as large as needed while it has few; and its place in a table.
+pub const CHECKSUM_ENTRY_BYTES_MAX: u64 = 256;
