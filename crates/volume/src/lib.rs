@@ -5,7 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod checkpoint;
 pub mod checksums;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod limits;
 pub mod map;
 pub mod policy;

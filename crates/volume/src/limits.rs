@@ -63,3 +63,9 @@ pub const CHECKSUM_SHARD_BYTES_MIN: u64 = 1 << 20;
 /// The bytes that a segment's entry in the cache of checksums takes at most beside the checksums: 32 bytes, in
 /// an array that may be half empty, or four times as large as needed while it has few; and its place in a table.
 pub const CHECKSUM_ENTRY_BYTES_MAX: u64 = 256;
+
+/// The number of logical blocks of a page of a checkpoint: 4 KiB of places.
+pub const CHECKPOINT_PAGE_BLOCKS: u64 = 1024;
+
+/// The bytes of a checkpoint that are written, and read, in one system call.
+pub const CHECKPOINT_BUFFER_BYTES: usize = 1 << 20;
