@@ -211,7 +211,7 @@ fn a_checkpoint_of_a_map_in_use_is_whole() {
                 while !stop.load(Ordering::Relaxed) {
                     let lba = random.u64(..BLOCKS);
                     map.set(lba, place(lba as u32 + random.u32(..5) * 1_000_000));
-                    if lba % 3 != 0 {
+                    if !lba.is_multiple_of(3) {
                         map.remove(lba);
                     }
                 }
@@ -223,7 +223,7 @@ fn a_checkpoint_of_a_map_in_use_is_whole() {
                 found.restore(&mut *copy, &mut |_| {}).unwrap();
                 for lba in 0..BLOCKS {
                     let block = copy.get(lba).map(Place::block);
-                    assert!(block.is_some() || lba % 3 != 0, "{name}: {lba} is missing");
+                    assert!(block.is_some() || !lba.is_multiple_of(3), "{name}: {lba} is missing");
                     assert!(block.is_none_or(|block| u64::from(block) % 1_000_000 == lba), "{name}: {lba}");
                 }
             }

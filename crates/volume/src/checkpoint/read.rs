@@ -80,6 +80,7 @@ pub struct Checkpoint {
     path: PathBuf,
     file: File,
     size: u64,
+    mapped: u64,
 }
 
 /// Returns the checkpoint at `path`, or `None` if there is none or it is damaged. All of it is read and checked.
@@ -92,8 +93,9 @@ pub fn read(path: &Path) -> io::Result<Option<Checkpoint>> {
         opened => opened.map_err(of_path(path))?,
     };
     let metadata = file.metadata().map_err(of_path(path))?;
-    match scan(&file, metadata.len(), |_, _| {}) {
-        Ok(header) => Ok(Some(Checkpoint { header, path: path.to_owned(), file, size: metadata.len() })),
+    let (size, mut mapped) = (metadata.len(), 0);
+    match scan(&file, size, |_, places| mapped += places.iter().flatten().count() as u64) {
+        Ok(header) => Ok(Some(Checkpoint { header, path: path.to_owned(), file, size, mapped })),
         Err(ScanError::Io(error)) => Err(of_path(path)(error)),
         Err(ScanError::Damaged(why)) => {
             tracing::warn!(path = %path.display(), why, "the checkpoint of the map is not used: all summaries are read");
@@ -115,6 +117,7 @@ impl Checkpoint {
         assert!(map.blocks() >= self.header.blocks, "a volume becomes smaller after its map was read");
         let (at, blocks) = (of_path(&self.path), self.header.blocks);
         self.file.rewind().map_err(&at)?;
+        map.reserve(self.mapped);
         let mut since_told = 0;
         let scanned = scan(&self.file, self.size, |first, places| {
             let places = &places[..(blocks - first).min(CHECKPOINT_PAGE_BLOCKS) as usize];

@@ -77,6 +77,9 @@ pub trait Map: Send + Sync {
         }
     }
 
+    /// Prepares an empty map for `mapped` mapped blocks, so that it need not grow on the way.
+    fn reserve(&mut self, _mapped: u64) {}
+
     /// Maps the blocks from `first` on to `places`. Blocks for which `places` has none stay as they are.
     ///
     /// # Panics
