@@ -21,6 +21,7 @@ test: ## All tests, with the servers they need
 	mkdir -p target && : > $(SKIPPED)
 	$(CARGO) test $(RELEASE) --workspace
 	$(CARGO) test $(RELEASE) -p granary-cache --features shuttle --test interleavings
+	$(CARGO) test $(RELEASE) -p granary-volume --features shuttle --test interleavings
 	@sort -u $(SKIPPED)
 	@echo "$$(sort -u $(SKIPPED) | wc -l) tests skipped"
 

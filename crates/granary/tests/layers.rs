@@ -16,7 +16,17 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 11] = [
     ("granary-sql", &["granary-dialect", "granary-dict"]),
     ("granary-nbd", &["granary-volume"]),
     ("granary-server", &["granary-sql", "granary-dict"]),
-    ("granary", &["granary-server", "granary-memcached", "granary-nbd", "granary-volume", "granary-sql", "granary-lab"]),
+    (
+        "granary",
+        &[
+            "granary-server",
+            "granary-memcached",
+            "granary-nbd",
+            "granary-volume",
+            "granary-sql",
+            "granary-lab",
+        ],
+    ),
 ];
 
 /// Protocols, SQL and async runtimes, which the engine knows nothing of; nor do the memcached and the NBD server know

@@ -6,7 +6,7 @@ mod common;
 use common::engines;
 use common::random::Random;
 use common::skip::skipped;
-use granary_log::device::{Space, Access, Device, FileDevice, MemoryDevice, OpenDeviceError};
+use granary_log::device::{Access, Device, FileDevice, MemoryDevice, OpenDeviceError, Space};
 use granary_log::limits::{READ_BYTES_MAX, READ_DEPTH, SEGMENT_BYTES_MAX};
 use granary_log::{AlignedBuffer, Engine, Extent, Flights, Geometry, Io, OpenError};
 use std::io::ErrorKind;
@@ -41,7 +41,9 @@ fn engines_and_devices_show_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = contents();
     let file = FileDevice::open(&folder.path().join("direct"), SIZE).unwrap();
-    let buffered = FileDevice::open_as(&folder.path().join("buffered"), SIZE, Access::Buffered, Space::Reserved).unwrap();
+    let buffered =
+        FileDevice::open_as(&folder.path().join("buffered"), SIZE, Access::Buffered, Space::Reserved)
+            .unwrap();
     assert_eq!(buffered.access(), Access::Buffered);
     let memory = MemoryDevice::new(SIZE);
     let devices: [&dyn Device; 3] = [&file, &buffered, &memory];

@@ -7,7 +7,7 @@ use crate::limits::{
     UNSYNCED_BYTES_MAX,
 };
 use crate::map::Place;
-use crate::policy::{self, Policy, Work};
+use crate::policy::{self, Candidate, Cleaning, Policy};
 use crate::read::{Stored, Verdict};
 use crate::shared::{Shared, SlotUse};
 use granary_log::{Extent, Framing, Io};
@@ -48,7 +48,8 @@ impl Shared {
         let emptied = self.emptied.lock().expect("no panic under the lock").len() as u64;
         let segment_bytes = self.log.geometry().segment_bytes();
         let unsynced = self.log.head().saturating_sub(self.log.framing().synced.load(Ordering::Acquire));
-        let is_low = emptied > 0 && free < policy::background_from(segments, RESERVED_SEGMENTS);
+        let to_clean = |free: u64| policy::cleaning(free as u32, RESERVED_SEGMENTS as u32, segments as u32);
+        let is_low = emptied > 0 && to_clean(free) != Cleaning::Idle;
         if is_low || unsynced * segment_bytes >= UNSYNCED_BYTES_MAX.max(2 * segment_bytes) {
             self.commit()?;
             return Ok(true);
@@ -58,9 +59,9 @@ impl Shared {
             self.write_checkpoint()?;
             return Ok(true);
         }
-        match policy::work(free + emptied, RESERVED_SEGMENTS, segments) {
-            Work::Idle => Ok(false),
-            Work::Background | Work::Urgent => {
+        match to_clean(free + emptied) {
+            Cleaning::Idle => Ok(false),
+            Cleaning::Background(_) | Cleaning::Urgent(_) => {
                 let Some(victim) = self.victim() else {
                     // Only what waits for a checkpoint is left to be won.
                     if since == 0 {
@@ -106,14 +107,16 @@ impl Shared {
             let state = &self.slots[slot as usize];
             let waits = state.has_zeroes.load(Ordering::Acquire) && sequence >= checkpointed;
             let movable = !waits && !state.is_damaged.load(Ordering::Acquire);
-            movable.then(|| (slot as u32, state.live.load(Ordering::Acquire), head - sequence))
+            let live = state.live.load(Ordering::Acquire);
+            movable.then_some(Candidate { slot: slot as u32, live, age: head - sequence })
         });
         policy::choose(candidates, self.log.geometry().blocks_per_segment(), Policy::default()).map(u64::from)
     }
 
     /// Moves what is alive in a segment to the end of the log.
     fn empty(&self, io: &mut Io, slot: u64) -> io::Result<()> {
-        let Some(summary) = self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten() else {
+        let Some(summary) = self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten()
+        else {
             return self.give_up(slot, "its summary cannot be read");
         };
         if summary.sequence != self.log.sequence_of_slot(slot) {
@@ -227,10 +230,13 @@ impl Shared {
             instance: self.log.instance(),
             block_size: self.config.block_size as u32,
             blocks: self.map.blocks(),
-            sequence,
+            sequence: sequence.saturating_sub(1),
+            position: 0,
         };
+        let prepared = checkpoint::prepare(&self.files.checkpoint(), &header, &*self.map, &mut |_| {})?;
         // A place that the map got meanwhile is durable before the file says so.
-        checkpoint::write(&self.files.checkpoint(), header, &*self.map, || self.commit())?;
+        self.commit()?;
+        prepared.publish()?;
         self.checkpointed.store(sequence, Ordering::Release);
         self.replayed.store(0, Ordering::Release);
         self.written_before.store(written, Ordering::Release);

@@ -2,7 +2,8 @@
 
 use crate::framing::blocks_in_segment;
 use crate::limits::{
-    BLOCK_SIZES, RESERVED_SEGMENTS, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SEGMENTS_SPARE, UTILISATION_PERCENT_MAX,
+    BLOCK_SIZES, RESERVED_SEGMENTS, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SEGMENTS_SPARE,
+    UTILISATION_PERCENT_MAX,
 };
 use crate::map::{MapKind, Place};
 use granary_log::device::Space;
@@ -148,7 +149,8 @@ impl Files {
         let mut found = Vec::new();
         for entry in entries {
             let path = entry.map_err(Error::io("read the folder", folder))?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".volume"));
+            let name =
+                path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".volume"));
             found.extend(name.and_then(|name| Self::new(folder, name).ok()));
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));

@@ -84,3 +84,34 @@ pub const CHECKPOINT_SEGMENTS_DIVISOR: u64 = 8;
 
 /// How long the cleaner sleeps when there is nothing to do.
 pub const CLEANER_SLEEP: Duration = Duration::from_millis(200);
+
+/// Cleaning is urgent while fewer segments than one in so many, or [`CLEAN_URGENT_MAX`], are free beside
+/// the reserved ones.
+pub const CLEAN_URGENT_DIVISOR: u32 = 256;
+/// See [`CLEAN_URGENT_DIVISOR`].
+pub const CLEAN_URGENT_MAX: u32 = 16;
+
+/// Cleaning goes on until one segment in so many, or [`CLEAN_BACKGROUND_MAX`], are free beside those below
+/// which it is urgent. Free segments hold no data: the more there are, the fuller are the victims.
+pub const CLEAN_BACKGROUND_DIVISOR: u32 = 128;
+/// See [`CLEAN_BACKGROUND_DIVISOR`].
+pub const CLEAN_BACKGROUND_MAX: u32 = 32;
+
+/// The longest delay of a write while cleaning is urgent.
+pub const WRITE_DELAY_MAX: Duration = Duration::from_millis(10);
+
+/// The most shards of the cache of checksums.
+pub const CHECKSUM_SHARDS_MAX: u64 = 16;
+
+/// The smallest budget of a shard of the cache of checksums, where the whole budget is not smaller.
+pub const CHECKSUM_SHARD_BYTES_MIN: u64 = 1 << 20;
+
+/// The bytes that a segment's entry in the cache of checksums takes at most beside the checksums: 32 bytes, in
+/// an array that may be half empty, or four times as large as needed while it has few; and its place in a table.
+pub const CHECKSUM_ENTRY_BYTES_MAX: u64 = 256;
+
+/// The number of logical blocks of a page of a checkpoint: 4 KiB of places.
+pub const CHECKPOINT_PAGE_BLOCKS: u64 = 1024;
+
+/// The bytes of a checkpoint that are written, and read, in one system call.
+pub const CHECKPOINT_BUFFER_BYTES: usize = 1 << 20;

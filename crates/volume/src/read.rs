@@ -71,7 +71,8 @@ impl Shared {
         if self.checksum(stored) == Some(sum) {
             return Verdict::Right;
         }
-        let current = self.map.get(lba) == Some(place) && self.log.sequence_of(place.block().into()) == sequence;
+        let current =
+            self.map.get(lba) == Some(place) && self.log.sequence_of(place.block().into()) == sequence;
         if current { Verdict::Damaged } else { Verdict::Moved }
     }
 
@@ -80,7 +81,7 @@ impl Shared {
         let geometry = self.log.geometry();
         let slot = geometry.slot_of_block(place.block().into());
         let index = (u64::from(place.block()) - slot * u64::from(geometry.blocks_per_segment())) as u32;
-        if let Some(sum) = self.checksums.get(slot, sequence, index) {
+        if let Some(sum) = self.checksums.get(slot as u32, sequence, index) {
             return Some(sum);
         }
         self.counters.checksum_loads.fetch_add(1, Ordering::Relaxed);
@@ -93,7 +94,7 @@ impl Shared {
             sums[(block - summary.first_block) as usize] = checksum as u32;
         }
         let sum = sums[index as usize];
-        self.checksums.insert(slot, sequence, sums);
+        self.checksums.insert(slot as u32, sequence, sums);
         Some(sum)
     }
 
@@ -189,9 +190,9 @@ impl Shared {
                 }
             }
         });
-        again.into_iter().try_for_each(|at| {
-            self.read_block(io, first + at as u64, &mut out[at * size..(at + 1) * size])
-        })
+        again
+            .into_iter()
+            .try_for_each(|at| self.read_block(io, first + at as u64, &mut out[at * size..(at + 1) * size]))
     }
 }
 

@@ -32,7 +32,8 @@ impl Shared {
                 continue;
             }
             self.replayed.fetch_add(1, Ordering::Relaxed);
-            let damaged = if summary.sequence > synced { self.damaged(summary, &mut buffer) } else { HashSet::new() };
+            let damaged =
+                if summary.sequence > synced { self.damaged(summary, &mut buffer) } else { HashSet::new() };
             any_damaged |= !damaged.is_empty();
             self.repeat(summary, &damaged);
         }
@@ -60,7 +61,9 @@ impl Shared {
                     slot.has_zeroes.store(true, Ordering::Relaxed);
                     let end = lba.saturating_add(count);
                     let mut next = lba;
-                    while let Some((mapped, _)) = self.map.next_mapped(next).filter(|(mapped, _)| *mapped < end) {
+                    while let Some((mapped, _)) =
+                        self.map.next_mapped(next).filter(|(mapped, _)| *mapped < end)
+                    {
                         self.map.remove(mapped);
                         next = mapped + 1;
                     }

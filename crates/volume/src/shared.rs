@@ -143,7 +143,7 @@ impl Shared {
         }
         self.log.framing().synced.fetch_max(full, Ordering::AcqRel);
         for slot in emptied {
-            self.checksums.invalidate(slot);
+            self.checksums.invalidate(slot as u32);
             let state = &self.slots[slot as usize];
             state.has_zeroes.store(false, Ordering::Release);
             state.set_usage(SlotUse::Free);

@@ -81,7 +81,12 @@ impl Volume {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_on(folder: &Path, name: &str, config: &Config, device: Box<dyn Device>) -> Result<Self, Error> {
+    pub fn open_on(
+        folder: &Path,
+        name: &str,
+        config: &Config,
+        device: Box<dyn Device>,
+    ) -> Result<Self, Error> {
         let files = Files::new(folder, name)?;
         let options = config.log_options(&files)?;
         let open = |framing| Log::open_on(framing, device, &options).map_err(Error::from);
@@ -101,12 +106,15 @@ impl Volume {
         let framing = Blocks::default();
         let read = checkpoint::read(&path).map_err(Error::io("read", &path))?;
         let header = match read {
-            checkpoint::Read::Absent => None,
-            checkpoint::Read::Damaged => return Err(damaged("the map was not written as a whole")),
-            checkpoint::Read::Whole(whole) => {
-                let header = *whole.header();
-                framing.entries_from.store(header.sequence, Ordering::Release);
-                whole.apply(&mut *map).map_err(Error::io("read", &path))?;
+            None if path.exists() => return Err(damaged("the map is not whole")),
+            None => None,
+            Some(read) => {
+                let header = read.header;
+                if header.blocks > map.blocks() || u64::from(header.block_size) != config.block_size {
+                    return Err(damaged("it is the map of a volume of another size"));
+                }
+                framing.entries_from.store(header.sequence + 1, Ordering::Release);
+                read.restore(&mut *map, &mut |_| {}).map_err(Error::io("read", &path))?;
                 Some(header)
             }
         };
@@ -117,7 +125,7 @@ impl Volume {
         framing.entries_from.store(0, Ordering::Release);
         let slots = log.geometry().segments();
         let shared = Arc::new(Shared {
-            checkpointed: AtomicU64::new(header.map_or(0, |header| header.sequence)),
+            checkpointed: AtomicU64::new(header.map_or(0, |header| header.sequence + 1)),
             replayed: AtomicU64::new(0),
             written_before: AtomicU64::new(0),
             files,
@@ -135,6 +143,8 @@ impl Volume {
             // may listen to it.
             shared.write_checkpoint().map_err(Error::io("write", &shared.files.checkpoint()))?;
         }
+        // What this start shows, the next one shows, too: the last process may have ended before its writes were synced.
+        shared.commit().map_err(Error::io("sync", &shared.files.data()))?;
         drop(recovered);
         let thread = |name: &str, work: fn(&Shared)| {
             let shared = Arc::clone(&shared);
@@ -310,7 +320,11 @@ impl Volume {
 
     fn check_range(&self, offset: u64, len: u64) -> io::Result<()> {
         let inside = offset.checked_add(len).is_some_and(|end| end <= self.shared.config.size);
-        if inside { Ok(()) } else { Err(io::Error::from_raw_os_error(rustix::io::Errno::INVAL.raw_os_error())) }
+        if inside {
+            Ok(())
+        } else {
+            Err(io::Error::from_raw_os_error(rustix::io::Errno::INVAL.raw_os_error()))
+        }
     }
 }
 

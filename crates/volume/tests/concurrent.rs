@@ -7,11 +7,19 @@ use fastrand::Rng;
 use granary_volume::map::{Map, Place};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 const BLOCKS: u64 = 1 << 20;
-const TIME: Duration = Duration::from_millis(1500);
+const TIME: Duration = Duration::from_millis(1000);
+
+/// Tests that have several threads each take turns: threads that wait for a core do not meet.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Blocks that are mapped throughout, some side by side, some far apart.
 fn permanent() -> Vec<u64> {
@@ -38,6 +46,7 @@ fn churn(map: &dyn Map, stop: &AtomicBool, seed: u64) {
 /// A reader sees a block's old or new place, never none and never an older one than before.
 #[test]
 fn a_block_is_never_absent_while_it_is_overwritten() {
+    let _alone = alone();
     for (name, map) in maps(BLOCKS) {
         let (map, permanent) = (&*map, permanent());
         for lba in &permanent {
@@ -114,6 +123,7 @@ impl Account {
 /// Each place that came in is returned once, by a set, a remove or a replace, or is there at the end.
 #[test]
 fn places_are_neither_lost_nor_doubled() {
+    let _alone = alone();
     const THREADS: u32 = 4;
     const EACH: u32 = 200_000;
     for (name, map) in maps(BLOCKS) {
@@ -155,6 +165,7 @@ fn places_are_neither_lost_nor_doubled() {
 /// A scan finds every block that is mapped throughout, in order, whatever comes and goes.
 #[test]
 fn scans_miss_nothing() {
+    let _alone = alone();
     for (name, map) in maps(BLOCKS) {
         let (map, mut permanent) = (&*map, permanent());
         permanent.sort_unstable();
@@ -192,5 +203,40 @@ fn scans_miss_nothing() {
             next = map.next_mapped(lba);
         }
         assert_eq!((map.len(), map.next_mapped(0)), (0, None), "{name}");
+    }
+}
+
+/// A block that two threads map at once is found by the scan of the one that is done first.
+#[test]
+fn scans_find_what_was_just_mapped() {
+    let _alone = alone();
+    for (name, map) in maps(BLOCKS) {
+        let map = &*map;
+        let end = Instant::now() + TIME;
+        while Instant::now() < end {
+            // The threads meet at each region of counters.
+            let turns = [AtomicU64::new(0), AtomicU64::new(0)];
+            let map_and_scan = |own: usize| {
+                for (turn, lba) in (0..BLOCKS).step_by(1024).enumerate() {
+                    turns[own].store(turn as u64, Ordering::Release);
+                    let mut spins = 0;
+                    while turns[1 - own].load(Ordering::Acquire) < turn as u64 {
+                        spins += 1;
+                        if spins % 1000 == 0 { thread::yield_now() } else { std::hint::spin_loop() }
+                    }
+                    map.set(lba, place(1));
+                    assert_eq!(map.next_mapped(lba), Some((lba, place(1))), "{name}");
+                }
+                turns[own].store(BLOCKS, Ordering::Release);
+            };
+            thread::scope(|scope| {
+                scope.spawn(|| map_and_scan(0));
+                scope.spawn(|| map_and_scan(1));
+            });
+            assert_eq!(map.len(), BLOCKS / 1024, "{name}");
+            for lba in (0..BLOCKS).step_by(1024) {
+                map.remove(lba);
+            }
+        }
     }
 }

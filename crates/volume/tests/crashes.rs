@@ -34,7 +34,12 @@ fn all_operations() -> Vec<Operation> {
 }
 
 fn config() -> Config {
-    Config { size: BLOCKS * BLOCK, block_size: BLOCK, segment_bytes: 16 * BLOCK, ..Config::new(BLOCKS * BLOCK) }
+    Config {
+        size: BLOCKS * BLOCK,
+        block_size: BLOCK,
+        segment_bytes: 16 * BLOCK,
+        ..Config::new(BLOCKS * BLOCK)
+    }
 }
 
 fn open(folder: &Path, device: &Arc<VolatileDevice>) -> Volume {
@@ -117,9 +122,24 @@ impl History {
     }
 }
 
+/// A folder in RAM, where there is one: the files beside the device are no part of this.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// The files beside the device, for a start that changes them.
+fn copy_of(of: &Path) -> tempfile::TempDir {
+    let copy = folder();
+    for file in std::fs::read_dir(of).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+    }
+    copy
+}
+
 /// Runs operations, then crashes at every write, with every subset of what was not synced.
 fn crash_everywhere(operations: &[Operation], rounds: u32) -> u64 {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let device = Arc::new(VolatileDevice::new(config().geometry().unwrap().file_bytes(), BLOCK as usize));
     device.record();
     let mut io = Io::new();
@@ -136,11 +156,15 @@ fn crash_everywhere(operations: &[Operation], rounds: u32) -> u64 {
             let left = Arc::new(device.after_power_cut_at(crash, |unit| subset >> unit & 1 == 1));
             // What was found once is found again.
             let mut before: Option<Vec<u8>> = None;
+            let folder = copy_of(folder.path());
             for _ in 0..rounds {
                 let volume = open(folder.path(), &left);
                 let found = content(&volume, &mut io, &what);
                 history.check(&found, crash, &what);
-                assert!(before.is_none_or(|before| before == found), "{what}: another start shows something else");
+                assert!(
+                    before.is_none_or(|before| before == found),
+                    "{what}: another start shows something else"
+                );
                 before = Some(found);
                 volume.abandon();
             }

@@ -1,10 +1,11 @@
-//! The hash map under interleavings chosen by a model checker, each access to a word a place to switch:
+//! The flat and the hash map under interleavings chosen by a model checker, each access to an atomic a place to
+//! switch:
 //! `cargo test -p granary-volume --features shuttle --test interleavings`
 
 #[path = "common/place.rs"]
 mod place;
 
-use granary_volume::map::{HashMap, Map};
+use granary_volume::map::{FlatMap, HashMap, Map};
 use place::place;
 use shuttle::sync::Arc;
 use shuttle::thread;
@@ -12,30 +13,32 @@ use shuttle::thread;
 const BLOCKS: u64 = 64;
 const ITERATIONS: usize = 20_000;
 
-/// One table, of four slots at first: the fourth key makes a larger one.
-fn small() -> Arc<HashMap> {
-    Arc::new(HashMap::with_shape(BLOCKS, 0, 2, 1).unwrap())
+type Shared = Arc<dyn Map>;
+
+/// Checks `test` with maps of both kinds. The hash map has one table, of four slots at first: the fourth key
+/// makes a larger one.
+fn check(test: impl Fn(Shared) + Send + Sync + Copy + 'static) {
+    let hash = move || test(Arc::new(HashMap::with_shape(BLOCKS, 0, 2, 1).unwrap()));
+    let flat = move || test(Arc::new(FlatMap::new(BLOCKS).unwrap()));
+    shuttle::check_random(hash, ITERATIONS);
+    shuttle::check_pct(hash, ITERATIONS / 2, 3);
+    shuttle::check_random(flat, ITERATIONS);
+    shuttle::check_pct(flat, ITERATIONS / 2, 3);
 }
 
-fn check(test: impl Fn() + Send + Sync + Copy + 'static) {
-    shuttle::check_random(test, ITERATIONS);
-    shuttle::check_pct(test, ITERATIONS / 2, 3);
-}
-
-/// Maps and unmaps other blocks: the table grows, fills with tombstones, and shrinks.
-fn churn(map: &HashMap, first: u64) {
+/// Maps and unmaps other blocks: a table grows, fills with tombstones, and shrinks.
+fn churn(map: &dyn Map, first: u64) {
     (first..first + 5).for_each(|lba| assert_eq!(map.set(lba, place(9)), None));
     (first..first + 5).for_each(|lba| assert_eq!(map.remove(lba), Some(place(9))));
 }
 
 #[test]
 fn an_overwrite_is_one_step() {
-    check(|| {
-        let map = small();
+    check(|map| {
         map.set(7, place(0));
         let churning = thread::spawn({
             let map = Arc::clone(&map);
-            move || churn(&map, 20)
+            move || churn(&*map, 20)
         });
         let writing = thread::spawn({
             let map = Arc::clone(&map);
@@ -57,8 +60,7 @@ fn an_overwrite_is_one_step() {
 /// Cleaning moves a block while it is overwritten: the write wins, whatever comes first.
 #[test]
 fn a_move_never_takes_back_a_write() {
-    check(|| {
-        let map = small();
+    check(|map| {
         map.set(7, place(0));
         let moving = thread::spawn({
             let map = Arc::clone(&map);
@@ -66,7 +68,7 @@ fn a_move_never_takes_back_a_write() {
         });
         let churning = thread::spawn({
             let map = Arc::clone(&map);
-            move || churn(&map, 20)
+            move || churn(&*map, 20)
         });
         let old = map.set(7, place(2));
         assert_eq!(map.get(7), Some(place(2)));
@@ -80,8 +82,7 @@ fn a_move_never_takes_back_a_write() {
 /// Two threads that map the same new blocks: each block is in one slot, and counted once.
 #[test]
 fn two_writers_of_one_block_use_one_slot() {
-    check(|| {
-        let map = small();
+    check(|map| {
         let writers: Vec<_> = (0..2)
             .map(|writer| {
                 let map = Arc::clone(&map);
@@ -102,8 +103,7 @@ fn two_writers_of_one_block_use_one_slot() {
 /// A set and a remove of one block: either order, and nothing else.
 #[test]
 fn a_set_and_a_remove_come_one_after_the_other() {
-    check(|| {
-        let map = small();
+    check(|map| {
         map.set(7, place(0));
         let removing = thread::spawn({
             let map = Arc::clone(&map);
@@ -111,7 +111,7 @@ fn a_set_and_a_remove_come_one_after_the_other() {
         });
         let churning = thread::spawn({
             let map = Arc::clone(&map);
-            move || churn(&map, 20)
+            move || churn(&*map, 20)
         });
         let old = map.set(7, place(1));
         let removed = removing.join().unwrap();
@@ -129,8 +129,7 @@ fn a_set_and_a_remove_come_one_after_the_other() {
 /// A scan sees the block that is mapped throughout.
 #[test]
 fn a_scan_misses_nothing() {
-    check(|| {
-        let map = small();
+    check(|map| {
         map.set(10, place(0));
         let others: Vec<_> = [9, 11]
             .map(|lba| {
@@ -145,5 +144,23 @@ fn a_scan_misses_nothing() {
         assert!(found == (9, place(1)) || found == (10, place(0)), "{found:?}");
         assert_eq!(map.next_mapped(10), Some((10, place(0))));
         others.into_iter().for_each(|other| other.join().unwrap());
+    });
+}
+
+/// A block that two threads map at once is found by the scan of the one that is done first.
+#[test]
+fn a_scan_finds_what_was_just_mapped() {
+    check(|map| {
+        let map_and_scan = |map: &dyn Map| {
+            map.set(7, place(1));
+            assert_eq!(map.next_mapped(0), Some((7, place(1))));
+        };
+        let other = thread::spawn({
+            let map = Arc::clone(&map);
+            move || map_and_scan(&*map)
+        });
+        map_and_scan(&*map);
+        other.join().unwrap();
+        assert_eq!(map.len(), 1);
     });
 }

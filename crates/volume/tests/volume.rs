@@ -47,8 +47,14 @@ impl Model {
     fn crashed(&mut self, volume: &Volume, io: &mut Io, what: &str) {
         let mut found = vec![0; BLOCK as usize];
         for (block, versions) in self.blocks.iter_mut().enumerate() {
-            volume.read(io, block as u64 * BLOCK, &mut found).unwrap_or_else(|e| panic!("{what}: block {block}: {e}"));
-            assert!(versions.contains(&found), "{what}: block {block} is none of {} versions: {:?}, {:?}", versions.len(), &found[..8], versions.iter().map(|v| v[..8].to_vec()).collect::<Vec<_>>());
+            volume
+                .read(io, block as u64 * BLOCK, &mut found)
+                .unwrap_or_else(|e| panic!("{what}: block {block}: {e}"));
+            assert!(
+                versions.contains(&found),
+                "{what}: block {block} is none of {} versions",
+                versions.len()
+            );
             *versions = vec![found.clone()];
         }
     }
@@ -89,7 +95,8 @@ impl Run {
     /// A range of bytes: whole blocks, or any.
     fn range(&mut self) -> (u64, u64) {
         let size = self.config.size;
-        let len = if self.random.u8(..) < 8 { self.random.u64(1..size / 2) } else { self.random.u64(1..6 * BLOCK) };
+        let len =
+            if self.random.u8(..) < 8 { self.random.u64(1..size / 2) } else { self.random.u64(1..6 * BLOCK) };
         let offset = self.random.u64(0..size - len);
         if self.random.bool() {
             return (offset / BLOCK * BLOCK, len.div_ceil(BLOCK) * BLOCK)
@@ -102,13 +109,16 @@ impl Run {
         let (offset, len) = self.range();
         match self.random.u8(0..100) {
             0..55 => {
-                let data: Vec<u8> = std::iter::repeat_with(|| self.random.u8(..)).take(len as usize).collect();
+                let data: Vec<u8> =
+                    std::iter::repeat_with(|| self.random.u8(..)).take(len as usize).collect();
                 volume.write(&mut self.io, offset, &data).unwrap();
                 self.model.write(offset, &data);
             }
             55..85 => {
                 let mut found = vec![0; len as usize];
-                volume.read(&mut self.io, offset, &mut found).unwrap_or_else(|error| panic!("{what}: {error}"));
+                volume
+                    .read(&mut self.io, offset, &mut found)
+                    .unwrap_or_else(|error| panic!("{what}: {error}"));
                 assert!(found == self.model.newest(offset, found.len()), "{what}: {offset} + {len}");
             }
             85..90 => {
@@ -234,7 +244,8 @@ fn readers_see_whole_and_recent_versions_while_blocks_are_overwritten_and_moved(
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let (mut io, mut random, mut bytes) = (Io::new(), fastrand::Rng::new(), vec![0; BLOCK as usize]);
+                let (mut io, mut random, mut bytes) =
+                    (Io::new(), fastrand::Rng::new(), vec![0; BLOCK as usize]);
                 while !ends.load(Ordering::Relaxed) {
                     let block = random.u64(0..blocks);
                     let before = oldest[block as usize].load(Ordering::SeqCst);

@@ -87,7 +87,7 @@ impl FlashOptions {
             salt: self.hash_seed,
             slots: SlotOrder::Fifo,
             space: Space::Reserved,
-        in_doubt: InDoubt::StartEmpty,
+            in_doubt: InDoubt::StartEmpty,
         })
     }
 

@@ -9,8 +9,8 @@ pub mod random;
 
 use granary_cache::framing::block::{self, payload_size};
 use granary_cache::framing::{self, Log, Placed, Records, Summary, WordRule, has_summary, records_in};
-use granary_log::device::Space;
 use granary_log::device::Device;
+use granary_log::device::Space;
 use granary_log::{Consumer, Extent, Failed, Geometry, InDoubt, Io, Location, Options, Recovered, SlotOrder};
 use std::collections::HashMap;
 use std::ops::Range;

@@ -76,12 +76,7 @@ impl FileDevice {
 
     /// As [`open`](Self::open), to be read and written in units of `unit` bytes; where these are
     /// too small for O_DIRECT (sectors of 4 KiB), the page cache is used as well.
-    pub fn open_in_units(
-        path: &Path,
-        size: u64,
-        unit: usize,
-        space: Space,
-    ) -> Result<Self, OpenDeviceError> {
+    pub fn open_in_units(path: &Path, size: u64, unit: usize, space: Space) -> Result<Self, OpenDeviceError> {
         let direct = Self::open_as(path, size, Access::Direct, space)?;
         // Away from the start of device and memory, which are aligned to anything.
         let mut bytes = AlignedBuffer::zeroed(2 * unit);
@@ -98,12 +93,7 @@ impl FileDevice {
     }
 
     /// As [`open`](Self::open), with the access to try first.
-    pub fn open_as(
-        path: &Path,
-        size: u64,
-        wanted: Access,
-        space: Space,
-    ) -> Result<Self, OpenDeviceError> {
+    pub fn open_as(path: &Path, size: u64, wanted: Access, space: Space) -> Result<Self, OpenDeviceError> {
         let error = |doing| {
             move |errno: Errno| OpenDeviceError::Io { doing, path: path.to_owned(), source: errno.into() }
         };

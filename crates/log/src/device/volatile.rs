@@ -90,7 +90,8 @@ impl VolatileDevice {
         let content = self.lock();
         let mut left = content.synced.clone();
         let until = recent.min(content.recent.len());
-        let synced = content.recent[..until].iter().rposition(|operation| matches!(operation, Operation::Sync));
+        let synced =
+            content.recent[..until].iter().rposition(|operation| matches!(operation, Operation::Sync));
         let certain = synced.map_or(0, |sync| sync + 1);
         for (i, operation) in content.recent[..until].iter().enumerate() {
             if let Operation::Write(offset, bytes) = operation

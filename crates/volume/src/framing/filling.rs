@@ -117,5 +117,12 @@ fn write(
         synced,
     };
     let first = id.first_block + range.start as u64;
-    footer::write(&mut blocks[range.start * size..range.end * size], &id.geometry, id.instance, first, header, entries);
+    footer::write(
+        &mut blocks[range.start * size..range.end * size],
+        &id.geometry,
+        id.instance,
+        first,
+        header,
+        entries,
+    );
 }

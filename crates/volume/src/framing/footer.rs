@@ -69,7 +69,14 @@ fn seed(instance: u64, block: u64) -> u64 {
 }
 
 /// Writes a footer over `bytes`, its blocks, of which `block` is the number of the first on the device.
-pub fn write(bytes: &mut [u8], geometry: &Geometry, instance: u64, block: u64, header: Header, entries: &[Entry]) {
+pub fn write(
+    bytes: &mut [u8],
+    geometry: &Geometry,
+    instance: u64,
+    block: u64,
+    header: Header,
+    entries: &[Entry],
+) {
     let size = geometry.block_size();
     let blocks = (bytes.len() / size) as u32;
     let mut parts = entries.chunks(entries_per_block(geometry));

@@ -23,7 +23,9 @@ impl Summary {
     /// The logical blocks that lie in the segment, each with its block of the log and its checksum.
     pub fn blocks(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.entries.iter().filter_map(|(position, entry)| match entry {
-            Entry::Block { lba, checksum } => Some((*lba, self.first_block + u64::from(*position), *checksum)),
+            Entry::Block { lba, checksum } => {
+                Some((*lba, self.first_block + u64::from(*position), *checksum))
+            }
             _ => None,
         })
     }
@@ -54,7 +56,9 @@ pub(super) fn read(source: &Source<'_>, slots: Range<u64>, from: u64) -> Vec<Opt
             let first_block = slot * per_segment;
             match (found[0], found[1]) {
                 // A newer segment was begun, and did not come to its end.
-                (Some(header), summary) if summary.is_none_or(|summary| summary.sequence < header.sequence) => {
+                (Some(header), summary)
+                    if summary.is_none_or(|summary| summary.sequence < header.sequence) =>
+                {
                     if header.sequence < from {
                         return Some(bare(header, first_block));
                     }
@@ -104,7 +108,8 @@ fn read_commits(
     let mut at = 1;
     let all = source.geometry.blocks_per_segment() as usize;
     while at < all {
-        let found = footer::check(&buffer[at * size..(at + 1) * size], source.instance, first_block + at as u64);
+        let found =
+            footer::check(&buffer[at * size..(at + 1) * size], source.instance, first_block + at as u64);
         let found = found.filter(|found| {
             let ours = found.sequence == header.sequence && found.kind == Kind::Commit && found.index == 0;
             ours && at + found.blocks as usize <= all
@@ -142,7 +147,8 @@ fn read_footer(
     let mut position = None;
     for ((index, block), bytes) in (0..).zip(first..).zip(bytes.chunks_exact(size)) {
         let header = footer::check(bytes, source.instance, block)?;
-        let ours = (header.sequence, header.kind, header.index, header.blocks) == (sequence, kind, index, blocks);
+        let ours =
+            (header.sequence, header.kind, header.index, header.blocks) == (sequence, kind, index, blocks);
         if !ours {
             return None;
         }

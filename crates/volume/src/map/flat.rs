@@ -1,9 +1,10 @@
 //! The flat map: an array of places.
 
-use super::occupancy::{Occupancy, zeros};
+use super::occupancy::Occupancy;
+use super::zeros::zeros;
 use super::{Map, MapError, Place, check, raw_of};
 use crate::limits::FLAT_REGION_BLOCKS;
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// An array with a place of four bytes for each logical block.
 ///

@@ -15,6 +15,7 @@ mod kind;
 mod occupancy;
 mod place;
 mod skip_list;
+mod zeros;
 
 pub use flat::FlatMap;
 pub use hash::HashMap;
@@ -75,6 +76,9 @@ pub trait Map: Send + Sync {
             next = self.next_mapped(lba + 1);
         }
     }
+
+    /// Prepares an empty map for `mapped` mapped blocks, so that it need not grow on the way.
+    fn reserve(&mut self, _mapped: u64) {}
 
     /// Maps the blocks from `first` on to `places`. Blocks for which `places` has none stay as they are.
     ///

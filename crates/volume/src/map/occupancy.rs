@@ -6,10 +6,10 @@
 //! this, a block is counted before its place is published, and taken off after the place is gone.
 
 use super::MapError;
+use super::zeros::zeros;
 use crate::limits::REGIONS_PER_GROUP;
+use crate::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
-use zerocopy::FromZeros;
 
 pub(super) struct Occupancy {
     blocks: u64,
@@ -17,13 +17,6 @@ pub(super) struct Occupancy {
     regions: Box<[AtomicU16]>,
     groups: Box<[AtomicU32]>,
     total: AtomicU64,
-}
-
-/// Returns `count` zeros. Memory of large ones is not touched, so the system gives it page by page.
-pub(super) fn zeros<T: FromZeros>(count: u64) -> Result<Box<[T]>, MapError> {
-    let no_memory = || MapError::NoMemory { bytes: count.saturating_mul(size_of::<T>() as u64) };
-    let count = usize::try_from(count).map_err(|_| no_memory())?;
-    <[T]>::new_box_zeroed_with_elems(count).map_err(|_| no_memory())
 }
 
 impl Occupancy {

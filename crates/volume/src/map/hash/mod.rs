@@ -82,7 +82,7 @@ impl HashMap {
     fn update(&self, lba: u64, change: impl Fn(Option<Place>) -> Option<Option<Place>>) -> Option<Place> {
         let (shard, key) = self.locate(lba);
         loop {
-            let table = shard.load_full();
+            let table = shard.load();
             match table.update(key, &change) {
                 Ok(old) => return old,
                 Err(refused) => self.renew(shard, &table, refused),
@@ -96,8 +96,8 @@ impl HashMap {
             return;
         }
         let slot_bits_min = match why {
-            Refused::Crowded => table.slot_bits() + 1,
-            Refused::Full | Refused::Frozen => self.slot_bits_min,
+            Refused::Crowded if !table.has_tombstones() => table.slot_bits() + 1,
+            Refused::Crowded | Refused::Full | Refused::Frozen => self.slot_bits_min,
         };
         table.freeze();
         shard.compare_and_swap(table, Arc::new(table.copy(slot_bits_min)));
@@ -137,7 +137,7 @@ impl Map for HashMap {
         let old = self.update(lba, |old| old.map(|_| None))?;
         self.occupancy.subtract(lba);
         let (shard, _) = self.locate(lba);
-        let table = shard.load_full();
+        let table = shard.load();
         if table.slot_bits() > self.slot_bits_min && table.is_sparse() {
             self.renew(shard, &table, Refused::Full);
         }
@@ -171,6 +171,24 @@ impl Map for HashMap {
         let table = |shard: &ArcSwap<Table>| shard.load().bytes_allocated() + 16;
         let tables: u64 = self.shards.iter().map(table).sum();
         tables + size_of_val(&*self.shards) as u64 + self.occupancy.bytes_allocated()
+    }
+
+    fn reserve(&mut self, mapped: u64) {
+        if self.is_empty() {
+            let in_shard = mapped.div_ceil(self.shards.len() as u64);
+            let slot_bits = bits_of(in_shard + in_shard / 2).min(self.key_bits).max(self.slot_bits_min);
+            self.shards.iter().for_each(|shard| shard.store(Arc::new(Table::new(self.key_bits, slot_bits))));
+        }
+    }
+
+    fn restore(&mut self, first: u64, places: &[Option<Place>]) {
+        for (lba, place) in (first..).zip(places).filter(|(_, place)| place.is_some()) {
+            assert!(lba < self.blocks, "the block is one of the volume's");
+            self.occupancy.add(lba);
+            if self.update(lba, |_| Some(*place)).is_some() {
+                self.occupancy.subtract(lba);
+            }
+        }
     }
 
     fn resize(&mut self, blocks: u64) -> Result<(), MapError> {

@@ -183,6 +183,12 @@ impl Table {
         self.slot_bits
     }
 
+    /// Whether more than an eighth of the keys have no place: a copy has room without being larger.
+    pub fn has_tombstones(&self) -> bool {
+        let (used, live) = (self.used.load(Ordering::Relaxed), self.live.load(Ordering::Relaxed));
+        used.saturating_sub(live) > used / 8
+    }
+
     /// Whether less than an eighth of the slots have places.
     pub fn is_sparse(&self) -> bool {
         u64::from(self.live.load(Ordering::Relaxed)) * 8 < self.words.len() as u64
