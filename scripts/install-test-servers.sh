@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the servers that the tests start for themselves, from Debian: PostgreSQL, MariaDB, Redis, ClickHouse,
-# memcached, twemproxy; and clients. FerretDB, which stands for MongoDB, is built.
+# memcached, twemproxy; and clients, libnbd's, QEMU's and fio of the NBD server among them. FerretDB, which stands for MongoDB, is built.
 # What is there already is left alone. Debian may start a service of its own; no test uses it.
 set -eu
 
@@ -29,6 +29,11 @@ command -v memccapable >/dev/null || missing="$missing libmemcached-tools"
     missing="$missing python3-pymemcache python3-memcache"
 command -v nutcracker >/dev/null || missing="$missing nutcracker"
 /usr/bin/python3 -c 'import pylibmc' 2>/dev/null || missing="$missing python3-pylibmc"
+command -v nbdcopy >/dev/null || missing="$missing libnbd-bin"
+/usr/bin/python3 -c 'import nbd' 2>/dev/null || missing="$missing python3-libnbd"
+command -v qemu-img >/dev/null || missing="$missing qemu-utils"
+command -v nbdkit >/dev/null || missing="$missing nbdkit"
+command -v fio >/dev/null || missing="$missing fio"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi

@@ -1,5 +1,5 @@
 //! An NBD server of one disk in memory, for measurements: `serve [-s | ADDRESS | unix:PATH | systemd] SIZE_MIB`. Ends
-//! with its input; with `-s`, that is the client.
+//! with its input, which with `-s` is the client; with `systemd`, when it is told to.
 
 use granary_nbd::{MemoryExport, Options, Server, SingleExport, Stop, UnixSocket, serve};
 use std::io::Read;
@@ -28,6 +28,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::start(options)?;
     for address in server.addresses() {
         println!("nbd://{address}");
+    }
+    if place == "systemd" {
+        // Who opened the socket ends the process, too.
+        loop {
+            std::thread::park();
+        }
     }
     std::io::stdin().read_to_end(&mut Vec::new())?;
     server.stop();

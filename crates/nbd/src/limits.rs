@@ -50,12 +50,12 @@ pub const MINIMUM_BLOCK_MAX: u32 = 64 << 10;
 /// Connections at a time unless told otherwise; others are closed at once.
 pub const CONNECTIONS_DEFAULT: usize = 256;
 
-/// Seconds that a client has for its handshake, TLS included.
-pub const HANDSHAKE_SECONDS: u64 = 30;
+/// Seconds that a client has for its handshake, TLS included, unless told otherwise.
+pub const HANDSHAKE_SECONDS_DEFAULT: u64 = 30;
 
 /// Seconds without progress after which a client is disconnected that takes no replies, or that stopped in the middle
-/// of a request.
-pub const STALL_SECONDS: u64 = 30;
+/// of a request; unless told otherwise.
+pub const STALL_SECONDS_DEFAULT: u64 = 30;
 
 /// Seconds that commands in flight have to complete when the server stops.
 pub const STOP_SECONDS: u64 = 30;
@@ -69,6 +69,9 @@ pub const STOP_REFUSAL_MILLISECONDS: u64 = 1000;
 /// Milliseconds between two looks at a session that has commands in flight and no event, and between two attempts to
 /// enlarge a buffer.
 pub const LOOK_MILLISECONDS: u64 = 2;
+
+/// Microseconds that a thread looks for the next request before it sleeps, while requests come that soon.
+pub const PATIENCE_MICROSECONDS_MAX: u64 = 50;
 
 /// Milliseconds without requests after which a connection gives large buffers back.
 pub const IDLE_MILLISECONDS: u64 = 1000;

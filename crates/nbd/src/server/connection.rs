@@ -1,11 +1,11 @@
 //! One client's connection, on a thread of its own.
 
 use super::channel::{Channel, Wire};
+use super::patience::Patience;
 use super::stop::Stop;
 use crate::export::Exports;
 use crate::limits::{
-    HANDSHAKE_SECONDS, IDLE_MILLISECONDS, LOOK_MILLISECONDS, STALL_SECONDS, STOP_LINGER_MILLISECONDS,
-    STOP_REFUSAL_MILLISECONDS, STOP_SECONDS,
+    IDLE_MILLISECONDS, LOOK_MILLISECONDS, STOP_LINGER_MILLISECONDS, STOP_REFUSAL_MILLISECONDS, STOP_SECONDS,
 };
 use crate::protocol::{Budget, Conversation, Ending, Need, TlsPolicy};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,6 +22,8 @@ pub(super) struct Context {
     pub policy: TlsPolicy,
     pub budget: Arc<Budget>,
     pub stop: Stop,
+    pub handshake_timeout: Duration,
+    pub stall_timeout: Duration,
 }
 
 /// How a connection ended.
@@ -57,6 +59,7 @@ pub(super) struct Connection {
     stopping: Option<Instant>,
     /// The last read without a sign of readiness found something.
     is_busy: bool,
+    patience: Patience,
 }
 
 impl Connection {
@@ -65,7 +68,16 @@ impl Connection {
             Conversation::new(Arc::clone(&context.exports), context.policy, Arc::clone(&context.budget));
         let now = Instant::now();
         let channel = Channel::new(wire);
-        Self { conversation, channel, context, begun: now, active: now, stopping: None, is_busy: false }
+        Self {
+            conversation,
+            channel,
+            context,
+            begun: now,
+            active: now,
+            stopping: None,
+            is_busy: false,
+            patience: Patience::default(),
+        }
     }
 
     /// Serves the client until one of both has enough.
@@ -109,19 +121,37 @@ impl Connection {
                     continue;
                 }
             }
+            let began = Instant::now();
+            let awaits_client = wants_input && is_sent && self.conversation.in_flight() == 0;
+            if awaits_client && !self.patience.get().is_zero() && self.look(began)? {
+                self.patience.learn(began.elapsed());
+                continue;
+            }
             match self.wait(need)? {
                 Wake::Over(end) => return Ok(end),
                 Wake::Readable if wants_input && !self.channel.is_buffered() => {
                     self.is_busy = self.receive()?;
+                    self.patience.learn(began.elapsed());
                 }
                 Wake::Readable | Wake::Other => {}
             }
         }
     }
 
+    /// Looks for requests for a while, and lets others have the core. Gives whether there are any.
+    fn look(&mut self, began: Instant) -> io::Result<bool> {
+        while began.elapsed() < self.patience.get() {
+            rustix::thread::sched_yield();
+            if self.receive()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether the handshake takes too long.
     fn is_late(&self) -> bool {
-        !self.conversation.is_transmitting() && self.begun.elapsed() > Duration::from_secs(HANDSHAKE_SECONDS)
+        !self.conversation.is_transmitting() && self.begun.elapsed() > self.context.handshake_timeout
     }
 
     fn start_tls(&mut self) -> io::Result<()> {
@@ -217,15 +247,12 @@ impl Connection {
             if time <= now { Err(end) } else { Ok(()) }
         };
         if !conversation.is_transmitting() {
-            until(
-                self.begun + Duration::from_secs(HANDSHAKE_SECONDS),
-                End::Slow("its handshake took too long"),
-            )?;
+            until(self.begun + self.context.handshake_timeout, End::Slow("its handshake took too long"))?;
         }
         let is_stalled =
             !conversation.pending().is_empty() || need == Need::Input && conversation.is_partial();
         if is_stalled {
-            until(self.active + Duration::from_secs(STALL_SECONDS), End::Slow("it stalled"))?;
+            until(self.active + self.context.stall_timeout, End::Slow("it stalled"))?;
         }
         if let Some(stopping) = self.stopping {
             let is_idle = conversation.in_flight() == 0 && conversation.pending().is_empty();

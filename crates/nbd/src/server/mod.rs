@@ -4,11 +4,14 @@ mod acceptor;
 mod channel;
 mod connection;
 mod listener;
+mod patience;
 mod stop;
 mod tls;
 
 use crate::export::Exports;
-use crate::limits::{CONNECTIONS_DEFAULT, LARGE_BUFFER_BYTES_MAX};
+use crate::limits::{
+    CONNECTIONS_DEFAULT, HANDSHAKE_SECONDS_DEFAULT, LARGE_BUFFER_BYTES_MAX, STALL_SECONDS_DEFAULT,
+};
 use crate::protocol::{Budget, Ending, TlsPolicy};
 use acceptor::Acceptor;
 use channel::Wire;
@@ -23,6 +26,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 pub use stop::Stop;
 pub use tls::{TlsError, tls_configuration};
 
@@ -43,6 +47,11 @@ pub struct Options {
     pub requires_tls: bool,
     /// Most connections at a time; others are closed at once.
     pub connections_max: usize,
+    /// The time that a client has for its handshake, TLS included.
+    pub handshake_timeout: Duration,
+    /// The time without progress after which a client is disconnected that takes no replies, or that stopped in the
+    /// middle of a request.
+    pub stall_timeout: Duration,
 }
 
 impl Options {
@@ -56,6 +65,8 @@ impl Options {
             tls: None,
             requires_tls: false,
             connections_max: CONNECTIONS_DEFAULT,
+            handshake_timeout: Duration::from_secs(HANDSHAKE_SECONDS_DEFAULT),
+            stall_timeout: Duration::from_secs(STALL_SECONDS_DEFAULT),
         }
     }
 
@@ -82,7 +93,15 @@ impl Options {
             (Some(_), false) => TlsPolicy::Optional,
         };
         let budget = Arc::new(Budget::new(LARGE_BUFFER_BYTES_MAX));
-        Ok(Context { exports: Arc::clone(&self.exports), tls: self.tls.clone(), policy, budget, stop })
+        Ok(Context {
+            exports: Arc::clone(&self.exports),
+            tls: self.tls.clone(),
+            policy,
+            budget,
+            stop,
+            handshake_timeout: self.handshake_timeout,
+            stall_timeout: self.stall_timeout,
+        })
     }
 }
 

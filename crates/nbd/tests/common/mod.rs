@@ -6,6 +6,7 @@ pub mod bytes;
 pub mod late;
 #[path = "../../../log/tests/common/random.rs"]
 pub mod random;
+pub mod serving;
 #[path = "../../../log/tests/common/skip.rs"]
 pub mod skip;
 pub mod spoken;

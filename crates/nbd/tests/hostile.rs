@@ -1,0 +1,319 @@
+//! Clients that vanish, stall or lie, and the server's own limits: what becomes of them, and of the others.
+
+mod common;
+
+use common::bytes::*;
+use common::late::LateExport;
+use common::random::Random;
+use common::serving::Serving;
+use granary_nbd::{Export, Figures, MemoryExport, Options, Server, ServerError, SingleExport, UnixSocket};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const SIZE: u64 = 4 << 20;
+
+fn disk() -> Arc<dyn Export> {
+    Arc::new(MemoryExport::new("disk", SIZE))
+}
+
+fn connect(serving: &Serving) -> TcpStream {
+    let stream = TcpStream::connect(serving.server.addresses()[0]).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
+}
+
+/// A client that has shaken hands.
+fn client(serving: &Serving, structured: bool) -> TcpStream {
+    let mut stream = connect(serving);
+    stream.write_all(&handshake("disk", structured)).unwrap();
+    let answer = handshake_answer(structured);
+    let heard = take(&mut stream, answer);
+    assert!(heard.starts_with(GREETING));
+    stream
+}
+
+/// The length of what a handshake is answered.
+fn handshake_answer(structured: bool) -> usize {
+    let reply = 20;
+    let options = if structured { reply + (reply + 4 + "base:allocation".len()) + reply } else { 0 };
+    GREETING.len() + options + (reply + 12) + reply
+}
+
+fn take(stream: &mut impl Read, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    stream.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+/// Everything until the server closes the connection.
+fn rest(stream: &mut impl Read) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes) {
+        Ok(_) => {}
+        Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{error}"),
+    }
+    bytes
+}
+
+/// A client writes and reads as if nothing had happened.
+fn is_well(serving: &Serving) {
+    let mut stream = client(serving, true);
+    stream.write_all(&write(FUA, 1, 1000, b"well")).unwrap();
+    assert_eq!(Heard(&take(&mut stream, 16)).simple(), (0, 1));
+    stream.write_all(&request(DF, READ, 2, 1000, 4)).unwrap();
+    assert_eq!(&Heard(&take(&mut stream, 28 + 4)).chunk().3[8..], b"well");
+    stream.write_all(&request(0, DISC, 3, 0, 0)).unwrap();
+    assert_eq!(rest(&mut stream), b"");
+}
+
+fn waits_for(serving: &Serving, what: impl Fn(Figures) -> bool) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !what(serving.server.figures()) {
+        assert!(Instant::now() < until, "{:?}", serving.server.figures());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn clients_that_vanish_at_any_byte_leave_nothing_behind() {
+    for disk in [disk(), Arc::new(LateExport::new(disk(), true)) as Arc<dyn Export>] {
+        let serving = Serving::new(disk);
+        let requests = [
+            write(0, 1, 0, &[1; 100]),
+            request(0, READ, 2, 0, 1 << 20),
+            request(0, BLOCK_STATUS, 3, 0, 4096),
+            request(0, DISC, 4, 0, 0),
+        ];
+        let said = [handshake("disk", true), requests.concat()].concat();
+        for len in 0..=said.len() {
+            let mut stream = UnixStream::connect(serving.socket()).unwrap();
+            stream.write_all(&said[..len]).unwrap();
+            drop(stream);
+            if len % 4 == 0 {
+                // Without a goodbye of TCP, too: what was not read makes it a reset.
+                let mut stream = connect(&serving);
+                stream.write_all(&said[..len]).unwrap();
+                drop(stream);
+            }
+        }
+        waits_for(&serving, |figures| figures.connections == 0);
+        is_well(&serving);
+    }
+}
+
+#[test]
+fn a_client_that_hangs_up_gets_its_replies() {
+    let serving = Serving::new(Arc::new(LateExport::new(disk(), true)));
+    let mut stream = client(&serving, false);
+    let said: Vec<u8> = (0..100).flat_map(|i| write(0, i, i * 512, &[i as u8; 512])).collect();
+    stream.write_all(&said).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(rest(&mut stream).len(), 100 * 16);
+    // The same with a goodbye.
+    let mut stream = client(&serving, false);
+    stream.write_all(&[said, request(0, DISC, 0, 0, 0)].concat()).unwrap();
+    assert_eq!(rest(&mut stream).len(), 100 * 16);
+}
+
+#[test]
+fn any_bytes_end_in_peace() {
+    let serving = Serving::with(disk(), |options, _| options.stall_timeout = Duration::from_millis(50));
+    let mut random = Random(5);
+    for round in 0..300 {
+        let good = [handshake("disk", round % 2 == 0), write(0, 1, 0, &[2; 300]), request(0, READ, 2, 0, 9)]
+            .concat();
+        let mut said = good.repeat(2);
+        for _ in 0..1 + random.below(5) {
+            let at = random.below(said.len() as u64) as usize;
+            said[at] = random.next() as u8;
+        }
+        let mut stream = UnixStream::connect(serving.socket()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        // It may be closed before all was said.
+        let _ = stream.write_all(&said);
+        let _ = stream.shutdown(Shutdown::Write);
+        rest(&mut stream);
+    }
+    waits_for(&serving, |figures| figures.connections == 0);
+    is_well(&serving);
+}
+
+#[test]
+fn clients_that_take_too_long_are_let_go() {
+    let serving = Serving::with(disk(), |options, _| {
+        options.handshake_timeout = Duration::from_millis(400);
+        options.stall_timeout = Duration::from_millis(400);
+    });
+    // One that says nothing; one that asks for little, again and again.
+    let mut silent = connect(&serving);
+    assert_eq!(rest(&mut silent), GREETING);
+    let mut busy = connect(&serving);
+    busy.write_all(&flags(FIXED_NEWSTYLE)).unwrap();
+    let began = Instant::now();
+    while busy.write_all(&option(99, &[])).is_ok() {
+        assert!(began.elapsed() < Duration::from_secs(20), "a handshake without end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // One that stops within a header; one that stops within its data.
+    for said in [&write(0, 1, 0, &[1; 512])[..20], &write(0, 1, 0, &[1; 512])[..100]] {
+        let mut stream = client(&serving, true);
+        stream.write_all(said).unwrap();
+        assert_eq!(rest(&mut stream), b"");
+    }
+    // One that asks for a lot and takes nothing.
+    let mut deaf = client(&serving, true);
+    let reads: Vec<u8> = (0..100).flat_map(|i| request(DF, READ, i, 0, SIZE as u32)).collect();
+    deaf.write_all(&reads).unwrap();
+    waits_for(&serving, |figures| figures.disconnected == 5);
+    // One that just waits is fine.
+    let mut idle = client(&serving, true);
+    std::thread::sleep(Duration::from_millis(1000));
+    idle.write_all(&request(0, FLUSH, 1, 0, 0)).unwrap();
+    assert_eq!(Heard(&take(&mut idle, 16)).simple(), (0, 1));
+    is_well(&serving);
+}
+
+#[test]
+fn claims_of_great_lengths_cost_the_server_nothing() {
+    let serving = Serving::new(Arc::new(MemoryExport::new("disk", 1 << 40)));
+    let before = resident_kib();
+    let mut clients = Vec::new();
+    for i in 0..100 {
+        // The claim is good, and so is the next one; what is claimed does not come.
+        let mut stream = client(&serving, true);
+        let claim = if i % 2 == 0 { 32 << 20 } else { u32::MAX };
+        stream.write_all(&request(0, WRITE, 1, 0, claim)).unwrap();
+        stream.write_all(&[0; 1000]).unwrap();
+        clients.push(stream);
+        let mut stream = connect(&serving);
+        let mut claim = option(GO, &[]);
+        claim[12..16].copy_from_slice(&u32::MAX.to_be_bytes());
+        stream.write_all(&[flags(FIXED_NEWSTYLE), claim, vec![0; 1000]].concat()).unwrap();
+        clients.push(stream);
+    }
+    is_well(&serving);
+    let grown = resident_kib().saturating_sub(before);
+    assert!(grown < 200 * 600, "200 connections take {grown} KiB");
+}
+
+fn resident_kib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn large_requests_share_what_memory_there_is_and_all_are_served() {
+    let serving = Serving::new(Arc::new(MemoryExport::new("disk", 64 << 20)));
+    std::thread::scope(|scope| {
+        for i in 0..24 {
+            let serving = &serving;
+            scope.spawn(move || {
+                let mut stream = client(serving, false);
+                let len = 32 << 20;
+                let reads = [request(0, READ, i, 0, len), request(0, READ, i, 1, len)].concat();
+                stream.write_all(&reads).unwrap();
+                let total = 2 * (16 + u64::from(len));
+                assert_eq!(io::copy(&mut stream.take(total), &mut io::sink()).unwrap(), total);
+            });
+        }
+    });
+    is_well(&serving);
+}
+
+#[test]
+fn connections_are_bounded() {
+    let serving = Serving::with(disk(), |options, _| options.connections_max = 3);
+    let clients: Vec<TcpStream> = (0..3).map(|_| client(&serving, true)).collect();
+    assert_eq!(rest(&mut connect(&serving)), b"");
+    assert_eq!(serving.server.figures().refused, 1);
+    drop(clients);
+    waits_for(&serving, |figures| figures.connections == 0);
+    is_well(&serving);
+    assert_eq!(serving.server.figures().accepted, 4);
+}
+
+#[test]
+fn a_server_that_stops_completes_what_was_begun() {
+    let late = Arc::new(LateExport::new(disk(), true));
+    let serving = Serving::new(Arc::clone(&late) as Arc<dyn Export>);
+    let mut idle = client(&serving, true);
+    let mut greeted = connect(&serving);
+    take(&mut greeted, GREETING.len());
+    let mut busy = client(&serving, false);
+    let said: Vec<u8> = (0..200).flat_map(|i| write(0, i, i * 512, &[i as u8; 512])).collect();
+    busy.write_all(&said).unwrap();
+    let (stopped, began) = (std::thread::spawn(move || serving.server.stop()), Instant::now());
+    let mut heard = vec![0; 16 * 200];
+    busy.read_exact(&mut heard).unwrap();
+    let mut replies = Heard(&heard);
+    let mut cookies: Vec<u64> = (0..200)
+        .map(|_| replies.simple())
+        .filter(|(error, _)| [0, ESHUTDOWN].contains(error))
+        .map(|it| it.1)
+        .collect();
+    cookies.sort();
+    assert!(cookies.into_iter().eq(0..200), "each is answered once");
+    // It goes on to ask, and is told.
+    let mut told = 0;
+    while busy.write_all(&write(0, 1, 0, b"late")).is_ok() {
+        let mut reply = [0; 16];
+        if busy.read_exact(&mut reply).is_err() {
+            break;
+        }
+        let error = Heard(&reply).simple().0;
+        assert!(told == 0 && error == 0 || error == ESHUTDOWN, "{error} after {told} refusals");
+        told += u32::from(error == ESHUTDOWN);
+    }
+    assert!(told > 0, "nobody said that it ends");
+    assert_eq!(rest(&mut idle), b"");
+    assert_eq!(rest(&mut greeted), b"");
+    stopped.join().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(10), "it took {:?}", began.elapsed());
+}
+
+#[test]
+fn places_that_cannot_be_listened_on_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |change: &dyn Fn(&mut Options)| {
+        let mut options = Options::new(Arc::new(SingleExport(disk())));
+        change(&mut options);
+        Server::start(options).err()
+    };
+    assert!(matches!(start(&|_| {}), Some(ServerError::Nowhere)));
+    // Nothing was opened for this process.
+    assert!(matches!(start(&|options| options.is_activated = true), Some(ServerError::Nowhere)));
+    let socket = folder.path().join("nbd.sock");
+    let add = |options: &mut Options| options.sockets.push(UnixSocket::new(&socket));
+    std::fs::write(&socket, "a file").unwrap();
+    assert!(matches!(start(&add), Some(ServerError::Socket { .. })));
+    assert_eq!(std::fs::read(&socket).unwrap(), b"a file");
+    std::fs::remove_file(&socket).unwrap();
+    let mut options = Options::new(Arc::new(SingleExport(disk())));
+    add(&mut options);
+    let server = Server::start(options).unwrap();
+    assert!(matches!(start(&add), Some(ServerError::Socket { .. })), "another server serves there");
+    UnixStream::connect(&socket).unwrap();
+    server.stop();
+    assert!(!socket.exists());
+    // One that a killed server has left behind.
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    assert!(start(&add).is_none());
+    assert!(matches!(
+        start(&|options| {
+            add(options);
+            options.requires_tls = true
+        }),
+        Some(ServerError::NoCertificate)
+    ));
+    assert!(matches!(
+        start(&|options| {
+            add(options);
+            options.connections_max = 0
+        }),
+        Some(ServerError::NoConnections)
+    ));
+}

@@ -1,0 +1,135 @@
+//! TLS with the clients that people use, and certificates that are not good enough.
+
+mod common;
+
+use common::serving::{Serving, attempt, run};
+use granary_nbd::{MemoryExport, TlsError, tls_configuration};
+use std::path::Path;
+use std::sync::Arc;
+
+/// An authority, and what it has signed: a server and a client. And a client that nobody has signed.
+fn certificates(folder: &Path) {
+    let openssl = |line: &str| run(folder, "openssl", &line.split(' ').collect::<Vec<_>>());
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
+    for authority in ["ca", "other"] {
+        openssl(&format!(
+            "req -x509 {key} -keyout {authority}-key.pem -out {authority}-cert.pem -subj /CN={authority} \
+             -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign"
+        ));
+    }
+    for (name, authority, usage) in
+        [("server", "ca", "serverAuth"), ("client", "ca", "clientAuth"), ("stranger", "other", "clientAuth")]
+    {
+        openssl(&format!("req {key} -keyout {name}-key.pem -out {name}.csr -subj /CN={name}"));
+        let extensions = format!(
+            "subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage={usage}\nbasicConstraints=critical,CA:FALSE\n\
+             keyUsage=critical,digitalSignature\n"
+        );
+        std::fs::write(folder.join("extensions"), extensions).unwrap();
+        openssl(&format!(
+            "x509 -req -in {name}.csr -CA {authority}-cert.pem -CAkey {authority}-key.pem -CAcreateserial -days 2 \
+             -extfile extensions -out {name}-cert.pem"
+        ));
+    }
+    // Folders as GnuTLS's clients want them.
+    for (name, client) in [("nobody", None), ("known", Some("client")), ("unknown", Some("stranger"))] {
+        let trusted = folder.join(name);
+        std::fs::create_dir(&trusted).unwrap();
+        std::fs::copy(folder.join("ca-cert.pem"), trusted.join("ca-cert.pem")).unwrap();
+        for part in client.iter().flat_map(|_| ["cert", "key"]) {
+            let from = folder.join(format!("{}-{part}.pem", client.unwrap()));
+            std::fs::copy(from, trusted.join(format!("client-{part}.pem"))).unwrap();
+        }
+    }
+}
+
+fn serving(requires_tls: bool, checks_clients: bool) -> Serving {
+    Serving::with(Arc::new(MemoryExport::new("disk", 8 << 20)), |options, folder| {
+        certificates(folder);
+        let of = |name: &str| folder.join(name);
+        let authority = of("ca-cert.pem");
+        let authority = checks_clients.then_some(authority.as_path());
+        options.tls =
+            Some(tls_configuration(&of("server-cert.pem"), &of("server-key.pem"), authority).unwrap());
+        options.requires_tls = requires_tls;
+    })
+}
+
+fn uri(serving: &Serving, folder: &str) -> String {
+    let folder = serving.folder.path().join(folder);
+    format!("nbds://localhost:{}/?tls-certificates={}", serving.port(), folder.display())
+}
+
+#[test]
+fn tls_where_it_is_required() {
+    let serving = serving(true, false);
+    let folder = serving.folder.path();
+    let info = run(folder, "nbdinfo", &[&uri(&serving, "nobody")]);
+    assert!(info.contains("with TLS, using structured packets"), "{info}");
+    let list = run(folder, "nbdinfo", &["--list", &uri(&serving, "nobody")]);
+    assert!(list.contains("export=\"disk\""), "{list}");
+    let (is_fine, _, errors) = attempt(folder, "nbdinfo", &[&serving.tcp()]);
+    assert!(!is_fine && errors.contains("server replied with error to opt_go"), "{errors}");
+    let (is_fine, _, _) = attempt(folder, "nbdinfo", &["--list", &serving.tcp()]);
+    assert!(!is_fine, "a list was given without TLS");
+    // Data, both ways and a lot of it.
+    let bytes: Vec<u8> = (0..8_u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    std::fs::write(folder.join("image"), &bytes).unwrap();
+    run(folder, "nbdcopy", &["--request-size=4194304", "image", &uri(&serving, "nobody")]);
+    run(folder, "nbdcopy", &["--connections=4", &uri(&serving, "nobody"), "copy"]);
+    assert!(std::fs::read(folder.join("copy")).unwrap() == bytes);
+    let credentials = format!("tls-creds-x509,id=tls,dir={}/nobody,endpoint=client", folder.display());
+    let disk = format!("driver=nbd,host=localhost,port={},tls-creds=tls,export=disk", serving.port());
+    let io =
+        ["--object", &credentials, "--image-opts", "-c", "write -P 9 0 1M", "-c", "read -P 9 0 1M", &disk];
+    let printed = run(folder, "qemu-io", &io);
+    assert!(!printed.contains("failed"), "{printed}");
+}
+
+#[test]
+fn tls_where_it_is_offered() {
+    let serving = serving(false, false);
+    let folder = serving.folder.path();
+    assert!(run(folder, "nbdinfo", &[&serving.tcp()]).contains("without TLS"));
+    assert!(run(folder, "nbdinfo", &[&uri(&serving, "nobody")]).contains("with TLS"));
+    // One that wants TLS if there is any.
+    let script = r#"
+import nbd, sys
+h = nbd.NBD()
+h.set_tls(nbd.TLS_ALLOW)
+h.set_tls_verify_peer(False)
+h.connect_tcp("localhost", sys.argv[1])
+assert h.get_tls_negotiated() and h.get_structured_replies_negotiated()
+h.pwrite(b"secret", 5)
+assert h.pread(6, 5) == b"secret"
+h.shutdown()
+"#;
+    run(folder, "/usr/bin/python3", &["-c", script, &serving.port().to_string()]);
+}
+
+#[test]
+fn clients_without_the_right_certificate_are_refused() {
+    let serving = serving(true, true);
+    let folder = serving.folder.path();
+    assert!(run(folder, "nbdinfo", &[&uri(&serving, "known")]).contains("with TLS"));
+    for stranger in ["nobody", "unknown"] {
+        let (is_fine, printed, _) = attempt(folder, "nbdinfo", &[&uri(&serving, stranger)]);
+        assert!(!is_fine && !printed.contains("export-size"), "{printed}");
+    }
+    // A client that nobody has signed is no trouble for the others.
+    assert!(run(folder, "nbdinfo", &[&uri(&serving, "known")]).contains("with TLS"));
+}
+
+#[test]
+fn files_that_are_no_certificates_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path());
+    let of = |name: &str| folder.path().join(name);
+    let configuration = |certificate, key| tls_configuration(&of(certificate), &of(key), None);
+    assert!(configuration("server-cert.pem", "server-key.pem").is_ok());
+    let error = configuration("none.pem", "server-key.pem").unwrap_err();
+    assert!(matches!(error, TlsError::File(..)) && error.to_string().contains("none.pem"), "{error}");
+    assert!(matches!(configuration("server-cert.pem", "client-key.pem"), Err(TlsError::Pair(_))));
+    let authority = tls_configuration(&of("server-cert.pem"), &of("server-key.pem"), Some(&of("extensions")));
+    assert!(matches!(authority, Err(TlsError::Authority(..))), "{authority:?}");
+}
