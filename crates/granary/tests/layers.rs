@@ -14,7 +14,7 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 11] = [
     ("granary-memcached", &["granary-cache"]),
     ("granary-dialect", &["granary-dict"]),
     ("granary-sql", &["granary-dialect", "granary-dict"]),
-    ("granary-nbd", &["granary-volume"]),
+    ("granary-nbd", &["granary-log", "granary-volume"]),
     ("granary-server", &["granary-sql", "granary-dict"]),
     (
         "granary",

@@ -33,7 +33,7 @@ pub use framing::{Framing, Sealed, SegmentId, Source};
 pub use geometry::{Geometry, GeometryError};
 pub use io::{Engine, Extent, Flights, Io, ReadAhead};
 pub use log::{Consumer, Failed, Location, Log, LogStats};
-pub use open::{Found, InDoubt, OpenError, Options};
+pub use open::{Found, InDoubt, OpenError, Options, grow};
 pub use recover::{Opened, Recovered};
 pub use segment::{Segment, SegmentReader};
 pub use slots::SlotOrder;

@@ -156,6 +156,26 @@ pub(crate) fn lock(options: &Options) -> Result<StateFile, OpenError> {
         .map_err(|_| OpenError::InUse { path: options.path.clone() })
 }
 
+/// Makes a log larger that was stopped cleanly and whose slots are used in any order: it has the segments of `geometry`
+/// from here on.
+///
+/// # Errors
+/// The log is open, was not stopped cleanly, or its state file cannot be written.
+pub fn grow(options: &Options, geometry: &Geometry) -> Result<(), OpenError> {
+    let state = lock(options)?;
+    if state.read(geometry, options.fingerprint).left == Left::Clean {
+        // It was done before.
+        return Ok(());
+    }
+    let Known { left, instance, salt, head } = state.read(&options.geometry, options.fingerprint);
+    if left != Left::Clean {
+        return Err(OpenError::Damaged { path: beside(&options.state_path, ".state") });
+    }
+    let identity = Identity { geometry: *geometry, fingerprint: options.fingerprint, instance, salt };
+    let written = state.write(&identity, Left::Clean, head);
+    written.map_err(|source| OpenError::State { path: options.state_path.clone(), source })
+}
+
 impl<F: Framing> Log<F> {
     /// Opens the log in a file or on a block device.
     pub fn open(framing: F, options: &Options) -> Result<Opened<F>, OpenError>

@@ -5,6 +5,7 @@ use crate::limits::READ_TRIES_MAX;
 use crate::map::Place;
 use crate::shared::{Shared, damaged};
 use granary_log::{Extent, Framing, Io, Location};
+use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering;
 
@@ -125,6 +126,29 @@ impl Shared {
             }
         }
         Err(damaged())
+    }
+
+    /// See [`Volume::check_map`](crate::Volume::check_map).
+    pub fn check_map(&self, progress: &mut dyn FnMut(u64)) -> u64 {
+        let geometry = self.log.geometry();
+        let mut wrong = 0;
+        let mut next = self.map.next_mapped(0);
+        let mut known: Option<(u64, HashMap<u64, u64>)> = None;
+        while let Some((lba, place)) = next {
+            let block = u64::from(place.block());
+            let slot = geometry.slot_of_block(block);
+            if known.as_ref().is_none_or(|(known, _)| *known != slot) {
+                let summary = self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten();
+                let says = summary.iter().flat_map(|summary| summary.blocks());
+                known = Some((slot, says.map(|(lba, block, _)| (block, lba)).collect()));
+            }
+            let is_open = matches!(self.log.locate(block), Location::Memory(_));
+            let says = known.as_ref().and_then(|(_, says)| says.get(&block));
+            wrong += u64::from(!is_open && says != Some(&lba));
+            progress(lba);
+            next = self.map.next_mapped(lba + 1);
+        }
+        wrong
     }
 
     /// Reads bytes anywhere.

@@ -10,8 +10,9 @@ use crate::read::{Found, Stored, Verdict};
 use crate::shared::{Shared, Slot, Wake};
 use crate::stats::{Counters, Stats};
 use granary_log::device::Device;
-use granary_log::{Consumer, Extent, Failed, Io, Log, Opened};
-use std::io;
+use granary_log::{Consumer, Extent, Failed, Io, Log, OpenError, Opened};
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,6 +65,73 @@ impl Volume {
         // The log first: there is no volume before all of it is there.
         drop(Log::open(Blocks::default(), &options)?);
         config.write(&files)
+    }
+
+    /// Deletes a closed volume. What is on a raw device stays there, and means nothing.
+    ///
+    /// # Errors
+    /// There is none of this name, or another process has it open.
+    pub fn delete(folder: &Path, name: &str) -> Result<(), Error> {
+        let files = Files::new(folder, name)?;
+        let config = Config::read(&files)?;
+        let options = config.log_options(&files)?;
+        let mut left = options.state_files(1);
+        left.push(files.checkpoint());
+        if config.device.is_none() {
+            left.push(files.data());
+        }
+        // Nobody else has it as long as the log is open, and without its shape there is no volume.
+        let opened = match Log::open(Blocks::default(), &options) {
+            Ok(opened) => Some(opened),
+            // What cannot be opened can be deleted.
+            Err(OpenError::Damaged { .. } | OpenError::Foreign { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        std::fs::remove_file(files.config()).map_err(Error::io("delete", &files.config()))?;
+        for path in left {
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io("delete", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        drop(opened);
+        Ok(())
+    }
+
+    /// Makes a closed volume larger, and returns the size it had.
+    ///
+    /// # Errors
+    /// The new size is smaller, or makes no sense; or as [`open`](Self::open).
+    pub fn resize(folder: &Path, name: &str, size: u64) -> Result<u64, Error> {
+        let files = Files::new(folder, name)?;
+        let before = Config::read(&files)?;
+        let after = Config { size, ..before.clone() };
+        after.geometry()?;
+        if size < before.size {
+            let reason =
+                format!("{size} is smaller than the volume, which has {}: that would lose data", before.size);
+            return Err(Error::Invalid { option: "size", reason });
+        }
+        if let Some(device) = &before.device {
+            let end = File::open(device).and_then(|mut file| file.seek(SeekFrom::End(0)));
+            let (has, wants) = (end.map_err(Error::io("measure", device))?, after.geometry()?.file_bytes());
+            if has < wants {
+                let reason = format!("{size} takes {wants} bytes of {}, which has {has}", device.display());
+                return Err(Error::Invalid { option: "size", reason });
+            }
+        }
+        // Closed cleanly, all of it is in the map, and the log may have more segments.
+        match Self::open(folder, name, &mut |_, _| {}) {
+            Ok(volume) => volume.close().map_err(Error::io("close", &files.data()))?,
+            // An earlier call may have ended after its first step.
+            Err(Error::Log(OpenError::Damaged { .. })) => {}
+            Err(error) => return Err(error),
+        }
+        granary_log::grow(&before.log_options(&files)?, &after.geometry()?)?;
+        after.write(&files)?;
+        Ok(before.size)
     }
 
     /// Opens a volume. `progress` is told of segments: done, all.
@@ -247,6 +315,12 @@ impl Volume {
     /// The first mapped block at or after `lba`.
     pub fn next_mapped(&self, lba: u64) -> Option<u64> {
         Some(self.shared.map.next_mapped(lba)?.0)
+    }
+
+    /// Compares the map with what the segments say, and returns the number of logical blocks of which they say something
+    /// else. `progress` is told of logical blocks that are done.
+    pub fn check_map(&self, progress: &mut dyn FnMut(u64)) -> u64 {
+        self.shared.check_map(progress)
     }
 
     /// Counters and the state now.
