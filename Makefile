@@ -21,6 +21,7 @@ test: ## All tests, with the servers they need
 	mkdir -p target && : > $(SKIPPED)
 	$(CARGO) test $(RELEASE) --workspace
 	$(CARGO) test $(RELEASE) -p granary-cache --features shuttle --test interleavings
+	$(CARGO) test $(RELEASE) -p granary-volume --features shuttle --test interleavings
 	@sort -u $(SKIPPED)
 	@echo "$$(sort -u $(SKIPPED) | wc -l) tests skipped"
 
@@ -54,7 +55,7 @@ fuzz: ## Every fuzz target for FUZZ_SECONDS (60), on nightly
 	CARGO="$(CARGO)" FUZZ_SECONDS="$(FUZZ_SECONDS)" scripts/fuzz.sh
 
 miri: ## The unsafe code that miri can run
-	MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test -p granary-log --lib -- buffer block summary journal
+	MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test -p granary-log -p granary-cache --lib -- buffer block summary journal
 
 clean: ## What was built, and the data of `make run`
 	$(CARGO) clean

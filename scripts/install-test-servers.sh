@@ -34,6 +34,9 @@ command -v nbdcopy >/dev/null || missing="$missing libnbd-bin"
 command -v qemu-img >/dev/null || missing="$missing qemu-utils"
 command -v nbdkit >/dev/null || missing="$missing nbdkit"
 command -v fio >/dev/null || missing="$missing fio"
+command -v nbdfuse >/dev/null || missing="$missing nbdfuse"
+PATH="$PATH:/usr/sbin" command -v mkfs.xfs >/dev/null || missing="$missing xfsprogs"
+PATH="$PATH:/usr/sbin" command -v mkfs.ext4 >/dev/null || missing="$missing e2fsprogs"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi

@@ -3,6 +3,7 @@
 //! A partition is a cache of its own: index, RAM tier, policy and a part of the file. What a block's number takes in
 //! the index is for the blocks of one partition only.
 
+use crate::framing::{Log, Records};
 use crate::get::{Io, Outcome, Pending};
 use crate::key::{Key, KeyHash, KeyHasher};
 use crate::options::Options;
@@ -13,7 +14,7 @@ use crate::scan::Scan;
 use crate::single::MakingFlights;
 use crate::stats::Stats;
 use granary_log::device::Device;
-use granary_log::{Log, OpenError};
+use granary_log::{OpenError, Opened};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,7 @@ impl Cache {
             let partitions = vec![Partition::in_memory(&options)];
             return Ok(Cache { partitions, flights: MakingFlights::default() });
         };
-        let logs = Log::open_partitions(&flash.log_options()?, flash.partitions)?;
+        let logs = Log::open_partitions(flash.framing()?, &flash.log_options()?, flash.partitions)?;
         Ok(Self::start(&options, logs))
     }
 
@@ -40,11 +41,12 @@ impl Cache {
     pub fn open_on(device: Box<dyn Device>, options: Options) -> Result<Cache, OpenError> {
         options.check()?;
         let flash = options.flash.as_ref().expect("a device is for a cache on flash");
-        let logs = Log::open_partitions_on(device, &flash.log_options()?, flash.partitions)?;
+        let logs =
+            Log::open_partitions_on(flash.framing()?, device, &flash.log_options()?, flash.partitions)?;
         Ok(Self::start(&options, logs))
     }
 
-    fn start(options: &Options, logs: Vec<(Log, granary_log::Recovered)>) -> Cache {
+    fn start(options: &Options, logs: Vec<Opened<Records>>) -> Cache {
         let options = options.of_partition();
         let start = |(log, recovered)| Partition::start(&options, log, recovered);
         Cache { partitions: logs.into_iter().map(start).collect(), flights: MakingFlights::default() }

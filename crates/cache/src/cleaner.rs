@@ -2,6 +2,7 @@
 //! to flash or for good, as the policy says.
 
 use crate::admission::{Candidate, Verdict};
+use crate::framing::append;
 use crate::hybrid::Hybrid;
 use crate::key::{Key, WordKind};
 use crate::limits::{HOT_PERCENT_MAX, RECORD_COST_BYTES, SAVE_TRIES_MAX, SHARDS, SPARE_MEMORY_PARTS};
@@ -151,7 +152,7 @@ impl Shared {
                 rejected += 1;
                 return Eviction::Drop;
             }
-            let Some(placed) = writer.append(hash.word(WordKind::Entry), &[entry.as_bytes()]) else {
+            let Some(placed) = append(&mut writer, hash.word(WordKind::Entry), &[entry.as_bytes()]) else {
                 behind = true;
                 return Eviction::Keep;
             };
@@ -182,7 +183,8 @@ impl Shared {
                 if self.evict(flash, hybrid, shard, aim, Ask::Nobody) {
                     break;
                 }
-                flash.log.flush();
+                // What could not be written is counted and forgotten.
+                let _ = flash.log.flush();
             }
         }
     }

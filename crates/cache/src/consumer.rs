@@ -1,15 +1,17 @@
 //! What the cache does when the log reuses or loses a segment.
 
+use crate::framing::{Records, Summary, append, block};
 use crate::key::{WordKind, parse_word};
 use crate::limits::SHARDS;
 use crate::partition::{Flash, Shared};
 use crate::policy::{Fate, Reinsertion, fate};
 use crate::record::newest_entries;
 use crate::stats::add;
-use granary_log::{Consumer, Summary, block};
+use granary_log::{Consumer, Failed};
+use std::io;
 use std::ops::Range;
 
-impl Consumer for Shared {
+impl Consumer<Records> for Shared {
     fn reclaim(&self, segment: &Summary) {
         if let Some(flash) = &self.flash {
             if flash.hybrid.is_some() {
@@ -33,9 +35,10 @@ impl Consumer for Shared {
         }
     }
 
-    fn lost(&self, segment: &Summary) {
+    fn failed(&self, segment: &Summary, _: &io::Error) -> Failed {
         self.note_unindexed();
         add(&self.counters.lost, self.forget_segment(segment));
+        Failed::Drop
     }
 }
 
@@ -107,7 +110,9 @@ impl Shared {
             if fate(flash.reinsertion, recent == Some(true), before, geometry.segment_bytes()) == Fate::Drop {
                 continue;
             }
-            let Some(placed) = writer.append(hash.word(WordKind::Entry), &[entry.as_bytes()]) else { break };
+            let Some(placed) = append(&mut writer, hash.word(WordKind::Entry), &[entry.as_bytes()]) else {
+                break;
+            };
             shard.table.relocate(bits, place, placed.block);
             kept += entry.len() as u64;
             add(&self.counters.reinserted, 1);

@@ -16,6 +16,8 @@ pub use pending::Pending;
 
 use crate::admission::sample_hash;
 use crate::batch::Asked;
+use crate::framing::Placed;
+use crate::framing::block::payload_size;
 use crate::key::Key;
 use crate::limits::{LOCKED_LOOKUPS, LOOKUP_ROUNDS_MAX, PLANNED_KEYS, SHARDS, SIDE_BY_SIDE};
 use crate::memory::{At, EntryState};
@@ -23,7 +25,6 @@ use crate::partition::{Flash, Partition, Shard, Shared};
 use crate::prefetch::prefetch;
 use crate::search::KeyDigest;
 use crate::stats::add;
-use granary_log::Placed;
 use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
 use room::Scratch;
 use std::ops::Range;
@@ -348,5 +349,5 @@ impl Shared {
 
 /// Blocks of `flash` that a record of `len` bytes spans.
 fn blocks_spanned(flash: &Flash, len: usize) -> usize {
-    len.div_ceil(flash.log.geometry().payload_size())
+    len.div_ceil(payload_size(flash.log.geometry()))
 }

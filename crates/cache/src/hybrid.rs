@@ -8,6 +8,7 @@
 use crate::admission::{Admission, Admitter};
 use crate::batch::ByShard;
 use crate::cleaner::Room;
+use crate::framing::Log;
 use crate::key::Key;
 use crate::limits::PUT_CHUNK;
 use crate::memory::{EntryState, Eviction};
@@ -15,7 +16,6 @@ use crate::partition::{Flash, Shard, Shared};
 use crate::publish::is_other_key;
 use crate::put::{Entry, Refusal, Refused};
 use crate::stats::add;
-use granary_log::Log;
 use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
 use granary_log::sync::sync::{Condvar, Mutex};
 use std::time::Instant;

@@ -12,6 +12,8 @@ mod cleaner;
 mod collisions;
 mod consumer;
 #[doc(hidden)]
+pub mod framing;
+#[doc(hidden)]
 pub mod fuzzing;
 mod get;
 mod help;

@@ -165,3 +165,24 @@ pub const SCAN_COPY_BYTES: usize = 64 << 20;
 
 const _: () = assert!(HASH_BITS + 1 == 48, "a word of the log has 48 bits");
 const _: () = assert!(SHARDS.is_power_of_two());
+
+/// Bytes of a block that are its header: checksum, sequence number, record count.
+pub const BLOCK_HEADER_SIZE: usize = 16;
+
+/// Segments of fewer blocks than this carry no summary; recovery reads their blocks.
+pub const SUMMARY_BLOCKS_PER_SEGMENT_MIN: u32 = 16;
+
+/// Free spaces at the ends of blocks that are remembered while a segment is filled.
+pub const FREE_SPACES_MAX: usize = 16;
+
+/// A free space is filled while its block is one of the last so many, and has some so many records behind it: their
+/// words are looked at, and moved.
+pub const FREE_SPACE_BLOCKS_BACK_MAX: usize = 64;
+/// See above.
+pub const FREE_SPACE_RECORDS_BACK_MAX: usize = 2048;
+
+/// Smaller free space is left: few records are shorter.
+pub const FREE_SPACE_BYTES_MIN: usize = 32;
+
+const _: () = assert!(granary_log::limits::BLOCK_SIZE_MIN as usize > BLOCK_HEADER_SIZE);
+pub use granary_log::limits::WORD_MAX;

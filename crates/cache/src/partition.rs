@@ -1,6 +1,8 @@
 //! One partition of a cache: shards over one log.
 
 use crate::collisions::CollisionFilter;
+use crate::framing::block::payload_size;
+use crate::framing::{Log, Records, record_bytes_max};
 use crate::hybrid::Hybrid;
 use crate::index::{Capacity, Growth, Table};
 use crate::key::{Key, KeyHash, KeyHasher};
@@ -11,7 +13,6 @@ use crate::policy::{self, Reinsertion};
 use crate::put::Putting;
 use crate::record::HEADER_SIZE_MAX;
 use crate::stats::{Counters, Stats};
-use granary_log::Log;
 use granary_log::sync::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use granary_log::sync::sync::{Arc, Mutex, MutexGuard};
 use granary_log::sync::thread::{self, JoinHandle};
@@ -29,6 +30,8 @@ pub(crate) struct Shard {
 /// The part of a cache on flash.
 pub(crate) struct Flash {
     pub log: Log,
+    /// The longest record that fits a segment.
+    pub record_bytes_max: usize,
     /// Held by whoever appends. Lock order: this, the log's writer, shard, segment.
     pub putting: Mutex<Putting>,
     pub reinsertion: Reinsertion,
@@ -41,8 +44,8 @@ pub(crate) struct Flash {
 impl Flash {
     /// Whether a record of this length, with a key of that, can be on flash.
     pub fn fits(&self, key_len: usize, len: usize) -> bool {
-        key_len + HEADER_SIZE_MAX <= self.log.geometry().payload_size()
-            && len <= self.log.record_bytes_max().min(VALUE_BYTES_MAX)
+        key_len + HEADER_SIZE_MAX <= payload_size(self.log.geometry())
+            && len <= self.record_bytes_max.min(VALUE_BYTES_MAX)
     }
 
     /// For the flusher: the right to put, or `None` if its holder waits for the flusher.
@@ -145,13 +148,14 @@ impl Partition {
     }
 
     /// Over a log, with what that found. The budgets are its own.
-    pub fn start(options: &Options, log: Log, recovered: granary_log::Recovered) -> Self {
+    pub fn start(options: &Options, log: Log, recovered: granary_log::Recovered<Records>) -> Self {
         let flash = options.flash.as_ref().expect("called for a cache on flash");
         let geometry = *log.geometry();
         let capacity = flash.capacity(&geometry);
         let hybrid = Hybrid::new(&flash.admission, &log, flash.bytes_per_day);
         let hasher = KeyHasher::with_seed(log.salt());
         let flash = Flash {
+            record_bytes_max: record_bytes_max(&geometry),
             log,
             putting: Mutex::default(),
             reinsertion: flash.reinsertion,
@@ -197,7 +201,8 @@ impl Partition {
 
     pub fn flush(&self) {
         if let Some(flash) = &self.shared.flash {
-            flash.log.flush();
+            // What could not be written is counted and forgotten.
+            let _ = flash.log.flush();
         }
     }
 

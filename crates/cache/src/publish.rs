@@ -2,6 +2,8 @@
 
 use crate::batch::{Asked, ByShard};
 use crate::collisions::CollisionFilter;
+use crate::framing::block::{payload, payload_size};
+use crate::framing::{Placed, records_in};
 use crate::help::Working;
 use crate::index::Table;
 use crate::key::Key;
@@ -12,8 +14,8 @@ use crate::policy::{Promotion, placement};
 use crate::put::Entry;
 use crate::record;
 use crate::stats::add;
+use granary_log::Location;
 use granary_log::sync::sync::atomic::AtomicU64;
-use granary_log::{Location, Placed};
 use std::ops::Range;
 
 impl Shared {
@@ -80,7 +82,7 @@ impl Shared {
         taken_over: &AtomicU64,
     ) -> bool {
         // A chunk longer than a very small file overwrites its own beginning.
-        if !flash.log.keeps(placed) {
+        if !flash.log.keeps(placed.sequence) {
             flash.note_unindexed();
             return false;
         }
@@ -147,9 +149,9 @@ fn holds(flash: &Flash, collisions: &CollisionFilter, key: Key<'_>, place: u64) 
     match flash.log.locate(place) {
         Location::Memory(segment) => {
             let segment = segment.read();
-            let payload = flash.log.geometry().payload_size();
-            let Some((count, bytes)) = segment.block(place) else { return Holds::Unknown };
-            match record::find_last(&granary_log::block::payload(bytes)[..payload], count, key.bytes()) {
+            let size = payload_size(flash.log.geometry());
+            let Some((count, bytes)) = records_in(&segment, place) else { return Holds::Unknown };
+            match record::find_last(&payload(bytes)[..size], count, key.bytes()) {
                 Some(_) => Holds::It,
                 None => Holds::Another,
             }

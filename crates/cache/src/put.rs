@@ -1,14 +1,15 @@
 //! Storing and deleting: into the write buffer, then the journal, then the index (`publish.rs`).
 
 use crate::batch::ByShard;
+use crate::framing::{Placed, Records, append};
 use crate::key::{Key, WordKind, parse_word};
 use crate::limits::{PUT_CHUNK, SHARDS, TOMBSTONES_MAX};
 use crate::memory::{EntryState, Eviction};
 use crate::partition::{Flash, Partition, Shard, Shared};
 use crate::record::{HEADER_SIZE_MAX, HeaderBytes};
 use crate::stats::add;
+use granary_log::Writer;
 use granary_log::sync::sync::atomic::Ordering;
-use granary_log::{Placed, Writer};
 use std::collections::HashSet;
 use std::io;
 
@@ -145,7 +146,7 @@ impl Shared {
             let header = HeaderBytes::entry(key, entry.value, entry.expires_at);
             let word = entry.key.hash().word(WordKind::Entry);
             if room {
-                *placed = writer.append(word, &[header.as_slice(), key, entry.value.unwrap_or(&[])]);
+                *placed = append(&mut writer, word, &[header.as_slice(), key, entry.value.unwrap_or(&[])]);
             }
             match placed {
                 Some(_) => bytes += header.as_slice().len() + key.len() + entry.value.map_or(0, <[u8]>::len),
@@ -192,7 +193,7 @@ impl Shared {
     /// place become deletions.
     fn journal<'a>(
         &self,
-        writer: &mut Writer<'_>,
+        writer: &mut Writer<'_, Records>,
         putting: &mut Putting,
         changes: impl Iterator<Item = (Key<'a>, Option<Placed>)>,
     ) {
@@ -230,7 +231,7 @@ impl Shared {
         &self,
         flash: &Flash,
         mut putting: granary_log::sync::sync::MutexGuard<'_, Putting>,
-        writer: Writer<'_>,
+        writer: Writer<'_, Records>,
     ) {
         if putting.tombstones.len() > TOMBSTONES_MAX {
             let entries = |shard| {
@@ -277,7 +278,8 @@ impl Shared {
             if putting.retry(&mut flash.log.writer()) {
                 return flash.log.stop();
             }
-            flash.log.flush();
+            // Where the device refuses, the next attempt tells.
+            let _ = flash.log.flush();
         }
         flash.log.abandon();
         Ok(())
@@ -309,7 +311,7 @@ fn last_placed_or_refused(entries: &[Entry<'_>], placed: &[Option<Placed>]) -> V
 
 impl Putting {
     /// Appends the deletions that wait, as far as there is room; `false`: some still wait.
-    pub fn retry(&mut self, writer: &mut Writer<'_>) -> bool {
+    pub fn retry(&mut self, writer: &mut Writer<'_, Records>) -> bool {
         let mut sequence = 0;
         let mut words = Vec::new();
         // A segment that is found whole voids what the journal has for it; that is all that waits,
@@ -317,7 +319,7 @@ impl Putting {
         writer.hold();
         while let Some(word) = self.tombstones.last() {
             let header = HeaderBytes::deletion(parse_word(*word).0);
-            let Some(placed) = writer.append(*word, &[header.as_slice()]) else { break };
+            let Some(placed) = append(writer, *word, &[header.as_slice()]) else { break };
             if placed.sequence != sequence {
                 writer.journal(sequence, &words);
                 words.clear();

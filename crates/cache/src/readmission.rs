@@ -1,14 +1,15 @@
 //! DRAM first, when the log reuses a segment: what was found lately goes back to RAM, where it has to
 //! earn its place on flash again. What was not (the paper's ghosts) leaves.
 
+use crate::framing::Summary;
+use crate::framing::block::{self, Header};
 use crate::get::Io;
 use crate::key::{KeyHash, WordKind, parse_word};
 use crate::limits::TAKE_BACK_READ_BYTES_MAX;
 use crate::partition::{Flash, Shared};
 use crate::put::Entry;
 use crate::record::{EntryRecord, Record, newest_entries, parse};
-use granary_log::block::Header;
-use granary_log::{AlignedBuffer, Engine, Summary, block};
+use granary_log::{AlignedBuffer, Engine};
 
 impl Shared {
     /// To be called before the segment is forgotten.

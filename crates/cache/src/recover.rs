@@ -1,9 +1,10 @@
 //! Filling the index from the summaries that the log found.
 
+use crate::framing::{Records, Summary};
 use crate::key::{KeyHash, WordKind, parse_word};
 use crate::limits::SHARDS;
 use crate::partition::{Flash, Shared};
-use granary_log::{Geometry, Recovered, Summary};
+use granary_log::{Geometry, Recovered};
 use std::collections::HashMap;
 
 /// Summaries with what is needed to ask which words a block holds.
@@ -37,7 +38,7 @@ impl<'a> Summaries<'a> {
 }
 
 /// Whether there are segments that could not be read, and might the next time.
-fn misses_some(flash: &Flash, recovered: &Recovered) -> bool {
+fn misses_some(flash: &Flash, recovered: &Recovered<Records>) -> bool {
     let written = flash.log.head().min(flash.log.geometry().segments());
     (recovered.segments.len() as u64) < written
 }
@@ -45,7 +46,7 @@ fn misses_some(flash: &Flash, recovered: &Recovered) -> bool {
 impl Shared {
     /// Replays what the log found, oldest first: later entries replace earlier ones, deletions and
     /// lost changes remove them.
-    pub fn recover(&self, recovered: &Recovered) {
+    pub fn recover(&self, recovered: &Recovered<Records>) {
         let Some(flash) = &self.flash else { return };
         if misses_some(flash, recovered) {
             flash.note_unindexed();
@@ -67,7 +68,7 @@ impl Shared {
     fn recover_shards(
         &self,
         shards: std::ops::Range<usize>,
-        recovered: &Recovered,
+        recovered: &Recovered<Records>,
         summaries: &Summaries<'_>,
     ) {
         let blocks = summaries.geometry.blocks();

@@ -1,11 +1,12 @@
 //! Visiting everything that is there, in steps.
 
+use crate::framing::{block, records_in};
 use crate::get::Io;
 use crate::limits::{SCAN_COPY_BYTES, SCAN_STEP_BYTES, SHARDS};
 use crate::memory::Which;
 use crate::partition::{Flash, Partition, Shared};
 use crate::record::{self, EntryRecord, Record, Records};
-use granary_log::{Extent, Location, block};
+use granary_log::{Extent, Location};
 use std::ops::Range;
 
 /// Where a visit of everything is that goes on step by step, and holds nothing between two steps.
@@ -136,8 +137,9 @@ impl Shared {
                 // it, for an entry may reach there.
                 let (counts, bytes) = {
                     let segment = segment.read();
-                    let counts: Vec<u16> = (from..end).map_while(|p| Some(segment.block(p)?.0)).collect();
-                    let bytes = segment.block(from).map_or(&[][..], |(_, bytes)| bytes);
+                    let counts: Vec<u16> =
+                        (from..end).map_while(|p| Some(records_in(&segment, p)?.0)).collect();
+                    let bytes = records_in(&segment, from).map_or(&[][..], |(_, bytes)| bytes);
                     let bytes = bytes[..counts.len() * geometry.block_size()].to_vec();
                     (counts, bytes)
                 };

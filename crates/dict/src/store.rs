@@ -159,7 +159,7 @@ fn unopened(definition: &Definition, error: &OpenError) -> DictError {
         | OpenError::OneSegment { .. }
         | OpenError::Invalid { .. }
         | OpenError::Foreign { .. } => Code::BadArguments,
-        OpenError::Device(_) | OpenError::State { .. } => Code::CannotOpenFile,
+        OpenError::Device(_) | OpenError::State { .. } | OpenError::Damaged { .. } => Code::CannotOpenFile,
     };
     DictError::new(code, format!("LAYOUT({}): {error}", definition.layout.name()))
 }

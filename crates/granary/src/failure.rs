@@ -1,4 +1,4 @@
-//! What can stop a demo or a study.
+//! What can stop a demo, a study, or a command on volumes.
 
 use std::process::ExitCode;
 
@@ -17,6 +17,8 @@ pub enum Failure {
     Trace(#[from] granary_lab::trace::TraceError),
     #[error(transparent)]
     Plot(#[from] granary_lab::PlotError),
+    #[error(transparent)]
+    Volume(#[from] granary_volume::Error),
     #[error("{0}: {1}")]
     File(String, std::io::Error),
     #[error("{0}")]

@@ -1,5 +1,5 @@
 //! The command line: `granary local`, `granary server`, `granary hash-password`, `granary demo`, `granary replay`,
-//! `granary study`.
+//! `granary volume`, `granary study`.
 
 mod allocator;
 mod client;
@@ -13,6 +13,7 @@ mod replay;
 mod scratch;
 mod server;
 mod study;
+mod volume;
 
 use std::process::ExitCode;
 
@@ -41,6 +42,9 @@ enum Command {
     /// Replay a trace through cache policies: hits, and writes to flash
     #[command(after_long_help = replay::help())]
     Replay(replay::Arguments),
+    /// Make, list and check log-structured disks, which `granary server --nbd` serves
+    #[command(after_long_help = volume::EXAMPLES)]
+    Volume(volume::Arguments),
     /// Measure Granary beside its peers on this machine, and write a page about it
     Study(study::Arguments),
 }
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
         Command::HashPassword => hash_password::run(),
         Command::Demo(arguments) => failure::exit(demo::run(&arguments)),
         Command::Replay(arguments) => failure::exit(replay::run(&arguments)),
+        Command::Volume(arguments) => failure::exit(volume::run(arguments)),
         Command::Study(arguments) => failure::exit(study::run(&arguments)),
     }
 }

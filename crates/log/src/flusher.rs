@@ -1,16 +1,19 @@
 //! The one thread off the request path: writes sealed segments, empties slots ahead of the writer.
 
-use crate::limits::{TRANSFER_BUFFERS_MAX, TRANSFER_BYTES_MAX};
-use crate::log::{Consumer, Log};
-use crate::open::read_slots;
+use crate::framing::{Framing, Sealed};
+use crate::limits::{TRANSFER_BUFFERS_MAX, TRANSFER_BYTES_MAX, WRITE_AGAIN_AFTER};
+use crate::log::{Consumer, Failed, Log};
 use crate::segment::Segment;
+use crate::slots::{FifoSlots, Slots};
 use crate::sync::sync::Arc;
 use crate::sync::sync::atomic::Ordering;
+use std::io;
+use std::ops::Range;
 
 /// A consumer that panics ends the flusher: nobody may wait for it then.
-struct AbandonAtPanic<'a>(&'a Log);
+struct AbandonAtPanic<'a, F: Framing>(&'a Log<F>);
 
-impl Drop for AbandonAtPanic<'_> {
+impl<F: Framing> Drop for AbandonAtPanic<'_, F> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.abandon();
@@ -18,24 +21,27 @@ impl Drop for AbandonAtPanic<'_> {
     }
 }
 
-impl Log {
+impl<F: Framing> Log<F> {
     /// Writes and reclaims until [`Log::stop`]; run it on a thread of its own.
-    pub fn serve(&self, consumer: &dyn Consumer) {
+    pub fn serve(&self, consumer: &dyn Consumer<F>) {
         let _guard = AbandonAtPanic(self);
         loop {
             self.reclaim_ahead(consumer);
             let batch = self.next_batch();
             if !batch.is_empty() {
-                self.write(&batch, consumer);
-                self.retire(batch);
+                if self.write(&batch, consumer) == Failed::Drop {
+                    self.retire(batch);
+                } else if self.rest_while_stuck() {
+                    return;
+                }
                 continue;
             }
             let requests = self.requests.lock().expect("no panic under the lock");
             if requests.stop {
                 return;
             }
-            let work =
-                requests.sealed > self.read_ring().durable() || self.reclaim_range(requests.wanted).is_some();
+            let work = requests.sealed > self.read_buffers().durable()
+                || self.reclaim_range(requests.wanted).is_some();
             if !work {
                 drop(self.requested.wait(requests).expect("no panic under the lock"));
             }
@@ -43,19 +49,21 @@ impl Log {
     }
 
     /// The oldest sealed segments that lie side by side, as many as one transfer takes.
-    fn next_batch(&self) -> Vec<Arc<Segment>> {
+    fn next_batch(&self) -> Vec<Arc<Segment<F>>> {
         let requests = self.requests.lock().expect("no panic under the lock");
         let (sealed, stop) = (requests.sealed, requests.stop);
         drop(requests);
-        let ring = self.read_ring();
-        if stop && sealed <= ring.durable() {
+        let buffers = self.read_buffers();
+        if stop && sealed <= buffers.durable() {
             return Vec::new();
         }
         let most = (TRANSFER_BYTES_MAX / self.geometry.segment_bytes()).clamp(1, TRANSFER_BUFFERS_MAX as u64);
-        let mut batch: Vec<Arc<Segment>> = Vec::new();
-        for segment in ring.live.iter().take(most as usize) {
-            let wraps = !batch.is_empty() && self.geometry.slot(segment.sequence()) == 0;
-            if segment.sequence() > sealed || wraps {
+        let mut batch: Vec<Arc<Segment<F>>> = Vec::new();
+        for segment in buffers.live.iter().take(most as usize) {
+            let beside = batch.last().is_none_or(|last| {
+                segment.first_block() == last.first_block() + u64::from(self.geometry.blocks_per_segment())
+            });
+            if segment.sequence() > sealed || !beside {
                 break;
             }
             batch.push(Arc::clone(segment));
@@ -63,74 +71,91 @@ impl Log {
         batch
     }
 
-    fn write(&self, batch: &[Arc<Segment>], consumer: &dyn Consumer) {
-        let mut failed = Ok(());
-        let mut bytes = 0;
-        if self.geometry.has_summary() {
-            // The data first: a summary on the device says that all it speaks of is there too.
-            for segment in batch {
-                let sealed = segment.seal(self.instance());
-                let first = self.geometry.first_block(segment.sequence());
-                let reader = segment.read();
-                for blocks in [sealed.data, sealed.summary] {
-                    let offset = self.geometry.offset(first + blocks.start as u64);
-                    let part = reader.bytes(blocks);
-                    bytes += part.len() as u64;
-                    let result = if part.is_empty() { Ok(()) } else { self.device.write_at(offset, &[part]) };
-                    failed = failed.and(result);
-                }
-            }
-        } else {
-            for segment in batch {
-                segment.seal(self.instance());
-            }
+    /// Writes segments that lie side by side. What could not be written is to be dropped or tried again.
+    fn write(&self, batch: &[Arc<Segment<F>>], consumer: &dyn Consumer<F>) -> Failed {
+        let sealed: Vec<Sealed> = batch.iter().map(|segment| segment.seal(&self.framing)).collect();
+        let whole = 0..self.geometry.blocks_per_segment() as usize;
+        let written = if sealed.iter().all(|sealed| sealed.data == whole) {
             let readers: Vec<_> = batch.iter().map(|segment| segment.read()).collect();
-            let all = 0..self.geometry.blocks_per_segment() as usize;
-            let parts: Vec<&[u8]> = readers.iter().map(|reader| reader.bytes(all.clone())).collect();
-            bytes += batch.len() as u64 * self.geometry.segment_bytes();
-            let offset = self.geometry.offset(self.geometry.first_block(batch[0].sequence()));
-            failed = self.device.write_at(offset, &parts);
-        }
-        self.counters.bytes_written.fetch_add(bytes, Ordering::Relaxed);
+            let parts: Vec<&[u8]> = readers.iter().map(|reader| reader.bytes(whole.clone())).collect();
+            self.write_blocks(batch[0].first_block(), &parts)
+        } else {
+            // All are tried, for one that fails must not cost the others.
+            let written = batch.iter().zip(sealed).map(|(segment, Sealed { data, summary })| {
+                // The data first: a summary on the device says that all it speaks of is there too.
+                let data = self.write_part(segment, data);
+                data.and(self.write_part(segment, summary))
+            });
+            written.fold(Ok(()), Result::and)
+        };
         self.counters.segments_written.fetch_add(batch.len() as u64, Ordering::Relaxed);
-        if let Err(error) = failed {
-            tracing::error!(%error, "cannot write to the device: the entries of a segment are lost");
-            self.counters.write_errors.fetch_add(batch.len() as u64, Ordering::Relaxed);
-            for segment in batch {
-                consumer.lost(&segment.summary());
+        let Err(error) = written else { return Failed::Drop };
+        let failed = batch.iter().map(|segment| consumer.failed(&segment.summarize(&self.framing), &error));
+        let failed = failed.fold(Failed::Drop, |all, one| if one == Failed::Retry { one } else { all });
+        match failed {
+            Failed::Drop => {
+                tracing::error!(%error, "cannot write to the device: the entries of a segment are lost")
             }
+            Failed::Retry => tracing::error!(%error, "cannot write to the device: it will be tried again"),
         }
+        self.note_write_error(&error, batch.len() as u64);
+        failed
+    }
+
+    fn write_part(&self, segment: &Segment<F>, blocks: Range<usize>) -> io::Result<()> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let first = segment.first_block() + blocks.start as u64;
+        self.write_blocks(first, &[segment.read().bytes(blocks)])
+    }
+
+    fn write_blocks(&self, first_block: u64, parts: &[&[u8]]) -> io::Result<()> {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        self.counters.bytes_written.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.device.write_at(self.geometry.offset(first_block), parts)
+    }
+
+    /// Tells those who wait that the oldest segment could not be written, and rests; `true`: the log ends.
+    fn rest_while_stuck(&self) -> bool {
+        let mut requests = self.requests.lock().expect("no panic under the lock");
+        requests.stuck = true;
+        self.written.notify_all();
+        let (requests, _) =
+            self.requested.wait_timeout(requests, WRITE_AGAIN_AFTER).expect("no panic under the lock");
+        requests.stop
     }
 
     /// Takes written segments out of RAM.
-    fn retire(&self, batch: Vec<Arc<Segment>>) {
-        let mut ring = self.ring.write().expect("no panic under the lock");
+    fn retire(&self, batch: Vec<Arc<Segment<F>>>) {
+        let mut buffers = self.buffers.write().expect("no panic under the lock");
         for _ in &batch {
-            ring.live.pop_front();
+            buffers.live.pop_front();
         }
-        drop(ring);
+        drop(buffers);
         for segment in batch {
             // A reader may still hold it; then its memory is freed by that reader.
             if let Ok(segment) = Arc::try_unwrap(segment) {
                 let mut idle = self.idle.lock().expect("no panic under the lock");
                 if idle.len() < self.geometry.idle_buffers_max() {
                     drop(idle);
-                    let memory = segment.into_memory();
+                    let memory = segment.into_memory(&self.framing);
                     idle = self.idle.lock().expect("no panic under the lock");
                     idle.push(memory);
                 }
             }
         }
-        let _requests = self.requests.lock().expect("no panic under the lock");
+        self.requests.lock().expect("no panic under the lock").stuck = false;
         self.written.notify_all();
     }
 
     /// Sequence numbers whose slots are to be emptied now: whole stretches, not one at a time.
     fn reclaim_range(&self, wanted: u64) -> Option<(u64, u64)> {
-        let free = self.free_until.load(Ordering::Acquire);
-        let ring = self.read_ring();
-        let (head, durable) = (ring.head, ring.durable());
-        drop(ring);
+        let Slots::Fifo(FifoSlots { free_until, .. }) = &self.slots else { return None };
+        let free = free_until.load(Ordering::Acquire);
+        let buffers = self.read_buffers();
+        let (head, durable) = (buffers.head, buffers.durable());
+        drop(buffers);
         if free >= wanted.max(head + self.ahead().div_ceil(2)) {
             return None;
         }
@@ -141,36 +166,36 @@ impl Log {
 
     /// Empties slots ahead of the writer. [`serve`](Self::serve) does; call it once before, where
     /// the first append must not be refused.
-    pub fn reclaim_ahead(&self, consumer: &dyn Consumer) {
+    pub fn reclaim_ahead(&self, consumer: &dyn Consumer<F>) {
+        let Slots::Fifo(fifo) = &self.slots else { return };
         let wanted = || self.requests.lock().expect("no panic under the lock").wanted;
         while let Some((mut from, until)) = self.reclaim_range(wanted()) {
             while from <= until {
                 let slot = self.geometry.slot(from);
                 let most = (TRANSFER_BYTES_MAX / self.geometry.segment_bytes()).max(1);
                 let to = until.min(from + most - 1).min(from + self.geometry.segments() - 1 - slot);
-                self.reclaimed_until.store(to, Ordering::Release);
-                self.reclaim(from..to + 1, consumer);
-                self.free_until.store(to, Ordering::Release);
+                fifo.reclaimed_until.store(to, Ordering::Release);
+                self.reclaim(fifo, from..to + 1, consumer);
+                fifo.free_until.store(to, Ordering::Release);
                 from = to + 1;
             }
         }
     }
 
     /// Empties the slots that these segments (side by side) will be written to.
-    fn reclaim(&self, sequences: std::ops::Range<u64>, consumer: &dyn Consumer) {
+    fn reclaim(&self, fifo: &FifoSlots, sequences: Range<u64>, consumer: &dyn Consumer<F>) {
         let segments = self.geometry.segments();
-        let forgotten = self.forgotten.load(Ordering::Acquire);
+        let forgotten = fifo.forgotten.load(Ordering::Acquire);
         let old = |sequence: u64| sequence.checked_sub(segments).filter(|old| *old > forgotten);
         if old(sequences.end - 1).is_none() {
             return;
         }
         let slots = self.geometry.slot(sequences.start)..self.geometry.slot(sequences.end - 1) + 1;
-        let reader = self.slot_reader();
-        let found = read_slots(&reader, slots);
+        let found = self.framing.read(&self.source(), slots);
         for (sequence, summary) in sequences.zip(found) {
             let Some(old) = old(sequence) else { continue };
             match summary {
-                Some(summary) if summary.sequence == old => consumer.reclaim(&summary),
+                Some(summary) if F::position(&summary).0 == old => consumer.reclaim(&summary),
                 _ => {
                     self.counters.reclaim_errors.fetch_add(1, Ordering::Relaxed);
                     let first = self.geometry.first_block(old);

@@ -1,9 +1,6 @@
 //! How a file is cut into segments and segments into blocks.
 
-use crate::limits::{
-    BLOCK_HEADER_SIZE, BLOCK_SIZE_MAX, BLOCK_SIZE_MIN, PARTITIONS_MAX, SEGMENT_BYTES_MAX,
-    SUMMARY_BLOCKS_PER_SEGMENT_MIN,
-};
+use crate::limits::{BLOCK_SIZE_MAX, BLOCK_SIZE_MIN, PARTITIONS_MAX, SEGMENT_BYTES_MAX};
 
 /// Sizes that do not fit together; the text says which option to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,11 +81,6 @@ impl Geometry {
         self.block_size as usize
     }
 
-    /// Bytes of a block that the consumer may fill.
-    pub fn payload_size(&self) -> usize {
-        self.block_size as usize - BLOCK_HEADER_SIZE
-    }
-
     /// Blocks of a segment.
     pub fn blocks_per_segment(&self) -> u32 {
         self.blocks_per_segment
@@ -122,11 +114,6 @@ impl Geometry {
     /// Buffers that are kept for the next segments.
     pub(crate) fn idle_buffers_max(&self) -> usize {
         if self.partitions == 1 { 2 } else { 1 }
-    }
-
-    /// Whether segments end with a summary.
-    pub fn has_summary(&self) -> bool {
-        self.blocks_per_segment >= SUMMARY_BLOCKS_PER_SEGMENT_MIN
     }
 
     /// Where block `block` begins on the device, in bytes.

@@ -1,15 +1,14 @@
-//! A log of segments on a device: append, seal, read, reclaim, recover.
+//! A log of segments on a device: append, commit, read, reclaim, recover.
 //!
-//! The log knows segments, blocks, sequence numbers and, for each record, one 48-bit *word* that it
-//! repeats in the summary at the segment's end. What a record holds, what its word means and what
-//! becomes of live records when a segment is reclaimed is the [`Consumer`]'s affair. It knows no
-//! key, no protocol and no async runtime.
+//! The log knows segments of opaque blocks, sequence numbers and slots. How records lie in blocks, what checks them
+//! and what a segment's summary says is the [`Framing`] of its consumer; what becomes of live records when a segment
+//! is reclaimed is the [`Consumer`]'s affair. It knows no key, no protocol and no async runtime.
 
-pub mod block;
 mod buffer;
+mod commit;
 pub mod device;
 mod flusher;
-mod free_spaces;
+mod framing;
 #[doc(hidden)]
 pub mod fuzzing;
 mod geometry;
@@ -20,16 +19,22 @@ mod lock;
 mod log;
 mod open;
 mod partitions;
+mod recover;
 mod segment;
+mod slots;
 mod state;
-mod summary;
 #[doc(hidden)]
 pub mod sync;
+mod writer;
 
 pub use buffer::AlignedBuffer;
+pub use commit::Durability;
+pub use framing::{Framing, Sealed, SegmentId, Source};
 pub use geometry::{Geometry, GeometryError};
 pub use io::{Engine, Extent, Flights, Io, ReadAhead};
-pub use log::{Consumer, Location, Log, LogStats, Placed, WordsOf, Writer};
-pub use open::{Found, OpenError, Options, Recovered};
-pub use segment::{Segment, SegmentReader, WordRule};
-pub use summary::Summary;
+pub use log::{Consumer, Failed, Location, Log, LogStats};
+pub use open::{Found, InDoubt, OpenError, Options, grow};
+pub use recover::{Opened, Recovered};
+pub use segment::{Segment, SegmentReader};
+pub use slots::SlotOrder;
+pub use writer::Writer;

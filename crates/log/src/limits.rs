@@ -13,29 +13,11 @@ pub const SEGMENT_BYTES_MAX: u64 = 4 << 30;
 /// Logs that one file is divided into.
 pub const PARTITIONS_MAX: u64 = 64;
 
-/// Bytes of a block that belong to the log: checksum, sequence number, record count.
-pub const BLOCK_HEADER_SIZE: usize = 16;
-
 /// Sequence numbers take 48 bits on the device.
 pub const SEQUENCE_MAX: u64 = (1 << 48) - 1;
 
 /// Summary words take 48 bits on the device.
 pub const WORD_MAX: u64 = (1 << 48) - 1;
-
-/// Segments of fewer blocks than this carry no summary; recovery reads their blocks.
-pub const SUMMARY_BLOCKS_PER_SEGMENT_MIN: u32 = 16;
-
-/// Gaps at the ends of blocks that are remembered while a segment is filled.
-pub const FREE_SPACES_MAX: usize = 16;
-
-/// A gap is filled while its block is one of the last so many, and has some so many records behind it: their words
-/// are looked at, and moved.
-pub const FREE_SPACE_BLOCKS_BACK_MAX: usize = 64;
-/// See above.
-pub const FREE_SPACE_RECORDS_BACK_MAX: usize = 2048;
-
-/// Smaller free space is left: few records are shorter.
-pub const FREE_SPACE_BYTES_MIN: usize = 32;
 
 /// Bytes of sealed segments that may wait for the device before appends are refused, of all logs of a file.
 pub const WRITE_QUEUE_BYTES_MAX: u64 = 64 << 20;
@@ -73,10 +55,19 @@ pub const POOL_THREADS: usize = 16;
 /// A journal file is switched for its twin when it grows past this.
 pub const JOURNAL_BYTES_MAX: u64 = 4 << 20;
 
-const _: () = assert!(BLOCK_SIZE_MIN as usize > BLOCK_HEADER_SIZE);
 const _: () = assert!(READ_BYTES_MAX as u64 <= TRANSFER_BYTES_MAX);
 const _: () = assert!(BLOCK_SIZE_MAX <= TRANSFER_BYTES_MAX);
 const _: () = assert!(RECLAIM_AHEAD_BYTES_MAX <= WRITE_QUEUE_BYTES_MAX);
 
 /// How long whoever waits for room sleeps at most before looking again.
 pub const WAIT_FOR_ROOM: Duration = Duration::from_millis(2);
+
+/// How long the flusher rests before it writes a segment again that the device refused.
+pub const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// Sequence numbers that are left out after the last process did not stop cleanly, where slots are used in any order:
+/// more than it can have had in flight.
+pub const SEQUENCES_SKIPPED: u64 = 1 << 20;
+
+/// Slots whose summaries a consumer that frees slots itself is asked for at once.
+pub const SLOTS_READ_TOGETHER: u64 = 1024;

@@ -5,10 +5,12 @@
 //! open: they would not hear of what changes meanwhile.
 
 use crate::device::Device;
+use crate::framing::Framing;
 use crate::journal;
 use crate::limits::PARTITIONS_MAX;
 use crate::log::Log;
-use crate::open::{OpenError, Options, Recovered, has_bytes, lock};
+use crate::open::{OpenError, Options, has_bytes, lock};
+use crate::recover::Opened;
 use crate::state::{self, Left, Peeked, StateFile, beside, random_number};
 use std::fs::File;
 use std::io;
@@ -57,14 +59,16 @@ impl Partition {
 
     /// Opens them, which are all that `options` names, on a device that they share. Those that were made behind them
     /// are forgotten.
-    pub fn start_all(
+    pub fn start_all<F: Framing + Clone>(
+        framing: F,
         partitions: Vec<Self>,
         options: &Options,
         device: Arc<dyn Device>,
-    ) -> Result<Vec<(Log, Recovered)>, OpenError> {
+    ) -> Result<Vec<Opened<F>>, OpenError> {
         forget_from(options, partitions.len() as u64)?;
         let salt = Self::salt(&partitions);
-        let start = |Self { options, state }| Log::start(Arc::clone(&device), state, &options, salt);
+        let start =
+            |Self { options, state }| Log::start(framing.clone(), Arc::clone(&device), state, &options, salt);
         partitions.into_iter().map(start).collect()
     }
 }

@@ -39,7 +39,9 @@ pub(crate) enum Left {
     Clean,
     /// Open, or killed while the kernel that took its writes is still running.
     Killed,
-    /// The machine went down, or the file is new or not ours: what is there cannot be trusted.
+    /// The machine went down: what was not synced may be gone, and what was may lie beside it.
+    PowerCut,
+    /// The file is new, damaged or not ours.
     Unknown,
 }
 
@@ -106,8 +108,13 @@ impl StateFile {
         } else if boot == boot_id() && boot != [0; 16] {
             Known { left: Left::Killed, instance, salt, head }
         } else {
-            Known::NOTHING
+            Known { left: Left::PowerCut, instance, salt, head }
         }
+    }
+
+    /// Whether nothing was written to it yet.
+    pub fn is_new(&self) -> io::Result<bool> {
+        Ok(self.file.metadata()?.len() == 0)
     }
 
     /// Says that everything up to segment `head` is on the device, and whether the log is open or

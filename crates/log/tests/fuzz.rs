@@ -14,16 +14,6 @@ fn smoke(name: &str, target: fn(&[u8])) {
 }
 
 #[test]
-fn block() {
-    smoke("block", fuzzing::block);
-}
-
-#[test]
-fn summary() {
-    smoke("summary", fuzzing::summary);
-}
-
-#[test]
 fn journal() {
     smoke("journal", fuzzing::journal);
 }

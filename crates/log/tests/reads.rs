@@ -6,9 +6,9 @@ mod common;
 use common::engines;
 use common::random::Random;
 use common::skip::skipped;
-use granary_log::device::{Access, Device, FileDevice, MemoryDevice, OpenDeviceError};
+use granary_log::device::{Access, Device, FileDevice, MemoryDevice, OpenDeviceError, Space};
 use granary_log::limits::{READ_BYTES_MAX, READ_DEPTH, SEGMENT_BYTES_MAX};
-use granary_log::{AlignedBuffer, Engine, Extent, Flights, Geometry, Io, Log, OpenError};
+use granary_log::{AlignedBuffer, Engine, Extent, Flights, Geometry, Io, OpenError};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -41,7 +41,9 @@ fn engines_and_devices_show_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = contents();
     let file = FileDevice::open(&folder.path().join("direct"), SIZE).unwrap();
-    let buffered = FileDevice::open_as(&folder.path().join("buffered"), SIZE, Access::Buffered).unwrap();
+    let buffered =
+        FileDevice::open_as(&folder.path().join("buffered"), SIZE, Access::Buffered, Space::Reserved)
+            .unwrap();
     assert_eq!(buffered.access(), Access::Buffered);
     let memory = MemoryDevice::new(SIZE);
     let devices: [&dyn Device; 3] = [&file, &buffered, &memory];
@@ -204,7 +206,7 @@ fn a_read_beyond_the_end_is_an_error_and_costs_its_neighbours_nothing() {
     let path = folder.path().join("file");
     let bytes = contents();
     for access in [Access::Direct, Access::Buffered] {
-        let file = FileDevice::open_as(&path, SIZE, access).unwrap();
+        let file = FileDevice::open_as(&path, SIZE, access, Space::Reserved).unwrap();
         file.write_at(0, &[&bytes]).unwrap();
         // Somebody cuts the file under our feet, in the middle of an extent.
         let end = SIZE - 12_288;
@@ -299,13 +301,13 @@ fn a_second_open_is_refused_until_the_first_ends() {
 
     let geometry = Geometry::new(SIZE, 64 << 10, 4096).unwrap();
     let options = common::options(folder.path(), geometry);
-    let log = Log::open(&options).unwrap();
-    assert!(matches!(Log::open(&options), Err(OpenError::InUse { .. })), "the same log");
+    let log = common::open(&options).unwrap();
+    assert!(matches!(common::open(&options), Err(OpenError::InUse { .. })), "the same log");
     let mut other_state = options.clone();
     other_state.state_path = folder.path().join("other");
-    assert!(matches!(Log::open(&other_state), Err(OpenError::InUse { .. })), "the same data");
+    assert!(matches!(common::open(&other_state), Err(OpenError::InUse { .. })), "the same data");
     drop(log);
-    assert!(Log::open(&options).is_ok());
+    assert!(common::open(&options).is_ok());
 }
 
 #[test]
@@ -319,7 +321,7 @@ fn what_cannot_be_opened_says_why() {
     let geometry = Geometry::new(SIZE, 64 << 10, 4096).unwrap();
     let mut options = common::options(folder.path(), geometry);
     options.state_path = folder.path().join("no folder/d");
-    assert!(matches!(Log::open(&options), Err(OpenError::State { .. })));
+    assert!(matches!(common::open(&options), Err(OpenError::State { .. })));
     assert!(!options.path.exists(), "the state comes first");
     let too_big = FileDevice::open(&folder.path().join("big"), i64::MAX as u64);
     assert!(matches!(too_big, Err(OpenDeviceError::Io { .. })));
@@ -335,7 +337,7 @@ fn sizes_that_do_not_fit_together_are_refused() {
     assert!(refused(0, 4096, 4096) && refused(4096 * 3 / 2, 4096, 512));
     assert!(refused(u64::MAX, u64::MAX, u64::MAX));
     let smallest = Geometry::new(512, 512, 512).unwrap();
-    assert_eq!((smallest.segments(), smallest.blocks(), smallest.payload_size()), (1, 1, 496));
+    assert_eq!((smallest.segments(), smallest.blocks()), (1, 1));
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! - `server` owns sockets and threads: one thread a connection, which reads what the socket has, begins all of it,
 //!   polls the session once and sends all replies in one write. TLS, Unix sockets, sockets from systemd and a single
 //!   connection on standard input are its business.
+//! - [`VolumeExports`] serves log-structured volumes.
 //! - [`MemoryExport`] is a disk in memory, for tests and measurements.
 //!
 //! ```no_run
@@ -40,6 +41,7 @@ pub mod limits;
 mod memory;
 pub mod protocol;
 mod server;
+mod volume;
 
 pub use export::{Command, Export, Exports, ExtentState, Outcome, Session, SingleExport, Tag};
 pub use memory::MemoryExport;
@@ -48,3 +50,4 @@ pub use rustls::ServerConfig;
 pub use server::{
     Figures, Options, Server, ServerError, Stop, TlsError, UnixSocket, serve, tls_configuration,
 };
+pub use volume::VolumeExports;

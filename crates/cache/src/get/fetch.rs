@@ -5,13 +5,15 @@ use super::io::Io;
 use super::order::order;
 use super::room::Scratch;
 use super::{FalsePositive, Lookup, Outcome, Probe, Tier};
+use crate::framing::block::{self, payload_size};
+use crate::framing::{Placed, Records, is_settled, records_in};
 use crate::partition::Flash;
 use crate::policy::{Promotion, promotion};
 use crate::prefetch::prefetch;
 use crate::record::{EntryRecord, Record, find_last};
 use crate::search::Search;
 use crate::stats::add;
-use granary_log::{Extent, Location, Placed, ReadAhead, Segment, block};
+use granary_log::{Extent, Location, ReadAhead, Segment};
 use std::ops::Range;
 
 /// Wants of one segment on the device: `probes[range]`, to be read as segment `sequence`.
@@ -82,13 +84,19 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         (probes, on_device)
     }
 
-    fn fetch_buffered(&mut self, flash: &Flash, segment: &Segment, probes: &[Probe], scratch: &mut Scratch) {
+    fn fetch_buffered(
+        &mut self,
+        flash: &Flash,
+        segment: &Segment<Records>,
+        probes: &[Probe],
+        scratch: &mut Scratch,
+    ) {
         let geometry = flash.log.geometry();
-        let (size, payload) = (geometry.block_size(), geometry.payload_size());
+        let (size, payload) = (geometry.block_size(), payload_size(geometry));
         let segment = segment.read();
         let Scratch { false_positives, record, search, .. } = scratch;
         for same in probes.chunk_by(|a, b| a.place == b.place) {
-            let Some((count, bytes)) = segment.block(same[0].place) else {
+            let Some((count, bytes)) = records_in(&segment, same[0].place) else {
                 false_positives.extend(same.iter().map(|w| FalsePositive {
                     key: w.key,
                     place: w.place,
@@ -100,7 +108,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             let block = self.search(payload, count, same, search);
             for (i, want) in same.iter().enumerate() {
                 // What the block that is being filled does not hold, it may hold a moment later: that is no collision.
-                let settled = segment.is_settled(want.place);
+                let settled = is_settled(&segment, want.place);
                 let sequence = if settled { segment.sequence() } else { 0 };
                 let untrue = FalsePositive { key: want.key, place: want.place, sequence };
                 let Some(entry) = block.found(i) else {

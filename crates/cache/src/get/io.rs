@@ -2,10 +2,11 @@
 
 use super::blocks_spanned;
 use super::room::{self, Room, Scratch};
+use crate::framing::block::{self, payload_size};
 use crate::key::Key;
 use crate::partition::Flash;
 use crate::record::{Record, parse};
-use granary_log::{Engine, Extent, ReadAhead, block};
+use granary_log::{Engine, Extent, ReadAhead};
 
 /// The state of one reading thread: a ring with its buffers, and room to plan small batches in.
 #[derive(Default)]
@@ -95,7 +96,7 @@ impl Io {
         record: &mut Vec<u8>,
     ) -> Option<u16> {
         let geometry = flash.log.geometry();
-        let (size, payload) = (geometry.block_size(), geometry.payload_size());
+        let (size, payload) = (geometry.block_size(), payload_size(geometry));
         let step = Self::extent_bytes_max(size) / size;
         let extents: Vec<Extent> = (0..blocks)
             .step_by(step)

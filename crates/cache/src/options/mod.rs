@@ -3,10 +3,12 @@
 mod check;
 
 use crate::admission::Admission;
+use crate::framing::{Records, WordRule, has_summary};
 use crate::index::{Capacity, Growth};
 use crate::limits::{HASH_BITS, SHARDS};
 use crate::policy::Reinsertion;
-use granary_log::{Found, Geometry, OpenError, WordRule};
+use granary_log::device::Space;
+use granary_log::{Found, Geometry, InDoubt, OpenError, SlotOrder};
 use std::path::{Path, PathBuf};
 
 /// The part of a cache on flash. Sizes are bytes.
@@ -75,8 +77,6 @@ impl FlashOptions {
             return Err(OpenError::OneSegment { path: self.path.clone() });
         }
         let hash_bits = self.capacity(&partition).hash_bits;
-        // The index knows the shard and `hash_bits` bits of a hash; a word has one bit below the hash.
-        let word_rule = WordRule { ignored_bits: 1 + HASH_BITS - SHARDS.ilog2() - hash_bits };
         // What is DRAM first recovers by another rule (recover.rs).
         let rule = u64::from(self.admission != Admission::All);
         Ok(granary_log::Options {
@@ -85,9 +85,19 @@ impl FlashOptions {
             geometry,
             fingerprint: self.fingerprint.rotate_left(8) ^ u64::from(hash_bits) ^ rule << 7,
             salt: self.hash_seed,
-            words_of: crate::record::words_of,
-            word_rule,
+            slots: SlotOrder::Fifo,
+            space: Space::Reserved,
+            in_doubt: InDoubt::StartEmpty,
         })
+    }
+
+    /// The framing of the records.
+    pub(crate) fn framing(&self) -> Result<Records, OpenError> {
+        let geometry = Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?;
+        let hash_bits = self.capacity(&self.partition(geometry)?).hash_bits;
+        // The index knows the shard and `hash_bits` bits of a hash; a word has one bit below the hash.
+        let word_rule = WordRule { ignored_bits: 1 + HASH_BITS - SHARDS.ilog2() - hash_bits };
+        Ok(Records { words_of: crate::record::words_of, word_rule })
     }
 
     /// The shape of each partition.
@@ -99,7 +109,7 @@ impl FlashOptions {
     pub(crate) fn capacity(&self, geometry: &Geometry) -> Capacity {
         // No entry begins in the last block of a segment with a summary: that is a bit saved where
         // the number of blocks is a power of two.
-        let places = geometry.blocks() - u64::from(geometry.has_summary());
+        let places = geometry.blocks() - u64::from(has_summary(geometry));
         let growth = if self.admission == Admission::All { Growth::Quick } else { Growth::Tight };
         let entries = self.max_stored_keys.map(|keys| keys.div_ceil(self.partitions));
         Capacity::new(geometry.file_bytes(), places, entries, growth)

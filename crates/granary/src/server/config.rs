@@ -10,7 +10,7 @@ use granary_sql::{Access, Rights, Settings};
 use serde::Deserialize;
 
 use super::logging::LogFormat;
-use super::{address, memcached, size};
+use super::{address, memcached, nbd, size};
 
 /// What the file may say; everything may be left out.
 #[derive(Debug, Default, Deserialize)]
@@ -29,6 +29,7 @@ pub struct Config {
     pub log: Option<String>,
     pub log_format: Option<LogFormat>,
     pub memcached: Option<memcached::Arguments>,
+    pub nbd: Option<nbd::Arguments>,
     users: Option<BTreeMap<String, ConfiguredUser>>,
     #[serde(default)]
     settings: BTreeMap<String, toml::Value>,
@@ -74,7 +75,7 @@ pub enum ConfigError {
     )]
     Tls,
     #[error(
-        "there is a certificate, but nothing speaks TLS: say https = \"ADDRESS:PORT\" above [tls] (or --https), or tls = true under [memcached], or leave the certificate out"
+        "there is a certificate, but nothing speaks TLS: say https = \"ADDRESS:PORT\" above [tls] (or --https), or tls = true under [memcached] or [nbd], or leave the certificate out"
     )]
     IdleTls,
     #[error(

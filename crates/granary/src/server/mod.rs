@@ -6,6 +6,7 @@ mod figures;
 mod logging;
 mod memcached;
 mod mode;
+mod nbd;
 pub mod size;
 
 use std::error::Error;
@@ -49,6 +50,11 @@ Examples:
   Serve memcached's protocol as well, with 64 MiB of RAM and 1 GiB of SSD for its items:
     granary server --path data --memcached 127.0.0.1:11211 --memcached-memory 64MiB --memcached-flash 1GiB
     printf 'set greeting 0 0 5\\r\\nhello\\r\\nget greeting\\r\\nquit\\r\\n' | nc 127.0.0.1 11211
+
+  Serve a disk over NBD:
+    granary volume create scratch --path data --size 8GiB
+    granary server --path data --nbd 127.0.0.1:10809
+    nbdinfo nbd://127.0.0.1/scratch
 
   Listen for others, who give a password:
     granary hash-password            (reads it, and prints what the configuration wants)
@@ -109,6 +115,9 @@ pub struct Arguments {
 
     #[command(flatten)]
     memcached: memcached::Arguments,
+
+    #[command(flatten)]
+    nbd: nbd::Arguments,
 }
 
 /// Serves until it is told to stop.
@@ -139,8 +148,13 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     if wants_memcached && !memcached.has_address() {
         return Err(ConfigError::NoMemcached.into());
     }
+    let nbd = std::mem::take(&mut arguments.nbd).or(config.nbd.take().unwrap_or_default());
     let tls = certificate(&arguments, &config);
-    if tls.is_some() && arguments.https.or(config.https).is_none() && !memcached.wants_tls() {
+    if tls.is_some()
+        && arguments.https.or(config.https).is_none()
+        && !memcached.wants_tls()
+        && !nbd.wants_tls()
+    {
         return Err(ConfigError::IdleTls.into());
     }
     let memcached_tls = match (&tls, memcached.wants_tls()) {
@@ -148,9 +162,15 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         (None, true) => return Err(ConfigError::Tls.into()),
         (_, false) => None,
     };
+    let nbd_tls = match (&tls, nbd.wants_tls()) {
+        (Some(tls), true) => Some(granary_nbd::tls_configuration(&tls.certificate, &tls.key, None)?),
+        (None, true) => return Err(ConfigError::Tls.into()),
+        (_, false) => None,
+    };
     let query_memory = arguments.query_memory.or(config.query_memory).map(|size| size.0);
     let mut options = options(arguments, config, path.clone(), tls)?;
     let memcached = memcached.start(&path, memcached_tls)?;
+    let nbd = nbd.start(&path, nbd_tls)?;
     options.memcached = memcached.as_ref().map(figures::of);
     let of_memcached = memcached.as_ref().map(granary_memcached::Server::stats);
     options.session.memory =
@@ -163,8 +183,12 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         if let Some(memcached) = &memcached {
             tracing::info!("Granary serves memcached on {}", memcached.places());
         }
+        if let Some(nbd) = &nbd {
+            tracing::info!("Granary serves the volumes {}", nbd.places());
+        }
     })?;
     memcached.map_or(Ok(()), granary_memcached::Server::stop)?;
+    nbd.map_or(Ok(()), nbd::Nbd::stop)?;
     tracing::info!("Granary has stopped");
     Ok(())
 }

@@ -18,6 +18,16 @@ pub enum Access {
     Buffered,
 }
 
+/// When a file takes its space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Space {
+    /// At once: writes never find none.
+    #[default]
+    Reserved,
+    /// As it is written.
+    Thin,
+}
+
 /// Why a file could not be opened as a device.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenDeviceError {
@@ -61,13 +71,13 @@ impl FileDevice {
     ///
     /// Without O_DIRECT (some filesystems, containers) the page cache is used and a line is logged.
     pub fn open(path: &Path, size: u64) -> Result<Self, OpenDeviceError> {
-        Self::open_as(path, size, Access::Direct)
+        Self::open_as(path, size, Access::Direct, Space::Reserved)
     }
 
     /// As [`open`](Self::open), to be read and written in units of `unit` bytes; where these are
     /// too small for O_DIRECT (sectors of 4 KiB), the page cache is used as well.
-    pub fn open_in_units(path: &Path, size: u64, unit: usize) -> Result<Self, OpenDeviceError> {
-        let direct = Self::open_as(path, size, Access::Direct)?;
+    pub fn open_in_units(path: &Path, size: u64, unit: usize, space: Space) -> Result<Self, OpenDeviceError> {
+        let direct = Self::open_as(path, size, Access::Direct, space)?;
         // Away from the start of device and memory, which are aligned to anything.
         let mut bytes = AlignedBuffer::zeroed(2 * unit);
         let offset = if size >= 2 * unit as u64 { unit as u64 } else { 0 };
@@ -75,7 +85,7 @@ impl FileDevice {
             Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
                 drop(direct);
                 tracing::warn!(path = %path.display(), unit, "O_DIRECT wants larger blocks, using the page cache");
-                Self::open_as(path, size, Access::Buffered)
+                Self::open_as(path, size, Access::Buffered, space)
             }
             // Any other trouble is that of the reads to come.
             _ => Ok(direct),
@@ -83,7 +93,7 @@ impl FileDevice {
     }
 
     /// As [`open`](Self::open), with the access to try first.
-    pub fn open_as(path: &Path, size: u64, wanted: Access) -> Result<Self, OpenDeviceError> {
+    pub fn open_as(path: &Path, size: u64, wanted: Access, space: Space) -> Result<Self, OpenDeviceError> {
         let error = |doing| {
             move |errno: Errno| OpenDeviceError::Io { doing, path: path.to_owned(), source: errno.into() }
         };
@@ -113,7 +123,7 @@ impl FileDevice {
                 return Err(OpenDeviceError::TooSmall { path: path.to_owned(), has, wants: size });
             }
         } else {
-            reserve(&descriptor, stat.st_size as u64, size).map_err(error("reserve the space of"))?;
+            reserve(&descriptor, stat.st_size as u64, size, space).map_err(error("reserve the space of"))?;
         }
         Ok(Self { descriptor, size, access })
     }
@@ -124,9 +134,12 @@ impl FileDevice {
     }
 }
 
-fn reserve(descriptor: &OwnedFd, has: u64, size: u64) -> Result<(), Errno> {
+fn reserve(descriptor: &OwnedFd, has: u64, size: u64, space: Space) -> Result<(), Errno> {
     if has != size {
         fs::ftruncate(descriptor, size)?;
+    }
+    if space == Space::Thin {
+        return Ok(());
     }
     match fs::fallocate(descriptor, FallocateFlags::empty(), 0, size) {
         // A filesystem without fallocate gets a sparse file; running out of space is then an

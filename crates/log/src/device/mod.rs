@@ -3,10 +3,12 @@
 mod faulty;
 mod file;
 mod memory;
+mod volatile;
 
 pub use faulty::{Fault, Faults, FaultyDevice};
-pub use file::{Access, FileDevice, OpenDeviceError};
+pub use file::{Access, FileDevice, OpenDeviceError, Space};
 pub use memory::MemoryDevice;
+pub use volatile::VolatileDevice;
 
 use std::io;
 use std::os::fd::BorrowedFd;

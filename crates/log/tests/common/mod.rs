@@ -1,66 +1,49 @@
-//! A small user of the log: numbered keys with versions, indexed in a map.
+//! A log for tests whose blocks mean nothing.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
-pub mod golden;
 pub mod random;
 pub mod skip;
 
-use granary_log::device::Device;
+use granary_log::device::Space;
 use granary_log::{
-    Consumer, Engine, Extent, Geometry, Io, Location, Log, Options, Placed, Recovered, Summary,
+    Engine, Framing, Geometry, InDoubt, Io, Log, Options, Sealed, SegmentId, SlotOrder, Source,
 };
-use granary_log::{WordRule, block};
-use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
-/// A record: its length (u16), word (u48), version (u64), and bytes that follow from these.
-const HEADER: usize = 16;
+/// Segments without summaries, of which recovery finds none.
+#[derive(Clone, Copy)]
+pub struct Unframed;
 
-/// A key's word; the lowest bit says that the record deletes it.
-pub fn word(key: u64, deletes: bool) -> u64 {
-    key << 1 | u64::from(deletes)
-}
+impl Framing for Unframed {
+    type Filling = usize;
+    type Summary = (u64, u64);
 
-pub fn record(word: u64, version: u64, len: usize) -> Vec<u8> {
-    let len = len.max(HEADER);
-    let mut bytes = (len as u16).to_le_bytes().to_vec();
-    bytes.extend_from_slice(&word.to_le_bytes()[..6]);
-    bytes.extend_from_slice(&version.to_le_bytes());
-    bytes.extend((HEADER..len).map(|i| filler(word, version, i)));
-    bytes
-}
-
-fn filler(word: u64, version: u64, i: usize) -> u8 {
-    (word ^ version.rotate_left(7) ^ i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes()[7]
-}
-
-fn u64_at(bytes: &[u8], at: usize, len: usize) -> u64 {
-    let mut number = [0; 8];
-    number[..len].copy_from_slice(&bytes[at..at + len]);
-    u64::from_le_bytes(number)
-}
-
-/// (word, version, length) of the records that begin in a payload.
-fn records(payload: &[u8], count: u16) -> Vec<(u64, u64, usize, usize)> {
-    let mut at = 0;
-    let mut found = Vec::new();
-    for _ in 0..count {
-        if at + HEADER > payload.len() {
-            break;
-        }
-        let len = u64_at(payload, at, 2) as usize;
-        found.push((u64_at(payload, at + 2, 6), u64_at(payload, at + 8, 8), at, len));
-        at += len.max(HEADER);
+    fn begin(&self, _: &SegmentId) -> usize {
+        0
     }
-    found
-}
-
-pub fn words_of(_salt: u64, payload: &[u8], count: u16, words: &mut Vec<u64>) {
-    words.extend(records(payload, count).iter().map(|record| record.0));
+    fn bytes_allocated(_: &usize) -> usize {
+        0
+    }
+    fn seal(&self, id: &SegmentId, _: &mut usize, _: &mut [u8]) -> Sealed {
+        Sealed { data: 0..id.geometry.blocks_per_segment() as usize, summary: 0..0 }
+    }
+    fn used(&self, _: &Geometry, filling: &usize) -> [Range<usize>; 2] {
+        [0..*filling, 0..0]
+    }
+    fn summarize(&self, id: &SegmentId, _: &usize) -> (u64, u64) {
+        (id.sequence, id.first_block)
+    }
+    fn position(summary: &(u64, u64)) -> (u64, u64) {
+        *summary
+    }
+    fn read(&self, _: &Source<'_>, slots: Range<u64>) -> Vec<Option<(u64, u64)>> {
+        slots.map(|_| None).collect()
+    }
+    fn sequence_of_block(&self, _: &Source<'_>, _: u64, _: &[u8]) -> Option<u64> {
+        None
+    }
 }
 
 pub fn options(folder: &Path, geometry: Geometry) -> Options {
@@ -70,212 +53,14 @@ pub fn options(folder: &Path, geometry: Geometry) -> Options {
         geometry,
         fingerprint: 0xF00D,
         salt: Some(0),
-        words_of,
-        word_rule: WordRule::default(),
+        slots: SlotOrder::Fifo,
+        space: Space::Reserved,
+        in_doubt: InDoubt::StartEmpty,
     }
 }
 
-#[derive(Default)]
-pub struct Index {
-    places: Mutex<HashMap<u64, u64>>,
-}
-
-impl Index {
-    fn unpublish(&self, summary: &Summary) {
-        let mut places = self.places.lock().unwrap();
-        for (place, word) in summary.iter() {
-            if places.get(&(word >> 1)) == Some(&place) {
-                places.remove(&(word >> 1));
-            }
-        }
-    }
-}
-
-impl Consumer for Index {
-    fn reclaim(&self, segment: &Summary) {
-        self.unpublish(segment);
-    }
-    fn reclaim_unread(&self, blocks: Range<u64>) {
-        self.places.lock().unwrap().retain(|_, place| !blocks.contains(place));
-    }
-    fn lost(&self, segment: &Summary) {
-        self.unpublish(segment);
-    }
-}
-
-/// A log with its flusher and index.
-pub struct Store {
-    pub log: Arc<Log>,
-    pub index: Arc<Index>,
-    flusher: JoinHandle<()>,
-}
-
-impl Store {
-    /// Opens and takes in what was recovered, oldest first, as docs/format.md says.
-    pub fn open(device: Option<Box<dyn Device>>, options: &Options) -> Self {
-        let opened = match device {
-            Some(device) => Log::open_on(device, options),
-            None => Log::open(options),
-        };
-        let (log, recovered) = opened.unwrap();
-        let (log, index) = (Arc::new(log), Arc::new(Index::default()));
-        take_in(&recovered, &mut index.places.lock().unwrap());
-        let (served, consumer) = (Arc::clone(&log), Arc::clone(&index));
-        log.reclaim_ahead(&*index);
-        let flusher = std::thread::spawn(move || served.serve(&*consumer));
-        let this = Self { log, index, flusher };
-        // What was lost must stay so after another start.
-        let lost: Vec<u64> = recovered.lost.into_values().flatten().collect();
-        let mut keys: Vec<u64> = lost.iter().map(|word| word >> 1).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        for key in keys {
-            assert!(this.append(key, true, 0, HEADER), "there is room for what was lost");
-        }
-        this
-    }
-
-    /// Appends a version of a key, or its deletion; `false`: the log has no room, nothing changed.
-    pub fn append(&self, key: u64, deletes: bool, version: u64, len: usize) -> bool {
-        let word = word(key, deletes);
-        let record = record(word, version, len);
-        for _ in 0..1_000 {
-            {
-                let mut writer = self.log.writer();
-                if let Some(placed) = writer.append(word, &[&record[..3], &record[3..]]) {
-                    writer.journal(placed.sequence, &[word]);
-                    let mut places = self.index.places.lock().unwrap();
-                    if deletes || !self.log.keeps(placed) {
-                        places.remove(&key);
-                    } else {
-                        places.insert(key, placed.block);
-                    }
-                    return true;
-                }
-            }
-            self.log.flush();
-            std::thread::yield_now();
-        }
-        false
-    }
-
-    /// The version of a key that can be reached.
-    pub fn get(&self, io: &mut Io, key: u64) -> Option<u64> {
-        let place = *self.index.places.lock().unwrap().get(&key)?;
-        let geometry = *self.log.geometry();
-        let size = geometry.block_size();
-        let mut wanted = 1;
-        loop {
-            let mut payloads = Vec::new();
-            let count = match self.log.locate(place) {
-                Location::Memory(segment) => {
-                    let reader = segment.read();
-                    let (count, bytes) = reader.block(place)?;
-                    bytes.chunks_exact(size).take(wanted).for_each(|b| payloads.extend(block::payload(b)));
-                    count
-                }
-                Location::Device { sequence } => {
-                    let extents: Vec<Extent> = (place..place + wanted as u64)
-                        .map(|block| Extent { offset: geometry.offset(block), len: size })
-                        .collect();
-                    let mut blocks = vec![Vec::new(); wanted];
-                    io.read_many(self.log.device(), &extents, |i, result| {
-                        blocks[i] = result.map(<[u8]>::to_vec).unwrap_or_default();
-                    });
-                    let mut count = None;
-                    for (bytes, number) in blocks.iter().zip(place..) {
-                        if bytes.is_empty() {
-                            return None;
-                        }
-                        let header = block::check(bytes, self.log.instance(), number)?;
-                        if header.sequence != sequence {
-                            return None;
-                        }
-                        count.get_or_insert(header.count);
-                        payloads.extend(block::payload(bytes));
-                    }
-                    count?
-                }
-            };
-            let found = records(&payloads, count).into_iter().rfind(|found| found.0 >> 1 == key)?;
-            let (word, version, at, len) = found;
-            if at + len > payloads.len() {
-                wanted = len.div_ceil(geometry.payload_size());
-                continue;
-            }
-            assert_eq!(word & 1, 0, "a deletion is in the index");
-            let filled = &payloads[at + HEADER..at + len];
-            let right = filled.iter().zip(HEADER..).all(|(byte, i)| *byte == filler(word, version, i));
-            assert!(right, "key {key} is torn");
-            return Some(version);
-        }
-    }
-
-    /// The segment that a key lies in.
-    pub fn sequence(&self, key: u64) -> Option<u64> {
-        let place = *self.index.places.lock().unwrap().get(&key)?;
-        Some(self.log.sequence_of(place))
-    }
-
-    /// A clean stop.
-    pub fn stop(self) {
-        self.log.stop().unwrap();
-        self.flusher.join().unwrap();
-    }
-
-    /// As a kill.
-    pub fn abandon(self) {
-        self.log.abandon();
-        self.flusher.join().unwrap();
-    }
-}
-
-/// Replays segments and losses in order.
-pub fn take_in(recovered: &Recovered, places: &mut HashMap<u64, u64>) {
-    let mut lost = recovered.lost.iter().peekable();
-    for segment in recovered.segments.iter().map(Some).chain([None]) {
-        let until = segment.map_or(u64::MAX, |segment| segment.sequence);
-        while let Some((_, words)) = lost.next_if(|(sequence, _)| **sequence < until) {
-            places.retain(|key, _| !words.iter().any(|word| word >> 1 == *key));
-        }
-        for (place, word) in segment.iter().flat_map(|segment| segment.iter()) {
-            if word & 1 == 0 {
-                places.insert(word >> 1, place);
-            } else {
-                places.remove(&(word >> 1));
-            }
-        }
-    }
-}
-
-/// Sequence numbers of the segments that lie whole on the device, found by reading every block.
-pub fn intact(device: &dyn Device, geometry: &Geometry, instance: u64) -> Vec<u64> {
-    let size = geometry.block_size();
-    let mut found = Vec::new();
-    let mut bytes = granary_log::AlignedBuffer::zeroed(geometry.segment_bytes() as usize);
-    for slot in 0..geometry.segments() {
-        device.read_at(slot * geometry.segment_bytes(), &mut bytes).unwrap();
-        let first = slot * u64::from(geometry.blocks_per_segment());
-        let headers: Vec<Option<block::Header>> =
-            bytes.chunks_exact(size).zip(first..).map(|(b, n)| block::check(b, instance, n)).collect();
-        let Some(last) = headers[headers.len() - 1] else { continue };
-        let mut whole: Vec<usize> = (0..headers.len()).collect();
-        if geometry.has_summary() {
-            let trailer = &bytes[bytes.len() - 16..];
-            if trailer[..8] != *b"GRANSUM1" {
-                continue;
-            }
-            let (data, words) = (u64_at(trailer, 8, 4) as usize, u64_at(trailer, 12, 4) as usize);
-            let summary = (2 * data + 6 * words + 16).div_ceil(geometry.payload_size());
-            whole = (0..data).chain(headers.len() - summary..headers.len()).collect();
-        }
-        let right = |i: &usize| headers[*i].is_some_and(|header| header.sequence == last.sequence);
-        if geometry.slot(last.sequence) == slot && whole.iter().all(right) {
-            found.push(last.sequence);
-        }
-    }
-    found.sort_unstable();
-    found
+pub fn open(options: &Options) -> Result<Log<Unframed>, granary_log::OpenError> {
+    Log::open(Unframed, options).map(|(log, _)| log)
 }
 
 pub fn engines() -> [Engine; 3] {
@@ -283,12 +68,4 @@ pub fn engines() -> [Engine; 3] {
         skip::skipped("no io_uring: its reads are those of the thread pool");
     }
     [Engine::Ring, Engine::Pool, Engine::Plain]
-}
-
-/// Appends to a log by hand.
-pub fn append(log: &Log, word: u64, version: u64, len: usize) -> Placed {
-    let mut writer = log.writer();
-    let placed = writer.append(word, &[&record(word, version, len)]).unwrap();
-    writer.journal(placed.sequence, &[word]);
-    placed
 }

@@ -1,13 +1,14 @@
 //! What a stop, a kill and a loss of power leave, and a device that lies: everything served is the
 //! newest there was, and everything that lies whole behind the last hole is served.
 
-mod common;
+mod framing;
 
-use common::golden::{fix_boot_id, lose_power};
-use common::random::Random;
-use common::{Store, intact, options};
+use framing::golden::{fix_boot_id, lose_power};
+use framing::random::Random;
+use framing::{Store, intact, options};
+use granary_cache::framing::{Log, has_summary, record_bytes_max};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, MemoryDevice};
-use granary_log::{Engine, Geometry, Io, Log, Options};
+use granary_log::{Engine, Geometry, Io, Options};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ impl Model {
         self.version += 1;
         let deletes = random.below(5) == 0;
         let len = if random.below(12) == 0 { random.below(1_500) } else { random.below(120) };
-        let len = (len as usize).min(store.log.record_bytes_max());
+        let len = (len as usize).min(record_bytes_max(store.log.geometry()));
         if store.append(key, deletes, self.version, len) {
             self.newest.insert(key, (!deletes).then_some(self.version));
         }
@@ -76,7 +77,7 @@ fn through_stops(seed: u64, geometry: Geometry, folder: &Path, device: impl Fn()
     let options = options(folder, geometry);
     let mut random = Random(seed);
     let (mut model, mut store) = (Model::default(), Store::open(device(), &options));
-    let engines = common::engines();
+    let engines = [Engine::Ring, Engine::Pool, Engine::Plain];
     for round in 0..12 {
         let mut io = Io::with_engine(engines[round % 3]);
         for _ in 0..random.below(400) {
@@ -84,7 +85,7 @@ fn through_stops(seed: u64, geometry: Geometry, folder: &Path, device: impl Fn()
         }
         let flushed = random.below(2) == 0;
         if flushed {
-            store.log.flush();
+            let _ = store.log.flush();
         }
         let ending = [End::Clean, End::Kill, End::Kill, End::PowerLoss][random.below(4) as usize];
         let what = format!("seed {seed}, {geometry:?}, round {round}, {ending:?}");
@@ -143,10 +144,10 @@ fn a_kill_loses_nothing_that_is_on_the_device() {
         let store = Store::open(None, &options);
         for version in 0..3 * geometry.segments() {
             assert!(store.append(version % 5, false, version, 100));
-            store.log.flush();
+            let _ = store.log.flush();
         }
         store.abandon();
-        let (log, recovered) = Log::open(&options).unwrap();
+        let (log, recovered) = Log::open(framing::FRAMING, &options).unwrap();
         assert!(recovered.lost.is_empty(), "{geometry:?}: {:?}", recovered.lost);
         assert!(recovered.segments.len() as u64 >= geometry.segments() - 1);
         drop(log);
@@ -161,9 +162,9 @@ fn without_a_boot_id_a_kill_costs_the_content() {
     let state = options.state_path.with_extension("state");
     let store = Store::open(None, &options);
     assert!(store.append(1, false, 1, 100));
-    store.log.flush();
+    let _ = store.log.flush();
     store.abandon();
-    common::golden::change_state(&state, |bytes| bytes[64..80].fill(0));
+    framing::golden::change_state(&state, |bytes| bytes[64..80].fill(0));
     let store = Store::open(None, &options);
     assert_eq!(store.get(&mut Io::new(), 1), None);
     store.abandon();
@@ -180,7 +181,7 @@ fn nothing_older_than_a_missing_segment_is_served() {
             let store = Store::open(None, &options);
             for key in 1..=6 {
                 assert!(store.append(key, false, key, 100));
-                store.log.flush();
+                let _ = store.log.flush();
             }
             store.stop();
             let device = FileDevice::open(&options.path, geometry.file_bytes()).unwrap();
@@ -227,7 +228,7 @@ fn with_faults(seed: u64, kind: Option<Fault>, geometry: Geometry) -> u64 {
             }
         }
         if random.below(2) == 0 {
-            store.log.flush();
+            let _ = store.log.flush();
         }
         let instance = store.log.instance();
         end(store, if random.below(3) == 0 { End::Clean } else { End::Kill }, &options);
@@ -237,11 +238,12 @@ fn with_faults(seed: u64, kind: Option<Fault>, geometry: Geometry) -> u64 {
         device.set_faults(next);
         if calm {
             let whole = intact(&memory, &geometry, instance);
-            let (log, recovered) = Log::open_on(Box::new(Arc::clone(&device)), &options).unwrap();
+            let (log, recovered) =
+                Log::open_on(framing::FRAMING, Box::new(Arc::clone(&device)), &options).unwrap();
             assert_eq!(log.instance(), instance, "{what}");
             let served: Vec<u64> = recovered.segments.iter().map(|segment| segment.sequence).collect();
             // A summary can be whole where its data is not; reads find out.
-            let vouched = |sequence| geometry.has_summary() || whole.contains(sequence);
+            let vouched = |sequence| has_summary(&geometry) || whole.contains(sequence);
             assert!(served.iter().all(vouched), "{what}: {served:?} of {whole:?}");
             // From the newest there was, as far back as all are whole and the ring reaches.
             let oldest = (log.head() + 1).saturating_sub(geometry.segments()).max(1);

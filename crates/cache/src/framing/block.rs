@@ -10,6 +10,7 @@
 //! check; the sequence number makes an older block at the right place (a lost write) known.
 
 use crate::limits::BLOCK_HEADER_SIZE;
+use granary_log::Geometry;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// What the header of a checked block says.
@@ -42,6 +43,11 @@ pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
     let mut sequence = [0; 8];
     sequence[..6].copy_from_slice(&bytes[8..14]);
     Some(Header { sequence: u64::from_le_bytes(sequence), count: u16::from_le_bytes([bytes[14], bytes[15]]) })
+}
+
+/// Bytes of a block that records may fill.
+pub fn payload_size(geometry: &Geometry) -> usize {
+    geometry.block_size() - BLOCK_HEADER_SIZE
 }
 
 /// The part of a block after its header.

@@ -1,15 +1,16 @@
 //! The bytes on disk: what is written today is what the golden files hold, and these are read.
 
-mod common;
+mod framing;
 
-use common::golden::{compare, fix_boot_id, fix_instance, read, without_boot_id};
-use common::{Store, append, intact, options, word};
+use framing::golden::{compare, fix_boot_id, fix_instance, read, without_boot_id};
+use framing::{Store, append, intact, options, word};
+use granary_cache::framing::Log;
 use granary_log::device::MemoryDevice;
-use granary_log::{Geometry, Io, Log, Options};
+use granary_log::{Geometry, Io, Options};
 use std::path::{Path, PathBuf};
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/framing/golden")
 }
 
 /// A log of four segments of 16 blocks, which have summaries, or of 4 blocks, which have none.
@@ -29,10 +30,10 @@ fn write(options: &Options, stop: impl FnOnce(Store)) {
     append(&store.log, word(1, false), 1, 30);
     append(&store.log, word(2, false), 1, 500);
     append(&store.log, word(3, false), 1, 40);
-    store.log.flush();
+    store.log.flush().unwrap();
     append(&store.log, word(1, false), 2, 30);
     append(&store.log, word(3, true), 2, 16);
-    store.log.flush();
+    store.log.flush().unwrap();
     append(&store.log, word(2, false), 3, 16);
     append(&store.log, word(4, false), 3, 16);
     stop(store);
@@ -114,10 +115,10 @@ fn what_was_not_agreed_is_not_read() {
         let mut options = options(temporary.path(), geometry(16));
         unpack(&options, "summaries-clean");
         change(&mut options);
-        let (log, recovered) = Log::open(&options).unwrap();
+        let (log, recovered) = Log::open(framing::FRAMING, &options).unwrap();
         assert!(recovered.segments.is_empty() && recovered.lost.is_empty(), "change {i}");
         assert_eq!(log.head(), 0, "change {i}");
-        assert_ne!(log.instance(), common::golden::INSTANCE, "change {i}");
+        assert_ne!(log.instance(), framing::golden::INSTANCE, "change {i}");
     }
 }
 
@@ -128,7 +129,7 @@ fn the_documentation_reads_the_golden_data() {
         let bytes = read(&folder(), &format!("{shape}-clean.bin.txt"));
         let device = MemoryDevice::new(bytes.len() as u64);
         granary_log::device::Device::write_at(&device, 0, &[&bytes]).unwrap();
-        let found = intact(&device, &geometry(blocks), common::golden::INSTANCE);
+        let found = intact(&device, &geometry(blocks), framing::golden::INSTANCE);
         assert_eq!(found, [1, 2, 3], "{shape}");
     }
 }

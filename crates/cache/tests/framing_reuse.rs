@@ -1,11 +1,12 @@
 //! Slots and sequence numbers that are used again: what was there before does not pass for what is
 //! there now, and is forgotten in time.
 
-mod common;
+mod framing;
 
-use common::{Store, options, record, word};
+use framing::{Store, options, record, word};
+use granary_cache::framing::{Log, Placed, Records, Summary, append, block};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
-use granary_log::{Consumer, Engine, Geometry, Io, Log, Placed, Summary, block};
+use granary_log::{Consumer, Engine, Failed, Geometry, Io};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -26,16 +27,16 @@ fn fill(log: &Log, keys: u64) {
     // The next start begins with a deletion for each key that is lost. With as many before them here,
     // the keys come to lie in the same blocks again.
     for key in keys..2 * keys {
-        writer.append(word(key, true), &[&record(word(key, true), 0, 0)]).unwrap();
+        append(&mut writer, word(key, true), &[&record(word(key, true), 0, 0)]).unwrap();
     }
     for key in 0..keys {
         let word = word(key, false);
-        let placed = writer.append(word, &[&record(word, 1, 100)]).unwrap();
+        let placed = append(&mut writer, word, &[&record(word, 1, 100)]).unwrap();
         writer.journal(placed.sequence, &[word]);
     }
     writer.seal();
     drop(writer);
-    log.flush();
+    let _ = log.flush();
 }
 
 /// A kill leaves segments half written, and their sequence numbers are given out again. Where the new
@@ -75,7 +76,7 @@ fn half_written_blocks_do_not_pass_for_those_written_in_their_place() {
             for key in 0..keys {
                 assert!(store.append(key, false, 2, 100), "{what}: there is room");
             }
-            store.log.flush();
+            let _ = store.log.flush();
             let mut check = |store: &Store, when: &str| {
                 for key in 0..keys {
                     let found = store.get(&mut io, key);
@@ -104,16 +105,20 @@ struct Told<'a> {
     forgotten: Mutex<BTreeSet<u64>>,
 }
 
-impl Consumer for Told<'_> {
+impl Consumer<Records> for Told<'_> {
     fn reclaim(&self, segment: &Summary) {
         let placed = Placed { sequence: segment.sequence, block: segment.first_block };
-        assert!(!self.log.keeps(placed), "who asks after segment {} was forgotten is told", segment.sequence);
+        assert!(
+            !self.log.keeps(placed.sequence),
+            "who asks after segment {} was forgotten is told",
+            segment.sequence
+        );
         self.forgotten.lock().unwrap().insert(segment.sequence);
     }
     fn reclaim_unread(&self, blocks: Range<u64>) {
         panic!("{blocks:?} can be read");
     }
-    fn lost(&self, segment: &Summary) {
+    fn failed(&self, segment: &Summary, _: &std::io::Error) -> Failed {
         panic!("segment {} can be written", segment.sequence);
     }
 }
@@ -126,13 +131,13 @@ fn a_place_is_kept_until_it_is_forgotten() {
         let geometry = Geometry::new(segments * blocks * 512, blocks * 512, 512).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let memory = Box::new(MemoryDevice::new(geometry.file_bytes()));
-        let (log, _) = Log::open_on(memory, &options(folder.path(), geometry)).unwrap();
+        let (log, _) = Log::open_on(framing::FRAMING, memory, &options(folder.path(), geometry)).unwrap();
         let told = Told { log: &log, forgotten: Mutex::default() };
         // From here on `serve` does what there is to do and returns.
         log.abandon();
         let append = |key| {
             let mut writer = log.writer();
-            let placed = writer.append(word(key, false), &[&record(word(key, false), 1, 100)]);
+            let placed = append(&mut writer, word(key, false), &[&record(word(key, false), 1, 100)]);
             writer.seal();
             drop(writer);
             log.serve(&told);
@@ -144,7 +149,7 @@ fn a_place_is_kept_until_it_is_forgotten() {
             all.push(append(key).or_else(|| append(key)).expect("there is room"));
             for placed in &all {
                 let forgotten = told.forgotten.lock().unwrap().contains(&placed.sequence);
-                assert_eq!(log.keeps(*placed), !forgotten, "{what}, {} put: {placed:?}", all.len());
+                assert_eq!(log.keeps(placed.sequence), !forgotten, "{what}, {} put: {placed:?}", all.len());
             }
         }
         let forgotten = told.forgotten.lock().unwrap().len() as u64;

@@ -4,9 +4,9 @@
 //! records that begin in it (u16), then one 48-bit word a record; the last 16 bytes of the segment
 //! hold [`MAGIC`], the number of data blocks (u32) and the number of words (u32). Little endian.
 
-use crate::block::{self, Header};
-use crate::geometry::Geometry;
-use crate::limits::BLOCK_HEADER_SIZE;
+use super::block::{self, Header, payload_size};
+use crate::limits::{BLOCK_HEADER_SIZE, SUMMARY_BLOCKS_PER_SEGMENT_MIN};
+use granary_log::Geometry;
 
 const MAGIC: [u8; 8] = *b"GRANSUM1";
 const TRAILER_SIZE: usize = 16;
@@ -34,12 +34,17 @@ impl Summary {
     }
 }
 
+/// Whether segments end with a summary.
+pub fn has_summary(geometry: &Geometry) -> bool {
+    geometry.blocks_per_segment() >= SUMMARY_BLOCKS_PER_SEGMENT_MIN
+}
+
 /// Blocks that the summary of so many data blocks and words takes; 0 where segments carry none.
 pub(crate) fn blocks(geometry: &Geometry, data_blocks: usize, words: usize) -> usize {
-    if !geometry.has_summary() {
+    if !has_summary(geometry) {
         return 0;
     }
-    (2 * data_blocks + WORD_SIZE * words + TRAILER_SIZE).div_ceil(geometry.payload_size())
+    (2 * data_blocks + WORD_SIZE * words + TRAILER_SIZE).div_ceil(payload_size(geometry))
 }
 
 /// Fills the payloads of `bytes`, the blocks of the summary.
@@ -51,7 +56,7 @@ pub(crate) fn write(bytes: &mut [u8], geometry: &Geometry, counts: &[u16], words
     }
     let mut rest = &stream[..];
     for block in bytes.chunks_exact_mut(geometry.block_size()) {
-        let (now, later) = rest.split_at(rest.len().min(geometry.payload_size()));
+        let (now, later) = rest.split_at(rest.len().min(payload_size(geometry)));
         block[BLOCK_HEADER_SIZE..BLOCK_HEADER_SIZE + now.len()].copy_from_slice(now);
         rest = later;
     }

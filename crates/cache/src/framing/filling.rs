@@ -1,0 +1,176 @@
+//! Packing records into the blocks of a segment that is being filled.
+
+use super::block::payload_size;
+use super::free_spaces::{FreeSpace, FreeSpaces};
+use super::summary;
+use crate::limits::{BLOCK_HEADER_SIZE, FREE_SPACE_BLOCKS_BACK_MAX, FREE_SPACE_RECORDS_BACK_MAX, WORD_MAX};
+use granary_log::{Geometry, SegmentId};
+
+/// Which records may share a block: two different words must differ above their lowest
+/// `ignored_bits` bits, so that a consumer that knows only those upper bits and the block knows the
+/// record. 0: all may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WordRule {
+    /// Low bits that do not tell two records of a block apart.
+    pub ignored_bits: u32,
+}
+
+impl WordRule {
+    fn allows(self, word: u64, others: &[u64]) -> bool {
+        self.ignored_bits == 0
+            || !self.may_look_like(word, others)
+            || others.iter().all(|o| *o == word || (*o ^ word) >> self.ignored_bits != 0)
+    }
+
+    /// Whether a record may lie before others although it came after them: it has nothing to do with them, for
+    /// their words differ in their upper bits.
+    fn commutes(self, word: u64, others: &[u64]) -> bool {
+        self.ignored_bits > 0 && !self.may_look_like(word, others)
+    }
+
+    /// `false`: no other has the same upper bits.
+    fn may_look_like(self, word: u64, others: &[u64]) -> bool {
+        let mark = |word: u64| (word >> self.ignored_bits) as u32;
+        // Without an early exit the compiler compares several at a time.
+        others.iter().fold(false, |any, other| any | (mark(*other) == mark(word)))
+    }
+}
+
+/// Records of a segment that is being filled.
+#[derive(Default)]
+pub struct Filling {
+    /// Payload bytes used in the last data block.
+    used: usize,
+    /// Records that begin in each data block so far.
+    pub(super) counts: Vec<u16>,
+    /// One word a record, in order.
+    pub(super) words: Vec<u64>,
+    /// Where blocks before the last one have room.
+    free_spaces: FreeSpaces,
+}
+
+impl Filling {
+    /// The bytes of RAM that it takes.
+    pub(super) fn bytes_allocated(&self) -> usize {
+        self.counts.capacity() * 2 + self.words.capacity() * 8 + self.free_spaces.bytes_allocated()
+    }
+
+    /// Records that begin in a block, counted from the segment's first; `None`: nothing was written there.
+    pub fn count(&self, block: usize) -> Option<u16> {
+        self.counts.get(block).copied()
+    }
+
+    /// Whether no more records will begin in a block: later ones were begun, and it is full.
+    pub fn is_settled(&self, block: usize) -> bool {
+        block + 1 < self.counts.len() && !self.free_spaces.has(block)
+    }
+
+    /// Adds a record made of `parts`; `None`: no room left. Gives the block (of the file) it begins in.
+    pub fn append(
+        &mut self,
+        id: &SegmentId,
+        rule: WordRule,
+        blocks: &mut [u8],
+        word: u64,
+        parts: &[&[u8]],
+    ) -> Option<u64> {
+        assert!(word <= WORD_MAX, "summary words have 48 bits");
+        let payload = payload_size(&id.geometry);
+        let len: usize = parts.iter().map(|p| p.len()).sum();
+        let data_blocks = self.counts.len();
+        let last_count = usize::from(self.counts.last().copied().unwrap_or(0));
+        let last_words = &self.words[self.words.len() - last_count..];
+        let joins = last_count > 0
+            && last_count < usize::from(u16::MAX)
+            && len <= payload - self.used
+            && rule.allows(word, last_words);
+        if !joins && let Some(block) = self.append_to_free_space(id, rule, blocks, word, parts, len) {
+            return Some(block);
+        }
+        let new_blocks = if joins { 0 } else { len.div_ceil(payload).max(1) };
+        if !self.has_room(&id.geometry, new_blocks) {
+            return None;
+        }
+        if !joins {
+            self.leave_block(payload);
+            self.counts.resize(data_blocks + new_blocks, 0);
+            self.used = 0;
+        }
+        let first = self.counts.len() - new_blocks.max(1);
+        self.counts[first] += 1;
+        self.words.push(word);
+        let begin = FreeSpace { block: first, used: self.used };
+        let end = copy_in(&id.geometry, blocks, begin, parts);
+        // A record over several blocks leaves the rest of its last block unused.
+        self.used = if end.block > first { payload } else { end.used };
+        Some(id.first_block + first as u64)
+    }
+
+    /// Whether one more record fits that begins so many blocks.
+    fn has_room(&self, geometry: &Geometry, new_blocks: usize) -> bool {
+        let data_blocks = self.counts.len() + new_blocks;
+        let summary_blocks = summary::blocks(geometry, data_blocks, self.words.len() + 1);
+        data_blocks + summary_blocks <= geometry.blocks_per_segment() as usize
+    }
+
+    /// Adds a record to a block before the last one that has room for it. Segments with a summary are recovered as
+    /// a whole or not at all; in others a record must not be found without those before it.
+    fn append_to_free_space(
+        &mut self,
+        id: &SegmentId,
+        rule: WordRule,
+        blocks: &mut [u8],
+        word: u64,
+        parts: &[&[u8]],
+        len: usize,
+    ) -> Option<u64> {
+        if !summary::has_summary(&id.geometry) || !self.has_room(&id.geometry, 0) {
+            return None;
+        }
+        let Self { free_spaces, counts, words, .. } = self;
+        let payload = payload_size(&id.geometry);
+        let free_space = free_spaces.take(len, payload)?;
+        let behind: usize = counts[free_space.block + 1..].iter().map(|count| usize::from(*count)).sum();
+        let at = words.len() - behind;
+        let of_block = &words[at - usize::from(counts[free_space.block])..at];
+        let suits = rule.commutes(word, &words[at..]) && rule.allows(word, of_block);
+        if !suits || counts[free_space.block] == u16::MAX {
+            free_spaces.add(free_space, payload);
+            return None;
+        }
+        words.insert(at, word);
+        counts[free_space.block] += 1;
+        let rest = copy_in(&id.geometry, blocks, free_space, parts);
+        self.free_spaces.add(rest, payload);
+        Some(id.first_block + free_space.block as u64)
+    }
+
+    /// Another block begins: what is left of the last one is free space.
+    fn leave_block(&mut self, payload: usize) {
+        let Some(last) = self.counts.len().checked_sub(1) else { return };
+        let records = FREE_SPACE_RECORDS_BACK_MAX * self.counts.len() / self.words.len();
+        self.free_spaces
+            .leave_behind(self.counts.len().saturating_sub(records.min(FREE_SPACE_BLOCKS_BACK_MAX)));
+        self.free_spaces.add(FreeSpace { block: last, used: self.used }, payload);
+    }
+}
+
+/// Writes a record to where free space begins, and on into the blocks that follow; gives where it ends.
+fn copy_in(geometry: &Geometry, blocks: &mut [u8], begin: FreeSpace, parts: &[&[u8]]) -> FreeSpace {
+    let (size, payload) = (geometry.block_size(), payload_size(geometry));
+    let FreeSpace { mut block, mut used } = begin;
+    for part in parts {
+        let mut part = *part;
+        while !part.is_empty() {
+            if used == payload {
+                (block, used) = (block + 1, 0);
+            }
+            let n = part.len().min(payload - used);
+            let at = block * size + BLOCK_HEADER_SIZE + used;
+            blocks[at..at + n].copy_from_slice(&part[..n]);
+            used += n;
+            part = &part[n..];
+        }
+    }
+    FreeSpace { block, used }
+}

@@ -1,0 +1,88 @@
+//! The decoders of blocks and summaries on any bytes, as in [`crate::fuzzing`].
+
+use super::block::{self, Header};
+use super::summary;
+use granary_log::Geometry;
+use granary_log::limits::{BLOCK_SIZE_MIN, SEQUENCE_MAX, WORD_MAX};
+
+const INSTANCE: u64 = 0x0123_4567_89AB_CDEF;
+const SIZE: usize = BLOCK_SIZE_MIN as usize;
+
+fn number(data: &[u8], at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    let part = data.get(at..).unwrap_or(&[]);
+    let len = part.len().min(8);
+    bytes[..len].copy_from_slice(&part[..len]);
+    u64::from_le_bytes(bytes)
+}
+
+/// One block of these bytes; what is missing is zero.
+fn block_of(data: &[u8]) -> [u8; SIZE] {
+    let mut bytes = [0; SIZE];
+    let len = data.len().min(SIZE);
+    bytes[..len].copy_from_slice(&data[..len]);
+    bytes
+}
+
+/// Block headers and checksums.
+pub fn block(data: &[u8]) {
+    let mut bytes = block_of(data);
+    let place = number(data, 0) >> 20;
+    if let Some(header) = block::check(&bytes, INSTANCE, place) {
+        let before = bytes;
+        block::seal(&mut bytes, INSTANCE, place, header);
+        assert_eq!(bytes, before, "what checks is what would be written");
+    }
+    let header = Header { sequence: number(data, 8) & SEQUENCE_MAX, count: number(data, 16) as u16 };
+    block::seal(&mut bytes, INSTANCE, place, header);
+    assert_eq!(block::check(&bytes, INSTANCE, place), Some(header));
+    assert_eq!(block::check(&bytes, INSTANCE, place ^ 1), None, "another place");
+    let bit = number(data, 2) as usize % (SIZE * 8);
+    bytes[bit / 8] ^= 1 << (bit % 8);
+    assert_eq!(block::check(&bytes, INSTANCE, place), None, "bit {bit} is flipped");
+}
+
+/// Summaries, from their trailer on.
+pub fn summary(data: &[u8]) {
+    let geometry = Geometry::new(64 * SIZE as u64, 16 * SIZE as u64, SIZE as u64).expect("sizes divide");
+    let (first, header) = (16, Header { sequence: number(data, 0) & SEQUENCE_MAX, count: 0 });
+    // As it comes, then with checksums that fit, so that what they protect is reached.
+    let mut segment = vec![0; 16 * SIZE];
+    let len = data.len().min(segment.len());
+    let end = segment.len();
+    segment[end - len..].copy_from_slice(&data[..len]);
+    read_summary(&segment, &geometry, first);
+    if segment[end - 16..end - 8] != *b"GRANSUM1" {
+        segment[end - 16..end - 8].copy_from_slice(b"GRANSUM1");
+        segment[end - 8..].copy_from_slice(&(number(data, 8) & 0x0000_00FF_0000_001F).to_le_bytes());
+    }
+    seal_all(&mut segment, first, header);
+    read_summary(&segment, &geometry, first);
+    // What is written is read.
+    let most = data.len() % 8;
+    let counts: Vec<u16> = (0..most).map(|i| data[i] as u16 % 20).collect();
+    let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
+    let words: Vec<u64> = (0..total).map(|i| number(data, i % (data.len() + 1)) & WORD_MAX).collect();
+    let blocks = summary::blocks(&geometry, counts.len(), words.len());
+    segment.fill(0);
+    summary::write(&mut segment[(16 - blocks) * SIZE..], &geometry, &counts, &words);
+    seal_all(&mut segment, first, header);
+    let read = read_summary(&segment, &geometry, first).expect("what is written is read");
+    assert_eq!((read.sequence, read.counts, read.words), (header.sequence, counts, words));
+}
+
+fn seal_all(segment: &mut [u8], first: u64, header: Header) {
+    for (bytes, number) in segment.chunks_exact_mut(SIZE).zip(first..) {
+        block::seal(bytes, INSTANCE, number, header);
+    }
+}
+
+fn read_summary(segment: &[u8], geometry: &Geometry, first: u64) -> Option<summary::Summary> {
+    let last = &segment[segment.len() - SIZE..];
+    let trailer = summary::parse_trailer(last, geometry, INSTANCE, first)?;
+    let bytes = &segment[segment.len() - trailer.blocks * SIZE..];
+    let read = summary::parse(bytes, trailer, geometry, INSTANCE, first)?;
+    assert_eq!(read.iter().count(), read.words.len());
+    assert!(read.iter().all(|(place, _)| (first..first + 16).contains(&place)));
+    Some(read)
+}

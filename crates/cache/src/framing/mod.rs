@@ -1,0 +1,133 @@
+//! How a cache lays out its segments: records packed into blocks that check themselves, and a summary behind them.
+
+pub mod block;
+mod filling;
+mod free_spaces;
+pub mod fuzzing;
+mod scan;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+pub use filling::{Filling, WordRule};
+pub use summary::{Summary, has_summary};
+
+use block::Header;
+use granary_log::{Framing, Geometry, Sealed, SegmentId, SegmentReader, Source, Writer};
+use std::ops::Range;
+
+/// Gives the words of the records that begin in a block, in order; used where segments carry no
+/// summary. Arguments: the salt, the block after its header, its number of records, where the words go.
+pub type WordsOf = fn(salt: u64, payload: &[u8], count: u16, words: &mut Vec<u64>);
+
+/// The framing of records. Each is known by a *word* of 48 bits, which the summary repeats.
+#[derive(Clone, Copy)]
+pub struct Records {
+    /// How the words of a block are found.
+    pub words_of: WordsOf,
+    /// Which records may share a block. Part of the content: another rule wants another fingerprint.
+    pub word_rule: WordRule,
+}
+
+/// A log of records.
+pub type Log = granary_log::Log<Records>;
+
+/// Where a record was put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Sequence number of the segment.
+    pub sequence: u64,
+    /// The block (of the file) that the record begins in.
+    pub block: u64,
+}
+
+/// Appends a record made of `parts`. `None`: the device is behind, or the record is longer than
+/// [`record_bytes_max`]; nothing was written and nobody waited.
+pub fn append(writer: &mut Writer<'_, Records>, word: u64, parts: &[&[u8]]) -> Option<Placed> {
+    let rule = writer.framing().word_rule;
+    writer.fill(|id, filling, blocks| {
+        let block = filling.append(id, rule, blocks, word, parts)?;
+        Some(Placed { sequence: id.sequence, block })
+    })
+}
+
+/// Longest record that fits a segment, in bytes.
+pub fn record_bytes_max(geometry: &Geometry) -> usize {
+    let all = geometry.blocks_per_segment() as usize;
+    let data = (1..=all).rev().find(|data| data + summary::blocks(geometry, *data, 1) <= all);
+    data.unwrap_or(0) * block::payload_size(geometry)
+}
+
+/// The records that begin in `block` (of the file), and the bytes from there to the segment's end.
+/// `None`: nothing was written there.
+pub fn records_in<'a>(segment: &'a SegmentReader<'_, Records>, block: u64) -> Option<(u16, &'a [u8])> {
+    let count = segment.filling().count(block.checked_sub(segment.first_block())? as usize)?;
+    Some((count, segment.bytes_from(block)))
+}
+
+/// Whether no more records will begin in `block` (of the file), in a segment that is in RAM.
+pub fn is_settled(segment: &SegmentReader<'_, Records>, block: u64) -> bool {
+    segment.filling().is_settled((block - segment.first_block()) as usize)
+}
+
+impl Framing for Records {
+    type Filling = Filling;
+    type Summary = Summary;
+
+    fn begin(&self, _: &SegmentId) -> Filling {
+        Filling::default()
+    }
+
+    fn bytes_allocated(filling: &Filling) -> usize {
+        filling.bytes_allocated()
+    }
+
+    /// Writes headers, checksums and the summary.
+    fn seal(&self, id: &SegmentId, filling: &mut Filling, blocks: &mut [u8]) -> Sealed {
+        let SegmentId { geometry, instance, sequence, first_block } = id;
+        let size = geometry.block_size();
+        let [data, summary] = self.used(geometry, filling);
+        let Filling { counts, words, .. } = filling;
+        for i in data.clone() {
+            let count = counts.get(i).copied().unwrap_or(0);
+            let header = Header { sequence: *sequence, count };
+            block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);
+        }
+        if !summary.is_empty() {
+            summary::write(&mut blocks[summary.start * size..], geometry, counts, words);
+            for i in summary.clone() {
+                let header = Header { sequence: *sequence, count: 0 };
+                block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);
+            }
+        }
+        Sealed { data, summary }
+    }
+
+    fn used(&self, geometry: &Geometry, filling: &Filling) -> [Range<usize>; 2] {
+        let all = geometry.blocks_per_segment() as usize;
+        let summary = summary::blocks(geometry, filling.counts.len(), filling.words.len());
+        let data = if has_summary(geometry) { filling.counts.len() } else { all };
+        [0..data, all - summary..all]
+    }
+
+    fn summarize(&self, id: &SegmentId, filling: &Filling) -> Summary {
+        Summary {
+            sequence: id.sequence,
+            first_block: id.first_block,
+            counts: filling.counts.clone(),
+            words: filling.words.clone(),
+        }
+    }
+
+    fn position(summary: &Summary) -> (u64, u64) {
+        (summary.sequence, summary.first_block)
+    }
+
+    fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
+        scan::read(self.words_of, source, slots)
+    }
+
+    fn sequence_of_block(&self, source: &Source<'_>, block: u64, bytes: &[u8]) -> Option<u64> {
+        Some(block::check(bytes, source.instance, block)?.sequence)
+    }
+}

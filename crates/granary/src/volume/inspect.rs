@@ -1,0 +1,112 @@
+//! What is shown of volumes.
+
+use crate::failure::{Failure, Result, at};
+use crate::progress;
+use crate::volume::open_with_progress;
+use granary_volume::{Config, Files, Io};
+use indicatif::HumanBytes;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// The bytes that a volume's files take.
+fn space(files: &Files) -> u64 {
+    let paths = [files.data(), files.checkpoint(), files.config()];
+    paths.iter().filter_map(|path| path.metadata().ok()).map(|found| found.blocks() * 512).sum()
+}
+
+/// A line for each volume.
+pub fn list(folder: &Path) -> Result<()> {
+    let names = if folder.exists() { Files::list(folder)? } else { Vec::new() };
+    if names.is_empty() {
+        println!("no volumes in {}; `granary volume create NAME --size 8GiB` makes one", folder.display());
+        return Ok(());
+    }
+    println!("{:<24} {:>12} {:>12} {:>10} {:>10}", "name", "size", "on disk", "block", "map");
+    for files in names {
+        let config = Config::read(&files)?;
+        println!(
+            "{:<24} {:>12} {:>12} {:>10} {:>10}",
+            files.name(),
+            HumanBytes(config.size).to_string(),
+            HumanBytes(space(&files)).to_string(),
+            HumanBytes(config.block_size).to_string(),
+            config.map.name()
+        );
+    }
+    Ok(())
+}
+
+/// Everything about one.
+pub fn inspect(folder: &Path, name: &str) -> Result<()> {
+    let files = Files::new(folder, name)?;
+    let volume = open_with_progress(folder, name)?;
+    let (config, stats) = (volume.config(), volume.stats());
+    let block = config.block_size;
+    let segment = config.segment_bytes;
+    let device = config.device.clone().unwrap_or_else(|| files.data());
+    let lines = [
+        ("size", HumanBytes(config.size).to_string()),
+        ("block size", HumanBytes(block).to_string()),
+        ("in use", HumanBytes(stats.blocks_mapped * block).to_string()),
+        ("data", device.display().to_string()),
+        ("on disk", HumanBytes(space(&files)).to_string()),
+        ("map", format!("{}, {} of RAM", config.map.name(), HumanBytes(stats.map_bytes))),
+        ("segments", format!("{} of {}, {} free", stats.segments, HumanBytes(segment), stats.segments_free)),
+    ];
+    for (what, value) in lines {
+        println!("{what:<12} {value}");
+    }
+    volume.close().map_err(at(&files.data()))
+}
+
+/// Opens a volume and compares its map with what its segments say.
+pub fn check(folder: &Path, name: &str) -> Result<()> {
+    let volume = open_with_progress(folder, name)?;
+    let bar = progress::bar(volume.config().size / volume.config().block_size);
+    bar.set_prefix("checking ");
+    let wrong = volume.check_map(&mut |lba| bar.set_position(lba));
+    bar.finish_and_clear();
+    let mapped = volume.stats().blocks_mapped;
+    volume.close().map_err(at(&folder.join(name)))?;
+    match wrong {
+        0 => println!("{name}: {mapped} blocks in use, and the log says the same of all of them"),
+        wrong => {
+            return Err(Failure::Argument(format!(
+                "{name}: the log says otherwise of {wrong} of {mapped} blocks"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Reads every block in use.
+pub fn scrub(folder: &Path, name: &str) -> Result<()> {
+    let volume = open_with_progress(folder, name)?;
+    let size = volume.config().block_size;
+    let bar = progress::bar(volume.stats().blocks_mapped);
+    bar.set_prefix("reading ");
+    let (mut io, mut block) = (Io::new(), vec![0; size as usize]);
+    let (mut damaged, mut read) = (0u64, 0u64);
+    let mut next = volume.next_mapped(0);
+    let mut output = std::io::stdout().lock();
+    while let Some(lba) = next {
+        if let Err(error) = volume.read(&mut io, lba * size, &mut block) {
+            damaged += 1;
+            // Who reads no lines gets the exit status.
+            let _ = writeln!(output, "{name}: bytes {} to {}: {error}", lba * size, (lba + 1) * size);
+        }
+        read += 1;
+        if read.is_multiple_of(256) {
+            bar.set_position(read);
+        }
+        next = volume.next_mapped(lba + 1);
+    }
+    bar.finish_and_clear();
+    volume.close().map_err(at(&folder.join(name)))?;
+    if damaged > 0 {
+        return Err(Failure::Argument(format!("{name}: {damaged} of {read} blocks are damaged")));
+    }
+    let _ = writeln!(output, "{name}: {read} blocks read, none is damaged");
+    Ok(())
+}

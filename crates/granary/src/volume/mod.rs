@@ -1,0 +1,158 @@
+//! `granary volume`: volumes made, listed, looked at, checked and deleted.
+
+mod inspect;
+
+use crate::failure::{Failure, Result};
+use crate::progress;
+use crate::server::size::{self, Size};
+use clap::{Args, Subcommand};
+use granary_volume::map::MapKind;
+use granary_volume::{Config, Volume};
+use std::path::{Path, PathBuf};
+
+/// Shown at the end of `granary volume --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  Make a disk of 8 GiB that takes space as it is written, and serve it:
+    granary volume create scratch --size 8GiB
+    granary server --nbd 127.0.0.1:10809
+
+  Use it, without the kernel or with it:
+    nbdcopy image.raw nbd://127.0.0.1/scratch
+    nbd-client 127.0.0.1 -N scratch /dev/nbd0 && mkfs.ext4 /dev/nbd0
+
+  See how full it is, and read every block to find damage:
+    granary volume list
+    granary volume scrub scratch
+
+A volume is open in one process at a time: stop the server first.";
+
+/// Arguments of `granary volume`.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Where volumes are.
+#[derive(Args)]
+struct Place {
+    /// Granary's folder; the volumes are in DIR/volumes
+    #[arg(long, value_name = "DIR", env = "GRANARY_PATH", default_value = "granary-data")]
+    path: PathBuf,
+}
+
+/// One of them.
+#[derive(Args)]
+struct Named {
+    /// The volume's name
+    name: String,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make a volume, empty; it takes space as it is written
+    Create(Create),
+    /// Show the volumes: sizes, blocks in use, space taken
+    List(Place),
+    /// Show everything about a volume
+    Inspect(Named),
+    /// Open a volume as after a crash, and say whether all that its map says is there
+    Check(Named),
+    /// Read every block in use, and say which are damaged
+    Scrub(Named),
+    /// Make a volume larger
+    Resize(Resize),
+    /// Delete a volume and all that is on it
+    Delete(Named),
+}
+
+#[derive(Args)]
+struct Create {
+    #[command(flatten)]
+    named: Named,
+
+    /// How large it looks, such as 8GiB
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    size: Size,
+
+    /// The smallest unit that is written: 4KiB, 8KiB or 16KiB. Larger ones take less RAM, smaller ones fewer writes
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "4KiB")]
+    block_size: Size,
+
+    /// The map in RAM: flat (4 bytes a block), hash or skip-list (for volumes that stay almost empty)
+    #[arg(long, value_name = "KIND", default_value = "flat")]
+    map: MapKind,
+
+    /// A raw block device for the data, which is overwritten [default: a file in DIR/volumes]
+    #[arg(long, value_name = "FILE")]
+    device: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Resize {
+    #[command(flatten)]
+    named: Named,
+
+    /// The new size; not smaller than it is
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    size: Size,
+}
+
+/// The folder of the volumes in Granary's.
+pub fn folder(path: &Path) -> PathBuf {
+    path.join("volumes")
+}
+
+/// Opens a volume, with a bar while that takes its time.
+///
+/// # Errors
+/// As [`Volume::open`].
+pub fn open_with_progress(folder: &Path, name: &str) -> std::result::Result<Volume, granary_volume::Error> {
+    let bar = progress::bar(0);
+    bar.set_prefix(format!("opening {name} "));
+    let opened = Volume::open(folder, name, &mut |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    opened
+}
+
+/// Carries it out.
+pub fn run(arguments: Arguments) -> Result<()> {
+    match arguments.command {
+        Command::Create(create) => make(create),
+        Command::List(place) => inspect::list(&folder(&place.path)),
+        Command::Inspect(Named { name, place }) => inspect::inspect(&folder(&place.path), &name),
+        Command::Check(Named { name, place }) => inspect::check(&folder(&place.path), &name),
+        Command::Scrub(Named { name, place }) => inspect::scrub(&folder(&place.path), &name),
+        Command::Resize(Resize { named, size }) => {
+            let before = Volume::resize(&folder(&named.place.path), &named.name, size.0)?;
+            println!("{} has {} bytes now, and had {before}", named.name, size.0);
+            Ok(())
+        }
+        Command::Delete(Named { name, place }) => {
+            Volume::delete(&folder(&place.path), &name)?;
+            println!("{name} is deleted");
+            Ok(())
+        }
+    }
+}
+
+fn make(Create { named, size, block_size, map, device }: Create) -> Result<()> {
+    if block_size.0 < 4096 {
+        return Err(Failure::Argument("block-size: 4KiB, 8KiB or 16KiB".into()));
+    }
+    let config = Config { block_size: block_size.0, map, device, ..Config::new(size.0) };
+    Volume::create(&folder(&named.place.path), &named.name, &config)?;
+    println!(
+        "{} is made; `granary server --path {} --nbd 127.0.0.1:10809` serves it",
+        named.name,
+        named.place.path.display()
+    );
+    Ok(())
+}

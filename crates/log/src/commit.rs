@@ -1,0 +1,157 @@
+//! Getting what was appended onto the device, and knowing that it is there.
+
+use crate::framing::Framing;
+use crate::log::Log;
+use crate::sync::sync::Mutex;
+use crate::sync::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::io;
+
+/// What a commit guards against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of the process: the kernel or the device has the data.
+    Buffered,
+    /// A loss of power: the device was told to keep it.
+    Synced,
+}
+
+/// Commits that run, and what became of earlier ones.
+#[derive(Default)]
+pub(crate) struct Commits {
+    /// Commits that were asked for.
+    asked: AtomicU64,
+    running: Mutex<Covered>,
+    /// A sync failed once: what the device was told before it may be gone, and no later sync says so.
+    sync_failed: AtomicBool,
+    /// Why a segment could not be written lately.
+    write_error: Mutex<Option<Failure>>,
+}
+
+/// The newest commit of each kind whose request is covered, and whether it succeeded.
+#[derive(Default)]
+struct Covered {
+    until: u64,
+    result: Option<Failure>,
+    durability: Option<Durability>,
+}
+
+/// An error that several callers get.
+#[derive(Clone)]
+struct Failure {
+    kind: io::ErrorKind,
+    errno: Option<i32>,
+}
+
+impl Failure {
+    fn of(error: &io::Error) -> Self {
+        Self { kind: error.kind(), errno: error.raw_os_error() }
+    }
+
+    fn error(&self) -> io::Error {
+        self.errno.map_or_else(|| self.kind.into(), io::Error::from_raw_os_error)
+    }
+}
+
+impl<F: Framing> Log<F> {
+    /// Gets everything that was appended before the call onto the device. The segment that is being filled goes on
+    /// being filled where its framing can be committed in parts; else it is sealed. Callers that come while a commit
+    /// runs share the next one.
+    ///
+    /// # Errors
+    /// The device refused a write, or a sync now or earlier: a failed sync is never followed by a successful one.
+    pub fn commit(&self, durability: Durability) -> io::Result<()> {
+        let number = self.commits.asked.fetch_add(1, Ordering::AcqRel) + 1;
+        let mut covered = self.commits.running.lock().expect("no panic under the lock");
+        let enough = |covered: &Covered| {
+            covered.until >= number
+                && (durability == Durability::Buffered || covered.durability == Some(Durability::Synced))
+        };
+        if !enough(&covered) {
+            covered.until = self.commits.asked.load(Ordering::Acquire);
+            let result = self.commit_now(durability);
+            covered.result = result.as_ref().err().map(Failure::of);
+            covered.durability = Some(durability);
+            return result;
+        }
+        covered.result.as_ref().map_or(Ok(()), |failure| Err(failure.error()))
+    }
+
+    fn commit_now(&self, durability: Durability) -> io::Result<()> {
+        let errors = self.counters.write_errors.load(Ordering::Acquire);
+        let mut writer = self.writer();
+        let current = writer.current();
+        let committed = current.as_ref().map(|segment| segment.commit(&self.framing));
+        let part = match (current, committed) {
+            (Some(segment), Some(Some((blocks, bytes)))) => Some((segment, blocks, bytes)),
+            (Some(_), _) => {
+                writer.seal();
+                None
+            }
+            (None, _) => None,
+        };
+        let sealed = writer.sealed_until();
+        drop(writer);
+        if let Some((segment, blocks, bytes)) = part.filter(|(_, blocks, _)| !blocks.is_empty()) {
+            let bytes = &bytes[..blocks.len() * self.geometry.block_size()];
+            let offset = self.geometry.offset(segment.first_block() + blocks.start as u64);
+            self.device.write_at(offset, &[bytes])?;
+            segment.note_written(&blocks);
+            self.counters.bytes_written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        }
+        self.wait_until_written(sealed, errors)?;
+        if durability == Durability::Synced { self.sync() } else { Ok(()) }
+    }
+
+    /// Seals what was appended so far and waits until it is on the device.
+    ///
+    /// # Errors
+    /// A segment could not be written meanwhile.
+    pub fn flush(&self) -> io::Result<()> {
+        let errors = self.counters.write_errors.load(Ordering::Acquire);
+        let mut writer = self.writer();
+        writer.seal();
+        let sealed = writer.sealed_until();
+        drop(writer);
+        self.wait_until_written(sealed, errors)
+    }
+
+    /// Waits until all segments up to this one were written. `errors`: the write errors before.
+    fn wait_until_written(&self, sealed: u64, errors: u64) -> io::Result<()> {
+        let mut requests = self.requests.lock().expect("no panic under the lock");
+        let failed = || self.counters.write_errors.load(Ordering::Acquire) != errors;
+        let written = || self.read_buffers().durable() >= sealed;
+        while !(written() || requests.stop || requests.stuck && failed()) {
+            requests = self.written.wait(requests).expect("no panic under the lock");
+        }
+        drop(requests);
+        if failed() {
+            let error = self.commits.write_error.lock().expect("no panic under the lock");
+            return Err(error.as_ref().map_or_else(|| io::ErrorKind::Other.into(), Failure::error));
+        }
+        if written() { Ok(()) } else { Err(io::Error::other("the log has ended")) }
+    }
+
+    /// Tells the device to keep what it was given.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        let failed = &self.commits.sync_failed;
+        if failed.load(Ordering::Acquire) {
+            return Err(io::Error::other("an earlier sync failed: what it should have kept may be lost"));
+        }
+        self.device.sync().inspect_err(|_| failed.store(true, Ordering::Release))
+    }
+
+    /// Why the oldest segment cannot be written at the moment, where that is tried again; `None`: it can.
+    pub fn write_failure(&self) -> Option<io::Error> {
+        if !self.requests.lock().expect("no panic under the lock").stuck {
+            return None;
+        }
+        let error = self.commits.write_error.lock().expect("no panic under the lock");
+        error.as_ref().map(Failure::error)
+    }
+
+    /// Notes why a segment could not be written.
+    pub(crate) fn note_write_error(&self, error: &io::Error, segments: u64) {
+        *self.commits.write_error.lock().expect("no panic under the lock") = Some(Failure::of(error));
+        self.counters.write_errors.fetch_add(segments, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,160 @@
+//! A device in RAM with a cache of writes, for power cuts: what was not synced may be there afterwards or not, each
+//! part of it by itself.
+
+use super::Device;
+use crate::sync::sync::Mutex;
+use std::io;
+
+/// A device that forgets on command what was not synced.
+pub struct VolatileDevice {
+    content: Mutex<Content>,
+    /// Writes are kept or lost in units of so many bytes.
+    unit: usize,
+}
+
+struct Content {
+    /// What reads see.
+    newest: Vec<u8>,
+    /// What is there after a power cut for certain.
+    synced: Vec<u8>,
+    /// Operations since then.
+    recent: Vec<Operation>,
+    /// Whether syncs leave `synced` as it is and stand among the operations.
+    records: bool,
+    /// Writes of units, and syncs, so far.
+    operations: u64,
+    /// Writes and syncs fail from this one on.
+    fails_from: Option<u64>,
+}
+
+enum Operation {
+    Write(usize, Vec<u8>),
+    Sync,
+}
+
+impl VolatileDevice {
+    /// `size` zero bytes. Writes are kept or lost in units of `unit` bytes.
+    pub fn new(size: u64, unit: usize) -> Self {
+        Self::of(vec![0; size as usize], unit)
+    }
+
+    fn of(bytes: Vec<u8>, unit: usize) -> Self {
+        let content = Content {
+            newest: bytes.clone(),
+            synced: bytes,
+            recent: Vec::new(),
+            records: false,
+            operations: 0,
+            fails_from: None,
+        };
+        Self { content: Mutex::new(content), unit }
+    }
+
+    /// Remembers all operations from here on, for [`after_power_cut_at`](Self::after_power_cut_at).
+    pub fn record(&self) {
+        self.lock().records = true;
+    }
+
+    /// The number of operations that are remembered: writes of units since the last sync, or everything since
+    /// [`record`](Self::record).
+    pub fn recent(&self) -> usize {
+        self.lock().recent.len()
+    }
+
+    /// Writes of units, and syncs, so far.
+    pub fn operations(&self) -> u64 {
+        self.lock().operations
+    }
+
+    /// Makes all writes and syncs fail from a number on, or none.
+    pub fn fail_from(&self, operation: Option<u64>) {
+        self.lock().fails_from = operation;
+    }
+
+    /// A device that holds what a power cut now leaves: see [`after_power_cut_at`](Self::after_power_cut_at).
+    pub fn after_power_cut(&self, keeps: impl FnMut(usize) -> bool) -> Self {
+        self.after_power_cut_at(usize::MAX, keeps)
+    }
+
+    /// The number of units that were written and not synced when so many operations were remembered.
+    pub fn unsynced_at(&self, recent: usize) -> usize {
+        let content = self.lock();
+        let until = recent.min(content.recent.len());
+        let since = content.recent[..until].iter().rev();
+        since.take_while(|operation| matches!(operation, Operation::Write(..))).count()
+    }
+
+    /// A device that holds what a power cut leaves when so many operations were remembered: what was synced, and of the
+    /// other units those that `keeps` says yes to, by their numbers in the order in which they were written.
+    pub fn after_power_cut_at(&self, recent: usize, mut keeps: impl FnMut(usize) -> bool) -> Self {
+        let content = self.lock();
+        let mut left = content.synced.clone();
+        let until = recent.min(content.recent.len());
+        let synced =
+            content.recent[..until].iter().rposition(|operation| matches!(operation, Operation::Sync));
+        let certain = synced.map_or(0, |sync| sync + 1);
+        for (i, operation) in content.recent[..until].iter().enumerate() {
+            if let Operation::Write(offset, bytes) = operation
+                && (i < certain || keeps(i - certain))
+            {
+                left[*offset..offset + bytes.len()].copy_from_slice(bytes);
+            }
+        }
+        Self::of(left, self.unit)
+    }
+
+    fn lock(&self) -> crate::sync::sync::MutexGuard<'_, Content> {
+        self.content.lock().expect("no panic under the lock")
+    }
+}
+
+impl Content {
+    fn begin(&mut self) -> io::Result<()> {
+        self.operations += 1;
+        if self.fails_from.is_some_and(|from| self.operations > from) {
+            return Err(io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error()));
+        }
+        Ok(())
+    }
+}
+
+impl Device for VolatileDevice {
+    fn size(&self) -> u64 {
+        self.lock().newest.len() as u64
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let (content, start) = (self.lock(), offset as usize);
+        let found = content.newest.get(start..start + bytes.len());
+        bytes.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
+        let mut content = self.lock();
+        content.begin()?;
+        let mut start = offset as usize;
+        for unit in buffers.iter().flat_map(|buffer| buffer.chunks(self.unit)) {
+            let room = content.newest.get_mut(start..start + unit.len());
+            room.ok_or(io::ErrorKind::UnexpectedEof)?.copy_from_slice(unit);
+            content.recent.push(Operation::Write(start, unit.to_vec()));
+            start += unit.len();
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut content = self.lock();
+        content.begin()?;
+        if content.records {
+            content.recent.push(Operation::Sync);
+            return Ok(());
+        }
+        for operation in std::mem::take(&mut content.recent) {
+            if let Operation::Write(offset, bytes) = operation {
+                content.synced[offset..offset + bytes.len()].copy_from_slice(&bytes);
+            }
+        }
+        Ok(())
+    }
+}

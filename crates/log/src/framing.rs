@@ -1,0 +1,85 @@
+//! What a consumer adds to segments of opaque blocks: how records, checksums and summaries lie in them.
+
+use crate::device::Device;
+use crate::geometry::Geometry;
+use std::ops::Range;
+
+/// A segment's number, its place, and what its checksums are seeded by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentId {
+    /// The shape of the log.
+    pub geometry: Geometry,
+    /// The log's instance: another one whenever the content was given up.
+    pub instance: u64,
+    /// The sequence number of the segment.
+    pub sequence: u64,
+    /// The segment's first block, counted from the log's beginning.
+    pub first_block: u64,
+}
+
+/// Which blocks of a full segment are written: two ranges, counted from the segment's first block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sealed {
+    /// The data, written first.
+    pub data: Range<usize>,
+    /// The summary, which vouches for the data. It is empty where recovery reads the data itself.
+    pub summary: Range<usize>,
+}
+
+/// A log on its device, for reading summaries.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// The shape of the log.
+    pub geometry: &'a Geometry,
+    /// Seeds the checksums.
+    pub instance: u64,
+    /// The number that the consumer's summaries depend on.
+    pub salt: u64,
+    /// Where the log lies.
+    pub device: &'a dyn Device,
+}
+
+impl Source<'_> {
+    /// The first block of a slot.
+    pub fn first_block(&self, slot: u64) -> u64 {
+        slot * u64::from(self.geometry.blocks_per_segment())
+    }
+}
+
+/// The layout of a segment. The log calls it and knows nothing of what the blocks hold.
+pub trait Framing: Send + Sync + Sized + 'static {
+    /// What is known of a segment that is being filled, beside its blocks.
+    type Filling: Send + Sync;
+    /// What recovery and reclaiming know of a segment without its data.
+    type Summary: Send + Sync;
+
+    /// A segment is opened; its blocks are zero.
+    fn begin(&self, id: &SegmentId) -> Self::Filling;
+
+    /// The bytes of RAM that a filling takes beside its blocks.
+    fn bytes_allocated(filling: &Self::Filling) -> usize;
+
+    /// Completes `blocks`, the whole segment, for the device: nothing is added afterwards.
+    fn seal(&self, id: &SegmentId, filling: &mut Self::Filling, blocks: &mut [u8]) -> Sealed;
+
+    /// Completes what was added so far, and gives the number of blocks from the segment's beginning that a recovery
+    /// needs to find it. More may be added behind them. `None`: the segment can only be sealed.
+    fn commit(&self, _id: &SegmentId, _filling: &mut Self::Filling, _blocks: &mut [u8]) -> Option<usize> {
+        None
+    }
+
+    /// The ranges of blocks that are not zero any more; those are cleared before the memory is used again.
+    fn used(&self, geometry: &Geometry, filling: &Self::Filling) -> [Range<usize>; 2];
+
+    /// What a summary read from the device would be.
+    fn summarize(&self, id: &SegmentId, filling: &Self::Filling) -> Self::Summary;
+
+    /// The sequence number and the first block of the segment that a summary is of.
+    fn position(summary: &Self::Summary) -> (u64, u64);
+
+    /// The summaries of the segments in these neighbouring slots; `None` where there is no whole and valid one.
+    fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Self::Summary>>;
+
+    /// The sequence number that a valid block carries; `None` if it is not valid in its place or carries none.
+    fn sequence_of_block(&self, source: &Source<'_>, block: u64, bytes: &[u8]) -> Option<u64>;
+}

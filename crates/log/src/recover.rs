@@ -1,0 +1,129 @@
+//! What the process before left, and which of it may be served again.
+
+use crate::buffer::AlignedBuffer;
+use crate::framing::{Framing, Source};
+use crate::journal;
+use crate::limits::{SCRUB_TRIES_MAX, SLOTS_READ_TOGETHER, TRANSFER_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
+use std::collections::BTreeMap;
+use std::io;
+
+/// What may be served again, for the consumer to take in.
+pub struct Recovered<F: Framing> {
+    /// In order of sequence number; a gap of a segment that was lost is in `lost`.
+    pub segments: Vec<F::Summary>,
+    /// (sequence number, words) of changes whose segments never reached the device: older records
+    /// of these words are void.
+    pub lost: BTreeMap<u64, Vec<u64>>,
+}
+
+/// A log with what it found.
+pub type Opened<F> = (crate::Log<F>, Recovered<F>);
+
+impl<F: Framing> Default for Recovered<F> {
+    fn default() -> Self {
+        Self { segments: Vec::new(), lost: BTreeMap::new() }
+    }
+}
+
+/// The summaries of all slots, by sequence number.
+fn read_all<F: Framing>(framing: &F, source: &Source<'_>, step: u64) -> BTreeMap<u64, F::Summary> {
+    let mut found = BTreeMap::new();
+    let mut slot = 0;
+    while slot < source.geometry.segments() {
+        let end = (slot + step).min(source.geometry.segments());
+        for summary in framing.read(source, slot..end).into_iter().flatten() {
+            let (sequence, _) = F::position(&summary);
+            if sequence > 0 {
+                found.insert(sequence, summary);
+            }
+        }
+        slot = end;
+    }
+    found
+}
+
+/// Everything that is found, of a log whose slots are used in any order. Gives the newest sequence number with it.
+pub(crate) fn table<F: Framing>(framing: &F, source: &Source<'_>, known_head: u64) -> (Recovered<F>, u64) {
+    let found = read_all(framing, source, SLOTS_READ_TOGETHER);
+    let head = found.last_key_value().map_or(0, |(sequence, _)| *sequence).max(known_head);
+    (Recovered { segments: found.into_values().collect(), lost: BTreeMap::new() }, head)
+}
+
+/// Sequence numbers after `head` are given out again, so no block may be left that carries one:
+/// if the block that is written in its place got lost, it would pass for that.
+pub(crate) fn scrub<F: Framing>(framing: &F, source: &Source<'_>, head: u64) -> io::Result<()> {
+    let geometry = source.geometry;
+    let queued = geometry.share(WRITE_QUEUE_BYTES_MAX) / geometry.segment_bytes() + 2;
+    let size = geometry.block_size();
+    let per_read = (TRANSFER_BYTES_MAX as usize / size).min(geometry.blocks_per_segment() as usize);
+    let mut bytes = AlignedBuffer::zeroed(per_read * size);
+    let zeros = AlignedBuffer::zeroed(size);
+    for sequence in head + 1..=head + queued.min(geometry.segments()) {
+        let first = geometry.first_block(sequence);
+        let end = first + u64::from(geometry.blocks_per_segment());
+        let mut left = SCRUB_TRIES_MAX;
+        let mut start = first;
+        while start < end {
+            let part = &mut bytes[..((end - start) as usize).min(per_read) * size];
+            source.device.read_at(geometry.offset(start), part)?;
+            let mut found = false;
+            for (block, number) in part.chunks_exact(size).zip(start..) {
+                if framing.sequence_of_block(source, number, block).is_some_and(|sequence| sequence > head) {
+                    found = true;
+                    source.device.write_at(geometry.offset(number), &[&zeros])?;
+                }
+            }
+            if !found {
+                start += per_read as u64;
+                continue;
+            }
+            // Look again: this is no place to believe a write.
+            left -= 1;
+            if left == 0 {
+                return Err(io::Error::other("blocks do not go away"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Chooses what may be served again. See docs/format.md, "Recovery".
+///
+/// Of a log whose slots are used in order. Gives the newest sequence number with it.
+pub(crate) fn fifo<F: Framing>(
+    framing: &F,
+    source: &Source<'_>,
+    records: Vec<journal::Record>,
+    known_head: u64,
+) -> (Recovered<F>, u64) {
+    let geometry = source.geometry;
+    let step = (TRANSFER_BYTES_MAX / geometry.segment_bytes()).max(1);
+    let mut found = read_all(framing, source, step);
+    found.retain(|sequence, summary| geometry.first_block(*sequence) == F::position(summary).1);
+    let newest = found.last_key_value().map_or(0, |(sequence, _)| *sequence);
+    // What was appended to segments after this one is in the journal.
+    let floor = records.iter().map(|r| r.durable).fold(known_head, u64::max);
+    let head = newest.max(floor);
+    let oldest = (head + 1).saturating_sub(geometry.segments()).max(1);
+    // A segment that ought to be there and is not may have held newer versions, or deletions, of
+    // anything older, unless the journal still lists what it held.
+    let hole = (oldest..=head.min(floor)).rev().find(|sequence| !found.contains_key(sequence));
+    let from = hole.map_or(oldest, |hole| hole + 1);
+    if let Some(hole) = hole
+        && found.range(..hole).next().is_some()
+        && hole != oldest
+    {
+        tracing::warn!(segment = hole, "a segment is missing: what is older than it is not served");
+    }
+    let mut recovered = Recovered::default();
+    for record in records {
+        // The journal keeps words long after their segment is on the device; the ring may have passed
+        // it since. What nothing older is served of needs no voiding.
+        if record.sequence >= from && !found.contains_key(&record.sequence) {
+            recovered.lost.entry(record.sequence).or_default().extend(record.words);
+        }
+    }
+    recovered.segments =
+        found.into_iter().filter(|(s, _)| (from..=head).contains(s)).map(|(_, s)| s).collect();
+    (recovered, head)
+}

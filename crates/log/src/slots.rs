@@ -1,0 +1,106 @@
+//! Which slot of the device each segment lies in.
+
+use crate::geometry::Geometry;
+use crate::sync::sync::Mutex;
+use crate::sync::sync::atomic::{AtomicU64, Ordering};
+use std::collections::VecDeque;
+
+/// How slots are chosen for segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlotOrder {
+    /// First in, first out: segment `s` lies in slot `s % segments`. This takes no memory. The log empties the oldest
+    /// slots ahead of the writer.
+    #[default]
+    Fifo,
+    /// Any free slot; the consumer frees slots as it pleases ([`Log::free`](crate::Log::free)). Takes 8 bytes a slot.
+    /// So many of the free slots are kept for what the consumer moves.
+    Table {
+        /// Slots that only a moving writer may take.
+        reserved: u64,
+    },
+}
+
+pub(crate) enum Slots {
+    Fifo(FifoSlots),
+    Table(SlotTable),
+}
+
+/// Progress of emptying slots in the order of their sequence numbers.
+pub(crate) struct FifoSlots {
+    /// Segments up to this sequence number may be opened: their slots hold nothing alive.
+    pub free_until: AtomicU64,
+    /// Segments that held the slots of those up to this one are being forgotten or were.
+    pub reclaimed_until: AtomicU64,
+    /// Segments up to this one hold nothing that the consumer knows: there is nothing to reclaim.
+    pub forgotten: AtomicU64,
+}
+
+/// The sequence number in each slot, and which slots are free.
+pub(crate) struct SlotTable {
+    /// 0: there was none yet. Changed under the write lock of the log's ring.
+    sequences: Box<[AtomicU64]>,
+    free: Mutex<VecDeque<u64>>,
+    reserved: u64,
+}
+
+/// Who asks for a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// New data.
+    Append,
+    /// Live data of a segment that is to be freed.
+    Move,
+}
+
+impl SlotTable {
+    /// `taken` are (slot, sequence number); all other slots are free.
+    pub fn new(slots: u64, reserved: u64, taken: impl Iterator<Item = (u64, u64)>) -> Self {
+        let sequences: Box<[AtomicU64]> = (0..slots).map(|_| AtomicU64::new(0)).collect();
+        taken.for_each(|(slot, sequence)| sequences[slot as usize].store(sequence, Ordering::Relaxed));
+        let free = (0..slots).filter(|slot| sequences[*slot as usize].load(Ordering::Relaxed) == 0).collect();
+        Self { sequences, free: Mutex::new(free), reserved }
+    }
+
+    fn lock(&self) -> crate::sync::sync::MutexGuard<'_, VecDeque<u64>> {
+        self.free.lock().expect("no panic under the lock")
+    }
+
+    pub fn take(&self, purpose: Purpose) -> Option<u64> {
+        let mut free = self.lock();
+        let kept = if purpose == Purpose::Move { 0 } else { self.reserved };
+        if free.len() as u64 > kept { free.pop_front() } else { None }
+    }
+
+    pub fn free(&self, slot: u64) {
+        let mut free = self.lock();
+        debug_assert!(!free.contains(&slot), "slot {slot} is freed once");
+        free.push_back(slot);
+    }
+
+    /// All free slots, those that are kept for moving among them.
+    pub fn free_slots(&self) -> u64 {
+        self.lock().len() as u64
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.free_slots() > self.reserved
+    }
+
+    pub fn sequence(&self, slot: u64) -> u64 {
+        self.sequences[slot as usize].load(Ordering::Acquire)
+    }
+
+    pub fn set_sequence(&self, slot: u64, sequence: u64) {
+        self.sequences[slot as usize].store(sequence, Ordering::Release);
+    }
+}
+
+impl Slots {
+    /// The sequence number of the newest segment that lies in a slot; 0: there is none.
+    pub fn sequence(&self, geometry: &Geometry, slot: u64, head: u64) -> u64 {
+        match self {
+            Self::Fifo(_) => geometry.sequence_at(slot, head),
+            Self::Table(table) => table.sequence(slot),
+        }
+    }
+}

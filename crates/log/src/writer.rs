@@ -1,0 +1,188 @@
+//! The one writer: fills the segment that is open, and opens the next.
+
+use crate::buffer::AlignedBuffer;
+use crate::framing::{Framing, SegmentId};
+use crate::journal::Journal;
+use crate::log::Log;
+use crate::segment::Segment;
+use crate::slots::{Purpose, Slots};
+use crate::state::{Left, random_number};
+use crate::sync::sync::atomic::Ordering;
+use crate::sync::sync::{Arc, MutexGuard};
+use std::io;
+
+/// What the writer alone touches.
+pub(crate) struct WriterState<F: Framing> {
+    pub journal: Journal,
+    /// The segment being filled; it is the last of those in RAM.
+    pub current: Option<Arc<Segment<F>>>,
+}
+
+/// The right to append.
+pub struct Writer<'a, F: Framing> {
+    log: &'a Log<F>,
+    state: MutexGuard<'a, WriterState<F>>,
+    purpose: Purpose,
+    /// Between `hold` and `release`: the newest segment that was ended (0: none).
+    held: Option<u64>,
+}
+
+impl<F: Framing> Drop for Writer<'_, F> {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl<'a, F: Framing> Writer<'a, F> {
+    pub(crate) fn new(log: &'a Log<F>) -> Self {
+        let state = log.writer.lock().expect("no panic under the lock");
+        Self { log, state, purpose: Purpose::Append, held: None }
+    }
+
+    /// Lets the writer take the slots that are reserved for moving.
+    pub fn for_moving(mut self) -> Self {
+        self.purpose = Purpose::Move;
+        self
+    }
+
+    /// The layout of segments.
+    pub fn framing(&self) -> &'a F {
+        &self.log.framing
+    }
+
+    /// Gives the segment that is being filled to `put`, and if `put` answers `None`, seals it and gives the next one.
+    /// `None`: `put` answered so twice, or no further segment can be opened now. Nobody waited.
+    pub fn fill<R>(
+        &mut self,
+        mut put: impl FnMut(&SegmentId, &mut F::Filling, &mut [u8]) -> Option<R>,
+    ) -> Option<R> {
+        if let Some(current) = &self.state.current {
+            if let Some(put) = current.fill(&mut put) {
+                return Some(put);
+            }
+            self.seal();
+        }
+        self.open_next()?.fill(put)
+    }
+
+    /// The sequence number that the next record will go to, at the least.
+    pub fn next_sequence(&self) -> u64 {
+        self.state.current.as_ref().map_or_else(|| self.log.head() + 1, |segment| segment.sequence())
+    }
+
+    /// Notes that what `words` stand for changes with segment `sequence`, so that a kill before it
+    /// is on the device does not bring older records of theirs back.
+    ///
+    /// If even that small write fails, the log will start empty after a crash.
+    pub fn journal(&mut self, sequence: u64, words: &[u64]) {
+        let durable = self.log.read_buffers().durable();
+        if let Err(error) = self.state.journal.append(sequence, durable, words) {
+            tracing::error!(%error, "cannot write the journal: after a crash the cache will start empty");
+            if let Err(error) = self.log.state.invalidate() {
+                tracing::error!(%error, "cannot even truncate the state file");
+            }
+        }
+    }
+
+    /// Gives up everything appended so far, for good: waits for the device, then starts another instance.
+    pub fn clear(&mut self) -> io::Result<()> {
+        self.seal();
+        self.release();
+        let log = self.log;
+        let mut requests = log.requests.lock().expect("no panic under the lock");
+        while !log.read_buffers().live.is_empty() && !requests.stop {
+            requests = log.written.wait(requests).expect("no panic under the lock");
+        }
+        drop(requests);
+        if let Slots::Fifo(fifo) = &log.slots {
+            fifo.forgotten.store(log.head(), Ordering::Release);
+        }
+        log.instance.store(random_number(), Ordering::Release);
+        if let Err(error) = log.state.write(&log.identity(), Left::Killed, log.head()) {
+            // Rather nothing than what was given up.
+            log.state.invalidate()?;
+            return Err(error);
+        }
+        self.state.journal.clear(log.instance())
+    }
+
+    pub(crate) fn clear_journal(&mut self) -> io::Result<()> {
+        self.state.journal.clear(self.log.instance())
+    }
+
+    /// The segment that is being filled.
+    pub(crate) fn current(&self) -> Option<Arc<Segment<F>>> {
+        self.state.current.clone()
+    }
+
+    /// The newest segment that the flusher was told to write.
+    pub(crate) fn sealed_until(&self) -> u64 {
+        self.log.requests.lock().expect("no panic under the lock").sealed
+    }
+
+    /// Ends the current segment, full or not; the flusher writes it.
+    pub fn seal(&mut self) {
+        if let Some(current) = self.state.current.take() {
+            match &mut self.held {
+                Some(ended) => *ended = current.sequence(),
+                None => self.order(current.sequence()),
+            }
+        }
+    }
+
+    fn order(&self, sealed: u64) {
+        self.log.requests.lock().expect("no panic under the lock").sealed = sealed;
+        self.log.requested.notify_all();
+    }
+
+    /// Keeps the segments that end from here on off the device until [`release`](Self::release), for
+    /// records that span segments and must be in the journal before the first of these is found whole.
+    pub fn hold(&mut self) {
+        self.held.get_or_insert(0);
+    }
+
+    /// Lets the flusher have what ended since [`hold`](Self::hold).
+    pub fn release(&mut self) {
+        if let Some(ended) = self.held.take().filter(|ended| *ended > 0) {
+            self.order(ended);
+        }
+    }
+
+    fn open_next(&mut self) -> Option<Arc<Segment<F>>> {
+        let log = self.log;
+        let mut buffers = log.buffers.write().expect("no panic under the lock");
+        let sequence = buffers.head + 1;
+        let slot = if log.queue_is_full(&buffers) {
+            None
+        } else {
+            match &log.slots {
+                Slots::Fifo(_) => log.may_open(sequence).then(|| log.geometry.slot(sequence)),
+                Slots::Table(table) => table.take(self.purpose),
+            }
+        };
+        let Some(slot) = slot else {
+            drop(buffers);
+            log.requests.lock().expect("no panic under the lock").wanted = sequence;
+            log.requested.notify_all();
+            return None;
+        };
+        if let Slots::Table(table) = &log.slots {
+            table.set_sequence(slot, sequence);
+        }
+        let memory = log.idle.lock().expect("no panic under the lock").pop();
+        let memory = memory.unwrap_or_else(|| AlignedBuffer::zeroed(log.geometry.segment_bytes() as usize));
+        let first_block = slot * u64::from(log.geometry.blocks_per_segment());
+        let id = SegmentId { geometry: log.geometry, instance: log.instance(), sequence, first_block };
+        let segment = Arc::new(Segment::new(&log.framing, id, memory));
+        buffers.head = sequence;
+        buffers.live.push_back(Arc::clone(&segment));
+        self.state.current = Some(Arc::clone(&segment));
+        drop(buffers);
+        if !log.may_open(sequence + 1) {
+            // The flusher may have gone to sleep while this slot was the empty one ahead: it has to empty the next.
+            drop(log.requests.lock().expect("no panic under the lock"));
+            log.requested.notify_all();
+        }
+        Some(segment)
+    }
+}

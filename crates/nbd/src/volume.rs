@@ -1,0 +1,254 @@
+//! Volumes as exports.
+
+use crate::export::{Command, Export, Exports, ExtentState, Outcome, Session, Tag};
+use crate::limits::COMMANDS_IN_FLIGHT_MAX;
+use crate::protocol::{Completions, Errno};
+use granary_log::{Engine, Flights, Io};
+use granary_volume::{Found, Stored, Verdict, Volume};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The volumes of a server by name. The one that is called `default`, or the only one, is the default export.
+pub struct VolumeExports {
+    volumes: BTreeMap<String, Arc<VolumeExport>>,
+}
+
+impl VolumeExports {
+    /// Exports of open volumes.
+    pub fn new(volumes: impl IntoIterator<Item = Arc<Volume>>) -> Self {
+        let export = |volume: Arc<Volume>| (volume.name().to_owned(), Arc::new(VolumeExport { volume }));
+        Self { volumes: volumes.into_iter().map(export).collect() }
+    }
+}
+
+impl Exports for VolumeExports {
+    fn open(&self, name: &str) -> Option<Arc<dyn Export>> {
+        let found = match name {
+            "" if self.volumes.len() == 1 => self.volumes.values().next(),
+            "" => self.volumes.get("default"),
+            name => self.volumes.get(name),
+        };
+        Some(Arc::clone(found?) as Arc<dyn Export>)
+    }
+
+    fn names(&self) -> Vec<(String, String)> {
+        let described = |(name, export): (&String, &Arc<VolumeExport>)| {
+            (name.clone(), export.description().unwrap_or_default())
+        };
+        self.volumes.iter().map(described).collect()
+    }
+}
+
+/// One volume.
+struct VolumeExport {
+    volume: Arc<Volume>,
+}
+
+impl Export for VolumeExport {
+    fn name(&self) -> String {
+        self.volume.name().to_owned()
+    }
+
+    fn size(&self) -> u64 {
+        self.volume.config().size
+    }
+
+    fn read_only(&self) -> bool {
+        false
+    }
+
+    fn preferred_block(&self) -> u32 {
+        self.volume.config().block_size as u32
+    }
+
+    fn description(&self) -> Option<String> {
+        let config = self.volume.config();
+        Some(format!("a log-structured volume of {} bytes in blocks of {}", config.size, config.block_size))
+    }
+
+    fn session(self: Arc<Self>) -> io::Result<Box<dyn Session>> {
+        let block_size = self.volume.config().block_size as usize;
+        let reads = Flights::new(Engine::Ring, block_size);
+        let event = reads.event().ok_or(io::ErrorKind::OutOfMemory)?.try_clone_to_owned()?;
+        Ok(Box::new(VolumeSession {
+            reads,
+            io: Io::new(),
+            block: vec![0; block_size],
+            pending: (0..COMMANDS_IN_FLIGHT_MAX).map(|_| None).collect(),
+            commits: Arc::new(Commits { done: Mutex::default(), event }),
+            commits_in_flight: 0,
+            volume: Arc::clone(&self.volume),
+        }))
+    }
+}
+
+/// Commits of a connection that have ended.
+struct Commits {
+    done: Mutex<Vec<(Tag, Outcome)>>,
+    /// That of the reads: one tells of both.
+    event: OwnedFd,
+}
+
+/// A read of one block under way.
+struct Pending {
+    lba: u64,
+    stored: Stored,
+    /// The part of the block that is asked for: the first byte, the number of bytes.
+    part: (usize, usize),
+}
+
+/// A connection's way to a volume.
+///
+/// Reads of a block or a part of it go on while the connection does other things. Longer ones are read at once, as many
+/// blocks at a time as the device takes. Writes go to a write buffer; commits run on the volume's thread.
+struct VolumeSession {
+    volume: Arc<Volume>,
+    reads: Flights,
+    io: Io,
+    block: Vec<u8>,
+    /// By tag.
+    pending: Vec<Option<Pending>>,
+    commits: Arc<Commits>,
+    commits_in_flight: usize,
+}
+
+fn errno(error: &io::Error) -> Errno {
+    match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+        Some(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => Errno::NoSpace,
+        Some(rustix::io::Errno::NOMEM) => Errno::NoMemory,
+        Some(rustix::io::Errno::INVAL) => Errno::Invalid,
+        _ => Errno::Io,
+    }
+}
+
+impl VolumeSession {
+    fn read(&mut self, tag: Tag, offset: u64, len: u32, completions: &mut Completions) {
+        let size = self.block.len() as u64;
+        let (lba, within, len) = (offset / size, (offset % size) as usize, len as usize);
+        if within + len > self.block.len() {
+            let mut out = vec![0; len];
+            match self.volume.read(&mut self.io, offset, &mut out) {
+                Ok(()) => completions.data(tag, &out),
+                Err(error) => completions.fail(tag, errno(&error)),
+            }
+            return;
+        }
+        self.volume.note_read(len as u64);
+        match self.volume.find(lba, &mut self.block) {
+            Found::Copied => completions.data(tag, &self.block[within..within + len]),
+            Found::OnDevice(stored) => {
+                self.reads.begin(self.volume.extent(stored), u64::from(tag.0));
+                self.pending[tag.0 as usize] = Some(Pending { lba, stored, part: (within, len) });
+            }
+        }
+    }
+
+    /// Completes the reads that have come, and begins those again whose blocks were moved meanwhile.
+    fn poll_reads(&mut self, completions: &mut Completions) {
+        let Self { volume, reads, pending, io, block, .. } = self;
+        reads.poll(volume.device(), |ticket, bytes| {
+            let tag = Tag(ticket as u32);
+            let Some(Pending { lba, stored, part: (within, len) }) = pending[ticket as usize].take() else {
+                unreachable!("a read that is under way is known");
+            };
+            if let Ok(bytes) = bytes
+                && volume.check(lba, stored, bytes) == Verdict::Right
+            {
+                completions.data(tag, &bytes[within..within + len]);
+                return;
+            }
+            // It was moved meanwhile, or it is damaged: this read tells.
+            let size = block.len() as u64;
+            match volume.read(io, lba * size, block) {
+                Ok(()) => completions.data(tag, &block[within..within + len]),
+                Err(error) => completions.fail(tag, errno(&error)),
+            }
+        });
+    }
+
+    /// Completes a command that changed something, when it is durable if it has to be.
+    fn finish(&mut self, tag: Tag, changed: io::Result<()>, fua: bool, completions: &mut Completions) {
+        if let (Ok(()), true) = (&changed, fua) {
+            return self.commit(tag);
+        }
+        completions.finish(tag, changed.map_err(|error| errno(&error)));
+    }
+
+    fn commit(&mut self, tag: Tag) {
+        self.commits_in_flight += 1;
+        let commits = Arc::clone(&self.commits);
+        self.volume.commit_later(move |result| {
+            let result = result.map_err(|error| errno(&error));
+            commits.done.lock().unwrap_or_else(PoisonError::into_inner).push((tag, result));
+            // It cannot fail but where it was written 2^64 times and nobody came.
+            let _ = rustix::io::write(&commits.event, &1u64.to_ne_bytes());
+        });
+    }
+
+    /// Says which parts of a range have content.
+    fn extents(&self, tag: Tag, offset: u64, len: u32, one: bool, completions: &mut Completions) {
+        let size = self.block.len() as u64;
+        let end = offset + u64::from(len);
+        let mut reply = completions.extents(tag);
+        let mut at = offset;
+        while at < end {
+            let next = self.volume.next_mapped(at / size).map_or(end, |lba| (lba * size).max(at).min(end));
+            let (until, state) = if next > at {
+                (next, ExtentState::Hole)
+            } else {
+                let mut lba = at / size;
+                while lba * size < end && self.volume.next_mapped(lba) == Some(lba) {
+                    lba += 1;
+                }
+                ((lba * size).min(end), ExtentState::Data)
+            };
+            if !reply.push(until - at, state) || one {
+                break;
+            }
+            at = until;
+        }
+        reply.finish();
+    }
+}
+
+impl Session for VolumeSession {
+    fn begin(&mut self, tag: Tag, command: Command<'_>, completions: &mut Completions) {
+        match command {
+            Command::Read { offset, len } => self.read(tag, offset, len, completions),
+            Command::Write { offset, data, fua } => {
+                let written = self.volume.write(&mut self.io, offset, data);
+                self.finish(tag, written, fua, completions);
+            }
+            Command::Flush => self.commit(tag),
+            Command::Trim { offset, len, fua } => {
+                let trimmed = self.volume.trim(offset, len.into());
+                self.finish(tag, trimmed, fua, completions);
+            }
+            // Zeroes take no space, whether that is allowed or not: cleaning keeps room for all blocks.
+            Command::WriteZeroes { offset, len, fua, .. } => {
+                let zeroed = self.volume.write_zeroes(&mut self.io, offset, len.into());
+                self.finish(tag, zeroed, fua, completions);
+            }
+            Command::Cache { .. } => completions.finish(tag, Ok(())),
+            Command::BlockStatus { offset, len, one } => self.extents(tag, offset, len, one, completions),
+        }
+    }
+
+    fn poll(&mut self, completions: &mut Completions) {
+        if self.reads.is_empty() && self.commits_in_flight == 0 {
+            return;
+        }
+        // First, for what comes from here on makes it readable again. It is empty where nothing has come.
+        let _ = rustix::io::read(&self.commits.event, &mut [0; 8]);
+        let done = std::mem::take(&mut *self.commits.done.lock().unwrap_or_else(PoisonError::into_inner));
+        self.commits_in_flight -= done.len();
+        done.into_iter().for_each(|(tag, result)| completions.finish(tag, result));
+        self.poll_reads(completions);
+    }
+
+    fn event(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.commits.event.as_fd())
+    }
+}

@@ -1,0 +1,193 @@
+//! Volumes, served to the clients that people use, with cleaning under way.
+
+mod common;
+#[path = "../../log/tests/common/skip.rs"]
+mod skip;
+
+use common::serving::{Serving, attempt, run};
+use granary_nbd::{Export, Exports, VolumeExports};
+use granary_volume::{Config, Volume};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const MIB: u64 = 1 << 20;
+
+struct Disk {
+    folder: tempfile::TempDir,
+}
+
+impl Disk {
+    fn new(size: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Volume::create(folder.path(), "disk", &Config::new(size)).unwrap();
+        Self { folder }
+    }
+
+    fn open(&self) -> Arc<Volume> {
+        Arc::new(Volume::open(self.folder.path(), "disk", &mut |_, _| {}).unwrap())
+    }
+}
+
+fn export(volume: &Arc<Volume>) -> Arc<dyn Export> {
+    VolumeExports::new([Arc::clone(volume)]).open("").unwrap()
+}
+
+/// Stops the server, and closes the volume when the last connection has let go of it.
+fn close(serving: Serving, volume: Arc<Volume>) {
+    serving.server.stop();
+    let mut volume = volume;
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        match Arc::try_unwrap(volume) {
+            Ok(volume) => return volume.close().unwrap(),
+            Err(shared) => volume = shared,
+        }
+        assert!(Instant::now() < deadline, "connections end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn what_is_copied_to_a_volume_is_there_after_a_restart() {
+    let disk = Disk::new(48 * MIB);
+    let volume = disk.open();
+    let serving = Serving::new(export(&volume));
+    let image: Vec<u8> = (0..48 * MIB as usize).map(|i| (i / 512 * 7 + i) as u8).collect();
+    std::fs::write(serving.folder.path().join("image"), &image).unwrap();
+    run(serving.folder.path(), "nbdcopy", &["--flush", "--connections=4", "image", &serving.tcp()]);
+    run(serving.folder.path(), "qemu-img", &["compare", "-f", "raw", "-F", "raw", "image", &serving.tcp()]);
+    close(serving, volume);
+    let volume = disk.open();
+    let serving = Serving::new(export(&volume));
+    run(serving.folder.path(), "nbdcopy", &[&serving.unix(), "again"]);
+    assert!(std::fs::read(serving.folder.path().join("again")).unwrap() == image);
+    close(serving, volume);
+}
+
+#[test]
+fn fio_finds_what_it_wrote() {
+    let disk = Disk::new(64 * MIB);
+    let volume = disk.open();
+    let serving = Serving::new(export(&volume));
+    let uri = format!("--uri={}", serving.unix());
+    for (sizes, jobs) in [("--bs=4k", "1"), ("--bs=4k", "4"), ("--bsrange=1536-40k", "1"), ("--bs=8k", "4")] {
+        let jobs = format!("--numjobs={jobs}");
+        let arguments = [
+            "--name=verify",
+            "--ioengine=nbd",
+            &uri,
+            "--rw=randwrite",
+            sizes,
+            &jobs,
+            "--size=16m",
+            "--offset_increment=16m",
+            "--iodepth=16",
+            "--verify=crc32c",
+            "--verify_fatal=1",
+            "--do_verify=1",
+        ];
+        for _ in 0..2 {
+            run(serving.folder.path(), "fio", &arguments);
+        }
+    }
+    assert!(volume.stats().segments_cleaned > 0, "{:?}", volume.stats());
+    close(serving, volume);
+}
+
+#[test]
+fn discarded_blocks_are_holes_and_take_no_space() {
+    let disk = Disk::new(64 * MIB);
+    let volume = disk.open();
+    let serving = Serving::new(export(&volume));
+    let (folder, uri) = (serving.folder.path(), serving.tcp());
+    let commands = [
+        "-f",
+        "raw",
+        "-c",
+        "write -P 7 1M 4M",
+        "-c",
+        "discard 2M 1M",
+        "-c",
+        "read -P 0 2M 1M",
+        "-c",
+        "read -P 7 3M 2M",
+        "-c",
+        "flush",
+    ];
+    run(folder, "qemu-io", &[&commands[..], &[&uri]].concat());
+    assert_eq!(volume.stats().blocks_mapped, 3 * MIB / 4096);
+    let map: serde_json::Value =
+        serde_json::from_str(&run(folder, "nbdinfo", &["--map", "--json", &uri])).unwrap();
+    let extents = map.as_array().unwrap().iter();
+    let extents: Vec<_> =
+        extents.map(|it| (it["length"].as_u64().unwrap() / MIB, it["type"].as_u64().unwrap())).collect();
+    assert_eq!(extents, [(1, 3), (1, 0), (1, 3), (2, 0), (59, 3)]);
+    let (is_fine, output, errors) = attempt(folder, "qemu-io", &["-f", "raw", "-c", "write 64M 4k", &uri]);
+    assert!(!is_fine || (output + &errors).contains("error"), "beyond the end");
+    close(serving, volume);
+}
+
+/// A process that is ended when the test is.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn can(folder: &Path, program: &str, arguments: &[&str]) -> bool {
+    attempt(folder, program, arguments).0
+}
+
+/// ext4 and xfs on a volume, mounted through FUSE and a loop device: filled, trimmed, checked.
+#[test]
+fn file_systems_live_on_a_volume() {
+    for (make, check, size) in
+        [("mkfs.ext4", &["e2fsck", "-f", "-n"][..], 96), ("mkfs.xfs", &["xfs_repair", "-n"][..], 400)]
+    {
+        let disk = Disk::new(size * MIB);
+        let volume = disk.open();
+        let serving = Serving::new(export(&volume));
+        let folder = serving.folder.path();
+        std::fs::write(folder.join("nbd"), "").unwrap();
+        std::fs::create_dir(folder.join("mount")).unwrap();
+        let nbdfuse = Command::new("nbdfuse").args(["nbd", &serving.unix()]).current_dir(folder).spawn();
+        let Ok(nbdfuse) = nbdfuse else { return skip::skipped("no nbdfuse: file systems on volumes") };
+        let _nbdfuse = Running(nbdfuse);
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while std::fs::metadata(folder.join("nbd")).map_or(0, |found| found.len()) == 0 {
+            if Instant::now() > deadline {
+                return skip::skipped("no FUSE: file systems on volumes");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let forced = if make == "mkfs.ext4" { "-F" } else { "-f" };
+        run(folder, make, &["-q", forced, "nbd"]);
+        if !can(folder, "mount", &["-o", "loop", "nbd", "mount"]) {
+            let _ = can(folder, "umount", &["nbd"]);
+            return skip::skipped("no loop device: file systems on volumes");
+        }
+        for i in 0..40 {
+            std::fs::write(folder.join(format!("mount/{i}")), vec![i as u8; 1 << 20]).unwrap();
+        }
+        (0..40).step_by(2).for_each(|i| std::fs::remove_file(folder.join(format!("mount/{i}"))).unwrap());
+        run(folder, "sync", &["-f", "mount"]);
+        // Whether discards come through depends on nbdfuse.
+        let is_trimmed = can(folder, "fstrim", &["-v", "mount"]);
+        assert!(!is_trimmed || volume.stats().blocks_trimmed > 0, "trimmed space is given back");
+        run(folder, "umount", &["mount"]);
+        run(folder, check[0], &[&check[1..], &["nbd"]].concat());
+        run(folder, "mount", &["-o", "loop", "nbd", "mount"]);
+        for i in (1..40).step_by(2) {
+            let found = std::fs::read(folder.join(format!("mount/{i}"))).unwrap();
+            assert!(found == vec![i as u8; 1 << 20], "file {i}");
+        }
+        run(folder, "umount", &["mount"]);
+        run(folder, "umount", &["nbd"]);
+        close(serving, volume);
+    }
+}

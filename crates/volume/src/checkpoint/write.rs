@@ -1,0 +1,117 @@
+//! Writing a checkpoint.
+
+use super::format::{Header, encode_header, encode_page, encode_trailer};
+use super::of_path;
+use crate::limits::{BLOCKS_MAX, CHECKPOINT_BUFFER_BYTES, CHECKPOINT_PAGE_BLOCKS};
+use crate::map::Map;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Writes a checkpoint to `out`. `progress` gets the number of logical blocks that are done, again and again.
+pub(crate) fn encode(
+    mut out: impl Write,
+    header: &Header,
+    map: &dyn Map,
+    progress: &mut dyn FnMut(u64),
+) -> io::Result<()> {
+    assert!(header.blocks == map.blocks() && header.blocks <= BLOCKS_MAX, "the header is the map's");
+    let (bytes, identity) = encode_header(header);
+    let mut buffer = Vec::with_capacity(CHECKPOINT_BUFFER_BYTES);
+    buffer.extend_from_slice(&bytes);
+    let mut places = [None; CHECKPOINT_PAGE_BLOCKS as usize];
+    let (mut pages, mut mapped) = (0, 0);
+    let mut next = map.next_mapped(0);
+    while let Some((lba, _)) = next {
+        let number = lba / CHECKPOINT_PAGE_BLOCKS;
+        let first = number * CHECKPOINT_PAGE_BLOCKS;
+        map.copy_to(first, &mut places);
+        let in_page = places.iter().filter(|place| place.is_some()).count() as u64;
+        // Whatever was there may have been unmapped meanwhile.
+        if in_page > 0 {
+            encode_page(&mut buffer, identity, number, &places);
+            (pages, mapped) = (pages + 1, mapped + in_page);
+        }
+        if buffer.len() >= CHECKPOINT_BUFFER_BYTES {
+            out.write_all(&buffer)?;
+            buffer.clear();
+            progress(first);
+        }
+        next = map.next_mapped(first + CHECKPOINT_PAGE_BLOCKS);
+    }
+    buffer.extend_from_slice(&encode_trailer(identity, pages, mapped));
+    out.write_all(&buffer)?;
+    progress(header.blocks);
+    Ok(())
+}
+
+/// A checkpoint that is written and synced, but not in its place. If it is dropped, it is removed.
+#[must_use = "a checkpoint counts once it is published"]
+pub struct Prepared {
+    path: PathBuf,
+    fresh: PathBuf,
+}
+
+/// Writes and syncs a checkpoint of `map` beside `path`, as `path` with `.new` behind its name.
+///
+/// If the map changes meanwhile, the checkpoint has of each block a place that the block had between the
+/// beginning and the end. Everything that the map held at the end must be on the device before the checkpoint
+/// is published: after a loss of power it knows no older places.
+///
+/// # Errors
+/// If the file cannot be written or synced.
+///
+/// # Panics
+/// If the map does not have `header.blocks` blocks.
+pub fn prepare(
+    path: &Path,
+    header: &Header,
+    map: &dyn Map,
+    progress: &mut dyn FnMut(u64),
+) -> io::Result<Prepared> {
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(".new");
+    let prepared = Prepared { path: path.to_owned(), fresh: fresh.into() };
+    let mut write = || {
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&prepared.fresh)?;
+        encode(&file, header, map, progress)?;
+        file.sync_all()
+    };
+    write().map_err(of_path(&prepared.fresh))?;
+    Ok(prepared)
+}
+
+impl Prepared {
+    /// Puts the checkpoint in its place, for good: when this returns, it survives a loss of power.
+    ///
+    /// # Errors
+    /// If the file cannot be renamed or the folder not synced. Then the former checkpoint may come back.
+    pub fn publish(self) -> io::Result<()> {
+        std::fs::rename(&self.fresh, &self.path).map_err(of_path(&self.path))?;
+        let folder = match self.path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(of_path(folder))
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        // Gone already if it was published. A file that stays means nothing, and is written over.
+        drop(std::fs::remove_file(&self.fresh));
+    }
+}
+
+/// Prepares a checkpoint and publishes it; for maps that do not change meanwhile.
+///
+/// # Errors
+/// As [`prepare`] and [`Prepared::publish`].
+///
+/// # Panics
+/// If the map does not have `header.blocks` blocks.
+pub fn write(path: &Path, header: &Header, map: &dyn Map, progress: &mut dyn FnMut(u64)) -> io::Result<()> {
+    prepare(path, header, map, progress)?.publish()
+}

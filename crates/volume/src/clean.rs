@@ -1,0 +1,246 @@
+//! The cleaner: one thread off the request path that empties segments, syncs, and writes the map down.
+
+use crate::checkpoint;
+use crate::framing::content_hash;
+use crate::limits::{
+    BLOCKS_LOCKED_MAX, CHECKPOINT_SEGMENTS_DIVISOR, CLEANER_SLEEP, RESERVED_SEGMENTS, ROOM_LOOK_AGAIN,
+    UNSYNCED_BYTES_MAX,
+};
+use crate::map::Place;
+use crate::policy::{self, Candidate, Cleaning, Policy};
+use crate::read::{Stored, Verdict};
+use crate::shared::{Shared, SlotUse};
+use granary_log::{Extent, Framing, Io};
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// A live block of a segment that is being cleaned.
+struct Live {
+    lba: u64,
+    stored: Stored,
+    /// The content hash and the bytes, as soon as they are read.
+    content: Option<(u64, Box<[u8]>)>,
+}
+
+impl Shared {
+    /// Cleans until the volume ends.
+    pub fn clean_until_end(&self) {
+        let mut io = Io::new();
+        while !self.cleaner.ends.load(Ordering::Acquire) {
+            match self.clean_once(&mut io) {
+                Ok(true) => {}
+                Ok(false) => self.cleaner.sleep(CLEANER_SLEEP),
+                Err(error) => {
+                    // Whoever writes or commits gets the error; here it is tried again.
+                    tracing::error!(%error, volume = self.files.name(), "cleaning is held up");
+                    self.cleaner.sleep(CLEANER_SLEEP);
+                }
+            }
+        }
+    }
+
+    /// One step; `false`: there is nothing to do.
+    fn clean_once(&self, io: &mut Io) -> io::Result<bool> {
+        self.collect_emptied();
+        let segments = self.log.geometry().segments();
+        let free = self.log.free_slots();
+        let emptied = self.emptied.lock().expect("no panic under the lock").len() as u64;
+        let segment_bytes = self.log.geometry().segment_bytes();
+        let unsynced = self.log.head().saturating_sub(self.log.framing().synced.load(Ordering::Acquire));
+        let to_clean = |free: u64| policy::cleaning(free as u32, RESERVED_SEGMENTS as u32, segments as u32);
+        let is_low = emptied > 0 && to_clean(free) != Cleaning::Idle;
+        if is_low || unsynced * segment_bytes >= UNSYNCED_BYTES_MAX.max(2 * segment_bytes) {
+            self.commit()?;
+            return Ok(true);
+        }
+        let since = self.since_checkpoint();
+        if since > segments / CHECKPOINT_SEGMENTS_DIVISOR {
+            self.write_checkpoint()?;
+            return Ok(true);
+        }
+        match to_clean(free + emptied) {
+            Cleaning::Idle => Ok(false),
+            Cleaning::Background(_) | Cleaning::Urgent(_) => {
+                let Some(victim) = self.victim() else {
+                    // Only what waits for a checkpoint is left to be won.
+                    if since == 0 {
+                        return Ok(false);
+                    }
+                    self.write_checkpoint()?;
+                    return Ok(true);
+                };
+                self.empty(io, victim)?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// The segments that are on the device as a whole: (slot, sequence number).
+    fn written(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let durable = self.log.durable();
+        (0..)
+            .zip(&self.slots)
+            .filter(|(_, state)| state.usage() == SlotUse::Used)
+            .map(|(slot, _)| (slot, self.log.sequence_of_slot(slot)))
+            .filter(move |(_, sequence)| (1..=durable).contains(sequence))
+    }
+
+    /// Finds the segments that hold nothing alive.
+    fn collect_emptied(&self) {
+        let checkpointed = self.checkpointed.load(Ordering::Acquire);
+        for (slot, sequence) in self.written() {
+            let state = &self.slots[slot as usize];
+            let speaks = state.has_zeroes.load(Ordering::Acquire) && sequence >= checkpointed;
+            if state.live.load(Ordering::Acquire) == 0 && !speaks {
+                state.set_usage(SlotUse::Emptied);
+                self.emptied.lock().expect("no panic under the lock").push(slot);
+            }
+        }
+    }
+
+    /// The segment to be cleaned next.
+    fn victim(&self) -> Option<u64> {
+        let head = self.log.head();
+        let checkpointed = self.checkpointed.load(Ordering::Acquire);
+        let candidates = self.written().filter_map(|(slot, sequence)| {
+            let state = &self.slots[slot as usize];
+            let waits = state.has_zeroes.load(Ordering::Acquire) && sequence >= checkpointed;
+            let movable = !waits && !state.is_damaged.load(Ordering::Acquire);
+            let live = state.live.load(Ordering::Acquire);
+            movable.then_some(Candidate { slot: slot as u32, live, age: head - sequence })
+        });
+        policy::choose(candidates, self.log.geometry().blocks_per_segment(), Policy::default()).map(u64::from)
+    }
+
+    /// Moves what is alive in a segment to the end of the log.
+    fn empty(&self, io: &mut Io, slot: u64) -> io::Result<()> {
+        let Some(summary) = self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten()
+        else {
+            return self.give_up(slot, "its summary cannot be read");
+        };
+        if summary.sequence != self.log.sequence_of_slot(slot) {
+            return self.give_up(slot, "its summary is that of another segment");
+        }
+        let mut live: Vec<Live> = summary
+            .blocks()
+            .filter_map(|(lba, block, _)| {
+                let place = Place::of_block(block as u32)?;
+                let stored = Stored { place, sequence: summary.sequence };
+                (self.map.get(lba) == Some(place)).then_some(Live { lba, stored, content: None })
+            })
+            .collect();
+        let is_whole = self.read_live(io, &mut live);
+        let mut moved = live.iter().filter_map(|live| Some((live, live.content.as_ref()?))).peekable();
+        while moved.peek().is_some() {
+            let mut writer = self.log.writer().for_moving();
+            let mut is_full = false;
+            for _ in 0..BLOCKS_LOCKED_MAX {
+                let Some((Live { lba, stored, .. }, (hash, bytes))) = moved.peek() else { break };
+                // What was written meanwhile lies behind this in the log, and must not come before it.
+                if self.map.get(*lba) == Some(stored.place) {
+                    let to = writer.fill(|id, filling, blocks| filling.push(id, blocks, *lba, *hash, bytes));
+                    let Some(to) = to else {
+                        is_full = true;
+                        break;
+                    };
+                    self.point(*lba, to);
+                    self.counters.blocks_moved.fetch_add(1, Ordering::Relaxed);
+                }
+                moved.next();
+            }
+            drop(writer);
+            if is_full {
+                self.wait_to_move()?;
+            }
+        }
+        if !is_whole {
+            return self.give_up(slot, "some of its blocks are damaged");
+        }
+        self.counters.segments_cleaned.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Reads blocks and checks them; `false`: some are damaged, and stay where they are.
+    fn read_live(&self, io: &mut Io, live: &mut [Live]) -> bool {
+        let size = self.block_size();
+        let mut runs: Vec<(usize, Extent)> = Vec::new();
+        for (i, live) in live.iter().enumerate() {
+            let extent = self.extent(live.stored);
+            match runs.last_mut() {
+                Some((_, all))
+                    if all.offset + all.len as u64 == extent.offset
+                        && all.len + size <= Io::extent_bytes_max(size) =>
+                {
+                    all.len += size;
+                }
+                _ => runs.push((i, extent)),
+            }
+        }
+        let extents: Vec<Extent> = runs.iter().map(|(_, extent)| *extent).collect();
+        let mut is_whole = true;
+        io.read_many(self.log.device(), &extents, |i, bytes| {
+            let (first, extent) = runs[i];
+            for (j, live) in live[first..first + extent.len / size].iter_mut().enumerate() {
+                let bytes = bytes.as_ref().map_or(&[][..], |bytes| &bytes[j * size..(j + 1) * size]);
+                match self.check(live.lba, live.stored, bytes) {
+                    Verdict::Right => live.content = Some((content_hash(bytes), bytes.into())),
+                    Verdict::Moved => {}
+                    Verdict::Damaged => is_whole = false,
+                }
+            }
+        });
+        is_whole
+    }
+
+    /// Leaves a segment as it is from here on: what is damaged must not look whole elsewhere.
+    fn give_up(&self, slot: u64, why: &str) -> io::Result<()> {
+        tracing::error!(volume = self.files.name(), slot, "a segment cannot be cleaned: {why}");
+        self.slots[slot as usize].is_damaged.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn wait_to_move(&self) -> io::Result<()> {
+        loop {
+            if let Some(error) = self.log.write_failure() {
+                return Err(error);
+            }
+            if self.log.free_slots() == 0 {
+                // Everything that was won waits for a sync.
+                self.collect_emptied();
+                self.commit()?;
+            }
+            if self.log.wait_for_room_to_move(Instant::now() + ROOM_LOOK_AGAIN) {
+                return Ok(());
+            }
+            if self.cleaner.ends.load(Ordering::Acquire) {
+                return Err(io::Error::other("the volume ends"));
+            }
+        }
+    }
+
+    /// Writes the map down, so that a recovery need not read older summaries.
+    pub fn write_checkpoint(&self) -> io::Result<()> {
+        // What is in older segments is in the map: both change under the writer's lock.
+        let (sequence, written) = {
+            let _writer = self.log.writer();
+            (self.log.head(), self.log.stats().segments_written)
+        };
+        let header = checkpoint::Header {
+            instance: self.log.instance(),
+            block_size: self.config.block_size as u32,
+            blocks: self.map.blocks(),
+            sequence: sequence.saturating_sub(1),
+            position: 0,
+        };
+        let prepared = checkpoint::prepare(&self.files.checkpoint(), &header, &*self.map, &mut |_| {})?;
+        // A place that the map got meanwhile is durable before the file says so.
+        self.commit()?;
+        prepared.publish()?;
+        self.checkpointed.store(sequence, Ordering::Release);
+        self.replayed.store(0, Ordering::Release);
+        self.written_before.store(written, Ordering::Release);
+        self.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! A thread that commits for those who do not wait.
+
+use crate::shared::Shared;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{Builder, JoinHandle};
+
+type Done = Box<dyn FnOnce(io::Result<()>) + Send>;
+
+pub(crate) struct Committer {
+    requests: Mutex<Option<Sender<Done>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Committer {
+    pub fn start(shared: Arc<Shared>) -> Self {
+        let (requests, asked) = channel();
+        let thread = Builder::new().name("volume-commit".into()).spawn(move || serve(&shared, &asked));
+        Self {
+            requests: Mutex::new(Some(requests)),
+            thread: Mutex::new(Some(thread.expect("a thread starts"))),
+        }
+    }
+
+    pub fn commit(&self, done: Done) {
+        let requests = self.requests.lock().expect("no panic under the lock");
+        let refused = match &*requests {
+            Some(requests) => requests.send(done).map_err(|refused| refused.0).err(),
+            None => Some(done),
+        };
+        drop(requests);
+        if let Some(done) = refused {
+            done(Err(io::Error::other("the volume has ended")));
+        }
+    }
+
+    /// Answers those who have asked, and ends.
+    pub fn end(&self) {
+        drop(self.requests.lock().expect("no panic under the lock").take());
+        let thread = self.thread.lock().expect("no panic under the lock").take();
+        // A panic of the thread was printed by it; there is nothing to add.
+        let _ = thread.map(JoinHandle::join);
+    }
+}
+
+fn serve(shared: &Shared, asked: &Receiver<Done>) {
+    while let Ok(first) = asked.recv() {
+        let all: Vec<Done> = std::iter::once(first).chain(asked.try_iter()).collect();
+        let result = shared.commit();
+        for done in all {
+            // An error cannot be cloned.
+            done(match &result {
+                Ok(()) => Ok(()),
+                Err(error) => Err(error.raw_os_error().map_or_else(
+                    || io::Error::new(error.kind(), error.to_string()),
+                    io::Error::from_raw_os_error,
+                )),
+            });
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What a volume is: its size and shape, in a small file that people can read.
+
+use crate::framing::blocks_in_segment;
+use crate::limits::{
+    BLOCK_SIZES, RESERVED_SEGMENTS, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SEGMENTS_SPARE,
+    UTILISATION_PERCENT_MAX,
+};
+use crate::map::{MapKind, Place};
+use granary_log::device::Space;
+use granary_log::{Geometry, InDoubt, OpenError, Options, SlotOrder};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The shape of a volume.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The bytes that clients see: a multiple of `block_size`.
+    pub size: u64,
+    /// The bytes of a logical block: 4096, 8192 or 16384.
+    pub block_size: u64,
+    /// The bytes of a segment of the log.
+    pub segment_bytes: u64,
+    /// The kind of the map in memory.
+    pub map: MapKind,
+    /// The raw device that holds the log; `None`: a file beside this one, which takes space as it is written.
+    pub device: Option<PathBuf>,
+}
+
+/// Why a volume could not be made, found or opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An option that makes no sense.
+    #[error("{option}: {reason}")]
+    Invalid {
+        /// Its name.
+        option: &'static str,
+        /// What is wrong with it, and what to give instead.
+        reason: String,
+    },
+    /// There is no volume of this name.
+    #[error("there is no volume {name} in {folder}: `granary volume list --path {folder}` shows those that are", folder = folder.display())]
+    NotFound {
+        /// The name.
+        name: String,
+        /// Where it was looked for.
+        folder: PathBuf,
+    },
+    /// There is one already.
+    #[error("there is a volume {name} already: delete it first, or choose another name")]
+    Exists {
+        /// The name.
+        name: String,
+    },
+    /// A file of the volume is damaged.
+    #[error("{path} is damaged: {reason}", path = path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and what can be done.
+        reason: String,
+    },
+    /// The log could not be opened.
+    #[error(transparent)]
+    Log(#[from] OpenError),
+    /// The map cannot be made.
+    #[error(transparent)]
+    Map(#[from] crate::map::MapError),
+    /// The operating system refused.
+    #[error("cannot {doing} {path}: {source}", path = path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { doing, path: path.to_owned(), source }
+    }
+}
+
+/// The names of a volume's files.
+#[derive(Clone, Debug)]
+pub struct Files {
+    folder: PathBuf,
+    name: String,
+}
+
+impl Files {
+    /// The files of the volume `name` in a folder.
+    ///
+    /// # Errors
+    /// The name cannot be that of a file.
+    pub fn new(folder: &Path, name: &str) -> Result<Self, Error> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.len() > 200 || name.starts_with(['.', '-']) || !name.chars().all(plain) {
+            let reason = "it has 1 to 200 letters, digits, dots, dashes and underscores, and begins with neither a dot nor a dash";
+            return Err(Error::Invalid { option: "name", reason: reason.into() });
+        }
+        Ok(Self { folder: folder.to_owned(), name: name.to_owned() })
+    }
+
+    fn with(&self, suffix: &str) -> PathBuf {
+        self.folder.join(format!("{}{suffix}", self.name))
+    }
+
+    /// The volume's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The shape.
+    pub fn config(&self) -> PathBuf {
+        self.with(".volume")
+    }
+
+    /// The log, where no raw device holds it.
+    pub fn data(&self) -> PathBuf {
+        self.with(".log")
+    }
+
+    /// The map as it was when it was last written down.
+    pub fn checkpoint(&self) -> PathBuf {
+        self.with(".map")
+    }
+
+    /// What the names of the log's state files begin with.
+    pub fn state(&self) -> PathBuf {
+        self.with("")
+    }
+
+    /// The volumes of a folder, by name.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn list(folder: &Path) -> Result<Vec<Self>, Error> {
+        let entries = std::fs::read_dir(folder).map_err(Error::io("read the folder", folder))?;
+        let mut found = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(Error::io("read the folder", folder))?.path();
+            let name =
+                path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".volume"));
+            found.extend(name.and_then(|name| Self::new(folder, name).ok()));
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    }
+}
+
+impl Config {
+    /// The usual shape for so many bytes.
+    pub fn new(size: u64) -> Self {
+        let segment_bytes = (size / 1024).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX).next_power_of_two();
+        Self { size, block_size: 4096, segment_bytes, map: MapKind::default(), device: None }
+    }
+
+    /// The logical blocks.
+    pub fn blocks(&self) -> u64 {
+        self.size / self.block_size
+    }
+
+    /// Checks the sizes, and gives the shape of the log: at most nine tenths of it are alive when the volume is full.
+    ///
+    /// # Errors
+    /// Says which option to change.
+    pub fn geometry(&self) -> Result<Geometry, Error> {
+        let invalid = |option, reason: String| Err(Error::Invalid { option, reason });
+        if !BLOCK_SIZES.contains(&self.block_size) {
+            return invalid("block_size", format!("{} is none of {BLOCK_SIZES:?}", self.block_size));
+        }
+        if self.size == 0 || !self.size.is_multiple_of(self.block_size) {
+            let reason = format!("{} must be a multiple of the block size, {}", self.size, self.block_size);
+            return invalid("size", reason);
+        }
+        let geometry = |segments: u64| {
+            Geometry::new(segments * self.segment_bytes, self.segment_bytes, self.block_size)
+                .or_else(|error| invalid("segment_bytes", error.to_string()))
+        };
+        let per_segment = blocks_in_segment(&geometry(1)?);
+        if per_segment == 0 {
+            return invalid("segment_bytes", format!("{} is too small", self.segment_bytes));
+        }
+        let full = (self.blocks() * 100).div_ceil(per_segment * UTILISATION_PERCENT_MAX);
+        let geometry = geometry(full + RESERVED_SEGMENTS + SEGMENTS_SPARE)?;
+        if geometry.blocks() > u64::from(Place::BLOCK_MAX) + 1 {
+            let reason = format!("{} is more than 2^32 blocks: choose larger blocks", self.size);
+            return invalid("size", reason);
+        }
+        Ok(geometry)
+    }
+
+    /// How the log is opened.
+    pub(crate) fn log_options(&self, files: &Files) -> Result<Options, Error> {
+        Ok(Options {
+            path: self.device.clone().unwrap_or_else(|| files.data()),
+            state_path: files.state(),
+            geometry: self.geometry()?,
+            fingerprint: u64::from_le_bytes(*b"volume 1"),
+            salt: None,
+            slots: SlotOrder::Table { reserved: RESERVED_SEGMENTS },
+            space: Space::Thin,
+            in_doubt: InDoubt::Keep,
+        })
+    }
+
+    /// Reads the shape of a volume.
+    ///
+    /// # Errors
+    /// There is none, or its file is damaged.
+    pub fn read(files: &Files) -> Result<Self, Error> {
+        let path = files.config();
+        let text = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::NotFound { name: files.name.clone(), folder: files.folder.clone() });
+            }
+            read => read.map_err(Error::io("read", &path))?,
+        };
+        toml::from_str(&text).map_err(|error| Error::Damaged { path, reason: error.to_string() })
+    }
+
+    /// Writes the shape of a volume, as a whole or not at all.
+    ///
+    /// # Errors
+    /// The operating system refused.
+    pub(crate) fn write(&self, files: &Files) -> Result<(), Error> {
+        let (path, new) = (files.config(), files.with(".volume.new"));
+        let text = toml::to_string(self).expect("numbers and names are TOML");
+        let written = File::create(&new).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            std::fs::rename(&new, &path)?;
+            File::open(&files.folder)?.sync_all()
+        });
+        written.map_err(Error::io("write", &path))
+    }
+}

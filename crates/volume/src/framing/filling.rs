@@ -1,0 +1,128 @@
+//! A segment that is being filled: a header, blocks of content, a footer behind those of each commit, a summary.
+
+use super::entry::{Entry, checksum};
+use super::footer::{self, Header, Kind, blocks_for};
+use granary_log::{Geometry, SegmentId};
+use std::ops::Range;
+
+/// The entries of a segment that is being filled.
+pub struct Filling {
+    /// In the order in which they came.
+    pub(super) entries: Vec<Entry>,
+    /// The block that the next content goes to, counted from the segment's first.
+    pub(super) position: usize,
+    /// The entries that footers speak of.
+    committed: usize,
+    /// The block that follows the last footer.
+    committed_position: usize,
+}
+
+impl Default for Filling {
+    fn default() -> Self {
+        // The first block is the header.
+        Self { entries: Vec::new(), position: 1, committed: 0, committed_position: 1 }
+    }
+}
+
+impl Filling {
+    /// Whether so many more blocks and an entry fit, with the footer and the summary that they will need.
+    fn has_room(&self, geometry: &Geometry, blocks: usize) -> bool {
+        let footer = blocks_for(geometry, self.entries.len() + 1 - self.committed);
+        let summary = blocks_for(geometry, self.entries.len() + 2);
+        self.position + blocks + footer + summary <= geometry.blocks_per_segment() as usize
+    }
+
+    /// Adds the content of a logical block, and returns the block of the log that it lies in; `None`: no room is left.
+    pub fn push(
+        &mut self,
+        id: &SegmentId,
+        blocks: &mut [u8],
+        lba: u64,
+        content_hash: u64,
+        data: &[u8],
+    ) -> Option<u64> {
+        if !self.has_room(&id.geometry, 1) {
+            return None;
+        }
+        let size = id.geometry.block_size();
+        blocks[self.position * size..(self.position + 1) * size].copy_from_slice(data);
+        let checksum = checksum(id.instance, id.sequence, lba, content_hash);
+        self.entries.push(Entry::Block { lba, checksum });
+        self.position += 1;
+        Some(id.first_block + self.position as u64 - 1)
+    }
+
+    /// Notes that logical blocks are zero; `None`: no room is left.
+    pub fn push_zeroes(&mut self, id: &SegmentId, lba: u64, count: u64) -> Option<()> {
+        if !self.has_room(&id.geometry, 0) {
+            return None;
+        }
+        self.entries.push(Entry::Zeroes { lba, count });
+        Some(())
+    }
+
+    /// Writes a footer for what came since the last one, and returns the end of what a recovery needs.
+    pub(super) fn commit(&mut self, id: &SegmentId, blocks: &mut [u8], synced: u64) -> usize {
+        if self.committed == self.entries.len() {
+            return if self.entries.is_empty() { 0 } else { self.committed_position };
+        }
+        self.write_header(id, blocks, synced);
+        let new = &self.entries[self.committed..];
+        let len = blocks_for(&id.geometry, new.len());
+        let footer = self.position..self.position + len;
+        let position = self.committed_position as u32;
+        write(id, blocks, footer, Kind::Commit, position, synced, new);
+        self.position += len;
+        self.entries.push(Entry::Footer { blocks: len as u32 });
+        (self.committed, self.committed_position) = (self.entries.len(), self.position);
+        self.position
+    }
+
+    /// Writes the summary, and returns its blocks.
+    pub(super) fn seal(&self, id: &SegmentId, blocks: &mut [u8], synced: u64) -> Range<usize> {
+        self.write_header(id, blocks, synced);
+        let summary = self.summary_blocks(&id.geometry);
+        write(id, blocks, summary.clone(), Kind::Summary, 1, synced, &self.entries);
+        summary
+    }
+
+    fn write_header(&self, id: &SegmentId, blocks: &mut [u8], synced: u64) {
+        write(id, blocks, 0..1, Kind::Header, 0, synced, &[]);
+    }
+
+    /// The blocks that the summary takes, at the segment's end.
+    pub(super) fn summary_blocks(&self, geometry: &Geometry) -> Range<usize> {
+        let all = geometry.blocks_per_segment() as usize;
+        all - blocks_for(geometry, self.entries.len())..all
+    }
+}
+
+fn write(
+    id: &SegmentId,
+    blocks: &mut [u8],
+    range: Range<usize>,
+    kind: Kind,
+    position: u32,
+    synced: u64,
+    entries: &[Entry],
+) {
+    let size = id.geometry.block_size();
+    let header = Header {
+        sequence: id.sequence,
+        kind,
+        index: 0,
+        blocks: range.len() as u32,
+        entries: 0,
+        position,
+        synced,
+    };
+    let first = id.first_block + range.start as u64;
+    footer::write(
+        &mut blocks[range.start * size..range.end * size],
+        &id.geometry,
+        id.instance,
+        first,
+        header,
+        entries,
+    );
+}

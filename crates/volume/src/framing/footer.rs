@@ -1,0 +1,135 @@
+//! Blocks of a segment that are not content: its header, the footers of commits, the summary at its end.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..8 | XXH3-64 of the rest of the block, seeded by the instance and the block's number |
+//! | 8..14 | sequence number of the segment |
+//! | 14 | kind: 1 header, 2 footer of a commit, 3 summary |
+//! | 15 | 0 |
+//! | 16..20 | number of this block in the footer |
+//! | 20..24 | blocks of the footer |
+//! | 24..28 | entries in this block |
+//! | 28..32 | position in the segment of the first block that the footer is about |
+//! | 32..40 | sequence number up to which everything was synced when this was written |
+//! | 40..48 | `GRVOLUME` |
+//! | 48.. | entries of 16 bytes |
+
+use super::entry::{ENTRY_BYTES, Entry};
+use granary_log::Geometry;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// The bytes before the entries.
+pub const FOOTER_HEADER_BYTES: usize = 48;
+
+const MAGIC: [u8; 8] = *b"GRVOLUME";
+
+/// What a block without content is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// The segment's first block, which says that the slot belongs to it.
+    Header = 1,
+    /// The entries since the commit before.
+    Commit = 2,
+    /// All entries of the segment.
+    Summary = 3,
+}
+
+/// What the header of such a block says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The sequence number of the segment.
+    pub sequence: u64,
+    /// What the block is for.
+    pub kind: Kind,
+    /// The number of this block in the footer.
+    pub index: u32,
+    /// The blocks of the footer.
+    pub blocks: u32,
+    /// The entries in this block.
+    pub entries: u32,
+    /// The position in the segment of the first block that the footer is about.
+    pub position: u32,
+    /// The sequence number up to which everything was synced.
+    pub synced: u64,
+}
+
+/// The entries that a block takes.
+pub fn entries_per_block(geometry: &Geometry) -> usize {
+    (geometry.block_size() - FOOTER_HEADER_BYTES) / ENTRY_BYTES
+}
+
+/// The blocks that so many entries take: at least one.
+pub fn blocks_for(geometry: &Geometry, entries: usize) -> usize {
+    entries.div_ceil(entries_per_block(geometry)).max(1)
+}
+
+fn seed(instance: u64, block: u64) -> u64 {
+    instance ^ block.wrapping_add(1).wrapping_mul(0xD6E8_FEB8_6659_FD93)
+}
+
+/// Writes a footer over `bytes`, its blocks, of which `block` is the number of the first on the device.
+pub fn write(
+    bytes: &mut [u8],
+    geometry: &Geometry,
+    instance: u64,
+    block: u64,
+    header: Header,
+    entries: &[Entry],
+) {
+    let size = geometry.block_size();
+    let blocks = (bytes.len() / size) as u32;
+    let mut parts = entries.chunks(entries_per_block(geometry));
+    for (index, bytes) in (0..blocks).zip(bytes.chunks_exact_mut(size)) {
+        let part = parts.next().unwrap_or(&[]);
+        bytes.fill(0);
+        for (entry, bytes) in part.iter().zip(bytes[FOOTER_HEADER_BYTES..].chunks_exact_mut(ENTRY_BYTES)) {
+            entry.encode(bytes);
+        }
+        bytes[8..16].copy_from_slice(&header.sequence.to_le_bytes());
+        bytes[14..16].copy_from_slice(&[header.kind as u8, 0]);
+        let numbers = [index, blocks, part.len() as u32, header.position];
+        for (number, at) in numbers.into_iter().zip((16..).step_by(4)) {
+            bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        }
+        bytes[32..40].copy_from_slice(&header.synced.to_le_bytes());
+        bytes[40..48].copy_from_slice(&MAGIC);
+        let sum = xxh3_64_with_seed(&bytes[8..], seed(instance, block + u64::from(index)));
+        bytes[..8].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+/// Reads the header of a block; `None` if it is no such block, or not in its place, or of another instance.
+pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
+    if bytes[40..48] != MAGIC {
+        return None;
+    }
+    let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+    if u64_at(0) != xxh3_64_with_seed(&bytes[8..], seed(instance, block)) {
+        return None;
+    }
+    let kind = match bytes[14] {
+        1 => Kind::Header,
+        2 => Kind::Commit,
+        3 => Kind::Summary,
+        _ => return None,
+    };
+    let room = (bytes.len() - FOOTER_HEADER_BYTES) / ENTRY_BYTES;
+    let header = Header {
+        sequence: u64_at(8) & ((1 << 48) - 1),
+        kind,
+        index: u32_at(16),
+        blocks: u32_at(20),
+        entries: u32_at(24),
+        position: u32_at(28),
+        synced: u64_at(32),
+    };
+    (header.index < header.blocks && header.entries as usize <= room).then_some(header)
+}
+
+/// Reads the entries of a checked block; `None`: one of them is of no known kind.
+pub fn entries<'a>(bytes: &'a [u8], header: &Header) -> impl Iterator<Item = Option<Entry>> + use<'a> {
+    let entries = bytes[FOOTER_HEADER_BYTES..].as_chunks::<ENTRY_BYTES>().0;
+    entries[..header.entries as usize].iter().map(Entry::parse)
+}

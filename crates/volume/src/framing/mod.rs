@@ -1,0 +1,94 @@
+//! How a volume lays out its segments: blocks of content as they are, one aligned block each, and beside them what
+//! says which logical blocks they are and what their checksums are.
+
+mod entry;
+mod filling;
+mod footer;
+mod scan;
+
+pub use entry::{Entry, checksum, content_hash};
+pub use filling::Filling;
+pub use scan::Summary;
+
+use footer::entries_per_block;
+use granary_log::{Framing, Geometry, Sealed, SegmentId, Source};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The framing of blocks.
+#[derive(Clone, Default)]
+pub struct Blocks {
+    /// The sequence number up to which everything was synced.
+    pub synced: Arc<AtomicU64>,
+    /// Summaries of segments before this one are read without their entries.
+    pub entries_from: Arc<AtomicU64>,
+}
+
+/// The logical blocks that a full segment holds at least, if nothing is committed in parts.
+pub fn blocks_in_segment(geometry: &Geometry) -> u64 {
+    let all = u64::from(geometry.blocks_per_segment());
+    let per_block = entries_per_block(geometry) as u64;
+    // A header, a footer and a summary.
+    (1..all).rev().find(|data| data + 1 + 2 * (data + 2).div_ceil(per_block) <= all).unwrap_or(0)
+}
+
+impl Framing for Blocks {
+    type Filling = Filling;
+    type Summary = Summary;
+
+    fn begin(&self, _: &SegmentId) -> Filling {
+        Filling::default()
+    }
+
+    fn bytes_allocated(filling: &Filling) -> usize {
+        filling.entries.capacity() * size_of::<Entry>()
+    }
+
+    fn seal(&self, id: &SegmentId, filling: &mut Filling, blocks: &mut [u8]) -> Sealed {
+        let summary = filling.seal(id, blocks, self.synced.load(Ordering::Acquire));
+        Sealed { data: 0..filling.position, summary }
+    }
+
+    fn commit(&self, id: &SegmentId, filling: &mut Filling, blocks: &mut [u8]) -> Option<usize> {
+        Some(filling.commit(id, blocks, self.synced.load(Ordering::Acquire)))
+    }
+
+    fn used(&self, geometry: &Geometry, filling: &Filling) -> [Range<usize>; 2] {
+        [0..filling.position, filling.summary_blocks(geometry)]
+    }
+
+    fn summarize(&self, id: &SegmentId, filling: &Filling) -> Summary {
+        let mut position = 1;
+        let with_position = |entry: &Entry| {
+            let at = position;
+            position += entry.blocks();
+            (at, *entry)
+        };
+        Summary {
+            sequence: id.sequence,
+            first_block: id.first_block,
+            entries: filling.entries.iter().map(with_position).collect(),
+            synced: self.synced.load(Ordering::Acquire),
+        }
+    }
+
+    fn position(summary: &Summary) -> (u64, u64) {
+        (summary.sequence, summary.first_block)
+    }
+
+    fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
+        scan::read(source, slots, self.entries_from.load(Ordering::Acquire))
+    }
+
+    fn sequence_of_block(&self, source: &Source<'_>, block: u64, bytes: &[u8]) -> Option<u64> {
+        Some(footer::check(bytes, source.instance, block)?.sequence)
+    }
+}
+
+const _: () = assert!(blocks_are_plain());
+
+/// Footers and entries leave no part of a block of 4 KiB unused.
+const fn blocks_are_plain() -> bool {
+    (4096 - footer::FOOTER_HEADER_BYTES).is_multiple_of(entry::ENTRY_BYTES)
+}

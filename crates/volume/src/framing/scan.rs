@@ -1,0 +1,166 @@
+//! Reading what segments on the device say of themselves.
+
+use super::entry::Entry;
+use super::footer::{self, Header, Kind};
+use granary_log::{AlignedBuffer, Engine, Extent, Io, Source};
+use std::ops::Range;
+
+/// What a segment on the device says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The sequence number.
+    pub sequence: u64,
+    /// The first block, counted from the log's beginning.
+    pub first_block: u64,
+    /// The entries in order, each with the position of its block in the segment. They are left out of segments that
+    /// are older than what is asked for.
+    pub entries: Vec<(u32, Entry)>,
+    /// The sequence number up to which everything was synced when the newest part was written.
+    pub synced: u64,
+}
+
+impl Summary {
+    /// The logical blocks that lie in the segment, each with its block of the log and its checksum.
+    pub fn blocks(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        self.entries.iter().filter_map(|(position, entry)| match entry {
+            Entry::Block { lba, checksum } => {
+                Some((*lba, self.first_block + u64::from(*position), *checksum))
+            }
+            _ => None,
+        })
+    }
+}
+
+/// Reads the summaries of slots. Of segments before `from` only that they are there is read.
+pub(super) fn read(source: &Source<'_>, slots: Range<u64>, from: u64) -> Vec<Option<Summary>> {
+    let size = source.geometry.block_size();
+    let per_segment = u64::from(source.geometry.blocks_per_segment());
+    let extent = |block: u64| Extent { offset: source.geometry.offset(block), len: size };
+    // Of each slot the first and the last block.
+    let extents: Vec<Extent> = slots
+        .clone()
+        .flat_map(|slot| [slot * per_segment, (slot + 1) * per_segment - 1].map(extent))
+        .collect();
+    let mut found: Vec<Option<Header>> = vec![None; extents.len()];
+    Io::with_engine(Engine::Ring).read_many(source.device, &extents, |i, bytes| {
+        let slot = slots.start + i as u64 / 2;
+        let block = if i % 2 == 0 { slot * per_segment } else { (slot + 1) * per_segment - 1 };
+        let wanted = if i % 2 == 0 { Kind::Header } else { Kind::Summary };
+        let header = bytes.ok().and_then(|bytes| footer::check(bytes, source.instance, block));
+        found[i] = header.filter(|header| header.kind == wanted);
+    });
+    let mut buffer = None;
+    slots
+        .zip(found.chunks_exact(2))
+        .map(|(slot, found)| {
+            let first_block = slot * per_segment;
+            match (found[0], found[1]) {
+                // A newer segment was begun, and did not come to its end.
+                (Some(header), summary)
+                    if summary.is_none_or(|summary| summary.sequence < header.sequence) =>
+                {
+                    if header.sequence < from {
+                        return Some(bare(header, first_block));
+                    }
+                    let buffer = buffer.get_or_insert_with(|| {
+                        AlignedBuffer::zeroed(source.geometry.segment_bytes() as usize)
+                    });
+                    read_commits(source, header, first_block, buffer)
+                }
+                (_, Some(summary)) if summary.sequence < from => Some(bare(summary, first_block)),
+                (_, Some(summary)) => read_summary(source, summary, first_block),
+                _ => None,
+            }
+        })
+        .collect()
+}
+
+fn bare(header: Header, first_block: u64) -> Summary {
+    Summary { sequence: header.sequence, first_block, entries: Vec::new(), synced: header.synced }
+}
+
+/// Reads a summary whose last block says how long it is.
+fn read_summary(source: &Source<'_>, last: Header, first_block: u64) -> Option<Summary> {
+    let all = source.geometry.blocks_per_segment();
+    let size = source.geometry.block_size();
+    if last.blocks > all || last.index + 1 != last.blocks {
+        return None;
+    }
+    let first = first_block + u64::from(all - last.blocks);
+    let mut bytes = AlignedBuffer::zeroed(last.blocks as usize * size);
+    source.device.read_at(source.geometry.offset(first), &mut bytes).ok()?;
+    let mut summary = bare(last, first_block);
+    read_footer(source, &bytes, first, last.sequence, Kind::Summary, &mut summary.entries)?;
+    Some(summary)
+}
+
+/// Reads what was committed of a segment that has no summary. Every footer found stands for itself: of commits that
+/// were not synced any may be missing.
+fn read_commits(
+    source: &Source<'_>,
+    header: Header,
+    first_block: u64,
+    buffer: &mut AlignedBuffer,
+) -> Option<Summary> {
+    let size = source.geometry.block_size();
+    source.device.read_at(source.geometry.offset(first_block), buffer).ok()?;
+    let mut summary = bare(header, first_block);
+    let mut at = 1;
+    let all = source.geometry.blocks_per_segment() as usize;
+    while at < all {
+        let found =
+            footer::check(&buffer[at * size..(at + 1) * size], source.instance, first_block + at as u64);
+        let found = found.filter(|found| {
+            let ours = found.sequence == header.sequence && found.kind == Kind::Commit && found.index == 0;
+            ours && at + found.blocks as usize <= all
+        });
+        let Some(found) = found else {
+            at += 1;
+            continue;
+        };
+        let end = at + found.blocks as usize;
+        let mut entries = Vec::new();
+        let bytes = &buffer[at * size..end * size];
+        let first = first_block + at as u64;
+        if read_footer(source, bytes, first, header.sequence, Kind::Commit, &mut entries).is_some() {
+            summary.entries.append(&mut entries);
+            summary.synced = summary.synced.max(found.synced);
+            at = end;
+        } else {
+            at += 1;
+        }
+    }
+    Some(summary)
+}
+
+/// Reads the entries of a footer, each with the position of its block; `None`: it is not whole.
+fn read_footer(
+    source: &Source<'_>,
+    bytes: &[u8],
+    first: u64,
+    sequence: u64,
+    kind: Kind,
+    entries: &mut Vec<(u32, Entry)>,
+) -> Option<()> {
+    let size = source.geometry.block_size();
+    let blocks = (bytes.len() / size) as u32;
+    let mut position = None;
+    for ((index, block), bytes) in (0..).zip(first..).zip(bytes.chunks_exact(size)) {
+        let header = footer::check(bytes, source.instance, block)?;
+        let ours =
+            (header.sequence, header.kind, header.index, header.blocks) == (sequence, kind, index, blocks);
+        if !ours {
+            return None;
+        }
+        let position = position.get_or_insert(header.position);
+        for entry in footer::entries(bytes, &header) {
+            let entry = entry?;
+            if *position + entry.blocks() > source.geometry.blocks_per_segment() {
+                return None;
+            }
+            entries.push((*position, entry));
+            *position += entry.blocks();
+        }
+    }
+    Some(())
+}

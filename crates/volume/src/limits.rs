@@ -1,0 +1,117 @@
+//! Every bound of the volume, in one place.
+
+use std::time::Duration;
+
+/// The most logical blocks of a volume: 4 PiB in blocks of 4 KiB.
+pub const BLOCKS_MAX: u64 = 1 << 40;
+
+/// The number of logical blocks that share one counter of mapped blocks in a flat map: those of a page
+/// of 4 KiB of it.
+pub const FLAT_REGION_BLOCKS: u64 = 1024;
+
+/// The number of counters of mapped blocks that share one counter of the level above.
+pub const REGIONS_PER_GROUP: u64 = 4096;
+
+/// The smallest number of logical blocks that share one counter of mapped blocks in a hash map. A scan looks
+/// up each of them.
+pub const HASH_REGION_BLOCKS_MIN: u64 = 64;
+
+/// The most counters of regions of a hash map, which is 128 MiB of them. Maps of more than 2^32 blocks
+/// (16 TiB in blocks of 4 KiB) have larger regions.
+pub const HASH_REGIONS_MAX: u64 = 1 << 26;
+
+/// The number of logical blocks from which on a hash map has another shard. Copying a shard takes as long as
+/// the slowest write.
+pub const HASH_BLOCKS_PER_SHARD: u64 = 1 << 16;
+
+/// The most shards of a hash map.
+pub const HASH_SHARDS_MAX: u64 = 1 << 12;
+
+/// The bits of the number of slots of the smallest table of a hash map, where blocks are not fewer.
+pub const HASH_SLOT_BITS_MIN: u32 = 5;
+
+/// The most slots of a hash map that a key is searched in.
+pub const HASH_DISTANCE_MAX: u64 = 63;
+
+/// The bits of a key that a slot of a hash map holds beside those that its number implies.
+pub const HASH_REMAINDER_BITS: u32 = 25;
+
+const _: () = assert!(BLOCKS_MAX / HASH_REGIONS_MAX < u16::MAX as u64);
+const _: () = assert!(FLAT_REGION_BLOCKS.is_power_of_two() && REGIONS_PER_GROUP.is_power_of_two());
+
+/// The sizes of a logical block.
+pub const BLOCK_SIZES: [u64; 4] = [512, 4096, 8192, 16384];
+
+/// The smallest segment that [`Config::new`](crate::Config::new) chooses.
+pub const SEGMENT_BYTES_MIN: u64 = 256 << 10;
+
+/// The largest segment that [`Config::new`](crate::Config::new) chooses.
+pub const SEGMENT_BYTES_MAX: u64 = 4 << 20;
+
+/// How much of the log is alive at most, when the volume is full: cleaning needs the rest.
+pub const UTILISATION_PERCENT_MAX: u64 = 90;
+
+/// Segments that only cleaning may take: what it moves needs less than one at a time, and those that it emptied
+/// wait for a sync.
+pub const RESERVED_SEGMENTS: u64 = 4;
+
+/// Segments beyond those that a full volume needs: those being filled, written and emptied.
+pub const SEGMENTS_SPARE: u64 = 8;
+
+/// Blocks that are written under one hold of the log's writer lock.
+pub const BLOCKS_LOCKED_MAX: usize = 32;
+
+/// Blocks that are made zero under one hold of the log's writer lock.
+pub const ZEROES_LOCKED_MAX: u64 = 4096;
+
+/// How long a write waits for cleaning and the device before it fails for want of space.
+pub const ROOM_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// How often a write that waits looks for what went wrong.
+pub const ROOM_LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// How often a read looks a block up again that was moved while it was read.
+pub const READ_TRIES_MAX: usize = 1000;
+
+/// Bytes of checksums that are kept in memory unless asked otherwise: those of 64 GiB in blocks of 4 KiB.
+pub const CHECKSUM_BYTES: u64 = 64 << 20;
+
+/// Bytes that are written between two syncs at most, if nobody asks for one. A recovery reads what was not synced.
+pub const UNSYNCED_BYTES_MAX: u64 = 64 << 20;
+
+/// Of the log's segments, one in so many is written between two checkpoints of the map.
+pub const CHECKPOINT_SEGMENTS_DIVISOR: u64 = 8;
+
+/// How long the cleaner sleeps when there is nothing to do.
+pub const CLEANER_SLEEP: Duration = Duration::from_millis(200);
+
+/// Cleaning is urgent while fewer segments than one in so many, or [`CLEAN_URGENT_MAX`], are free beside
+/// the reserved ones.
+pub const CLEAN_URGENT_DIVISOR: u32 = 256;
+/// See [`CLEAN_URGENT_DIVISOR`].
+pub const CLEAN_URGENT_MAX: u32 = 16;
+
+/// Cleaning goes on until one segment in so many, or [`CLEAN_BACKGROUND_MAX`], are free beside those below
+/// which it is urgent. Free segments hold no data: the more there are, the fuller are the victims.
+pub const CLEAN_BACKGROUND_DIVISOR: u32 = 128;
+/// See [`CLEAN_BACKGROUND_DIVISOR`].
+pub const CLEAN_BACKGROUND_MAX: u32 = 32;
+
+/// The longest delay of a write while cleaning is urgent.
+pub const WRITE_DELAY_MAX: Duration = Duration::from_millis(10);
+
+/// The most shards of the cache of checksums.
+pub const CHECKSUM_SHARDS_MAX: u64 = 16;
+
+/// The smallest budget of a shard of the cache of checksums, where the whole budget is not smaller.
+pub const CHECKSUM_SHARD_BYTES_MIN: u64 = 1 << 20;
+
+/// The bytes that a segment's entry in the cache of checksums takes at most beside the checksums: 32 bytes, in
+/// an array that may be half empty, or four times as large as needed while it has few; and its place in a table.
+pub const CHECKSUM_ENTRY_BYTES_MAX: u64 = 256;
+
+/// The number of logical blocks of a page of a checkpoint: 4 KiB of places.
+pub const CHECKPOINT_PAGE_BLOCKS: u64 = 1024;
+
+/// The bytes of a checkpoint that are written, and read, in one system call.
+pub const CHECKPOINT_BUFFER_BYTES: usize = 1 << 20;

@@ -1,0 +1,228 @@
+//! Reading: where a block lies, and whether what was read is it.
+
+use crate::framing::{checksum, content_hash};
+use crate::limits::READ_TRIES_MAX;
+use crate::map::Place;
+use crate::shared::{Shared, damaged};
+use granary_log::{Extent, Framing, Io, Location};
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::Ordering;
+
+/// Where the content of a logical block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It has been copied: it was in RAM, or is zero.
+    Copied,
+    /// It lies on the device.
+    OnDevice(Stored),
+}
+
+/// A block on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub(crate) place: Place,
+    pub(crate) sequence: u64,
+}
+
+/// What bytes read from the device are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The content of the logical block.
+    Right,
+    /// Something else: the logical block has moved meanwhile. It is to be looked up again.
+    Moved,
+    /// Not what was written there.
+    Damaged,
+}
+
+impl Shared {
+    /// Finds a logical block, and copies it if it is not on the device.
+    pub fn find(&self, lba: u64, out: &mut [u8]) -> Found {
+        loop {
+            let Some(place) = self.map.get(lba) else {
+                out.fill(0);
+                return Found::Copied;
+            };
+            match self.log.locate(place.block().into()) {
+                Location::Device { sequence } => return Found::OnDevice(Stored { place, sequence }),
+                Location::Memory(segment) => {
+                    let segment = segment.read();
+                    // The slot may hold another segment than when it was looked up. As long as the map points there
+                    // nobody gives the slot away.
+                    if self.map.get(lba) == Some(place) {
+                        out.copy_from_slice(&segment.bytes_from(place.block().into())[..out.len()]);
+                        return Found::Copied;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The bytes of the device to read for a block.
+    pub fn extent(&self, stored: Stored) -> Extent {
+        let offset = self.log.geometry().offset(stored.place.block().into());
+        Extent { offset, len: self.block_size() }
+    }
+
+    /// Whether bytes read from the device are a logical block.
+    pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> Verdict {
+        let Stored { place, sequence } = stored;
+        let sum = checksum(self.log.instance(), sequence, lba, content_hash(bytes)) as u32;
+        if self.checksum(stored) == Some(sum) {
+            return Verdict::Right;
+        }
+        let current =
+            self.map.get(lba) == Some(place) && self.log.sequence_of(place.block().into()) == sequence;
+        if current { Verdict::Damaged } else { Verdict::Moved }
+    }
+
+    /// The checksum that a block on the device should have; `None`: its segment does not say so any more.
+    fn checksum(&self, Stored { place, sequence }: Stored) -> Option<u32> {
+        let geometry = self.log.geometry();
+        let slot = geometry.slot_of_block(place.block().into());
+        let index = (u64::from(place.block()) - slot * u64::from(geometry.blocks_per_segment())) as u32;
+        if let Some(sum) = self.checksums.get(slot as u32, sequence, index) {
+            return Some(sum);
+        }
+        self.counters.checksum_loads.fetch_add(1, Ordering::Relaxed);
+        let summary = self.log.framing().read(&self.log.source(), slot..slot + 1).pop()??;
+        if summary.sequence != sequence {
+            return None;
+        }
+        let mut sums = vec![0; geometry.blocks_per_segment() as usize].into_boxed_slice();
+        for (_, block, checksum) in summary.blocks() {
+            sums[(block - summary.first_block) as usize] = checksum as u32;
+        }
+        let sum = sums[index as usize];
+        self.checksums.insert(slot as u32, sequence, sums);
+        Some(sum)
+    }
+
+    /// Reads a whole block.
+    pub fn read_block(&self, io: &mut Io, lba: u64, out: &mut [u8]) -> io::Result<()> {
+        for _ in 0..READ_TRIES_MAX {
+            let Found::OnDevice(stored) = self.find(lba, out) else { return Ok(()) };
+            let mut result = Ok(());
+            let mut read = false;
+            io.read_many(self.log.device(), &[self.extent(stored)], |_, bytes| match bytes {
+                Ok(bytes) => {
+                    out.copy_from_slice(bytes);
+                    read = true;
+                }
+                Err(error) => result = Err(error),
+            });
+            // What lies elsewhere by now need not be readable here.
+            let verdict = if read { self.check(lba, stored, out) } else { self.check(lba, stored, &[]) };
+            match verdict {
+                Verdict::Right => return Ok(()),
+                Verdict::Moved => {}
+                Verdict::Damaged => {
+                    self.counters.damaged.fetch_add(1, Ordering::Relaxed);
+                    result?;
+                    tracing::error!(lba, "a block is damaged on the device");
+                    return Err(damaged());
+                }
+            }
+        }
+        Err(damaged())
+    }
+
+    /// See [`Volume::check_map`](crate::Volume::check_map).
+    pub fn check_map(&self, progress: &mut dyn FnMut(u64)) -> u64 {
+        let geometry = self.log.geometry();
+        let mut wrong = 0;
+        let mut next = self.map.next_mapped(0);
+        let mut known: Option<(u64, HashMap<u64, u64>)> = None;
+        while let Some((lba, place)) = next {
+            let block = u64::from(place.block());
+            let slot = geometry.slot_of_block(block);
+            if known.as_ref().is_none_or(|(known, _)| *known != slot) {
+                let summary = self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten();
+                let says = summary.iter().flat_map(|summary| summary.blocks());
+                known = Some((slot, says.map(|(lba, block, _)| (block, lba)).collect()));
+            }
+            let is_open = matches!(self.log.locate(block), Location::Memory(_));
+            let says = known.as_ref().and_then(|(_, says)| says.get(&block));
+            wrong += u64::from(!is_open && says != Some(&lba));
+            progress(lba);
+            next = self.map.next_mapped(lba + 1);
+        }
+        wrong
+    }
+
+    /// Reads bytes anywhere.
+    pub fn read(&self, io: &mut Io, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let size = self.block_size();
+        self.counters.reads.fetch_add(1, Ordering::Relaxed);
+        self.counters.bytes_read.fetch_add(out.len() as u64, Ordering::Relaxed);
+        let within = (offset % size as u64) as usize;
+        let mut lba = offset / size as u64;
+        let (head, rest) = out.split_at_mut(if within == 0 { 0 } else { out.len().min(size - within) });
+        let mut block = Vec::new();
+        if !head.is_empty() {
+            block.resize(size, 0);
+            self.read_block(io, lba, &mut block)?;
+            head.copy_from_slice(&block[within..within + head.len()]);
+            lba += 1;
+        }
+        let whole = rest.len() - rest.len() % size;
+        let (whole, tail) = rest.split_at_mut(whole);
+        self.read_blocks(io, lba, whole)?;
+        if !tail.is_empty() {
+            block.resize(size, 0);
+            self.read_block(io, lba + (whole.len() / size) as u64, &mut block)?;
+            tail.copy_from_slice(&block[..tail.len()]);
+        }
+        Ok(())
+    }
+
+    /// Reads whole blocks, those that lie side by side on the device at once.
+    fn read_blocks(&self, io: &mut Io, first: u64, out: &mut [u8]) -> io::Result<()> {
+        let size = self.block_size();
+        let mut runs: Vec<(Run, Extent)> = Vec::new();
+        for (i, out) in out.chunks_exact_mut(size).enumerate() {
+            let Found::OnDevice(stored) = self.find(first + i as u64, out) else { continue };
+            let extent = self.extent(stored);
+            match runs.last_mut() {
+                Some((run, all))
+                    if run.first + run.stored.len() == i
+                        && all.offset + all.len as u64 == extent.offset
+                        && all.len + size <= Io::extent_bytes_max(size) =>
+                {
+                    run.stored.push(stored);
+                    all.len += size;
+                }
+                _ => runs.push((Run { first: i, stored: vec![stored] }, extent)),
+            }
+        }
+        if runs.is_empty() {
+            return Ok(());
+        }
+        let extents: Vec<Extent> = runs.iter().map(|(_, extent)| *extent).collect();
+        let mut again = Vec::new();
+        io.read_many(self.log.device(), &extents, |i, bytes| {
+            let run = &runs[i].0;
+            for (j, stored) in run.stored.iter().enumerate() {
+                let at = run.first + j;
+                let bytes = bytes.as_ref().ok().map(|bytes| &bytes[j * size..(j + 1) * size]);
+                match bytes {
+                    Some(bytes) if self.check(first + at as u64, *stored, bytes) == Verdict::Right => {
+                        out[at * size..(at + 1) * size].copy_from_slice(bytes);
+                    }
+                    _ => again.push(at),
+                }
+            }
+        });
+        again
+            .into_iter()
+            .try_for_each(|at| self.read_block(io, first + at as u64, &mut out[at * size..(at + 1) * size]))
+    }
+}
+
+/// Blocks of a read that lie side by side on the device.
+struct Run {
+    /// The number of the first of them in the read.
+    first: usize,
+    stored: Vec<Stored>,
+}

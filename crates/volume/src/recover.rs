@@ -1,0 +1,101 @@
+//! Opening: the map as it was written down, and what was done since.
+
+use crate::framing::{Entry, Summary, checksum, content_hash};
+use crate::map::Place;
+use crate::shared::{Shared, SlotUse};
+use granary_log::{AlignedBuffer, Recovered};
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+impl Shared {
+    /// Repeats what the log says was done since the map was written down, and counts what is alive. `progress` is
+    /// told of segments: done, all. Returns whether there were blocks that never came to the device.
+    pub fn recover(
+        &self,
+        recovered: &Recovered<crate::framing::Blocks>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> bool {
+        let from = self.checkpointed.load(Ordering::Acquire);
+        let newest = recovered.segments.iter().map(|summary| summary.synced).max().unwrap_or(0);
+        // What the checkpoint covers was synced before it was there.
+        let synced = newest.max(from.saturating_sub(1));
+        self.log.framing().synced.fetch_max(synced, Ordering::AcqRel);
+        let geometry = self.log.geometry();
+        let mut buffer = AlignedBuffer::zeroed(geometry.segment_bytes() as usize);
+        let all = recovered.segments.len() as u64;
+        let mut any_damaged = false;
+        for (done, summary) in (0..).zip(&recovered.segments) {
+            progress(done, all);
+            let slot = &self.slots[geometry.slot_of_block(summary.first_block) as usize];
+            slot.set_usage(SlotUse::Used);
+            if summary.sequence < from {
+                continue;
+            }
+            self.replayed.fetch_add(1, Ordering::Relaxed);
+            let damaged =
+                if summary.sequence > synced { self.damaged(summary, &mut buffer) } else { HashSet::new() };
+            any_damaged |= !damaged.is_empty();
+            self.repeat(summary, &damaged);
+        }
+        progress(all, all);
+        let mut next = self.map.next_mapped(0);
+        while let Some((lba, place)) = next {
+            self.slot_of(place).live.fetch_add(1, Ordering::Relaxed);
+            next = self.map.next_mapped(lba + 1);
+        }
+        any_damaged
+    }
+
+    /// Repeats the entries of a segment but for the blocks that never came to the device: what those logical blocks
+    /// were before is what they are.
+    fn repeat(&self, summary: &Summary, damaged: &HashSet<u32>) {
+        let slot = &self.slots[self.log.geometry().slot_of_block(summary.first_block) as usize];
+        for (position, entry) in &summary.entries {
+            match *entry {
+                Entry::Block { lba, .. } if lba < self.map.blocks() && !damaged.contains(position) => {
+                    let place = Place::of_block((summary.first_block + u64::from(*position)) as u32);
+                    self.map.set(lba, place.expect("the log has fewer blocks than places"));
+                }
+                Entry::Block { .. } | Entry::Footer { .. } => {}
+                Entry::Zeroes { lba, count } => {
+                    slot.has_zeroes.store(true, Ordering::Relaxed);
+                    let end = lba.saturating_add(count);
+                    let mut next = lba;
+                    while let Some((mapped, _)) =
+                        self.map.next_mapped(next).filter(|(mapped, _)| *mapped < end)
+                    {
+                        self.map.remove(mapped);
+                        next = mapped + 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The positions in a segment of blocks that are not what the segment says.
+    fn damaged(&self, summary: &Summary, buffer: &mut AlignedBuffer) -> HashSet<u32> {
+        let (geometry, size) = (self.log.geometry(), self.block_size());
+        if self.log.device().read_at(geometry.offset(summary.first_block), buffer).is_err() {
+            // One bad sector must not cost the others.
+            for (block, bytes) in (summary.first_block..).zip(buffer.chunks_exact_mut(size)) {
+                if self.log.device().read_at(geometry.offset(block), bytes).is_err() {
+                    bytes.fill(0);
+                }
+            }
+        }
+        let blocks = buffer.chunks_exact(size);
+        let hashes: Vec<u64> = blocks.map(content_hash).collect();
+        summary
+            .entries
+            .iter()
+            .filter_map(|(position, entry)| match *entry {
+                Entry::Block { lba, checksum: expected } => {
+                    let hash = hashes[*position as usize];
+                    let right = checksum(self.log.instance(), summary.sequence, lba, hash) == expected;
+                    (!right).then_some(*position)
+                }
+                _ => None,
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,154 @@
+//! What all parts of a running volume share.
+
+use crate::checksums::Checksums;
+use crate::config::{Config, Files};
+use crate::framing::Blocks;
+use crate::map::{Map, Place};
+use crate::stats::Counters;
+use granary_log::Log;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
+
+/// A running volume.
+pub(crate) struct Shared {
+    pub files: Files,
+    pub config: Config,
+    pub log: Log<Blocks>,
+    /// Changed under the log's writer lock only, so that the order of the log is the order of the map.
+    pub map: Box<dyn Map>,
+    pub slots: Box<[Slot]>,
+    pub checksums: Checksums,
+    /// Slots that hold nothing alive. They are free as soon as what took the place of their content is synced.
+    pub emptied: Mutex<Vec<u64>>,
+    /// Everything in segments before this one is in the checkpoint.
+    pub checkpointed: AtomicU64,
+    /// Segments that a recovery would read, but for those that were written since the volume was opened.
+    pub replayed: AtomicU64,
+    /// Segments that were written between opening and the checkpoint.
+    pub written_before: AtomicU64,
+    pub cleaner: Wake,
+    pub counters: Counters,
+}
+
+/// What is known of a slot of the log.
+#[derive(Default)]
+pub(crate) struct Slot {
+    /// Blocks in it that the map points to.
+    pub live: AtomicU32,
+    /// A [`SlotUse`].
+    usage: AtomicU8,
+    /// It says of blocks that they are zero, which older segments may contradict until there is a checkpoint.
+    pub has_zeroes: AtomicBool,
+    /// A block in it cannot be read: it stays where it is.
+    pub is_damaged: AtomicBool,
+}
+
+/// The state of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum SlotUse {
+    /// It may be overwritten.
+    Free = 0,
+    /// It holds, or will hold, a segment.
+    Used = 1,
+    /// It holds nothing alive, and waits for a sync.
+    Emptied = 2,
+}
+
+impl Slot {
+    pub fn usage(&self) -> SlotUse {
+        match self.usage.load(Ordering::Acquire) {
+            0 => SlotUse::Free,
+            1 => SlotUse::Used,
+            _ => SlotUse::Emptied,
+        }
+    }
+
+    pub fn set_usage(&self, usage: SlotUse) {
+        self.usage.store(usage as u8, Ordering::Release);
+    }
+}
+
+/// A thread that sleeps until it is woken or its time has come.
+#[derive(Default)]
+pub(crate) struct Wake {
+    woken: Mutex<bool>,
+    changed: Condvar,
+    pub ends: AtomicBool,
+}
+
+impl Wake {
+    pub fn wake(&self) {
+        *self.woken.lock().expect("no panic under the lock") = true;
+        self.changed.notify_one();
+    }
+
+    pub fn sleep(&self, most: std::time::Duration) {
+        let woken = self.woken.lock().expect("no panic under the lock");
+        let waited = self.changed.wait_timeout_while(woken, most, |woken| !*woken);
+        *waited.expect("no panic under the lock").0 = false;
+    }
+}
+
+/// The error that says that the device or the data on it is broken.
+pub(crate) fn damaged() -> io::Error {
+    io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error())
+}
+
+impl Shared {
+    /// Segments that a recovery would read.
+    pub fn since_checkpoint(&self) -> u64 {
+        let written = self.log.stats().segments_written - self.written_before.load(Ordering::Acquire);
+        self.replayed.load(Ordering::Acquire) + written
+    }
+
+    pub fn block_size(&self) -> usize {
+        self.config.block_size as usize
+    }
+
+    pub fn slot_of(&self, place: Place) -> &Slot {
+        &self.slots[self.log.geometry().slot_of_block(place.block().into()) as usize]
+    }
+
+    /// Points a logical block to a block of the log that was appended just now.
+    pub fn point(&self, lba: u64, block: u64) {
+        let place = Place::of_block(block as u32).expect("the log has fewer blocks than places");
+        let slot = self.slot_of(place);
+        slot.live.fetch_add(1, Ordering::AcqRel);
+        if slot.usage() != SlotUse::Used {
+            slot.set_usage(SlotUse::Used);
+        }
+        if let Some(old) = self.map.set(lba, place) {
+            self.slot_of(old).live.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Takes what is pointed to from a logical block.
+    pub fn unpoint(&self, lba: u64) {
+        if let Some(old) = self.map.remove(lba) {
+            self.slot_of(old).live.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Makes everything durable that was written before the call.
+    pub fn commit(&self) -> io::Result<()> {
+        let emptied = std::mem::take(&mut *self.emptied.lock().expect("no panic under the lock"));
+        // All segments before the newest one are full, and are written by the time that the commit ends.
+        let full = self.log.head().saturating_sub(1);
+        self.counters.commits.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = self.log.commit(granary_log::Durability::Synced) {
+            self.emptied.lock().expect("no panic under the lock").extend(emptied);
+            return Err(error);
+        }
+        self.log.framing().synced.fetch_max(full, Ordering::AcqRel);
+        for slot in emptied {
+            self.checksums.invalidate(slot as u32);
+            let state = &self.slots[slot as usize];
+            state.has_zeroes.store(false, Ordering::Release);
+            state.set_usage(SlotUse::Free);
+            self.log.free(slot);
+        }
+        Ok(())
+    }
+}

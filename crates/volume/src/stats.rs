@@ -1,0 +1,64 @@
+//! Counters of a volume.
+
+use std::sync::atomic::AtomicU64;
+
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub reads: AtomicU64,
+    pub bytes_read: AtomicU64,
+    pub writes: AtomicU64,
+    pub bytes_written: AtomicU64,
+    pub commits: AtomicU64,
+    pub blocks_trimmed: AtomicU64,
+    pub blocks_moved: AtomicU64,
+    pub segments_cleaned: AtomicU64,
+    pub checkpoints: AtomicU64,
+    pub checksum_loads: AtomicU64,
+    pub damaged: AtomicU64,
+    pub waits: AtomicU64,
+}
+
+/// Counters since the volume was opened, and its state now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Requests that read.
+    pub reads: u64,
+    /// Bytes read by clients.
+    pub bytes_read: u64,
+    /// Requests that wrote.
+    pub writes: u64,
+    /// Bytes written by clients.
+    pub bytes_written: u64,
+    /// Times that everything was made durable.
+    pub commits: u64,
+    /// Blocks whose space was given back.
+    pub blocks_trimmed: u64,
+    /// Blocks that cleaning moved.
+    pub blocks_moved: u64,
+    /// Segments that cleaning emptied.
+    pub segments_cleaned: u64,
+    /// Times that the map was written down.
+    pub checkpoints: u64,
+    /// Times that checksums were read from the device.
+    pub checksum_loads: u64,
+    /// Reads of blocks that are damaged on the device.
+    pub damaged: u64,
+    /// Times that a write waited for room.
+    pub waits: u64,
+    /// Bytes written to the device, summaries and moved blocks among them; checkpoints are not.
+    pub device_bytes_written: u64,
+    /// Logical blocks that have content.
+    pub blocks_mapped: u64,
+    /// Logical blocks.
+    pub blocks: u64,
+    /// Segments of the log.
+    pub segments: u64,
+    /// Segments that are free.
+    pub segments_free: u64,
+    /// Bytes of memory of the map.
+    pub map_bytes: u64,
+    /// Bytes of memory of checksums.
+    pub checksum_bytes: u64,
+    /// Bytes of memory of write buffers.
+    pub buffer_bytes: u64,
+}

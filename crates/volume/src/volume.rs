@@ -1,0 +1,411 @@
+//! A volume: made, opened, read, written, closed.
+
+use crate::checkpoint;
+use crate::checksums::Checksums;
+use crate::committer::Committer;
+use crate::config::{Config, Error, Files};
+use crate::framing::{Blocks, Summary};
+use crate::limits::CHECKSUM_BYTES;
+use crate::read::{Found, Stored, Verdict};
+use crate::shared::{Shared, Slot, Wake};
+use crate::stats::{Counters, Stats};
+use granary_log::device::Device;
+use granary_log::{Consumer, Extent, Failed, Io, Log, OpenError, Opened};
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{Builder, JoinHandle};
+
+/// A log-structured volume. Threads share it; each has an [`Io`] of its own. Dropping it closes it.
+///
+/// A completed [`commit`](Self::commit) covers all writes that were completed before it. Without one, what a loss of
+/// power leaves of a block is the old or the new content, never a mixture.
+pub struct Volume {
+    shared: Arc<Shared>,
+    committer: Committer,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What the log asks of a volume: nothing is ever given up.
+struct Keeper;
+
+impl Consumer<Blocks> for Keeper {
+    fn reclaim(&self, _: &Summary) {
+        unreachable!("slots of a volume are freed by the volume");
+    }
+
+    fn reclaim_unread(&self, _: Range<u64>) {
+        unreachable!("slots of a volume are freed by the volume");
+    }
+
+    fn failed(&self, _: &Summary, _: &io::Error) -> Failed {
+        Failed::Retry
+    }
+}
+
+/// Is told how far the opening of a volume has come: segments done, all.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
+impl Volume {
+    /// Makes a volume, empty and closed.
+    ///
+    /// # Errors
+    /// There is one of this name, the sizes make no sense, or a file cannot be made.
+    pub fn create(folder: &Path, name: &str, config: &Config) -> Result<(), Error> {
+        let files = Files::new(folder, name)?;
+        config.geometry()?;
+        std::fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
+        if files.config().exists() {
+            return Err(Error::Exists { name: name.to_owned() });
+        }
+        let options = config.log_options(&files)?;
+        // The log first: there is no volume before all of it is there.
+        drop(Log::open(Blocks::default(), &options)?);
+        config.write(&files)
+    }
+
+    /// Deletes a closed volume. What is on a raw device stays there, and means nothing.
+    ///
+    /// # Errors
+    /// There is none of this name, or another process has it open.
+    pub fn delete(folder: &Path, name: &str) -> Result<(), Error> {
+        let files = Files::new(folder, name)?;
+        let config = Config::read(&files)?;
+        let options = config.log_options(&files)?;
+        let mut left = options.state_files(1);
+        left.push(files.checkpoint());
+        if config.device.is_none() {
+            left.push(files.data());
+        }
+        // Nobody else has it as long as the log is open, and without its shape there is no volume.
+        let opened = match Log::open(Blocks::default(), &options) {
+            Ok(opened) => Some(opened),
+            // What cannot be opened can be deleted.
+            Err(OpenError::Damaged { .. } | OpenError::Foreign { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        std::fs::remove_file(files.config()).map_err(Error::io("delete", &files.config()))?;
+        for path in left {
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io("delete", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        drop(opened);
+        Ok(())
+    }
+
+    /// Makes a closed volume larger, and returns the size it had.
+    ///
+    /// # Errors
+    /// The new size is smaller, or makes no sense; or as [`open`](Self::open).
+    pub fn resize(folder: &Path, name: &str, size: u64) -> Result<u64, Error> {
+        let files = Files::new(folder, name)?;
+        let before = Config::read(&files)?;
+        let after = Config { size, ..before.clone() };
+        after.geometry()?;
+        if size < before.size {
+            let reason =
+                format!("{size} is smaller than the volume, which has {}: that would lose data", before.size);
+            return Err(Error::Invalid { option: "size", reason });
+        }
+        if let Some(device) = &before.device {
+            let end = File::open(device).and_then(|mut file| file.seek(SeekFrom::End(0)));
+            let (has, wants) = (end.map_err(Error::io("measure", device))?, after.geometry()?.file_bytes());
+            if has < wants {
+                let reason = format!("{size} takes {wants} bytes of {}, which has {has}", device.display());
+                return Err(Error::Invalid { option: "size", reason });
+            }
+        }
+        // Closed cleanly, all of it is in the map, and the log may have more segments.
+        match Self::open(folder, name, &mut |_, _| {}) {
+            Ok(volume) => volume.close().map_err(Error::io("close", &files.data()))?,
+            // An earlier call may have ended after its first step.
+            Err(Error::Log(OpenError::Damaged { .. })) => {}
+            Err(error) => return Err(error),
+        }
+        granary_log::grow(&before.log_options(&files)?, &after.geometry()?)?;
+        after.write(&files)?;
+        Ok(before.size)
+    }
+
+    /// Opens a volume. `progress` is told of segments: done, all.
+    ///
+    /// # Errors
+    /// There is none of this name, another process has it open, or a file of it is damaged.
+    pub fn open(folder: &Path, name: &str, progress: Progress<'_>) -> Result<Self, Error> {
+        let files = Files::new(folder, name)?;
+        let config = Config::read(&files)?;
+        let options = config.log_options(&files)?;
+        Self::start(files, config, |framing| Log::open(framing, &options).map_err(Error::from), progress)
+    }
+
+    /// Opens a volume, which is made if there is none of this name, with its log on a device at hand.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_on(
+        folder: &Path,
+        name: &str,
+        config: &Config,
+        device: Box<dyn Device>,
+    ) -> Result<Self, Error> {
+        let files = Files::new(folder, name)?;
+        let options = config.log_options(&files)?;
+        let open = |framing| Log::open_on(framing, device, &options).map_err(Error::from);
+        Self::start(files, config.clone(), open, &mut |_, _| {})
+    }
+
+    fn start(
+        files: Files,
+        config: Config,
+        open: impl FnOnce(Blocks) -> Result<Opened<Blocks>, Error>,
+        progress: Progress<'_>,
+    ) -> Result<Self, Error> {
+        let path = files.checkpoint();
+        let mut map = config.map.create(config.blocks())?;
+        let damaged = |reason: &str| Error::Damaged { path: path.clone(), reason: reason.to_owned() };
+        // Once the log is open nobody else writes the checkpoint; until then its number may only be too small.
+        let framing = Blocks::default();
+        let read = checkpoint::read(&path).map_err(Error::io("read", &path))?;
+        let header = match read {
+            None if path.exists() => return Err(damaged("the map is not whole")),
+            None => None,
+            Some(read) => {
+                let header = read.header;
+                if header.blocks > map.blocks() || u64::from(header.block_size) != config.block_size {
+                    return Err(damaged("it is the map of a volume of another size"));
+                }
+                framing.entries_from.store(header.sequence + 1, Ordering::Release);
+                read.restore(&mut *map, &mut |_| {}).map_err(Error::io("read", &path))?;
+                Some(header)
+            }
+        };
+        let (log, recovered) = open(framing.clone())?;
+        if header.is_some_and(|header| header.instance != log.instance()) {
+            return Err(damaged("it is the map of another volume"));
+        }
+        framing.entries_from.store(0, Ordering::Release);
+        let slots = log.geometry().segments();
+        let shared = Arc::new(Shared {
+            checkpointed: AtomicU64::new(header.map_or(0, |header| header.sequence + 1)),
+            replayed: AtomicU64::new(0),
+            written_before: AtomicU64::new(0),
+            files,
+            config,
+            log,
+            map,
+            slots: (0..slots).map(|_| Slot::default()).collect(),
+            checksums: Checksums::new(CHECKSUM_BYTES),
+            emptied: Mutex::default(),
+            cleaner: Wake::default(),
+            counters: Counters::default(),
+        });
+        if shared.recover(&recovered, progress) {
+            // The log goes on speaking of blocks that are not there, and will soon count as synced: no later recovery
+            // may listen to it.
+            shared.write_checkpoint().map_err(Error::io("write", &shared.files.checkpoint()))?;
+        }
+        // What this start shows, the next one shows, too: the last process may have ended before its writes were synced.
+        shared.commit().map_err(Error::io("sync", &shared.files.data()))?;
+        drop(recovered);
+        let thread = |name: &str, work: fn(&Shared)| {
+            let shared = Arc::clone(&shared);
+            Builder::new().name(name.into()).spawn(move || work(&shared)).expect("a thread starts")
+        };
+        let threads = vec![
+            thread("volume-flush", |shared| shared.log.serve(&Keeper)),
+            thread("volume-clean", Shared::clean_until_end),
+        ];
+        let committer = Committer::start(Arc::clone(&shared));
+        Ok(Self { shared, committer, threads })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        self.shared.files.name()
+    }
+
+    /// The shape.
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    /// Reads bytes.
+    ///
+    /// # Errors
+    /// EIO: a block is damaged on the device, or cannot be read. EINVAL: they lie beyond the end.
+    pub fn read(&self, io: &mut Io, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.check_range(offset, out.len() as u64)?;
+        self.shared.read(io, offset, out)
+    }
+
+    /// Writes bytes. They are found by reads from here on, and durable after the next [`commit`](Self::commit).
+    ///
+    /// # Errors
+    /// The device refuses writes, or has no space left. EINVAL: they lie beyond the end.
+    pub fn write(&self, io: &mut Io, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.check_range(offset, data.len() as u64)?;
+        self.shared.write(io, offset, data)
+    }
+
+    /// Makes bytes zero. Whole blocks take no space from then on.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64) -> io::Result<()> {
+        self.check_range(offset, len)?;
+        self.shared.write_zeroes(io, offset, len)
+    }
+
+    /// Gives back the space of whole blocks within a range of bytes: they are zero from then on.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn trim(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.check_range(offset, len)?;
+        self.shared.trim(offset, len)
+    }
+
+    /// Makes everything durable that was written before the call.
+    ///
+    /// # Errors
+    /// The device refuses a write, or a sync now or earlier: no sync that failed is followed by one that succeeds.
+    pub fn commit(&self) -> io::Result<()> {
+        self.shared.commit()
+    }
+
+    /// As [`commit`](Self::commit), on a thread of the volume's; `done` is called there. Those that are asked for
+    /// while one runs share the next one.
+    pub fn commit_later(&self, done: impl FnOnce(io::Result<()>) + Send + 'static) {
+        self.committer.commit(Box::new(done));
+    }
+
+    /// Finds a logical block, and copies it to `out`, a block long, if it is not on the device.
+    pub fn find(&self, lba: u64, out: &mut [u8]) -> Found {
+        self.shared.find(lba, out)
+    }
+
+    /// Counts a read of so many bytes that was not made by [`read`](Self::read).
+    pub fn note_read(&self, bytes: u64) {
+        self.shared.counters.reads.fetch_add(1, Ordering::Relaxed);
+        self.shared.counters.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The bytes of the device to read for a block that was [found](Self::find) there.
+    pub fn extent(&self, stored: Stored) -> Extent {
+        self.shared.extent(stored)
+    }
+
+    /// Whether what was read of a block's extent is its content.
+    pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> Verdict {
+        self.shared.check(lba, stored, bytes)
+    }
+
+    /// What extents are read from.
+    pub fn device(&self) -> &dyn Device {
+        self.shared.log.device()
+    }
+
+    /// The first mapped block at or after `lba`.
+    pub fn next_mapped(&self, lba: u64) -> Option<u64> {
+        Some(self.shared.map.next_mapped(lba)?.0)
+    }
+
+    /// Compares the map with what the segments say, and returns the number of logical blocks of which they say something
+    /// else. `progress` is told of logical blocks that are done.
+    pub fn check_map(&self, progress: &mut dyn FnMut(u64)) -> u64 {
+        self.shared.check_map(progress)
+    }
+
+    /// Counters and the state now.
+    pub fn stats(&self) -> Stats {
+        let Shared { counters, log, map, checksums, .. } = &*self.shared;
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let of_log = log.stats();
+        Stats {
+            reads: get(&counters.reads),
+            bytes_read: get(&counters.bytes_read),
+            writes: get(&counters.writes),
+            bytes_written: get(&counters.bytes_written),
+            commits: get(&counters.commits),
+            blocks_trimmed: get(&counters.blocks_trimmed),
+            blocks_moved: get(&counters.blocks_moved),
+            segments_cleaned: get(&counters.segments_cleaned),
+            checkpoints: get(&counters.checkpoints),
+            checksum_loads: get(&counters.checksum_loads),
+            damaged: get(&counters.damaged),
+            waits: get(&counters.waits),
+            device_bytes_written: of_log.bytes_written,
+            blocks_mapped: map.len(),
+            blocks: map.blocks(),
+            segments: log.geometry().segments(),
+            segments_free: log.free_slots(),
+            map_bytes: map.bytes_allocated(),
+            checksum_bytes: checksums.bytes_allocated(),
+            buffer_bytes: of_log.buffer_bytes,
+        }
+    }
+
+    /// Makes everything durable, writes the map down, and closes the volume.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit): what was committed before is kept all the same.
+    pub fn close(mut self) -> io::Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        if self.threads.is_empty() {
+            return Ok(());
+        }
+        self.committer.end();
+        self.shared.cleaner.ends.store(true, Ordering::Release);
+        self.shared.cleaner.wake();
+        let cleaner = self.threads.pop();
+        // A panic of a thread was printed by it; there is nothing to add.
+        let _ = cleaner.map(JoinHandle::join);
+        let ended = self.shared.commit().and_then(|()| self.shared.write_checkpoint());
+        let ended = match ended {
+            Ok(()) => self.shared.log.stop(),
+            Err(error) => {
+                self.shared.log.abandon();
+                Err(error)
+            }
+        };
+        self.threads.drain(..).for_each(|thread| _ = thread.join());
+        ended
+    }
+
+    /// Ends as a kill would: nothing more is written.
+    #[doc(hidden)]
+    pub fn abandon(mut self) {
+        self.shared.cleaner.ends.store(true, Ordering::Release);
+        self.shared.cleaner.wake();
+        self.shared.log.abandon();
+        self.committer.end();
+        self.threads.drain(..).for_each(|thread| _ = thread.join());
+    }
+
+    fn check_range(&self, offset: u64, len: u64) -> io::Result<()> {
+        let inside = offset.checked_add(len).is_some_and(|end| end <= self.shared.config.size);
+        if inside {
+            Ok(())
+        } else {
+            Err(io::Error::from_raw_os_error(rustix::io::Errno::INVAL.raw_os_error()))
+        }
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            tracing::error!(%error, volume = self.name(), "the volume could not be closed cleanly");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Writing: to the end of the log, then into the map, both in one order.
+
+use crate::framing::content_hash;
+use crate::limits::{BLOCKS_LOCKED_MAX, ROOM_LOOK_AGAIN, ROOM_WAIT_MAX, ZEROES_LOCKED_MAX};
+use crate::shared::{Shared, SlotUse};
+use granary_log::Io;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+impl Shared {
+    /// Writes bytes anywhere. Blocks of which a part is written are read and written as a whole.
+    pub fn write(&self, io: &mut Io, mut offset: u64, mut data: &[u8]) -> io::Result<()> {
+        let size = self.block_size() as u64;
+        self.counters.writes.fetch_add(1, Ordering::Relaxed);
+        self.counters.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed);
+        while !data.is_empty() {
+            let (lba, within) = (offset / size, (offset % size) as usize);
+            let len = if within == 0 && data.len() >= self.block_size() {
+                let len = data.len() - data.len() % self.block_size();
+                self.write_blocks(lba, &data[..len])?;
+                len
+            } else {
+                let len = data.len().min(self.block_size() - within);
+                self.write_part(io, lba, within, &data[..len])?;
+                len
+            };
+            (offset, data) = (offset + len as u64, &data[len..]);
+        }
+        Ok(())
+    }
+
+    /// Writes whole blocks.
+    fn write_blocks(&self, lba: u64, data: &[u8]) -> io::Result<()> {
+        let size = self.block_size();
+        for (first, data) in (lba..).step_by(BLOCKS_LOCKED_MAX).zip(data.chunks(BLOCKS_LOCKED_MAX * size)) {
+            let mut hashes = [0; BLOCKS_LOCKED_MAX];
+            for (hash, block) in hashes.iter_mut().zip(data.chunks_exact(size)) {
+                *hash = content_hash(block);
+            }
+            let mut blocks = (first..).zip(data.chunks_exact(size)).zip(hashes);
+            let mut next = blocks.next();
+            loop {
+                let mut writer = self.log.writer();
+                while let Some(((lba, block), hash)) = next {
+                    let Some(at) =
+                        writer.fill(|id, filling, blocks| filling.push(id, blocks, lba, hash, block))
+                    else {
+                        break;
+                    };
+                    self.point(lba, at);
+                    next = blocks.next();
+                }
+                drop(writer);
+                if next.is_none() {
+                    break;
+                }
+                self.wait_for_room()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a part of a block: what the rest of it is when the whole is written is what it was when it was read.
+    fn write_part(&self, io: &mut Io, lba: u64, within: usize, data: &[u8]) -> io::Result<()> {
+        let mut block = vec![0; self.block_size()];
+        loop {
+            let before = self.version(lba);
+            self.read_block(io, lba, &mut block)?;
+            block[within..within + data.len()].copy_from_slice(data);
+            let hash = content_hash(&block);
+            let mut writer = self.log.writer();
+            if self.version(lba) != before {
+                continue;
+            }
+            let at = writer.fill(|id, filling, blocks| filling.push(id, blocks, lba, hash, &block));
+            if let Some(at) = at {
+                self.point(lba, at);
+                return Ok(());
+            }
+            drop(writer);
+            self.wait_for_room()?;
+        }
+    }
+
+    /// Where a block lies, and in which segment: both change with every write of it.
+    fn version(&self, lba: u64) -> Option<(u32, u64)> {
+        let block = self.map.get(lba)?.block();
+        Some((block, self.log.sequence_of(block.into())))
+    }
+
+    /// Makes bytes zero. Whole blocks take no space from then on.
+    pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64) -> io::Result<()> {
+        let size = self.config.block_size;
+        let (end, zeroes) = (offset + len, vec![0; self.block_size()]);
+        let (first, behind) = (offset.div_ceil(size), end / size);
+        if first > behind {
+            return self.write_zeroed_part(io, offset, end, &zeroes);
+        }
+        self.write_zeroed_part(io, offset, first * size, &zeroes)?;
+        self.unmap(first, behind - first)?;
+        self.write_zeroed_part(io, behind * size, end, &zeroes)
+    }
+
+    /// Writes zeroes to a part of a block, unless it has none but zeroes.
+    fn write_zeroed_part(&self, io: &mut Io, offset: u64, end: u64, zeroes: &[u8]) -> io::Result<()> {
+        let size = self.config.block_size;
+        if offset == end || self.map.get(offset / size).is_none() {
+            return Ok(());
+        }
+        self.write_part(io, offset / size, (offset % size) as usize, &zeroes[..(end - offset) as usize])
+    }
+
+    /// Gives back the space of whole blocks within a range of bytes; the rest of the range is left as it is.
+    pub fn trim(&self, offset: u64, len: u64) -> io::Result<()> {
+        let size = self.config.block_size;
+        let (first, behind) = (offset.div_ceil(size), (offset + len) / size);
+        self.unmap(first, behind.saturating_sub(first))
+    }
+
+    /// Unmaps blocks: they are zero.
+    fn unmap(&self, mut lba: u64, count: u64) -> io::Result<()> {
+        let end = lba + count;
+        self.counters.blocks_trimmed.fetch_add(count, Ordering::Relaxed);
+        // What is not mapped needs no entry.
+        while let Some((first, _)) = self.map.next_mapped(lba).filter(|(first, _)| *first < end) {
+            let behind = end.min(first + ZEROES_LOCKED_MAX);
+            let mut writer = self.log.writer();
+            let block = writer.fill(|id, filling, _| {
+                filling.push_zeroes(id, first, behind - first)?;
+                Some(id.first_block)
+            });
+            let Some(block) = block else {
+                drop(writer);
+                self.wait_for_room()?;
+                continue;
+            };
+            let slot = &self.slots[self.log.geometry().slot_of_block(block) as usize];
+            slot.has_zeroes.store(true, Ordering::Release);
+            slot.set_usage(SlotUse::Used);
+            let mut next = first;
+            while let Some((mapped, _)) = self.map.next_mapped(next).filter(|(mapped, _)| *mapped < behind) {
+                self.unpoint(mapped);
+                next = mapped + 1;
+            }
+            lba = behind;
+        }
+        Ok(())
+    }
+
+    /// Waits until another segment can be opened.
+    fn wait_for_room(&self) -> io::Result<()> {
+        let deadline = Instant::now() + ROOM_WAIT_MAX;
+        self.counters.waits.fetch_add(1, Ordering::Relaxed);
+        loop {
+            self.cleaner.wake();
+            if let Some(error) = self.log.write_failure() {
+                return Err(error);
+            }
+            if self.log.wait_for_room(Instant::now() + ROOM_LOOK_AGAIN) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()));
+            }
+        }
+    }
+}

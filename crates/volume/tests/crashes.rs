@@ -1,0 +1,204 @@
+//! Power cuts at every write of the device, with every subset of what was not synced lost: what is there afterwards is
+//! what a disk may show.
+
+use granary_log::device::VolatileDevice;
+use granary_volume::{Config, Io, Volume};
+use std::path::Path;
+use std::sync::Arc;
+
+const BLOCK: u64 = 512;
+const BLOCKS: u64 = 8;
+
+/// The ranges that operations are about: (first block, blocks). They overlap.
+const RANGES: [(u64, u64); 3] = [(0, 1), (0, 3), (2, 2)];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Write,
+    WriteThrough,
+    Trim,
+    Zero,
+    Flush,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Operation {
+    kind: Kind,
+    range: (u64, u64),
+}
+
+fn all_operations() -> Vec<Operation> {
+    let kinds = [Kind::Write, Kind::WriteThrough, Kind::Trim, Kind::Zero];
+    let ranged = kinds.into_iter().flat_map(|kind| RANGES.map(|range| Operation { kind, range }));
+    ranged.chain([Operation { kind: Kind::Flush, range: (0, 0) }]).collect()
+}
+
+fn config() -> Config {
+    Config {
+        size: BLOCKS * BLOCK,
+        block_size: BLOCK,
+        segment_bytes: 16 * BLOCK,
+        ..Config::new(BLOCKS * BLOCK)
+    }
+}
+
+fn open(folder: &Path, device: &Arc<VolatileDevice>) -> Volume {
+    Volume::open_on(folder, "v", &config(), Box::new(Arc::clone(device))).unwrap()
+}
+
+/// The content of a block: the number of the operation that wrote it, 0 for zeroes.
+fn content(volume: &Volume, io: &mut Io, what: &str) -> Vec<u8> {
+    let mut bytes = vec![0; (BLOCKS * BLOCK) as usize];
+    volume.read(io, 0, &mut bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
+    bytes
+        .chunks_exact(BLOCK as usize)
+        .map(|block| {
+            assert!(block.iter().all(|byte| *byte == block[0]), "{what}: a block is torn");
+            block[0]
+        })
+        .collect()
+}
+
+/// What operations did, and when.
+#[derive(Default)]
+struct History {
+    /// Of each block: (operation, content), from its first content on.
+    versions: Vec<Vec<(usize, u8)>>,
+    /// Of each operation: the operations of the device before it was answered.
+    answered: Vec<usize>,
+    operations: Vec<Operation>,
+}
+
+impl History {
+    fn new() -> Self {
+        Self { versions: vec![vec![(0, 0)]; BLOCKS as usize], ..Self::default() }
+    }
+
+    fn run(&mut self, volume: &Volume, io: &mut Io, device: &VolatileDevice, operation: Operation) {
+        self.operations.push(operation);
+        let number = self.operations.len();
+        let (first, blocks) = operation.range;
+        let (offset, len) = (first * BLOCK, blocks * BLOCK);
+        let written = match operation.kind {
+            Kind::Write | Kind::WriteThrough => {
+                volume.write(io, offset, &vec![number as u8; len as usize]).unwrap();
+                number as u8
+            }
+            Kind::Trim => {
+                volume.trim(offset, len).unwrap();
+                0
+            }
+            Kind::Zero => {
+                volume.write_zeroes(io, offset, len).unwrap();
+                0
+            }
+            Kind::Flush => 0,
+        };
+        if matches!(operation.kind, Kind::WriteThrough | Kind::Flush) {
+            volume.commit().unwrap();
+        }
+        for block in first..first + blocks {
+            self.versions[block as usize].push((number, written));
+        }
+        self.answered.push(device.recent());
+    }
+
+    /// Checks what is there after a crash when the device had done so many operations.
+    fn check(&self, found: &[u8], crash: usize, what: &str) {
+        // Operations up to this one are durable.
+        let durable = (1..=self.operations.len())
+            .filter(|number| {
+                let commits = matches!(self.operations[number - 1].kind, Kind::WriteThrough | Kind::Flush);
+                commits && self.answered[number - 1] <= crash
+            })
+            .max()
+            .unwrap_or(0);
+        for (block, found) in found.iter().enumerate() {
+            let versions = &self.versions[block];
+            let oldest = versions.iter().rposition(|(number, _)| *number <= durable).unwrap();
+            let allowed: Vec<u8> = versions[oldest..].iter().map(|(_, content)| *content).collect();
+            assert!(allowed.contains(found), "{what}: block {block} is {found}, not one of {allowed:?}");
+        }
+    }
+}
+
+/// A folder in RAM, where there is one: the files beside the device are no part of this.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// The files beside the device, for a start that changes them.
+fn copy_of(of: &Path) -> tempfile::TempDir {
+    let copy = folder();
+    for file in std::fs::read_dir(of).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+    }
+    copy
+}
+
+/// Runs operations, then crashes at every write, with every subset of what was not synced.
+fn crash_everywhere(operations: &[Operation], rounds: u32) -> u64 {
+    let folder = folder();
+    let device = Arc::new(VolatileDevice::new(config().geometry().unwrap().file_bytes(), BLOCK as usize));
+    device.record();
+    let mut io = Io::new();
+    let volume = open(folder.path(), &device);
+    let mut history = History::new();
+    operations.iter().for_each(|operation| history.run(&volume, &mut io, &device, *operation));
+    volume.abandon();
+    let mut crashes = 0;
+    for crash in 0..=device.recent() {
+        let unsynced = device.unsynced_at(crash);
+        assert!(unsynced <= 16, "so few operations write little: {unsynced}");
+        for subset in 0u64..1 << unsynced {
+            let what = format!("{operations:?}, crash at {crash}, subset {subset:b}");
+            let left = Arc::new(device.after_power_cut_at(crash, |unit| subset >> unit & 1 == 1));
+            // What was found once is found again.
+            let mut before: Option<Vec<u8>> = None;
+            let folder = copy_of(folder.path());
+            for _ in 0..rounds {
+                let volume = open(folder.path(), &left);
+                let found = content(&volume, &mut io, &what);
+                history.check(&found, crash, &what);
+                assert!(
+                    before.is_none_or(|before| before == found),
+                    "{what}: another start shows something else"
+                );
+                before = Some(found);
+                volume.abandon();
+            }
+            crashes += 1;
+        }
+    }
+    crashes
+}
+
+/// Every sequence of at most so many operations (`GRANARY_VOLUME_SEQUENCES`, 2).
+#[test]
+fn short_sequences_survive_every_power_cut() {
+    let longest: usize = std::env::var("GRANARY_VOLUME_SEQUENCES").map_or(2, |n| n.parse().unwrap());
+    let all = all_operations();
+    let mut sequences: Vec<Vec<Operation>> = vec![Vec::new()];
+    let mut crashes = 0;
+    for _ in 0..longest {
+        sequences = sequences
+            .iter()
+            .flat_map(|before| all.iter().map(move |one| [&before[..], &[*one]].concat()))
+            .collect();
+        crashes += sequences.iter().map(|operations| crash_everywhere(operations, 1)).sum::<u64>();
+    }
+    println!("{crashes} power cuts");
+    assert!(crashes > 1000);
+}
+
+/// A second start, and what a third finds after it.
+#[test]
+fn what_a_start_shows_the_next_one_shows() {
+    let all = all_operations();
+    for one in all.iter().step_by(2) {
+        for other in all.iter().skip(1).step_by(3) {
+            crash_everywhere(&[*one, *other], 2);
+        }
+    }
+}

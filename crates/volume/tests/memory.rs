@@ -1,0 +1,129 @@
+//! RAM of the maps, counted at the allocator: what `bytes_allocated` says is what was allocated, and it
+//! is given back while the map is in use.
+
+#[path = "common/place.rs"]
+mod place;
+
+use granary_volume::map::{Map, MapKind};
+use place::place;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+struct Counting;
+static ALLOCATED: AtomicI64 = AtomicI64::new(0);
+
+// SAFETY: every call is passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        ALLOCATED.fetch_sub(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(start, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// What is allocated is counted for the whole process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn allocated() -> i64 {
+    ALLOCATED.load(Ordering::Relaxed)
+}
+
+/// The RAM of the process.
+fn resident_bytes() -> i64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<i64>().unwrap() * 4096
+}
+
+/// Compares what the map says with what was allocated since, which may be `percent` more or less.
+fn compare(map: &dyn Map, before: i64, percent: i64, what: &str) {
+    let (said, counted) = (map.bytes_allocated() as i64, allocated() - before);
+    let allowed = said * percent / 100 + 4096;
+    assert!((said - counted).abs() <= allowed, "{what}: {said} bytes said, {counted} counted");
+}
+
+#[test]
+fn maps_say_what_they_allocate() {
+    const BLOCKS: u64 = 4_000_000;
+    const MAPPED: u64 = 500_000;
+    for (kind, percent, at_most) in [
+        (MapKind::Flat, 0, BLOCKS * 4 * 1001 / 1000),
+        (MapKind::Hash, 0, MAPPED * 22 + BLOCKS / 32),
+        (MapKind::SkipList, 2, MAPPED * 41),
+    ] {
+        let _alone = ALONE.lock().unwrap();
+        let before = allocated();
+        let map = kind.create(BLOCKS).unwrap();
+        compare(&*map, before, percent, "empty");
+        for i in 0..MAPPED {
+            map.set(i * 7, place(i as u32));
+        }
+        compare(&*map, before, percent, "filled");
+        assert!(map.bytes_allocated() <= at_most, "{kind}: {} bytes", map.bytes_allocated());
+        // Overwrites take nothing.
+        let filled = map.bytes_allocated();
+        for i in 0..MAPPED {
+            map.set(i * 7, place(1));
+        }
+        compare(&*map, before, percent, "overwritten");
+        assert_eq!(map.bytes_allocated(), filled);
+        // Blocks that come and go do not add up.
+        for i in 0..4 * MAPPED {
+            map.set(3_500_001 + i % 400_000, place(1));
+            map.remove(3_500_001 + i % 400_000);
+        }
+        compare(&*map, before, percent + 1, "churned");
+        assert!(map.bytes_allocated() <= at_most, "{kind}: {} bytes, churned", map.bytes_allocated());
+        // What is unmapped is given back, but by the flat map, which has a place for each block.
+        for i in 0..MAPPED {
+            map.remove(i * 7);
+        }
+        if kind != MapKind::Flat {
+            let counted = allocated() - before;
+            assert!(counted < filled as i64 / 10, "{kind}: {counted} bytes after all were unmapped");
+        }
+        drop(map);
+        // The skip list leaves a few removed entries to the next use of any.
+        let left = allocated() - before;
+        assert!(left <= 64 << 10, "{kind}: {left} bytes left");
+    }
+}
+
+/// A thin volume costs no RAM where it was never written.
+#[test]
+fn a_flat_map_takes_ram_by_the_page_that_is_mapped() {
+    let _alone = ALONE.lock().unwrap();
+    let before = resident_bytes();
+    let map = MapKind::Flat.create(1 << 28).unwrap();
+    let page = 1024;
+    for i in 0..100 {
+        map.set(i * 1024 * page, place(1));
+        assert_eq!(map.remove(i * 1024 * page + 512 * page), None);
+    }
+    assert_eq!((map.get((1 << 28) - 1), map.bytes_allocated() >> 30), (None, 1));
+    // 100 places in pages of their own, which are of 2 MiB where the system chooses so; counters.
+    let taken = resident_bytes() - before;
+    assert!(taken < 230 << 20, "{taken} bytes of RAM for 100 places");
+    // A scan reads counters, not places.
+    let mut next = map.next_mapped(0);
+    let mut found = 0;
+    while let Some((lba, _)) = next {
+        found += 1;
+        next = map.next_mapped(lba + 1);
+    }
+    assert_eq!(found, 100);
+    assert!(resident_bytes() - before < taken + (1 << 20));
+}
