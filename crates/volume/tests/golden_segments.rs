@@ -1,0 +1,79 @@
+//! The bytes of a volume's log: what is written today is what the golden file holds, and that is read. See docs/format.md,
+//! "A volume".
+
+#[path = "../../log/tests/common/golden.rs"]
+#[expect(dead_code, reason = "the caches' tests use the rest")]
+mod golden;
+
+use golden::{compare, fix_instance, read};
+use granary_volume::{Config, Io, Volume};
+use std::path::{Path, PathBuf};
+
+const BLOCK: usize = 512;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// A closed volume of 20 blocks in segments of 16, with the instance of all golden files.
+fn make(folder: &Path) {
+    let config = Config { block_size: 512, segment_bytes: 16 * 512, ..Config::new(20 * 512) };
+    Volume::create(folder, "v", &config).unwrap();
+    fix_instance(&folder.join("v.state"));
+}
+
+fn open(folder: &Path) -> Volume {
+    Volume::open(folder, "v", &mut |_, _| {}).unwrap()
+}
+
+fn block(number: u8) -> [u8; BLOCK] {
+    let mut block = [0; BLOCK];
+    block[..4].copy_from_slice(&[number; 4]);
+    block
+}
+
+/// Writes a full segment with a commit in it, and one with two commits and no summary.
+fn write(folder: &Path) {
+    let (volume, mut io) = (open(folder), Io::new());
+    let mut put =
+        |lba: u8, content: u8| volume.write(&mut io, u64::from(lba) * 512, &block(content)).unwrap();
+    (0..5).for_each(|lba| put(lba, lba + 1));
+    volume.commit().unwrap();
+    (5..12).for_each(|lba| put(lba, lba + 1));
+    volume.trim(2 * 512, 2 * 512).unwrap();
+    put(0, 100);
+    volume.commit().unwrap();
+    put(1, 101);
+    volume.commit().unwrap();
+    put(4, 102);
+    volume.abandon();
+}
+
+#[test]
+fn what_is_written_is_what_was_agreed() {
+    let temporary = tempfile::tempdir().unwrap();
+    make(temporary.path());
+    write(temporary.path());
+    compare(&folder(), "segments.log.txt", &std::fs::read(temporary.path().join("v.log")).unwrap());
+}
+
+#[test]
+fn what_was_agreed_is_read() {
+    let temporary = tempfile::tempdir().unwrap();
+    make(temporary.path());
+    std::fs::write(temporary.path().join("v.log"), read(&folder(), "segments.log.txt")).unwrap();
+    let (volume, mut io) = (open(temporary.path()), Io::new());
+    let mut found = [0; BLOCK];
+    for lba in 0..20u8 {
+        volume.read(&mut io, u64::from(lba) * 512, &mut found).unwrap();
+        // The last write was not committed.
+        let expected = match lba {
+            0 => 100,
+            1 => 101,
+            2 | 3 | 12.. => 0,
+            lba => lba + 1,
+        };
+        assert_eq!(found, block(expected), "block {lba}");
+    }
+    volume.close().unwrap();
+}
