@@ -81,7 +81,6 @@ impl Shared {
             // One bad sector must not cost the others.
             for (position, bytes) in (0u32..).zip(buffer.chunks_exact_mut(size)) {
                 let block = summary.first_block + u64::from(position);
-                let mut unreadable: HashSet<u32> = HashSet::new();
                 if self.log.device().read_at(geometry.offset(block), bytes).is_err() {
                     bytes.fill(0);
                     unreadable.insert(position);
