@@ -84,7 +84,7 @@ impl<F: Framing> Log<F> {
             let written = batch.iter().zip(sealed).map(|(segment, Sealed { data, summary })| {
                 // The data first: a summary on the device says that all it speaks of is there too.
                 let data = self.write_part(segment, data);
-                data.and(self.write_part(segment, summary))
+                data.and_then(|()| self.write_part(segment, summary))
             });
             written.fold(Ok(()), Result::and)
         };

@@ -72,14 +72,18 @@ impl Shared {
         }
     }
 
-    /// The positions in a segment of blocks that are not what the segment says.
+    /// The positions in a segment of blocks that are not what the segment says. Those that cannot be read are none of them:
+    /// they may have been synced, and their reads fail.
     fn damaged(&self, summary: &Summary, buffer: &mut AlignedBuffer) -> HashSet<u32> {
         let (geometry, size) = (self.log.geometry(), self.block_size());
+        let mut unreadable: HashSet<u32> = HashSet::new();
         if self.log.device().read_at(geometry.offset(summary.first_block), buffer).is_err() {
             // One bad sector must not cost the others.
-            for (block, bytes) in (summary.first_block..).zip(buffer.chunks_exact_mut(size)) {
+            for (position, bytes) in (0u32..).zip(buffer.chunks_exact_mut(size)) {
+                let block = summary.first_block + u64::from(position);
                 if self.log.device().read_at(geometry.offset(block), bytes).is_err() {
                     bytes.fill(0);
+                    unreadable.insert(position);
                 }
             }
         }
@@ -92,7 +96,7 @@ impl Shared {
                 Entry::Block { lba, checksum: expected } => {
                     let hash = hashes[*position as usize];
                     let right = checksum(self.log.instance(), summary.sequence, lba, hash) == expected;
-                    (!right).then_some(*position)
+                    (!right && !unreadable.contains(position)).then_some(*position)
                 }
                 _ => None,
             })

@@ -190,6 +190,11 @@ impl Volume {
         if header.is_some_and(|header| header.instance != log.instance()) {
             return Err(damaged("it is the map of another volume"));
         }
+        if framing.unreadable.load(Ordering::Acquire) > 0 {
+            // What cannot be read may be the newest of something, and its slot must not pass for free.
+            let path = config.device.clone().unwrap_or_else(|| files.data());
+            return Err(Error::io("read the summaries of", &path)(crate::shared::damaged()));
+        }
         framing.entries_from.store(0, Ordering::Release);
         let slots = log.geometry().segments();
         let shared = Arc::new(Shared {

@@ -85,8 +85,14 @@ impl Shared {
 
     /// Where a block lies, and in which segment: both change with every write of it.
     fn version(&self, lba: u64) -> Option<(u32, u64)> {
-        let block = self.map.get(lba)?.block();
-        Some((block, self.log.sequence_of(block.into())))
+        loop {
+            let place = self.map.get(lba)?;
+            let sequence = self.log.sequence_of(place.block().into());
+            // Else the number may be that of the segment that came after it in the slot.
+            if self.map.get(lba) == Some(place) {
+                return Some((place.block(), sequence));
+            }
+        }
     }
 
     /// Makes bytes zero. Whole blocks take no space from then on.

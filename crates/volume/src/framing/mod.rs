@@ -23,6 +23,8 @@ pub struct Blocks {
     pub synced: Arc<AtomicU64>,
     /// Summaries of segments before this one are read without their entries.
     pub entries_from: Arc<AtomicU64>,
+    /// The number of reads of summaries that the device refused.
+    pub unreadable: Arc<AtomicU64>,
 }
 
 /// The logical blocks that a full segment holds at least, if nothing is committed in parts.
@@ -78,7 +80,7 @@ impl Framing for Blocks {
     }
 
     fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
-        scan::read(source, slots, self.entries_from.load(Ordering::Acquire))
+        scan::read(source, slots, self.entries_from.load(Ordering::Acquire), &self.unreadable)
     }
 
     fn sequence_of_block(&self, source: &Source<'_>, block: u64, bytes: &[u8]) -> Option<u64> {

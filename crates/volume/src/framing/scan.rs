@@ -4,6 +4,7 @@ use super::entry::Entry;
 use super::footer::{self, Header, Kind};
 use granary_log::{AlignedBuffer, Engine, Extent, Io, Source};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a segment on the device says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +33,13 @@ impl Summary {
 }
 
 /// Reads the summaries of slots. Of segments before `from` only that they are there is read.
-pub(super) fn read(source: &Source<'_>, slots: Range<u64>, from: u64) -> Vec<Option<Summary>> {
+/// `unreadable` counts the slots of which the device did not give what was asked for.
+pub(super) fn read(
+    source: &Source<'_>,
+    slots: Range<u64>,
+    from: u64,
+    unreadable: &AtomicU64,
+) -> Vec<Option<Summary>> {
     let size = source.geometry.block_size();
     let per_segment = u64::from(source.geometry.blocks_per_segment());
     let extent = |block: u64| Extent { offset: source.geometry.offset(block), len: size };
@@ -46,6 +53,9 @@ pub(super) fn read(source: &Source<'_>, slots: Range<u64>, from: u64) -> Vec<Opt
         let slot = slots.start + i as u64 / 2;
         let block = if i % 2 == 0 { slot * per_segment } else { (slot + 1) * per_segment - 1 };
         let wanted = if i % 2 == 0 { Kind::Header } else { Kind::Summary };
+        if bytes.is_err() {
+            unreadable.fetch_add(1, Ordering::Relaxed);
+        }
         let header = bytes.ok().and_then(|bytes| footer::check(bytes, source.instance, block));
         found[i] = header.filter(|header| header.kind == wanted);
     });
@@ -62,13 +72,13 @@ pub(super) fn read(source: &Source<'_>, slots: Range<u64>, from: u64) -> Vec<Opt
             if newest.sequence < from {
                 return Some(bare(newest, first_block));
             }
-            let whole = summary.and_then(|summary| read_summary(source, summary, first_block));
+            let whole = summary.and_then(|summary| read_summary(source, summary, first_block, unreadable));
             // A summary of several blocks may be there in part; what was committed before it is found without it.
             whole.or_else(|| {
                 let header = header.filter(|header| header.sequence == newest.sequence)?;
                 let buffer = buffer
                     .get_or_insert_with(|| AlignedBuffer::zeroed(source.geometry.segment_bytes() as usize));
-                read_commits(source, header, first_block, buffer)
+                read_commits(source, header, first_block, buffer, unreadable)
             })
         })
         .collect()
@@ -79,7 +89,12 @@ fn bare(header: Header, first_block: u64) -> Summary {
 }
 
 /// Reads a summary whose last block says how long it is.
-fn read_summary(source: &Source<'_>, last: Header, first_block: u64) -> Option<Summary> {
+fn read_summary(
+    source: &Source<'_>,
+    last: Header,
+    first_block: u64,
+    unreadable: &AtomicU64,
+) -> Option<Summary> {
     let all = source.geometry.blocks_per_segment();
     let size = source.geometry.block_size();
     if last.blocks > all || last.index + 1 != last.blocks {
@@ -87,7 +102,8 @@ fn read_summary(source: &Source<'_>, last: Header, first_block: u64) -> Option<S
     }
     let first = first_block + u64::from(all - last.blocks);
     let mut bytes = AlignedBuffer::zeroed(last.blocks as usize * size);
-    source.device.read_at(source.geometry.offset(first), &mut bytes).ok()?;
+    let read = source.device.read_at(source.geometry.offset(first), &mut bytes);
+    read.inspect_err(|_| _ = unreadable.fetch_add(1, Ordering::Relaxed)).ok()?;
     let mut summary = bare(last, first_block);
     read_footer(source, &bytes, first, last.sequence, Kind::Summary, &mut summary.entries)?;
     Some(summary)
@@ -100,9 +116,11 @@ fn read_commits(
     header: Header,
     first_block: u64,
     buffer: &mut AlignedBuffer,
+    unreadable: &AtomicU64,
 ) -> Option<Summary> {
     let size = source.geometry.block_size();
-    source.device.read_at(source.geometry.offset(first_block), buffer).ok()?;
+    let read = source.device.read_at(source.geometry.offset(first_block), buffer);
+    read.inspect_err(|_| _ = unreadable.fetch_add(1, Ordering::Relaxed)).ok()?;
     let mut summary = bare(header, first_block);
     let mut at = 1;
     let all = source.geometry.blocks_per_segment() as usize;
@@ -154,11 +172,12 @@ fn read_footer(
         let position = position.get_or_insert(header.position);
         for entry in footer::entries(bytes, &header) {
             let entry = entry?;
-            if *position + entry.blocks() > source.geometry.blocks_per_segment() {
+            let end = position.checked_add(entry.blocks())?;
+            if end > source.geometry.blocks_per_segment() {
                 return None;
             }
             entries.push((*position, entry));
-            *position += entry.blocks();
+            *position = end;
         }
     }
     Some(())
