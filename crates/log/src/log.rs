@@ -202,6 +202,14 @@ impl<F: Framing> Log<F> {
         self.written.notify_all();
     }
 
+    /// Takes a slot out of the free ones for good: what lies there is not known, and may be needed.
+    /// Only of a log with [`SlotOrder::Table`](crate::SlotOrder::Table).
+    pub fn withdraw(&self, slot: u64) {
+        if let Slots::Table(table) = &self.slots {
+            table.withdraw(slot);
+        }
+    }
+
     /// The slots that are free, those kept for moving among them.
     pub fn free_slots(&self) -> u64 {
         match &self.slots {

@@ -40,6 +40,8 @@ pub(crate) struct SlotTable {
     /// 0: there was none yet. Changed under the write lock of the log's ring.
     sequences: Box<[AtomicU64]>,
     free: Mutex<VecDeque<u64>>,
+    /// The length of `free`.
+    count: AtomicU64,
     reserved: u64,
 }
 
@@ -58,7 +60,9 @@ impl SlotTable {
         let sequences: Box<[AtomicU64]> = (0..slots).map(|_| AtomicU64::new(0)).collect();
         taken.for_each(|(slot, sequence)| sequences[slot as usize].store(sequence, Ordering::Relaxed));
         let free = (0..slots).filter(|slot| sequences[*slot as usize].load(Ordering::Relaxed) == 0).collect();
-        Self { sequences, free: Mutex::new(free), reserved }
+        let free: VecDeque<u64> = free;
+        let count = AtomicU64::new(free.len() as u64);
+        Self { sequences, free: Mutex::new(free), count, reserved }
     }
 
     fn lock(&self) -> crate::sync::sync::MutexGuard<'_, VecDeque<u64>> {
@@ -68,18 +72,33 @@ impl SlotTable {
     pub fn take(&self, purpose: Purpose) -> Option<u64> {
         let mut free = self.lock();
         let kept = if purpose == Purpose::Move { 0 } else { self.reserved };
-        if free.len() as u64 > kept { free.pop_front() } else { None }
+        let taken = if free.len() as u64 > kept { free.pop_front() } else { None };
+        self.count.store(free.len() as u64, Ordering::Release);
+        taken
     }
 
     pub fn free(&self, slot: u64) {
         let mut free = self.lock();
         debug_assert!(!free.contains(&slot), "slot {slot} is freed once");
         free.push_back(slot);
+        self.count.store(free.len() as u64, Ordering::Release);
     }
 
     /// All free slots, those that are kept for moving among them.
     pub fn free_slots(&self) -> u64 {
-        self.lock().len() as u64
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Takes a slot out of the free ones for good.
+    pub fn withdraw(&self, slot: u64) {
+        let mut free = self.lock();
+        free.retain(|other| *other != slot);
+        self.count.store(free.len() as u64, Ordering::Release);
+    }
+
+    /// Whether those who move have begun to use the slots that are kept for them: what they opened is for them, too.
+    pub fn is_reserve_in_use(&self) -> bool {
+        self.free_slots() < self.reserved
     }
 
     pub fn has_room(&self) -> bool {

@@ -56,6 +56,11 @@ impl<'a, F: Framing> Writer<'a, F> {
         &mut self,
         mut put: impl FnMut(&SegmentId, &mut F::Filling, &mut [u8]) -> Option<R>,
     ) -> Option<R> {
+        if let (Slots::Table(table), Purpose::Append) = (&self.log.slots, self.purpose)
+            && table.is_reserve_in_use()
+        {
+            return None;
+        }
         if let Some(current) = &self.state.current {
             if let Some(put) = current.fill(&mut put) {
                 return Some(put);

@@ -9,12 +9,16 @@ use std::sync::atomic::Ordering;
 
 impl Shared {
     /// Repeats what the log says was done since the map was written down, and counts what is alive. `progress` is
-    /// told of segments: done, all. Returns whether there were blocks that never came to the device.
+    /// told of segments: done, all. Returns whether the log speaks of
+    /// blocks that never came to the device, or has segments that never came to their end.
+    ///
+    /// # Errors
+    /// A segment that was synced is not there as a whole, or the map points beyond the log: what is damaged.
     pub fn recover(
         &self,
         recovered: &Recovered<crate::framing::Blocks>,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> bool {
+    ) -> Result<bool, String> {
         let from = self.checkpointed.load(Ordering::Acquire);
         let newest = recovered.segments.iter().map(|summary| summary.synced).max().unwrap_or(0);
         // What the checkpoint covers was synced before it was there.
@@ -31,6 +35,10 @@ impl Shared {
             if summary.sequence < from {
                 continue;
             }
+            if !summary.is_sealed && summary.sequence <= synced {
+                return Err(format!("the summary of segment {} is damaged", summary.sequence));
+            }
+            any_damaged |= !summary.is_sealed;
             self.replayed.fetch_add(1, Ordering::Relaxed);
             let damaged =
                 if summary.sequence > synced { self.damaged(summary, &mut buffer) } else { HashSet::new() };
@@ -40,10 +48,26 @@ impl Shared {
         progress(all, all);
         let mut next = self.map.next_mapped(0);
         while let Some((lba, place)) = next {
+            let block = u64::from(place.block());
+            if block >= geometry.blocks() {
+                return Err(format!("block {lba} is said to lie beyond the log"));
+            }
+            let slot = self.slot_of(place);
+            if slot.usage() == SlotUse::Free {
+                // Nothing there says what it is. Reads of it fail, and nothing is written over it.
+                tracing::error!(
+                    volume = self.files.name(),
+                    block,
+                    "a segment is gone that holds live blocks"
+                );
+                slot.set_usage(SlotUse::Used);
+                slot.is_damaged.store(true, Ordering::Relaxed);
+                self.log.withdraw(geometry.slot_of_block(block));
+            }
             self.slot_of(place).live.fetch_add(1, Ordering::Relaxed);
             next = self.map.next_mapped(lba + 1);
         }
-        any_damaged
+        Ok(any_damaged)
     }
 
     /// Repeats the entries of a segment but for the blocks that never came to the device: what those logical blocks

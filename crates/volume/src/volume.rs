@@ -211,9 +211,11 @@ impl Volume {
             cleaner: Wake::default(),
             counters: Counters::default(),
         });
-        if shared.recover(&recovered, progress) {
-            // The log goes on speaking of blocks that are not there, and will soon count as synced: no later recovery
-            // may listen to it.
+        let data = shared.config.device.clone().unwrap_or_else(|| shared.files.data());
+        let recover = shared.recover(&recovered, progress);
+        if recover.map_err(|reason| Error::Damaged { path: data, reason })? {
+            // The log goes on speaking of blocks that are not there, and its unfinished segments will soon count as synced:
+            // no later recovery may listen to it.
             shared.write_checkpoint().map_err(Error::io("write", &shared.files.checkpoint()))?;
         }
         // What this start shows, the next one shows, too: the last process may have ended before its writes were synced.

@@ -19,8 +19,7 @@ impl Model {
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) {
-        let mut at = offset;
-        for byte in data.chunks(1) {
+        for (at, byte) in (offset..).zip(data) {
             // One new version a block: at its first byte.
             let (block, within) = ((at / BLOCK) as usize, (at % BLOCK) as usize);
             let versions = &mut self.blocks[block];
@@ -28,8 +27,7 @@ impl Model {
                 let newest = versions.last().unwrap().clone();
                 versions.push(newest);
             }
-            versions.last_mut().unwrap()[within] = byte[0];
-            at += 1;
+            versions.last_mut().unwrap()[within] = *byte;
         }
     }
 

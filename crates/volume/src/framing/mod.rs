@@ -72,6 +72,7 @@ impl Framing for Blocks {
             first_block: id.first_block,
             entries: filling.entries.iter().map(with_position).collect(),
             synced: self.synced.load(Ordering::Acquire),
+            is_sealed: true,
         }
     }
 

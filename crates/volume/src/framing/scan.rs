@@ -18,6 +18,8 @@ pub struct Summary {
     pub entries: Vec<(u32, Entry)>,
     /// The sequence number up to which everything was synced when the newest part was written.
     pub synced: u64,
+    /// Whether it came to its end: all that was written to it is here.
+    pub is_sealed: bool,
 }
 
 impl Summary {
@@ -85,7 +87,13 @@ pub(super) fn read(
 }
 
 fn bare(header: Header, first_block: u64) -> Summary {
-    Summary { sequence: header.sequence, first_block, entries: Vec::new(), synced: header.synced }
+    Summary {
+        sequence: header.sequence,
+        first_block,
+        entries: Vec::new(),
+        synced: header.synced,
+        is_sealed: false,
+    }
 }
 
 /// Reads a summary whose last block says how long it is.
@@ -104,7 +112,7 @@ fn read_summary(
     let mut bytes = AlignedBuffer::zeroed(last.blocks as usize * size);
     let read = source.device.read_at(source.geometry.offset(first), &mut bytes);
     read.inspect_err(|_| _ = unreadable.fetch_add(1, Ordering::Relaxed)).ok()?;
-    let mut summary = bare(last, first_block);
+    let mut summary = Summary { is_sealed: true, ..bare(last, first_block) };
     read_footer(source, &bytes, first, last.sequence, Kind::Summary, &mut summary.entries)?;
     Some(summary)
 }
