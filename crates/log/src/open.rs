@@ -8,7 +8,7 @@ use crate::lock::is_locked;
 use crate::log::{Counters, FlushRequests, Log, Ring, WordsOf, WriterState};
 use crate::partitions::Partition;
 use crate::segment::WordRule;
-use crate::state::{self, Identity, Known, Left, Peeked, StateFile, beside, random_number};
+use crate::state::{self, Identity, Known, Left, Peeked, StateFile, beside, companion_number, random_number};
 use crate::summary::{self, Summary};
 use crate::sync::sync::atomic::AtomicU64;
 use crate::sync::sync::{Condvar, Mutex, RwLock};
@@ -37,6 +37,10 @@ pub struct Options {
     pub words_of: WordsOf,
     /// Which records may share a block. Part of the content: another rule wants another fingerprint.
     pub word_rule: WordRule,
+    /// Of each partition the number of its companion, which is what the consumer has of the log beside its files (0:
+    /// nothing yet). Whoever opens the log without naming it makes it void: [`Log::companion`] says which number is
+    /// right from now on. Empty: the consumer has none.
+    pub companions: Vec<u64>,
 }
 
 /// Why a log could not be opened.
@@ -214,11 +218,12 @@ impl Log {
         options: &Options,
         salt: u64,
     ) -> Result<(Self, Recovered), OpenError> {
-        let Options { state_path, geometry, fingerprint, words_of, word_rule, .. } = options;
+        let Options { state_path, geometry, fingerprint, words_of, word_rule, companions, .. } = options;
         let (geometry, fingerprint) = (*geometry, *fingerprint);
         let state_error = |source| OpenError::State { path: state_path.clone(), source };
         let known = Some(state.read(&geometry, fingerprint)).filter(|known| known.salt == salt);
-        let Known { left, instance, head: known_head, .. } = known.unwrap_or(Known::NOTHING);
+        let Known { left, instance, head: known_head, companion, .. } = known.unwrap_or(Known::NOTHING);
+        let known_instance = instance;
         let mut instance = if left == Left::Unknown { random_number() } else { instance };
         let mut recovered = Recovered::default();
         let mut head = 0;
@@ -239,7 +244,20 @@ impl Log {
         let words = recovered.lost.values().flatten().copied().collect();
         let carried = journal::Record { sequence: head + 1, durable: head, words };
         let journal = Journal::create(state_path, instance, &carried).map_err(state_error)?;
-        let identity = Identity { geometry, fingerprint, instance, salt };
+        let companion = match companions.first() {
+            None => 0,
+            // It goes with the content.
+            Some(named)
+                if *named != 0
+                    && *named == companion
+                    && left == Left::Killed
+                    && instance == known_instance =>
+            {
+                *named
+            }
+            Some(_) => companion_number(),
+        };
+        let identity = Identity { geometry, fingerprint, instance, salt, companion };
         state.write(&identity, Left::Killed, head).map_err(state_error)?;
         let segments = geometry.segments();
         // Slots that were never written need no reclaim.
@@ -250,6 +268,7 @@ impl Log {
             instance: AtomicU64::new(instance),
             fingerprint,
             salt,
+            companion,
             device,
             words_of: *words_of,
             word_rule: *word_rule,

@@ -5,6 +5,8 @@ mod check;
 use crate::admission::Admission;
 use crate::index::{Capacity, Growth};
 use crate::limits::{HASH_BITS, SHARDS};
+use crate::memory::Pool;
+use crate::memory::shared::Claims;
 use crate::policy::Reinsertion;
 use granary_log::{Found, Geometry, OpenError, WordRule};
 use std::path::{Path, PathBuf};
@@ -41,6 +43,9 @@ pub struct FlashOptions {
     pub reinsertion: Reinsertion,
     /// Which entries go to flash. Changed from [`Admission::All`] to another or back, the cache starts empty.
     pub admission: Admission,
+    /// A folder on a tmpfs: the RAM tier lies there in files, and a process that is killed or panics loses nothing of it.
+    /// `None`: it lies in memory of the process's own.
+    pub memory_folder: Option<PathBuf>,
     /// What may be admitted to flash in a day, in bytes; not with [`Admission::All`].
     pub bytes_per_day: Option<u64>,
 }
@@ -60,6 +65,7 @@ impl FlashOptions {
             hash_seed: None,
             reinsertion: Reinsertion::None,
             admission: Admission::All,
+            memory_folder: None,
             bytes_per_day: None,
         }
     }
@@ -87,6 +93,7 @@ impl FlashOptions {
             salt: self.hash_seed,
             words_of: crate::record::words_of,
             word_rule,
+            companions: Vec::new(),
         })
     }
 
@@ -160,6 +167,24 @@ pub struct Options {
 }
 
 impl Options {
+    /// Claims the files of the RAM tier; there are none where that has no folder, or cannot have one.
+    pub(crate) fn claims(&self, log: &granary_log::Options) -> Claims {
+        let partition = self.of_partition();
+        match self.flash.as_ref().and_then(|flash| flash.memory_folder.as_deref()) {
+            Some(folder) if self.memory_bytes > 0 => {
+                let pool = Pool::new(partition.memory_bytes, partition.memory_entries);
+                let layout = pool.layout(partition.entries_of_shard());
+                Claims::new(folder, &log.state_path, self.partitions(), layout)
+            }
+            _ => Claims::none(&log.state_path),
+        }
+    }
+
+    /// Of a partition, the most entries of a shard.
+    pub(crate) fn entries_of_shard(&self) -> u64 {
+        self.memory_entries.map_or(u64::MAX, |entries| entries.div_ceil(SHARDS as u64))
+    }
+
     /// How many partitions there are.
     pub(crate) fn partitions(&self) -> u64 {
         self.flash.as_ref().map_or(1, |flash| flash.partitions)

@@ -72,6 +72,7 @@ pub fn options(folder: &Path, geometry: Geometry) -> Options {
         salt: Some(0),
         words_of,
         word_rule: WordRule::default(),
+        companions: Vec::new(),
     }
 }
 
