@@ -71,7 +71,7 @@ pub const STOP_REFUSAL_MILLISECONDS: u64 = 1000;
 pub const LOOK_MILLISECONDS: u64 = 2;
 
 /// Microseconds that a thread looks for the next request before it sleeps, while requests come that soon.
-pub const PATIENCE_MICROSECONDS_MAX: u64 = 50;
+pub const PATIENCE_MICROSECONDS_MAX: u64 = 20;
 
 /// Milliseconds without requests after which a connection gives large buffers back.
 pub const IDLE_MILLISECONDS: u64 = 1000;

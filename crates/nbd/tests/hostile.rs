@@ -119,6 +119,18 @@ fn a_client_that_hangs_up_gets_its_replies() {
 }
 
 #[test]
+fn what_was_answered_before_the_end_arrives() {
+    let serving = Serving::new(disk());
+    let mut stream = client(&serving, false);
+    // What follows is not read as requests; a reset would take back the reply.
+    let said = [request(0, FLUSH, 1, 0, 0), vec![7; 300 << 10]].concat();
+    stream.write_all(&said).unwrap();
+    let mut heard = Vec::new();
+    stream.read_to_end(&mut heard).expect("it ends without a reset");
+    assert_eq!((Heard(&heard).simple(), heard.len()), ((0, 1), 16));
+}
+
+#[test]
 fn any_bytes_end_in_peace() {
     let serving = Serving::with(disk(), |options, _| options.stall_timeout = Duration::from_millis(50));
     let mut random = Random(5);
@@ -157,6 +169,15 @@ fn clients_that_take_too_long_are_let_go() {
         assert!(began.elapsed() < Duration::from_secs(20), "a handshake without end");
         std::thread::sleep(Duration::from_millis(5));
     }
+    // One whose option is as long as an option can be.
+    let mut long = connect(&serving);
+    long.write_all(&[flags(FIXED_NEWSTYLE), option(GO, &[])[..12].to_owned(), vec![0xFF; 4]].concat())
+        .unwrap();
+    let (zeroes, mut said) = (vec![0; 1 << 16], 0);
+    while long.write_all(&zeroes).is_ok() {
+        said += zeroes.len();
+        assert!(said < u32::MAX as usize, "a handshake without end");
+    }
     // One that stops within a header; one that stops within its data.
     for said in [&write(0, 1, 0, &[1; 512])[..20], &write(0, 1, 0, &[1; 512])[..100]] {
         let mut stream = client(&serving, true);
@@ -167,7 +188,7 @@ fn clients_that_take_too_long_are_let_go() {
     let mut deaf = client(&serving, true);
     let reads: Vec<u8> = (0..100).flat_map(|i| request(DF, READ, i, 0, SIZE as u32)).collect();
     deaf.write_all(&reads).unwrap();
-    waits_for(&serving, |figures| figures.disconnected == 5);
+    waits_for(&serving, |figures| figures.disconnected == 6);
     // One that just waits is fine.
     let mut idle = client(&serving, true);
     std::thread::sleep(Duration::from_millis(1000));
@@ -186,7 +207,7 @@ fn claims_of_great_lengths_cost_the_server_nothing() {
         let mut stream = client(&serving, true);
         let claim = if i % 2 == 0 { 32 << 20 } else { u32::MAX };
         stream.write_all(&request(0, WRITE, 1, 0, claim)).unwrap();
-        stream.write_all(&[0; 1000]).unwrap();
+        stream.write_all(&vec![0; 300 << 10]).unwrap();
         clients.push(stream);
         let mut stream = connect(&serving);
         let mut claim = option(GO, &[]);

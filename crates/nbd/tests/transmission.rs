@@ -10,8 +10,10 @@ use granary_nbd::limits::{
     BYTES_IN_FLIGHT_MAX, COMMANDS_IN_FLIGHT_MAX, OUTPUT_BYTES_SOFT, PAYLOAD_BYTES_MAX,
 };
 use granary_nbd::protocol::{Ending, Need};
-use granary_nbd::{Export, MemoryExport};
+use granary_nbd::{Command, Completions, Errno, Export, ExtentState, MemoryExport, Session, Tag};
 use std::collections::HashMap;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -326,4 +328,103 @@ fn read_data(heard: &[u8], structured: bool, offset: u64, len: u32) -> Vec<u8> {
     }
     assert!(parts.is_empty());
     data
+}
+
+/// A disk that fails half-way, in a way that the offset says.
+struct FailingDisk;
+
+impl Export for FailingDisk {
+    fn name(&self) -> String {
+        "failing".into()
+    }
+    fn size(&self) -> u64 {
+        SIZE
+    }
+    fn read_only(&self) -> bool {
+        false
+    }
+    fn preferred_block(&self) -> u32 {
+        4096
+    }
+    fn description(&self) -> Option<String> {
+        None
+    }
+    fn session(self: Arc<Self>) -> io::Result<Box<dyn Session>> {
+        Ok(Box::new(FailingDisk))
+    }
+}
+
+impl Session for FailingDisk {
+    fn begin(&mut self, tag: Tag, command: Command<'_>, completions: &mut Completions) {
+        match command {
+            Command::Read { offset, .. } => {
+                let mut reply = completions.read(tag);
+                reply.data(b"some");
+                reply.zeroes(1000);
+                reply.buffer(4).copy_from_slice(b"more");
+                reply.data(b"data");
+                match offset {
+                    0 => reply.fail(Errno::Io),
+                    1 => drop(reply),
+                    _ => {
+                        let missing = reply.missing();
+                        reply.zeroes(missing);
+                        reply.finish();
+                    }
+                }
+            }
+            Command::BlockStatus { offset, .. } => {
+                let mut reply = completions.extents(tag);
+                match offset {
+                    0 => {
+                        reply.push(512, ExtentState::Hole);
+                        reply.push(512, ExtentState::Data);
+                        reply.fail(Errno::NoMemory);
+                    }
+                    1 => drop(reply),
+                    _ => {
+                        let pushed =
+                            [(0, ExtentState::Data), (9, ExtentState::Zero), (u64::MAX, ExtentState::Zero)];
+                        let wanted = pushed.map(|(len, state)| reply.push(len, state));
+                        assert_eq!(wanted, [true, true, false]);
+                    }
+                }
+            }
+            Command::WriteZeroes { fast: true, .. } => completions.fail(tag, Errno::NotSupported),
+            Command::Trim { .. } => completions.finish(tag, Err(Errno::Shutdown)),
+            _ => completions.finish(tag, Err(Errno::NoSpace)),
+        }
+    }
+    fn poll(&mut self, _: &mut Completions) {}
+    fn event(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+#[test]
+fn what_fails_half_way_is_an_error_and_nothing_else() {
+    for structured in [false, true] {
+        let mut spoken = Spoken::transmitting(Arc::new(FailingDisk), structured);
+        for offset in [0, 1] {
+            assert_eq!(outcome(&mut spoken, &request(0, READ, 1, offset, 2000)), EIO);
+        }
+        let heard = spoken.ask(&request(0, READ, 2, 2, 2000));
+        let expected = [b"some", &[0; 1000][..], b"moredata", &[0; 988]].concat();
+        assert!(read_data(&heard, structured, 2, 2000) == expected);
+        assert_eq!(
+            heard.len(),
+            if structured { 28 + 4 + 32 + 28 + 8 + 32 } else { 2016 },
+            "chunks are joined"
+        );
+        assert_eq!(outcome(&mut spoken, &write(0, 3, 0, b"x")), ENOSPC);
+        assert_eq!(outcome(&mut spoken, &request(FAST_ZERO, WRITE_ZEROES, 4, 0, 9)), ENOTSUP);
+        assert_eq!(outcome(&mut spoken, &request(0, WRITE_ZEROES, 4, 0, 9)), ENOSPC);
+        assert_eq!(outcome(&mut spoken, &request(0, TRIM, 4, 0, 9)), ESHUTDOWN);
+        assert_eq!(outcome(&mut spoken, &request(0, FLUSH, 4, 0, 0)), ENOSPC);
+    }
+    let mut spoken = Spoken::transmitting(Arc::new(FailingDisk), true);
+    assert_eq!(outcome(&mut spoken, &request(0, BLOCK_STATUS, 5, 0, 2000)), ENOMEM);
+    assert_eq!(outcome(&mut spoken, &request(0, BLOCK_STATUS, 5, 1, 2000)), EIO);
+    let heard = spoken.ask(&request(0, BLOCK_STATUS, 5, 2, 2000));
+    assert_eq!(Heard(&heard).chunk(), (1, 5, 5, &[0, 0, 0, 1, 0, 0, 7, 208, 0, 0, 0, 2][..]));
 }

@@ -1,10 +1,9 @@
 //! Volumes, served to the clients that people use, with cleaning under way.
 
 mod common;
-#[path = "../../log/tests/common/skip.rs"]
-mod skip;
 
 use common::serving::{Serving, attempt, run};
+use common::skip;
 use granary_nbd::{Export, Exports, VolumeExports};
 use granary_volume::{Config, Volume};
 use std::path::Path;

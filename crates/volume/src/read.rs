@@ -5,7 +5,6 @@ use crate::limits::READ_TRIES_MAX;
 use crate::map::Place;
 use crate::shared::{Shared, damaged};
 use granary_log::{Extent, Framing, Io, Location};
-use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering;
 
@@ -131,24 +130,37 @@ impl Shared {
     /// See [`Volume::check_map`](crate::Volume::check_map).
     pub fn check_map(&self, progress: &mut dyn FnMut(u64)) -> u64 {
         let geometry = self.log.geometry();
+        let mut confirmed = vec![false; self.map.blocks() as usize];
+        for slot in 0..geometry.segments() {
+            let summary = self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten();
+            for (lba, block, _) in summary.iter().flat_map(|summary| summary.blocks()) {
+                let points_here = self.map.get(lba).is_some_and(|place| u64::from(place.block()) == block);
+                if points_here && let Some(confirmed) = confirmed.get_mut(lba as usize) {
+                    *confirmed = true;
+                }
+            }
+            progress(slot);
+        }
         let mut wrong = 0;
         let mut next = self.map.next_mapped(0);
-        let mut known: Option<(u64, HashMap<u64, u64>)> = None;
-        while let Some((lba, place)) = next {
-            let block = u64::from(place.block());
-            let slot = geometry.slot_of_block(block);
-            if known.as_ref().is_none_or(|(known, _)| *known != slot) {
-                let summary = self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten();
-                let says = summary.iter().flat_map(|summary| summary.blocks());
-                known = Some((slot, says.map(|(lba, block, _)| (block, lba)).collect()));
-            }
-            let is_open = matches!(self.log.locate(block), Location::Memory(_));
-            let says = known.as_ref().and_then(|(_, says)| says.get(&block));
-            wrong += u64::from(!is_open && says != Some(&lba));
-            progress(lba);
+        while let Some((lba, _)) = next {
+            // What was moved meanwhile is looked for once more.
+            wrong += u64::from(!confirmed[lba as usize] && !self.is_confirmed(lba));
             next = self.map.next_mapped(lba + 1);
         }
         wrong
+    }
+
+    /// Whether the segment that the map points to says that it holds a logical block.
+    fn is_confirmed(&self, lba: u64) -> bool {
+        let Some(place) = self.map.get(lba) else { return true };
+        let block = u64::from(place.block());
+        if matches!(self.log.locate(block), Location::Memory(_)) {
+            return true;
+        }
+        let slot = self.log.geometry().slot_of_block(block);
+        let summary = self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten();
+        summary.is_some_and(|summary| summary.blocks().any(|(other, at, _)| (other, at) == (lba, block)))
     }
 
     /// Reads bytes anywhere.

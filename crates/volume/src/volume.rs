@@ -318,7 +318,7 @@ impl Volume {
     }
 
     /// Compares the map with what the segments say, and returns the number of logical blocks of which they say something
-    /// else. `progress` is told of logical blocks that are done.
+    /// else. `progress` is told of segments that are done.
     pub fn check_map(&self, progress: &mut dyn FnMut(u64)) -> u64 {
         self.shared.check_map(progress)
     }

@@ -52,8 +52,9 @@ impl Model {
                 .unwrap_or_else(|e| panic!("{what}: block {block}: {e}"));
             assert!(
                 versions.contains(&found),
-                "{what}: block {block} is none of {} versions",
-                versions.len()
+                "{what}: block {block} is none of {} versions: {:?}",
+                versions.len(),
+                (&found[..8], versions.iter().map(|v| v[..8].to_vec()).collect::<Vec<_>>())
             );
             *versions = vec![found.clone()];
         }
@@ -170,7 +171,7 @@ fn operations() -> u64 {
 }
 
 fn run(map: MapKind) {
-    let mut seed = 0;
+    let mut seed = std::env::var("GRANARY_MODEL_SEED").map_or(0, |n| n.parse().unwrap());
     let mut done = 0;
     while done < operations() / 3 {
         seed += 1;

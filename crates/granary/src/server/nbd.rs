@@ -17,16 +17,16 @@ use std::sync::Arc;
 #[command(next_help_heading = "Volumes over NBD")]
 pub struct Arguments {
     /// Serve the volumes in DIR/volumes here, by their names; `granary volume create` makes them
-    #[arg(long = "nbd", value_name = "ADDR", env = "GRANARY_NBD", value_parser = address::parse)]
+    #[arg(id = "nbd-address", long = "nbd", value_name = "ADDR", env = "GRANARY_NBD", value_parser = address::parse)]
     #[serde(default, deserialize_with = "address::deserialize")]
     address: Option<SocketAddr>,
 
     /// Serve them on a Unix socket, beside ADDR or alone
-    #[arg(long = "nbd-socket", value_name = "PATH", env = "GRANARY_NBD_SOCKET")]
+    #[arg(id = "nbd-socket", long = "nbd-socket", value_name = "PATH", env = "GRANARY_NBD_SOCKET")]
     socket: Option<PathBuf>,
 
     /// Let clients speak TLS, and require it; needs --tls-certificate and --tls-key
-    #[arg(long = "nbd-tls", env = "GRANARY_NBD_TLS")]
+    #[arg(id = "nbd-tls", long = "nbd-tls", env = "GRANARY_NBD_TLS")]
     #[serde(default)]
     tls: bool,
 }

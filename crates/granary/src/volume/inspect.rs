@@ -63,9 +63,9 @@ pub fn inspect(folder: &Path, name: &str) -> Result<()> {
 /// Opens a volume and compares its map with what its segments say.
 pub fn check(folder: &Path, name: &str) -> Result<()> {
     let volume = open_with_progress(folder, name)?;
-    let bar = progress::bar(volume.config().size / volume.config().block_size);
+    let bar = progress::bar(volume.stats().segments);
     bar.set_prefix("checking ");
-    let wrong = volume.check_map(&mut |lba| bar.set_position(lba));
+    let wrong = volume.check_map(&mut |segment| bar.set_position(segment));
     bar.finish_and_clear();
     let mapped = volume.stats().blocks_mapped;
     volume.close().map_err(at(&folder.join(name)))?;

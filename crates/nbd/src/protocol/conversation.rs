@@ -156,7 +156,8 @@ impl Conversation {
         }
         match &mut self.phase {
             Phase::Handshake(..) => unreachable!("it is over, or was returned from"),
-            Phase::Transmission(transmission) => match transmission.turn(&mut self.input, &mut self.lease) {
+            Phase::Transmission(transmission) => match transmission.advance(&mut self.input, &mut self.lease)
+            {
                 Pause::Input(wanted) => {
                     self.wanted = wanted;
                     Need::Input

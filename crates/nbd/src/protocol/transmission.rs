@@ -58,26 +58,14 @@ impl Transmission {
     }
 
     /// Begins what has arrived, as far as there is room, and completes what is ready.
-    pub fn turn(&mut self, input: &mut Input, lease: &mut Lease) -> Pause {
-        loop {
-            let pause = self.advance(input, lease);
-            let in_flight = self.completions.in_flight();
-            self.session.poll(&mut self.completions);
-            let is_freed = self.completions.in_flight() < in_flight;
-            if pause != Pause::Room || !is_freed || !self.completions.has_room() {
-                return pause;
+    pub fn advance(&mut self, input: &mut Input, lease: &mut Lease) -> Pause {
+        let pause = loop {
+            if let Some(pause) = self.step(input, lease) {
+                break pause;
             }
-        }
-    }
-
-    /// Begins what has arrived, as far as there is room.
-    fn advance(&mut self, input: &mut Input, lease: &mut Lease) -> Pause {
-        loop {
-            match self.step(input, lease) {
-                None => {}
-                Some(pause) => return pause,
-            }
-        }
+        };
+        self.poll();
+        pause
     }
 
     /// Begins one request.

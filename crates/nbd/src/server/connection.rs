@@ -96,6 +96,10 @@ impl Connection {
                 self.stopping = Some(Instant::now());
                 self.conversation.stop();
             }
+            // A client that keeps sending is not waited for, which would tell.
+            if self.is_late() {
+                return Ok(End::Slow("its handshake took too long"));
+            }
             let need = self.conversation.advance();
             let has_sent = self.send()?;
             let is_sent = self.conversation.pending().is_empty() && !self.channel.has_unsent();
@@ -117,7 +121,7 @@ impl Connection {
             let wants_input = need == Need::Input;
             if wants_input && (self.is_busy || self.channel.is_buffered()) {
                 self.is_busy = self.receive()?;
-                if self.is_busy && !self.is_late() {
+                if self.is_busy {
                     continue;
                 }
             }

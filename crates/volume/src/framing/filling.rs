@@ -15,12 +15,15 @@ pub struct Filling {
     committed: usize,
     /// The block that follows the last footer.
     committed_position: usize,
+    /// What the header says was synced. It is written twice where a commit and the sealing overlap, and is the same then:
+    /// half of it over the other half is whole.
+    header_synced: Option<u64>,
 }
 
 impl Default for Filling {
     fn default() -> Self {
         // The first block is the header.
-        Self { entries: Vec::new(), position: 1, committed: 0, committed_position: 1 }
+        Self { entries: Vec::new(), position: 1, committed: 0, committed_position: 1, header_synced: None }
     }
 }
 
@@ -79,14 +82,15 @@ impl Filling {
     }
 
     /// Writes the summary, and returns its blocks.
-    pub(super) fn seal(&self, id: &SegmentId, blocks: &mut [u8], synced: u64) -> Range<usize> {
+    pub(super) fn seal(&mut self, id: &SegmentId, blocks: &mut [u8], synced: u64) -> Range<usize> {
         self.write_header(id, blocks, synced);
         let summary = self.summary_blocks(&id.geometry);
         write(id, blocks, summary.clone(), Kind::Summary, 1, synced, &self.entries);
         summary
     }
 
-    fn write_header(&self, id: &SegmentId, blocks: &mut [u8], synced: u64) {
+    fn write_header(&mut self, id: &SegmentId, blocks: &mut [u8], synced: u64) {
+        let synced = *self.header_synced.get_or_insert(synced);
         write(id, blocks, 0..1, Kind::Header, 0, synced, &[]);
     }
 

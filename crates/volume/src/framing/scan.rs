@@ -54,23 +54,22 @@ pub(super) fn read(source: &Source<'_>, slots: Range<u64>, from: u64) -> Vec<Opt
         .zip(found.chunks_exact(2))
         .map(|(slot, found)| {
             let first_block = slot * per_segment;
-            match (found[0], found[1]) {
-                // A newer segment was begun, and did not come to its end.
-                (Some(header), summary)
-                    if summary.is_none_or(|summary| summary.sequence < header.sequence) =>
-                {
-                    if header.sequence < from {
-                        return Some(bare(header, first_block));
-                    }
-                    let buffer = buffer.get_or_insert_with(|| {
-                        AlignedBuffer::zeroed(source.geometry.segment_bytes() as usize)
-                    });
-                    read_commits(source, header, first_block, buffer)
-                }
-                (_, Some(summary)) if summary.sequence < from => Some(bare(summary, first_block)),
-                (_, Some(summary)) => read_summary(source, summary, first_block),
-                _ => None,
+            let header = found[0];
+            // Of a segment that was begun later only a part may be there.
+            let summary =
+                found[1].filter(|summary| header.is_none_or(|header| summary.sequence >= header.sequence));
+            let newest = summary.or(header)?;
+            if newest.sequence < from {
+                return Some(bare(newest, first_block));
             }
+            let whole = summary.and_then(|summary| read_summary(source, summary, first_block));
+            // A summary of several blocks may be there in part; what was committed before it is found without it.
+            whole.or_else(|| {
+                let header = header.filter(|header| header.sequence == newest.sequence)?;
+                let buffer = buffer
+                    .get_or_insert_with(|| AlignedBuffer::zeroed(source.geometry.segment_bytes() as usize));
+                read_commits(source, header, first_block, buffer)
+            })
         })
         .collect()
 }
