@@ -7,7 +7,7 @@ use crate::framing::{Records, WordRule, has_summary};
 use crate::index::{Capacity, Growth};
 use crate::limits::{HASH_BITS, SHARDS};
 use crate::memory::Pool;
-use crate::memory::shared::Claims;
+use crate::memory::shared::{self, Claims};
 use crate::policy::Reinsertion;
 use granary_log::device::Space;
 use granary_log::{Found, Geometry, InDoubt, OpenError, SlotOrder};
@@ -149,6 +149,10 @@ impl FlashOptions {
         let mut files = self.log_options()?.state_files(self.partitions);
         if !is_block_device(&self.path) {
             files.push(with_bin(&self.path));
+        }
+        if let Some(folder) = &self.memory_folder {
+            let state_path = self.state_path.as_deref().unwrap_or(&self.path);
+            files.extend((0..self.partitions).map(|partition| shared::path_of(folder, state_path, partition)));
         }
         Ok(files)
     }

@@ -130,7 +130,9 @@ impl Claim {
 
     /// Removes the file: the RAM goes back when it is closed.
     pub fn remove(&self) {
-        if let Err(error) = std::fs::remove_file(&self.path) {
+        if let Err(error) = std::fs::remove_file(&self.path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
             tracing::warn!(%error, path = %self.path.display(), "the file of the RAM tier cannot be removed");
         }
     }

@@ -13,7 +13,7 @@ mod mapping;
 
 pub(crate) use arena::{Arena, FoundChunk};
 pub(crate) use claims::Claims;
-pub(crate) use file::Claim;
+pub(crate) use file::{Claim, path_of};
 pub(crate) use header::Layout;
 pub(super) use mapping::{Extent, store_released};
 
