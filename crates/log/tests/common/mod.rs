@@ -56,7 +56,6 @@ pub fn options(folder: &Path, geometry: Geometry) -> Options {
         slots: SlotOrder::Fifo,
         space: Space::Reserved,
         in_doubt: InDoubt::StartEmpty,
-        companions: Vec::new(),
     }
 }
 
