@@ -39,18 +39,11 @@ pub struct Source<'a> {
     pub device: &'a dyn Device,
 }
 
-impl Source<'_> {
-    /// The first block of a slot.
-    pub fn first_block(&self, slot: u64) -> u64 {
-        slot * u64::from(self.geometry.blocks_per_segment())
-    }
-}
-
 /// The layout of a segment. The log calls it and knows nothing of what the blocks hold.
 pub trait Framing: Send + Sync + Sized + 'static {
-    /// What is known of a segment that is being filled, beside its blocks.
+    /// The bookkeeping of a segment that is being filled, kept in RAM beside its blocks.
     type Filling: Send + Sync;
-    /// What recovery and reclaiming know of a segment without its data.
+    /// The contents of a segment as recovery and reclaiming see them, without its data.
     type Summary: Send + Sync;
 
     /// A segment is opened; its blocks are zero.

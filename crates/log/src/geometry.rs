@@ -133,7 +133,12 @@ impl Geometry {
 
     /// First block of segment `sequence`.
     pub fn first_block(&self, sequence: u64) -> u64 {
-        self.slot(sequence) * u64::from(self.blocks_per_segment)
+        self.first_block_of_slot(self.slot(sequence))
+    }
+
+    /// The first block of a slot.
+    pub fn first_block_of_slot(&self, slot: u64) -> u64 {
+        slot * u64::from(self.blocks_per_segment)
     }
 
     /// The newest sequence number up to `head` that lies in `slot`; 0: none was ever written there.

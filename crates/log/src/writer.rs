@@ -176,7 +176,7 @@ impl<'a, F: Framing> Writer<'a, F> {
         }
         let memory = log.idle.lock().expect("no panic under the lock").pop();
         let memory = memory.unwrap_or_else(|| AlignedBuffer::zeroed(log.geometry.segment_bytes() as usize));
-        let first_block = slot * u64::from(log.geometry.blocks_per_segment());
+        let first_block = log.geometry.first_block_of_slot(slot);
         let id = SegmentId { geometry: log.geometry, instance: log.instance(), sequence, first_block };
         let segment = Arc::new(Segment::new(&log.framing, id, memory));
         buffers.head = sequence;

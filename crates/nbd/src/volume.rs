@@ -180,7 +180,7 @@ impl VolumeSession {
         self.commits_in_flight += 1;
         let commits = Arc::clone(&self.commits);
         self.volume.commit_later(move |result| {
-            let result = result.map_err(|error| errno(&error));
+            let result = result.map_err(errno);
             commits.done.lock().unwrap_or_else(PoisonError::into_inner).push((tag, result));
             // It cannot fail but where it was written 2^64 times and nobody came.
             let _ = rustix::io::write(&commits.event, &1u64.to_ne_bytes());

@@ -10,7 +10,7 @@ use crate::map::Place;
 use crate::policy::{self, Candidate, Cleaning, Policy};
 use crate::read::{Stored, Verdict};
 use crate::shared::{Shared, SlotUse};
-use granary_log::{Extent, Framing, Io};
+use granary_log::Io;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -88,11 +88,9 @@ impl Shared {
 
     /// Finds the segments that hold nothing alive.
     fn collect_emptied(&self) {
-        let checkpointed = self.checkpointed.load(Ordering::Acquire);
         for (slot, sequence) in self.written() {
             let state = &self.slots[slot as usize];
-            let speaks = state.has_zeroes.load(Ordering::Acquire) && sequence >= checkpointed;
-            if state.live.load(Ordering::Acquire) == 0 && !speaks {
+            if state.live.load(Ordering::Acquire) == 0 && !self.waits_for_checkpoint(slot, sequence) {
                 state.set_usage(SlotUse::Emptied);
                 self.emptied.lock().expect("no panic under the lock").push(slot);
             }
@@ -102,11 +100,10 @@ impl Shared {
     /// The segment to be cleaned next.
     fn victim(&self) -> Option<u64> {
         let head = self.log.head();
-        let checkpointed = self.checkpointed.load(Ordering::Acquire);
         let candidates = self.written().filter_map(|(slot, sequence)| {
             let state = &self.slots[slot as usize];
-            let waits = state.has_zeroes.load(Ordering::Acquire) && sequence >= checkpointed;
-            let movable = !waits && !state.is_damaged.load(Ordering::Acquire);
+            let movable =
+                !self.waits_for_checkpoint(slot, sequence) && !state.is_damaged.load(Ordering::Acquire);
             let live = state.live.load(Ordering::Acquire);
             movable.then_some(Candidate { slot: slot as u32, live, age: head - sequence })
         });
@@ -115,8 +112,7 @@ impl Shared {
 
     /// Moves what is alive in a segment to the end of the log.
     fn empty(&self, io: &mut Io, slot: u64) -> io::Result<()> {
-        let Some(summary) = self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten()
-        else {
+        let Some(summary) = self.summary_of(slot) else {
             return self.give_up(slot, "its summary cannot be read");
         };
         if summary.sequence != self.log.sequence_of_slot(slot) {
@@ -164,27 +160,15 @@ impl Shared {
     /// Reads blocks and checks them; `false`: some are damaged, and stay where they are.
     fn read_live(&self, io: &mut Io, live: &mut [Live]) -> bool {
         let size = self.block_size();
-        let mut runs: Vec<(usize, Extent)> = Vec::new();
-        for (i, live) in live.iter().enumerate() {
-            let extent = self.extent(live.stored);
-            match runs.last_mut() {
-                Some((_, all))
-                    if all.offset + all.len as u64 == extent.offset
-                        && all.len + size <= Io::extent_bytes_max(size) =>
-                {
-                    all.len += size;
-                }
-                _ => runs.push((i, extent)),
-            }
-        }
-        let extents: Vec<Extent> = runs.iter().map(|(_, extent)| *extent).collect();
+        let blocks: Vec<(usize, Stored)> = live.iter().map(|live| live.stored).enumerate().collect();
+        let (runs, extents) = self.runs(&blocks);
         let mut is_whole = true;
         io.read_many(self.log.device(), &extents, |i, bytes| {
-            let (first, extent) = runs[i];
-            for (j, live) in live[first..first + extent.len / size].iter_mut().enumerate() {
+            for (j, live) in live[runs[i].clone()].iter_mut().enumerate() {
                 let bytes = bytes.as_ref().map_or(&[][..], |bytes| &bytes[j * size..(j + 1) * size]);
-                match self.check(live.lba, live.stored, bytes) {
-                    Verdict::Right => live.content = Some((content_hash(bytes), bytes.into())),
+                let hash = content_hash(bytes);
+                match self.check_hash(live.lba, live.stored, hash) {
+                    Verdict::Right => live.content = Some((hash, bytes.into())),
                     Verdict::Moved => {}
                     Verdict::Damaged => is_whole = false,
                 }

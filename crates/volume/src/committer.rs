@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
-type Done = Box<dyn FnOnce(io::Result<()>) + Send>;
+/// Is told what became of a commit, which others may have shared.
+type Done = Box<dyn FnOnce(Result<(), &io::Error>) + Send>;
 
 pub(crate) struct Committer {
     requests: Mutex<Option<Sender<Done>>>,
@@ -31,7 +32,7 @@ impl Committer {
         };
         drop(requests);
         if let Some(done) = refused {
-            done(Err(io::Error::other("the volume has ended")));
+            done(Err(&io::Error::other("the volume has ended")));
         }
     }
 
@@ -48,15 +49,6 @@ fn serve(shared: &Shared, asked: &Receiver<Done>) {
     while let Ok(first) = asked.recv() {
         let all: Vec<Done> = std::iter::once(first).chain(asked.try_iter()).collect();
         let result = shared.commit();
-        for done in all {
-            // An error cannot be cloned.
-            done(match &result {
-                Ok(()) => Ok(()),
-                Err(error) => Err(error.raw_os_error().map_or_else(
-                    || io::Error::new(error.kind(), error.to_string()),
-                    io::Error::from_raw_os_error,
-                )),
-            });
-        }
+        all.into_iter().for_each(|done| done(result.as_ref().copied()));
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::framing::{checksum, content_hash};
 use crate::limits::READ_TRIES_MAX;
-use crate::map::Place;
+use crate::map::{Place, mapped};
 use crate::shared::{Shared, damaged};
-use granary_log::{Extent, Framing, Io, Location};
+use granary_log::{Extent, Io, Location};
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// Where the content of a logical block is.
@@ -66,8 +67,13 @@ impl Shared {
 
     /// Whether bytes read from the device are a logical block.
     pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> Verdict {
+        self.check_hash(lba, stored, content_hash(bytes))
+    }
+
+    /// The same of bytes of which the hash is known.
+    pub fn check_hash(&self, lba: u64, stored: Stored, hash: u64) -> Verdict {
         let Stored { place, sequence } = stored;
-        let sum = checksum(self.log.instance(), sequence, lba, content_hash(bytes)) as u32;
+        let sum = checksum(self.log.instance(), sequence, lba, hash) as u32;
         if self.checksum(stored) == Some(sum) {
             return Verdict::Right;
         }
@@ -80,22 +86,41 @@ impl Shared {
     fn checksum(&self, Stored { place, sequence }: Stored) -> Option<u32> {
         let geometry = self.log.geometry();
         let slot = geometry.slot_of_block(place.block().into());
-        let index = (u64::from(place.block()) - slot * u64::from(geometry.blocks_per_segment())) as u32;
-        if let Some(sum) = self.checksums.get(slot as u32, sequence, index) {
-            return Some(sum);
+        let index = (u64::from(place.block()) - geometry.first_block_of_slot(slot)) as u32;
+        let load = || {
+            self.counters.checksum_loads.fetch_add(1, Ordering::Relaxed);
+            let summary = self.summary_of(slot).filter(|summary| summary.sequence == sequence).ok_or(())?;
+            let mut sums = vec![0; geometry.blocks_per_segment() as usize].into_boxed_slice();
+            for (_, block, checksum) in summary.blocks() {
+                sums[(block - summary.first_block) as usize] = checksum as u32;
+            }
+            Ok::<_, ()>(sums)
+        };
+        self.checksums.get_or_load(slot as u32, sequence, index, load).unwrap_or(None)
+    }
+
+    /// Divides blocks to be read, each with its number, into runs whose numbers and places are neighbours: ranges of
+    /// `blocks`, and what to read for each.
+    pub fn runs(&self, blocks: &[(usize, Stored)]) -> (Vec<Range<usize>>, Vec<Extent>) {
+        let size = self.block_size();
+        let blocks_max = Io::extent_bytes_max(size) / size;
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for (i, (number, stored)) in blocks.iter().enumerate() {
+            let follows = i.checked_sub(1).is_some_and(|before| {
+                let (before, there) = blocks[before];
+                before + 1 == *number && there.place.block() + 1 == stored.place.block()
+            });
+            match runs.last_mut().filter(|run| follows && run.len() < blocks_max) {
+                Some(run) => run.end += 1,
+                None => runs.push(i..i + 1),
+            }
         }
-        self.counters.checksum_loads.fetch_add(1, Ordering::Relaxed);
-        let summary = self.log.framing().read(&self.log.source(), slot..slot + 1).pop()??;
-        if summary.sequence != sequence {
-            return None;
-        }
-        let mut sums = vec![0; geometry.blocks_per_segment() as usize].into_boxed_slice();
-        for (_, block, checksum) in summary.blocks() {
-            sums[(block - summary.first_block) as usize] = checksum as u32;
-        }
-        let sum = sums[index as usize];
-        self.checksums.insert(slot as u32, sequence, sums);
-        Some(sum)
+        let extent = |run: &Range<usize>| {
+            let first = self.extent(blocks[run.start].1);
+            Extent { len: run.len() * size, ..first }
+        };
+        let extents = runs.iter().map(extent).collect();
+        (runs, extents)
     }
 
     /// Reads a whole block.
@@ -132,7 +157,7 @@ impl Shared {
         let geometry = self.log.geometry();
         let mut confirmed = vec![false; self.map.blocks() as usize];
         for slot in 0..geometry.segments() {
-            let summary = self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten();
+            let summary = self.summary_of(slot);
             for (lba, block, _) in summary.iter().flat_map(|summary| summary.blocks()) {
                 let points_here = self.map.get(lba).is_some_and(|place| u64::from(place.block()) == block);
                 if points_here && let Some(confirmed) = confirmed.get_mut(lba as usize) {
@@ -142,11 +167,9 @@ impl Shared {
             progress(slot);
         }
         let mut wrong = 0;
-        let mut next = self.map.next_mapped(0);
-        while let Some((lba, _)) = next {
+        for (lba, _) in mapped(&*self.map, 0..self.map.blocks()) {
             // What was moved meanwhile is looked for once more.
             wrong += u64::from(!confirmed[lba as usize] && !self.is_confirmed(lba));
-            next = self.map.next_mapped(lba + 1);
         }
         wrong
     }
@@ -159,8 +182,8 @@ impl Shared {
             return true;
         }
         let slot = self.log.geometry().slot_of_block(block);
-        let summary = self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten();
-        summary.is_some_and(|summary| summary.blocks().any(|(other, at, _)| (other, at) == (lba, block)))
+        self.summary_of(slot)
+            .is_some_and(|summary| summary.blocks().any(|(other, at, _)| (other, at) == (lba, block)))
     }
 
     /// Reads bytes anywhere.
@@ -192,37 +215,25 @@ impl Shared {
     /// Reads whole blocks, those that lie side by side on the device at once.
     fn read_blocks(&self, io: &mut Io, first: u64, out: &mut [u8]) -> io::Result<()> {
         let size = self.block_size();
-        let mut runs: Vec<(Run, Extent)> = Vec::new();
+        let mut blocks: Vec<(usize, Stored)> = Vec::new();
         for (i, out) in out.chunks_exact_mut(size).enumerate() {
-            let Found::OnDevice(stored) = self.find(first + i as u64, out) else { continue };
-            let extent = self.extent(stored);
-            match runs.last_mut() {
-                Some((run, all))
-                    if run.first + run.stored.len() == i
-                        && all.offset + all.len as u64 == extent.offset
-                        && all.len + size <= Io::extent_bytes_max(size) =>
-                {
-                    run.stored.push(stored);
-                    all.len += size;
-                }
-                _ => runs.push((Run { first: i, stored: vec![stored] }, extent)),
+            if let Found::OnDevice(stored) = self.find(first + i as u64, out) {
+                blocks.push((i, stored));
             }
         }
-        if runs.is_empty() {
+        if blocks.is_empty() {
             return Ok(());
         }
-        let extents: Vec<Extent> = runs.iter().map(|(_, extent)| *extent).collect();
+        let (runs, extents) = self.runs(&blocks);
         let mut again = Vec::new();
         io.read_many(self.log.device(), &extents, |i, bytes| {
-            let run = &runs[i].0;
-            for (j, stored) in run.stored.iter().enumerate() {
-                let at = run.first + j;
+            for (j, (at, stored)) in blocks[runs[i].clone()].iter().enumerate() {
                 let bytes = bytes.as_ref().ok().map(|bytes| &bytes[j * size..(j + 1) * size]);
                 match bytes {
-                    Some(bytes) if self.check(first + at as u64, *stored, bytes) == Verdict::Right => {
+                    Some(bytes) if self.check(first + *at as u64, *stored, bytes) == Verdict::Right => {
                         out[at * size..(at + 1) * size].copy_from_slice(bytes);
                     }
-                    _ => again.push(at),
+                    _ => again.push(*at),
                 }
             }
         });
@@ -230,11 +241,4 @@ impl Shared {
             .into_iter()
             .try_for_each(|at| self.read_block(io, first + at as u64, &mut out[at * size..(at + 1) * size]))
     }
-}
-
-/// Blocks of a read that lie side by side on the device.
-struct Run {
-    /// The number of the first of them in the read.
-    first: usize,
-    stored: Vec<Stored>,
 }

@@ -1,7 +1,7 @@
 //! Opening: the map as it was written down, and what was done since.
 
-use crate::framing::{Entry, Summary, checksum, content_hash};
-use crate::map::Place;
+use crate::framing::{Blocks, Entry, Summary, checksum, content_hash};
+use crate::map::{Place, mapped};
 use crate::shared::{Shared, SlotUse};
 use granary_log::{AlignedBuffer, Recovered};
 use std::collections::HashSet;
@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering;
 
 impl Shared {
     /// Repeats what the log says was done since the map was written down, and counts what is alive. `progress` is
-    /// told of segments: done, all. Returns whether the log speaks of
-    /// blocks that never came to the device, or has segments that never came to their end.
+    /// told of segments: done, all. Returns whether the log speaks of blocks that never came to the device, or has
+    /// segments that never came to their end.
     ///
     /// # Errors
     /// A segment that was synced is not there as a whole, or the map points beyond the log: what is damaged.
     pub fn recover(
         &self,
-        recovered: &Recovered<crate::framing::Blocks>,
+        recovered: &Recovered<Blocks>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<bool, String> {
         let from = self.checkpointed.load(Ordering::Acquire);
@@ -30,7 +30,7 @@ impl Shared {
         let mut any_damaged = false;
         for (done, summary) in (0..).zip(&recovered.segments) {
             progress(done, all);
-            let slot = &self.slots[geometry.slot_of_block(summary.first_block) as usize];
+            let slot = self.slot_of_block(summary.first_block);
             slot.set_usage(SlotUse::Used);
             if summary.sequence < from {
                 continue;
@@ -46,8 +46,7 @@ impl Shared {
             self.repeat(summary, &damaged);
         }
         progress(all, all);
-        let mut next = self.map.next_mapped(0);
-        while let Some((lba, place)) = next {
+        for (lba, place) in mapped(&*self.map, 0..self.map.blocks()) {
             let block = u64::from(place.block());
             if block >= geometry.blocks() {
                 return Err(format!("block {lba} is said to lie beyond the log"));
@@ -64,8 +63,7 @@ impl Shared {
                 slot.is_damaged.store(true, Ordering::Relaxed);
                 self.log.withdraw(geometry.slot_of_block(block));
             }
-            self.slot_of(place).live.fetch_add(1, Ordering::Relaxed);
-            next = self.map.next_mapped(lba + 1);
+            slot.live.fetch_add(1, Ordering::Relaxed);
         }
         Ok(any_damaged)
     }
@@ -73,7 +71,7 @@ impl Shared {
     /// Repeats the entries of a segment but for the blocks that never came to the device: what those logical blocks
     /// were before is what they are.
     fn repeat(&self, summary: &Summary, damaged: &HashSet<u32>) {
-        let slot = &self.slots[self.log.geometry().slot_of_block(summary.first_block) as usize];
+        let slot = self.slot_of_block(summary.first_block);
         for (position, entry) in &summary.entries {
             match *entry {
                 Entry::Block { lba, .. } if lba < self.map.blocks() && !damaged.contains(position) => {
@@ -83,14 +81,9 @@ impl Shared {
                 Entry::Block { .. } | Entry::Footer { .. } => {}
                 Entry::Zeroes { lba, count } => {
                     slot.has_zeroes.store(true, Ordering::Relaxed);
-                    let end = lba.saturating_add(count);
-                    let mut next = lba;
-                    while let Some((mapped, _)) =
-                        self.map.next_mapped(next).filter(|(mapped, _)| *mapped < end)
-                    {
-                        self.map.remove(mapped);
-                        next = mapped + 1;
-                    }
+                    mapped(&*self.map, lba..lba.saturating_add(count)).for_each(|(lba, _)| {
+                        self.map.remove(lba);
+                    });
                 }
             }
         }

@@ -2,10 +2,10 @@
 
 use crate::checksums::Checksums;
 use crate::config::{Config, Files};
-use crate::framing::Blocks;
+use crate::framing::{Blocks, Summary};
 use crate::map::{Map, Place};
 use crate::stats::Counters;
-use granary_log::Log;
+use granary_log::{Framing, Log};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub counters: Counters,
 }
 
-/// What is known of a slot of the log.
+/// The volume's bookkeeping of one slot of the log.
 #[derive(Default)]
 pub(crate) struct Slot {
     /// Blocks in it that the map points to.
@@ -93,7 +93,7 @@ impl Wake {
 
 /// The error that says that the device or the data on it is broken.
 pub(crate) fn damaged() -> io::Error {
-    io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error())
+    rustix::io::Errno::IO.into()
 }
 
 impl Shared {
@@ -108,7 +108,23 @@ impl Shared {
     }
 
     pub fn slot_of(&self, place: Place) -> &Slot {
-        &self.slots[self.log.geometry().slot_of_block(place.block().into()) as usize]
+        self.slot_of_block(place.block().into())
+    }
+
+    /// The slot that a block of the log lies in.
+    pub fn slot_of_block(&self, block: u64) -> &Slot {
+        &self.slots[self.log.geometry().slot_of_block(block) as usize]
+    }
+
+    /// What the segment in a slot says of itself on the device; `None`: there is none, or it is not whole.
+    pub fn summary_of(&self, slot: u64) -> Option<Summary> {
+        self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten()
+    }
+
+    /// Whether a segment says of blocks that they are zero, and only a checkpoint can say so in its place.
+    pub fn waits_for_checkpoint(&self, slot: u64, sequence: u64) -> bool {
+        let has_zeroes = self.slots[slot as usize].has_zeroes.load(Ordering::Acquire);
+        has_zeroes && sequence >= self.checkpointed.load(Ordering::Acquire)
     }
 
     /// Points a logical block to a block of the log that was appended just now.

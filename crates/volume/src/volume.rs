@@ -289,7 +289,7 @@ impl Volume {
 
     /// As [`commit`](Self::commit), on a thread of the volume's; `done` is called there. Those that are asked for
     /// while one runs share the next one.
-    pub fn commit_later(&self, done: impl FnOnce(io::Result<()>) + Send + 'static) {
+    pub fn commit_later(&self, done: impl FnOnce(Result<(), &io::Error>) + Send + 'static) {
         self.committer.commit(Box::new(done));
     }
 
@@ -401,11 +401,7 @@ impl Volume {
 
     fn check_range(&self, offset: u64, len: u64) -> io::Result<()> {
         let inside = offset.checked_add(len).is_some_and(|end| end <= self.shared.config.size);
-        if inside {
-            Ok(())
-        } else {
-            Err(io::Error::from_raw_os_error(rustix::io::Errno::INVAL.raw_os_error()))
-        }
+        if inside { Ok(()) } else { Err(rustix::io::Errno::INVAL.into()) }
     }
 }
 

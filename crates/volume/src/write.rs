@@ -2,6 +2,7 @@
 
 use crate::framing::content_hash;
 use crate::limits::{BLOCKS_LOCKED_MAX, ROOM_LOOK_AGAIN, ROOM_WAIT_MAX, ZEROES_LOCKED_MAX};
+use crate::map::mapped;
 use crate::shared::{Shared, SlotUse};
 use granary_log::Io;
 use std::io;
@@ -129,7 +130,7 @@ impl Shared {
         let end = lba + count;
         self.counters.blocks_trimmed.fetch_add(count, Ordering::Relaxed);
         // What is not mapped needs no entry.
-        while let Some((first, _)) = self.map.next_mapped(lba).filter(|(first, _)| *first < end) {
+        while let Some((first, _)) = mapped(&*self.map, lba..end).next() {
             let behind = end.min(first + ZEROES_LOCKED_MAX);
             let mut writer = self.log.writer();
             let block = writer.fill(|id, filling, _| {
@@ -141,14 +142,10 @@ impl Shared {
                 self.wait_for_room()?;
                 continue;
             };
-            let slot = &self.slots[self.log.geometry().slot_of_block(block) as usize];
+            let slot = self.slot_of_block(block);
             slot.has_zeroes.store(true, Ordering::Release);
             slot.set_usage(SlotUse::Used);
-            let mut next = first;
-            while let Some((mapped, _)) = self.map.next_mapped(next).filter(|(mapped, _)| *mapped < behind) {
-                self.unpoint(mapped);
-                next = mapped + 1;
-            }
+            mapped(&*self.map, first..behind).for_each(|(lba, _)| self.unpoint(lba));
             lba = behind;
         }
         Ok(())
@@ -167,7 +164,7 @@ impl Shared {
                 return Ok(());
             }
             if Instant::now() >= deadline {
-                return Err(io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()));
+                return Err(rustix::io::Errno::NOSPC.into());
             }
         }
     }

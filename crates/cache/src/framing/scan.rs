@@ -14,7 +14,7 @@ pub(super) fn read(words_of: WordsOf, source: &Source<'_>, slots: Range<u64>) ->
     let segment_bytes = geometry.segment_bytes() as usize;
     let count = (slots.end - slots.start) as usize;
     let mut bytes = AlignedBuffer::zeroed(count * segment_bytes);
-    let offset = |slot: u64| geometry.offset(slot * u64::from(geometry.blocks_per_segment()));
+    let offset = |slot: u64| geometry.offset(geometry.first_block_of_slot(slot));
     if source.device.read_at(offset(slots.start), &mut bytes).is_err() {
         // One bad sector must not cost its neighbours: read them one by one.
         for (slot, part) in slots.clone().zip(bytes.chunks_exact_mut(segment_bytes)) {
@@ -30,7 +30,7 @@ pub(super) fn read(words_of: WordsOf, source: &Source<'_>, slots: Range<u64>) ->
 fn read_summary(source: &Source<'_>, slot: u64) -> Option<Summary> {
     let (geometry, size) = (source.geometry, source.geometry.block_size());
     let all = u64::from(geometry.blocks_per_segment());
-    let first_block = slot * all;
+    let first_block = geometry.first_block_of_slot(slot);
     let mut last = AlignedBuffer::zeroed(size);
     source.device.read_at(geometry.offset(first_block + all - 1), &mut last).ok()?;
     let trailer = summary::parse_trailer(&last, geometry, source.instance, first_block)?;
@@ -46,7 +46,7 @@ fn read_summary(source: &Source<'_>, slot: u64) -> Option<Summary> {
 
 /// A segment without summary is there if all of its blocks are, with one sequence number.
 fn scan_blocks(words_of: WordsOf, source: &Source<'_>, slot: u64, bytes: &[u8]) -> Option<Summary> {
-    let first_block = slot * u64::from(source.geometry.blocks_per_segment());
+    let first_block = source.geometry.first_block_of_slot(slot);
     let mut summary = Summary { sequence: 0, first_block, counts: Vec::new(), words: Vec::new() };
     for (block, number) in bytes.chunks_exact(source.geometry.block_size()).zip(first_block..) {
         let header = block::check(block, source.instance, number)?;

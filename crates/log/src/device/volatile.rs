@@ -8,16 +8,16 @@ use std::io;
 /// A device that forgets on command what was not synced.
 pub struct VolatileDevice {
     content: Mutex<Content>,
-    /// Writes are kept or lost in units of so many bytes.
+    /// The bytes of a unit: a power cut keeps or loses each unit as a whole.
     unit: usize,
 }
 
 struct Content {
-    /// What reads see.
+    /// The content that reads return.
     newest: Vec<u8>,
-    /// What is there after a power cut for certain.
+    /// The content at the last sync, which every power cut leaves.
     synced: Vec<u8>,
-    /// Operations since then.
+    /// The operations since that sync.
     recent: Vec<Operation>,
     /// Whether syncs leave `synced` as it is and stand among the operations.
     records: bool,
@@ -112,7 +112,7 @@ impl Content {
     fn begin(&mut self) -> io::Result<()> {
         self.operations += 1;
         if self.fails_from.is_some_and(|from| self.operations > from) {
-            return Err(io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error()));
+            return Err(rustix::io::Errno::IO.into());
         }
         Ok(())
     }

@@ -43,17 +43,19 @@ pub(super) fn read(
     unreadable: &AtomicU64,
 ) -> Vec<Option<Summary>> {
     let size = source.geometry.block_size();
-    let per_segment = u64::from(source.geometry.blocks_per_segment());
+    let ends = |slot: u64| {
+        let first = source.geometry.first_block_of_slot(slot);
+        [first, first + u64::from(source.geometry.blocks_per_segment()) - 1]
+    };
     let extent = |block: u64| Extent { offset: source.geometry.offset(block), len: size };
     // Of each slot the first and the last block.
-    let extents: Vec<Extent> = slots
-        .clone()
-        .flat_map(|slot| [slot * per_segment, (slot + 1) * per_segment - 1].map(extent))
-        .collect();
+    let extents: Vec<Extent> = slots.clone().flat_map(|slot| ends(slot).map(extent)).collect();
     let mut found: Vec<Option<Header>> = vec![None; extents.len()];
-    Io::with_engine(Engine::Ring).read_many(source.device, &extents, |i, bytes| {
+    // A ring is made for many slots only.
+    let engine = if slots.end - slots.start > 1 { Engine::Ring } else { Engine::Plain };
+    Io::with_engine(engine).read_many(source.device, &extents, |i, bytes| {
         let slot = slots.start + i as u64 / 2;
-        let block = if i % 2 == 0 { slot * per_segment } else { (slot + 1) * per_segment - 1 };
+        let block = ends(slot)[i % 2];
         let wanted = if i % 2 == 0 { Kind::Header } else { Kind::Summary };
         if bytes.is_err() {
             unreadable.fetch_add(1, Ordering::Relaxed);
@@ -65,7 +67,7 @@ pub(super) fn read(
     slots
         .zip(found.chunks_exact(2))
         .map(|(slot, found)| {
-            let first_block = slot * per_segment;
+            let first_block = source.geometry.first_block_of_slot(slot);
             let header = found[0];
             // Of a segment that was begun later only a part may be there.
             let summary =

@@ -23,6 +23,7 @@ pub use kind::{MapKind, UnknownMap};
 pub use place::Place;
 pub(crate) use place::raw_of;
 pub use skip_list::SkipListMap;
+use std::ops::Range;
 
 /// A map of `blocks()` logical blocks, each of which has a place or none.
 pub trait Map: Send + Sync {
@@ -69,11 +70,8 @@ pub trait Map: Send + Sync {
     /// Copies the places of the blocks from `first` on to `places`; those beyond the last block have none.
     fn copy_to(&self, first: u64, places: &mut [Option<Place>]) {
         places.fill(None);
-        let end = first.saturating_add(places.len() as u64);
-        let mut next = self.next_mapped(first);
-        while let Some((lba, place)) = next.filter(|(lba, _)| *lba < end) {
+        for (lba, place) in mapped(self, first..first.saturating_add(places.len() as u64)) {
             places[(lba - first) as usize] = Some(place);
-            next = self.next_mapped(lba + 1);
         }
     }
 
@@ -91,6 +89,17 @@ pub trait Map: Send + Sync {
             }
         }
     }
+}
+
+/// Returns the mapped blocks of a range in order, each with its place, as [`Map::next_mapped`] finds them: the map may
+/// be changed meanwhile.
+pub(crate) fn mapped<M: Map + ?Sized>(map: &M, blocks: Range<u64>) -> impl Iterator<Item = (u64, Place)> {
+    let mut next = blocks.start;
+    std::iter::from_fn(move || {
+        let found = map.next_mapped(next).filter(|(lba, _)| *lba < blocks.end)?;
+        next = found.0 + 1;
+        Some(found)
+    })
 }
 
 /// Why there is no map of the size that was asked for.
