@@ -1,45 +1,14 @@
 //! RAM per entry, counted at the allocator: what `stats` says is what was allocated, and the index
 //! takes at most five bytes an entry, as docs/index.md derives.
 
+#[path = "../../log/tests/common/counting.rs"]
+mod counting;
+
+use counting::{ALONE, allocated};
 use granary_cache::admission::Admission;
 use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Options, Outcome};
 use granary_log::device::MemoryDevice;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
-
-struct Counting;
-static ALLOCATED: AtomicI64 = AtomicI64::new(0);
-
-// SAFETY: every call is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.fetch_add(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.fetch_add(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        ALLOCATED.fetch_sub(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(start, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
-
-/// What is allocated is counted for the whole process.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn allocated() -> i64 {
-    ALLOCATED.load(Ordering::Relaxed)
-}
 
 /// Puts `entries` entries with keys of `key_bytes` bytes and compares what was allocated.
 fn measure(entries: u64, file_size: u64, max_stored_keys: Option<u64>, key_bytes: usize, value_bytes: usize) {

@@ -6,7 +6,8 @@ use crate::{journal, state};
 
 const INSTANCE: u64 = 0x0123_4567_89AB_CDEF;
 
-fn number(data: &[u8], at: usize) -> u64 {
+/// Reads a number from `at` on; bytes that are missing are zero. For the decoders of other crates as well.
+pub fn number(data: &[u8], at: usize) -> u64 {
     let mut bytes = [0; 8];
     let part = data.get(at..).unwrap_or(&[]);
     let len = part.len().min(8);

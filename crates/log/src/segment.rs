@@ -118,7 +118,7 @@ impl<F: Framing> SegmentReader<'_, F> {
         self.id.first_block
     }
 
-    /// What is known of the segment beside its blocks.
+    /// The consumer's bookkeeping of the segment.
     pub fn filling(&self) -> &F::Filling {
         &self.content.filling
     }

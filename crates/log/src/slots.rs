@@ -45,7 +45,7 @@ pub(crate) struct SlotTable {
     reserved: u64,
 }
 
-/// Who asks for a slot.
+/// The purpose of the segment that a slot is taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// New data.

@@ -85,7 +85,7 @@ pub enum Command<'a> {
     Write {
         /// The first byte.
         offset: u64,
-        /// What is written there.
+        /// The bytes to write.
         data: &'a [u8],
         /// Whether it must be durable before it is completed.
         fua: bool,
@@ -133,7 +133,7 @@ pub enum Command<'a> {
     },
 }
 
-/// What is known of a run of bytes, as `base:allocation` has it.
+/// The allocation state of a run of bytes, as the metadata context `base:allocation` defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtentState {
     /// Data that has its space.

@@ -79,7 +79,7 @@ pub const IDLE_MILLISECONDS: u64 = 1000;
 /// Milliseconds that accepting rests when the process has no file descriptors or threads left.
 pub const ACCEPT_PAUSE_MILLISECONDS: u64 = 50;
 
-/// Who may connect to a Unix socket unless told otherwise: the same user.
+/// The permissions of a Unix socket unless others are asked for: only the same user may connect.
 pub const SOCKET_MODE_DEFAULT: u32 = 0o700;
 
 const _: () = assert!(LISTED_EXPORTS_MAX * (2 * STRING_BYTES_MAX + 32) <= HANDSHAKE_OUTPUT_BYTES_MAX);

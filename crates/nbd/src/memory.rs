@@ -29,13 +29,13 @@ impl MemoryExport {
         Self { name: name.into(), size, minimum_block: 1, read_only: false, chunks }
     }
 
-    /// The same, where requests must be aligned.
+    /// Sets the block size, in bytes, that requests must be aligned to.
     pub fn with_minimum_block(mut self, minimum_block: u32) -> Self {
         self.minimum_block = minimum_block;
         self
     }
 
-    /// The same, which clients cannot change.
+    /// Makes the disk read-only for clients.
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self

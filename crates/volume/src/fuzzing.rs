@@ -3,14 +3,7 @@
 
 use crate::checkpoint::{HEADER_SIZE, Header, PAGE_RECORD_SIZE, ScanError, TRAILER_SIZE, encode, scan, seal};
 use crate::map::{Map, Place, SkipListMap};
-
-fn number(data: &[u8], at: usize) -> u64 {
-    let mut bytes = [0; 8];
-    let part = data.get(at..).unwrap_or(&[]);
-    let len = part.len().min(8);
-    bytes[..len].copy_from_slice(&part[..len]);
-    u64::from_le_bytes(bytes)
-}
+use granary_log::fuzzing::number;
 
 /// Returns what the bytes hold, if they are a checkpoint. A skip list takes any number of blocks.
 fn decode(bytes: &[u8]) -> Option<(Header, SkipListMap)> {

@@ -1,46 +1,14 @@
 //! RAM of the maps, counted at the allocator: what `bytes_allocated` says is what was allocated, and it
 //! is given back while the map is in use.
 
+#[path = "../../log/tests/common/counting.rs"]
+mod counting;
 #[path = "common/place.rs"]
 mod place;
 
+use counting::{ALONE, allocated};
 use granary_volume::map::{Map, MapKind};
 use place::place;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering};
-
-struct Counting;
-static ALLOCATED: AtomicI64 = AtomicI64::new(0);
-
-// SAFETY: every call is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.fetch_add(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.fetch_add(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        ALLOCATED.fetch_sub(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(start, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
-
-/// What is allocated is counted for the whole process.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn allocated() -> i64 {
-    ALLOCATED.load(Ordering::Relaxed)
-}
 
 /// The RAM of the process.
 fn resident_bytes() -> i64 {

@@ -3,18 +3,11 @@
 use super::block::{self, Header};
 use super::summary;
 use granary_log::Geometry;
+use granary_log::fuzzing::number;
 use granary_log::limits::{BLOCK_SIZE_MIN, SEQUENCE_MAX, WORD_MAX};
 
 const INSTANCE: u64 = 0x0123_4567_89AB_CDEF;
 const SIZE: usize = BLOCK_SIZE_MIN as usize;
-
-fn number(data: &[u8], at: usize) -> u64 {
-    let mut bytes = [0; 8];
-    let part = data.get(at..).unwrap_or(&[]);
-    let len = part.len().min(8);
-    bytes[..len].copy_from_slice(&part[..len]);
-    u64::from_le_bytes(bytes)
-}
 
 /// One block of these bytes; what is missing is zero.
 fn block_of(data: &[u8]) -> [u8; SIZE] {

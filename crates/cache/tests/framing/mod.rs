@@ -4,17 +4,18 @@
 
 #[path = "../../../log/tests/common/golden.rs"]
 pub mod golden;
+#[path = "../../../log/tests/common/options.rs"]
+pub mod options;
 #[path = "../../../log/tests/common/random.rs"]
 pub mod random;
 
 use granary_cache::framing::block::{self, payload_size};
 use granary_cache::framing::{self, Log, Placed, Records, Summary, WordRule, has_summary, records_in};
 use granary_log::device::Device;
-use granary_log::device::Space;
-use granary_log::{Consumer, Extent, Failed, Geometry, InDoubt, Io, Location, Options, Recovered, SlotOrder};
+use granary_log::{Consumer, Extent, Failed, Geometry, Io, Location, Options, Recovered};
+pub use options::options;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -66,19 +67,6 @@ pub fn words_of(_salt: u64, payload: &[u8], count: u16, words: &mut Vec<u64>) {
 
 /// Records that may share blocks as they please.
 pub const FRAMING: Records = Records { words_of, word_rule: WordRule { ignored_bits: 0 } };
-
-pub fn options(folder: &Path, geometry: Geometry) -> Options {
-    Options {
-        path: folder.join("d.bin"),
-        state_path: folder.join("d"),
-        geometry,
-        fingerprint: 0xF00D,
-        salt: Some(0),
-        slots: SlotOrder::Fifo,
-        space: Space::Reserved,
-        in_doubt: InDoubt::StartEmpty,
-    }
-}
 
 #[derive(Default)]
 pub struct Index {

@@ -1,4 +1,4 @@
-//! What is shown of volumes.
+//! The commands of `granary volume` that read a volume: list, inspect, check, scrub.
 
 use crate::failure::{Failure, Result, at};
 use crate::progress;

@@ -34,7 +34,7 @@ pub struct Arguments {
     command: Command,
 }
 
-/// Where volumes are.
+/// The folder that volumes lie in.
 #[derive(Args)]
 struct Place {
     /// Granary's folder; the volumes are in DIR/volumes
@@ -42,7 +42,7 @@ struct Place {
     path: PathBuf,
 }
 
-/// One of them.
+/// A volume by its name.
 #[derive(Args)]
 struct Named {
     /// The volume's name

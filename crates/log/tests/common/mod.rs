@@ -2,15 +2,13 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod options;
 pub mod random;
 pub mod skip;
 
-use granary_log::device::Space;
-use granary_log::{
-    Engine, Framing, Geometry, InDoubt, Io, Log, Options, Sealed, SegmentId, SlotOrder, Source,
-};
+use granary_log::{Engine, Framing, Geometry, Io, Log, Options, Sealed, SegmentId, Source};
+pub use options::options;
 use std::ops::Range;
-use std::path::Path;
 
 /// Segments without summaries, of which recovery finds none.
 #[derive(Clone, Copy)]
@@ -43,19 +41,6 @@ impl Framing for Unframed {
     }
     fn sequence_of_block(&self, _: &Source<'_>, _: u64, _: &[u8]) -> Option<u64> {
         None
-    }
-}
-
-pub fn options(folder: &Path, geometry: Geometry) -> Options {
-    Options {
-        path: folder.join("d.bin"),
-        state_path: folder.join("d"),
-        geometry,
-        fingerprint: 0xF00D,
-        salt: Some(0),
-        slots: SlotOrder::Fifo,
-        space: Space::Reserved,
-        in_doubt: InDoubt::StartEmpty,
     }
 }
 

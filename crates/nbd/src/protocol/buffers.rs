@@ -81,7 +81,7 @@ impl Output {
         Self { bytes: Vec::new(), start: 0, end: 0 }
     }
 
-    /// What is to be sent.
+    /// The bytes that are still to be sent.
     pub fn pending(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }

@@ -1,0 +1,38 @@
+//! An allocator that counts: tests of RAM compare what a structure says it takes with what was allocated.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+struct Counting;
+static ALLOCATED: AtomicI64 = AtomicI64::new(0);
+
+// SAFETY: every call is passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        ALLOCATED.fetch_sub(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(start, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// What is allocated is counted for the whole process.
+pub static ALONE: Mutex<()> = Mutex::new(());
+
+/// The bytes that are allocated now.
+pub fn allocated() -> i64 {
+    ALLOCATED.load(Ordering::Relaxed)
+}
