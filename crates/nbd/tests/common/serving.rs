@@ -63,9 +63,9 @@ pub fn attempt(folder: &Path, program: &str, arguments: &[&str]) -> (bool, Strin
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
 
-/// The example `serve`, which `cargo test` builds.
+/// The example `serve_nbd`, which `cargo test` builds.
 pub fn serve() -> String {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(Path::parent).unwrap();
-    folder.join("examples/serve").into_os_string().into_string().unwrap()
+    folder.join("examples/serve_nbd").into_os_string().into_string().unwrap()
 }

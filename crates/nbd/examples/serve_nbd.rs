@@ -1,4 +1,4 @@
-//! An NBD server of one disk in memory, for measurements: `serve [-s | ADDRESS | unix:PATH | systemd] SIZE_MIB`. Ends
+//! An NBD server of one disk in memory, for measurements: `serve_nbd [-s | ADDRESS | unix:PATH | systemd] SIZE_MIB`. Ends
 //! with its input, which with `-s` is the client; with `systemd`, when it is told to.
 
 use granary_nbd::{MemoryExport, Options, Server, SingleExport, Stop, UnixSocket, serve};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [place, size] = &arguments[..] else {
-        return Err("serve [-s | ADDRESS | unix:PATH | systemd] SIZE_MIB".into());
+        return Err("serve_nbd [-s | ADDRESS | unix:PATH | systemd] SIZE_MIB".into());
     };
     let disk = MemoryExport::new("memory", size.parse::<u64>()? << 20);
     let mut options = Options::new(Arc::new(SingleExport(Arc::new(disk))));
