@@ -33,23 +33,34 @@ impl Cache {
             let partitions = vec![Partition::in_memory(&options)];
             return Ok(Cache { partitions, flights: MakingFlights::default() });
         };
-        let logs = Log::open_partitions(flash.framing()?, &flash.log_options()?, flash.partitions)?;
-        Ok(Self::start(&options, logs))
+        Self::start(&options, |log| Log::open_partitions(flash.framing()?, log, flash.partitions))
     }
 
     /// As [`open`](Self::open), with the flash part on a device at hand.
     pub fn open_on(device: Box<dyn Device>, options: Options) -> Result<Cache, OpenError> {
         options.check()?;
         let flash = options.flash.as_ref().expect("a device is for a cache on flash");
-        let logs =
-            Log::open_partitions_on(flash.framing()?, device, &flash.log_options()?, flash.partitions)?;
-        Ok(Self::start(&options, logs))
+        Self::start(&options, |log| Log::open_partitions_on(flash.framing()?, device, log, flash.partitions))
     }
 
-    fn start(options: &Options, logs: Vec<Opened<Records>>) -> Cache {
+    fn start(
+        options: &Options,
+        open: impl FnOnce(&granary_log::Options) -> Result<Vec<Opened<Records>>, OpenError>,
+    ) -> Result<Cache, OpenError> {
+        let mut log_options = options.flash.as_ref().expect("a cache on flash").log_options()?;
+        let claims = options.claims(&log_options);
+        log_options.companions = claims.companions();
+        let logs = match open(&log_options) {
+            Ok(logs) => logs,
+            Err(error) => {
+                claims.give_up();
+                return Err(error);
+            }
+        };
         let options = options.of_partition();
-        let start = |(log, recovered)| Partition::start(&options, log, recovered);
-        Cache { partitions: logs.into_iter().map(start).collect(), flights: MakingFlights::default() }
+        let start = |((log, recovered), claim)| Partition::start(&options, log, recovered, claim);
+        let partitions = logs.into_iter().zip(claims.into_files()).map(start).collect();
+        Ok(Cache { partitions, flights: MakingFlights::default() })
     }
 
     /// Hashes keys for this cache.

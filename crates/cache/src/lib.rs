@@ -38,6 +38,7 @@ mod single;
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
 mod stats;
+mod taking_over;
 
 pub use cache::Cache;
 pub use get::{Io, Outcome, Pending};

@@ -93,6 +93,19 @@ pub const MEMORY_CHUNK_BYTES_MIN: usize = 512;
 /// See [`MEMORY_CHUNK_BYTES_MIN`].
 pub const MEMORY_CHUNK_BYTES_MAX: usize = 64 << 10;
 
+/// Where the files of RAM tiers lie that outlive the process, if not said otherwise: Linux has a tmpfs there.
+pub const DEFAULT_MEMORY_FOLDER: &str = "/dev/shm";
+
+/// How long a cache that is opened waits at most for the device, in seconds, to write again what was lost with the write
+/// buffers of the process before and is in RAM.
+pub const WRITE_AGAIN_SECONDS_MAX: u64 = 30;
+
+/// Bytes of a page of memory. Chunks of the RAM tier that are longer are made of whole pages.
+pub const SHARED_MEMORY_PAGE_BYTES: u64 = 4096;
+
+/// A RAM tier on tmpfs has the kernel set aside so many bytes at once.
+pub const SHARED_MEMORY_RESERVE_BYTES: u64 = 1 << 20;
+
 /// An entry that is nowhere but in RAM takes no more than one part in so many of the RAM tier.
 pub const SHARED_MEMORY_ENTRY_PARTS: u64 = 2;
 

@@ -1,37 +1,33 @@
 //! The RAM tier: entries in chunks, used as a ring; what was read since it came in goes round once
 //! more (CLOCK over a FIFO). Knows no lock.
 
+mod chunk;
 mod clock;
+pub(crate) mod entry;
 mod pool;
+mod recover;
+pub(crate) mod shared;
 
 pub(crate) use clock::{Aim, Eviction, Gone, Spare, Victim};
 pub(crate) use pool::Pool;
+pub(crate) use recover::{Elsewhere, TakenOver};
 
 use crate::admission::COUNT_MAX;
-use crate::key::{Key, KeyHash};
-use crate::limits::{HASH_BITS, MEMORY_CHUNK_BYTES_MAX};
+use crate::key::{Key, KeyHash, KeyHasher};
+use crate::limits::MEMORY_CHUNK_BYTES_MAX;
 use crate::prefetch::prefetch;
-use crate::record::{self, EntryRecord, HeaderBytes, Record, same_bytes};
+use crate::record::{EntryRecord, HeaderBytes};
+use chunk::Chunk;
+use entry::{
+    COUNTS_AT, DEAD, DIRTY, FETCHED, FLAGS_AT, READ, RECORD_AT, STAMP_SHIFT, entry_len, has_tag, hash_of,
+    is_of, record_of,
+};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 use pool::{CHUNKS_MAX, SHORT_ENTRY_BYTES, Untold};
+use shared::Arena;
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// An entry begins with the key's hash, then a byte of flags and one of counts; the record follows as it
-/// would be on flash.
-const FLAGS_AT: usize = 6;
-const COUNTS_AT: usize = 7;
-const RECORD_AT: usize = 8;
-/// Since the hand last passed.
-const READ: u8 = 1;
-const DEAD: u8 = 2;
-/// It is nowhere else.
-const DIRTY: u8 = 4;
-/// It was read since it was put.
-const FETCHED: u8 = 8;
-/// The upper bits of the flags are the entry's stamp.
-const STAMP_SHIFT: u32 = 4;
 
 /// Entries that one insertion passes at most to be rid of dead ones. It makes no more than one of them.
 const COMPACT_STEPS: usize = 8;
@@ -111,45 +107,27 @@ pub(crate) enum Which {
 pub(crate) struct Memory {
     pool: Arc<Pool>,
     role: Role,
+    hasher: KeyHasher,
+    /// The shard's number.
+    shard: usize,
+    /// Where chunks lie that outlive the process; `None`: none do.
+    arena: Option<Arc<Arena>>,
     /// The most of them.
     entries: u64,
     table: HashTable<At>,
-    chunks: VecDeque<Vec<u8>>,
-    first_chunk: u16,
+    chunks: VecDeque<Chunk>,
+    /// The number of the first chunk.
+    first_sequence: u64,
     hand: usize,
     chunk_bytes: usize,
     dead_bytes: usize,
     dirty: usize,
-    spare: Option<Vec<u8>>,
+    spare: Option<Chunk>,
     told_bytes: usize,
     untold: Untold,
     /// The part of the turnover in which a walk found all entries fresh, and none came since that is not.
     all_fresh_in: Option<u64>,
     gone: Gone,
-}
-
-#[inline]
-fn hash_at(entry: &[u8]) -> u64 {
-    u64::from_le_bytes(entry[..8].try_into().expect("8 bytes")) & ((1 << HASH_BITS) - 1)
-}
-
-/// The record of an entry that begins `bytes`.
-#[inline(always)]
-fn record_of(bytes: &[u8]) -> EntryRecord<'_> {
-    match record::parse(&bytes[RECORD_AT..]) {
-        Some(Record::Entry(entry)) => entry,
-        _ => unreachable!("the tier wrote an entry there"),
-    }
-}
-
-/// Whether the entry that begins `bytes` is the key's.
-#[inline(always)]
-fn is_of(bytes: &[u8], key: Key<'_>) -> bool {
-    hash_at(bytes) == key.hash().to_bits() && same_bytes(record_of(bytes).key, key.bytes())
-}
-
-fn entry_len(bytes: &[u8]) -> usize {
-    RECORD_AT + record_of(bytes).len()
 }
 
 /// The table wants well-mixed bits at both ends of the hash.
@@ -160,15 +138,26 @@ fn spread(hash: u64) -> u64 {
 }
 
 impl Memory {
-    /// Of a pool, for so many entries at most.
-    pub fn new(pool: Arc<Pool>, entries: u64, role: Role) -> Self {
+    /// The shard of a pool with this number, for so many entries at most. Its chunks lie in the arena as far as that has
+    /// room.
+    pub fn new(
+        pool: Arc<Pool>,
+        entries: u64,
+        role: Role,
+        hasher: KeyHasher,
+        shard: usize,
+        arena: Option<Arc<Arena>>,
+    ) -> Self {
         Self {
             pool,
             role,
+            hasher,
+            shard,
+            arena,
             entries,
             table: HashTable::new(),
             chunks: VecDeque::new(),
-            first_chunk: 0,
+            first_sequence: 1,
             hand: 0,
             chunk_bytes: 0,
             dead_bytes: 0,
@@ -191,7 +180,7 @@ impl Memory {
     }
 
     pub fn bytes_allocated(&self) -> usize {
-        self.chunk_bytes + self.table.allocation_size() + self.spare.as_ref().map_or(0, Vec::capacity)
+        self.chunk_bytes + self.table.allocation_size() + self.spare.as_ref().map_or(0, Chunk::capacity)
     }
 
     /// What left the cache from here.
@@ -200,9 +189,12 @@ impl Memory {
     }
 
     pub fn clear(&mut self) {
-        let gone = self.gone;
+        let next = self.next_sequence();
+        self.chunks.drain(..).rev().chain(self.spare.take()).for_each(Chunk::release);
         self.pool.take(self.told_bytes, 0);
-        *self = Self { gone, ..Self::new(Arc::clone(&self.pool), self.entries, self.role) };
+        let (pool, arena) = (Arc::clone(&self.pool), self.arena.clone());
+        let empty = Self::new(pool, self.entries, self.role, self.hasher, self.shard, arena);
+        *self = Self { gone: self.gone, first_sequence: next, ..empty };
     }
 
     /// Tells the pool what is allocated.
@@ -213,12 +205,12 @@ impl Memory {
     }
 
     #[inline]
-    fn bytes(chunks: &VecDeque<Vec<u8>>, first: u16, at: At) -> &[u8] {
+    fn bytes(chunks: &VecDeque<Chunk>, first: u16, at: At) -> &[u8] {
         &chunks[at.index(first)][at.offset()..]
     }
 
     fn locate(&self, key: Key<'_>) -> Option<At> {
-        let same = |at: &At| is_of(Self::bytes(&self.chunks, self.first_chunk, *at), key);
+        let same = |at: &At| is_of(Self::bytes(&self.chunks, self.first_chunk(), *at), key);
         self.table.find(spread(key.hash().to_bits()), same).copied()
     }
 
@@ -236,7 +228,7 @@ impl Memory {
     /// Has the processor fetch an entry, up to a short key's end.
     #[inline]
     pub fn prefetch(&self, at: At) {
-        let bytes = Self::bytes(&self.chunks, self.first_chunk, at);
+        let bytes = Self::bytes(&self.chunks, self.first_chunk(), at);
         prefetch(bytes);
         prefetch(&bytes[bytes.len().min(SHORT_ENTRY_BYTES) - 1..]);
     }
@@ -244,14 +236,17 @@ impl Memory {
     /// Marks an entry as read.
     #[inline]
     fn touch(&mut self, at: At) {
-        let bytes = &mut self.chunks[at.index(self.first_chunk)][at.offset()..];
+        let first = self.first_chunk();
+        let chunk = &mut self.chunks[at.index(first)];
+        let (flags_at, counts_at) = (at.offset() + FLAGS_AT, at.offset() + COUNTS_AT);
+        let (flags, counts) = (chunk[flags_at], chunk[counts_at]);
         // Most are marked already: then the line stays clean.
-        if bytes[FLAGS_AT] & READ == 0 {
-            bytes[FLAGS_AT] |= READ | FETCHED;
+        if flags & READ == 0 {
+            chunk.set(flags_at, flags | READ | FETCHED);
         }
         // Only what has to leave is weighed.
-        if bytes[FLAGS_AT] & DIRTY != 0 && bytes[COUNTS_AT] % UPDATE < COUNT_MAX {
-            bytes[COUNTS_AT] += 1;
+        if flags & DIRTY != 0 && counts % UPDATE < COUNT_MAX {
+            chunk.set(counts_at, counts + 1);
         }
     }
 
@@ -259,10 +254,10 @@ impl Memory {
     /// read. A candidate that is another key's is not: it would stay, or go to flash, for what nobody read.
     #[inline]
     pub fn get(&mut self, key: Key<'_>, candidate: At) -> Option<Stored<'_>> {
-        let bytes = Self::bytes(&self.chunks, self.first_chunk, candidate);
+        let bytes = Self::bytes(&self.chunks, self.first_chunk(), candidate);
         let at = if is_of(bytes, key) { candidate } else { self.locate_elsewhere(key)? };
         self.touch(at);
-        Some(record_of(Self::bytes(&self.chunks, self.first_chunk, at)).into())
+        Some(record_of(Self::bytes(&self.chunks, self.first_chunk(), at)).into())
     }
 
     #[cold]
@@ -276,21 +271,36 @@ impl Memory {
             return None;
         }
         let at = self.locate(key)?;
-        Some(self.drop_entry(key.hash().to_bits(), at))
+        Some(self.drop_entry(key.hash(), at))
     }
 
     /// What the tier has of this hash is nowhere else from now on; whether it has any.
     pub fn orphan(&mut self, hash: KeyHash) -> bool {
-        let is_its = |at: &At| hash_at(Self::bytes(&self.chunks, self.first_chunk, *at)) == hash.to_bits();
-        let Some(at) = self.table.find(spread(hash.to_bits()), is_its).copied() else { return false };
-        let flags = &mut self.chunks[at.index(self.first_chunk)][at.offset() + FLAGS_AT];
-        self.dirty += usize::from(*flags & DIRTY == 0);
-        *flags |= DIRTY;
+        let Some(at) = self.locate_hash(hash) else { return false };
+        let first = self.first_chunk();
+        let chunk = &mut self.chunks[at.index(first)];
+        let flags = chunk[at.offset() + FLAGS_AT];
+        self.dirty += usize::from(flags & DIRTY == 0);
+        chunk.set_flags(at.offset(), flags | DIRTY);
         true
     }
 
-    fn drop_entry(&mut self, hash: u64, at: At) -> u8 {
-        if let Ok(entry) = self.table.find_entry(spread(hash), |other| *other == at) {
+    /// An entry with this hash, if there is one.
+    pub fn find_hash(&self, hash: KeyHash) -> Option<EntryRecord<'_>> {
+        let at = self.locate_hash(hash)?;
+        Some(record_of(Self::bytes(&self.chunks, self.first_chunk(), at)))
+    }
+
+    fn locate_hash(&self, hash: KeyHash) -> Option<At> {
+        let is_its = |at: &At| {
+            let bytes = Self::bytes(&self.chunks, self.first_chunk(), *at);
+            has_tag(bytes, hash) && hash_of(bytes, self.hasher) == hash
+        };
+        self.table.find(spread(hash.to_bits()), is_its).copied()
+    }
+
+    fn drop_entry(&mut self, hash: KeyHash, at: At) -> u8 {
+        if let Ok(entry) = self.table.find_entry(spread(hash.to_bits()), |other| *other == at) {
             entry.remove();
         }
         self.bury(at)
@@ -298,11 +308,14 @@ impl Memory {
 
     /// Marks an entry as dead that the table does not have any more; gives its counts.
     fn bury(&mut self, at: At) -> u8 {
-        let bytes = &mut self.chunks[at.index(self.first_chunk)][at.offset()..];
-        self.dead_bytes += entry_len(bytes);
-        self.dirty -= usize::from(bytes[FLAGS_AT] & DIRTY != 0);
-        bytes[FLAGS_AT] |= DEAD;
-        bytes[COUNTS_AT]
+        let first = self.first_chunk();
+        let chunk = &mut self.chunks[at.index(first)];
+        let entry = &chunk[at.offset()..];
+        let (flags, counts) = (entry[FLAGS_AT], entry[COUNTS_AT]);
+        self.dead_bytes += entry_len(entry);
+        self.dirty -= usize::from(flags & DIRTY != 0);
+        chunk.set_flags(at.offset(), flags | DEAD);
+        counts
     }
 
     /// Puts an entry in, in place of an older one; `false`: it is too long, and not kept. For a copy others go first,
@@ -337,7 +350,8 @@ impl Memory {
             return false;
         }
         let at = self.room_for(len);
-        let counts = self.point(key, at).map(|older| self.bury(older));
+        let older = self.point(key, at);
+        let counts = older.map(|older| self.counts_at(older));
         let (flags, counts) = match (kept, counts) {
             (EntryState::Clean, _) => (0, 0),
             (EntryState::Dirty | EntryState::Returned, None) => (DIRTY, 0),
@@ -346,6 +360,8 @@ impl Memory {
             (EntryState::Dirty, Some(counts)) => (DIRTY, counts),
         };
         self.append(key.hash(), flags | stamp << STAMP_SHIFT, counts, &parts);
+        // Not before the new one is whole: a kill in between leaves one of them.
+        older.into_iter().for_each(|older| _ = self.bury(older));
         // What is put over and over must not fill the pool with what it buries.
         self.compact();
         self.tell();
@@ -361,8 +377,8 @@ impl Memory {
 
     /// Lets entries go for one of so many bytes that is about to come, an older one of its key first.
     fn make_room(&mut self, key: Key<'_>, len: usize, now: u32) {
-        let (chunks, first) = (&self.chunks, self.first_chunk);
-        self.table.reserve(1, |at| spread(hash_at(Self::bytes(chunks, first, *at))));
+        let (chunks, first, hasher) = (&self.chunks, self.first_chunk(), self.hasher);
+        self.table.reserve(1, |at| spread(hash_of(Self::bytes(chunks, first, *at), hasher).to_bits()));
         if !self.lacks_room(len) {
             return;
         }
@@ -394,9 +410,10 @@ impl Memory {
 
     /// Has the table find a key at `at`, where its entry is about to be; gives where it was.
     fn point(&mut self, key: Key<'_>, at: At) -> Option<At> {
-        let (chunks, first) = (&self.chunks, self.first_chunk);
+        let (chunks, first) = (&self.chunks, self.first_chunk());
         let same = |at: &At| is_of(Self::bytes(chunks, first, *at), key);
-        let rehash = |at: &At| spread(hash_at(Self::bytes(chunks, first, *at)));
+        let hasher = self.hasher;
+        let rehash = |at: &At| spread(hash_of(Self::bytes(chunks, first, *at), hasher).to_bits());
         match self.table.entry(spread(key.hash().to_bits()), same, rehash) {
             Slot::Occupied(mut found) => Some(std::mem::replace(found.get_mut(), at)),
             Slot::Vacant(vacant) => {
@@ -413,7 +430,7 @@ impl Memory {
     /// Whether an entry of so many bytes does not fit the last chunk.
     fn needs_chunk(&self, len: usize) -> bool {
         let full =
-            |chunk: &Vec<u8>| chunk.capacity() - chunk.len() < len || chunk.len() >= MEMORY_CHUNK_BYTES_MAX;
+            |chunk: &Chunk| chunk.capacity() - chunk.len() < len || chunk.len() >= MEMORY_CHUNK_BYTES_MAX;
         self.chunks.back().is_none_or(full)
     }
 
@@ -421,34 +438,53 @@ impl Memory {
     fn room_for(&mut self, len: usize) -> At {
         if self.needs_chunk(len) {
             let wanted = self.chunk_bytes().max(len);
-            let spare = self.spare.take().filter(|spare| spare.capacity() >= wanted);
-            let chunk = spare.unwrap_or_else(|| Vec::with_capacity(wanted));
+            let sequence = self.next_sequence();
+            let chunk = match self.spare.take() {
+                Some(mut spare) if spare.capacity() >= wanted => {
+                    spare.reuse(self.shard, sequence);
+                    spare
+                }
+                spare => {
+                    spare.into_iter().for_each(Chunk::release);
+                    Chunk::new(self.arena.as_ref(), wanted, self.shard, sequence)
+                }
+            };
             self.chunk_bytes += chunk.capacity();
             self.chunks.push_back(chunk);
         }
-        At::new(self.last_chunk(), self.chunks.back().map_or(0, Vec::len))
+        At::new(self.last_chunk(), self.chunks.back().map_or(0, |chunk| chunk.len()))
+    }
+
+    /// The number of the first chunk, as places have it.
+    #[inline]
+    fn first_chunk(&self) -> u16 {
+        self.first_sequence as u16
     }
 
     fn last_chunk(&self) -> u16 {
-        self.first_chunk.wrapping_add((self.chunks.len() - 1) as u16)
+        self.next_sequence().wrapping_sub(1) as u16
+    }
+
+    /// The number of the chunk that will be added next.
+    fn next_sequence(&self) -> u64 {
+        self.first_sequence + self.chunks.len() as u64
+    }
+
+    fn counts_at(&self, at: At) -> u8 {
+        Self::bytes(&self.chunks, self.first_chunk(), at)[COUNTS_AT]
     }
 
     /// Writes an entry where there is [room for it](Self::room_for).
     fn append(&mut self, hash: KeyHash, flags: u8, counts: u8, parts: &[&[u8]]) {
-        let chunk = self.chunks.back_mut().expect("there is room");
-        let mut head = hash.to_bits().to_le_bytes();
-        (head[FLAGS_AT], head[COUNTS_AT]) = (flags, counts);
         self.dirty += usize::from(flags & DIRTY != 0);
-        chunk.extend_from_slice(&head);
-        for part in parts {
-            chunk.extend_from_slice(part);
-        }
+        let chunk = self.chunks.back_mut().expect("there is room");
+        chunk.append(entry::head(hash, flags, counts), parts);
     }
 
     /// Visits entries.
     pub fn for_each(&self, which: Which, mut visit: impl FnMut(EntryRecord<'_>)) {
         for at in &self.table {
-            let entry = Self::bytes(&self.chunks, self.first_chunk, *at);
+            let entry = Self::bytes(&self.chunks, self.first_chunk(), *at);
             if which == Which::All || entry[FLAGS_AT] & DIRTY != 0 {
                 visit(record_of(entry));
             }
@@ -465,8 +501,9 @@ impl Memory {
                 if entry[FLAGS_AT] & DEAD == 0 {
                     live += 1;
                     dirty += usize::from(entry[FLAGS_AT] & DIRTY != 0);
-                    let place = At::new(self.first_chunk.wrapping_add(i as u16), at);
-                    let found = self.table.find(spread(hash_at(entry)), |other| *other == place);
+                    let place = At::new(self.first_chunk().wrapping_add(i as u16), at);
+                    let hash = hash_of(entry, self.hasher);
+                    let found = self.table.find(spread(hash.to_bits()), |other| *other == place);
                     assert!(found.is_some(), "invariant 1");
                 } else {
                     dead_bytes += entry_len(entry);
@@ -479,7 +516,7 @@ impl Memory {
         assert_eq!(dirty, self.dirty, "invariant 4");
         assert_eq!(dead_bytes, self.dead_bytes, "invariant 5");
         assert_eq!(self.told_bytes, self.bytes_allocated(), "invariant 6");
-        assert_eq!(self.chunk_bytes, self.chunks.iter().map(Vec::capacity).sum::<usize>(), "invariant 3");
+        assert_eq!(self.chunk_bytes, self.chunks.iter().map(Chunk::capacity).sum::<usize>(), "invariant 3");
     }
 }
 

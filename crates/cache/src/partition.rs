@@ -7,6 +7,7 @@ use crate::hybrid::Hybrid;
 use crate::index::{Capacity, Growth, Table};
 use crate::key::{Key, KeyHash, KeyHasher};
 use crate::limits::{SHARDS, VALUE_BYTES_MAX};
+use crate::memory::shared::{Arena, Claim};
 use crate::memory::{Memory, Pool, Role};
 use crate::options::Options;
 use crate::policy::{self, Reinsertion};
@@ -69,6 +70,8 @@ pub(crate) struct Shared {
     pub flash: Option<Flash>,
     pub memory_bytes: u64,
     pub hasher: KeyHasher,
+    /// Where the RAM tier lies that outlives the process.
+    pub arena: Option<std::sync::Arc<Arena>>,
     /// The RAM of the shards' tiers.
     pub pool: std::sync::Arc<Pool>,
     /// Longer entries do not wait in RAM, where others can go to flash.
@@ -122,24 +125,32 @@ impl Partition {
     /// Without flash.
     pub fn in_memory(options: &Options) -> Self {
         let capacity = Capacity::new(0, 0, Some(0), Growth::Quick);
-        let shared = Self::shared(options, capacity, None, KeyHasher::random());
+        let shared = Self::shared(options, capacity, None, KeyHasher::random(), None);
         Self { shared: Arc::new(shared), flusher: None, cleaner: None }
     }
 
-    fn shared(options: &Options, capacity: Capacity, flash: Option<Flash>, hasher: KeyHasher) -> Shared {
+    fn shared(
+        options: &Options,
+        capacity: Capacity,
+        flash: Option<Flash>,
+        hasher: KeyHasher,
+        arena: Option<std::sync::Arc<Arena>>,
+    ) -> Shared {
         let pool = std::sync::Arc::new(Pool::new(options.memory_bytes, options.memory_entries));
-        let entries = options.memory_entries.map_or(u64::MAX, |entries| entries.div_ceil(SHARDS as u64));
+        let entries = options.entries_of_shard();
         let role = if flash.is_some() { Role::Tier } else { Role::Whole };
-        let shard = || {
-            let memory = Memory::new(std::sync::Arc::clone(&pool), entries, role);
+        let shard = |number| {
+            let pool = std::sync::Arc::clone(&pool);
+            let memory = Memory::new(pool, entries, role, hasher, number, arena.clone());
             let table = Table::new(capacity);
             Mutex::new(Shard { table, memory, collisions: CollisionFilter::default() })
         };
         Shared {
-            shards: (0..SHARDS).map(|_| shard()).collect(),
+            shards: (0..SHARDS).map(shard).collect(),
             flash,
             memory_bytes: options.memory_bytes,
             hasher,
+            arena,
             large_bytes: policy::large_bytes(options.memory_bytes, options.partitions()),
             now: AtomicU32::new(0),
             pool,
@@ -147,13 +158,20 @@ impl Partition {
         }
     }
 
-    /// Over a log, with what that found. The budgets are its own.
-    pub fn start(options: &Options, log: Log, recovered: granary_log::Recovered<Records>) -> Self {
+    /// Over a log, with what that found, and with what the file of the RAM tier has. The budgets are its own.
+    pub fn start(
+        options: &Options,
+        log: Log,
+        recovered: granary_log::Recovered<Records>,
+        claim: Option<Claim>,
+    ) -> Self {
         let flash = options.flash.as_ref().expect("called for a cache on flash");
         let geometry = *log.geometry();
         let capacity = flash.capacity(&geometry);
         let hybrid = Hybrid::new(&flash.admission, &log, flash.bytes_per_day);
         let hasher = KeyHasher::with_seed(log.salt());
+        let opened = claim.and_then(|claim| Arena::open(claim, log.companion(), log.salt()));
+        let (arena, chunks) = opened.map_or((None, Vec::new()), |(arena, chunks)| (Some(arena), chunks));
         let flash = Flash {
             record_bytes_max: record_bytes_max(&geometry),
             log,
@@ -162,8 +180,9 @@ impl Partition {
             hybrid,
             awaits_flusher: AtomicBool::new(false),
         };
-        let shared = Arc::new(Self::shared(options, capacity, Some(flash), hasher));
+        let shared = Arc::new(Self::shared(options, capacity, Some(flash), hasher, arena));
         shared.recover(&recovered);
+        shared.take_over_memory(chunks);
         // Before the flusher does: of two that empty the same slots, the slower one would empty what is used anew.
         if let Some(flash) = &shared.flash {
             flash.log.reclaim_ahead(&*shared);
@@ -176,7 +195,9 @@ impl Partition {
         });
         if let Some(flash) = &shared.flash {
             // What was lost is void for good: its older versions must not come back at a later start.
-            shared.delete_words(flash, recovered.lost.into_values().flatten().collect());
+            let lost: Vec<u64> = recovered.lost.into_values().flatten().collect();
+            shared.delete_words(flash, lost.clone());
+            shared.write_again(flash, lost);
         }
         let cleaner = shared.is_hybrid().then(|| {
             let cleaned = Arc::clone(&shared);
@@ -262,6 +283,7 @@ impl Partition {
                 + size_of::<Mutex<Shard>>();
         }
         stats.index_bytes = index_bytes as u64;
+        stats.memory_file_bytes = self.shared.arena.as_ref().map_or(0, |arena| arena.bytes_reserved());
         if let Some(flash) = &self.shared.flash {
             let log = flash.log.stats();
             if let Some(hybrid) = &flash.hybrid {

@@ -276,7 +276,8 @@ impl Shared {
         flash.awaits_flusher.store(true, Ordering::Release);
         for _ in 0..flash.log.geometry().segments().min(1024) {
             if putting.retry(&mut flash.log.writer()) {
-                return flash.log.stop();
+                // What the RAM tier has is on flash, too, or does not outlive a stop.
+                return flash.log.stop().inspect(|()| self.arena.iter().for_each(|arena| arena.remove()));
             }
             // Where the device refuses, the next attempt tells.
             let _ = flash.log.flush();

@@ -100,6 +100,8 @@ stats! {
         left_unseen,
         /// DRAM first: entries that came back to RAM when their segment was reused.
         taken_back,
+        /// Entries of the RAM tier that outlived the process before.
+        taken_over,
     }
     sizes {
         /// Entries that left the cache from RAM because others needed their room.
@@ -128,6 +130,9 @@ stats! {
         index_bytes,
         /// Bytes of RAM of the RAM tier now.
         memory_bytes,
+        /// Bytes of RAM that the files take in which the RAM tier outlives the process, what is free in them too; 0: it
+        /// lies in memory of the process's own.
+        memory_file_bytes,
         /// Bytes of RAM of the admission policy now.
         policy_bytes,
         /// Bytes of RAM of write buffers now.

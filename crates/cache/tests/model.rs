@@ -5,7 +5,7 @@
 mod random;
 
 use granary_cache::admission::{Admission, Flashield};
-use granary_cache::limits::HASH_BITS;
+use granary_cache::limits::{DEFAULT_MEMORY_FOLDER, HASH_BITS};
 use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
 use random::Random;
@@ -58,6 +58,11 @@ fn any_dram_first(random: &mut Random) -> Admission {
 
 const NOW: u32 = 1_000;
 
+/// Most openings have the RAM tier outlive a kill; those that do not make it void.
+fn memory_folder(random: &mut Random) -> Option<std::path::PathBuf> {
+    (random.below(8) > 0).then(|| DEFAULT_MEMORY_FOLDER.into())
+}
+
 fn options(folder: &std::path::Path, shape: Shape, random: &mut Random) -> Options {
     let mut flash = FlashOptions::new(folder.join("c"), shape.file_size);
     flash.block_size = shape.block_size;
@@ -67,6 +72,7 @@ fn options(folder: &std::path::Path, shape: Shape, random: &mut Random) -> Optio
     flash.admission = (shape.admission)(random);
     // A run is the same each time.
     flash.hash_seed = Some(11);
+    flash.memory_folder = memory_folder(random);
     flash.partitions = shape.partitions[random.below(shape.partitions.len() as u64) as usize];
     Options { flash: Some(flash), memory_bytes: shape.memory_bytes, memory_entries: None }
 }
@@ -348,17 +354,36 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
     let mut cache = Cache::open(first.clone()).unwrap();
     let keys = Keys::new(&cache, &first, shape.keys);
     let mut io = Io::with_engine(engine);
+    let mut opened = first;
     let (mut looked_up, mut found, mut operations_done) = (0u64, 0u64, 0u64);
+    // Entries that were in RAM when the process was killed, and those of them that were there afterwards.
+    let (mut killed, mut taken_over) = (0, 0);
     while operations_done < operations() / SHAPES.len() as u64 {
         let what = format!("seed {seed}, after {operations_done} operations");
         match random.below(100) {
             0 => {
                 drop(cache);
-                cache = Cache::open(options(folder.path(), shape, &mut random)).unwrap();
+                opened = options(folder.path(), shape, &mut random);
+                cache = Cache::open(opened.clone()).unwrap();
+                assert_eq!(cache.stats().taken_over, 0, "{what}");
             }
             1 => {
+                let in_memory = cache.stats().memory_entries;
                 cache.abandon();
-                cache = Cache::open(options(folder.path(), shape, &mut random)).unwrap();
+                let next = options(folder.path(), shape, &mut random);
+                let parts = |options: &Options| {
+                    options.flash.as_ref().map(|flash| (flash.partitions, flash.memory_folder.is_some()))
+                };
+                let outlives =
+                    parts(&next) == parts(&opened) && parts(&next).is_some_and(|(_, shared)| shared);
+                opened = next;
+                cache = Cache::open(opened.clone()).unwrap();
+                if outlives {
+                    killed += in_memory;
+                    taken_over += cache.stats().taken_over;
+                } else {
+                    assert_eq!(cache.stats().taken_over, 0, "{what}");
+                }
             }
             2 => cache.flush(),
             3 if random.below(20) == 0 => {
@@ -389,6 +414,9 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
         assert_eq!(model.get(&known), Some(&(value.map(<[u8]>::to_vec), expires_at)), "scan: key {known}");
         scanned += 1;
     });
+    println!("{killed} entries in RAM at kills, {taken_over} of them taken over");
+    // Entries leave RAM and come back between the count and the kill; a long one may lie outside.
+    assert!(taken_over * 100 >= killed * 95 && taken_over * 95 <= killed * 100);
     assert!(scanned > 0 || shape.file_size == shape.write_buffer_size, "a scan shows something");
     assert!(
         found * 200 > looked_up,

@@ -103,6 +103,7 @@ pub struct Log<F: Framing> {
     pub(crate) instance: AtomicU64,
     pub(crate) fingerprint: u64,
     pub(crate) salt: u64,
+    pub(crate) companion: u64,
     pub(crate) device: std::sync::Arc<dyn Device>,
     pub(crate) framing: F,
     pub(crate) state: StateFile,
@@ -134,6 +135,12 @@ impl<F: Framing> Log<F> {
     /// The number that the consumer's words depend on ([`Options::salt`](crate::Options)).
     pub fn salt(&self) -> u64 {
         self.salt
+    }
+
+    /// The number of what the consumer has of the log beside its files: the one that it named, if that belongs to the
+    /// content that was found, or else a new one. 0: it has none.
+    pub fn companion(&self) -> u64 {
+        self.companion
     }
 
     /// What reads go to.
@@ -329,7 +336,7 @@ impl<F: Framing> Log<F> {
     }
 
     pub(crate) fn identity(&self) -> Identity {
-        let (geometry, fingerprint, salt) = (self.geometry, self.fingerprint, self.salt);
-        Identity { geometry, fingerprint, instance: self.instance(), salt }
+        let Self { geometry, fingerprint, salt, companion, .. } = *self;
+        Identity { geometry, fingerprint, instance: self.instance(), salt, companion }
     }
 }

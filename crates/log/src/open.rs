@@ -11,7 +11,7 @@ use crate::log::{Buffers, Counters, FlushRequests, Log};
 use crate::partitions::Partition;
 use crate::recover::{self, Opened, Recovered};
 use crate::slots::{FifoSlots, SlotOrder, SlotTable, Slots};
-use crate::state::{self, Identity, Known, Left, Peeked, StateFile, beside, random_number};
+use crate::state::{self, Identity, Known, Left, Peeked, StateFile, beside, companion_number, random_number};
 use crate::sync::sync::atomic::AtomicU64;
 use crate::sync::sync::{Condvar, Mutex, RwLock};
 use crate::writer::WriterState;
@@ -40,6 +40,10 @@ pub struct Options {
     pub space: Space,
     /// Whether the log may start empty.
     pub in_doubt: InDoubt,
+    /// Of each partition the number of its companion, which is what the consumer has of the log beside its files (0:
+    /// nothing yet). Whoever opens the log without naming it makes it void: [`Log::companion`] says which number is
+    /// right from now on. Empty: the consumer has none.
+    pub companions: Vec<u64>,
 }
 
 /// What to do where a log's files are there and what they hold cannot be trusted.
@@ -167,11 +171,12 @@ pub fn grow(options: &Options, geometry: &Geometry) -> Result<(), OpenError> {
         // It was done before.
         return Ok(());
     }
-    let Known { left, instance, salt, head } = state.read(&options.geometry, options.fingerprint);
+    let Known { left, instance, salt, head, .. } = state.read(&options.geometry, options.fingerprint);
     if left != Left::Clean {
         return Err(OpenError::Damaged { path: beside(&options.state_path, ".state") });
     }
-    let identity = Identity { geometry: *geometry, fingerprint: options.fingerprint, instance, salt };
+    let identity =
+        Identity { geometry: *geometry, fingerprint: options.fingerprint, instance, salt, companion: 0 };
     let written = state.write(&identity, Left::Clean, head);
     written.map_err(|source| OpenError::State { path: options.state_path.clone(), source })
 }
@@ -269,7 +274,7 @@ impl<F: Framing> Log<F> {
         options: &Options,
         salt: u64,
     ) -> Result<Opened<F>, OpenError> {
-        let Options { state_path, geometry, fingerprint, slots, in_doubt, .. } = options;
+        let Options { state_path, geometry, fingerprint, slots, in_doubt, companions, .. } = options;
         let (geometry, fingerprint) = (*geometry, *fingerprint);
         let state_error = |source| OpenError::State { path: state_path.clone(), source };
         let read = state.read(&geometry, fingerprint);
@@ -280,7 +285,8 @@ impl<F: Framing> Log<F> {
         if known.left == Left::PowerCut && *in_doubt == InDoubt::StartEmpty {
             known = Known::NOTHING;
         }
-        let Known { left, mut instance, head: known_head, .. } = known;
+        let Known { left, mut instance, head: known_head, companion, .. } = known;
+        let known_instance = instance;
         let mut recovered = Recovered::default();
         let mut head = 0;
         if left == Left::Unknown {
@@ -314,7 +320,20 @@ impl<F: Framing> Log<F> {
         let words = recovered.lost.values().flatten().copied().collect();
         let carried = journal::Record { sequence: head + 1, durable: head, words };
         let journal = Journal::create(state_path, instance, &carried).map_err(state_error)?;
-        let identity = Identity { geometry, fingerprint, instance, salt };
+        let companion = match companions.first() {
+            None => 0,
+            // It goes with the content.
+            Some(named)
+                if *named != 0
+                    && *named == companion
+                    && left == Left::Killed
+                    && instance == known_instance =>
+            {
+                *named
+            }
+            Some(_) => companion_number(),
+        };
+        let identity = Identity { geometry, fingerprint, instance, salt, companion };
         state.write(&identity, Left::Killed, head).map_err(state_error)?;
         let positions = recovered.segments.iter().map(F::position);
         let slots = match slots {
@@ -339,6 +358,7 @@ impl<F: Framing> Log<F> {
             instance: AtomicU64::new(instance),
             fingerprint,
             salt,
+            companion,
             device,
             framing,
             state,

@@ -34,7 +34,8 @@ impl Partition {
         let of = |(i, geometry)| {
             let state_path = path_of(&options.state_path, i);
             let fingerprint = options.fingerprint_of(i, partitions);
-            let options = Options { geometry, state_path, fingerprint, ..options.clone() };
+            let companions = options.companions.get(i as usize).copied().into_iter().collect();
+            let options = Options { geometry, state_path, fingerprint, companions, ..options.clone() };
             let state = lock(&options)?;
             Ok(Self { options, state })
         };

@@ -9,7 +9,7 @@
 //! | 32..40 | file size |
 //! | 40..48 | instance: seeds the checksums; new whenever the content is given up |
 //! | 48..56 | fingerprint of what the consumer stores; another one gives up the content |
-//! | 56..64 | 1: stopped cleanly |
+//! | 56..64 | 0: open; 1: stopped cleanly; another number: open, with a companion of this number |
 //! | 64..80 | boot id of the kernel that the log was opened under |
 //! | 80..88 | newest sequence number at that stop, or when the log was opened |
 //! | 88..96 | salt: a number that the consumer's words depend on; kept as long as the content |
@@ -24,6 +24,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: [u8; 8] = *b"GRANARY1";
 pub(crate) const SIZE: usize = 96;
+
+/// How a log was left that was stopped cleanly. No companion has this number, nor 0.
+const CLEAN: u64 = 1;
 
 /// The path with something behind its name.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -51,6 +54,8 @@ pub(crate) struct Identity {
     pub fingerprint: u64,
     pub instance: u64,
     pub salt: u64,
+    /// 0: none.
+    pub companion: u64,
 }
 
 /// What a state file says of the log that it belongs to.
@@ -61,10 +66,12 @@ pub(crate) struct Known {
     pub salt: u64,
     /// A sequence number up to which everything was on the device.
     pub head: u64,
+    /// The number of the companion that it was open with; 0: none.
+    pub companion: u64,
 }
 
 impl Known {
-    pub const NOTHING: Known = Known { left: Left::Unknown, instance: 0, salt: 0, head: 0 };
+    pub const NOTHING: Known = Known { left: Left::Unknown, instance: 0, salt: 0, head: 0, companion: 0 };
 }
 
 /// The open and locked state file.
@@ -96,7 +103,8 @@ impl StateFile {
     pub fn read(&self, geometry: &Geometry, fingerprint: u64) -> Known {
         let mut bytes = [0; SIZE];
         let state = self.file.read_exact_at(&mut bytes, 0).ok().and_then(|()| parse(&bytes));
-        let Some(State { shape, instance, fingerprint: own, clean, boot_id: boot, head, salt }) = state
+        let Some(State { shape, instance, fingerprint: own, clean, companion, boot_id: boot, head, salt }) =
+            state
         else {
             return Known::NOTHING;
         };
@@ -104,11 +112,11 @@ impl StateFile {
             return Known::NOTHING;
         }
         if clean {
-            Known { left: Left::Clean, instance, salt, head }
+            Known { left: Left::Clean, instance, salt, head, companion: 0 }
         } else if boot == boot_id() && boot != [0; 16] {
-            Known { left: Left::Killed, instance, salt, head }
+            Known { left: Left::Killed, instance, salt, head, companion }
         } else {
-            Known { left: Left::PowerCut, instance, salt, head }
+            Known { left: Left::PowerCut, instance, salt, head, companion: 0 }
         }
     }
 
@@ -120,10 +128,10 @@ impl StateFile {
     /// Says that everything up to segment `head` is on the device, and whether the log is open or
     /// was stopped cleanly (`Left::Clean`).
     pub fn write(&self, identity: &Identity, left: Left, head: u64) -> io::Result<()> {
-        let Identity { geometry, fingerprint, instance, salt } = *identity;
+        let Identity { geometry, fingerprint, instance, salt, companion } = *identity;
         let clean = left == Left::Clean;
         let (shape, boot_id) = (shape_of(&geometry), boot_id());
-        let state = State { shape, instance, fingerprint, clean, boot_id, head, salt };
+        let state = State { shape, instance, fingerprint, clean, companion, boot_id, head, salt };
         self.file.write_all_at(&encode(&state), 0)?;
         self.file.sync_data()
     }
@@ -178,6 +186,8 @@ pub(crate) struct State {
     pub instance: u64,
     pub fingerprint: u64,
     pub clean: bool,
+    /// 0 after a clean stop.
+    pub companion: u64,
     pub boot_id: [u8; 16],
     pub head: u64,
     pub salt: u64,
@@ -191,7 +201,8 @@ pub(crate) fn encode(state: &State) -> [u8; SIZE] {
     let mut bytes = [0; SIZE];
     bytes[..8].copy_from_slice(&MAGIC);
     let [block, segment, file] = state.shape;
-    let numbers = [block, segment, file, state.instance, state.fingerprint, u64::from(state.clean)];
+    let left = if state.clean { CLEAN } else { state.companion };
+    let numbers = [block, segment, file, state.instance, state.fingerprint, left];
     for (number, at) in numbers.into_iter().zip((16..).step_by(8)) {
         bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
     }
@@ -210,7 +221,8 @@ pub(crate) fn parse(bytes: &[u8; SIZE]) -> Option<State> {
         shape: [u64_at(16), u64_at(24), u64_at(32)],
         instance: u64_at(40),
         fingerprint: u64_at(48),
-        clean: u64_at(56) == 1,
+        clean: u64_at(56) == CLEAN,
+        companion: Some(u64_at(56)).filter(|left| *left != CLEAN).unwrap_or(0),
         boot_id: bytes[64..80].try_into().expect("16 bytes"),
         head: u64_at(80),
         salt: u64_at(88),
@@ -228,6 +240,11 @@ fn boot_id() -> [u8; 16] {
         }
     }
     id
+}
+
+/// A number for a companion that no earlier one had.
+pub(crate) fn companion_number() -> u64 {
+    random_number().max(CLEAN + 1)
 }
 
 /// A number that nobody can guess: no earlier instance had it.

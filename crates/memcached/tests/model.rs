@@ -168,7 +168,12 @@ fn run(policies: &[&str], memory_bytes: u64, seed: u64) {
     let (mut done, mut round) = (0, 0);
     while done < operations {
         let policy = policies[random.below(policies.len() as u64) as usize];
-        let server = Server::start(&options_of(folder.path(), policy, memory_bytes)).unwrap();
+        let mut options = options_of(folder.path(), policy, memory_bytes);
+        if random.below(8) == 0 {
+            // What is in RAM dies with it, and what the process before had there is void.
+            options.store.memory_folder = None;
+        }
+        let server = Server::start(&options).unwrap();
         let mut client = Client::new(server.address());
         let what = format!("seed {seed}, {policy}, start {round}");
         // Now and then there is work before anybody looks.
@@ -193,6 +198,8 @@ fn run(policies: &[&str], memory_bytes: u64, seed: u64) {
         }
         round += 1;
     }
+    // So that no file of its RAM is left.
+    Server::start(&options_of(folder.path(), policies[0], memory_bytes)).unwrap().stop().unwrap();
 }
 
 #[test]

@@ -81,6 +81,7 @@ fn nothing_old_comes_back(policy: &str) {
         }
         process.kill();
     }
+    process::end(folder.path(), policy);
     assert!(warm > 0, "not one of {checked} items was there after a kill");
     println!("{kills} kills, {checked} items checked, {warm} of them there");
 }

@@ -208,6 +208,7 @@ impl Config {
             geometry: self.geometry()?,
             fingerprint: u64::from_le_bytes(*b"volume 1"),
             salt: None,
+            companions: Vec::new(),
             slots: SlotOrder::Table { reserved: RESERVED_SEGMENTS },
             space: Space::Thin,
             in_doubt: InDoubt::Keep,

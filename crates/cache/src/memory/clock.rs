@@ -1,10 +1,11 @@
 //! The clock: the hand goes over the oldest entries; what was read since it passed goes round, what was not leaves.
 
-use super::pool::Stamp;
-use super::{
-    At, COMPACT_STEPS, COUNTS_AT, DEAD, DIRTY, FETCHED, FLAGS_AT, Memory, READ, RECORD_AT, Role, STAMP_SHIFT,
-    UPDATE, entry_len, hash_at, record_of, spread,
+use super::chunk::Chunk;
+use super::entry::{
+    COUNTS_AT, DEAD, DIRTY, FETCHED, FLAGS_AT, READ, RECORD_AT, STAMP_SHIFT, entry_len, hash_of, record_of,
 };
+use super::pool::Stamp;
+use super::{At, COMPACT_STEPS, Memory, Role, UPDATE, spread};
 use crate::key::KeyHash;
 use crate::record::EntryRecord;
 
@@ -132,7 +133,7 @@ impl Memory {
             while at < chunk.len() {
                 let entry = &chunk[at..];
                 if entry[FLAGS_AT] & DEAD == 0 {
-                    return Some((KeyHash::from_bits(hash_at(entry)), record_of(entry)));
+                    return Some((hash_of(entry, self.hasher), record_of(entry)));
                 }
                 at += entry_len(entry);
             }
@@ -159,13 +160,12 @@ impl Memory {
             self.send_round(flags);
             return Step::Spared;
         }
-        let hash = hash_at(entry);
+        let hash = hash_of(entry, self.hasher);
         let record = record_of(entry);
         let is_expired = record.is_expired(now);
         let mut left = if self.role == Role::Whole { Eviction::Drop } else { Eviction::Move };
         if flags & DIRTY != 0 {
             let (reads, updates) = (counts % UPDATE, counts / UPDATE);
-            let hash = KeyHash::from_bits(hash);
             left = leave(Victim { hash, entry: record, reads, updates });
         }
         match left {
@@ -173,7 +173,7 @@ impl Memory {
             Eviction::Drop => self.gone.count(is_expired, flags & FETCHED != 0),
             Eviction::Move => {}
         }
-        self.drop_entry(hash, At::new(self.first_chunk, self.hand));
+        self.drop_entry(hash, At::new(self.first_chunk(), self.hand));
         self.skip();
         Step::Passed
     }
@@ -190,12 +190,14 @@ impl Memory {
             return len > 0;
         }
         let mut chunk = self.chunks.pop_front().expect("just seen");
-        self.first_chunk = self.first_chunk.wrapping_add(1);
+        self.first_sequence += 1;
         self.hand = 0;
         self.chunk_bytes -= chunk.capacity();
         if chunk.capacity() == self.chunk_bytes() && !self.chunks.is_empty() {
-            chunk.clear();
-            self.spare = Some(chunk);
+            chunk.empty();
+            self.spare.replace(chunk).into_iter().for_each(Chunk::release);
+        } else {
+            chunk.release();
         }
         true
     }
@@ -203,27 +205,29 @@ impl Memory {
     /// The entry at the hand goes to the end of the ring, with these flags.
     fn send_round(&mut self, flags: u8) {
         let entry = &self.chunks[0][self.hand..];
-        let (hash, counts, len) = (hash_at(entry), entry[COUNTS_AT], entry_len(entry));
-        let from = At::new(self.first_chunk, self.hand);
+        let (hash, counts, len) = (hash_of(entry, self.hasher), entry[COUNTS_AT], entry_len(entry));
+        let from = At::new(self.first_chunk(), self.hand);
         if self.hand == 0 && len == self.chunks[0].len() {
             // A long entry, alone in its chunk: that goes as it is.
             let mut chunk = self.chunks.pop_front().expect("just seen");
-            chunk[FLAGS_AT] = flags;
+            chunk.set_flags(0, flags);
+            self.first_sequence += 1;
+            chunk.renumber(self.shard, self.next_sequence());
             self.chunks.push_back(chunk);
-            self.first_chunk = self.first_chunk.wrapping_add(1);
             self.repoint(hash, from, At::new(self.last_chunk(), 0));
             return;
         }
         let record = entry[RECORD_AT..len].to_vec();
-        self.bury(from);
-        self.skip();
+        // The old one ends last: a kill in between leaves both, of which one counts.
         let to = self.room_for(len);
         self.repoint(hash, from, to);
-        self.append(KeyHash::from_bits(hash), flags, counts, &[&record]);
+        self.append(hash, flags, counts, &[&record]);
+        self.bury(from);
+        self.skip();
     }
 
-    fn repoint(&mut self, hash: u64, from: At, to: At) {
-        if let Some(at) = self.table.find_mut(spread(hash), |at| *at == from) {
+    fn repoint(&mut self, hash: KeyHash, from: At, to: At) {
+        if let Some(at) = self.table.find_mut(spread(hash.to_bits()), |at| *at == from) {
             *at = to;
         }
     }

@@ -1,7 +1,9 @@
 //! The RAM that the shards of a partition share, and what was put into it lately.
 
+use super::shared::Layout;
 use crate::limits::{
     FRESH_PARTS, MEMORY_CHUNK_BYTES_MAX, MEMORY_CHUNK_BYTES_MIN, SHARDS, SHARED_MEMORY_ENTRY_PARTS,
+    SHARED_MEMORY_PAGE_BYTES,
 };
 use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
 
@@ -85,7 +87,14 @@ impl Pool {
     pub(super) fn chunk_bytes(&self, entries: u64) -> usize {
         let bytes = self.share().min(entries.saturating_mul(SHORT_ENTRY_BYTES as u64));
         let least = self.share().div_ceil(CHUNKS_OF_SHARE) as usize;
-        ((bytes / 32) as usize).max(least).clamp(MEMORY_CHUNK_BYTES_MIN, MEMORY_CHUNK_BYTES_MAX)
+        let chunk = ((bytes / 32) as usize).max(least).clamp(MEMORY_CHUNK_BYTES_MIN, MEMORY_CHUNK_BYTES_MAX);
+        let page = SHARED_MEMORY_PAGE_BYTES as usize;
+        chunk.next_multiple_of(if chunk < page { MEMORY_CHUNK_BYTES_MIN / 8 } else { page })
+    }
+
+    /// A file for shards of so many entries at most: chunks are made of its units.
+    pub fn layout(&self, entries: u64) -> Layout {
+        Layout::new(self.bytes, (self.chunk_bytes(entries) as u64).min(SHARED_MEMORY_PAGE_BYTES))
     }
 
     /// A shard takes `now` bytes instead of `before`.

@@ -6,7 +6,11 @@ use std::collections::HashMap;
 /// The only shard of a pool.
 fn memory(bytes: u64, entries: u64) -> Memory {
     let bound = (entries < u64::MAX).then_some(entries);
-    Memory::new(Arc::new(Pool::of(bytes, bound, 1)), entries, Role::Whole)
+    own(Arc::new(Pool::of(bytes, bound, 1)), entries)
+}
+
+fn own(pool: Arc<Pool>, entries: u64) -> Memory {
+    Memory::new(pool, entries, Role::Whole, KeyHasher::with_seed(0), 0, None)
 }
 
 fn get<'a>(memory: &'a mut Memory, key: &[u8]) -> Option<(Option<&'a [u8]>, u32)> {
@@ -244,7 +248,7 @@ fn what_leaves_at_its_end_or_unread_is_counted_apart() {
 fn numbers_of_chunks_do_not_come_round() {
     for kept in [EntryState::Dirty, EntryState::Clean, EntryState::Returned] {
         let pool = Arc::new(Pool::of(256 << 20, None, 16 << 10));
-        let mut memory = Memory::new(pool, u64::MAX, Role::Whole);
+        let mut memory = own(pool, u64::MAX);
         let mut last = HashMap::new();
         // Two thirds are put once, the others over and over.
         for i in 0..3 * CHUNKS_MAX as u64 {

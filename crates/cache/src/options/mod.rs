@@ -6,6 +6,8 @@ use crate::admission::Admission;
 use crate::framing::{Records, WordRule, has_summary};
 use crate::index::{Capacity, Growth};
 use crate::limits::{HASH_BITS, SHARDS};
+use crate::memory::Pool;
+use crate::memory::shared::{self, Claims};
 use crate::policy::Reinsertion;
 use granary_log::device::Space;
 use granary_log::{Found, Geometry, InDoubt, OpenError, SlotOrder};
@@ -43,6 +45,9 @@ pub struct FlashOptions {
     pub reinsertion: Reinsertion,
     /// Which entries go to flash. Changed from [`Admission::All`] to another or back, the cache starts empty.
     pub admission: Admission,
+    /// A folder on a tmpfs: the RAM tier lies there in files, and a process that is killed or panics loses nothing of it.
+    /// `None`: it lies in memory of the process's own.
+    pub memory_folder: Option<PathBuf>,
     /// What may be admitted to flash in a day, in bytes; not with [`Admission::All`].
     pub bytes_per_day: Option<u64>,
 }
@@ -62,6 +67,7 @@ impl FlashOptions {
             hash_seed: None,
             reinsertion: Reinsertion::None,
             admission: Admission::All,
+            memory_folder: None,
             bytes_per_day: None,
         }
     }
@@ -88,6 +94,7 @@ impl FlashOptions {
             slots: SlotOrder::Fifo,
             space: Space::Reserved,
             in_doubt: InDoubt::StartEmpty,
+            companions: Vec::new(),
         })
     }
 
@@ -143,6 +150,11 @@ impl FlashOptions {
         if !is_block_device(&self.path) {
             files.push(with_bin(&self.path));
         }
+        if let Some(folder) = &self.memory_folder {
+            let state_path = self.state_path.as_deref().unwrap_or(&self.path);
+            files
+                .extend((0..self.partitions).map(|partition| shared::path_of(folder, state_path, partition)));
+        }
         Ok(files)
     }
 }
@@ -170,6 +182,24 @@ pub struct Options {
 }
 
 impl Options {
+    /// Claims the files of the RAM tier; there are none where that has no folder, or cannot have one.
+    pub(crate) fn claims(&self, log: &granary_log::Options) -> Claims {
+        let partition = self.of_partition();
+        match self.flash.as_ref().and_then(|flash| flash.memory_folder.as_deref()) {
+            Some(folder) if self.memory_bytes > 0 => {
+                let pool = Pool::new(partition.memory_bytes, partition.memory_entries);
+                let layout = pool.layout(partition.entries_of_shard());
+                Claims::new(folder, &log.state_path, self.partitions(), layout)
+            }
+            _ => Claims::none(&log.state_path),
+        }
+    }
+
+    /// Of a partition, the most entries of a shard.
+    pub(crate) fn entries_of_shard(&self) -> u64 {
+        self.memory_entries.map_or(u64::MAX, |entries| entries.div_ceil(SHARDS as u64))
+    }
+
     /// How many partitions there are.
     pub(crate) fn partitions(&self) -> u64 {
         self.flash.as_ref().map_or(1, |flash| flash.partitions)

@@ -65,6 +65,11 @@ pub struct Arguments {
     )]
     block_size: Option<Size>,
 
+    /// Folder on a tmpfs, such as /dev/shm, where the items in RAM lie, so that they outlive a kill of the server; none:
+    /// they die with it [default: none]
+    #[arg(long = "memcached-memory-folder", value_name = "FOLDER", env = "GRANARY_MEMCACHED_MEMORY_FOLDER")]
+    memory_folder: Option<PathBuf>,
+
     /// Which items go to SSD when they leave RAM: reuse, flashield[:READS], reject-first, probability:P, none; or all,
     /// each as soon as it is stored [default: reuse]
     #[arg(long = "memcached-admission", value_name = "POLICY", env = "GRANARY_MEMCACHED_ADMISSION")]
@@ -136,6 +141,7 @@ impl Arguments {
             flash: self.flash.or(others.flash),
             max_item_size: self.max_item_size.or(others.max_item_size),
             block_size: self.block_size.or(others.block_size),
+            memory_folder: self.memory_folder.or(others.memory_folder),
             admission: self.admission.or(others.admission),
             write_budget: self.write_budget.or(others.write_budget),
             applications: if self.applications.is_empty() { others.applications } else { self.applications },
@@ -174,6 +180,9 @@ impl Arguments {
         store.item_bytes_max =
             usize::try_from(self.max_item_size.unwrap_or(ITEM_MAX).0).unwrap_or(usize::MAX);
         store.block_size = self.block_size.map(|size| size.0);
+        if let Some(folder) = self.memory_folder {
+            store.memory_folder = Some(folder).filter(|folder| folder != Path::new("none"));
+        }
         store.admission = self.admission.unwrap_or(store.admission);
         if let Admission::Flashield(flashield) = &mut store.admission {
             flashield.prefixes = self.applications.into_iter().map(String::into_bytes).collect();

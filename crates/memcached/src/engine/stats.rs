@@ -236,6 +236,8 @@ impl Shared {
             ("index_bytes", cache.index_bytes),
             ("memory_entries", cache.memory_entries),
             ("memory_bytes", cache.memory_bytes),
+            ("memory_file_bytes", cache.memory_file_bytes),
+            ("taken_over", cache.taken_over),
             ("policy_bytes", cache.policy_bytes),
             ("buffer_bytes", cache.buffer_bytes),
         ] {

@@ -28,6 +28,9 @@ pub struct Options {
     /// What is read of flash at least, in bytes: a power of two from 4 KiB to 64 KiB. `None`: what suits the sizes, and
     /// items of some hundred bytes.
     pub block_size: Option<u64>,
+    /// A folder on a tmpfs where the items in RAM lie, so that a process that is killed does not lose them; where that
+    /// cannot be, and with `None`, they die with it. Without flash they do, too.
+    pub memory_folder: Option<PathBuf>,
     /// Which items go to flash.
     pub admission: Admission,
     /// What may be written to flash in a day, in bytes.
@@ -64,6 +67,7 @@ impl Options {
             flash_bytes,
             item_bytes_max: ITEM_BYTES_DEFAULT,
             block_size: None,
+            memory_folder: None,
             admission: Admission::Reuse,
             bytes_per_day: None,
             hash_seed: None,
@@ -163,6 +167,7 @@ impl Options {
         flash.reinsertion = Reinsertion::Read;
         flash.admission = self.admission.clone();
         flash.bytes_per_day = self.bytes_per_day;
+        flash.memory_folder = self.memory_folder.clone();
         flash.hash_seed = self.hash_seed;
         Ok(Some(flash))
     }

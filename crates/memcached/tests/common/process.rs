@@ -11,11 +11,15 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 const FOLDER: &str = "GRANARY_MEMCACHED_CHILD";
 const POLICY: &str = "GRANARY_MEMCACHED_CHILD_POLICY";
 const PORT: &str = "GRANARY_MEMCACHED_CHILD_PORT";
+const MEMORY: &str = "GRANARY_MEMCACHED_CHILD_MEMORY";
 
 /// Serves until it is killed, if the environment says so.
 pub fn serve() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let mut options = with_policy(Path::new(&folder), &std::env::var(POLICY).unwrap());
+    if let Some(bytes) = std::env::var(MEMORY).ok().and_then(|bytes| bytes.parse().ok()) {
+        options.store.memory_bytes = bytes;
+    }
     let port = std::env::var(PORT).unwrap().parse().unwrap();
     options.address = Some((std::net::Ipv4Addr::LOCALHOST, port).into());
     let server = Server::start(&options).unwrap();
@@ -33,13 +37,20 @@ pub struct Process {
 }
 
 impl Process {
-    /// `port` 0: any.
+    /// With little RAM; `port` 0: any.
     pub fn start(folder: &Path, policy: &str, port: u16) -> Process {
+        Self::start_with(folder, policy, port, None)
+    }
+
+    /// With so much RAM, in bytes.
+    pub fn start_with(folder: &Path, policy: &str, port: u16, memory: Option<u64>) -> Process {
+        let memory = memory.map(|bytes| (MEMORY, bytes.to_string()));
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child", "--nocapture"])
             .env(FOLDER, folder)
             .env(POLICY, policy)
             .env(PORT, port.to_string())
+            .envs(memory)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -59,4 +70,9 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Stops the cache of processes that were killed, so that no file of its RAM is left.
+pub fn end(folder: &Path, policy: &str) {
+    Server::start(&with_policy(folder, policy)).unwrap().stop().unwrap();
 }

@@ -1,0 +1,80 @@
+//! How long a RAM tier takes to be there again after a kill, and how fast it is: `killed ENTRIES MEMORY_MIB ROUNDS`. The
+//! same entries lie in a file on tmpfs and in memory of the process's own, in turn.
+
+use granary_cache::admission::Admission;
+use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
+use granary_cache::{Cache, Entry, FlashOptions, Io, Options, Outcome};
+use std::path::Path;
+use std::time::Instant;
+
+const BATCH: u64 = 1000;
+
+fn options(folder: &Path, memory_bytes: u64, is_shared: bool) -> Options {
+    let mut flash = FlashOptions::new(folder.join(if is_shared { "shared" } else { "own" }), 64 << 20);
+    flash.admission = Admission::None;
+    flash.memory_folder = is_shared.then(|| DEFAULT_MEMORY_FOLDER.into());
+    Options { flash: Some(flash), memory_bytes, memory_entries: None }
+}
+
+fn fill(cache: &Cache, entries: u64) -> f64 {
+    let begun = Instant::now();
+    for first in (0..entries).step_by(BATCH as usize) {
+        let keys: Vec<[u8; 8]> = (first..(first + BATCH).min(entries)).map(u64::to_le_bytes).collect();
+        let entries =
+            keys.iter().map(|key| Entry { key: cache.key(key), value: Some(&key[..]), expires_at: 0 });
+        cache.put_many(&entries.collect::<Vec<_>>());
+    }
+    entries as f64 / begun.elapsed().as_secs_f64() / 1e6
+}
+
+fn read(cache: &Cache, entries: u64, batch: u64) -> f64 {
+    let (mut io, mut random, mut hits) = (Io::new(), 1u64, 0u64);
+    let lookups = 4_000_000;
+    let begun = Instant::now();
+    for _ in 0..lookups / batch {
+        let mut keys = Vec::with_capacity(batch as usize);
+        for _ in 0..batch {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            keys.push((random % entries).to_le_bytes());
+        }
+        let asked: Vec<_> = keys.iter().map(|key| cache.key(key)).collect();
+        cache.get_many(&mut io, &asked, 1, |i, outcome| {
+            let Outcome::Hit { value, .. } = outcome else { return };
+            assert_eq!(value, keys[i]);
+            hits += 1;
+        });
+    }
+    assert!(hits * 100 >= lookups * 99, "{hits} of {lookups} are there");
+    lookups as f64 / begun.elapsed().as_secs_f64() / 1e6
+}
+
+fn main() {
+    let arguments: Vec<u64> = std::env::args().skip(1).map(|word| word.parse().expect("a number")).collect();
+    let [entries, memory_mib, rounds] = arguments[..] else { panic!("killed ENTRIES MEMORY_MIB ROUNDS") };
+    let folder = tempfile::tempdir().expect("a folder");
+    for _ in 0..rounds {
+        for is_shared in [false, true] {
+            let options = options(folder.path(), memory_mib << 20, is_shared);
+            let cache = Cache::open(options.clone()).expect("it opens");
+            let put = fill(&cache, entries);
+            let [one, many] = [1, 1000].map(|batch| read(&cache, entries, batch));
+            let stats = cache.stats();
+            println!(
+                "shared {is_shared}: {put:.2} M puts/s, {one:.2} and {many:.2} M gets/s (1 and 1000 at once), {} entries, \
+                 {:.2} bytes each",
+                stats.memory_entries,
+                stats.memory_bytes as f64 / stats.memory_entries as f64
+            );
+            cache.abandon();
+            let begun = Instant::now();
+            let cache = Cache::open(options).expect("it opens");
+            let (seconds, taken_over) = (begun.elapsed().as_secs_f64(), cache.stats().taken_over);
+            println!(
+                "shared {is_shared}: opened in {seconds:.3} s after a kill, {taken_over} entries are there"
+            );
+            cache.close().expect("it stops");
+        }
+    }
+}

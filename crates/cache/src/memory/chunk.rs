@@ -1,0 +1,141 @@
+//! A chunk: entries one behind the other, in memory of the process's own or in the file that outlives it.
+
+use super::entry::{self, FLAGS_AT, RECORD_AT};
+use super::shared::{Arena, Extent, store_released};
+use std::ops::Deref;
+use std::sync::Arc;
+
+enum Bytes {
+    Own(Box<[u8]>),
+    Shared(Extent),
+}
+
+/// A chunk. In a shared one an entry counts from when [`append`](Self::append) has written it whole.
+pub(super) struct Chunk {
+    bytes: Bytes,
+    len: usize,
+}
+
+impl Deref for Chunk {
+    type Target = [u8];
+
+    /// The entries.
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Own(bytes) => &bytes[..self.len],
+            Bytes::Shared(extent) => &extent[..self.len],
+        }
+    }
+}
+
+impl Chunk {
+    /// An empty chunk in the arena, as the `sequence`-th of a shard, or in memory of the process's own where that has no
+    /// room.
+    pub fn new(arena: Option<&Arc<Arena>>, bytes: usize, shard: usize, sequence: u64) -> Self {
+        let Some(extent) = arena.and_then(|arena| arena.take(bytes)) else {
+            return Self { bytes: Bytes::Own(vec![0; bytes].into()), len: 0 };
+        };
+        let mut chunk = Self { bytes: Bytes::Shared(extent), len: 0 };
+        chunk.reuse(shard, sequence);
+        chunk
+    }
+
+    /// A chunk of the process before, of whose bytes so many count.
+    pub fn found(extent: Extent, len: usize) -> Self {
+        Self { bytes: Bytes::Shared(extent), len }
+    }
+
+    pub fn capacity(&self) -> usize {
+        match &self.bytes {
+            Bytes::Own(bytes) => bytes.len(),
+            Bytes::Shared(extent) => extent.len(),
+        }
+    }
+
+    fn all(&mut self) -> &mut [u8] {
+        match &mut self.bytes {
+            Bytes::Own(bytes) => bytes,
+            Bytes::Shared(extent) => extent,
+        }
+    }
+
+    /// Begins a chunk that is empty anew.
+    pub fn reuse(&mut self, shard: usize, sequence: u64) {
+        if let Bytes::Shared(extent) = &self.bytes {
+            extent.arena().slot(extent).begin(shard, sequence, extent.units());
+        }
+        self.len = 0;
+    }
+
+    /// Becomes another one in the order of the shard's chunks.
+    pub fn renumber(&mut self, shard: usize, sequence: u64) {
+        if let Bytes::Shared(extent) = &self.bytes {
+            extent.arena().slot(extent).renumber(shard, sequence);
+        }
+    }
+
+    /// All entries are gone: no recovery finds them. The room stays the chunk's.
+    pub fn empty(&mut self) {
+        if let Bytes::Shared(extent) = &self.bytes {
+            extent.arena().slot(extent).end();
+        }
+        self.len = 0;
+    }
+
+    /// Ends the chunk and gives its room back.
+    pub fn release(self) {
+        if let Bytes::Shared(extent) = self.bytes {
+            let arena = Arc::clone(extent.arena());
+            arena.give_back(extent);
+        }
+    }
+
+    /// Appends an entry for which there is room.
+    pub fn append(&mut self, head: [u8; RECORD_AT], parts: &[&[u8]]) {
+        let start = self.len;
+        let mut at = start;
+        let mut put = |all: &mut [u8], part: &[u8]| {
+            all[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        };
+        let all = self.all();
+        put(all, &head);
+        for part in parts {
+            put(all, part);
+        }
+        self.len = at;
+        if let Bytes::Shared(extent) = &mut self.bytes {
+            let seed = extent.arena().checksum_seed();
+            entry::seal(&mut extent[start..at], seed);
+            // From here on the entry counts: everything before is written.
+            extent.arena().slot(extent).commit(at as u32, extent.units());
+            extent.arena().before_store();
+        }
+    }
+
+    /// Changes a byte of the entry at `at` that says nothing of whether it counts.
+    #[inline]
+    pub fn set(&mut self, at: usize, value: u8) {
+        debug_assert!(at < self.len);
+        self.all()[at] = value;
+    }
+
+    /// Changes the flags of the entry at `at`: a recovery sees those before or these, and everything that was written
+    /// before these.
+    #[inline]
+    pub fn set_flags(&mut self, at: usize, flags: u8) {
+        if let Bytes::Shared(extent) = &self.bytes {
+            extent.arena().before_store();
+        }
+        store_released(&mut self.all()[at + FLAGS_AT], flags);
+    }
+
+    /// Only the entries before `len` count.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        if let Bytes::Shared(extent) = &self.bytes {
+            extent.arena().slot(extent).commit(self.len as u32, extent.units());
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Taking over what the process before left in the file.
+
+use super::chunk::Chunk;
+use super::entry::{self, DEAD, DIRTY, FLAGS_AT, STAMP_SHIFT, is_of};
+use super::shared::FoundChunk;
+use super::{At, CHUNKS_MAX, Memory, spread};
+use crate::key::{Key, KeyHash};
+use hashbrown::hash_table::Entry as Slot;
+use std::ops::AddAssign;
+
+/// What became of the entries that were in the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TakenOver {
+    pub entries: u64,
+    /// Chunks with something that is no entry: what is behind it in the chunk is dropped.
+    pub torn_chunks: u64,
+}
+
+impl AddAssign for TakenOver {
+    fn add_assign(&mut self, other: Self) {
+        self.entries += other.entries;
+        self.torn_chunks += other.torn_chunks;
+    }
+}
+
+/// Whether an entry that was found is nowhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Elsewhere {
+    /// It is on flash, or need not be.
+    Yes,
+    /// It is nowhere else.
+    No,
+    /// It is what its flags say.
+    AsBefore,
+}
+
+impl Memory {
+    /// Takes over a shard's chunks: the tier is empty. Of two entries of a key the later one counts: the process was
+    /// killed between writing it and ending the older one. `elsewhere` says whether a hash's entry is on flash.
+    pub fn take_over(
+        &mut self,
+        mut found: Vec<FoundChunk>,
+        elsewhere: impl Fn(KeyHash) -> Elsewhere,
+    ) -> TakenOver {
+        found.sort_unstable_by_key(|chunk| chunk.sequence);
+        // More than there are numbers for were never there.
+        found.drain(..found.len().saturating_sub(CHUNKS_MAX - 1)).for_each(|chunk| {
+            Chunk::found(chunk.extent, chunk.len).release();
+        });
+        let Some(first) = found.first() else { return TakenOver::default() };
+        self.first_sequence = first.sequence;
+        let mut taken = TakenOver::default();
+        let mut live = Vec::new();
+        for FoundChunk { sequence, len, extent } in found {
+            let mut chunk = Chunk::found(extent, len);
+            let next = self.next_sequence();
+            if sequence != next {
+                // Chunks in memory of the process's own are missing. In ascending order: each stays behind those before.
+                chunk.renumber(self.shard, next);
+            }
+            taken.torn_chunks += u64::from(self.check_chunk(&mut chunk, next as u16, &mut live));
+            self.chunk_bytes += chunk.capacity();
+            self.chunks.push_back(chunk);
+        }
+        self.table.reserve(live.len(), |_| unreachable!("the table is empty"));
+        for (hash, at) in live {
+            self.point_found(hash, at);
+        }
+        self.settle(elsewhere);
+        taken.entries = self.table.len() as u64;
+        self.tell();
+        taken
+    }
+
+    /// Checks the entries of a chunk and adds those that are not dead to `live`; whether something is no entry.
+    fn check_chunk(&mut self, chunk: &mut Chunk, number: u16, live: &mut Vec<(KeyHash, At)>) -> bool {
+        let seed = self.arena.as_ref().map_or(0, |arena| arena.checksum_seed());
+        let mut at = 0;
+        while at < chunk.len() {
+            // An offset has 16 bits: none begins behind those.
+            let entry = entry::check(&chunk[at..], self.hasher, seed).filter(|_| at <= usize::from(u16::MAX));
+            let Some(entry) = entry else {
+                chunk.truncate(at);
+                return true;
+            };
+            if entry.flags & DEAD == 0 {
+                live.push((entry.hash, At::new(number, at)));
+                // Stamps are of the turnover of the process before.
+                let flags = entry.flags & ((1 << STAMP_SHIFT) - 1);
+                if flags != entry.flags {
+                    chunk.set_flags(at, flags);
+                }
+                self.dirty += usize::from(flags & DIRTY != 0);
+            } else {
+                self.dead_bytes += entry.len;
+            }
+            at += entry.len;
+        }
+        false
+    }
+
+    /// Has the table find a key at `at`, later than anything found so far.
+    fn point_found(&mut self, hash: KeyHash, at: At) {
+        let (chunks, first) = (&self.chunks, self.first_chunk());
+        let bytes = |at: At| Self::bytes(chunks, first, at);
+        let key = Key::hashed(hash, entry::record_of(bytes(at)).key);
+        let hasher = self.hasher;
+        let rehash = |at: &At| spread(entry::hash_of(bytes(*at), hasher).to_bits());
+        let older = match self.table.entry(spread(hash.to_bits()), |at| is_of(bytes(*at), key), rehash) {
+            Slot::Occupied(mut found) => Some(std::mem::replace(found.get_mut(), at)),
+            Slot::Vacant(vacant) => {
+                vacant.insert(at);
+                None
+            }
+        };
+        if let Some(older) = older {
+            self.bury(older);
+        }
+    }
+
+    /// Marks what is nowhere else, and only that, as dirty.
+    fn settle(&mut self, elsewhere: impl Fn(KeyHash) -> Elsewhere) {
+        let first = self.first_chunk();
+        for at in &self.table {
+            let chunk = &mut self.chunks[at.index(first)];
+            let entry = &chunk[at.offset()..];
+            let before = entry[FLAGS_AT];
+            let flags = match elsewhere(entry::hash_of(entry, self.hasher)) {
+                Elsewhere::Yes => before & !DIRTY,
+                Elsewhere::No => before | DIRTY,
+                Elsewhere::AsBefore => before,
+            };
+            if flags != before {
+                chunk.set_flags(at.offset(), flags);
+                self.dirty += usize::from(flags & DIRTY != 0);
+                self.dirty -= usize::from(before & DIRTY != 0);
+            }
+        }
+    }
+}

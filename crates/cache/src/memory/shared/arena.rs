@@ -1,0 +1,248 @@
+//! The units of the file, given out to chunks. Lowest first: the file takes no more pages than were in use at once.
+
+use super::directory::{DirectoryEntry, ENTRY_SIZE, Slot};
+use super::file::{Claim, boot_id};
+use super::header::{Header, Layout};
+use super::mapping::{Extent, Mapping};
+use crate::limits::{SHARDS, SHARED_MEMORY_RESERVE_BYTES};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// The file of a partition's RAM tier, mapped.
+///
+/// Invariants:
+/// 1. A unit is free (in `free`), or part of one extent.
+/// 2. The file's bytes before `reserved` have pages.
+pub(crate) struct Arena {
+    claim: Claim,
+    mapping: Mapping,
+    layout: Layout,
+    checksum_seed: u64,
+    /// Lock order: after a shard's.
+    free: Mutex<Free>,
+    /// Bytes of the file that have pages.
+    reserved: AtomicU64,
+    is_short: AtomicBool,
+    #[cfg(test)]
+    pub(super) before_store: Mutex<Option<Box<dyn FnMut() + Send>>>,
+}
+
+/// Units that no chunk has: where they begin, and how many.
+struct Free {
+    ranges: BTreeMap<u32, u32>,
+}
+
+/// A chunk of the process before.
+pub(crate) struct FoundChunk {
+    pub sequence: u64,
+    pub len: usize,
+    pub extent: Extent,
+}
+
+impl Arena {
+    /// Maps a file, with what is in it if that belongs to the content with this companion and salt. Gives the chunks
+    /// found, by shard. `None`: it cannot be, and the log says why; what was in the file is void.
+    pub fn open(claim: Claim, companion: u64, salt: u64) -> Option<(Arc<Self>, Vec<Vec<FoundChunk>>)> {
+        let layout = *claim.layout();
+        let Opened { mapping, checksum_seed, entries, reserved } = match Opened::new(&claim, companion, salt)
+        {
+            Ok(opened) => opened,
+            Err(error) => {
+                // A file that is not used must not be found by the next process: it would be out of date.
+                claim.give_up();
+                tracing::warn!(path = %claim.path().display(), %error, "the RAM tier dies with the process");
+                return None;
+            }
+        };
+        let arena = Arc::new(Self {
+            claim,
+            mapping,
+            layout,
+            checksum_seed,
+            free: Mutex::new(Free::between(&entries, layout.units as u32)),
+            reserved: AtomicU64::new(reserved),
+            is_short: AtomicBool::new(false),
+            #[cfg(test)]
+            before_store: Mutex::new(None),
+        });
+        let mut chunks: Vec<Vec<FoundChunk>> = Vec::new();
+        chunks.resize_with(SHARDS, Vec::new);
+        for (unit, DirectoryEntry { shard, sequence, len, units }) in entries {
+            let extent = arena.extent(unit, units);
+            chunks[shard].push(FoundChunk { sequence, len: len as usize, extent });
+        }
+        Some((arena, chunks))
+    }
+
+    pub fn checksum_seed(&self) -> u64 {
+        self.checksum_seed
+    }
+
+    pub(super) fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
+    /// Bytes of the file that have pages.
+    pub fn bytes_reserved(&self) -> u64 {
+        self.reserved.load(Ordering::Relaxed)
+    }
+
+    /// Removes the file: what is in it is given up, or lies elsewhere.
+    pub fn remove(&self) {
+        self.claim.remove();
+    }
+
+    /// Gives room for a chunk of at least so many bytes, or `None` if there is none.
+    pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Extent> {
+        let units = u32::try_from((bytes as u64).div_ceil(self.layout.unit_bytes)).ok()?;
+        let mut free = self.free.lock().expect("no panic under the lock");
+        let first = free.first_fit(units)?;
+        let end = self.layout.units_at() + u64::from(first + units) * self.layout.unit_bytes;
+        if end > self.bytes_reserved() && !self.reserve_until(end) {
+            return None;
+        }
+        free.take(first, units);
+        Some(self.extent(first, units))
+    }
+
+    fn reserve_until(&self, end: u64) -> bool {
+        let before = self.bytes_reserved();
+        let ahead = end.next_multiple_of(SHARED_MEMORY_RESERVE_BYTES).min(self.layout.file_bytes());
+        for until in [ahead, end] {
+            if self.claim.reserve(before..until).is_ok() {
+                self.reserved.store(until, Ordering::Relaxed);
+                return true;
+            }
+        }
+        if !self.is_short.swap(true, Ordering::Relaxed) {
+            let path = self.claim.path().display();
+            tracing::warn!(%path, "the folder of the RAM tier is full: what does not fit dies with the process");
+        }
+        false
+    }
+
+    fn extent(self: &Arc<Self>, first: u32, units: u32) -> Extent {
+        let offset = self.layout.units_at() + u64::from(first) * self.layout.unit_bytes;
+        let len = u64::from(units) * self.layout.unit_bytes;
+        Extent::new(Arc::clone(self), offset as usize, len as usize, first, units)
+    }
+
+    /// Takes an extent back; no recovery finds it.
+    pub fn give_back(&self, extent: Extent) {
+        self.slot(&extent).end();
+        self.free.lock().expect("no panic under the lock").give_back(extent.first(), extent.units());
+    }
+
+    /// The directory's entry of an extent.
+    #[inline]
+    pub fn slot(&self, extent: &Extent) -> Slot<'_> {
+        let at = self.layout.directory_at() as usize + extent.first() as usize * ENTRY_SIZE;
+        self.before_store();
+        let [owner, extent] = self.mapping.words(at);
+        Slot { owner, extent }
+    }
+
+    /// Something that a recovery sees is about to change.
+    #[inline]
+    pub fn before_store(&self) {
+        #[cfg(test)]
+        if let Some(call) = &mut *self.before_store.lock().unwrap() {
+            call();
+        }
+    }
+}
+
+/// A file that is mapped, and the chunks in it.
+struct Opened {
+    mapping: Mapping,
+    checksum_seed: u64,
+    entries: Vec<(u32, DirectoryEntry)>,
+    reserved: u64,
+}
+
+impl Opened {
+    fn new(claim: &Claim, companion: u64, salt: u64) -> io::Result<Self> {
+        let layout = *claim.layout();
+        let found = claim.take_over(companion, salt);
+        let checksum_seed = found.map_or_else(|| fastrand::u64(..), |found| found.checksum_seed);
+        if found.is_none() {
+            claim.start_over(&Header { companion, salt, checksum_seed, boot_id: boot_id(), layout })?;
+        }
+        let mapping = Mapping::new(claim.file(), layout.file_bytes() as usize)?;
+        let entries = read_directory(claim, &layout)?;
+        let reserved = entries.last().map_or(layout.units_at(), |(unit, entry)| {
+            layout.units_at() + (u64::from(*unit) + u64::from(entry.units)) * layout.unit_bytes
+        });
+        // The process before did so, too: then there is nothing to do.
+        claim.reserve(0..reserved)?;
+        Ok(Self { mapping, checksum_seed, entries, reserved })
+    }
+}
+
+impl Free {
+    fn between(taken: &[(u32, DirectoryEntry)], units: u32) -> Self {
+        let mut ranges = BTreeMap::new();
+        let mut next = 0;
+        for (first, end) in
+            taken.iter().map(|(unit, entry)| (*unit, unit + entry.units)).chain([(units, units)])
+        {
+            if first > next {
+                ranges.insert(next, first - next);
+            }
+            next = end;
+        }
+        Self { ranges }
+    }
+
+    fn first_fit(&self, units: u32) -> Option<u32> {
+        self.ranges.iter().find(|(_, len)| **len >= units).map(|(first, _)| *first)
+    }
+
+    /// Takes units from the beginning of a range.
+    fn take(&mut self, first: u32, units: u32) {
+        let len = self.ranges.remove(&first).expect("it begins there");
+        if len > units {
+            self.ranges.insert(first + units, len - units);
+        }
+    }
+
+    fn give_back(&mut self, mut first: u32, mut units: u32) {
+        if let Some(len) = self.ranges.remove(&(first + units)) {
+            units += len;
+        }
+        if let Some((before, len)) = self.ranges.range(..first).next_back().map(|(at, len)| (*at, *len))
+            && before + len == first
+        {
+            (first, units) = (before, len + units);
+        }
+        self.ranges.insert(first, units);
+    }
+}
+
+/// The chunks in the directory, in the order of their units. What cannot be, or overlaps another, is none.
+fn read_directory(claim: &Claim, layout: &Layout) -> io::Result<Vec<(u32, DirectoryEntry)>> {
+    // Reading a page of the mapping that has none would take one.
+    let mut bytes = vec![0; layout.units as usize * ENTRY_SIZE];
+    claim.file().read_exact_at(&mut bytes, layout.directory_at())?;
+    let mut found = Vec::new();
+    let mut next = 0;
+    let (slots, _) = bytes.as_chunks::<ENTRY_SIZE>();
+    for (unit, entry) in
+        slots.iter().enumerate().filter_map(|(unit, slot)| Some((unit, DirectoryEntry::parse(slot)?)))
+    {
+        let end = unit as u64 + u64::from(entry.units);
+        let fits = unit as u64 >= next && entry.units > 0 && end <= layout.units;
+        if fits && u64::from(entry.len) <= u64::from(entry.units) * layout.unit_bytes {
+            found.push((unit as u32, entry));
+            next = end;
+        } else {
+            claim
+                .file()
+                .write_all_at(&[0; ENTRY_SIZE], layout.directory_at() + (unit * ENTRY_SIZE) as u64)?;
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,69 @@
+//! The files of all partitions' RAM tiers, claimed before the log is opened: the state file says from then on that they
+//! count, or that they do not.
+
+use super::file::{Claim, remove_all};
+use super::header::Layout;
+use crate::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file for each partition, or none where there cannot be one for all.
+pub(crate) struct Claims {
+    folder: PathBuf,
+    state_path: PathBuf,
+    claims: Vec<Claim>,
+}
+
+impl Claims {
+    /// Claims a file of this layout for each of so many partitions of the cache with this state path. Where that cannot
+    /// be, the log says why, and there are none.
+    pub fn new(folder: &Path, state_path: &Path, partitions: u64, layout: Layout) -> Self {
+        let claim = |partition| Claim::new(folder, state_path, partition, layout);
+        let claims: io::Result<Vec<Claim>> = (0..partitions).map(claim).collect();
+        let claims =
+            claims.and_then(|claims| has_room(&claims, layout.memory_bytes() * partitions).map(|()| claims));
+        let claims = claims.unwrap_or_else(|error| {
+            tracing::warn!(folder = %folder.display(), %error, "the RAM tier dies with the process");
+            Vec::new()
+        });
+        Self { folder: folder.to_owned(), state_path: state_path.to_owned(), claims }
+    }
+
+    /// No files. Those that the cache had in the usual folder are removed when the log is open.
+    pub fn none(state_path: &Path) -> Self {
+        Self { folder: DEFAULT_MEMORY_FOLDER.into(), state_path: state_path.to_owned(), claims: Vec::new() }
+    }
+
+    /// The numbers of what was found in the files, for the log to say whether they are right.
+    pub fn companions(&self) -> Vec<u64> {
+        self.claims.iter().map(Claim::companion).collect()
+    }
+
+    /// The log is not opened: what was found stays for the next attempt.
+    pub fn give_up(self) {
+        self.claims.iter().filter(|claim| claim.companion() == 0).for_each(Claim::remove);
+    }
+
+    /// The log is open: gives the files, and removes those of partitions that the cache does not have.
+    pub fn into_files(self) -> impl Iterator<Item = Option<Claim>> {
+        remove_all(&self.folder, &self.state_path, self.claims.len() as u64..PARTITIONS_MAX);
+        self.claims.into_iter().map(Some).chain(std::iter::repeat_with(|| None))
+    }
+}
+
+/// Whether the folder has room for so many bytes, those that the files take among them.
+fn has_room(claims: &[Claim], wanted: u64) -> io::Result<()> {
+    let (mut taken, mut free) = (0, 0);
+    for claim in claims {
+        let (own, beside) = claim.room()?;
+        (taken, free) = (taken + own, beside);
+    }
+    if taken + free < wanted {
+        let have = (taken + free) >> 20;
+        return Err(io::Error::other(format!(
+            "it has room for {have} MiB, and the RAM tier wants {}",
+            wanted >> 20
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! The file on tmpfs: opened, locked, made anew, removed.
+
+use super::header::{Header, Layout, SIZE};
+use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, fallocate, flock, fstatfs, fstatvfs};
+use rustix::io::Errno;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What `statfs` says of a tmpfs.
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+
+/// A process that was killed lets go of its files a little after it is gone.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Where the RAM tier of partition `partition` of the cache with this state path lies. The name says nothing of the path
+/// to those who may list the folder.
+pub(crate) fn path_of(folder: &Path, state_path: &Path, partition: u64) -> PathBuf {
+    let parent = state_path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    let parent = std::fs::canonicalize(parent).unwrap_or_else(|_| parent.to_owned());
+    let path = parent.join(state_path.file_name().unwrap_or_default());
+    folder.join(format!("granary-{:016x}.{partition}", xxh3_64(path.as_os_str().as_bytes())))
+}
+
+/// Removes what a cache with this state path has in the folder from partition `first` on. Nobody has the cache open
+/// but the caller.
+pub(crate) fn remove_all(folder: &Path, state_path: &Path, partitions: std::ops::Range<u64>) {
+    for partition in partitions {
+        let path = path_of(folder, state_path, partition);
+        if std::fs::symlink_metadata(&path).is_ok_and(|found| is_ours(&found)) {
+            drop(std::fs::remove_file(path));
+        }
+    }
+}
+
+fn is_ours(found: &Metadata) -> bool {
+    found.is_file() && found.uid() == rustix::process::geteuid().as_raw()
+}
+
+/// A file that is locked: nobody else has the RAM tier.
+pub(crate) struct Claim {
+    file: File,
+    path: PathBuf,
+    layout: Layout,
+    /// What a process before left in it.
+    found: Option<Header>,
+}
+
+impl Claim {
+    /// Opens and locks the file, and makes it if it is not there. Nothing in it changes.
+    ///
+    /// # Errors
+    /// The folder is no tmpfs, may not be written or is full, or the file is in use or another user's.
+    pub fn new(folder: &Path, state_path: &Path, partition: u64, layout: Layout) -> io::Result<Self> {
+        let path = path_of(folder, state_path, partition);
+        let file = open_locked(&path)?;
+        if fstatfs(&file)?.f_type as u64 != TMPFS_MAGIC {
+            let none_before = file.metadata()?.len() == 0;
+            if none_before {
+                drop(std::fs::remove_file(&path));
+            }
+            return Err(io::Error::other("it is no tmpfs, which keeps files in RAM"));
+        }
+        let mut bytes = [0; SIZE];
+        let header = file.read_exact_at(&mut bytes, 0).ok().and_then(|()| Header::parse(&bytes));
+        let is_whole = file.metadata()?.len() == layout.file_bytes();
+        let found = header.filter(|header| is_whole && header.layout == layout);
+        Ok(Self { file, path, layout, found })
+    }
+
+    /// The number that the state file must have for what was found to count; 0: nothing was found.
+    pub fn companion(&self) -> u64 {
+        self.found.map_or(0, |header| header.companion)
+    }
+
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Bytes that its pages take, and bytes that the folder has room for beside all files.
+    pub fn room(&self) -> io::Result<(u64, u64)> {
+        let free = fstatvfs(&self.file)?;
+        Ok((self.file.metadata()?.blocks() * 512, free.f_bavail * free.f_frsize))
+    }
+
+    /// Returns the header of what was found if it belongs to the content with this companion and salt.
+    pub fn take_over(&self, companion: u64, salt: u64) -> Option<Header> {
+        self.found.filter(|header| header.companion == companion && header.salt == salt && companion != 0)
+    }
+
+    /// Starts over: an empty file of full length with a reserved directory and this header, which is written last.
+    pub fn start_over(&self, header: &Header) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.set_len(self.layout.file_bytes())?;
+        self.reserve(0..self.layout.units_at())?;
+        self.file.write_all_at(&header.encode(), 0)
+    }
+
+    /// Has the kernel set pages aside: touching them cannot fail any more.
+    pub fn reserve(&self, bytes: std::ops::Range<u64>) -> io::Result<()> {
+        loop {
+            match fallocate(&self.file, FallocateFlags::empty(), bytes.start, bytes.end - bytes.start) {
+                Err(Errno::INTR) => {}
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    /// Makes what is in the file void, and removes it.
+    pub fn give_up(&self) {
+        if let Err(error) = self.file.set_len(0) {
+            tracing::warn!(%error, path = %self.path.display(), "the file of the RAM tier cannot be emptied");
+        }
+        self.remove();
+    }
+
+    /// Removes the file: the RAM goes back when it is closed.
+    pub fn remove(&self) {
+        if let Err(error) = std::fs::remove_file(&self.path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, path = %self.path.display(), "the file of the RAM tier cannot be removed");
+        }
+    }
+}
+
+/// Opens a file that this user alone may read, and locks it.
+fn open_locked(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
+        if !is_ours(&file.metadata()?) || file.metadata()?.mode() & 0o077 != 0 {
+            return Err(io::Error::other("a file of that name is another's, or others may open it"));
+        }
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            // Whoever held the lock may have removed the file.
+            Ok(()) if file.metadata()?.nlink() > 0 => return Ok(file),
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) if Instant::now() >= deadline => {
+                return Err(io::Error::other("another process has it"));
+            }
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// The kernel's boot id; zeros where it has none.
+pub(crate) fn boot_id() -> [u8; 16] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    u128::from_str_radix(&digits, 16).unwrap_or(0).to_be_bytes()
+}

@@ -1,0 +1,95 @@
+//! The first page of the file: what it belongs to and how it is divided.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..8 | `GRANRAM1` |
+//! | 8..16 | XXH3-64 of bytes 16..80 |
+//! | 16..24 | number of the companion: the one in the cache's state file, or the content is void |
+//! | 24..32 | salt: seeds the hashes of keys |
+//! | 32..40 | seed of the entries' checksums |
+//! | 40..56 | boot id of the kernel |
+//! | 56..64 | bytes of a unit |
+//! | 64..72 | number of units |
+//! | 72..80 | number of shards |
+
+use crate::limits::{SHARDS, SHARED_MEMORY_PAGE_BYTES};
+use xxhash_rust::xxh3::xxh3_64;
+
+const MAGIC: [u8; 8] = *b"GRANRAM1";
+pub(crate) const SIZE: usize = 80;
+
+/// How a file is divided: the header's page, the directory, the units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub unit_bytes: u64,
+    pub units: u64,
+}
+
+impl Layout {
+    /// The file of a RAM tier of so many bytes in units of so many. It has an eighth more: shards exceed the tier a little
+    /// before others give way, and room is lost between long chunks.
+    pub fn new(memory_bytes: u64, unit_bytes: u64) -> Self {
+        let bytes = memory_bytes + memory_bytes / 8 + SHARED_MEMORY_PAGE_BYTES;
+        Self { unit_bytes, units: bytes.div_ceil(unit_bytes) }
+    }
+
+    /// Bytes of the RAM tier, or a little more.
+    pub fn memory_bytes(&self) -> u64 {
+        self.units * self.unit_bytes / 9 * 8
+    }
+
+    pub fn directory_at(&self) -> u64 {
+        SHARED_MEMORY_PAGE_BYTES
+    }
+
+    /// Where the units begin.
+    pub fn units_at(&self) -> u64 {
+        let end = self.directory_at() + self.units * super::directory::ENTRY_SIZE as u64;
+        end.next_multiple_of(SHARED_MEMORY_PAGE_BYTES)
+    }
+
+    pub fn file_bytes(&self) -> u64 {
+        (self.units_at() + self.units * self.unit_bytes).next_multiple_of(SHARED_MEMORY_PAGE_BYTES)
+    }
+}
+
+/// What the file says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub companion: u64,
+    pub salt: u64,
+    pub checksum_seed: u64,
+    pub boot_id: [u8; 16],
+    pub layout: Layout,
+}
+
+impl Header {
+    pub fn encode(&self) -> [u8; SIZE] {
+        let mut bytes = [0; SIZE];
+        bytes[..8].copy_from_slice(&MAGIC);
+        let mut put = |at: usize, number: u64| bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        put(16, self.companion);
+        put(24, self.salt);
+        put(32, self.checksum_seed);
+        put(56, self.layout.unit_bytes);
+        put(64, self.layout.units);
+        put(72, SHARDS as u64);
+        bytes[40..56].copy_from_slice(&self.boot_id);
+        let sum = xxh3_64(&bytes[16..]);
+        bytes[8..16].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// Returns what the bytes say, or `None` if they are no header of this version, or not whole.
+    pub fn parse(bytes: &[u8; SIZE]) -> Option<Self> {
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        let is_whole = bytes[..8] == MAGIC && u64_at(8) == xxh3_64(&bytes[16..]);
+        (is_whole && u64_at(72) == SHARDS as u64).then(|| Self {
+            companion: u64_at(16),
+            salt: u64_at(24),
+            checksum_seed: u64_at(32),
+            boot_id: bytes[40..56].try_into().expect("16 bytes"),
+            layout: Layout { unit_bytes: u64_at(56), units: u64_at(64) },
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! The mapped file: the one place with unsafe code in the RAM tier.
+//!
+//! Invariants:
+//! 1. The mapping is as long as the file, whose pages that are touched are reserved before: no access faults.
+//! 2. Nobody else writes to the file: it is locked, and other users may not open it.
+//! 3. The bytes of an [`Extent`] belong to it alone. The [arena](super::Arena) gives units out once.
+
+use super::arena::Arena;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::fs::File;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// A file in memory, shared with the kernel: what is written stays when the process dies.
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: it is memory without ties to a thread; who writes where is the arena's to say (invariant 3).
+unsafe impl Send for Mapping {}
+// SAFETY: through a shared reference only atomic words are reached.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps the first `len` bytes of a file that is that long.
+    pub fn new(file: &File, len: usize) -> io::Result<Self> {
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: a new mapping at an address that the kernel chooses touches no memory that is in use.
+        let base = unsafe { mmap(null_mut(), len, access, flags, file, 0)? };
+        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
+        Ok(Self { base, len })
+    }
+
+    /// Two words of the directory.
+    #[inline]
+    pub fn words(&self, offset: usize) -> [&AtomicU64; 2] {
+        assert!(offset.is_multiple_of(8) && offset + 16 <= self.len);
+        // SAFETY: in the mapping, which lives as long as `self` and begins at a page, so both are aligned; the directory
+        // is no part of an extent, and is reached as atomic words only.
+        let word = |i: usize| unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset + 8 * i).cast()) };
+        [word(0), word(1)]
+    }
+
+    fn place(&self, offset: usize, len: usize) -> NonNull<u8> {
+        assert!(offset + len <= self.len);
+        // SAFETY: in the mapping, as just seen.
+        unsafe { self.base.add(offset) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: whoever reaches into the mapping holds the arena, which holds this.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+/// Some units of an arena, which nobody else has. Dropped, it stays in the directory for the next process;
+/// [`give_back`](Arena::give_back) ends it.
+pub(crate) struct Extent {
+    arena: Arc<Arena>,
+    bytes: NonNull<u8>,
+    len: usize,
+    first: u32,
+    units: u32,
+}
+
+// SAFETY: the bytes are its own (invariant 3) and have no ties to a thread.
+unsafe impl Send for Extent {}
+// SAFETY: through a shared reference they are only read.
+unsafe impl Sync for Extent {}
+
+impl Extent {
+    /// Units from `first` on, at `offset` of the mapping. For the arena: it must have given out none of them.
+    pub(super) fn new(arena: Arc<Arena>, offset: usize, len: usize, first: u32, units: u32) -> Self {
+        let bytes = arena.mapping().place(offset, len);
+        Self { arena, bytes, len, first, units }
+    }
+
+    pub fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    pub fn units(&self) -> u32 {
+        self.units
+    }
+}
+
+impl Deref for Extent {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `len` bytes of the mapping that are its own (invariant 3), initialised by the kernel.
+        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Extent {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and nobody else has a reference.
+        unsafe { std::slice::from_raw_parts_mut(self.bytes.as_ptr(), self.len) }
+    }
+}
+
+/// Stores a byte at once, behind everything that was written before.
+#[inline]
+pub(crate) fn store_released(byte: &mut u8, value: u8) {
+    // SAFETY: the reference is the only one.
+    unsafe { AtomicU8::from_ptr(byte) }.store(value, Ordering::Release);
+}

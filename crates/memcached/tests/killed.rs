@@ -1,0 +1,177 @@
+//! Kills of the server under load, at any moment: what was acknowledged is there again, of what was under way the state
+//! before or after, and nothing else. GRANARY_KILLS says how often each of them kills (50 times if it is not set).
+
+mod common;
+#[path = "../../log/tests/common/random.rs"]
+mod random;
+
+use common::process::{self, Process};
+use random::Random;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Does nothing when it runs as a test.
+#[test]
+fn child() {
+    process::serve();
+}
+
+/// Keys of each client: all items of all clients fit RAM.
+const KEYS: u64 = 20_000;
+const CLIENTS: u64 = 2;
+const MEMORY: u64 = 64 << 20;
+const PIPELINE: usize = 30;
+
+/// What a client knows of a key: its value (`None`: it is not there). More than one while a change was under way.
+type Known = Vec<Option<String>>;
+
+/// Of the keys that were ever changed.
+type Model = HashMap<u64, Known>;
+
+fn value(key: u64, version: u64, random: &mut Random) -> String {
+    format!("k{key}-v{version}-{}", "x".repeat(random.below(400) as usize))
+}
+
+/// Changes keys until the server is gone.
+fn change(address: SocketAddr, client: u64, model: &mut Model, random: &mut Random) -> u64 {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut answers = BufReader::new(stream.try_clone().unwrap());
+    let mut stream = stream;
+    let mut acknowledged = 0;
+    loop {
+        let mut requests = String::new();
+        let mut changes = Vec::new();
+        for _ in 0..PIPELINE {
+            let key = client * KEYS + random.below(KEYS);
+            let new = value(key, random.below(1 << 40), random);
+            // Marked as under way before it is sent.
+            let now = model.get(&key).and_then(|known| known.last().cloned()).flatten();
+            let (request, after) = match random.below(20) {
+                0..3 => (format!("delete {key}\r\n"), None),
+                // It is past when it comes.
+                3 => (format!("set {key} 0 -1 {}\r\n{new}\r\n", new.len()), None),
+                4 => (format!("touch {key} 1000\r\n"), now),
+                5 => (format!("append {key} 0 0 1\r\n+\r\n"), now.map(|value| value + "+")),
+                6 => (format!("ms {key} {} T1000\r\n{new}\r\n", new.len()), Some(new)),
+                _ => (format!("set {key} 0 0 {}\r\n{new}\r\n", new.len()), Some(new)),
+            };
+            model.entry(key).or_insert_with(|| vec![None]).push(after.clone());
+            requests += &request;
+            changes.push((key, after));
+        }
+        if stream.write_all(requests.as_bytes()).is_err() {
+            return acknowledged;
+        }
+        for (key, after) in changes {
+            let mut line = String::new();
+            if !answers.read_line(&mut line).is_ok_and(|len| len > 0) || !line.ends_with("\r\n") {
+                return acknowledged;
+            }
+            let known = model.get_mut(&key).expect("it was put there");
+            match line.trim_end() {
+                "STORED" | "DELETED" | "TOUCHED" | "HD" => {}
+                // A touch or an append of what is not there, as is known, or was lost with an earlier kill.
+                "NOT_FOUND" | "NOT_STORED" => {}
+                other => panic!("{other}"),
+            }
+            // What was before this change is over; later ones may be under way.
+            let at = known.iter().position(|state| *state == after).expect("it was noted");
+            known.drain(..at);
+            acknowledged += 1;
+        }
+    }
+}
+
+/// Looks at every key: how many items ought to be there, and how many are.
+fn check(address: SocketAddr, model: &mut Model, what: &str) -> (u64, u64) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut answers = BufReader::new(stream.try_clone().unwrap());
+    let (mut expected, mut found) = (0, 0);
+    let keys: Vec<u64> = model.keys().copied().collect();
+    for some in keys.chunks(100) {
+        let names: Vec<String> = some.iter().map(u64::to_string).collect();
+        stream.write_all(format!("get {}\r\n", names.join(" ")).as_bytes()).unwrap();
+        let mut values: HashMap<u64, String> = HashMap::new();
+        loop {
+            let mut line = String::new();
+            answers.read_line(&mut line).unwrap();
+            if line == "END\r\n" {
+                break;
+            }
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let mut bytes = vec![0; words[3].parse::<usize>().unwrap() + 2];
+            answers.read_exact(&mut bytes).unwrap();
+            bytes.truncate(bytes.len() - 2);
+            values.insert(words[1].parse().unwrap(), String::from_utf8(bytes).unwrap());
+        }
+        for key in some {
+            let known = model.get_mut(key).expect("it is there");
+            let is = values.remove(key);
+            let must_be_there = known.iter().all(Option::is_some);
+            expected += u64::from(must_be_there);
+            found += u64::from(must_be_there && is.is_some());
+            let is_right = is.is_none() || known.contains(&is);
+            assert!(is_right, "{what}: key {key} is stale or wrong: {is:?}, known {known:?}");
+            *known = vec![is];
+        }
+    }
+    (expected, found)
+}
+
+fn kill(policy: &str, seed: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let kills = std::env::var("GRANARY_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(50);
+    let seed = std::env::var("GRANARY_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(seed);
+    let mut random = Random(seed);
+    let mut models: Vec<Model> = (0..CLIENTS).map(|_| Model::new()).collect();
+    let (mut expected, mut found, mut acknowledged) = (0, 0, 0);
+    for round in 0..=kills {
+        let process = Process::start_with(folder.path(), policy, 0, Some(MEMORY));
+        let address = process.address;
+        for model in &mut models {
+            let (of_all, there) =
+                check(address, model, &format!("{policy}, seed {seed}, after {round} kills"));
+            (expected, found) = (expected + of_all, found + there);
+        }
+        if random.below(12) == 0 {
+            let mut client = common::Client::new(address);
+            assert_eq!(client.lines("flush_all"), "OK\n");
+            models.iter_mut().flat_map(Model::values_mut).for_each(|known| *known = vec![None]);
+        }
+        let pause = Duration::from_millis(20 + random.below(300));
+        let seeds: Vec<u64> = models.iter().map(|_| random.next()).collect();
+        std::thread::scope(|scope| {
+            let clients = models.iter_mut().zip(seeds).zip(0..);
+            let clients: Vec<_> = clients
+                .map(|((model, seed), client)| {
+                    scope.spawn(move || change(address, client, model, &mut Random(seed | 1)))
+                })
+                .collect();
+            std::thread::sleep(pause);
+            process.kill();
+            acknowledged += clients.into_iter().map(|client| client.join().unwrap()).sum::<u64>();
+        });
+    }
+    process::end(folder.path(), policy);
+    let share = found as f64 / expected as f64;
+    println!(
+        "{policy}: {kills} kills, {acknowledged} changes acknowledged, {found} of {expected} items there ({:.4} %)",
+        share * 100.0
+    );
+    assert!(expected > 0 && share >= 0.999, "{found} of {expected} items came back");
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_a_kill() {
+    kill("reuse", 1);
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_a_kill_with_all_on_flash() {
+    kill("all", 2);
+}
