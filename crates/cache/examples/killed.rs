@@ -13,7 +13,7 @@ fn options(folder: &Path, memory_bytes: u64, is_shared: bool) -> Options {
     let mut flash = FlashOptions::new(folder.join(if is_shared { "shared" } else { "own" }), 64 << 20);
     flash.admission = Admission::None;
     flash.memory_folder = is_shared.then(|| DEFAULT_MEMORY_FOLDER.into());
-    Options { flash: Some(flash), memory_bytes, memory_entries: None }
+    Options { flash: Some(flash), memory_bytes, ..Options::default() }
 }
 
 fn fill(cache: &Cache, entries: u64) -> f64 {

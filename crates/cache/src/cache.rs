@@ -3,18 +3,19 @@
 //! A partition is a cache of its own: index, RAM tier, policy and a part of the file. What a block's number takes in
 //! the index is for the blocks of one partition only.
 
+use crate::drive::{self, Helpers, Io, Pending};
+use crate::entry::{Entry, Refusal};
 use crate::framing::{Log, Records};
-use crate::get::{Io, Outcome, Pending};
 use crate::key::{Key, KeyHash, KeyHasher};
+use crate::lookup::Outcome;
+use crate::making::MakingFlights;
 use crate::options::Options;
 use crate::partition::Partition;
-use crate::put::{Entry, Refusal};
 use crate::record::HEADER_SIZE_MAX;
 use crate::scan::Scan;
-use crate::single::MakingFlights;
 use crate::stats::Stats;
 use granary_log::device::Device;
-use granary_log::{OpenError, Opened};
+use granary_log::{Engine, OpenError, Opened};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -68,16 +69,21 @@ impl Cache {
         self.partitions[0].shared.hasher
     }
 
+    /// The threads that help with its large batches.
+    pub fn helpers(&self) -> &Helpers {
+        &self.partitions[0].shared.helpers
+    }
+
     /// A key to ask this cache for, or to put or delete here.
     #[inline]
     pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
         self.hasher().key(bytes)
     }
 
-    /// Looks up a batch. `sink(i, outcome)` is called once for each key, in any order, and must not
-    /// call the cache. `now` is the Unix time in seconds.
+    /// Looks up a batch. `sink(i, outcome)` is called once for each key, in any order. `now` is the Unix time in
+    /// seconds.
     ///
-    /// No lock is held over I/O. A block that cannot be read, or fails its check, is a miss.
+    /// No lock is held over I/O, nor while the sink is called. A block that cannot be read, or fails its check, is a miss.
     pub fn get_many(
         &self,
         io: &mut Io,
@@ -86,7 +92,7 @@ impl Cache {
         mut sink: impl FnMut(usize, Outcome<'_>),
     ) {
         self.each_part(keys, Key::hash, |partition, keys, rows| {
-            partition.get_many(io, keys, now, |i, outcome| sink(rows.of(i), outcome));
+            drive::get_many(&partition.shared, io, keys, now, |i, outcome| sink(rows.of(i), outcome));
         });
     }
 
@@ -102,13 +108,13 @@ impl Cache {
     ) {
         self.each_part(keys, Key::hash, |partition, keys, rows| {
             let sinks = sinks.each_mut().map(|sink| |i, outcome: Outcome<'_>| sink(rows.of(i), outcome));
-            partition.get_many_parallel(io, keys, now, sinks);
+            drive::get_many_parallel(&partition.shared, io, keys, now, sinks);
         });
     }
 
     /// Looks up a batch as [`get_many`](Self::get_many) does, but waits for nothing: `sink(i, outcome)` is called
     /// for keys that need no read; of the others `ticket(i)` is asked, which [`go_on`](Self::go_on) gives with
-    /// their outcome. Both are true of some moment in between. Neither may call the cache.
+    /// their outcome. Both are true of some moment in between.
     pub fn begin_many(
         &self,
         pending: &mut Pending,
@@ -118,9 +124,16 @@ impl Cache {
         mut sink: impl FnMut(usize, Outcome<'_>),
     ) {
         self.each_part(keys, Key::hash, |partition, keys, rows| {
-            let ticket = |i| ticket(rows.of(i));
-            partition.begin_many(pending, keys, now, ticket, |i, outcome| sink(rows.of(i), outcome));
+            let (ticket, sink) =
+                (|i| ticket(rows.of(i)), |i, outcome: Outcome<'_>| sink(rows.of(i), outcome));
+            drive::begin_many(&partition.shared, pending, keys, now, ticket, sink);
         });
+    }
+
+    /// Sends reads on their way and delivers what has come: `sink(ticket, outcome)`. To be called after
+    /// [`begin_many`](Self::begin_many), and whenever [`Pending::event`] tells.
+    pub fn go_on(&self, pending: &mut Pending, now: u32, sink: impl FnMut(u64, Outcome<'_>)) {
+        drive::go_on(|partition| &*self.partitions[partition].shared, pending, now, sink);
     }
 
     /// Stores a batch: a copy to the write buffer, or to RAM. Never waits for the device: when that is too far
@@ -131,7 +144,6 @@ impl Cache {
     }
 
     /// As [`put_many`](Self::put_many); `refused(i, why)` is told of each entry that was not stored, in any order.
-    /// It must not call the cache.
     pub fn try_put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         self.flights.overtake(entries.iter().map(|entry| entry.key.bytes()));
         self.put_made(entries, &mut refused);
@@ -142,7 +154,7 @@ impl Cache {
         self.each_part(
             entries,
             |entry| entry.key.hash(),
-            |partition, entries, rows| partition.put_many(entries, |i, why| refused(rows.of(i), why)),
+            |partition, entries, rows| partition.shared.put_many(entries, |i, why| refused(rows.of(i), why)),
         );
     }
 
@@ -203,7 +215,7 @@ impl Cache {
     /// Removes keys, for good: no crash brings them back.
     pub fn delete_many(&self, keys: &[Key<'_>]) {
         self.flights.overtake(keys.iter().map(Key::bytes));
-        self.each_part(keys, Key::hash, |partition, keys, _| partition.delete_many(keys));
+        self.each_part(keys, Key::hash, |partition, keys, _| partition.shared.delete_many(keys));
     }
 
     /// Visits every entry, expired and negative ones too: key, value (`None`: negative), expiry.
@@ -224,7 +236,7 @@ impl Cache {
         visit: impl FnMut(&[u8], Option<&[u8]>, u32),
     ) -> bool {
         let Some(partition) = self.partitions.get(scan.partition()) else { return false };
-        partition.scan_on(io, scan, visit) || scan.go_to_next() < self.partitions.len()
+        partition.shared.scan_on(io, scan, visit) || scan.go_to_next() < self.partitions.len()
     }
 
     /// Visits, in each shard, the entry in RAM that is the next to leave it unless it is read: key and value.
@@ -292,6 +304,18 @@ impl Cache {
             items.extend(rows.iter().map(|row| batch[*row as usize]));
             each(&self.partitions[of(&items[0])], &items, Rows::Some(rows));
         }
+    }
+}
+
+impl Pending {
+    /// For this cache and no other.
+    pub fn new(cache: &Cache) -> Self {
+        Self::with_engine(cache, Engine::Ring)
+    }
+
+    /// With this engine, or the next best.
+    pub fn with_engine(cache: &Cache, engine: Engine) -> Self {
+        Self::over(cache.partitions[0].shared.flash.as_ref(), engine)
     }
 }
 

@@ -2,8 +2,8 @@
 //! to itself. Called by the fuzz target and, with a fixed seed, by the tests.
 
 use crate::key::{KeyHasher, WordKind, parse_word};
+use crate::lookup::{KeyDigest, Search};
 use crate::record::{HeaderBytes, Record, Records, find_last, parse, words_of};
-use crate::search::{KeyDigest, Search};
 
 /// A payload: the first two bytes are how many records begin in it.
 pub fn records(data: &[u8]) {

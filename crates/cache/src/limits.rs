@@ -48,6 +48,14 @@ pub const PLANNED_KEYS: usize = 8192;
 /// Keys that one hold of a shard's lock looks up.
 pub const LOCKED_LOOKUPS: usize = 256;
 
+/// What is found under a lock is copied and delivered after it: this many keys at once, or as many as have so many bytes
+/// of values. What stays of the room for these is bounded, too.
+pub const ANSWERS_MAX: usize = 256;
+/// See [`ANSWERS_MAX`].
+pub const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// See [`ANSWERS_MAX`].
+pub const ANSWER_BYTES_KEPT: usize = 1 << 20;
+
 /// Keys whose entries in RAM are fetched side by side.
 pub const SIDE_BY_SIDE: usize = 32;
 

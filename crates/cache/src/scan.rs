@@ -1,11 +1,12 @@
 //! Visiting everything that is there, in steps.
 
+use crate::drive::Io;
+use crate::flash::Flash;
 use crate::framing::{block, records_in};
-use crate::get::Io;
 use crate::limits::{SCAN_COPY_BYTES, SCAN_STEP_BYTES, SHARDS};
 use crate::memory::Which;
-use crate::partition::{Flash, Partition, Shared};
 use crate::record::{self, EntryRecord, Record, Records};
+use crate::shared::Shared;
 use granary_log::{Extent, Location};
 use std::ops::Range;
 
@@ -37,7 +38,7 @@ impl Default for Scan {
     }
 }
 
-impl Partition {
+impl Shared {
     /// See [`Cache`](crate::Cache).
     pub fn scan_on(
         &self,
@@ -48,11 +49,11 @@ impl Partition {
         if scan.visit_copied(&mut visit) {
             return true;
         }
-        match (scan.next, &self.shared.flash) {
-            (Place::Ram { shard, .. }, _) if shard < SHARDS => self.shared.copy_part(scan),
+        match (scan.next, &self.flash) {
+            (Place::Ram { shard, .. }, _) if shard < SHARDS => self.copy_part(scan),
             (Place::Ram { .. }, Some(_)) => scan.next = Place::Flash { block: 0 },
             (Place::Flash { block }, Some(flash)) if block < flash.log.geometry().blocks() => {
-                let block = self.shared.scan_blocks(flash, io, block, &mut visit);
+                let block = self.scan_blocks(flash, io, block, &mut visit);
                 scan.next = Place::Flash { block };
             }
             _ => return false,
@@ -187,7 +188,7 @@ impl Shared {
         });
         for place in beyond {
             let mut bytes = Vec::new();
-            if let Some(count) = io.read_record(flash, place, sequence, &mut bytes) {
+            if let Some(count) = io.read_record(&flash.log, place, sequence, &mut bytes) {
                 self.scan_payload(place, count, &bytes, visit);
             }
         }
@@ -224,10 +225,7 @@ impl Shared {
         let entries: Vec<EntryRecord<'_>> = entries.collect();
         for (i, entry) in entries.iter().enumerate() {
             let hash = self.hasher.hash(entry.key);
-            let live = {
-                let shard = self.shard(hash);
-                shard.table.contains(hash.below_shard(shard.table.hash_bits()), place).is_some()
-            };
+            let live = self.shard(hash).places.at(hash, place).is_some();
             let last = entries[i + 1..].iter().all(|later| later.key != entry.key);
             if live && last && entry.is_whole() {
                 visit(entry.key, entry.value(), entry.expires_at);
@@ -256,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_stays_is_seen_once_in_parts_however_many_come_and_go() {
-        let options = Options { flash: None, memory_bytes: u64::MAX, memory_entries: None };
+        let options = Options { memory_bytes: u64::MAX, ..Options::default() };
         let cache = Cache::open(options).unwrap();
         (0..20_000u64).for_each(|key| put(&cache, key, &[7; 50]));
         let mut io = Io::new();

@@ -74,7 +74,7 @@ fn options(folder: &std::path::Path, shape: Shape, random: &mut Random) -> Optio
     flash.hash_seed = Some(11);
     flash.memory_folder = memory_folder(random);
     flash.partitions = shape.partitions[random.below(shape.partitions.len() as u64) as usize];
-    Options { flash: Some(flash), memory_bytes: shape.memory_bytes, memory_entries: None }
+    Options { flash: Some(flash), memory_bytes: shape.memory_bytes, ..Options::default() }
 }
 
 /// The keys of a run: half of them look alike to the index in groups of two to four, the others are any.

@@ -36,12 +36,12 @@ impl Store {
     /// # Errors
     /// `BAD_ARGUMENTS` if another dictionary has the same PATH, `PATH_ACCESS_DENIED` if it is not allowed.
     pub fn open(definition: &Definition, environment: &Environment) -> Result<Option<Store>, DictError> {
-        let (options, entries_max) = match &definition.layout.storage {
+        let (mut options, entries_max) = match &definition.layout.storage {
             Storage::Direct | Storage::FullLoad(_) => return Ok(None),
             Storage::Memory { cells } => {
                 // A cell is an entry, whatever its size.
                 let cells = Some(cells.next_power_of_two());
-                (Options { flash: None, memory_bytes: u64::MAX, memory_entries: cells }, cells)
+                (Options { memory_bytes: u64::MAX, memory_entries: cells, ..Options::default() }, cells)
             }
             Storage::Ssd(ssd) => {
                 let flash = flash_options(ssd, definition, environment)?;
@@ -51,10 +51,12 @@ impl Store {
                     memory_bytes: ssd.memory_cache_size,
                     // What the bound drove from flash would stay in RAM otherwise.
                     memory_entries: entries_max,
+                    ..Options::default()
                 };
                 (options, entries_max)
             }
         };
+        options.helpers = environment.helpers.clone();
         let files = options.flash.as_ref().map(FlashOptions::files).transpose();
         let mut files = files.map_err(|error| unopened(definition, &error))?.unwrap_or_default();
         let watches = definition.source.updates().is_some();

@@ -3,6 +3,7 @@
 mod check;
 
 use crate::admission::Admission;
+use crate::drive::Helpers;
 use crate::framing::{Records, WordRule, has_summary};
 use crate::index::{Capacity, Growth};
 use crate::limits::{HASH_BITS, SHARDS};
@@ -170,8 +171,8 @@ fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device())
 }
 
-/// A cache: on flash with a RAM tier, or in RAM alone.
-#[derive(Clone, Debug)]
+/// A cache: on flash with a RAM tier, or in RAM alone. The default has room for nothing.
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `None`: the RAM tier is the whole cache.
     pub flash: Option<FlashOptions>,
@@ -179,6 +180,8 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Most entries of the RAM tier, whatever their size.
     pub memory_entries: Option<u64>,
+    /// Threads that help with large batches; a process with several caches gives them all the same.
+    pub helpers: Helpers,
 }
 
 impl Options {

@@ -130,7 +130,7 @@ impl Options {
         Ok(granary_cache::Options {
             flash: self.flash()?,
             memory_bytes: self.memory_bytes,
-            memory_entries: None,
+            ..granary_cache::Options::default()
         })
     }
 

@@ -11,11 +11,12 @@ mod file;
 mod header;
 mod mapping;
 
+pub(super) use arena::Extent;
 pub(crate) use arena::{Arena, FoundChunk};
 pub(crate) use claims::Claims;
 pub(crate) use file::{Claim, path_of};
 pub(crate) use header::Layout;
-pub(super) use mapping::{Extent, store_released};
+pub(super) use mapping::store_released;
 
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 mod tests;
