@@ -3,8 +3,9 @@
 //! A partition is a cache of its own: index, RAM tier, policy and a part of the file. What a block's number takes in
 //! the index is for the blocks of one partition only.
 
+use crate::codec::{self, Codec, Encoded, OwnCodecs, StoredValue};
 use crate::drive::{self, Helpers, Io, Pending};
-use crate::entry::{Entry, Refusal};
+use crate::entry::{Entry, Refusal, StoredEntry};
 use crate::framing::{Log, Records};
 use crate::key::{Key, KeyHash, KeyHasher};
 use crate::lookup::Outcome;
@@ -15,6 +16,7 @@ use crate::record::HEADER_SIZE_MAX;
 use crate::scan::Scan;
 use crate::stats::Stats;
 use granary_log::device::Device;
+use granary_log::sync::sync::Arc;
 use granary_log::{Engine, OpenError, Opened};
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -23,6 +25,7 @@ use std::time::{Duration, Instant};
 pub struct Cache {
     /// A power of two of them.
     pub(crate) partitions: Vec<Partition>,
+    codecs: OwnCodecs,
     pub(crate) flights: MakingFlights,
 }
 
@@ -31,8 +34,9 @@ impl Cache {
     pub fn open(options: Options) -> Result<Cache, OpenError> {
         options.check()?;
         let Some(flash) = &options.flash else {
-            let partitions = vec![Partition::in_memory(&options)];
-            return Ok(Cache { partitions, flights: MakingFlights::default() });
+            let codecs = OwnCodecs::open(options.compression, None);
+            let partitions = vec![Partition::in_memory(&options, Arc::clone(&codecs))];
+            return Ok(Cache { partitions, codecs, flights: MakingFlights::default() });
         };
         Self::start(&options, |log| Log::open_partitions(flash.framing()?, log, flash.partitions))
     }
@@ -58,10 +62,13 @@ impl Cache {
                 return Err(error);
             }
         };
+        let codecs = OwnCodecs::open(options.compression, Some(codec::path_of(&log_options.state_path)));
         let options = options.of_partition();
-        let start = |((log, recovered), claim)| Partition::start(&options, log, recovered, claim);
+        let start = |((log, recovered), claim)| {
+            Partition::start(&options, log, recovered, claim, Arc::clone(&codecs))
+        };
         let partitions = logs.into_iter().zip(claims.into_files()).map(start).collect();
-        Ok(Cache { partitions, flights: MakingFlights::default() })
+        Ok(Cache { partitions, codecs, flights: MakingFlights::default() })
     }
 
     /// Hashes keys for this cache.
@@ -151,6 +158,33 @@ impl Cache {
 
     /// Stores a batch without ending what is being made for its keys: the caller is the one who makes it.
     pub(crate) fn put_made(&self, entries: &[Entry<'_>], refused: &mut dyn FnMut(usize, Refusal)) {
+        if !self.codecs.compresses() {
+            let stored = entries.iter().map(|entry| entry.value.map(StoredValue::raw));
+            return self.put_stored(&stored_as(entries, stored), refused);
+        }
+        let (mut encoded, mut bytes) = (Encoded::default(), Vec::new());
+        let stored: Vec<Option<(Codec, Range<usize>)>> = entries
+            .iter()
+            .map(|entry| {
+                let stored = self.codecs.encode(entry.value?, &mut encoded);
+                let begin = bytes.len();
+                if stored.codec != Codec::None {
+                    bytes.extend_from_slice(stored.bytes);
+                }
+                Some((stored.codec, begin..bytes.len()))
+            })
+            .collect();
+        let stored = entries.iter().zip(stored).map(|(entry, stored)| match stored? {
+            (Codec::None, _) => entry.value.map(StoredValue::raw),
+            (codec, range) => Some(StoredValue { codec, bytes: &bytes[range] }),
+        });
+        let stored = stored_as(entries, stored);
+        self.put_stored(&stored, refused);
+        let values = entries.iter().zip(&stored);
+        self.codecs.learn(values.filter_map(|(raw, stored)| Some((raw.value?, stored.value?.bytes.len()))));
+    }
+
+    fn put_stored(&self, entries: &[StoredEntry<'_>], refused: &mut dyn FnMut(usize, Refusal)) {
         self.each_part(
             entries,
             |entry| entry.key.hash(),
@@ -259,7 +293,9 @@ impl Cache {
 
     /// Counters and sizes.
     pub fn stats(&self) -> Stats {
-        self.partitions.iter().map(Partition::stats).sum()
+        let mut stats: Stats = self.partitions.iter().map(Partition::stats).sum();
+        self.codecs.add_to(&mut stats);
+        stats
     }
 
     /// Stops cleanly: all that was put is on the device, and the cache is warm when it is opened again. Dropping a cache
@@ -317,6 +353,21 @@ impl Pending {
     pub fn with_engine(cache: &Cache, engine: Engine) -> Self {
         Self::over(cache.partitions[0].shared.flash.as_ref(), engine)
     }
+}
+
+/// Entries with their values as they are stored.
+fn stored_as<'a>(
+    entries: &[Entry<'a>],
+    values: impl Iterator<Item = Option<StoredValue<'a>>>,
+) -> Vec<StoredEntry<'a>> {
+    let entries = entries.iter().zip(values);
+    entries
+        .map(|(Entry { key, expires_at, .. }, value)| StoredEntry {
+            key: *key,
+            value,
+            expires_at: *expires_at,
+        })
+        .collect()
 }
 
 /// Which items of a batch a partition gets.

@@ -1,5 +1,6 @@
 //! What is put, and why it may not be kept.
 
+use crate::codec::StoredValue;
 use crate::key::Key;
 
 /// An entry to store.
@@ -11,6 +12,22 @@ pub struct Entry<'a> {
     pub value: Option<&'a [u8]>,
     /// Unix time in seconds after which (`now > expires_at`) the entry is expired; 0: never.
     pub expires_at: u32,
+}
+
+/// An entry as it is stored.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredEntry<'a> {
+    pub key: Key<'a>,
+    pub value: Option<StoredValue<'a>>,
+    pub expires_at: u32,
+}
+
+impl StoredEntry<'_> {
+    /// Bytes of key and stored value.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.key.bytes().len() + self.value.map_or(0, |value| value.bytes.len())
+    }
 }
 
 /// Why an entry is not kept.

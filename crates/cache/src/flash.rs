@@ -1,5 +1,6 @@
 //! The part of a cache on flash.
 
+use crate::codec::{Codec, StoredValue, VersionUses};
 use crate::framing::Log;
 use crate::framing::block::payload_size;
 use crate::hybrid::Hybrid;
@@ -22,6 +23,8 @@ pub(crate) struct Flash {
     pub reinsertion: Reinsertion,
     /// Of a cache that is DRAM first.
     pub hybrid: Option<Hybrid>,
+    /// Which dictionaries its segments need.
+    pub versions: VersionUses,
     /// Whoever holds `putting` waits for the flusher: the flusher must not wait for `putting`.
     pub awaits_flusher: AtomicBool,
 }
@@ -31,6 +34,14 @@ impl Flash {
     pub fn fits(&self, key_len: usize, len: usize) -> bool {
         key_len + HEADER_SIZE_MAX <= payload_size(self.log.geometry())
             && len <= self.record_bytes_max.min(VALUE_BYTES_MAX)
+    }
+
+    /// A value was appended to a segment, which needs its dictionary from now on.
+    #[inline]
+    pub fn note_version(&self, value: Option<StoredValue<'_>>, sequence: u64) {
+        if let Some(value) = value.filter(|value| value.codec != Codec::None) {
+            self.versions.note(value.version(), sequence);
+        }
     }
 
     /// For the flusher: the right to put, or `None` if its holder waits for the flusher.

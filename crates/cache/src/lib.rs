@@ -8,6 +8,7 @@
 pub mod admission;
 mod batch;
 mod cache;
+mod codec;
 mod drive;
 mod entry;
 mod flash;
@@ -43,6 +44,7 @@ mod tombstones;
 mod write;
 
 pub use cache::Cache;
+pub use codec::Compression;
 pub use drive::{Helpers, Io, Pending, Team};
 pub use entry::{Entry, Refusal};
 pub use granary_log::{Engine, Found, OpenError};

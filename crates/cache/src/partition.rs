@@ -1,5 +1,6 @@
 //! One partition of a cache: shards over one log.
 
+use crate::codec::{Codecs, StoredValue, VersionUser, VersionUses};
 use crate::flash::Flash;
 use crate::framing::{Log, Records, record_bytes_max};
 use crate::hybrid::Hybrid;
@@ -29,10 +30,17 @@ pub(crate) struct Partition {
 /// What [`Cache`](crate::Cache) says of each of these holds here.
 impl Partition {
     /// Without flash.
-    pub fn in_memory(options: &Options) -> Self {
+    pub fn in_memory(options: &Options, codecs: Arc<Codecs>) -> Self {
         let capacity = Capacity::new(0, 0, Some(0), Growth::Quick);
-        let shared = Self::shared(options, capacity, None, KeyHasher::random(), None);
-        Self { shared: Arc::new(shared), flusher: None, cleaner: None }
+        let shared = Self::shared(options, capacity, None, KeyHasher::random(), None, codecs);
+        Self::of(Arc::new(shared))
+    }
+
+    /// Without threads.
+    fn of(shared: Arc<Shared>) -> Self {
+        let user: Arc<dyn VersionUser> = Arc::<Shared>::clone(&shared);
+        shared.codecs.add_user(Arc::downgrade(&user));
+        Self { shared, flusher: None, cleaner: None }
     }
 
     fn shared(
@@ -41,6 +49,7 @@ impl Partition {
         flash: Option<Flash>,
         hasher: KeyHasher,
         arena: Option<std::sync::Arc<Arena>>,
+        codecs: Arc<Codecs>,
     ) -> Shared {
         let pool = std::sync::Arc::new(Pool::new(options.memory_bytes, options.memory_entries));
         let entries = options.entries_of_shard();
@@ -61,6 +70,7 @@ impl Partition {
             pool,
             counters: Counters::default(),
             helpers: options.helpers.clone(),
+            codecs,
         }
     }
 
@@ -70,6 +80,7 @@ impl Partition {
         log: Log,
         recovered: granary_log::Recovered<Records>,
         claim: Option<Claim>,
+        codecs: Arc<Codecs>,
     ) -> Self {
         let flash = options.flash.as_ref().expect("called for a cache on flash");
         let geometry = *log.geometry();
@@ -84,10 +95,15 @@ impl Partition {
             putting: Mutex::default(),
             reinsertion: flash.reinsertion,
             hybrid,
+            versions: VersionUses::default(),
             awaits_flusher: AtomicBool::new(false),
         };
-        let shared = Arc::new(Self::shared(options, capacity, Some(flash), hasher, arena));
+        let shared = Arc::new(Self::shared(options, capacity, Some(flash), hasher, arena, codecs));
         shared.recover(&recovered);
+        if let Some(flash) = &shared.flash {
+            // What is found may need any of them.
+            shared.codecs.ids().into_iter().for_each(|id| flash.versions.note(id, flash.log.head()));
+        }
         shared.take_over_memory(chunks);
         // Before the flusher does: of two that empty the same slots, the slower one would empty what is used anew.
         if let Some(flash) = &shared.flash {
@@ -114,23 +130,26 @@ impl Partition {
             };
             thread::Builder::new().name("granary-clean".into()).spawn(work).expect("a thread starts")
         });
-        Self { shared, flusher: Some(flusher.expect("a thread starts")), cleaner }
+        let mut this = Self::of(shared);
+        (this.flusher, this.cleaner) = (Some(flusher.expect("a thread starts")), cleaner);
+        this
     }
 
     /// See [`Cache`](crate::Cache).
     pub fn next_victim(&self, visit: &mut dyn FnMut(Key<'_>, Option<&[u8]>)) {
+        let codecs = &self.shared.codecs;
+        let mut decoder = codecs.decoder();
         for shard in 0..SHARDS {
             // A copy: the visitor holds up nobody.
-            let victim = self
-                .shared
-                .lock(shard)
-                .memory
-                .next_victim()
-                .map(|(hash, entry)| (hash, entry.key.to_vec(), entry.value().map(<[u8]>::to_vec)));
-            if let Some((hash, key, value)) = victim {
-                visit(Key::hashed(hash, &key), value.as_deref());
-            }
+            let victim = self.shared.lock(shard).memory.next_victim().map(|(hash, entry)| {
+                (hash, entry.key.to_vec(), entry.value().map(|value| (value.codec, value.bytes.to_vec())))
+            });
+            let Some((hash, key, value)) = victim else { continue };
+            let stored = value.as_ref().map(|(codec, bytes)| StoredValue { codec: *codec, bytes });
+            let value = stored.and_then(|stored| codecs.decode(stored, &mut decoder));
+            visit(Key::hashed(hash, &key), value);
         }
+        codecs.take_back(decoder);
     }
 
     pub fn flush(&self) {

@@ -1,5 +1,6 @@
 //! Visiting everything that is there, in steps.
 
+use crate::codec::StoredValue;
 use crate::drive::Io;
 use crate::flash::Flash;
 use crate::framing::{block, records_in};
@@ -46,14 +47,30 @@ impl Shared {
         scan: &mut Scan,
         mut visit: impl FnMut(&[u8], Option<&[u8]>, u32),
     ) -> bool {
-        if scan.visit_copied(&mut visit) {
+        let codecs = &self.codecs;
+        let mut decoder = codecs.decoder();
+        let mut visit = |key: &[u8], value: Option<StoredValue<'_>>, expires_at| match value {
+            None => visit(key, None, expires_at),
+            Some(stored) => {
+                if let Some(value) = codecs.decode(stored, &mut decoder) {
+                    visit(key, Some(value), expires_at);
+                }
+            }
+        };
+        let more = self.scan_stored(io, scan, &mut visit);
+        codecs.take_back(decoder);
+        more
+    }
+
+    fn scan_stored(&self, io: &mut Io, scan: &mut Scan, visit: &mut Visit<'_>) -> bool {
+        if scan.visit_copied(visit) {
             return true;
         }
         match (scan.next, &self.flash) {
             (Place::Ram { shard, .. }, _) if shard < SHARDS => self.copy_part(scan),
             (Place::Ram { .. }, Some(_)) => scan.next = Place::Flash { block: 0 },
             (Place::Flash { block }, Some(flash)) if block < flash.log.geometry().blocks() => {
-                let block = self.scan_blocks(flash, io, block, &mut visit);
+                let block = self.scan_blocks(flash, io, block, visit);
                 scan.next = Place::Flash { block };
             }
             _ => return false,
@@ -98,7 +115,7 @@ impl Scan {
     }
 }
 
-type Visit<'a> = dyn FnMut(&[u8], Option<&[u8]>, u32) + 'a;
+type Visit<'a> = dyn FnMut(&[u8], Option<StoredValue<'_>>, u32) + 'a;
 
 impl Shared {
     /// Copies the next part of a shard's RAM: nobody who needs the shard waits for a visitor. A part is what an

@@ -1,16 +1,18 @@
 //! What the threads of one partition share.
 
+use crate::codec::{Codecs, VersionUser};
 use crate::drive::Helpers;
 use crate::flash::Flash;
 use crate::headroom::Headroom;
 use crate::hybrid::Hybrid;
-use crate::key::{Key, KeyHash, KeyHasher};
-use crate::memory::Pool;
+use crate::key::{KeyHash, KeyHasher};
+use crate::limits::SHARDS;
 use crate::memory::shared::Arena;
+use crate::memory::{Pool, Which};
 use crate::shard::Shard;
 use crate::stats::Counters;
 use granary_log::sync::sync::atomic::{AtomicU32, Ordering};
-use granary_log::sync::sync::{Mutex, MutexGuard};
+use granary_log::sync::sync::{Arc, Mutex, MutexGuard};
 
 /// One partition: shards over one log.
 pub(crate) struct Shared {
@@ -29,6 +31,24 @@ pub(crate) struct Shared {
     pub counters: Counters,
     /// Who helps with large batches.
     pub helpers: Helpers,
+    pub codecs: Arc<Codecs>,
+}
+
+impl VersionUser for Shared {
+    fn uses(&self, version: u32) -> bool {
+        let on_flash = self.flash.as_ref().is_some_and(|flash| {
+            let oldest = flash.log.head().saturating_sub(flash.log.geometry().segments());
+            flash.versions.is_used_since(version, oldest)
+        });
+        let in_shard = |shard| {
+            let mut is_used = false;
+            self.lock(shard).memory.for_each(Which::All, |entry| {
+                is_used |= entry.value().is_some_and(|value| value.version() == version);
+            });
+            is_used
+        };
+        on_flash || (0..SHARDS).any(in_shard)
+    }
 }
 
 impl Shared {
@@ -50,11 +70,10 @@ impl Shared {
         self.shards[shard].lock().expect("no panic under the lock")
     }
 
-    /// Whether a copy of what is on flash may enter RAM. DRAM first, it must not wait for what is in RAM
+    /// Whether a copy of an entry on flash, of so many bytes, may enter RAM. DRAM first, it must not wait for what is in RAM
     /// only to leave: only the cleaner can tell whether it may. So it enters only if there is room for it.
-    pub fn has_room_for_copy(&self, flash: &Flash, key: Key<'_>, value: Option<&[u8]>) -> bool {
+    pub fn has_room_for_copy(&self, flash: &Flash, bytes: u64) -> bool {
         let Some(hybrid) = &flash.hybrid else { return true };
-        let bytes = (key.bytes().len() + value.map_or(0, <[u8]>::len)) as u64;
         let after = Headroom::beside(flash, &self.pool, bytes);
         if after != Headroom::Enough {
             hybrid.order_cleaning();

@@ -1,6 +1,7 @@
 //! What was found under a lock, copied, so that it is delivered when the lock is free again.
 
 use super::outcome::Tier;
+use crate::codec::{Codec, StoredValue};
 use crate::limits::{ANSWER_BYTES_KEPT, ANSWER_BYTES_MAX, ANSWERS_MAX};
 
 /// What one key was found to be.
@@ -10,6 +11,7 @@ struct Answer {
     expires_at: u32,
     /// How many of the bytes are its value, or [`MISS`], or [`NEGATIVE`].
     len: u32,
+    codec: Codec,
     tier: Tier,
 }
 
@@ -31,7 +33,7 @@ pub(crate) struct Answers {
 /// One answer, as it is delivered.
 pub(crate) enum Delivered<'a> {
     Miss,
-    Entry { tier: Tier, value: Option<&'a [u8]>, expires_at: u32 },
+    Entry { tier: Tier, value: Option<StoredValue<'a>>, expires_at: u32 },
 }
 
 impl Answers {
@@ -48,39 +50,41 @@ impl Answers {
     /// Nothing is known of a key.
     #[inline]
     pub fn miss(&mut self, key: u32) {
-        self.answers.push(Answer { key, expires_at: 0, len: MISS, tier: Tier::Memory });
+        self.answers.push(Answer { key, expires_at: 0, len: MISS, codec: Codec::None, tier: Tier::Memory });
     }
 
     /// An entry was found; `None`: it is negative.
     #[inline]
-    pub fn entry(&mut self, key: u32, tier: Tier, value: Option<&[u8]>, expires_at: u32) {
+    pub fn entry(&mut self, key: u32, tier: Tier, value: Option<StoredValue<'_>>, expires_at: u32) {
         let len = match value {
             None => NEGATIVE,
             Some(value) => {
-                let end = self.used + value.len();
+                let StoredValue { bytes, .. } = value;
+                let end = self.used + bytes.len();
                 if end > self.bytes.len() {
                     self.bytes.resize(end.next_power_of_two(), 0);
                 }
-                copy(value, &mut self.bytes[self.used..end]);
+                copy(bytes, &mut self.bytes[self.used..end]);
                 self.used = end;
-                value.len() as u32
+                bytes.len() as u32
             }
         };
-        self.answers.push(Answer { key, expires_at, len, tier });
+        let codec = value.map_or(Codec::None, |value| value.codec);
+        self.answers.push(Answer { key, expires_at, len, codec, tier });
     }
 
     /// Hands all over, and forgets them.
     #[inline]
     pub fn drain(&mut self, mut deliver: impl FnMut(u32, Delivered<'_>)) {
         let mut rest = &self.bytes[..self.used];
-        for Answer { key, expires_at, len, tier } in self.answers.drain(..) {
+        for Answer { key, expires_at, len, codec, tier } in self.answers.drain(..) {
             let delivered = match len {
                 MISS => Delivered::Miss,
                 NEGATIVE => Delivered::Entry { tier, value: None, expires_at },
                 len => {
-                    let (value, others) = rest.split_at(len as usize);
+                    let (bytes, others) = rest.split_at(len as usize);
                     rest = others;
-                    Delivered::Entry { tier, value: Some(value), expires_at }
+                    Delivered::Entry { tier, value: Some(StoredValue { codec, bytes }), expires_at }
                 }
             };
             deliver(key, delivered);
@@ -125,7 +129,12 @@ mod tests {
         for _ in 0..2 {
             let value = |len: u32| (0..len).map(|i| (i * 7 + len) as u8).collect::<Vec<u8>>();
             for len in 0..300 {
-                answers.entry(len, Tier::Buffer, Some(&value(len)), len + 1);
+                answers.entry(
+                    len,
+                    Tier::Buffer,
+                    Some(StoredValue { codec: Codec::Lz4, bytes: &value(len) }),
+                    len + 1,
+                );
                 answers.miss(1000 + len);
                 answers.entry(2000 + len, Tier::Memory, None, 9);
             }
@@ -133,7 +142,8 @@ mod tests {
             answers.drain(|key, delivered| match delivered {
                 Delivered::Miss => told.push((key, None, 0)),
                 Delivered::Entry { value, expires_at, .. } => {
-                    told.push((key, Some(value.map(<[u8]>::to_vec)), expires_at));
+                    assert!(value.is_none_or(|value| value.codec == Codec::Lz4));
+                    told.push((key, Some(value.map(|value| value.bytes.to_vec())), expires_at));
                 }
             });
             let expected = (0..300).flat_map(|len| {

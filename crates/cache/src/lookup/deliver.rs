@@ -148,7 +148,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let now = self.shared.time();
         let mut shard = self.shared.shard(key.hash());
         if flash.log.sequence_of(placed.block) == placed.sequence
-            && self.shared.has_room_for_copy(flash, key, entry.value())
+            && self.shared.has_room_for_copy(flash, entry.len() as u64)
             && shard.places.at(key.hash(), placed.block).is_some()
         {
             let kept = shard.memory.insert(key, entry.value(), entry.expires_at, EntryState::Clean, now);

@@ -24,6 +24,7 @@ pub(crate) use scratch::{Scratch, Workspace};
 pub(crate) use search::{KeyDigest, Search};
 
 use crate::admission::sample_hash;
+use crate::codec::{Codec, Decoder, StoredValue};
 use crate::key::Key;
 use crate::shared::Shared;
 use crate::stats::add;
@@ -41,6 +42,8 @@ pub(crate) struct Lookup<'a, S> {
     /// Is told of each outcome, while no lock is held.
     sink: S,
     counts: Counts,
+    /// Taken with the first value that is compressed.
+    decoder: Option<Decoder>,
     /// The admission policy wants to know of keys that drew less.
     sample_threshold: u64,
 }
@@ -57,7 +60,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         shared.note_time(now);
         let sample_threshold =
             shared.hybrid().map_or(0, |(_, hybrid)| hybrid.sample_threshold.load(Ordering::Relaxed));
-        Self { shared, keys, resolved, now, sink, counts: Counts::default(), sample_threshold }
+        Self { shared, keys, resolved, now, sink, counts: Counts::default(), decoder: None, sample_threshold }
     }
 
     pub fn is_resolved(&self, key: u32) -> bool {
@@ -81,7 +84,26 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
     }
 
     #[inline]
-    fn deliver(&mut self, i: u32, tier: Tier, value: Option<&[u8]>, expires_at: u32) {
+    fn deliver(&mut self, i: u32, tier: Tier, value: Option<StoredValue<'_>>, expires_at: u32) {
+        match value {
+            Some(stored) if stored.codec != Codec::None => self.deliver_decoded(i, tier, stored, expires_at),
+            value => self.deliver_value(i, tier, value.map(|value| value.bytes), expires_at),
+        }
+    }
+
+    /// Decompresses a value; what cannot be is a miss.
+    fn deliver_decoded(&mut self, i: u32, tier: Tier, stored: StoredValue<'_>, expires_at: u32) {
+        let codecs = &self.shared.codecs;
+        let mut decoder = self.decoder.take().unwrap_or_else(|| codecs.decoder());
+        match codecs.decode(stored, &mut decoder) {
+            Some(value) => self.deliver_value(i, tier, Some(value), expires_at),
+            None => self.miss(i),
+        }
+        self.decoder = Some(decoder);
+    }
+
+    #[inline]
+    fn deliver_value(&mut self, i: u32, tier: Tier, value: Option<&[u8]>, expires_at: u32) {
         self.counts.tiers[tier as usize] += 1;
         let outcome = if expires_at != 0 && self.now > expires_at {
             self.counts.expired += 1;
@@ -117,6 +139,9 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
 
     /// Adds what was counted to the cache's counters.
     pub fn count(&mut self) {
+        if let Some(decoder) = self.decoder.take() {
+            self.shared.codecs.take_back(decoder);
+        }
         let Counts { tiers: [memory, buffer, flash], expired, negative, misses } =
             std::mem::take(&mut self.counts);
         let counters = &self.shared.counters;

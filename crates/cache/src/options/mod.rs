@@ -3,6 +3,7 @@
 mod check;
 
 use crate::admission::Admission;
+use crate::codec::{self, Compression};
 use crate::drive::Helpers;
 use crate::framing::{Records, WordRule, has_summary};
 use crate::index::{Capacity, Growth};
@@ -151,8 +152,9 @@ impl FlashOptions {
         if !is_block_device(&self.path) {
             files.push(with_bin(&self.path));
         }
+        let state_path = self.state_path.as_deref().unwrap_or(&self.path);
+        files.push(codec::path_of(state_path));
         if let Some(folder) = &self.memory_folder {
-            let state_path = self.state_path.as_deref().unwrap_or(&self.path);
             files
                 .extend((0..self.partitions).map(|partition| shared::path_of(folder, state_path, partition)));
         }
@@ -180,6 +182,8 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Most entries of the RAM tier, whatever their size.
     pub memory_entries: Option<u64>,
+    /// How values are compressed. What was compressed otherwise before is found all the same.
+    pub compression: Compression,
     /// Threads that help with large batches; a process with several caches gives them all the same.
     pub helpers: Helpers,
 }

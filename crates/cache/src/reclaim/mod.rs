@@ -112,6 +112,7 @@ impl Shared {
             };
             shard.places.relocate(hash, place, placed.block);
             kept += entry.len() as u64;
+            flash.note_version(entry.value(), placed.sequence);
             add(&self.counters.reinserted, 1);
         }
         kept

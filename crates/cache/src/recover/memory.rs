@@ -3,7 +3,8 @@
 //! An entry that counts in RAM is the newest of its key: whoever put or deleted the key later ended it there before
 //! anybody was told. So RAM wins. docs/format.md, "The RAM tier", has the cases.
 
-use crate::entry::Entry;
+use crate::codec::{Codec, StoredValue};
+use crate::entry::StoredEntry;
 use crate::flash::Flash;
 use crate::key::parse_word;
 use crate::limits::{PUT_CHUNK, SHARDS, WRITE_AGAIN_SECONDS_MAX};
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 /// A copy of an entry in RAM.
 struct Copied {
     key: Vec<u8>,
-    value: Option<Vec<u8>>,
+    value: Option<(Codec, Vec<u8>)>,
     expires_at: u32,
 }
 
@@ -86,7 +87,8 @@ impl Shared {
             let shard = self.shard(hash);
             let Some(entry) = shard.memory.find_hash(hash) else { continue };
             bytes += entry.len() as u64;
-            let (key, value) = (entry.key.to_vec(), entry.value().map(<[u8]>::to_vec));
+            let value = entry.value().map(|value| (value.codec, value.bytes.to_vec()));
+            let key = entry.key.to_vec();
             copied.push(Copied { key, value, expires_at: entry.expires_at });
             drop(shard);
             if bytes > flash.log.geometry().segment_bytes() / 4 || copied.len() == PUT_CHUNK {
@@ -100,11 +102,11 @@ impl Shared {
 
     fn write_copied(&self, flash: &Flash, copied: &[Copied], deadline: Instant) {
         flash.log.wait_for_room(deadline);
-        let entries: Vec<Entry<'_>> = copied
+        let entries: Vec<StoredEntry<'_>> = copied
             .iter()
-            .map(|Copied { key, value, expires_at }| Entry {
+            .map(|Copied { key, value, expires_at }| StoredEntry {
                 key: self.hasher.key(key),
-                value: value.as_deref(),
+                value: value.as_ref().map(|(codec, bytes)| StoredValue { codec: *codec, bytes }),
                 expires_at: *expires_at,
             })
             .collect();

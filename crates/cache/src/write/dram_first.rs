@@ -6,7 +6,7 @@
 //! what it cannot say is written down in [`Hybrid::unindexed_until`](crate::hybrid::Hybrid::unindexed_until).
 
 use crate::batch::ByShard;
-use crate::entry::{Entry, Refusal, Refused};
+use crate::entry::{Refusal, Refused, StoredEntry};
 use crate::flash::Flash;
 use crate::headroom::Headroom;
 use crate::hybrid::Hybrid;
@@ -24,18 +24,17 @@ impl Shared {
         &self,
         flash: &Flash,
         hybrid: &Hybrid,
-        entries: &[Entry<'_>],
+        entries: &[StoredEntry<'_>],
         refused: &mut Refused<'_>,
     ) {
         let mut first = 0;
         while first < entries.len() {
-            let is_large =
-                |entry: &Entry<'_>| hybrid.writes && bytes_of(entry.key, entry.value) > self.large_bytes;
+            let is_large = |entry: &StoredEntry<'_>| hybrid.writes && entry.bytes() as u64 > self.large_bytes;
             let large = is_large(&entries[first]);
-            let same = |entry: &&Entry<'_>| is_large(entry) == large;
+            let same = |entry: &&StoredEntry<'_>| is_large(entry) == large;
             let run = &entries[first..first + entries[first..].iter().take_while(same).count()];
             if large {
-                let put = |(i, entry): (usize, &Entry<'_>)| {
+                let put = |(i, entry): (usize, &StoredEntry<'_>)| {
                     self.put_large(flash, hybrid, *entry, &mut |_, why| refused(first + i, why));
                 };
                 run.iter().enumerate().for_each(put);
@@ -45,18 +44,18 @@ impl Shared {
             first += run.len();
         }
         let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
-        for Entry { key, value, .. } in entries {
-            admitter.on_put(*key, bytes_of(*key, *value));
+        for entry in entries {
+            admitter.on_put(entry.key, entry.bytes() as u64);
         }
         hybrid.sample_threshold.store(admitter.sample_threshold(), Ordering::Relaxed);
     }
 
     /// Writes an entry that is too large to wait in RAM, if there is a budget for it and room in the write buffers;
     /// else it waits there all the same.
-    fn put_large(&self, flash: &Flash, hybrid: &Hybrid, entry: Entry<'_>, refused: &mut Refused<'_>) {
+    fn put_large(&self, flash: &Flash, hybrid: &Hybrid, entry: StoredEntry<'_>, refused: &mut Refused<'_>) {
         let affordable = {
             let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
-            admitter.affords(bytes_of(entry.key, entry.value), hybrid.opened.elapsed().as_secs_f64())
+            admitter.affords(entry.bytes() as u64, hybrid.opened.elapsed().as_secs_f64())
         };
         let mut is_written = affordable;
         if affordable {
@@ -67,7 +66,7 @@ impl Shared {
         }
     }
 
-    fn keep(&self, flash: &Flash, hybrid: &Hybrid, entries: &[Entry<'_>], refused: &mut Refused<'_>) {
+    fn keep(&self, flash: &Flash, hybrid: &Hybrid, entries: &[StoredEntry<'_>], refused: &mut Refused<'_>) {
         let mut over = Vec::new();
         let mut crowded = None;
         for (i, asked) in ByShard::of_batch(entries.iter().map(|entry| entry.key.hash())).shards() {
@@ -143,11 +142,7 @@ impl Shared {
     }
 }
 
-fn bytes_of(key: Key<'_>, value: Option<&[u8]>) -> u64 {
-    (key.bytes().len() + value.map_or(0, <[u8]>::len)) as u64
-}
-
 /// Keeps an entry; `false`: it is too large.
-fn keep_one(shard: &mut Shard, Entry { key, value, expires_at }: Entry<'_>) -> bool {
+fn keep_one(shard: &mut Shard, StoredEntry { key, value, expires_at }: StoredEntry<'_>) -> bool {
     shard.memory.insert(key, value, expires_at, EntryState::Dirty, 0)
 }

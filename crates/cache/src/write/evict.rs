@@ -125,6 +125,7 @@ impl Shared {
             };
             admitted += 1;
             admitted_bytes += entry.len() as u64;
+            flash.note_version(entry.value(), placed.sequence);
             if places.any(hash) {
                 writer.journal(placed.sequence, &[hash.word(WordKind::Deletion)]);
             }

@@ -11,7 +11,7 @@ mod publish;
 mod tests;
 mod through;
 
-use crate::entry::{Entry, Refusal, Refused};
+use crate::entry::{Refusal, Refused, StoredEntry};
 use crate::key::Key;
 use crate::limits::PUT_CHUNK;
 use crate::memory::{EntryState, Eviction};
@@ -20,10 +20,9 @@ use crate::stats::add;
 
 impl Shared {
     /// See [`Cache::try_put_many`](crate::Cache::try_put_many).
-    pub fn put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
+    pub fn put_many(&self, entries: &[StoredEntry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         add(&self.counters.puts, entries.len() as u64);
-        let bytes = |entry: &Entry<'_>| entry.key.bytes().len() + entry.value.map_or(0, <[u8]>::len);
-        add(&self.counters.bytes_put, entries.iter().map(bytes).sum::<usize>() as u64);
+        add(&self.counters.bytes_put, entries.iter().map(StoredEntry::bytes).sum::<usize>() as u64);
         // Told when no lock is held any more.
         let mut refusals = Vec::new();
         let mut refuse = |i, why| refusals.push((i, why));
@@ -62,7 +61,7 @@ impl Shared {
     }
 
     /// Keeps entries in RAM, which is the whole cache; `refused` is told of those that are too large for it.
-    fn keep_whole(&self, entries: &[Entry<'_>], refused: &mut Refused<'_>) {
+    fn keep_whole(&self, entries: &[StoredEntry<'_>], refused: &mut Refused<'_>) {
         let now = self.time();
         for (i, entry) in entries.iter().enumerate() {
             let shard = entry.key.hash().shard();

@@ -2,7 +2,7 @@
 
 use crate::batch::ByShard;
 use crate::drive::Working;
-use crate::entry::Entry;
+use crate::entry::StoredEntry;
 use crate::flash::Flash;
 use crate::framing::Placed;
 use crate::limits::{SHARDS, SHARED_ENTRIES_MIN, SIDE_BY_SIDE};
@@ -20,7 +20,7 @@ impl Shared {
     pub fn publish_many(
         &self,
         flash: &Flash,
-        entries: &[Entry<'_>],
+        entries: &[StoredEntry<'_>],
         placed: &[Option<Placed>],
         coming: &mut [usize; SHARDS],
     ) {
@@ -50,8 +50,8 @@ impl Shared {
     }
 
     /// Lets readers find an entry at its place; without one, lets them find no older version.
-    fn publish(&self, flash: &Flash, shard: &mut Shard, entry: Entry<'_>, placed: Option<Placed>) {
-        let Entry { key, value, expires_at } = entry;
+    fn publish(&self, flash: &Flash, shard: &mut Shard, entry: StoredEntry<'_>, placed: Option<Placed>) {
+        let StoredEntry { key, value, expires_at } = entry;
         let (places, counters) = (&mut shard.places, &self.counters);
         let is_found = placed
             .is_some_and(|placed| point(places, flash, key, placed, counters, &counters.taken_over_unsure));
@@ -59,7 +59,7 @@ impl Shared {
             return shard.unpublish(flash, key, counters);
         }
         match placement(self.memory_bytes) {
-            Promotion::Promote if self.has_room_for_copy(flash, key, value) => {
+            Promotion::Promote if self.has_room_for_copy(flash, entry.bytes() as u64) => {
                 shard.memory.insert(key, value, expires_at, EntryState::Clean, self.time());
             }
             _ => _ = shard.memory.remove(key),

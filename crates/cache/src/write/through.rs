@@ -1,7 +1,7 @@
 //! Storing and deleting: into the write buffer, then the journal, then the index (`publish.rs`).
 
 use crate::batch::ByShard;
-use crate::entry::{Entry, Refusal, Refused};
+use crate::entry::{Refusal, Refused, StoredEntry};
 use crate::flash::Flash;
 use crate::framing::{Placed, Records, append};
 use crate::key::{Key, WordKind};
@@ -19,7 +19,7 @@ use std::io;
 
 impl Shared {
     /// Appends entries to the log, and copies them to RAM; `refused` is told of those that find no room.
-    pub fn put_through(&self, flash: &Flash, entries: &[Entry<'_>], refused: &mut Refused<'_>) {
+    pub fn put_through(&self, flash: &Flash, entries: &[StoredEntry<'_>], refused: &mut Refused<'_>) {
         let mut coming = [0; SHARDS];
         entries.iter().for_each(|entry| coming[entry.key.hash().shard()] += 1);
         for (chunk, first) in entries.chunks(PUT_CHUNK).zip((0..).step_by(PUT_CHUNK)) {
@@ -31,7 +31,7 @@ impl Shared {
     fn put_chunk(
         &self,
         flash: &Flash,
-        entries: &[Entry<'_>],
+        entries: &[StoredEntry<'_>],
         coming: &mut [usize; SHARDS],
         refused: &mut Refused<'_>,
     ) {
@@ -43,7 +43,8 @@ impl Shared {
         let mut bytes = 0;
         for (i, (entry, placed)) in entries.iter().zip(&mut placed).enumerate() {
             let key = entry.key.bytes();
-            let len = HEADER_SIZE_MAX + key.len() + entry.value.map_or(0, <[u8]>::len);
+            let value = entry.value.map_or(&[][..], |value| value.bytes);
+            let len = HEADER_SIZE_MAX + entry.bytes();
             if !flash.fits(key.len(), len) {
                 refused(i, Refusal::TooLong);
                 continue;
@@ -51,10 +52,13 @@ impl Shared {
             let header = HeaderBytes::entry(key, entry.value, entry.expires_at);
             let word = entry.key.hash().word(WordKind::Entry);
             if room {
-                *placed = append(&mut writer, word, &[header.as_slice(), key, entry.value.unwrap_or(&[])]);
+                *placed = append(&mut writer, word, &[header.as_slice(), key, value]);
             }
             match placed {
-                Some(_) => bytes += header.as_slice().len() + key.len() + entry.value.map_or(0, <[u8]>::len),
+                Some(placed) => {
+                    bytes += header.as_slice().len() + entry.bytes();
+                    flash.note_version(entry.value, placed.sequence);
+                }
                 None => refused(i, Refusal::NoRoom),
             }
         }
@@ -162,7 +166,7 @@ impl Shared {
 
 /// The numbers of the entries that change what is known: all but the refused ones of keys that are placed later. The
 /// deletion of such a key would be appended behind its newer entry, and end that at the next start.
-fn last_placed_or_refused(entries: &[Entry<'_>], placed: &[Option<Placed>]) -> Vec<usize> {
+fn last_placed_or_refused(entries: &[StoredEntry<'_>], placed: &[Option<Placed>]) -> Vec<usize> {
     let all_placed = placed.iter().all(Option::is_some);
     if all_placed || placed.iter().all(Option::is_none) {
         return (0..entries.len()).collect();

@@ -1,6 +1,7 @@
 //! A shard of a RAM tier that is killed at every store.
 
 use super::{Arena, Claim};
+use crate::codec::StoredValue;
 use crate::key::KeyHasher;
 use crate::memory::{Aim, Elsewhere, EntryState, Eviction, Memory, Pool, Role, Spare, Which};
 use std::collections::HashMap;
@@ -41,7 +42,7 @@ type State = HashMap<Vec<u8>, (Option<Vec<u8>>, u32)>;
 fn state(memory: &Memory) -> State {
     let mut state = State::new();
     memory.for_each(Which::All, |entry| {
-        let value = (entry.value().map(<[u8]>::to_vec), entry.expires_at);
+        let value = (entry.value().map(|value| value.bytes.to_vec()), entry.expires_at);
         assert!(state.insert(entry.key.to_vec(), value).is_none(), "a key is there once");
     });
     state
@@ -94,7 +95,7 @@ fn a_kill_at_any_store_leaves_the_state_before_an_operation_or_after_it() {
             match operation {
                 0..3 => _ = memory.remove(key),
                 3..11 => {
-                    memory.insert(key, Some(&value), step, EntryState::Dirty, 0);
+                    memory.insert(key, Some(StoredValue::raw(&value)), step, EntryState::Dirty, 0);
                     // As the cleaner does: what exceeds the tier may lie in memory of the process's own.
                     memory.shrink(aim, 0, |_| Eviction::Drop);
                 }
@@ -139,7 +140,7 @@ fn a_file_that_does_not_belong_to_the_cache_is_begun_anew() {
     let key = KeyHasher::with_seed(SALT).key(b"key");
     let put = |companion| {
         let (mut memory, _) = open(folder.path(), 1 << 20, companion);
-        memory.insert(key, Some(b"value"), 0, EntryState::Dirty, 0);
+        memory.insert(key, Some(StoredValue::raw(b"value")), 0, EntryState::Dirty, 0);
         assert_eq!(memory.len(), 1);
     };
     put(COMPANION);
@@ -171,7 +172,13 @@ fn a_damaged_file_costs_entries_only() {
     let path: PathBuf = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
     for i in 0..400u32 {
         let name = format!("key-{}", i % 300).into_bytes();
-        memory.insert(KeyHasher::with_seed(SALT).key(&name), Some(&[i as u8; 100]), i, EntryState::Dirty, 0);
+        memory.insert(
+            KeyHasher::with_seed(SALT).key(&name),
+            Some(StoredValue::raw(&[i as u8; 100])),
+            i,
+            EntryState::Dirty,
+            0,
+        );
     }
     drop((memory, arena));
     let whole = std::fs::read(&path).unwrap();
