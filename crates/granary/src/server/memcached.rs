@@ -65,8 +65,8 @@ pub struct Arguments {
     )]
     block_size: Option<Size>,
 
-    /// Folder on a tmpfs, such as /dev/shm, where the items in RAM lie, so that they outlive a kill of the server; none:
-    /// they die with it [default: none]
+    /// Folder on a tmpfs where the items in RAM lie, so that they outlive a kill of the server; if it has no room for them,
+    /// or with none, they die with it [default: /dev/shm]
     #[arg(long = "memcached-memory-folder", value_name = "FOLDER", env = "GRANARY_MEMCACHED_MEMORY_FOLDER")]
     memory_folder: Option<PathBuf>,
 

@@ -6,7 +6,7 @@ use crate::limits::{
     SEGMENT_BYTES_MIN, SEGMENTS_MIN, SMALL_FLASH_BYTES,
 };
 use granary_cache::admission::Admission;
-use granary_cache::limits::{PARTITIONS_MAX, SHARED_MEMORY_ENTRY_PARTS};
+use granary_cache::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX, SHARED_MEMORY_ENTRY_PARTS};
 use granary_cache::{FlashOptions, Reinsertion};
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ pub enum OpenError {
 }
 
 impl Options {
-    /// memcached's greatest item; RAM is the filter in front of flash.
+    /// memcached's greatest item; RAM is the filter in front of flash, and lies in `/dev/shm` if that has room.
     pub fn new(path: impl Into<PathBuf>, memory_bytes: u64, flash_bytes: u64) -> Self {
         Self {
             path: path.into(),
@@ -67,7 +67,7 @@ impl Options {
             flash_bytes,
             item_bytes_max: ITEM_BYTES_DEFAULT,
             block_size: None,
-            memory_folder: None,
+            memory_folder: Some(DEFAULT_MEMORY_FOLDER.into()),
             admission: Admission::Reuse,
             bytes_per_day: None,
             hash_seed: None,

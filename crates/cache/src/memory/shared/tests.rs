@@ -1,5 +1,7 @@
 //! A shard of a RAM tier that is killed at every store.
 
+use super::abandoned::remove_abandoned;
+use super::header::{Header, PATH_BYTES_MAX, encode_path, parse_path};
 use super::{Arena, Claim};
 use crate::codec::StoredValue;
 use crate::key::KeyHasher;
@@ -197,4 +199,51 @@ fn a_damaged_file_costs_entries_only() {
         }
     }
     assert!(lost > 0, "some of the damage was seen");
+}
+
+/// A file goes with its cache, unless it is in use or does not say whose it is.
+#[test]
+fn the_files_of_caches_that_are_gone_are_removed() {
+    let (Some(folder), Ok(caches)) = (folder(), tempfile::tempdir()) else { return };
+    let path = caches.path().join("c");
+    let state = caches.path().join("c.state");
+    let layout = pool(1 << 20).layout(u64::MAX);
+    let open = || {
+        let claim = Claim::new(folder.path(), &path, 2, layout).unwrap();
+        Arena::open(claim, COMPANION, SALT).unwrap().0
+    };
+    let files = || std::fs::read_dir(folder.path()).unwrap().count();
+    std::fs::write(&state, "").unwrap();
+    drop(open());
+    remove_abandoned(folder.path());
+    assert_eq!(files(), 1, "the cache is there");
+    std::fs::remove_file(&state).unwrap();
+    let arena = open();
+    remove_abandoned(folder.path());
+    assert_eq!(files(), 1, "it is in use");
+    drop(arena);
+    let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let other = folder.path().join("granary-0123456789abcdef.2");
+    std::fs::copy(&file, &other).unwrap();
+    std::fs::write(folder.path().join("granary-short"), "GRANRAM1").unwrap();
+    remove_abandoned(folder.path());
+    assert_eq!(files(), 2, "those that are not what their name says are left");
+    assert!(!file.exists() && other.exists());
+}
+
+#[test]
+fn a_page_says_whose_it_is_or_nothing() {
+    let layout = pool(1 << 20).layout(u64::MAX);
+    let header = Header { companion: COMPANION, salt: SALT, checksum_seed: 1, boot_id: [7; 16], layout };
+    let page = |path: &[u8]| [&header.encode()[..], &encode_path(path)].concat();
+    assert_eq!(page(b"/a/b")[80..], *b"\x04\x00/a/b");
+    assert_eq!(parse_path(&page(b"/a/b")), Some(&b"/a/b"[..]));
+    let longest = vec![b'p'; PATH_BYTES_MAX];
+    assert_eq!(parse_path(&page(&longest)), Some(&longest[..]));
+    assert_eq!(parse_path(&page(&[longest, vec![b'p']].concat())), None);
+    assert_eq!(parse_path(&page(b"")), None);
+    assert_eq!(parse_path(&page(b"/a/b")[..85]), None);
+    let mut other = page(b"/a/b");
+    other[7] = b'0';
+    assert_eq!(parse_path(&other), None);
 }
