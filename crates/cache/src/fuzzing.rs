@@ -6,6 +6,9 @@ use crate::key::{KeyHasher, WordKind, parse_word};
 use crate::lookup::{KeyDigest, Search};
 use crate::record::{HeaderBytes, Record, Records, find_last, parse, words_of};
 
+/// A stored value: the first byte is the flags of its record.
+pub use crate::codec::fuzzing::stored as compressed;
+
 /// A payload: the first two bytes are how many records begin in it.
 pub fn records(data: &[u8]) {
     let Some((count, payload)) = data.split_first_chunk::<2>() else { return };

@@ -7,6 +7,8 @@
 mod decode;
 mod encode;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod stored;
 mod training;
 mod versions;

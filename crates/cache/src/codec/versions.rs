@@ -37,7 +37,7 @@ pub(super) struct Version {
 }
 
 impl Version {
-    fn new(id: u32, bytes: Vec<u8>) -> Self {
+    pub fn new(id: u32, bytes: Vec<u8>) -> Self {
         Self { id, bytes, encoding: OnceLock::new(), decoding: OnceLock::new() }
     }
 
@@ -85,7 +85,12 @@ impl Versions {
                 Vec::new()
             }
         });
-        Self { path, list: RwLock::new(found.into_iter().map(Arc::new).collect()) }
+        Self { path, ..Self::of(found) }
+    }
+
+    /// These, in RAM only.
+    pub fn of(versions: Vec<Version>) -> Self {
+        Self { path: None, list: RwLock::new(versions.into_iter().map(Arc::new).collect()) }
     }
 
     /// What values are compressed with.

@@ -7,7 +7,7 @@ use crate::limits::{
 };
 use granary_cache::admission::Admission;
 use granary_cache::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX, SHARED_MEMORY_ENTRY_PARTS};
-use granary_cache::{FlashOptions, Reinsertion};
+use granary_cache::{Compression, FlashOptions, Reinsertion};
 use std::path::PathBuf;
 
 /// Stands for the bytes of an item, `item.rs`: after a change of them a store starts empty.
@@ -33,6 +33,8 @@ pub struct Options {
     pub memory_folder: Option<PathBuf>,
     /// Which items go to flash.
     pub admission: Admission,
+    /// How items are compressed.
+    pub compression: Compression,
     /// What may be written to flash in a day, in bytes.
     pub bytes_per_day: Option<u64>,
     /// Seeds the hash of keys, instead of a random number, for a store on flash whose keys nobody chooses to do harm.
@@ -69,6 +71,7 @@ impl Options {
             block_size: None,
             memory_folder: Some(DEFAULT_MEMORY_FOLDER.into()),
             admission: Admission::Reuse,
+            compression: Compression::None,
             bytes_per_day: None,
             hash_seed: None,
         }
@@ -130,6 +133,7 @@ impl Options {
         Ok(granary_cache::Options {
             flash: self.flash()?,
             memory_bytes: self.memory_bytes,
+            compression: self.compression,
             ..granary_cache::Options::default()
         })
     }
