@@ -170,6 +170,14 @@ impl Config {
         self.size / self.block_size
     }
 
+    /// The logical blocks that a full segment of the log holds at least.
+    ///
+    /// # Errors
+    /// As [`geometry`](Self::geometry).
+    pub fn blocks_per_segment(&self) -> Result<u64, Error> {
+        Ok(blocks_in_segment(&self.geometry()?))
+    }
+
     /// Checks the sizes, and gives the shape of the log: at most nine tenths of it are alive when the volume is full.
     ///
     /// # Errors

@@ -27,7 +27,8 @@ mod volume;
 mod write;
 
 pub use config::{Config, Error, Files};
-pub use granary_log::Io;
+pub use granary_log::device;
+pub use granary_log::{Extent, Io};
 pub use read::{Found, Stored, Verdict};
 pub use stats::Stats;
 pub use volume::{Progress, Volume};

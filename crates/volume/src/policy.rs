@@ -59,6 +59,23 @@ fn benefit(a: &Candidate, b: &Candidate, blocks: u32) -> Ordering {
     (dead(a) * age(a) * cost(b)).cmp(&(dead(b) * age(b) * cost(a)))
 }
 
+/// The write amplification of greedy cleaning where all blocks are overwritten equally often, in a large log of which the
+/// share `utilisation` is alive.
+///
+/// With segments many and large, all are cleaned at the same age, and the victim's live share *v* solves *v* = exp(-(1 -
+/// *v*) / *utilisation*) (Bux and Iliadis, "Performance of greedy garbage collection in flash-based solid-state drives",
+/// 2010; Desnoyers, "Analytic modeling of SSD write performance", 2012): 1 / (1 - *v*).
+pub fn greedy_write_amplification(utilisation: f64) -> f64 {
+    let mut victim_live = 0.0;
+    for _ in 0..GREEDY_STEPS {
+        victim_live = f64::exp(-(1.0 - victim_live) / utilisation);
+    }
+    1.0 / (1.0 - victim_live)
+}
+
+/// More than the equation of [`greedy_write_amplification`] takes to settle, up to a log that is 99 % alive.
+const GREEDY_STEPS: u32 = 100_000;
+
 /// How much is to be cleaned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cleaning {

@@ -55,6 +55,8 @@ pub struct Stats {
     pub segments: u64,
     /// Segments that are free.
     pub segments_free: u64,
+    /// Segments that the next start would read whole: those written since the map was written down.
+    pub segments_since_checkpoint: u64,
     /// Bytes of memory of the map.
     pub map_bytes: u64,
     /// Bytes of memory of checksums.

@@ -353,6 +353,7 @@ impl Volume {
             blocks: map.blocks(),
             segments: log.geometry().segments(),
             segments_free: log.free_slots(),
+            segments_since_checkpoint: self.shared.since_checkpoint(),
             map_bytes: map.bytes_allocated(),
             checksum_bytes: checksums.bytes_allocated(),
             buffer_bytes: of_log.buffer_bytes,

@@ -2,7 +2,9 @@
 
 use fastrand::Rng;
 use granary_volume::limits::{CLEAN_URGENT_MAX, WRITE_DELAY_MAX};
-use granary_volume::policy::{Candidate, Cleaning, Policy, Throttle, choose, cleaning, throttle};
+use granary_volume::policy::{
+    Candidate, Cleaning, Policy, Throttle, choose, cleaning, greedy_write_amplification, throttle,
+};
 use std::time::Duration;
 
 fn victim(candidates: &[(u32, u32, u64)], policy: Policy) -> Option<u32> {
@@ -186,34 +188,21 @@ impl Simulation {
     }
 }
 
-/// The write amplification of greedy cleaning under uniform random overwrites of a large system (Bux and
-/// Iliadis, "Performance of greedy garbage collection in flash-based solid-state drives", 2010; Desnoyers,
-/// "Analytic modeling of SSD write performance", 2012): with segments many and large, all are cleaned at the
-/// same age, and the victim's live share *v* solves *v* = exp(-(1 - *v*) / *utilisation*), that is
-/// *v* = -utilisation × W(-exp(-1 / utilisation) / utilisation) with Lambert's W.
-fn greedy_model(utilisation: f64) -> f64 {
-    let mut v = 0.0;
-    for _ in 0..100_000 {
-        v = f64::exp(-(1.0 - v) / utilisation);
-    }
-    1.0 / (1.0 - v)
-}
-
 #[test]
 fn the_model_is_the_one_of_the_literature() {
     // From the series of Lambert's W: at a utilisation of 0.8 a victim is 0.6286 live.
-    assert!((greedy_model(0.8) - 2.692).abs() < 0.01, "{}", greedy_model(0.8));
-    assert!((greedy_model(0.5) - 1.255).abs() < 0.01, "{}", greedy_model(0.5));
+    assert!((greedy_write_amplification(0.8) - 2.692).abs() < 0.01, "{}", greedy_write_amplification(0.8));
+    assert!((greedy_write_amplification(0.5) - 1.255).abs() < 0.01, "{}", greedy_write_amplification(0.5));
 }
 
 /// What cleaning costs lies within 10 % of the model, from half full to 95 % full.
 #[test]
-fn write_amplification_follows_the_greedy_model() {
+fn write_amplification_follows_the_greedy_write_amplification() {
     for percent in [50, 60, 70, 80, 85, 90, 95] {
         let utilisation = f64::from(percent) / 100.0;
         let mut random = Rng::with_seed(percent as u64);
         let measured = Simulation::new(400, 2048, utilisation).write_amplification(&mut random);
-        let model = greedy_model(utilisation);
+        let model = greedy_write_amplification(utilisation);
         println!("{percent} % full: {measured:.3} measured, {model:.3} by the model");
         assert!((measured / model - 1.0).abs() < 0.1, "{percent} % full: {measured} against {model}");
     }

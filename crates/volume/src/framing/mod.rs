@@ -56,8 +56,9 @@ impl Framing for Blocks {
         Some(filling.commit(id, blocks, self.synced.load(Ordering::Acquire)))
     }
 
-    fn used(&self, geometry: &Geometry, filling: &Filling) -> [Range<usize>; 2] {
-        [0..filling.position, filling.summary_blocks(geometry)]
+    /// Nothing has to be cleared: what lies between the content and the summary goes nowhere.
+    fn used(&self, _: &Geometry, _: &Filling) -> [Range<usize>; 2] {
+        [0..0, 0..0]
     }
 
     fn summarize(&self, id: &SegmentId, filling: &Filling) -> Summary {
