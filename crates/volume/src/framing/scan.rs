@@ -129,11 +129,10 @@ fn read_commits(
     unreadable: &AtomicU64,
 ) -> Option<Summary> {
     let size = source.geometry.block_size();
-    let read = source.device.read_at(source.geometry.offset(first_block), buffer);
-    read.inspect_err(|_| _ = unreadable.fetch_add(1, Ordering::Relaxed)).ok()?;
     let mut summary = bare(header, first_block);
     let mut at = 1;
     let all = source.geometry.blocks_per_segment() as usize;
+    let mut lost = read_blocks(source, first_block, buffer);
     while at < all {
         let found =
             footer::check(&buffer[at * size..(at + 1) * size], source.instance, first_block + at as u64);
@@ -152,12 +151,34 @@ fn read_commits(
         if read_footer(source, bytes, first, header.sequence, Kind::Commit, &mut entries).is_some() {
             summary.entries.append(&mut entries);
             summary.synced = summary.synced.max(found.synced);
+            // What a footer speaks of is content: those blocks are no footers.
+            lost.retain(|lost| !(found.position as usize..at).contains(lost));
             at = end;
         } else {
             at += 1;
         }
     }
+    if !lost.is_empty() {
+        // Any of them may be the footer of a commit that was synced.
+        unreadable.fetch_add(1, Ordering::Relaxed);
+    }
     Some(summary)
+}
+
+/// Reads a segment, and returns the positions of blocks that cannot be read; those are zeroes in `buffer`.
+fn read_blocks(source: &Source<'_>, first_block: u64, buffer: &mut AlignedBuffer) -> Vec<usize> {
+    if source.device.read_at(source.geometry.offset(first_block), buffer).is_ok() {
+        return Vec::new();
+    }
+    let mut lost = Vec::new();
+    let blocks = buffer.chunks_exact_mut(source.geometry.block_size()).enumerate();
+    for ((position, bytes), block) in blocks.zip(first_block..) {
+        if source.device.read_at(source.geometry.offset(block), bytes).is_err() {
+            bytes.fill(0);
+            lost.push(position);
+        }
+    }
+    lost
 }
 
 /// Reads the entries of a footer, each with the position of its block; `None`: it is not whole.

@@ -4,6 +4,7 @@ mod amplification;
 mod contender;
 mod disk;
 mod endurance;
+mod inside;
 mod load;
 mod map_memory;
 mod maps;
