@@ -4,6 +4,7 @@
 mod entry;
 mod filling;
 mod footer;
+pub mod fuzzing;
 mod scan;
 
 pub use entry::{Entry, checksum, content_hash};

@@ -197,7 +197,8 @@ fn read_footer(
         let header = footer::check(bytes, source.instance, block)?;
         let ours =
             (header.sequence, header.kind, header.index, header.blocks) == (sequence, kind, index, blocks);
-        if !ours {
+        // The first block is the segment's header.
+        if !ours || header.position == 0 {
             return None;
         }
         let position = position.get_or_insert(header.position);
