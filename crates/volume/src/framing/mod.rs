@@ -75,6 +75,7 @@ impl Framing for Blocks {
             entries: filling.entries.iter().map(with_position).collect(),
             synced: self.synced.load(Ordering::Acquire),
             is_sealed: true,
+            is_read: true,
         }
     }
 

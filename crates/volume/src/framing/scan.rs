@@ -20,6 +20,8 @@ pub struct Summary {
     pub synced: u64,
     /// Whether it came to its end: all that was written to it is here.
     pub is_sealed: bool,
+    /// Whether the device gave all that was asked for: else entries may be missing.
+    pub is_read: bool,
 }
 
 impl Summary {
@@ -51,6 +53,7 @@ pub(super) fn read(
     // Of each slot the first and the last block.
     let extents: Vec<Extent> = slots.clone().flat_map(|slot| ends(slot).map(extent)).collect();
     let mut found: Vec<Option<Header>> = vec![None; extents.len()];
+    let mut is_read = vec![true; extents.len()];
     // A ring is made for many slots only.
     let engine = if slots.end - slots.start > 1 { Engine::Ring } else { Engine::Plain };
     Io::with_engine(engine).read_many(source.device, &extents, |i, bytes| {
@@ -58,6 +61,7 @@ pub(super) fn read(
         let block = ends(slot)[i % 2];
         let wanted = if i % 2 == 0 { Kind::Header } else { Kind::Summary };
         if bytes.is_err() {
+            is_read[i] = false;
             unreadable.fetch_add(1, Ordering::Relaxed);
         }
         let header = bytes.ok().and_then(|bytes| footer::check(bytes, source.instance, block));
@@ -65,8 +69,8 @@ pub(super) fn read(
     });
     let mut buffer = None;
     slots
-        .zip(found.chunks_exact(2))
-        .map(|(slot, found)| {
+        .zip(found.chunks_exact(2).zip(is_read.chunks_exact(2)))
+        .map(|(slot, (found, is_read))| {
             let first_block = source.geometry.first_block_of_slot(slot);
             let header = found[0];
             // Of a segment that was begun later only a part may be there.
@@ -80,9 +84,12 @@ pub(super) fn read(
             // A summary of several blocks may be there in part; what was committed before it is found without it.
             whole.or_else(|| {
                 let header = header.filter(|header| header.sequence == newest.sequence)?;
+                // Where there may be a summary that was not read, what commits say need not be all.
+                let is_read = is_read[1] && summary.is_none();
                 let buffer = buffer
                     .get_or_insert_with(|| AlignedBuffer::zeroed(source.geometry.segment_bytes() as usize));
-                read_commits(source, header, first_block, buffer, unreadable)
+                let commits = read_commits(source, header, first_block, buffer, unreadable)?;
+                Some(Summary { is_read: is_read && commits.is_read, ..commits })
             })
         })
         .collect()
@@ -95,6 +102,7 @@ fn bare(header: Header, first_block: u64) -> Summary {
         entries: Vec::new(),
         synced: header.synced,
         is_sealed: false,
+        is_read: true,
     }
 }
 
@@ -161,6 +169,7 @@ fn read_commits(
     if !lost.is_empty() {
         // Any of them may be the footer of a commit that was synced.
         unreadable.fetch_add(1, Ordering::Relaxed);
+        summary.is_read = false;
     }
     Some(summary)
 }
