@@ -57,7 +57,7 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
     ]);
     let names: Vec<&str> = KINDS.map(Kind::name).into_iter().chain([INSIDE, RAW]).collect();
     let mut groups = Vec::new();
-    for (what, reads_percent) in [("random writes", 0), ("random reads", 100)] {
+    for (what, reads_percent) in [("random reads", 100), ("random writes", 0)] {
         let mut all: Vec<Runs> = names.iter().map(|_| Runs::default()).collect();
         for _ in 0..context.size.repetitions {
             for (server, runs) in servers.iter().zip(&mut all) {
@@ -94,7 +94,8 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
     bars(&context.out.join("volume-disk.svg"), "4 KiB on the device, depth 32", "IOPS", &names, &groups)?;
     let text = format!(
         "\
-The same on the device, {size} MiB written before, one connection. `nbdkit file` has no direct I/O, and writes to the \
+The same on the device, {size} MiB written before, in order, one connection. Reads come first: after the writes, the \
+blocks of a volume lie all over its log, which is {VOLUME_TIMES} times as large as the others' files. `nbdkit file` has no direct I/O, and writes to the \
 page cache until that is full (`cache=none` gives pages back soon); qemu-nbd has direct I/O. Writes of granary's are in \
 a buffer when they are answered, and the buffers that wait for the device are few, so that what is measured is the \
 device's rate. fio on a file has no server between, and is compared with a volume that this very process reads \
