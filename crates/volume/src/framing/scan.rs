@@ -80,15 +80,22 @@ pub(super) fn read(
             if newest.sequence < from {
                 return Some(bare(newest, first_block));
             }
-            let whole = summary.and_then(|summary| read_summary(source, summary, first_block, unreadable));
+            let mut is_read = is_read[1];
+            let whole = summary.and_then(|summary| {
+                let read = read_summary(source, summary, first_block);
+                read.unwrap_or_else(|Unreadable| {
+                    unreadable.fetch_add(1, Ordering::Relaxed);
+                    is_read = false;
+                    None
+                })
+            });
             // A summary of several blocks may be there in part; what was committed before it is found without it.
             whole.or_else(|| {
                 let header = header.filter(|header| header.sequence == newest.sequence)?;
-                // Where there may be a summary that was not read, what commits say need not be all.
-                let is_read = is_read[1] && summary.is_none();
                 let buffer = buffer
                     .get_or_insert_with(|| AlignedBuffer::zeroed(source.geometry.segment_bytes() as usize));
                 let commits = read_commits(source, header, first_block, buffer, unreadable)?;
+                // Where there may be a summary that was not read, what commits say need not be all.
                 Some(Summary { is_read: is_read && commits.is_read, ..commits })
             })
         })
@@ -106,25 +113,22 @@ fn bare(header: Header, first_block: u64) -> Summary {
     }
 }
 
-/// Reads a summary whose last block says how long it is.
-fn read_summary(
-    source: &Source<'_>,
-    last: Header,
-    first_block: u64,
-    unreadable: &AtomicU64,
-) -> Option<Summary> {
+/// The device did not give what was asked for.
+struct Unreadable;
+
+/// Reads a summary whose last block says how long it is; `None`: it is not there as a whole.
+fn read_summary(source: &Source<'_>, last: Header, first_block: u64) -> Result<Option<Summary>, Unreadable> {
     let all = source.geometry.blocks_per_segment();
     let size = source.geometry.block_size();
     if last.blocks > all || last.index + 1 != last.blocks {
-        return None;
+        return Ok(None);
     }
     let first = first_block + u64::from(all - last.blocks);
     let mut bytes = AlignedBuffer::zeroed(last.blocks as usize * size);
-    let read = source.device.read_at(source.geometry.offset(first), &mut bytes);
-    read.inspect_err(|_| _ = unreadable.fetch_add(1, Ordering::Relaxed)).ok()?;
+    source.device.read_at(source.geometry.offset(first), &mut bytes).map_err(|_| Unreadable)?;
     let mut summary = Summary { is_sealed: true, ..bare(last, first_block) };
-    read_footer(source, &bytes, first, last.sequence, Kind::Summary, &mut summary.entries)?;
-    Some(summary)
+    let is_whole = read_footer(source, &bytes, first, last.sequence, Kind::Summary, &mut summary.entries);
+    Ok(is_whole.map(|()| summary))
 }
 
 /// Reads what was committed of a segment that has no summary. Every footer found stands for itself: of commits that
