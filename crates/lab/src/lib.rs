@@ -1,6 +1,7 @@
 //! What Granary's studies share: workloads, interleaved measurements, peers, tables and plots.
 
 mod engine;
+mod fio;
 #[doc(hidden)]
 pub mod fuzzing;
 mod load;
@@ -15,6 +16,7 @@ pub mod trace;
 mod workload;
 
 pub use engine::{EngineRun, Reopening, block_reads, reopening, write_until_killed};
+pub use fio::{FioFigures, FioJob, FioPattern, FioTarget};
 pub use granary_cache::OpenError;
 pub use load::{Asking, Items, Load, LoadFigures};
 pub use measure::{Samples, interleave};

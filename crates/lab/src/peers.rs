@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 #[error("{0}")]
 pub struct PeerError(String);
 
-fn error(what: &str, why: impl std::fmt::Display) -> PeerError {
+pub(crate) fn error(what: &str, why: impl std::fmt::Display) -> PeerError {
     PeerError(format!("{what}: {why}"))
 }
 

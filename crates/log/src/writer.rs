@@ -126,10 +126,13 @@ impl<'a, F: Framing> Writer<'a, F> {
 
     /// Ends the current segment, full or not; the flusher writes it.
     pub fn seal(&mut self) {
-        if let Some(current) = self.state.current.take() {
+        // Nothing holds it from here on but the buffers: the flusher, which may run before this goes on, gives its memory
+        // to the next segment.
+        let ended = self.state.current.take().map(|current| current.sequence());
+        if let Some(sequence) = ended {
             match &mut self.held {
-                Some(ended) => *ended = current.sequence(),
-                None => self.order(current.sequence()),
+                Some(ended) => *ended = sequence,
+                None => self.order(sequence),
             }
         }
     }

@@ -1,18 +1,28 @@
-//! An NBD server of one disk in memory, for measurements: `serve_nbd [-s | ADDRESS | unix:PATH | systemd] SIZE_MIB`. Ends
-//! with its input, which with `-s` is the client; with `systemd`, when it is told to.
+//! An NBD server of one disk, for measurements and tests: `serve_nbd [-s | ADDRESS | unix:PATH | systemd] DISK`. DISK is
+//! the size in MiB of one in memory, or `volume:FOLDER`, where the volume `disk` is. Ends with its input, which with `-s` is the client; with `systemd`, when it is told to.
 
-use granary_nbd::{MemoryExport, Options, Server, SingleExport, Stop, UnixSocket, serve};
+use granary_nbd::{
+    Exports, MemoryExport, Options, Server, SingleExport, Stop, UnixSocket, VolumeExports, serve,
+};
+use granary_volume::Volume;
 use std::io::Read;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::Arc;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [place, size] = &arguments[..] else {
-        return Err("serve_nbd [-s | ADDRESS | unix:PATH | systemd] SIZE_MIB".into());
+    let [place, disk] = &arguments[..] else {
+        return Err("serve_nbd [-s | ADDRESS | unix:PATH | systemd] [SIZE_MIB | volume:FOLDER]".into());
     };
-    let disk = MemoryExport::new("memory", size.parse::<u64>()? << 20);
-    let mut options = Options::new(Arc::new(SingleExport(Arc::new(disk))));
+    let exports: Arc<dyn Exports> = match disk.strip_prefix("volume:") {
+        Some(folder) => {
+            let volume = Volume::open(Path::new(folder), "disk", &mut |_, _| {})?;
+            Arc::new(VolumeExports::new([Arc::new(volume)]))
+        }
+        None => Arc::new(SingleExport(Arc::new(MemoryExport::new("memory", disk.parse::<u64>()? << 20)))),
+    };
+    let mut options = Options::new(exports);
     match place.as_str() {
         "-s" => {
             let input = std::io::stdin().as_fd().try_clone_to_owned()?;

@@ -4,11 +4,12 @@ use crate::export::{Command, Export, Exports, ExtentState, Outcome, Session, Tag
 use crate::limits::COMMANDS_IN_FLIGHT_MAX;
 use crate::protocol::{Completions, Errno};
 use granary_log::{Engine, Flights, Io};
-use granary_volume::{Found, Stored, Verdict, Volume};
+use granary_volume::{Found, Operation, Stored, Verdict, Volume};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// The volumes of a server by name. The one that is called `default`, or the only one, is the default export.
 pub struct VolumeExports {
@@ -77,6 +78,7 @@ impl Export for VolumeExport {
             io: Io::new(),
             block: vec![0; block_size],
             pending: (0..COMMANDS_IN_FLIGHT_MAX).map(|_| None).collect(),
+            times: Times(vec![None; COMMANDS_IN_FLIGHT_MAX]),
             commits: Arc::new(Commits { done: Mutex::default(), event }),
             commits_in_flight: 0,
             volume: Arc::clone(&self.volume),
@@ -89,6 +91,27 @@ struct Commits {
     done: Mutex<Vec<(Tag, Outcome)>>,
     /// That of the reads: one tells of both.
     event: OwnedFd,
+}
+
+/// When commands began that are under way, by tag.
+struct Times(Vec<Option<(Operation, Instant)>>);
+
+impl Times {
+    fn begin(&mut self, tag: Tag, command: &Command<'_>) {
+        let operation = match command {
+            Command::Read { .. } => Operation::Read,
+            Command::Write { .. } => Operation::Write,
+            Command::Flush => Operation::Flush,
+            _ => return,
+        };
+        self.0[tag.0 as usize] = Some((operation, Instant::now()));
+    }
+
+    fn end(&mut self, tag: Tag, volume: &Volume) {
+        if let Some((operation, began)) = self.0[tag.0 as usize].take() {
+            volume.note_answered(operation, began.elapsed());
+        }
+    }
 }
 
 /// A read of one block under way.
@@ -110,6 +133,7 @@ struct VolumeSession {
     block: Vec<u8>,
     /// By tag.
     pending: Vec<Option<Pending>>,
+    times: Times,
     commits: Arc<Commits>,
     commits_in_flight: usize,
 }
@@ -129,7 +153,9 @@ impl VolumeSession {
         let (lba, within, len) = (offset / size, (offset % size) as usize, len as usize);
         if within + len > self.block.len() {
             let mut out = vec![0; len];
-            match self.volume.read(&mut self.io, offset, &mut out) {
+            let read = self.volume.read(&mut self.io, offset, &mut out);
+            self.times.end(tag, &self.volume);
+            match read {
                 Ok(()) => completions.data(tag, &out),
                 Err(error) => completions.fail(tag, errno(&error)),
             }
@@ -137,7 +163,10 @@ impl VolumeSession {
         }
         self.volume.note_read(len as u64);
         match self.volume.find(lba, &mut self.block) {
-            Found::Copied => completions.data(tag, &self.block[within..within + len]),
+            Found::Copied => {
+                self.times.end(tag, &self.volume);
+                completions.data(tag, &self.block[within..within + len]);
+            }
             Found::OnDevice(stored) => {
                 self.reads.begin(self.volume.extent(stored), u64::from(tag.0));
                 self.pending[tag.0 as usize] = Some(Pending { lba, stored, part: (within, len) });
@@ -147,7 +176,7 @@ impl VolumeSession {
 
     /// Completes the reads that have come, and begins those again whose blocks were moved meanwhile.
     fn poll_reads(&mut self, completions: &mut Completions) {
-        let Self { volume, reads, pending, io, block, .. } = self;
+        let Self { volume, reads, pending, times, io, block, .. } = self;
         reads.poll(volume.device(), |ticket, bytes| {
             let tag = Tag(ticket as u32);
             let Some(Pending { lba, stored, part: (within, len) }) = pending[ticket as usize].take() else {
@@ -156,12 +185,15 @@ impl VolumeSession {
             if let Ok(bytes) = bytes
                 && volume.check(lba, stored, bytes) == Verdict::Right
             {
+                times.end(tag, volume);
                 completions.data(tag, &bytes[within..within + len]);
                 return;
             }
             // It was moved meanwhile, or it is damaged: this read tells.
             let size = block.len() as u64;
-            match volume.read(io, lba * size, block) {
+            let read = volume.read(io, lba * size, block);
+            times.end(tag, volume);
+            match read {
                 Ok(()) => completions.data(tag, &block[within..within + len]),
                 Err(error) => completions.fail(tag, errno(&error)),
             }
@@ -173,6 +205,7 @@ impl VolumeSession {
         if let (Ok(()), true) = (&changed, fua) {
             return self.commit(tag);
         }
+        self.times.end(tag, &self.volume);
         completions.finish(tag, changed.map_err(|error| errno(&error)));
     }
 
@@ -215,6 +248,7 @@ impl VolumeSession {
 
 impl Session for VolumeSession {
     fn begin(&mut self, tag: Tag, command: Command<'_>, completions: &mut Completions) {
+        self.times.begin(tag, &command);
         match command {
             Command::Read { offset, len } => self.read(tag, offset, len, completions),
             Command::Write { offset, data, fua } => {
@@ -244,7 +278,10 @@ impl Session for VolumeSession {
         let _ = rustix::io::read(&self.commits.event, &mut [0; 8]);
         let done = std::mem::take(&mut *self.commits.done.lock().unwrap_or_else(PoisonError::into_inner));
         self.commits_in_flight -= done.len();
-        done.into_iter().for_each(|(tag, result)| completions.finish(tag, result));
+        for (tag, result) in done {
+            self.times.end(tag, &self.volume);
+            completions.finish(tag, result);
+        }
         self.poll_reads(completions);
     }
 

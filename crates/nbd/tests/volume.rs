@@ -2,12 +2,12 @@
 
 mod common;
 
+use common::fuse::Fuse;
 use common::serving::{Serving, attempt, run};
 use common::skip;
 use granary_nbd::{Export, Exports, VolumeExports};
 use granary_volume::{Config, Volume};
 use std::path::Path;
-use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -128,16 +128,6 @@ fn discarded_blocks_are_holes_and_take_no_space() {
     close(serving, volume);
 }
 
-/// A process that is ended when the test is.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn can(folder: &Path, program: &str, arguments: &[&str]) -> bool {
     attempt(folder, program, arguments).0
 }
@@ -152,22 +142,13 @@ fn file_systems_live_on_a_volume() {
         let volume = disk.open();
         let serving = Serving::new(export(&volume));
         let folder = serving.folder.path();
-        std::fs::write(folder.join("nbd"), "").unwrap();
         std::fs::create_dir(folder.join("mount")).unwrap();
-        let nbdfuse = Command::new("nbdfuse").args(["nbd", &serving.unix()]).current_dir(folder).spawn();
-        let Ok(nbdfuse) = nbdfuse else { return skip::skipped("no nbdfuse: file systems on volumes") };
-        let _nbdfuse = Running(nbdfuse);
-        let deadline = Instant::now() + Duration::from_secs(5);
-        while std::fs::metadata(folder.join("nbd")).map_or(0, |found| found.len()) == 0 {
-            if Instant::now() > deadline {
-                return skip::skipped("no FUSE: file systems on volumes");
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let Some(fuse) = Fuse::mount(folder, "nbd", &serving.unix()) else {
+            return skip::skipped("no nbdfuse or no FUSE: file systems on volumes");
+        };
         let forced = if make == "mkfs.ext4" { "-F" } else { "-f" };
         run(folder, make, &["-q", forced, "nbd"]);
         if !can(folder, "mount", &["-o", "loop", "nbd", "mount"]) {
-            let _ = can(folder, "umount", &["nbd"]);
             return skip::skipped("no loop device: file systems on volumes");
         }
         for i in 0..40 {
@@ -186,7 +167,7 @@ fn file_systems_live_on_a_volume() {
             assert!(found == vec![i as u8; 1 << 20], "file {i}");
         }
         run(folder, "umount", &["mount"]);
-        run(folder, "umount", &["nbd"]);
+        drop(fuse);
         close(serving, volume);
     }
 }

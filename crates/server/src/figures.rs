@@ -1,4 +1,4 @@
-//! The memcached server of the same process, as the dashboard and `/metrics` see it.
+//! The memcached server and the volumes of the same process, as the dashboard and `/metrics` see them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,4 +38,31 @@ impl fmt::Debug for Memcached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memcached").field("address", &self.address).finish_non_exhaustive()
     }
+}
+
+/// The figures of each volume at one moment, by its name.
+pub type OfVolumes = Vec<(String, Vec<Figure>)>;
+
+/// Volumes that are served over NBD beside HTTP.
+#[derive(Clone)]
+pub struct Volumes {
+    /// Where they are served.
+    pub address: String,
+    /// Their figures now: of each volume the same ones each time.
+    pub figures: Arc<dyn Fn() -> OfVolumes + Send + Sync>,
+}
+
+impl fmt::Debug for Volumes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Volumes").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// What is shown beside dictionaries.
+#[derive(Clone, Debug, Default)]
+pub struct Neighbours {
+    /// The memcached server.
+    pub memcached: Option<Memcached>,
+    /// The volumes.
+    pub volumes: Option<Volumes>,
 }

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use access::Users;
 pub use access::{Password, User, hash_password, is_password_hash};
 use configured::Configured;
-pub use figures::{Figure, Kind, Memcached};
+pub use figures::{Figure, Kind, Memcached, Neighbours, OfVolumes, Volumes};
 use http::{App, Scheme};
 use listener::Service;
 pub use tls::{Tls, TlsError, tls_configuration};
@@ -45,8 +45,8 @@ pub struct Options {
     pub settings: Settings,
     /// Connections served at once.
     pub connections: usize,
-    /// The memcached server of the same process, for the dashboard and `/metrics`.
-    pub memcached: Option<Memcached>,
+    /// What the same process serves beside HTTP, for the dashboard and `/metrics`.
+    pub neighbours: Neighbours,
 }
 
 /// Why a server did not start, or ended.
@@ -115,7 +115,7 @@ async fn serve(
     let https_address = https.as_ref().map(|(listener, _)| listener.local_addr()).transpose()?;
     ready(http.local_addr()?, https_address);
 
-    let app = App::new(session, Users::new(options.users), options.memcached);
+    let app = App::new(session, Users::new(options.users), options.neighbours);
     let sampling = tokio::spawn(app.background());
     let router = http::router(app);
     let permits = Arc::new(Semaphore::new(options.connections));

@@ -7,7 +7,7 @@ use crate::limits::{
     UNSYNCED_BYTES_MAX,
 };
 use crate::map::Place;
-use crate::policy::{self, Candidate, Cleaning, Policy};
+use crate::policy::{self, Candidate, Policy};
 use crate::read::{Stored, Verdict};
 use crate::shared::{Shared, SlotUse};
 use granary_log::Io;
@@ -48,8 +48,9 @@ impl Shared {
         let emptied = self.emptied.lock().expect("no panic under the lock").len() as u64;
         let segment_bytes = self.log.geometry().segment_bytes();
         let unsynced = self.log.head().saturating_sub(self.log.framing().synced.load(Ordering::Acquire));
-        let to_clean = |free: u64| policy::cleaning(free as u32, RESERVED_SEGMENTS as u32, segments as u32);
-        let is_low = emptied > 0 && to_clean(free) != Cleaning::Idle;
+        let to_free =
+            |free: u64| policy::segments_to_free(free as u32, RESERVED_SEGMENTS as u32, segments as u32);
+        let is_low = emptied > 0 && to_free(free) > 0;
         if is_low || unsynced * segment_bytes >= UNSYNCED_BYTES_MAX.max(2 * segment_bytes) {
             self.commit()?;
             return Ok(true);
@@ -59,21 +60,18 @@ impl Shared {
             self.write_checkpoint()?;
             return Ok(true);
         }
-        match to_clean(free + emptied) {
-            Cleaning::Idle => Ok(false),
-            Cleaning::Background(_) | Cleaning::Urgent(_) => {
-                let Some(victim) = self.victim() else {
-                    // Only what waits for a checkpoint is left to be won.
-                    if since == 0 {
-                        return Ok(false);
-                    }
-                    self.write_checkpoint()?;
-                    return Ok(true);
-                };
-                self.empty(io, victim)?;
-                Ok(true)
-            }
+        if to_free(free + emptied) == 0 {
+            return Ok(false);
         }
+        if let Some(victim) = self.victim() {
+            self.empty(io, victim)?;
+            return Ok(true);
+        }
+        // Only what waits for a checkpoint is left to be won.
+        if since > 0 {
+            self.write_checkpoint()?;
+        }
+        Ok(since > 0)
     }
 
     /// The segments that are on the device as a whole: (slot, sequence number).

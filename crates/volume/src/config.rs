@@ -125,6 +125,16 @@ impl Files {
         self.with(".volume")
     }
 
+    /// The shape of a volume that is being deleted, until nothing is left of it.
+    pub fn deleted(&self) -> PathBuf {
+        self.with(".volume.deleted")
+    }
+
+    /// The shape that a volume is being given, until it has it.
+    pub fn resized(&self) -> PathBuf {
+        self.with(".volume.resized")
+    }
+
     /// The log, where no raw device holds it.
     pub fn data(&self) -> PathBuf {
         self.with(".log")
@@ -168,6 +178,14 @@ impl Config {
     /// The logical blocks.
     pub fn blocks(&self) -> u64 {
         self.size / self.block_size
+    }
+
+    /// The logical blocks that a full segment of the log holds at least.
+    ///
+    /// # Errors
+    /// As [`geometry`](Self::geometry).
+    pub fn blocks_per_segment(&self) -> Result<u64, Error> {
+        Ok(blocks_in_segment(&self.geometry()?))
     }
 
     /// Checks the sizes, and gives the shape of the log: at most nine tenths of it are alive when the volume is full.
@@ -220,29 +238,32 @@ impl Config {
     /// # Errors
     /// There is none, or its file is damaged.
     pub fn read(files: &Files) -> Result<Self, Error> {
-        let path = files.config();
-        let text = match std::fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(Error::NotFound { name: files.name.clone(), folder: files.folder.clone() });
-            }
-            read => read.map_err(Error::io("read", &path))?,
-        };
-        toml::from_str(&text).map_err(|error| Error::Damaged { path, reason: error.to_string() })
+        let none = || Error::NotFound { name: files.name.clone(), folder: files.folder.clone() };
+        Self::read_from(files.config())?.ok_or_else(none)
     }
 
-    /// Writes the shape of a volume, as a whole or not at all.
+    /// Reads the shape in a file; `None`: there is no such file.
+    pub(crate) fn read_from(path: PathBuf) -> Result<Option<Self>, Error> {
+        let text = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(Error::io("read", &path))?,
+        };
+        toml::from_str(&text).map(Some).map_err(|error| Error::Damaged { path, reason: error.to_string() })
+    }
+
+    /// Writes the shape of a volume to one of its files, as a whole or not at all.
     ///
     /// # Errors
     /// The operating system refused.
-    pub(crate) fn write(&self, files: &Files) -> Result<(), Error> {
-        let (path, new) = (files.config(), files.with(".volume.new"));
+    pub(crate) fn write(&self, files: &Files, path: &Path) -> Result<(), Error> {
+        let new = files.with(".volume.new");
         let text = toml::to_string(self).expect("numbers and names are TOML");
         let written = File::create(&new).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
-            std::fs::rename(&new, &path)?;
+            std::fs::rename(&new, path)?;
             File::open(&files.folder)?.sync_all()
         });
-        written.map_err(Error::io("write", &path))
+        written.map_err(Error::io("write", path))
     }
 }

@@ -5,6 +5,8 @@ use crate::checkpoint::{HEADER_SIZE, Header, PAGE_RECORD_SIZE, ScanError, TRAILE
 use crate::map::{Map, Place, SkipListMap};
 use granary_log::fuzzing::number;
 
+pub use crate::framing::fuzzing::segment;
+
 /// Returns what the bytes hold, if they are a checkpoint. A skip list takes any number of blocks.
 fn decode(bytes: &[u8]) -> Option<(Header, SkipListMap)> {
     let mut pages = Vec::new();

@@ -15,6 +15,7 @@ mod config;
 mod framing;
 #[doc(hidden)]
 pub mod fuzzing;
+mod lifecycle;
 pub mod limits;
 pub mod map;
 pub mod policy;
@@ -27,7 +28,8 @@ mod volume;
 mod write;
 
 pub use config::{Config, Error, Files};
-pub use granary_log::Io;
+pub use granary_log::device;
+pub use granary_log::{Engine, Extent, Flights, Io};
 pub use read::{Found, Stored, Verdict};
-pub use stats::Stats;
+pub use stats::{Operation, Stats};
 pub use volume::{Progress, Volume};

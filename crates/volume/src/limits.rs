@@ -85,20 +85,14 @@ pub const CHECKPOINT_SEGMENTS_DIVISOR: u64 = 8;
 /// How long the cleaner sleeps when there is nothing to do.
 pub const CLEANER_SLEEP: Duration = Duration::from_millis(200);
 
-/// Cleaning is urgent while fewer segments than one in so many, or [`CLEAN_URGENT_MAX`], are free beside
-/// the reserved ones.
-pub const CLEAN_URGENT_DIVISOR: u32 = 256;
-/// See [`CLEAN_URGENT_DIVISOR`].
-pub const CLEAN_URGENT_MAX: u32 = 16;
-
-/// Cleaning goes on until one segment in so many, or [`CLEAN_BACKGROUND_MAX`], are free beside those below
-/// which it is urgent. Free segments hold no data: the more there are, the fuller are the victims.
-pub const CLEAN_BACKGROUND_DIVISOR: u32 = 128;
-/// See [`CLEAN_BACKGROUND_DIVISOR`].
-pub const CLEAN_BACKGROUND_MAX: u32 = 32;
-
-/// The longest delay of a write while cleaning is urgent.
-pub const WRITE_DELAY_MAX: Duration = Duration::from_millis(10);
+/// Cleaning goes on until one segment in so many is free beside those that are reserved, [`CLEAN_MIN`] at least and
+/// [`CLEAN_MAX`] at most. Free segments hold no data: the more there are, the fuller are the victims; the fewer there are,
+/// the sooner do writers wait for cleaning.
+pub const CLEAN_DIVISOR: u32 = 85;
+/// See [`CLEAN_DIVISOR`].
+pub const CLEAN_MIN: u32 = 2;
+/// See [`CLEAN_DIVISOR`].
+pub const CLEAN_MAX: u32 = 48;
 
 /// The most shards of the cache of checksums.
 pub const CHECKSUM_SHARDS_MAX: u64 = 16;

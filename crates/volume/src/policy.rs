@@ -1,10 +1,7 @@
 //! What is cleaned, and when: pure functions.
 
-use crate::limits::{
-    CLEAN_BACKGROUND_DIVISOR, CLEAN_BACKGROUND_MAX, CLEAN_URGENT_DIVISOR, CLEAN_URGENT_MAX, WRITE_DELAY_MAX,
-};
+use crate::limits::{CLEAN_DIVISOR, CLEAN_MAX, CLEAN_MIN};
 use std::cmp::Ordering;
-use std::time::Duration;
 
 /// Which segment is the best victim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -59,55 +56,26 @@ fn benefit(a: &Candidate, b: &Candidate, blocks: u32) -> Ordering {
     (dead(a) * age(a) * cost(b)).cmp(&(dead(b) * age(b) * cost(a)))
 }
 
-/// How much is to be cleaned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cleaning {
-    /// Nothing: enough segments are free.
-    Idle,
-    /// Segments to free while nobody waits.
-    Background(u32),
-    /// Segments to free at once: writers are slowed down or stopped.
-    Urgent(u32),
-}
-
-/// Free segments below which cleaning begins, and below which it is urgent.
-fn marks(reserved: u32, total: u32) -> (u32, u32) {
-    let urgent = reserved.saturating_add((total / CLEAN_URGENT_DIVISOR).clamp(1, CLEAN_URGENT_MAX));
-    let background = urgent.saturating_add((total / CLEAN_BACKGROUND_DIVISOR).clamp(1, CLEAN_BACKGROUND_MAX));
-    (background, urgent)
-}
-
-/// Says how much is to be cleaned where `free` of `total` segments are free, `reserved` of which are for
-/// cleaning itself to move blocks to.
-pub fn cleaning(free: u32, reserved: u32, total: u32) -> Cleaning {
-    let (background, urgent) = marks(reserved, total);
-    match background.saturating_sub(free) {
-        0 => Cleaning::Idle,
-        missing if free > urgent => Cleaning::Background(missing),
-        missing => Cleaning::Urgent(missing),
+/// The write amplification of greedy cleaning where all blocks are overwritten equally often, in a large log of which the
+/// share `utilisation` is alive.
+///
+/// With segments many and large, all are cleaned at the same age, and the victim's live share *v* solves *v* = exp(-(1 -
+/// *v*) / *utilisation*) (Bux and Iliadis, "Performance of greedy garbage collection in flash-based solid-state drives",
+/// 2010; Desnoyers, "Analytic modeling of SSD write performance", 2012): 1 / (1 - *v*).
+pub fn greedy_write_amplification(utilisation: f64) -> f64 {
+    let mut victim_live = 0.0;
+    for _ in 0..GREEDY_STEPS {
+        victim_live = f64::exp(-(1.0 - victim_live) / utilisation);
     }
+    1.0 / (1.0 - victim_live)
 }
 
-/// Whether a write may go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Throttle {
-    /// At once.
-    Go,
-    /// After a delay, which grows as free segments go short.
-    Delay(Duration),
-    /// When cleaning has freed a segment: what is left is reserved for it.
-    Wait,
-}
+/// More than the equation of [`greedy_write_amplification`] takes to settle, up to a log that is 99 % alive.
+const GREEDY_STEPS: u32 = 100_000;
 
-/// Says whether a write may go on where `free` of `total` segments are free and `reserved` are for cleaning.
-pub fn throttle(free: u32, reserved: u32, total: u32) -> Throttle {
-    let (_, urgent) = marks(reserved, total);
-    if free > urgent {
-        Throttle::Go
-    } else if free > reserved {
-        // From a part of the longest delay at the mark to all of it at the last segment.
-        Throttle::Delay(WRITE_DELAY_MAX * (urgent - free + 1) / (urgent - reserved))
-    } else {
-        Throttle::Wait
-    }
+/// The segments that are to be freed where `free` of `total` are free, `reserved` of which are for cleaning itself to move
+/// blocks to.
+pub fn segments_to_free(free: u32, reserved: u32, total: u32) -> u32 {
+    let wanted = reserved.saturating_add((total / CLEAN_DIVISOR).clamp(CLEAN_MIN, CLEAN_MAX));
+    wanted.saturating_sub(free)
 }

@@ -89,7 +89,9 @@ impl Shared {
         let index = (u64::from(place.block()) - geometry.first_block_of_slot(slot)) as u32;
         let load = || {
             self.counters.checksum_loads.fetch_add(1, Ordering::Relaxed);
-            let summary = self.summary_of(slot).filter(|summary| summary.sequence == sequence).ok_or(())?;
+            // What is not known for want of a read is not to be remembered.
+            let summary = self.summary_of(slot).filter(|summary| summary.is_read);
+            let summary = summary.filter(|summary| summary.sequence == sequence).ok_or(())?;
             let mut sums = vec![0; geometry.blocks_per_segment() as usize].into_boxed_slice();
             for (_, block, checksum) in summary.blocks() {
                 sums[(block - summary.first_block) as usize] = checksum as u32;

@@ -1,6 +1,18 @@
 //! Counters of a volume.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What a client asks of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// To read.
+    Read,
+    /// To write.
+    Write,
+    /// To make everything durable.
+    Flush,
+}
 
 #[derive(Default)]
 pub(crate) struct Counters {
@@ -16,6 +28,25 @@ pub(crate) struct Counters {
     pub checksum_loads: AtomicU64,
     pub damaged: AtomicU64,
     pub waits: AtomicU64,
+    pub flushes: AtomicU64,
+    pub read_ns: AtomicU64,
+    pub write_ns: AtomicU64,
+    pub flush_ns: AtomicU64,
+}
+
+impl Counters {
+    /// Adds the time from a client's request to its answer.
+    pub fn note_answered(&self, operation: Operation, took: Duration) {
+        let sum = match operation {
+            Operation::Read => &self.read_ns,
+            Operation::Write => &self.write_ns,
+            Operation::Flush => {
+                self.flushes.fetch_add(1, Ordering::Relaxed);
+                &self.flush_ns
+            }
+        };
+        sum.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
+    }
 }
 
 /// Counters since the volume was opened, and its state now.
@@ -29,7 +60,15 @@ pub struct Stats {
     pub writes: u64,
     /// Bytes written by clients.
     pub bytes_written: u64,
-    /// Times that everything was made durable.
+    /// Flushes that were answered.
+    pub flushes: u64,
+    /// The time that the answers to reads took, in all.
+    pub read_time: Duration,
+    /// The time that the answers to writes took, in all.
+    pub write_time: Duration,
+    /// The time that the answers to flushes took, in all.
+    pub flush_time: Duration,
+    /// Times that everything was made durable, for a client or for cleaning.
     pub commits: u64,
     /// Blocks whose space was given back.
     pub blocks_trimmed: u64,
@@ -53,8 +92,12 @@ pub struct Stats {
     pub blocks: u64,
     /// Segments of the log.
     pub segments: u64,
+    /// The blocks of a segment.
+    pub blocks_per_segment: u64,
     /// Segments that are free.
     pub segments_free: u64,
+    /// Segments that the next start would read whole: those written since the map was written down.
+    pub segments_since_checkpoint: u64,
     /// Bytes of memory of the map.
     pub map_bytes: u64,
     /// Bytes of memory of checksums.

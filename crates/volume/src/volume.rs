@@ -1,4 +1,4 @@
-//! A volume: made, opened, read, written, closed.
+//! A volume: opened, read, written, closed.
 
 use crate::checkpoint;
 use crate::checksums::Checksums;
@@ -8,16 +8,16 @@ use crate::framing::{Blocks, Summary};
 use crate::limits::CHECKSUM_BYTES;
 use crate::read::{Found, Stored, Verdict};
 use crate::shared::{Shared, Slot, Wake};
-use crate::stats::{Counters, Stats};
+use crate::stats::{Counters, Operation, Stats};
 use granary_log::device::Device;
-use granary_log::{Consumer, Extent, Failed, Io, Log, OpenError, Opened};
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use granary_log::{Consumer, Extent, Failed, Io, Log, Opened};
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 /// A log-structured volume. Threads share it; each has an [`Io`] of its own. Dropping it closes it.
 ///
@@ -50,96 +50,13 @@ impl Consumer<Blocks> for Keeper {
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 impl Volume {
-    /// Makes a volume, empty and closed.
-    ///
-    /// # Errors
-    /// There is one of this name, the sizes make no sense, or a file cannot be made.
-    pub fn create(folder: &Path, name: &str, config: &Config) -> Result<(), Error> {
-        let files = Files::new(folder, name)?;
-        config.geometry()?;
-        std::fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
-        if files.config().exists() {
-            return Err(Error::Exists { name: name.to_owned() });
-        }
-        let options = config.log_options(&files)?;
-        // The log first: there is no volume before all of it is there.
-        drop(Log::open(Blocks::default(), &options)?);
-        config.write(&files)
-    }
-
-    /// Deletes a closed volume. What is on a raw device stays there, and means nothing.
-    ///
-    /// # Errors
-    /// There is none of this name, or another process has it open.
-    pub fn delete(folder: &Path, name: &str) -> Result<(), Error> {
-        let files = Files::new(folder, name)?;
-        let config = Config::read(&files)?;
-        let options = config.log_options(&files)?;
-        let mut left = options.state_files(1);
-        left.push(files.checkpoint());
-        if config.device.is_none() {
-            left.push(files.data());
-        }
-        // Nobody else has it as long as the log is open, and without its shape there is no volume.
-        let opened = match Log::open(Blocks::default(), &options) {
-            Ok(opened) => Some(opened),
-            // What cannot be opened can be deleted.
-            Err(OpenError::Damaged { .. } | OpenError::Foreign { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        std::fs::remove_file(files.config()).map_err(Error::io("delete", &files.config()))?;
-        for path in left {
-            match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::io("delete", &path)(error));
-                }
-                _ => {}
-            }
-        }
-        drop(opened);
-        Ok(())
-    }
-
-    /// Makes a closed volume larger, and returns the size it had.
-    ///
-    /// # Errors
-    /// The new size is smaller, or makes no sense; or as [`open`](Self::open).
-    pub fn resize(folder: &Path, name: &str, size: u64) -> Result<u64, Error> {
-        let files = Files::new(folder, name)?;
-        let before = Config::read(&files)?;
-        let after = Config { size, ..before.clone() };
-        after.geometry()?;
-        if size < before.size {
-            let reason =
-                format!("{size} is smaller than the volume, which has {}: that would lose data", before.size);
-            return Err(Error::Invalid { option: "size", reason });
-        }
-        if let Some(device) = &before.device {
-            let end = File::open(device).and_then(|mut file| file.seek(SeekFrom::End(0)));
-            let (has, wants) = (end.map_err(Error::io("measure", device))?, after.geometry()?.file_bytes());
-            if has < wants {
-                let reason = format!("{size} takes {wants} bytes of {}, which has {has}", device.display());
-                return Err(Error::Invalid { option: "size", reason });
-            }
-        }
-        // Closed cleanly, all of it is in the map, and the log may have more segments.
-        match Self::open(folder, name, &mut |_, _| {}) {
-            Ok(volume) => volume.close().map_err(Error::io("close", &files.data()))?,
-            // An earlier call may have ended after its first step.
-            Err(Error::Log(OpenError::Damaged { .. })) => {}
-            Err(error) => return Err(error),
-        }
-        granary_log::grow(&before.log_options(&files)?, &after.geometry()?)?;
-        after.write(&files)?;
-        Ok(before.size)
-    }
-
     /// Opens a volume. `progress` is told of segments: done, all.
     ///
     /// # Errors
     /// There is none of this name, another process has it open, or a file of it is damaged.
     pub fn open(folder: &Path, name: &str, progress: Progress<'_>) -> Result<Self, Error> {
         let files = Files::new(folder, name)?;
+        crate::lifecycle::finish_resize(&files)?;
         let config = Config::read(&files)?;
         let options = config.log_options(&files)?;
         Self::start(files, config, |framing| Log::open(framing, &options).map_err(Error::from), progress)
@@ -304,6 +221,11 @@ impl Volume {
         self.shared.counters.bytes_read.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Adds the time from a client's request to its answer to the [statistics](Self::stats).
+    pub fn note_answered(&self, operation: Operation, took: Duration) {
+        self.shared.counters.note_answered(operation, took);
+    }
+
     /// The bytes of the device to read for a block that was [found](Self::find) there.
     pub fn extent(&self, stored: Stored) -> Extent {
         self.shared.extent(stored)
@@ -340,6 +262,10 @@ impl Volume {
             bytes_read: get(&counters.bytes_read),
             writes: get(&counters.writes),
             bytes_written: get(&counters.bytes_written),
+            flushes: get(&counters.flushes),
+            read_time: Duration::from_nanos(get(&counters.read_ns)),
+            write_time: Duration::from_nanos(get(&counters.write_ns)),
+            flush_time: Duration::from_nanos(get(&counters.flush_ns)),
             commits: get(&counters.commits),
             blocks_trimmed: get(&counters.blocks_trimmed),
             blocks_moved: get(&counters.blocks_moved),
@@ -352,7 +278,9 @@ impl Volume {
             blocks_mapped: map.len(),
             blocks: map.blocks(),
             segments: log.geometry().segments(),
+            blocks_per_segment: log.geometry().blocks_per_segment().into(),
             segments_free: log.free_slots(),
+            segments_since_checkpoint: self.shared.since_checkpoint(),
             map_bytes: map.bytes_allocated(),
             checksum_bytes: checksums.bytes_allocated(),
             buffer_bytes: of_log.buffer_bytes,

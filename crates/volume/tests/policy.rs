@@ -1,9 +1,8 @@
 //! Victims, marks, and what greedy cleaning costs.
 
 use fastrand::Rng;
-use granary_volume::limits::{CLEAN_URGENT_MAX, WRITE_DELAY_MAX};
-use granary_volume::policy::{Candidate, Cleaning, Policy, Throttle, choose, cleaning, throttle};
-use std::time::Duration;
+use granary_volume::limits::{CLEAN_MAX, CLEAN_MIN};
+use granary_volume::policy::{Candidate, Policy, choose, greedy_write_amplification, segments_to_free};
 
 fn victim(candidates: &[(u32, u32, u64)], policy: Policy) -> Option<u32> {
     let candidates = candidates.iter().map(|&(slot, live, age)| Candidate { slot, live, age });
@@ -49,40 +48,15 @@ fn cost_benefit_follows_the_formula() {
 }
 
 #[test]
-fn cleaning_begins_before_it_is_urgent_and_writers_stop_before_the_reserve() {
+fn segments_are_freed_until_there_are_enough_beside_the_reserve() {
     for (reserved, total) in [(0, 3), (1, 8), (2, 64), (4, 1000), (4, 100_000), (2, u32::MAX)] {
-        assert_eq!(
-            cleaning(total, reserved, total),
-            if total > 8 { Cleaning::Idle } else { cleaning(total, reserved, total) }
-        );
-        assert_eq!(throttle(reserved, reserved, total), Throttle::Wait);
-        assert!(matches!(cleaning(reserved, reserved, total), Cleaning::Urgent(1..)));
-        let (mut delay, mut missing) = (Duration::MAX, u32::MAX);
-        for free in reserved + 1..reserved + 100 {
-            let now = cleaning(free, reserved, total);
-            let expected = match now {
-                Cleaning::Idle => 0,
-                Cleaning::Background(missing) | Cleaning::Urgent(missing) => missing,
-            };
-            assert!(expected < missing || missing == 0);
-            missing = expected;
-            match throttle(free, reserved, total) {
-                Throttle::Go => {
-                    assert!(!matches!(now, Cleaning::Urgent(_)));
-                    delay = Duration::ZERO;
-                }
-                Throttle::Delay(longer) => {
-                    assert!(matches!(now, Cleaning::Urgent(_)) && free <= reserved + CLEAN_URGENT_MAX);
-                    assert!(longer < delay && longer <= WRITE_DELAY_MAX && !longer.is_zero());
-                    delay = longer;
-                }
-                Throttle::Wait => panic!("{free} free of {total}, {reserved} reserved"),
-            }
+        assert_eq!(segments_to_free(total, reserved, total), 0);
+        let most = segments_to_free(reserved, reserved, total);
+        assert!((CLEAN_MIN..=CLEAN_MAX).contains(&most), "{most} of {total}");
+        for free in 0..reserved + most {
+            assert_eq!(segments_to_free(free, reserved, total), reserved + most - free);
         }
-        assert!(delay.is_zero() && missing == 0);
-        // What is asked for is enough.
-        let Cleaning::Urgent(missing) = cleaning(reserved, reserved, total) else { unreachable!() };
-        assert_eq!(cleaning(reserved + missing, reserved, total), Cleaning::Idle);
+        assert_eq!(segments_to_free(reserved + most, reserved, total), 0);
     }
 }
 
@@ -186,34 +160,21 @@ impl Simulation {
     }
 }
 
-/// The write amplification of greedy cleaning under uniform random overwrites of a large system (Bux and
-/// Iliadis, "Performance of greedy garbage collection in flash-based solid-state drives", 2010; Desnoyers,
-/// "Analytic modeling of SSD write performance", 2012): with segments many and large, all are cleaned at the
-/// same age, and the victim's live share *v* solves *v* = exp(-(1 - *v*) / *utilisation*), that is
-/// *v* = -utilisation × W(-exp(-1 / utilisation) / utilisation) with Lambert's W.
-fn greedy_model(utilisation: f64) -> f64 {
-    let mut v = 0.0;
-    for _ in 0..100_000 {
-        v = f64::exp(-(1.0 - v) / utilisation);
-    }
-    1.0 / (1.0 - v)
-}
-
 #[test]
 fn the_model_is_the_one_of_the_literature() {
     // From the series of Lambert's W: at a utilisation of 0.8 a victim is 0.6286 live.
-    assert!((greedy_model(0.8) - 2.692).abs() < 0.01, "{}", greedy_model(0.8));
-    assert!((greedy_model(0.5) - 1.255).abs() < 0.01, "{}", greedy_model(0.5));
+    assert!((greedy_write_amplification(0.8) - 2.692).abs() < 0.01, "{}", greedy_write_amplification(0.8));
+    assert!((greedy_write_amplification(0.5) - 1.255).abs() < 0.01, "{}", greedy_write_amplification(0.5));
 }
 
 /// What cleaning costs lies within 10 % of the model, from half full to 95 % full.
 #[test]
-fn write_amplification_follows_the_greedy_model() {
+fn write_amplification_follows_the_greedy_write_amplification() {
     for percent in [50, 60, 70, 80, 85, 90, 95] {
         let utilisation = f64::from(percent) / 100.0;
         let mut random = Rng::with_seed(percent as u64);
         let measured = Simulation::new(400, 2048, utilisation).write_amplification(&mut random);
-        let model = greedy_model(utilisation);
+        let model = greedy_write_amplification(utilisation);
         println!("{percent} % full: {measured:.3} measured, {model:.3} by the model");
         assert!((measured / model - 1.0).abs() < 0.1, "{percent} % full: {measured} against {model}");
     }

@@ -82,6 +82,11 @@ pub enum ConfigError {
         "memcached has no address: say address = \"ADDRESS:PORT\" or socket = \"PATH\" under [memcached] (or --memcached, --memcached-socket), or leave its other settings out"
     )]
     NoMemcached,
+    /// What volumes are served with, but not where.
+    #[error(
+        "NBD has no address: say address = \"ADDRESS:PORT\" or socket = \"PATH\" under [nbd] (or --nbd, --nbd-socket), or leave its other settings out"
+    )]
+    NoNbd,
 }
 
 impl Config {

@@ -8,6 +8,7 @@ mod memcached;
 mod mode;
 mod nbd;
 pub mod size;
+mod volume_figures;
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 
 use crate::memory;
 use clap::Args;
-use granary_server::{Options, Tls, limits, tls_configuration};
+use granary_server::{Neighbours, Options, Tls, limits, tls_configuration};
 use granary_sql::Executables;
 
 use config::{Config, ConfigError};
@@ -148,7 +149,12 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     if wants_memcached && !memcached.has_address() {
         return Err(ConfigError::NoMemcached.into());
     }
-    let nbd = std::mem::take(&mut arguments.nbd).or(config.nbd.take().unwrap_or_default());
+    let of_nbd = config.nbd.take();
+    let wants_nbd = of_nbd.is_some() || arguments.nbd.says_something();
+    let nbd = std::mem::take(&mut arguments.nbd).or(of_nbd.unwrap_or_default());
+    if wants_nbd && !nbd.has_address() {
+        return Err(ConfigError::NoNbd.into());
+    }
     let tls = certificate(&arguments, &config);
     if tls.is_some()
         && arguments.https.or(config.https).is_none()
@@ -171,7 +177,10 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let mut options = options(arguments, config, path.clone(), tls)?;
     let memcached = memcached.start(&path, memcached_tls)?;
     let nbd = nbd.start(&path, nbd_tls)?;
-    options.memcached = memcached.as_ref().map(figures::of);
+    options.neighbours = Neighbours {
+        memcached: memcached.as_ref().map(figures::of),
+        volumes: nbd.as_ref().map(nbd::Nbd::figures),
+    };
     let of_memcached = memcached.as_ref().map(granary_memcached::Server::stats);
     options.session.memory =
         Some(memory::options(query_memory, move || of_memcached.as_ref().map_or(0, figures::ram)));
@@ -238,6 +247,6 @@ fn options(
             .connections
             .or(config.connections)
             .map_or(limits::CONNECTIONS, NonZeroUsize::get),
-        memcached: None,
+        neighbours: Neighbours::default(),
     })
 }

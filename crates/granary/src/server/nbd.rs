@@ -1,6 +1,6 @@
 //! The NBD server of `granary server`: the volumes of its folder.
 
-use super::address;
+use super::{address, volume_figures};
 use crate::volume::open_with_progress;
 use clap::Args;
 use granary_nbd::{Options, Server, ServerConfig, UnixSocket, VolumeExports};
@@ -47,9 +47,19 @@ impl Arguments {
         }
     }
 
+    /// Whether it is said where volumes are to be served.
+    pub fn has_address(&self) -> bool {
+        self.address.is_some() || self.socket.is_some()
+    }
+
+    /// Whether anything is said at all.
+    pub fn says_something(&self) -> bool {
+        *self != Arguments::default()
+    }
+
     /// Whether it is to speak TLS.
     pub fn wants_tls(&self) -> bool {
-        self.tls && (self.address.is_some() || self.socket.is_some())
+        self.tls && self.has_address()
     }
 
     /// Opens the volumes of a folder and serves them, if that is asked for.
@@ -57,7 +67,7 @@ impl Arguments {
     /// # Errors
     /// There are none, one cannot be opened, or the address cannot be listened on.
     pub fn start(self, folder: &Path, tls: Option<Arc<ServerConfig>>) -> Result<Option<Nbd>, Box<dyn Error>> {
-        if self.address.is_none() && self.socket.is_none() {
+        if !self.has_address() {
             return Ok(None);
         }
         let folder = crate::volume::folder(folder);
@@ -84,9 +94,18 @@ impl Nbd {
     /// Where it listens, and what it serves.
     pub fn places(&self) -> String {
         let names: Vec<&str> = self.volumes.iter().map(|volume| volume.name()).collect();
-        let addresses: Vec<String> =
-            self.server.addresses().iter().map(|address| format!("nbd://{address}")).collect();
-        format!("{} at {}", names.join(", "), addresses.join(", "))
+        format!("{} at {}", names.join(", "), self.addresses())
+    }
+
+    fn addresses(&self) -> String {
+        let addresses = self.server.addresses();
+        let urls: Vec<String> = addresses.iter().map(|address| format!("nbd://{address}")).collect();
+        urls.join(", ")
+    }
+
+    /// The volumes as HTTP shows them.
+    pub fn figures(&self) -> granary_server::Volumes {
+        volume_figures::of(&self.volumes, self.addresses())
     }
 
     /// Answers what was begun, and closes the volumes.

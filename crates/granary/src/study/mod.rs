@@ -11,6 +11,7 @@ mod process;
 mod proxy;
 mod replay;
 mod served;
+mod volume;
 
 use clap::{Args, Subcommand};
 
@@ -37,6 +38,8 @@ enum Study {
     Proxy(proxy::Arguments),
     /// The models of the study of admission beside the real server on a real disk
     Replay(replay::Arguments),
+    /// Volumes: what maps cost, servers beside each other, cleaning, opening
+    Volume(volume::Arguments),
     /// Writes to a cache until it is killed (a part of `dictionary`)
     #[command(hide = true)]
     WriteUntilKilled(dictionary::WriteUntilKilled),
@@ -51,6 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Study::Outage(arguments) => outage::run(arguments),
         Study::Proxy(arguments) => proxy::run(arguments),
         Study::Replay(arguments) => replay::run(arguments),
+        Study::Volume(arguments) => volume::run(arguments),
         Study::WriteUntilKilled(arguments) => arguments.run(),
     }
 }

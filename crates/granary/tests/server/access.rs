@@ -282,6 +282,7 @@ fn what_would_be_unsafe_or_wrong_does_not_start() {
             "nothing speaks TLS",
         ),
         ("[memcached]\nmemory = '64MiB'", "memcached has no address"),
+        ("[nbd]\ntls = true", "NBD has no address"),
         ("http = 'localhost'", "is no address with a port"),
         ("http = 'no.such.host.invalid:1'", "has no address"),
     ] {
@@ -290,6 +291,7 @@ fn what_would_be_unsafe_or_wrong_does_not_start() {
         assert!(refused.contains(said), "{idle}: {refused}");
     }
     assert!(refusal(folder.path(), &["--memcached-memory", "64MiB"]).contains("memcached has no address"));
+    assert!(refusal(folder.path(), &["--nbd-tls"]).contains("NBD has no address"));
     let idle = ["--tls-certificate", "c.pem", "--tls-key", "k.pem"];
     assert!(refusal(folder.path(), &idle).contains("nothing speaks TLS"));
 }
@@ -388,7 +390,7 @@ fn the_dashboard_tells_of_what_may_be_read() {
     let some = history("reader&password=letmein");
     let names: Vec<String> = some["dictionaries"].as_object().unwrap().keys().cloned().collect();
     assert_eq!((names, some["memcached"].is_null()), (vec!["default.a1".to_owned()], true), "{some}");
-    assert_eq!(history("guest"), serde_json::json!({"dictionaries": {}, "memcached": null}));
+    assert_eq!(history("guest"), serde_json::json!({"dictionaries": {}, "memcached": null, "volumes": null}));
     assert_eq!(served.get("/dashboard/history").status, 403);
 }
 

@@ -434,6 +434,71 @@ fn memcached_is_among_the_figures() {
     assert_eq!(&fresh["dictionaries"]["default.d"]["failures"][0]["text"], &failure["text"]);
 }
 
+/// A request of NBD: its command, where, how many bytes, and what follows. Gives what comes behind the answer's head.
+fn nbd(stream: &mut std::net::TcpStream, command: u16, len: u32, data: &[u8], answer: usize) -> Vec<u8> {
+    let mut request = vec![0x25, 0x60, 0x95, 0x13, 0, 0];
+    request.extend(command.to_be_bytes());
+    request.extend([7; 8]);
+    request.extend(0u64.to_be_bytes());
+    request.extend(len.to_be_bytes());
+    request.extend(data);
+    stream.write_all(&request).unwrap();
+    let mut heard = vec![0; 16 + answer];
+    stream.read_exact(&mut heard).unwrap();
+    assert_eq!(heard[..16], [&[0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0][..], &[7; 8]].concat());
+    heard.split_off(16)
+}
+
+#[test]
+fn volumes_are_among_the_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    for name in ["one", "two"] {
+        let arguments = ["volume", "create", name, "--path", path, "--size", "16MiB"];
+        let made =
+            std::process::Command::new(env!("CARGO_BIN_EXE_granary")).args(arguments).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+    }
+    let served = Served::start(folder.path(), &["--nbd", "127.0.0.1:0"]);
+    let address = history(&served, 0)["volumes"]["address"].as_str().unwrap().to_owned();
+    let mut stream = std::net::TcpStream::connect(address.strip_prefix("nbd://").unwrap()).unwrap();
+    stream.read_exact(&mut [0; 18]).unwrap();
+    // NBD_OPT_EXPORT_NAME, without the zeroes behind its answer.
+    stream.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x03two").unwrap();
+    stream.read_exact(&mut [0; 10]).unwrap();
+    nbd(&mut stream, 1, 8192, &[3; 8192], 0);
+    nbd(&mut stream, 3, 0, &[], 0);
+    assert_eq!(nbd(&mut stream, 0, 4096, &[], 4096), [3; 4096]);
+    let metrics = served.get("/metrics").text();
+    for line in [
+        "granary_volume_reads_total{volume=\"two\"} 1",
+        "granary_volume_writes_total{volume=\"two\"} 1",
+        "granary_volume_flushes_total{volume=\"two\"} 1",
+        "granary_volume_written_bytes_total{volume=\"two\"} 8192",
+        "granary_volume_blocks_mapped{volume=\"two\"} 2",
+        "granary_volume_blocks_mapped{volume=\"one\"} 0",
+        "granary_volume_blocks{volume=\"one\"} 4096",
+        "# TYPE granary_volume_segments_free gauge",
+    ] {
+        assert!(metrics.lines().any(|found| found.starts_with(line)), "{line} is not in {metrics}");
+    }
+    // A flush waits for the device.
+    let flush = "granary_volume_flush_microseconds_total{volume=\"two\"} ";
+    let took = metrics.lines().find_map(|line| line.strip_prefix(flush)).unwrap();
+    assert!(took.parse::<u64>().unwrap() > 0, "{metrics}");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let known = history(&served, 0);
+        let series = &known["volumes"]["series"];
+        let last = |name: &str| series[name]["writes"].as_array().and_then(|writes| writes.last()).cloned();
+        if (last("one"), last("two")) == (Some(0.into()), Some(1.into())) {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "{known}");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+}
+
 #[test]
 fn rows_to_insert_come_in_the_body() {
     let (_folder, served) = served();

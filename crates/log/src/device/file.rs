@@ -9,6 +9,9 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+/// The kernel's number of tmpfs.
+const TMPFS_MAGIC: fs::FsWord = 0x0102_1994;
+
 /// How the kernel lets us at the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -64,6 +67,8 @@ pub struct FileDevice {
     descriptor: OwnedFd,
     size: u64,
     access: Access,
+    /// It lies in RAM: reads are copies, and never wait.
+    is_in_memory: bool,
 }
 
 impl FileDevice {
@@ -125,7 +130,8 @@ impl FileDevice {
         } else {
             reserve(&descriptor, stat.st_size as u64, size, space).map_err(error("reserve the space of"))?;
         }
-        Ok(Self { descriptor, size, access })
+        let is_in_memory = fs::fstatfs(&descriptor).is_ok_and(|found| found.f_type == TMPFS_MAGIC);
+        Ok(Self { descriptor, size, access, is_in_memory })
     }
 
     /// How the file is accessed.
@@ -188,7 +194,9 @@ impl Device for FileDevice {
         Ok(fs::fdatasync(&self.descriptor)?)
     }
 
+    /// `None` for a file on a tmpfs: the kernel would hand each read of a ring to a thread of its own, which costs more
+    /// than the copy that the read is.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.descriptor.as_fd())
+        (!self.is_in_memory).then(|| self.descriptor.as_fd())
     }
 }

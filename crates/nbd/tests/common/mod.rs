@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod bytes;
+pub mod fuse;
 pub mod late;
 #[path = "../../../log/tests/common/random.rs"]
 pub mod random;

@@ -1,4 +1,4 @@
-//! `/metrics`: the state of every dictionary and of memcached, and the requests served, as Prometheus reads them.
+//! `/metrics`: the state of every dictionary, of memcached and of volumes, and the requests served, as Prometheus reads them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use prometheus_client::registry::Registry;
 use super::App;
 use super::caller::Caller;
 use super::exception::Exception;
-use crate::figures::{Figure, Kind, Memcached};
+use crate::figures::{Figure, Kind, Memcached, Neighbours, Volumes};
 use Kind::{Counter, Gauge};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -60,14 +60,17 @@ fn latencies() -> Histogram {
 }
 
 impl Metrics {
-    pub fn new(session: Arc<Session>, memcached: Option<Memcached>) -> Self {
+    pub fn new(session: Arc<Session>, neighbours: Neighbours) -> Self {
         let mut registry = Registry::with_prefix("granary");
         let requests = Family::new_with_constructor(latencies as fn() -> Histogram);
         let help = "Time from a request's head to its answer's first bytes";
         registry.register("http_request_duration_seconds", help, requests.clone());
         registry.register_collector(Box::new(Dictionaries(session)));
-        if let Some(memcached) = memcached {
+        if let Some(memcached) = neighbours.memcached {
             registry.register_collector(Box::new(memcached));
+        }
+        if let Some(volumes) = neighbours.volumes {
+            registry.register_collector(Box::new(volumes));
         }
         Self { registry, requests }
     }
@@ -217,6 +220,27 @@ impl Collector for Memcached {
             match kind {
                 Counter => ConstCounter::new(value).encode(one)?,
                 Gauge => ConstGauge::new(value as f64).encode(one)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Volumes, asked when somebody asks. All have the same figures.
+impl Collector for Volumes {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let volumes = (self.figures)();
+        let known = volumes.first().map_or(&[][..], |(_, figures)| figures);
+        for (i, Figure { name, kind, help, .. }) in known.iter().enumerate() {
+            let name = format!("volume_{name}");
+            let mut family = encoder.encode_descriptor(&name, help, None, metric_type(*kind))?;
+            for (volume, figures) in &volumes {
+                let (labels, value) = ([("volume", volume.as_str())], figures[i].value);
+                let one = family.encode_family(&labels)?;
+                match kind {
+                    Counter => ConstCounter::new(value).encode(one)?,
+                    Gauge => ConstGauge::new(value as f64).encode(one)?,
+                }
             }
         }
         Ok(())

@@ -31,7 +31,7 @@ use tower_http::decompression::RequestDecompressionLayer;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use crate::access::Users;
-use crate::figures::Memcached;
+use crate::figures::Neighbours;
 use crate::limits::{BODY_BYTES_MAX, PATIENCE_SECONDS};
 use dashboard::History;
 use metrics::Metrics;
@@ -50,9 +50,9 @@ pub struct App {
 }
 
 impl App {
-    pub fn new(session: Arc<Session>, users: Users, memcached: Option<Memcached>) -> Self {
-        let metrics = Metrics::new(Arc::clone(&session), memcached.clone());
-        let history = Arc::new(History::new(memcached));
+    pub fn new(session: Arc<Session>, users: Users, neighbours: Neighbours) -> Self {
+        let metrics = Metrics::new(Arc::clone(&session), neighbours.clone());
+        let history = Arc::new(History::new(neighbours));
         Self { session, users, sessions: Sessions::default(), metrics, history }
     }
 

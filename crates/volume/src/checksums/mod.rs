@@ -6,6 +6,8 @@
 
 mod shard;
 
+pub use crate::framing::content_hash;
+
 use crate::limits::{CHECKSUM_SHARD_BYTES_MIN, CHECKSUM_SHARDS_MAX};
 use shard::Shard;
 use std::sync::{Mutex, MutexGuard, PoisonError};

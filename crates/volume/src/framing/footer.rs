@@ -21,7 +21,11 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// The bytes before the entries.
 pub const FOOTER_HEADER_BYTES: usize = 48;
 
-const MAGIC: [u8; 8] = *b"GRVOLUME";
+/// Where [`MAGIC`] lies.
+pub const MAGIC_AT: usize = 40;
+
+/// Says that a block is no content.
+pub const MAGIC: [u8; 8] = *b"GRVOLUME";
 
 /// What a block without content is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,9 +98,14 @@ pub fn write(
         }
         bytes[32..40].copy_from_slice(&header.synced.to_le_bytes());
         bytes[40..48].copy_from_slice(&MAGIC);
-        let sum = xxh3_64_with_seed(&bytes[8..], seed(instance, block + u64::from(index)));
-        bytes[..8].copy_from_slice(&sum.to_le_bytes());
+        seal(bytes, instance, block + u64::from(index));
     }
+}
+
+/// Writes the checksum of a block that is complete otherwise.
+pub fn seal(bytes: &mut [u8], instance: u64, block: u64) {
+    let sum = xxh3_64_with_seed(&bytes[8..], seed(instance, block));
+    bytes[..8].copy_from_slice(&sum.to_le_bytes());
 }
 
 /// Reads the header of a block; `None` if it is no such block, or not in its place, or of another instance.

@@ -20,6 +20,8 @@ pub struct Summary {
     pub synced: u64,
     /// Whether it came to its end: all that was written to it is here.
     pub is_sealed: bool,
+    /// Whether the device gave all that was asked for: else entries may be missing.
+    pub is_read: bool,
 }
 
 impl Summary {
@@ -51,6 +53,7 @@ pub(super) fn read(
     // Of each slot the first and the last block.
     let extents: Vec<Extent> = slots.clone().flat_map(|slot| ends(slot).map(extent)).collect();
     let mut found: Vec<Option<Header>> = vec![None; extents.len()];
+    let mut is_read = vec![true; extents.len()];
     // A ring is made for many slots only.
     let engine = if slots.end - slots.start > 1 { Engine::Ring } else { Engine::Plain };
     Io::with_engine(engine).read_many(source.device, &extents, |i, bytes| {
@@ -58,6 +61,7 @@ pub(super) fn read(
         let block = ends(slot)[i % 2];
         let wanted = if i % 2 == 0 { Kind::Header } else { Kind::Summary };
         if bytes.is_err() {
+            is_read[i] = false;
             unreadable.fetch_add(1, Ordering::Relaxed);
         }
         let header = bytes.ok().and_then(|bytes| footer::check(bytes, source.instance, block));
@@ -65,8 +69,8 @@ pub(super) fn read(
     });
     let mut buffer = None;
     slots
-        .zip(found.chunks_exact(2))
-        .map(|(slot, found)| {
+        .zip(found.chunks_exact(2).zip(is_read.chunks_exact(2)))
+        .map(|(slot, (found, is_read))| {
             let first_block = source.geometry.first_block_of_slot(slot);
             let header = found[0];
             // Of a segment that was begun later only a part may be there.
@@ -76,13 +80,23 @@ pub(super) fn read(
             if newest.sequence < from {
                 return Some(bare(newest, first_block));
             }
-            let whole = summary.and_then(|summary| read_summary(source, summary, first_block, unreadable));
+            let mut is_read = is_read[1];
+            let whole = summary.and_then(|summary| {
+                let read = read_summary(source, summary, first_block);
+                read.unwrap_or_else(|Unreadable| {
+                    unreadable.fetch_add(1, Ordering::Relaxed);
+                    is_read = false;
+                    None
+                })
+            });
             // A summary of several blocks may be there in part; what was committed before it is found without it.
             whole.or_else(|| {
                 let header = header.filter(|header| header.sequence == newest.sequence)?;
                 let buffer = buffer
                     .get_or_insert_with(|| AlignedBuffer::zeroed(source.geometry.segment_bytes() as usize));
-                read_commits(source, header, first_block, buffer, unreadable)
+                let commits = read_commits(source, header, first_block, buffer, unreadable)?;
+                // Where there may be a summary that was not read, what commits say need not be all.
+                Some(Summary { is_read: is_read && commits.is_read, ..commits })
             })
         })
         .collect()
@@ -95,28 +109,26 @@ fn bare(header: Header, first_block: u64) -> Summary {
         entries: Vec::new(),
         synced: header.synced,
         is_sealed: false,
+        is_read: true,
     }
 }
 
-/// Reads a summary whose last block says how long it is.
-fn read_summary(
-    source: &Source<'_>,
-    last: Header,
-    first_block: u64,
-    unreadable: &AtomicU64,
-) -> Option<Summary> {
+/// The device did not give what was asked for.
+struct Unreadable;
+
+/// Reads a summary whose last block says how long it is; `None`: it is not there as a whole.
+fn read_summary(source: &Source<'_>, last: Header, first_block: u64) -> Result<Option<Summary>, Unreadable> {
     let all = source.geometry.blocks_per_segment();
     let size = source.geometry.block_size();
     if last.blocks > all || last.index + 1 != last.blocks {
-        return None;
+        return Ok(None);
     }
     let first = first_block + u64::from(all - last.blocks);
     let mut bytes = AlignedBuffer::zeroed(last.blocks as usize * size);
-    let read = source.device.read_at(source.geometry.offset(first), &mut bytes);
-    read.inspect_err(|_| _ = unreadable.fetch_add(1, Ordering::Relaxed)).ok()?;
+    source.device.read_at(source.geometry.offset(first), &mut bytes).map_err(|_| Unreadable)?;
     let mut summary = Summary { is_sealed: true, ..bare(last, first_block) };
-    read_footer(source, &bytes, first, last.sequence, Kind::Summary, &mut summary.entries)?;
-    Some(summary)
+    let is_whole = read_footer(source, &bytes, first, last.sequence, Kind::Summary, &mut summary.entries);
+    Ok(is_whole.map(|()| summary))
 }
 
 /// Reads what was committed of a segment that has no summary. Every footer found stands for itself: of commits that
@@ -129,11 +141,10 @@ fn read_commits(
     unreadable: &AtomicU64,
 ) -> Option<Summary> {
     let size = source.geometry.block_size();
-    let read = source.device.read_at(source.geometry.offset(first_block), buffer);
-    read.inspect_err(|_| _ = unreadable.fetch_add(1, Ordering::Relaxed)).ok()?;
     let mut summary = bare(header, first_block);
     let mut at = 1;
     let all = source.geometry.blocks_per_segment() as usize;
+    let mut lost = read_blocks(source, first_block, buffer);
     while at < all {
         let found =
             footer::check(&buffer[at * size..(at + 1) * size], source.instance, first_block + at as u64);
@@ -152,12 +163,35 @@ fn read_commits(
         if read_footer(source, bytes, first, header.sequence, Kind::Commit, &mut entries).is_some() {
             summary.entries.append(&mut entries);
             summary.synced = summary.synced.max(found.synced);
+            // What a footer speaks of is content: those blocks are no footers.
+            lost.retain(|lost| !(found.position as usize..at).contains(lost));
             at = end;
         } else {
             at += 1;
         }
     }
+    if !lost.is_empty() {
+        // Any of them may be the footer of a commit that was synced.
+        unreadable.fetch_add(1, Ordering::Relaxed);
+        summary.is_read = false;
+    }
     Some(summary)
+}
+
+/// Reads a segment, and returns the positions of blocks that cannot be read; those are zeroes in `buffer`.
+fn read_blocks(source: &Source<'_>, first_block: u64, buffer: &mut AlignedBuffer) -> Vec<usize> {
+    if source.device.read_at(source.geometry.offset(first_block), buffer).is_ok() {
+        return Vec::new();
+    }
+    let mut lost = Vec::new();
+    let blocks = buffer.chunks_exact_mut(source.geometry.block_size()).enumerate();
+    for ((position, bytes), block) in blocks.zip(first_block..) {
+        if source.device.read_at(source.geometry.offset(block), bytes).is_err() {
+            bytes.fill(0);
+            lost.push(position);
+        }
+    }
+    lost
 }
 
 /// Reads the entries of a footer, each with the position of its block; `None`: it is not whole.
@@ -176,7 +210,8 @@ fn read_footer(
         let header = footer::check(bytes, source.instance, block)?;
         let ours =
             (header.sequence, header.kind, header.index, header.blocks) == (sequence, kind, index, blocks);
-        if !ours {
+        // The first block is the segment's header.
+        if !ours || header.position == 0 {
             return None;
         }
         let position = position.get_or_insert(header.position);

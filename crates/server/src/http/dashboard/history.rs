@@ -9,7 +9,7 @@ use granary_sql::{Rights, Session};
 use serde_json::{Map, Value, json};
 
 use super::series::Series;
-use crate::figures::Memcached;
+use crate::figures::Neighbours;
 use crate::limits::{HISTORY_FAILURES, HISTORY_SECONDS};
 
 type Figure = (&'static str, fn(&Status) -> u64);
@@ -106,24 +106,27 @@ fn between(earlier: &Latency, later: &Latency) -> Latency {
 struct Tracks {
     dictionaries: BTreeMap<String, Track>,
     memcached: Series,
+    volumes: BTreeMap<String, Series>,
 }
 
 /// Samples of everything.
 pub struct History {
-    memcached: Option<Memcached>,
+    neighbours: Neighbours,
     tracks: Mutex<Tracks>,
 }
 
 impl History {
-    pub fn new(memcached: Option<Memcached>) -> Self {
-        Self { memcached, tracks: Mutex::default() }
+    pub fn new(neighbours: Neighbours) -> Self {
+        Self { neighbours, tracks: Mutex::default() }
     }
 
-    /// Looks at all dictionaries, and at memcached.
+    /// Looks at all dictionaries, at memcached and at volumes.
     fn sample(&self, session: &Session) {
         let unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
         let dictionaries = session.dictionaries();
-        let figures = self.memcached.as_ref().map(|memcached| (memcached.figures)()).unwrap_or_default();
+        let Neighbours { memcached, volumes } = &self.neighbours;
+        let figures = memcached.as_ref().map(|memcached| (memcached.figures)()).unwrap_or_default();
+        let volumes = volumes.as_ref().map(|volumes| (volumes.figures)()).unwrap_or_default();
         let mut tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
         tracks.dictionaries.retain(|known, _| dictionaries.iter().any(|(name, _)| name == known));
         for (name, dictionary) in dictionaries {
@@ -132,6 +135,10 @@ impl History {
         }
         if !figures.is_empty() {
             tracks.memcached.push(unix_seconds, figures.iter().map(|figure| (figure.name, figure.value)));
+        }
+        for (name, figures) in volumes {
+            let figures = figures.iter().map(|figure| (figure.name, figure.value));
+            tracks.volumes.entry(name).or_default().push(unix_seconds, figures);
         }
     }
 
@@ -145,17 +152,22 @@ impl History {
     }
 
     /// `{"dictionaries": {"database.name": {"series": .., "failures": [..]}}, "memcached": {"address": .., "series":
-    /// ..}}`, of what was sampled since a moment. Whoever may not read all dictionaries sees those that he may read, and
-    /// not memcached.
+    /// ..}, "volumes": {"address": .., "series": {"name": ..}}}`, of what was sampled since a moment. Whoever may not read
+    /// all dictionaries sees those that he may read, and neither memcached nor volumes.
     pub fn read(&self, rights: &Rights, since: u64) -> Value {
         let tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
         let visible = tracks.dictionaries.iter().filter(|(name, _)| rights.may_read(name));
         let dictionaries: Map<String, Value> =
             visible.map(|(name, track)| (name.clone(), track.since(since))).collect();
-        let memcached = self.memcached.as_ref().filter(|_| rights.dictionaries.is_none());
+        let seen = Some(&self.neighbours).filter(|_| rights.dictionaries.is_none());
+        let memcached = seen.and_then(|seen| seen.memcached.as_ref());
         let memcached = memcached
             .map(|memcached| json!({"address": memcached.address, "series": tracks.memcached.since(since)}));
-        json!({"dictionaries": dictionaries, "memcached": memcached})
+        let series: Map<String, Value> =
+            tracks.volumes.iter().map(|(name, series)| (name.clone(), series.since(since))).collect();
+        let volumes = seen.and_then(|seen| seen.volumes.as_ref());
+        let volumes = volumes.map(|volumes| json!({"address": volumes.address, "series": series}));
+        json!({"dictionaries": dictionaries, "memcached": memcached, "volumes": volumes})
     }
 }
 

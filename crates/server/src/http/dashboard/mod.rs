@@ -1,4 +1,4 @@
-//! The page at `/`, for people: every dictionary and memcached at a glance and over time, and a box for queries.
+//! The page at `/`, for people: every dictionary, memcached and volumes at a glance and over time, and a box for queries.
 
 mod history;
 mod series;

@@ -5,7 +5,7 @@ const GAP_SECONDS = 45, NOW_SECONDS = 60;
 const PLOT = { left: 58, right: 10, top: 8, bottom: 20 };
 
 // What the server said last.
-const known = { dictionaries: [], series: new Map(), failures: new Map(), memcached: null, first: Infinity, last: 0, silent: "" };
+const known = { dictionaries: [], series: new Map(), failures: new Map(), memcached: null, volumes: null, first: Infinity, last: 0, silent: "" };
 let span = 900, cursor = null, view = null;
 
 const QUERY = "SELECT name, type, element_count, hit_rate, source, last_exception FROM system.dictionaries";
@@ -330,6 +330,40 @@ function showMemcached(card) {
   ]));
 }
 
+const volumeTrack = name => known.volumes?.series.get(name) || nothing;
+const requests = () => chart("Requests", "rate", [
+  ["reads", "blue", rate("reads")], ["writes", "amber", rate("writes")], ["flushes", "grey", rate("flushes")],
+]);
+// One counter for each of another, between two samples.
+const perEach = (some, all) => track => track.time.map((_, i) => joined(track, i) ? each(track, some, all, i - 1, i) : null);
+const each = (track, some, all, i, j) => {
+  const [part, whole] = [rise(track, some, i, j), rise(track, all, i, j)];
+  return whole > 0 && part !== null ? part / whole : null;
+};
+const eachNow = (track, some, all) => overNow(track, (i, j) => each(track, some, all, i, j));
+const live = track => (track.blocks_mapped || []).map((mapped, i) => part(mapped, track.log_blocks_used[i]));
+
+function volumeFacts(track) {
+  const now = column => newest(track, column);
+  return [
+    ["reads", or(rateNow(track, "reads"), UNITS.rate.text)],
+    ["writes", or(rateNow(track, "writes"), UNITS.rate.text)],
+    ["read, mean", or(eachNow(track, "read_microseconds", "reads"), micros)],
+    ["write, mean", or(eachNow(track, "write_microseconds", "writes"), micros)],
+    ["blocks in use", or(part(now("blocks_mapped"), now("blocks")), percent)],
+    ["live share of the log", or(live(track).at(-1), percent)],
+    ["free segments", or(now("segments_free"), count)],
+    ["written : asked for, 1 min", or(eachNow(track, "device_written_bytes", "written_bytes"), n => n.toFixed(2))],
+    ["blocks damaged", or(now("blocks_damaged"), count)],
+  ];
+}
+
+function showVolume(card, name) {
+  const track = volumeTrack(name), damaged = newest(track, "blocks_damaged") > 0;
+  const state = damaged ? { word: "DAMAGED", level: "bad" } : { word: "SERVING", level: "good" };
+  card.show(track, `volume over NBD on ${known.volumes.address}`, state, facts(volumeFacts(track)));
+}
+
 // Pages: each has a root, its charts, and `update`.
 
 function overview() {
@@ -352,6 +386,10 @@ function overview() {
     if (known.memcached) {
       const one = cardOf("memcached", () => card("memcached", "#/memcached", getRatio()));
       shown.push([one, () => showMemcached(one)]);
+    }
+    for (const name of known.volumes?.series.keys() || []) {
+      const one = cardOf(`volume ${name}`, () => card(name, `#/volume/${encodeURIComponent(name)}`, requests()));
+      shown.push([one, () => showVolume(one, name)]);
     }
     // What needs somebody comes first.
     const order = [...known.dictionaries].sort((a, b) => (health(b).level === "bad") - (health(a).level === "bad"));
@@ -558,6 +596,57 @@ function memcachedPage() {
   return { title: "memcached – Granary", root, charts, update };
 }
 
+function volumePage(name) {
+  const root = element("div"), figures = element("section", undefined, "panel"), about = element("p", "", "about");
+  const charts = [
+    requests(),
+    chart("Bytes of clients", "byteRate", [["read", "blue", rate("read_bytes")], ["written", "amber", rate("written_bytes")]]),
+    chart("Mean latency", "latency", [
+      ["reads", "blue", perEach("read_microseconds", "reads")], ["writes", "amber", perEach("write_microseconds", "writes")],
+      ["flushes", "grey", perEach("flush_microseconds", "flushes")],
+    ]),
+    chart("Space", "ratio", [
+      ["blocks in use", "blue", track => (track.blocks_mapped || []).map((mapped, i) => part(mapped, track.blocks[i]))],
+      ["live share of the log", "green", live],
+    ]),
+    chart("Segments", "count", [["free", "green", gauge("segments_free")]]),
+    chart("Cleaning", "rate", [
+      ["blocks moved", "amber", rate("blocks_moved")], ["segments emptied", "blue", rate("segments_cleaned")],
+      ["writes that waited", "red", rate("write_waits")],
+    ]),
+    chart("Written to the device", "byteRate", [
+      ["all", "amber", rate("device_written_bytes")], ["asked for", "blue", rate("written_bytes")],
+    ]),
+    chart("RAM", "bytes", [
+      ["map", "blue", gauge("ram_map_bytes")], ["checksums", "green", gauge("ram_checksum_bytes")],
+      ["write buffers", "violet", gauge("ram_buffer_bytes")],
+    ], { stacked: true }),
+  ];
+  within(root, element("h2", name), about, grid(charts), figures);
+  function update() {
+    const track = volumeTrack(name), now = column => newest(track, column);
+    const has = (column, text = count) => or(now(column), text);
+    charts.forEach(chart => chart.update(track));
+    about.textContent = known.volumes?.series.has(name)
+      ? `volume over NBD on ${known.volumes.address}`
+      : "This server does not serve such a volume, or you may not see it. The flag --nbd serves volumes.";
+    const written = now("written_bytes") > 0 ? (now("device_written_bytes") / now("written_bytes")).toFixed(2) : "–";
+    figures.replaceChildren(element("h3", "Figures, counters since the start"), facts([
+      ...volumeFacts(track),
+      ["read", has("read_bytes", bytes)],
+      ["written", has("written_bytes", bytes)],
+      ["written to the device", has("device_written_bytes", bytes)],
+      ["written : asked for", written],
+      ["flushes", has("flushes")],
+      ["blocks trimmed", has("blocks_trimmed")],
+      ["segments", has("segments")],
+      ["maps written down", has("checkpoints")],
+      ["writes that waited", has("write_waits")],
+    ]));
+  }
+  return { title: `${name} – Granary`, root, charts, update };
+}
+
 function queryPage() {
   const root = element("section"), box = element("textarea"), button = element("button", "Run");
   const took = element("span", "Ctrl+Enter runs it, too."), answer = element("pre");
@@ -595,6 +684,7 @@ function route() {
   try { name = decodeURIComponent(encoded); } catch { /* nobody wrote it by our links */ }
   cursor = null;
   view = page === "dictionary" && encoded ? dictionaryPage(name)
+    : page === "volume" && encoded ? volumePage(name)
     : page === "memcached" ? memcachedPage() : page === "query" ? queryPage() : overview();
   document.title = view.title;
   byId("main").replaceChildren(view.root);
@@ -653,7 +743,7 @@ async function remember() {
   try {
     const answer = await fetch(`dashboard/history?since=${known.last}`);
     if (!answer.ok) return;
-    const { dictionaries, memcached } = await answer.json();
+    const { dictionaries, memcached, volumes } = await answer.json();
     const series = new Map();
     for (const [name, one] of Object.entries(dictionaries)) {
       series.set(name, extend(trackOf(name), one.series));
@@ -663,7 +753,12 @@ async function remember() {
     const before = known.memcached?.series || nothing;
     if (memcached) known.memcached = { address: memcached.address, series: extend(before, memcached.series) };
     byId("to-memcached").hidden = !known.memcached;
-    const times = [...series.values(), known.memcached?.series || nothing].map(track => track.time);
+    if (volumes) {
+      const tracks = Object.entries(volumes.series).map(([name, fresh]) => [name, extend(volumeTrack(name), fresh)]);
+      known.volumes = { address: volumes.address, series: new Map(tracks) };
+    }
+    const others = known.volumes ? known.volumes.series.values() : [];
+    const times = [...series.values(), known.memcached?.series || nothing, ...others].map(track => track.time);
     known.first = Math.min(...times.flatMap(time => time.slice(0, 1)));
     known.last = Math.max(known.last, ...times.flatMap(time => time.slice(-1)));
   } catch { /* the summary says it */ }

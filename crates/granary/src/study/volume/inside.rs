@@ -1,0 +1,128 @@
+//! Random reads and writes of a volume on the device by this very process: what fio does to a file, without a server.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use granary_lab::FioFigures;
+use granary_volume::{Config, Engine, Flights, Found, Io, Stored, Verdict, Volume};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::contender::BLOCK;
+use super::load::Random;
+use crate::failure::{Failure, Result, at};
+
+/// A volume of which the first bytes are written.
+pub struct Inside {
+    volume: Volume,
+    used: u64,
+}
+
+/// A read under way.
+struct Pending {
+    block: u64,
+    stored: Stored,
+    began: Instant,
+}
+
+impl Inside {
+    /// A volume of `size` bytes in `folder`, the first `used` of which are written.
+    pub fn new(folder: &Path, size: u64, used: u64) -> Result<Self> {
+        Volume::create(folder, "inside", &Config::new(size))?;
+        let volume = Volume::open(folder, "inside", &mut |_, _| {})?;
+        let (mut io, piece) = (Io::new(), vec![1; 1 << 20]);
+        for offset in (0..used).step_by(piece.len()) {
+            volume.write(&mut io, offset, &piece).map_err(at(folder))?;
+        }
+        volume.commit().map_err(at(folder))?;
+        Ok(Self { volume, used })
+    }
+
+    /// Reads anywhere for so long, `depth` blocks at a time. Each is compared with its checksum.
+    pub fn read(&self, depth: usize, seconds: f64) -> Result<FioFigures> {
+        let volume = &self.volume;
+        let (mut random, mut io, mut block) = (Random(5), Io::new(), vec![0; BLOCK]);
+        let mut flights = Flights::new(Engine::Ring, BLOCK);
+        let mut pending: Vec<Option<Pending>> = (0..depth).map(|_| None).collect();
+        let mut idle: Vec<usize> = (0..depth).collect();
+        let mut times = Vec::new();
+        let began = Instant::now();
+        let end = began + Duration::from_secs_f64(seconds);
+        let failed = |error| Failure::File("a volume in process".to_owned(), error);
+        while Instant::now() < end {
+            while let Some(number) = idle.pop() {
+                let (lba, began) = (random.below(self.used / BLOCK as u64), Instant::now());
+                match volume.find(lba, &mut block) {
+                    Found::Copied => {
+                        times.push(began.elapsed());
+                        idle.push(number);
+                    }
+                    Found::OnDevice(stored) => {
+                        flights.begin(volume.extent(stored), number as u64);
+                        pending[number] = Some(Pending { block: lba, stored, began });
+                    }
+                }
+            }
+            let mut result = Ok(());
+            flights.poll(volume.device(), |number, bytes| {
+                let read = pending[number as usize].take().expect("a read that is under way is known");
+                let right = bytes.is_ok_and(|bytes| {
+                    block.copy_from_slice(bytes);
+                    volume.check(read.block, read.stored, bytes) == Verdict::Right
+                });
+                if !right {
+                    // It was moved meanwhile.
+                    result = volume.read(&mut io, read.block * BLOCK as u64, &mut block);
+                }
+                times.push(read.began.elapsed());
+                idle.push(number as usize);
+            });
+            result.map_err(failed)?;
+            if idle.is_empty() {
+                wait(flights.event()).map_err(failed)?;
+            }
+        }
+        Ok(figures(times, began.elapsed()))
+    }
+
+    /// Writes anywhere for so long, and makes all of it durable, which counts.
+    pub fn write(&self, seconds: f64) -> Result<FioFigures> {
+        let (mut random, mut io, block) = (Random(6), Io::new(), [2; BLOCK]);
+        let mut times = Vec::new();
+        let began = Instant::now();
+        let mut now = began;
+        while (now - began).as_secs_f64() < seconds {
+            let lba = random.below(self.used / BLOCK as u64);
+            let written = self.volume.write(&mut io, lba * BLOCK as u64, &block);
+            written.map_err(|error| Failure::File("a volume in process".to_owned(), error))?;
+            let after = Instant::now();
+            times.push(after - now);
+            now = after;
+        }
+        let committed = self.volume.commit();
+        committed.map_err(|error| Failure::File("a volume in process".to_owned(), error))?;
+        Ok(figures(times, began.elapsed()))
+    }
+}
+
+/// Waits for a read to land. Where nothing tells of it, the next look is the wait.
+fn wait(event: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let Some(event) = event else { return Ok(()) };
+    poll(&mut [PollFd::from_borrowed_fd(event, PollFlags::IN)], None)?;
+    // It is watched for its level here. Whatever landed by now is seen by the next look.
+    let _ = rustix::io::read(event, &mut [0; 8]);
+    Ok(())
+}
+
+fn figures(mut times: Vec<Duration>, took: Duration) -> FioFigures {
+    times.sort_unstable();
+    let count = times.len().max(1) as f64;
+    let microseconds = |time: &Duration| time.as_secs_f64() * 1e6;
+    FioFigures {
+        iops: times.len() as f64 / took.as_secs_f64(),
+        operations: times.len() as f64,
+        latency_us_mean: times.iter().map(microseconds).sum::<f64>() / count,
+        latency_us_p99: times.get(times.len() * 99 / 100).map_or(f64::NAN, microseconds),
+    }
+}

@@ -1,0 +1,96 @@
+//! The load of a contender in process: threads that do one turn of requests after the other.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use granary_volume::Io;
+
+use super::contender::{BLOCK, Contender, Request};
+
+/// A load.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// The bytes of a request.
+    pub bytes: usize,
+    /// Of a hundred requests, those that read.
+    pub reads_percent: u32,
+    /// Threads.
+    pub jobs: usize,
+    /// The requests of a turn.
+    pub depth: usize,
+    /// Whether requests follow each other, or go anywhere.
+    pub is_sequential: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Figures {
+    /// Requests a second.
+    pub iops: f64,
+    /// Mean time of a turn, in microseconds.
+    pub mean_us: f64,
+    /// 99th percentile of the time of a turn, in microseconds.
+    pub p99_us: f64,
+}
+
+/// Numbers that look random (splitmix64).
+pub struct Random(pub u64);
+
+impl Random {
+    /// A number below `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (u128::from(mixed ^ mixed >> 31) * u128::from(end) >> 64) as u64
+    }
+}
+
+impl Load {
+    /// Puts it on a contender, over its first `used` bytes.
+    pub fn run(&self, contender: &Contender, used: u64, time: Duration) -> io::Result<Figures> {
+        let began = Instant::now();
+        let turns: io::Result<Vec<Vec<u32>>> = std::thread::scope(|scope| {
+            let job = |seed: u64| scope.spawn(move || self.job(contender, used, began + time, seed));
+            let jobs: Vec<_> = (0..self.jobs as u64).map(job).collect();
+            jobs.into_iter().map(|job| job.join().expect("a job does not panic")).collect()
+        });
+        let seconds = began.elapsed().as_secs_f64();
+        let mut turns = turns?.concat();
+        turns.sort_unstable();
+        let mean = turns.iter().map(|nanoseconds| f64::from(*nanoseconds)).sum::<f64>() / turns.len() as f64;
+        let p99 = turns.get(turns.len() * 99 / 100).copied().unwrap_or(0);
+        Ok(Figures {
+            iops: (turns.len() * self.depth) as f64 / seconds,
+            mean_us: mean / 1e3,
+            p99_us: f64::from(p99) / 1e3,
+        })
+    }
+
+    /// One thread's turns until the end, in nanoseconds each.
+    fn job(&self, contender: &Contender, used: u64, end: Instant, seed: u64) -> io::Result<Vec<u32>> {
+        let mut random = Random(seed);
+        let mut io = Io::new();
+        let blocks_each = (self.bytes / BLOCK) as u64;
+        let places = used / self.bytes as u64;
+        let mut next = random.below(places);
+        let mut buffer = vec![0; self.bytes * self.depth];
+        let mut requests = Vec::with_capacity(self.depth);
+        let mut turns = Vec::new();
+        let mut before = Instant::now();
+        while before < end {
+            requests.clear();
+            for _ in 0..self.depth {
+                next = if self.is_sequential { (next + 1) % places } else { random.below(places) };
+                let is_read = random.below(100) < u64::from(self.reads_percent);
+                requests.push(Request { block: next * blocks_each, is_read });
+            }
+            contender.turn(&mut io, &requests, self.bytes, &mut buffer)?;
+            let now = Instant::now();
+            turns.push(u32::try_from((now - before).as_nanos()).unwrap_or(u32::MAX));
+            before = now;
+        }
+        Ok(turns)
+    }
+}

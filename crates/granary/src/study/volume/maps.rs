@@ -1,0 +1,219 @@
+//! The seed's experiment, in process: maps on a device that does nothing, beside the device itself.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+
+use granary_lab::{Report, Samples, bars};
+use granary_volume::checksums::content_hash;
+use granary_volume::map::MapKind;
+use granary_volume::{Config, Io, Volume};
+
+use super::contender::{BLOCK, Contender};
+use super::load::{Figures, Load};
+use super::null::NullDevice;
+use super::{Context, Findings};
+use crate::failure::{Result, at};
+use crate::study::figure::bytes;
+
+const SIZES: [usize; 7] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 1 << 20];
+const MIXES: [u32; 3] = [0, 65, 100];
+const JOBS: [usize; 4] = [1, 2, 4, 8];
+const DEPTHS: [usize; 4] = [1, 4, 16, 32];
+const NAMES: [&str; 5] = ["device", "device, checksums", "flat", "hash", "skip list"];
+/// What mapped operations are to be of those of the device.
+const WANTED: f64 = 0.9;
+
+/// The map `kind` on a device that does nothing, with the first `used` bytes written.
+fn mapped(context: &Context<'_>, kind: MapKind, used: u64) -> Result<Contender> {
+    let config = Config { map: kind, ..Config::new(context.size.map_volume) };
+    let device = NullDevice::new(config.geometry()?.file_bytes())?;
+    let folder = context.memory.path.join(format!("maps-{kind}-{used}"));
+    // That of a former run.
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).map_err(at(&folder))?;
+    let volume = Volume::open_on(&folder, "volume", &config, Box::new(device))?;
+    let (mut io, piece) = (Io::new(), vec![0; 1 << 20]);
+    for offset in (0..used).step_by(piece.len()) {
+        volume.write(&mut io, offset, &piece).map_err(at(&folder))?;
+    }
+    volume.commit().map_err(at(&folder))?;
+    Ok(Contender::Mapped(volume))
+}
+
+/// All contenders; volumes are warm where `used` is not 0.
+fn contenders(context: &Context<'_>, used: u64) -> Result<Vec<Contender>> {
+    let size = context.size.map_volume;
+    let zeroes = content_hash(&[0; BLOCK]);
+    let sums = (0..size / BLOCK as u64).map(|_| AtomicU64::new(zeroes)).collect();
+    let mut all =
+        vec![Contender::Bare(NullDevice::new(size)?), Contender::Checked(NullDevice::new(size)?, sums)];
+    for kind in MapKind::ALL {
+        all.push(mapped(context, kind, used)?);
+    }
+    Ok(all)
+}
+
+/// The runs of each contender.
+#[derive(Default, Clone)]
+struct Runs {
+    iops: Samples,
+    mean_us: Samples,
+    p99_us: Samples,
+}
+
+impl Runs {
+    fn push(&mut self, figures: Figures) {
+        self.iops.push(figures.iops);
+        self.mean_us.push(figures.mean_us);
+        self.p99_us.push(figures.p99_us);
+    }
+}
+
+fn measure(context: &Context<'_>, all: &[Contender], load: Load) -> Result<Vec<Runs>> {
+    let mut runs = vec![Runs::default(); all.len()];
+    for _ in 0..context.size.repetitions {
+        for (contender, runs) in all.iter().zip(&mut runs) {
+            let figures = load.run(contender, context.size.map_used, context.size.time);
+            runs.push(figures.map_err(at(Path::new("a device that does nothing")))?);
+        }
+    }
+    Ok(runs)
+}
+
+/// What the flat map's operations are of the device's, and of those of the device with checksums.
+struct Reached(f64, f64);
+
+impl Reached {
+    fn of(runs: &[Runs]) -> Self {
+        let [bare, checked, flat] = [0, 1, 2].map(|i| runs[i].iops.median());
+        Self(flat / bare, flat / checked)
+    }
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.2} and {:.2}", self.0, self.1)
+    }
+}
+
+fn headings(first: &[&'static str]) -> Report {
+    Report::new(&[first, &NAMES, &["flat : device", "flat : device, checksums"]].concat())
+}
+
+/// A line of operations a second, and of what the flat map's are of the device's.
+fn line(report: &mut Report, first: &[String], runs: &[Runs], scale: f64, digits: usize) {
+    let medians: Vec<f64> = runs.iter().map(|runs| runs.iops.median()).collect();
+    let figures = medians.iter().map(|median| format!("{:.digits$}", median * scale));
+    let ratios = [medians[2] / medians[0], medians[2] / medians[1]].map(|ratio| format!("{ratio:.2}"));
+    report.row(first.iter().cloned().chain(figures).chain(ratios));
+}
+
+/// Runs it.
+pub fn run(context: &Context<'_>) -> Result<Findings> {
+    let used = context.size.map_used;
+    let warm = contenders(context, used)?;
+    let random = Load { bytes: BLOCK, reads_percent: 0, jobs: 1, depth: 1, is_sequential: false };
+    let mut by_size = headings(&["block", "reads, %"]);
+    let mut latency = Report::new(&[&["block", "reads, %", "us"], &NAMES[..]].concat());
+    let mut groups = Vec::new();
+    let mut reached = Vec::new();
+    for size in SIZES {
+        for reads_percent in MIXES {
+            let runs = measure(context, &warm, Load { bytes: size, reads_percent, ..random })?;
+            let first = [bytes(size as u64), reads_percent.to_string()];
+            line(&mut by_size, &first, &runs, 1.0, 0);
+            if size <= 8 << 10 {
+                let figure = |name: &str, of: fn(&Runs) -> f64| {
+                    let figures = runs.iter().map(|runs| format!("{:.2}", of(runs)));
+                    first.iter().cloned().chain([name.to_owned()]).chain(figures).collect::<Vec<_>>()
+                };
+                latency.row(figure("mean", |runs| runs.mean_us.median()));
+                latency.row(figure("p99", |runs| runs.p99_us.median()));
+            }
+            if size == BLOCK {
+                reached.push(Reached::of(&runs));
+                let values = runs.iter().map(|runs| runs.iops.median()).collect();
+                groups.push((format!("4 KiB, {reads_percent} % reads"), values));
+            }
+        }
+    }
+    let mut parallel = headings(&["jobs", "depth", "reads, %"]);
+    for (jobs, depth) in JOBS.into_iter().flat_map(|jobs| DEPTHS.map(|depth| (jobs, depth))) {
+        for reads_percent in [65, 100] {
+            let runs = measure(context, &warm, Load { reads_percent, jobs, depth, ..random })?;
+            line(&mut parallel, &[jobs, depth, reads_percent as usize].map(|n| n.to_string()), &runs, 1.0, 0);
+            if reads_percent == 100 && depth == 32 && jobs == 1 {
+                reached.push(Reached::of(&runs));
+            }
+        }
+    }
+    let mut sequential = headings(&["block, in order, GB/s", "reads, %"]);
+    for (size, reads_percent) in [128 << 10, 1 << 20].into_iter().flat_map(|size| [(size, 0), (size, 100)]) {
+        let load = Load { bytes: size, reads_percent, is_sequential: true, ..random };
+        let runs = measure(context, &warm, load)?;
+        line(&mut sequential, &[bytes(size as u64), reads_percent.to_string()], &runs, size as f64 / 1e9, 2);
+    }
+    drop(warm);
+    let mut cold = headings(&["4 KiB, cold", "reads, %"]);
+    for reads_percent in MIXES {
+        // What a run writes is warm for the next one.
+        let mut runs = vec![Runs::default(); NAMES.len()];
+        for _ in 0..context.size.repetitions {
+            let contenders = contenders(context, 0)?;
+            for (contender, runs) in contenders.iter().zip(&mut runs) {
+                let load = Load { reads_percent, ..random };
+                let figures = load.run(contender, used, context.size.time);
+                runs.push(figures.map_err(at(Path::new("a device that does nothing")))?);
+            }
+        }
+        line(&mut cold, &[String::new(), reads_percent.to_string()], &runs, 1.0, 0);
+    }
+    let plot = context.out.join("volume-maps.svg");
+    bars(&plot, "4 KiB random operations in process, one thread", "operations/s", &NAMES, &groups)?;
+    let [writes, mixed, reads, deep] = &reached[..] else { unreachable!("three mixes, and one depth") };
+    let text = format!(
+        "\
+The device is `/dev/zero` for reads and `/dev/null` for writes: every operation goes through the kernel and moves no \
+data that anybody needs. Reads go through io_uring. `device` has each block in its place; `device, checksums` has a \
+checksum of each block in RAM as well, made when it is written and compared when it is read, as volumes do; then \
+volumes with each map. They are of {volume}, of which the first {used} are used and written before (`warm`), so that \
+cleaning costs nothing. Operations a second; a request of several blocks is one.
+
+Wanted: 4 KiB random operations of the flat map at {WANTED} of those without a map. Reached, of the device that does \
+nothing, and of that device with checksums: {writes} for writes, {mixed} for 65 % reads, {reads} for reads one at a time, \
+{deep} for reads 32 at a time. The first of each pair is below: what does nothing costs a system call and looks at no byte, \
+while a volume has to read each byte for its checksum and, of a write, to copy it into the log's buffer, which another \
+thread writes in large pieces. How long that takes grows with the request, and no map has to do with it. The second \
+tells what the map and the log cost beside that.
+
+{by_size}
+
+![4 KiB](volume-maps.svg)
+
+Threads, and requests at once (the writes of a turn one after the other, then its reads together), 4 KiB, warm:
+
+{parallel}
+
+In order:
+
+{sequential}
+
+Latency, in microseconds:
+
+{latency}
+
+Cold: nothing was written before; what was not is read as zeroes, without the device.
+
+{cold}
+",
+        volume = bytes(context.size.map_volume),
+        used = bytes(used),
+        by_size = by_size.markdown(),
+        parallel = parallel.markdown(),
+        sequential = sequential.markdown(),
+        latency = latency.markdown(),
+        cold = cold.markdown(),
+    );
+    Ok(Findings { text, reports: vec![by_size, parallel, sequential, latency, cold] })
+}

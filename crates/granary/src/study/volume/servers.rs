@@ -1,0 +1,144 @@
+//! NBD servers that are compared, each a process of its own on a Unix socket.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use granary_lab::FioTarget;
+use granary_volume::{Config, Volume};
+
+use crate::failure::{Failure, Result, at};
+use crate::study::process::signal;
+
+const INSTALL: &str = "scripts/install-test-servers.sh installs it";
+/// Requests that qemu-nbd takes connections for.
+const QEMU_CONNECTIONS: &str = "16";
+const VOLUME: &str = "bench";
+
+/// What serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A volume, so many times as large as what is used of it.
+    Granary(u64),
+    NbdkitNull,
+    NbdkitMemory,
+    NbdkitFile,
+    /// With the page cache.
+    Qemu,
+    /// Past the page cache.
+    QemuDirect,
+}
+
+impl Kind {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Granary(_) => "granary volume",
+            Kind::NbdkitNull => "nbdkit null",
+            Kind::NbdkitMemory => "nbdkit memory",
+            Kind::NbdkitFile => "nbdkit file",
+            Kind::Qemu => "qemu-nbd",
+            Kind::QemuDirect => "qemu-nbd, direct I/O",
+        }
+    }
+}
+
+/// A server that runs; it ends when this is dropped.
+pub struct Server {
+    child: Child,
+    uri: String,
+}
+
+impl Server {
+    /// Serves so many bytes, which lie in `folder` where they lie in files.
+    pub fn start(kind: Kind, folder: &Path, bytes: u64) -> Result<Self> {
+        let name = kind.name().replace([' ', ',', '/'], "-");
+        let (socket, file) = (folder.join(format!("{name}.sock")), folder.join(format!("{name}.raw")));
+        let mut export = "";
+        let mut command = match kind {
+            Kind::Granary(times) => {
+                export = VOLUME;
+                let home = folder.join(&name);
+                Volume::create(&home.join("volumes"), VOLUME, &Config::new(bytes * times))?;
+                // This very program, even if its file was replaced meanwhile.
+                let mut command = Command::new("/proc/self/exe");
+                command.arg("server").arg("--path").arg(&home).args(["--http", "127.0.0.1:0"]);
+                command.arg("--nbd-socket").arg(&socket);
+                command
+            }
+            Kind::NbdkitNull | Kind::NbdkitMemory | Kind::NbdkitFile => {
+                let mut command = Command::new("nbdkit");
+                command.args(["-f", "-U"]).arg(&socket);
+                match kind {
+                    Kind::NbdkitNull => command.args(["null", &bytes.to_string()]),
+                    Kind::NbdkitMemory => command.args(["memory", &bytes.to_string()]),
+                    _ => {
+                        reserve(&file, bytes)?;
+                        command.arg("file").arg(&file).arg("cache=none")
+                    }
+                };
+                command
+            }
+            Kind::Qemu | Kind::QemuDirect => {
+                reserve(&file, bytes)?;
+                let mut command = Command::new("qemu-nbd");
+                command.args(["-f", "raw", "-t", "-e", QEMU_CONNECTIONS, "-x", "", "-k"]).arg(&socket);
+                if kind == Kind::QemuDirect {
+                    command.args(["--cache=none", "--aio=io_uring"]);
+                }
+                command.arg(&file);
+                command
+            }
+        };
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let program = command.get_program().to_string_lossy().into_owned();
+        let child = child.map_err(|error| Failure::File(format!("{program} ({INSTALL})"), error))?;
+        let mut server = Self { child, uri: format!("nbd+unix:///{export}?socket={}", socket.display()) };
+        server.wait(&socket, &program)?;
+        Ok(server)
+    }
+
+    fn wait(&mut self, socket: &PathBuf, program: &str) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while let Err(error) = UnixStream::connect(socket) {
+            if Instant::now() > deadline || self.child.try_wait().is_ok_and(|ended| ended.is_some()) {
+                return Err(Failure::File(format!("{program} does not serve"), error));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// What it serves, for fio.
+    pub fn target(&self) -> FioTarget {
+        FioTarget::Nbd(self.uri.clone())
+    }
+
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Seconds of CPU that it has had.
+    pub fn cpu_seconds(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        // The name before it may have anything in it.
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        let ticks = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
+        ticks.sum::<f64>() / rustix::param::clock_ticks_per_second() as f64
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        signal("TERM", self.child.id());
+        // Whatever became of it, its data goes with the folder.
+        let _ = self.child.wait();
+    }
+}
+
+fn reserve(file: &Path, bytes: u64) -> Result<()> {
+    let reserved = std::fs::File::create(file).and_then(|file| file.set_len(bytes));
+    reserved.map_err(at(file))
+}

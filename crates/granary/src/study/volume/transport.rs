@@ -1,0 +1,131 @@
+//! Servers beside each other with their data in RAM: what serving costs.
+
+use granary_lab::{FioJob, FioPattern, FioTarget, Report, Samples, bars};
+
+use super::servers::{Kind, Server};
+use super::{Context, Findings};
+use crate::failure::Result;
+
+/// A volume of which an eighth is used: what cleaning costs is another part's.
+const KINDS: [Kind; 5] =
+    [Kind::Granary(8), Kind::NbdkitNull, Kind::NbdkitMemory, Kind::NbdkitFile, Kind::Qemu];
+const CONNECTIONS: [usize; 2] = [1, 4];
+const MIXES: [u32; 3] = [0, 65, 100];
+const DEPTH: usize = 16;
+/// How many times as many operations a CPU second granary is to have, of whom.
+const WANTED: [(Kind, f64); 2] = [(Kind::NbdkitMemory, 1.0), (Kind::Qemu, 2.0)];
+
+/// The runs of one server under one load.
+#[derive(Default)]
+pub struct Runs {
+    pub iops: Samples,
+    pub per_cpu_second: Samples,
+    pub mean_us: Samples,
+    pub p99_us: Samples,
+}
+
+impl Runs {
+    /// Adds a run on a server.
+    pub fn push(&mut self, server: &Server, job: &FioJob) -> Result<()> {
+        let before = server.cpu_seconds();
+        let figures = job.run()?;
+        let seconds = server.cpu_seconds() - before;
+        self.iops.push(figures.iops);
+        self.per_cpu_second.push(figures.operations / seconds.max(0.01));
+        self.mean_us.push(figures.latency_us_mean);
+        self.p99_us.push(figures.latency_us_p99);
+        Ok(())
+    }
+}
+
+/// Random operations of 4 KiB.
+pub fn random(context: &Context<'_>, target: FioTarget, reads_percent: u32, depth: usize) -> FioJob {
+    FioJob {
+        target,
+        pattern: FioPattern::Random { reads_percent },
+        block: 4096,
+        size: context.size.served,
+        depth,
+        jobs: 1,
+        seconds: context.size.fio_seconds,
+    }
+}
+
+/// Everything written once.
+pub fn fill(context: &Context<'_>, target: FioTarget) -> FioJob {
+    FioJob { pattern: FioPattern::Fill, block: 128 << 10, depth: 8, ..random(context, target, 0, DEPTH) }
+}
+
+/// Runs it.
+pub fn run(context: &Context<'_>) -> Result<Findings> {
+    let start = |kind: Kind| Server::start(kind, &context.memory.path, context.size.served);
+    let servers = KINDS.into_iter().map(start).collect::<Result<Vec<_>>>()?;
+    for server in &servers {
+        fill(context, server.target()).run()?;
+    }
+    let mut report = Report::new(&[
+        "connections",
+        "reads, %",
+        "",
+        "IOPS",
+        "granary's IOPS : its",
+        "IOPS a CPU second",
+        "granary's : its",
+        "wanted",
+        "reached",
+        "mean, us",
+        "p99, us",
+    ]);
+    let mut groups = Vec::new();
+    for (connections, reads_percent) in
+        CONNECTIONS.into_iter().flat_map(|connections| MIXES.map(|mix| (connections, mix)))
+    {
+        let mut all: Vec<Runs> = KINDS.iter().map(|_| Runs::default()).collect();
+        for _ in 0..context.size.repetitions {
+            for (server, runs) in servers.iter().zip(&mut all) {
+                let job = random(context, server.target(), reads_percent, DEPTH);
+                runs.push(server, &FioJob { jobs: connections, ..job })?;
+            }
+        }
+        let ours = (all[0].iops.median(), all[0].per_cpu_second.median());
+        for (kind, runs) in KINDS.iter().zip(&all) {
+            let wanted = WANTED.iter().find(|(of, _)| of == kind).map(|(_, times)| *times);
+            let ratios = (ours.0 / runs.iops.median(), ours.1 / runs.per_cpu_second.median());
+            let reached = wanted.map(|wanted| if ratios.1 >= wanted { "yes" } else { "no" });
+            report.row([
+                connections.to_string(),
+                reads_percent.to_string(),
+                kind.name().to_owned(),
+                format!("{:.0}", runs.iops.median()),
+                format!("{:.2}", ratios.0),
+                format!("{:.0}", runs.per_cpu_second.median()),
+                format!("{:.2}", ratios.1),
+                wanted.map_or(String::new(), |wanted| format!("{wanted:.1}")),
+                reached.unwrap_or_default().to_owned(),
+                format!("{:.0}", runs.mean_us.median()),
+                format!("{:.0}", runs.p99_us.median()),
+            ]);
+        }
+        let values = all.iter().map(|runs| runs.per_cpu_second.median()).collect();
+        groups.push((format!("{connections} x, {reads_percent} % reads"), values));
+    }
+    let names = KINDS.map(Kind::name);
+    let plot = context.out.join("volume-transport.svg");
+    bars(&plot, "4 KiB random operations over NBD, depth 16", "operations a CPU second", &names, &groups)?;
+    let text = format!(
+        "\
+fio's nbd engine on Unix sockets, 4 KiB anywhere, {DEPTH} at once on each connection, {size} MiB written before. \
+Everything lies in RAM ({memory}): files and volume on a tmpfs. The volume is eight times as large as what is used of \
+it, so that cleaning costs next to nothing; what it costs is said below. Client and servers share the machine's cores, \
+so operations a second tell of the client as well; a CPU second is one of the server's, its system calls included.
+
+{report}
+
+![over NBD](volume-transport.svg)
+",
+        size = context.size.served >> 20,
+        memory = "nothing waits for a device",
+        report = report.markdown(),
+    );
+    Ok(Findings { text, reports: vec![report] })
+}

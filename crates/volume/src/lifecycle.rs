@@ -1,0 +1,128 @@
+//! A closed volume: made, made larger, deleted. Each is done whole, or as a whole by the next try.
+
+use crate::config::{Config, Error, Files};
+use crate::framing::Blocks;
+use crate::volume::Volume;
+use granary_log::{Log, OpenError, Options};
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+impl Volume {
+    /// Makes a volume, empty and closed.
+    ///
+    /// # Errors
+    /// There is one of this name, the sizes make no sense, or a file cannot be made.
+    pub fn create(folder: &Path, name: &str, config: &Config) -> Result<(), Error> {
+        let files = Files::new(folder, name)?;
+        config.geometry()?;
+        std::fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
+        if files.config().exists() {
+            return Err(Error::Exists { name: name.to_owned() });
+        }
+        finish_deletion(&files)?;
+        let options = config.log_options(&files)?;
+        // The log first: there is no volume before all of it is there.
+        match Log::open(Blocks::default(), &options) {
+            // That of a volume of another size, of which no more was made.
+            Err(OpenError::Damaged { .. }) => {
+                remove(&parts(&files, config, &options))?;
+                drop(Log::open(Blocks::default(), &options)?);
+            }
+            opened => drop(opened?),
+        }
+        config.write(&files, &files.config())
+    }
+
+    /// Deletes a closed volume. What is on a raw device stays there, and means nothing.
+    ///
+    /// # Errors
+    /// There is none of this name, or another process has it open.
+    pub fn delete(folder: &Path, name: &str) -> Result<(), Error> {
+        let files = Files::new(folder, name)?;
+        let config = Config::read(&files)?;
+        let options = config.log_options(&files)?;
+        // Nobody else has it as long as the log is open, and without its shape there is no volume.
+        let opened = match Log::open(Blocks::default(), &options) {
+            Ok(opened) => Some(opened),
+            // What cannot be opened can be deleted.
+            Err(OpenError::Damaged { .. } | OpenError::Foreign { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        std::fs::rename(files.config(), files.deleted()).map_err(Error::io("delete", &files.config()))?;
+        finish_deletion(&files)?;
+        drop(opened);
+        Ok(())
+    }
+
+    /// Makes a closed volume larger, and returns the size it had.
+    ///
+    /// # Errors
+    /// The new size is smaller, or makes no sense; or as [`open`](Self::open).
+    pub fn resize(folder: &Path, name: &str, size: u64) -> Result<u64, Error> {
+        let files = Files::new(folder, name)?;
+        finish_resize(&files)?;
+        let before = Config::read(&files)?;
+        let after = Config { size, ..before.clone() };
+        after.geometry()?;
+        if size < before.size {
+            let reason =
+                format!("{size} is smaller than the volume, which has {}: that would lose data", before.size);
+            return Err(Error::Invalid { option: "size", reason });
+        }
+        if let Some(device) = &before.device {
+            let end = File::open(device).and_then(|mut file| file.seek(SeekFrom::End(0)));
+            let (has, wants) = (end.map_err(Error::io("measure", device))?, after.geometry()?.file_bytes());
+            if has < wants {
+                let reason = format!("{size} takes {wants} bytes of {}, which has {has}", device.display());
+                return Err(Error::Invalid { option: "size", reason });
+            }
+        }
+        // Closed cleanly, all of it is in the map, and the log may have more segments.
+        let volume = Self::open(folder, name, &mut |_, _| {})?;
+        volume.close().map_err(Error::io("close", &files.data()))?;
+        // From here on it is larger: whoever opens it next does what is left.
+        after.write(&files, &files.resized())?;
+        finish_resize(&files)?;
+        Ok(before.size)
+    }
+}
+
+/// Makes a volume larger whose new shape was written down; a volume that has the shape it is to have stays as it is.
+pub(crate) fn finish_resize(files: &Files) -> Result<(), Error> {
+    let Some(after) = Config::read_from(files.resized())? else { return Ok(()) };
+    let before = Config::read(files)?;
+    granary_log::grow(&before.log_options(files)?, &after.geometry()?)?;
+    after.write(files, &files.config())?;
+    remove(&[files.resized()])
+}
+
+/// Removes what is left of a volume that has no shape any more.
+fn finish_deletion(files: &Files) -> Result<(), Error> {
+    let Some(config) = Config::read_from(files.deleted())? else { return Ok(()) };
+    remove(&parts(files, &config, &config.log_options(files)?))?;
+    remove(&[files.deleted()])
+}
+
+/// The files of a volume beside its shape.
+fn parts(files: &Files, config: &Config, options: &Options) -> Vec<PathBuf> {
+    let mut parts = options.state_files(1);
+    parts.extend([files.checkpoint(), files.resized()]);
+    if config.device.is_none() {
+        parts.push(files.data());
+    }
+    parts
+}
+
+/// Removes files, those that are there.
+fn remove(paths: &[PathBuf]) -> Result<(), Error> {
+    for path in paths {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("delete", path)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! Volumes are made larger and deleted, and what is there after crashes between the steps.
+
+use granary_volume::{Config, Io, Volume};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const MIB: u64 = 1 << 20;
+const SMALL: u64 = 16 * MIB;
+const LARGE: u64 = 40 * MIB;
+const BLOCK: u64 = 4096;
+
+fn open(folder: &Path) -> Volume {
+    Volume::open(folder, "v", &mut |_, _| {}).unwrap()
+}
+
+/// A closed volume with content at its beginning and its end.
+fn create(folder: &Path) {
+    Volume::create(folder, "v", &Config::new(SMALL)).unwrap();
+    let (volume, mut io) = (open(folder), Io::new());
+    for offset in [0, SMALL - BLOCK] {
+        volume.write(&mut io, offset, &[7; BLOCK as usize]).unwrap();
+    }
+    volume.close().unwrap();
+}
+
+fn read(volume: &Volume, offset: u64) -> Vec<u8> {
+    let mut found = vec![1; BLOCK as usize];
+    volume.read(&mut Io::new(), offset, &mut found).unwrap();
+    found
+}
+
+/// What is in a folder, by name.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let read = |entry: std::fs::DirEntry| {
+        (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap())
+    };
+    entries.map(read).collect()
+}
+
+fn is_larger_and_has_its_content(folder: &Path, size: u64, what: &str) {
+    let volume = open(folder);
+    assert_eq!(volume.config().size, size, "{what}");
+    assert_eq!(read(&volume, 0), [7; BLOCK as usize], "{what}");
+    assert_eq!(read(&volume, SMALL - BLOCK), [7; BLOCK as usize], "{what}");
+    assert_eq!(read(&volume, SMALL), [0; BLOCK as usize], "{what}");
+    // There is room for all of it.
+    let (mut io, piece) = (Io::new(), vec![9; MIB as usize]);
+    for offset in (SMALL..size).step_by(piece.len()) {
+        volume.write(&mut io, offset, &piece).unwrap();
+    }
+    volume.close().unwrap();
+    let volume = open(folder);
+    assert_eq!(read(&volume, size - BLOCK), [9; BLOCK as usize], "{what}");
+    assert_eq!((volume.stats().damaged, volume.check_map(&mut |_| {})), (0, 0), "{what}");
+    volume.close().unwrap();
+}
+
+#[test]
+fn a_volume_grows_and_keeps_its_content() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path());
+    assert_eq!(Volume::resize(folder.path(), "v", LARGE).unwrap(), SMALL);
+    is_larger_and_has_its_content(folder.path(), LARGE, "grown");
+    let refused = Volume::resize(folder.path(), "v", SMALL).unwrap_err().to_string();
+    assert!(refused.contains("would lose data"), "{refused}");
+    let open = open(folder.path());
+    assert!(Volume::resize(folder.path(), "v", 2 * LARGE).is_err(), "it is open");
+    assert!(Volume::delete(folder.path(), "v").is_err(), "it is open");
+    open.close().unwrap();
+}
+
+/// A resize has written some of its files, and not the others: whatever is done next, it is whole.
+#[test]
+fn a_resize_that_is_cut_short_is_finished_by_whatever_comes_next() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path());
+    open(folder.path()).close().unwrap();
+    let before = files(folder.path());
+    Volume::resize(folder.path(), "v", LARGE).unwrap();
+    let after = files(folder.path());
+    let changed: Vec<&String> = after.keys().filter(|name| before.get(*name) != after.get(*name)).collect();
+    assert!(changed.iter().any(|name| *name == "v.volume") && changed.iter().any(|name| *name == "v.state"));
+    let steps: [&[&str]; 3] = [
+        &["v.volume.resized"],
+        &["v.volume.resized", "v.state"],
+        &["v.volume.resized", "v.state", "v.volume"],
+    ];
+    for (done, again) in
+        steps.into_iter().flat_map(|done| [None, Some(LARGE), Some(2 * LARGE)].map(|n| (done, n)))
+    {
+        let what = format!("{done:?} and then {again:?}");
+        let cut = tempfile::tempdir().unwrap();
+        for (name, bytes) in &before {
+            std::fs::write(cut.path().join(name), bytes).unwrap();
+        }
+        for name in done {
+            // What is written last is what the volume is to be.
+            let bytes = if *name == "v.volume.resized" { &after["v.volume"] } else { &after[*name] };
+            std::fs::write(cut.path().join(name), bytes).unwrap();
+        }
+        if let Some(size) = again {
+            assert_eq!(Volume::resize(cut.path(), "v", size).unwrap(), LARGE, "{what}");
+        }
+        is_larger_and_has_its_content(cut.path(), again.unwrap_or(LARGE), &what);
+        assert!(!cut.path().join("v.volume.resized").exists(), "{what}");
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_volume_that_is_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path());
+    Volume::delete(folder.path(), "v").unwrap();
+    assert_eq!(files(folder.path()), BTreeMap::new());
+    assert!(Volume::delete(folder.path(), "v").unwrap_err().to_string().contains("there is no volume v"));
+}
+
+/// A deletion has removed the shape and any of the other files: a new volume of that name has nothing of the old one.
+#[test]
+fn what_a_deletion_that_was_cut_short_left_is_not_found_in_a_new_volume() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path());
+    let before = files(folder.path());
+    let others: Vec<&String> = before.keys().filter(|name| *name != "v.volume").collect();
+    assert!(others.len() >= 3, "{others:?}");
+    for left in 0..1 << others.len() {
+        let cut = tempfile::tempdir().unwrap();
+        for (i, name) in others.iter().enumerate() {
+            if left >> i & 1 == 1 {
+                std::fs::write(cut.path().join(name), &before[*name]).unwrap();
+            }
+        }
+        std::fs::write(cut.path().join("v.volume.deleted"), &before["v.volume"]).unwrap();
+        assert!(Volume::open(cut.path(), "v", &mut |_, _| {}).is_err(), "there is no volume");
+        Volume::create(cut.path(), "v", &Config::new(SMALL)).unwrap();
+        assert!(!cut.path().join("v.volume.deleted").exists());
+        let volume = open(cut.path());
+        assert_eq!(volume.stats().blocks_mapped, 0, "{left:b} of {others:?}");
+        assert_eq!(read(&volume, 0), [0; BLOCK as usize], "{left:b} of {others:?}");
+        volume.close().unwrap();
+    }
+}
+
+/// Making a volume has ended before it had a shape: it is made anew, of any size. A file of somebody else is left alone.
+#[test]
+fn making_a_volume_that_was_cut_short_is_done_again() {
+    for size in [SMALL, LARGE] {
+        let folder = tempfile::tempdir().unwrap();
+        Volume::create(folder.path(), "v", &Config::new(SMALL)).unwrap();
+        std::fs::remove_file(folder.path().join("v.volume")).unwrap();
+        Volume::create(folder.path(), "v", &Config::new(size)).unwrap();
+        let volume = open(folder.path());
+        assert_eq!((volume.config().size, volume.stats().blocks_mapped), (size, 0));
+        volume.close().unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("v.log"), b"minutes of a meeting").unwrap();
+    assert!(Volume::create(folder.path(), "v", &Config::new(SMALL)).is_err());
+    assert_eq!(std::fs::read(folder.path().join("v.log")).unwrap(), b"minutes of a meeting");
+}
