@@ -10,7 +10,7 @@ use crate::framing::{Log, Records};
 use crate::key::{Key, KeyHash, KeyHasher};
 use crate::lookup::Outcome;
 use crate::making::MakingFlights;
-use crate::options::Options;
+use crate::options::{Builder, Options};
 use crate::partition::Partition;
 use crate::record::HEADER_SIZE_MAX;
 use crate::scan::Scan;
@@ -30,6 +30,11 @@ pub struct Cache {
 }
 
 impl Cache {
+    /// Says where a cache lies and how big it is, and opens it: in RAM alone, if no flash is named.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
     /// Opens a cache, with what it held when it was stopped or killed.
     pub fn open(options: Options) -> Result<Cache, OpenError> {
         options.check()?;
@@ -278,9 +283,14 @@ impl Cache {
         self.partitions.iter().for_each(|partition| partition.next_victim(&mut visit));
     }
 
-    /// Seals what was put so far and waits until it is on the device.
-    pub fn flush(&self) {
-        self.partitions.iter().for_each(Partition::flush);
+    /// Seals what was put so far and waits until it is on the device. DRAM first, what is in RAM stays there.
+    ///
+    /// # Errors
+    /// The device refused some of it: that is gone, and so are older versions of its keys.
+    pub fn flush(&self) -> std::io::Result<()> {
+        // All of them, whatever becomes of one.
+        let flushed: Vec<_> = self.partitions.iter().map(Partition::flush).collect();
+        flushed.into_iter().collect()
     }
 
     /// Forgets everything, for good.
@@ -309,11 +319,13 @@ impl Cache {
     }
 
     /// Stops as a kill would: write buffers are lost, nothing is marked as clean. For tests.
+    #[doc(hidden)]
     pub fn abandon(self) {
         self.partitions.into_iter().for_each(Partition::abandon);
     }
 
     /// Checks every structure against itself. For tests; other threads must be at rest.
+    #[doc(hidden)]
     pub fn validate(&self) {
         self.partitions.iter().for_each(Partition::validate);
     }
@@ -340,6 +352,16 @@ impl Cache {
             items.extend(rows.iter().map(|row| batch[*row as usize]));
             each(&self.partitions[of(&items[0])], &items, Rows::Some(rows));
         }
+    }
+}
+
+impl Builder {
+    /// Opens the cache, with what it held when it was stopped or killed.
+    ///
+    /// # Errors
+    /// Something was said of flash and not where it lies, and those of [`Cache::open`].
+    pub fn open(self) -> Result<Cache, OpenError> {
+        Cache::open(self.options()?)
     }
 }
 

@@ -50,9 +50,10 @@ pub use entry::{Entry, Refusal};
 pub use granary_log::{Engine, Found, OpenError};
 pub use key::{Key, KeyHash, KeyHasher};
 pub use lookup::Outcome;
-pub use options::{FlashOptions, Options};
+pub use options::{Builder, FlashOptions, Options};
 pub use policy::Reinsertion;
 pub use scan::Scan;
+pub use single::now;
 pub use stats::Stats;
 
 /// The README's example runs as it stands there.

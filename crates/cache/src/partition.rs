@@ -152,11 +152,8 @@ impl Partition {
         codecs.take_back(decoder);
     }
 
-    pub fn flush(&self) {
-        if let Some(flash) = &self.shared.flash {
-            // What could not be written is counted and forgotten.
-            let _ = flash.log.flush();
-        }
+    pub fn flush(&self) -> std::io::Result<()> {
+        self.shared.flash.as_ref().map_or(Ok(()), |flash| flash.log.flush())
     }
 
     /// See [`Cache`](crate::Cache).

@@ -24,6 +24,11 @@ fn end_of(ttl: Duration) -> u32 {
     u32::try_from(time().saturating_add(ttl).as_secs()).unwrap_or(u32::MAX)
 }
 
+/// The Unix time in seconds, as lookups and entries have it, by the system's clock.
+pub fn now() -> u32 {
+    u32::try_from(time().as_secs()).unwrap_or(u32::MAX)
+}
+
 impl Cache {
     /// The value of a key; `None` if it is not there, has expired, or is stored as absent from the source.
     ///
@@ -38,10 +43,9 @@ impl Cache {
     }
 
     fn look_up<T>(&self, key: &[u8], take: impl Fn(&[u8]) -> T) -> Option<T> {
-        let now = u32::try_from(time().as_secs()).unwrap_or(u32::MAX);
         let mut found = None;
         IO.with_borrow_mut(|io| {
-            self.get_many(io, &[self.key(key)], now, |_, outcome| {
+            self.get_many(io, &[self.key(key)], now(), |_, outcome| {
                 if let Outcome::Hit { value, .. } = outcome {
                     found = Some(take(value));
                 }

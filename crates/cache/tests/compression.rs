@@ -98,7 +98,7 @@ fn values_stay_what_they_are_through_trainings_stops_and_kills() {
             let ratio = stats.compression_ratio();
             assert!(ratio > least, "{compression}: {ratio}");
             assert!(stats.codec_bytes < 3 << 20, "{} bytes", stats.codec_bytes);
-            cache.flush();
+            cache.flush().unwrap();
             cache.abandon();
             // Whatever the next process compresses with.
             for other in [Compression::None, Compression::Lz4, Compression::Zstd] {

@@ -104,7 +104,7 @@ fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
         assert_eq!(cache.stats().left_unseen, 0);
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
-    cache.flush();
+    cache.flush().unwrap();
     let before = cache.stats();
     assert_eq!(get(&cache, k), Some(1));
     assert_eq!(cache.stats().hits_flash, before.hits_flash + 1, "K is on flash");
@@ -205,7 +205,7 @@ fn ram_stays_in_its_budget() {
     let large: Vec<u64> = (1_000_000..).filter(|key| shards.insert(shard(*key))).take(SHARDS / 4).collect();
     for key in &large {
         put_bytes(&cache, *key, *key, 40_000);
-        cache.flush();
+        cache.flush().unwrap();
     }
     let stats = cache.stats();
     assert!(large.iter().all(|key| get(&cache, *key) == Some(*key)));
@@ -260,7 +260,7 @@ fn a_slow_flusher_at_open_brings_no_old_version_back() {
     let cache = open();
     for (key, version) in [(1, 1), (8, 0), (9, 0), (10, 0)] {
         put_bytes(&cache, key, version, 200);
-        cache.flush();
+        cache.flush().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     drop(cache);

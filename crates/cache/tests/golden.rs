@@ -66,9 +66,9 @@ fn fill(options: &Options) -> Cache {
     fix_instance(&options.flash.as_ref().unwrap().path.with_extension("state"));
     let cache = Cache::open(options.clone()).unwrap();
     put(&cache, &first());
-    cache.flush();
+    cache.flush().unwrap();
     cache.delete_many(&[cache.key(b"plum")]);
-    cache.flush();
+    cache.flush().unwrap();
     put(&cache, &second());
     cache.delete_many(&[cache.key(b"empty value")]);
     cache

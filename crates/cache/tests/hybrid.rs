@@ -54,7 +54,7 @@ fn what_fits_in_ram_writes_nothing() {
         (0..1000).for_each(|key| put(&cache, key, key + version));
         (0..100).for_each(|key| cache.delete_many(&[cache.key(&u64::to_le_bytes(key))]));
     }
-    cache.flush();
+    cache.flush().unwrap();
     assert_eq!(cache.stats().bytes_written, 0, "neither updates nor deletions write");
     assert_eq!(cache.stats().entries, 900);
     (100..1000).for_each(|key| assert_eq!(get(&cache, key), Some(key + 19)));
@@ -108,7 +108,7 @@ fn none_is_none() {
     (0..20_000).for_each(|key| put(&cache, key, key));
     until(&cache, "cleaning", |stats| stats.rejected > 10_000);
     cache.put_many(&[Entry { key: cache.key(b"large"), value: Some(&[7; 10_000]), expires_at: 0 }]);
-    cache.flush();
+    cache.flush().unwrap();
     assert_eq!(cache.stats().bytes_written, 0);
     assert!(found(&cache, 19_000..20_000) > 900, "the newest are in RAM");
     drop(cache);
@@ -148,7 +148,7 @@ fn what_is_hot_on_flash_outlives_the_ring() {
             put(&cache, key, key);
             if key % 100 == 0 {
                 // No faster than the device.
-                cache.flush();
+                cache.flush().unwrap();
             }
         }
     };
@@ -177,7 +177,7 @@ fn objects_too_large_for_ram_go_to_flash_at_once() {
         seen = Some(matches!(outcome, Outcome::Hit { value: found, .. } if found == value));
     });
     assert_eq!(seen, Some(true));
-    cache.flush();
+    cache.flush().unwrap();
     assert!(cache.stats().bytes_written > 20_000);
 }
 
@@ -196,6 +196,6 @@ fn a_budget_is_for_all_that_is_written() {
         }
     }
     until(&cache, "cleaning", |stats| stats.rejected > 30_000);
-    cache.flush();
+    cache.flush().unwrap();
     assert!(cache.stats().bytes_written < 100_000, "{:?}", cache.stats());
 }

@@ -51,10 +51,10 @@ fn fill(cache: &Cache) {
         cache.put_many(&[Entry { key: key_of, value: value.as_deref(), expires_at }]);
         // What a device that stands still is too slow for would be dropped.
         if key.is_multiple_of(5_000) {
-            cache.flush();
+            cache.flush().unwrap();
         }
     }
-    cache.flush();
+    cache.flush().unwrap();
     assert_eq!(cache.stats().puts_dropped, 0);
 }
 
@@ -173,7 +173,7 @@ fn large_lookups_of_what_is_overwritten_never_go_back() {
                 .collect();
             cache.put_many(&entries);
             // Faster, and most of it would be dropped.
-            cache.flush();
+            cache.flush().unwrap();
         }
         ended.store(version, Ordering::SeqCst);
     };
@@ -201,7 +201,7 @@ fn large_lookups_of_what_is_overwritten_never_go_back() {
             }
         }
     });
-    cache.flush();
+    cache.flush().unwrap();
     let before = cache.stats().hits_flash;
     look_up(&cache, &mut Io::new(), &keys, By::Two);
     let stats = cache.stats();

@@ -30,7 +30,7 @@ fn measure(entries: u64, file_size: u64, max_stored_keys: Option<u64>, key_bytes
         cache.put_many(&entries);
     }
     drop((keys, value));
-    cache.flush();
+    cache.flush().unwrap();
     let stats = cache.stats();
     let counted = allocated() - before;
     let said = stats.bytes_allocated() as i64;
@@ -83,7 +83,7 @@ fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_by
         }
     }
     // Flusher and cleaner have more in hand while they work.
-    cache.flush();
+    cache.flush().unwrap();
     std::thread::sleep(Duration::from_millis(500));
     let stats = cache.stats();
     assert!(stats.left_unseen < objects / 50, "{stats:?}");

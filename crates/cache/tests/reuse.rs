@@ -73,7 +73,7 @@ fn an_entry_behind_a_refused_one_of_its_key_is_there_after_a_kill() {
         let batch: Vec<Entry<'_>> = keys.iter().flat_map(|key| [entry(key); TIMES]).collect();
         let mut refused = [false; KEYS as usize];
         cache.try_put_many(&batch, |i, _| refused[i / TIMES] = true);
-        cache.flush();
+        cache.flush().unwrap();
         let found = keys_found(&cache, &keys);
         refused_and_placed +=
             found.iter().zip(refused).filter(|(found, refused)| **found && *refused).count();

@@ -19,14 +19,14 @@ fn a_key_is_not_taken_for_another_of_the_same_hash() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open(options(folder.path(), 64, 2, 0)).unwrap();
         put(&cache, one, 1);
-        cache.flush();
+        cache.flush().unwrap();
         assert_eq!(get(&cache, one), Some(1));
         assert_eq!(get(&cache, two), None, "and the cache notes where it is not");
         put(&cache, one, 2);
-        cache.flush();
+        cache.flush().unwrap();
         assert_eq!(get(&cache, one), Some(2));
         put(&cache, two, 3);
-        cache.flush();
+        cache.flush().unwrap();
         put(&cache, one, 4);
         assert_eq!(get(&cache, one), Some(4));
         assert!(matches!(get(&cache, two), None | Some(3)));
@@ -96,7 +96,7 @@ fn a_kill_during_recovery_brings_nothing_back() {
     let boxed: Box<dyn Device> = Box::new(Arc::clone(&device));
     let cache = Cache::open_on(boxed, shape("first")).unwrap();
     (0..KEYS).for_each(|key| put(&cache, key, 1));
-    cache.flush();
+    cache.flush().unwrap();
     assert!((0..KEYS).filter(|key| get(&cache, *key).is_some()).count() > KEYS as usize * 9 / 10);
     // From here on the device does not come back from its next write.
     let gate = Arc::new((Mutex::new(true), Condvar::new()));
@@ -129,7 +129,7 @@ fn a_kill_during_recovery_brings_nothing_back() {
     });
     let cache = Cache::open_on(Box::new(Arc::clone(&device)), shape("second")).unwrap();
     assert!((0..KEYS).all(|key| get(&cache, key).is_none()));
-    cache.flush();
+    cache.flush().unwrap();
     cache.abandon();
     let images = std::mem::take(&mut *images.lock().unwrap());
     assert!(images.len() > 1);
@@ -159,7 +159,7 @@ fn a_scan_does_not_lock_up_with_writers() {
                         }
                         put(cache, (i * 7 + thread) % 300, i);
                         if i % 64 == 0 {
-                            cache.flush();
+                            cache.flush().unwrap();
                         }
                     }
                 })
@@ -183,7 +183,7 @@ fn one_path_belongs_to_one_cache() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::open(options(folder.path(), 64, 2, 0)).unwrap();
     put(&cache, 1, 1);
-    cache.flush();
+    cache.flush().unwrap();
     // Another size: the second cache must not cut the file before it learns that it is not its own.
     let second = Cache::open(options(folder.path(), 8, 2, 0));
     assert!(matches!(second, Err(granary_cache::OpenError::InUse { .. })));
@@ -217,7 +217,7 @@ fn a_cache_that_is_cleared_beside_readers_has_no_damaged_blocks() {
         }
         for round in 0..60 {
             (0..4_000).for_each(|key| put(&cache, key, round));
-            cache.flush();
+            cache.flush().unwrap();
             cache.clear().unwrap();
         }
         done.store(true, Ordering::Relaxed);

@@ -46,7 +46,7 @@ fn fill(cache: &Cache, keys: u64, value: &[u8]) {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    cache.flush();
+    cache.flush().expect("the device takes it");
 }
 
 /// One wanted key a block: values of almost a block in a file of `file_size` bytes, `lookups` random

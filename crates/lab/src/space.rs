@@ -96,7 +96,7 @@ pub fn space_use(
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    cache.flush();
+    cache.flush().expect("the device takes it");
     let stats = cache.stats();
     assert_eq!((stats.puts_dropped, stats.puts_too_large), (0, 0), "all of them are counted");
     let reads = |keys: &mut dyn Iterator<Item = u64>, found: bool| {

@@ -1,6 +1,9 @@
 //! Where a cache lies and how big it may be.
 
+mod builder;
 mod check;
+
+pub use builder::Builder;
 
 use crate::admission::Admission;
 use crate::codec::{self, Compression};
@@ -143,7 +146,7 @@ impl FlashOptions {
         options.found(self.partitions).map_err(|source| OpenError::State { path: self.path.clone(), source })
     }
 
-    /// The files that a cache with these options makes.
+    /// The files that a cache with these options makes, and may make.
     ///
     /// # Errors
     /// Sizes that do not fit together.

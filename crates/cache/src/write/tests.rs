@@ -37,7 +37,7 @@ fn what_the_ring_passed_before_it_was_published_is_not_published() {
         // Over what was emptied.
         for key in &keys[1_000..] {
             cache.put_many(&[Entry { key: *key, value: Some(&value), expires_at: 0 }]);
-            cache.flush();
+            cache.flush().unwrap();
         }
         let stats = cache.stats();
         assert_eq!(stats.puts_dropped, 0);

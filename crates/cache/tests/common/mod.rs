@@ -47,7 +47,7 @@ pub fn put_value_alone(cache: &Cache, key: u64, value: &[u8]) {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    cache.flush();
+    cache.flush().unwrap();
     // For the next one.
     std::thread::sleep(Duration::from_millis(20));
 }

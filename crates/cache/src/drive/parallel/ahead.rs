@@ -97,7 +97,7 @@ mod tests {
                 let key = key.to_le_bytes();
                 cache.put_many(&[Entry { key: cache.key(&key), value: Some(&[7; 3000]), expires_at: 0 }]);
             }
-            cache.flush();
+            cache.flush().unwrap();
         };
         put(3 * BLOCKS);
         let flash = cache.partitions[0].shared.flash.as_ref().unwrap();

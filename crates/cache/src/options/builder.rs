@@ -1,0 +1,127 @@
+//! Options, one after the other.
+
+use super::{FlashOptions, Options};
+use crate::admission::Admission;
+use crate::codec::Compression;
+use crate::drive::Helpers;
+use granary_log::OpenError;
+use std::path::PathBuf;
+
+/// What a cache will be. Sizes are bytes. [`Options`] and [`FlashOptions`] have what is seldom said.
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    options: Options,
+    path: Option<(PathBuf, u64)>,
+    /// What is said of flash, whether its path was said before or not.
+    said: Vec<Said>,
+}
+
+#[derive(Clone, Debug)]
+enum Said {
+    BlockSize(u64),
+    WriteBufferSize(u64),
+    MaxStoredKeys(u64),
+    Admission(Admission),
+    MemoryFolder(PathBuf),
+}
+
+impl Builder {
+    /// The RAM tier, or all of a cache without flash, everything counted.
+    #[must_use]
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.options.memory_bytes = bytes;
+        self
+    }
+
+    /// Most entries of the RAM tier, whatever their size.
+    #[must_use]
+    pub fn memory_entries(mut self, entries: u64) -> Self {
+        self.options.memory_entries = Some(entries);
+        self
+    }
+
+    /// Flash: `<path>.bin` of so many bytes, reserved at once, or the block device `path`.
+    #[must_use]
+    pub fn flash(mut self, path: impl Into<PathBuf>, bytes: u64) -> Self {
+        self.path = Some((path.into(), bytes));
+        self
+    }
+
+    /// The smallest unit read of flash: 4 KiB unless it is said.
+    #[must_use]
+    pub fn block_size(self, bytes: u64) -> Self {
+        self.say(Said::BlockSize(bytes))
+    }
+
+    /// The unit written and reused: 1 MiB unless it is said.
+    #[must_use]
+    pub fn write_buffer_size(self, bytes: u64) -> Self {
+        self.say(Said::WriteBufferSize(bytes))
+    }
+
+    /// The index never holds more entries.
+    #[must_use]
+    pub fn max_stored_keys(self, keys: u64) -> Self {
+        self.say(Said::MaxStoredKeys(keys))
+    }
+
+    /// Which entries go to flash: each as it is put, unless it is said.
+    #[must_use]
+    pub fn admission(self, admission: Admission) -> Self {
+        self.say(Said::Admission(admission))
+    }
+
+    /// A folder on a tmpfs in which the RAM tier outlives a kill of the process.
+    #[must_use]
+    pub fn memory_folder(self, folder: impl Into<PathBuf>) -> Self {
+        self.say(Said::MemoryFolder(folder.into()))
+    }
+
+    /// How values are compressed: not at all, unless it is said.
+    #[must_use]
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.options.compression = compression;
+        self
+    }
+
+    /// The threads that help with large batches, shared with other caches.
+    #[must_use]
+    pub fn helpers(mut self, helpers: Helpers) -> Self {
+        self.options.helpers = helpers;
+        self
+    }
+
+    fn say(mut self, said: Said) -> Self {
+        self.said.push(said);
+        self
+    }
+
+    /// What was said.
+    ///
+    /// # Errors
+    /// Something was said of flash, and not where it lies.
+    pub fn options(self) -> Result<Options, OpenError> {
+        let Self { mut options, path, said } = self;
+        let Some((path, bytes)) = path else {
+            return match said.is_empty() {
+                true => Ok(options),
+                false => Err(OpenError::Invalid {
+                    option: "flash",
+                    reason: "other options speak of flash: say its path and size, too".into(),
+                }),
+            };
+        };
+        let mut flash = FlashOptions::new(path, bytes);
+        for said in said {
+            match said {
+                Said::BlockSize(bytes) => flash.block_size = bytes,
+                Said::WriteBufferSize(bytes) => flash.write_buffer_size = bytes,
+                Said::MaxStoredKeys(keys) => flash.max_stored_keys = Some(keys),
+                Said::Admission(admission) => flash.admission = admission,
+                Said::MemoryFolder(folder) => flash.memory_folder = Some(folder),
+            }
+        }
+        options.flash = Some(flash);
+        Ok(options)
+    }
+}
