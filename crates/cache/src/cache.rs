@@ -3,18 +3,21 @@
 //! A partition is a cache of its own: index, RAM tier, policy and a part of the file. What a block's number takes in
 //! the index is for the blocks of one partition only.
 
+use crate::codec::{self, Codec, Encoded, OwnCodecs, StoredValue};
+use crate::drive::{self, Helpers, Io, Pending};
+use crate::entry::{Entry, Refusal, StoredEntry};
 use crate::framing::{Log, Records};
-use crate::get::{Io, Outcome, Pending};
 use crate::key::{Key, KeyHash, KeyHasher};
+use crate::lookup::Outcome;
+use crate::making::MakingFlights;
 use crate::options::Options;
 use crate::partition::Partition;
-use crate::put::{Entry, Refusal};
 use crate::record::HEADER_SIZE_MAX;
 use crate::scan::Scan;
-use crate::single::MakingFlights;
 use crate::stats::Stats;
 use granary_log::device::Device;
-use granary_log::{OpenError, Opened};
+use granary_log::sync::sync::Arc;
+use granary_log::{Engine, OpenError, Opened};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -22,6 +25,7 @@ use std::time::{Duration, Instant};
 pub struct Cache {
     /// A power of two of them.
     pub(crate) partitions: Vec<Partition>,
+    codecs: OwnCodecs,
     pub(crate) flights: MakingFlights,
 }
 
@@ -30,8 +34,9 @@ impl Cache {
     pub fn open(options: Options) -> Result<Cache, OpenError> {
         options.check()?;
         let Some(flash) = &options.flash else {
-            let partitions = vec![Partition::in_memory(&options)];
-            return Ok(Cache { partitions, flights: MakingFlights::default() });
+            let codecs = OwnCodecs::open(options.compression, None);
+            let partitions = vec![Partition::in_memory(&options, Arc::clone(&codecs))];
+            return Ok(Cache { partitions, codecs, flights: MakingFlights::default() });
         };
         Self::start(&options, |log| Log::open_partitions(flash.framing()?, log, flash.partitions))
     }
@@ -57,15 +62,23 @@ impl Cache {
                 return Err(error);
             }
         };
+        let codecs = OwnCodecs::open(options.compression, Some(codec::path_of(&log_options.state_path)));
         let options = options.of_partition();
-        let start = |((log, recovered), claim)| Partition::start(&options, log, recovered, claim);
+        let start = |((log, recovered), claim)| {
+            Partition::start(&options, log, recovered, claim, Arc::clone(&codecs))
+        };
         let partitions = logs.into_iter().zip(claims.into_files()).map(start).collect();
-        Ok(Cache { partitions, flights: MakingFlights::default() })
+        Ok(Cache { partitions, codecs, flights: MakingFlights::default() })
     }
 
     /// Hashes keys for this cache.
     pub fn hasher(&self) -> KeyHasher {
         self.partitions[0].shared.hasher
+    }
+
+    /// The threads that help with its large batches.
+    pub fn helpers(&self) -> &Helpers {
+        &self.partitions[0].shared.helpers
     }
 
     /// A key to ask this cache for, or to put or delete here.
@@ -74,10 +87,10 @@ impl Cache {
         self.hasher().key(bytes)
     }
 
-    /// Looks up a batch. `sink(i, outcome)` is called once for each key, in any order, and must not
-    /// call the cache. `now` is the Unix time in seconds.
+    /// Looks up a batch. `sink(i, outcome)` is called once for each key, in any order. `now` is the Unix time in
+    /// seconds.
     ///
-    /// No lock is held over I/O. A block that cannot be read, or fails its check, is a miss.
+    /// No lock is held over I/O, nor while the sink is called. A block that cannot be read, or fails its check, is a miss.
     pub fn get_many(
         &self,
         io: &mut Io,
@@ -86,7 +99,7 @@ impl Cache {
         mut sink: impl FnMut(usize, Outcome<'_>),
     ) {
         self.each_part(keys, Key::hash, |partition, keys, rows| {
-            partition.get_many(io, keys, now, |i, outcome| sink(rows.of(i), outcome));
+            drive::get_many(&partition.shared, io, keys, now, |i, outcome| sink(rows.of(i), outcome));
         });
     }
 
@@ -102,13 +115,13 @@ impl Cache {
     ) {
         self.each_part(keys, Key::hash, |partition, keys, rows| {
             let sinks = sinks.each_mut().map(|sink| |i, outcome: Outcome<'_>| sink(rows.of(i), outcome));
-            partition.get_many_parallel(io, keys, now, sinks);
+            drive::get_many_parallel(&partition.shared, io, keys, now, sinks);
         });
     }
 
     /// Looks up a batch as [`get_many`](Self::get_many) does, but waits for nothing: `sink(i, outcome)` is called
     /// for keys that need no read; of the others `ticket(i)` is asked, which [`go_on`](Self::go_on) gives with
-    /// their outcome. Both are true of some moment in between. Neither may call the cache.
+    /// their outcome. Both are true of some moment in between.
     pub fn begin_many(
         &self,
         pending: &mut Pending,
@@ -118,9 +131,16 @@ impl Cache {
         mut sink: impl FnMut(usize, Outcome<'_>),
     ) {
         self.each_part(keys, Key::hash, |partition, keys, rows| {
-            let ticket = |i| ticket(rows.of(i));
-            partition.begin_many(pending, keys, now, ticket, |i, outcome| sink(rows.of(i), outcome));
+            let (ticket, sink) =
+                (|i| ticket(rows.of(i)), |i, outcome: Outcome<'_>| sink(rows.of(i), outcome));
+            drive::begin_many(&partition.shared, pending, keys, now, ticket, sink);
         });
+    }
+
+    /// Sends reads on their way and delivers what has come: `sink(ticket, outcome)`. To be called after
+    /// [`begin_many`](Self::begin_many), and whenever [`Pending::event`] tells.
+    pub fn go_on(&self, pending: &mut Pending, now: u32, sink: impl FnMut(u64, Outcome<'_>)) {
+        drive::go_on(|partition| &*self.partitions[partition].shared, pending, now, sink);
     }
 
     /// Stores a batch: a copy to the write buffer, or to RAM. Never waits for the device: when that is too far
@@ -131,7 +151,6 @@ impl Cache {
     }
 
     /// As [`put_many`](Self::put_many); `refused(i, why)` is told of each entry that was not stored, in any order.
-    /// It must not call the cache.
     pub fn try_put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         self.flights.overtake(entries.iter().map(|entry| entry.key.bytes()));
         self.put_made(entries, &mut refused);
@@ -139,10 +158,37 @@ impl Cache {
 
     /// Stores a batch without ending what is being made for its keys: the caller is the one who makes it.
     pub(crate) fn put_made(&self, entries: &[Entry<'_>], refused: &mut dyn FnMut(usize, Refusal)) {
+        if !self.codecs.compresses() {
+            let stored = entries.iter().map(|entry| entry.value.map(StoredValue::raw));
+            return self.put_stored(&stored_as(entries, stored), refused);
+        }
+        let (mut encoded, mut bytes) = (Encoded::default(), Vec::new());
+        let stored: Vec<Option<(Codec, Range<usize>)>> = entries
+            .iter()
+            .map(|entry| {
+                let stored = self.codecs.encode(entry.value?, &mut encoded);
+                let begin = bytes.len();
+                if stored.codec != Codec::None {
+                    bytes.extend_from_slice(stored.bytes);
+                }
+                Some((stored.codec, begin..bytes.len()))
+            })
+            .collect();
+        let stored = entries.iter().zip(stored).map(|(entry, stored)| match stored? {
+            (Codec::None, _) => entry.value.map(StoredValue::raw),
+            (codec, range) => Some(StoredValue { codec, bytes: &bytes[range] }),
+        });
+        let stored = stored_as(entries, stored);
+        self.put_stored(&stored, refused);
+        let values = entries.iter().zip(&stored);
+        self.codecs.learn(values.filter_map(|(raw, stored)| Some((raw.value?, stored.value?.bytes.len()))));
+    }
+
+    fn put_stored(&self, entries: &[StoredEntry<'_>], refused: &mut dyn FnMut(usize, Refusal)) {
         self.each_part(
             entries,
             |entry| entry.key.hash(),
-            |partition, entries, rows| partition.put_many(entries, |i, why| refused(rows.of(i), why)),
+            |partition, entries, rows| partition.shared.put_many(entries, |i, why| refused(rows.of(i), why)),
         );
     }
 
@@ -203,7 +249,7 @@ impl Cache {
     /// Removes keys, for good: no crash brings them back.
     pub fn delete_many(&self, keys: &[Key<'_>]) {
         self.flights.overtake(keys.iter().map(Key::bytes));
-        self.each_part(keys, Key::hash, |partition, keys, _| partition.delete_many(keys));
+        self.each_part(keys, Key::hash, |partition, keys, _| partition.shared.delete_many(keys));
     }
 
     /// Visits every entry, expired and negative ones too: key, value (`None`: negative), expiry.
@@ -224,7 +270,7 @@ impl Cache {
         visit: impl FnMut(&[u8], Option<&[u8]>, u32),
     ) -> bool {
         let Some(partition) = self.partitions.get(scan.partition()) else { return false };
-        partition.scan_on(io, scan, visit) || scan.go_to_next() < self.partitions.len()
+        partition.shared.scan_on(io, scan, visit) || scan.go_to_next() < self.partitions.len()
     }
 
     /// Visits, in each shard, the entry in RAM that is the next to leave it unless it is read: key and value.
@@ -247,7 +293,9 @@ impl Cache {
 
     /// Counters and sizes.
     pub fn stats(&self) -> Stats {
-        self.partitions.iter().map(Partition::stats).sum()
+        let mut stats: Stats = self.partitions.iter().map(Partition::stats).sum();
+        self.codecs.add_to(&mut stats);
+        stats
     }
 
     /// Stops cleanly: all that was put is on the device, and the cache is warm when it is opened again. Dropping a cache
@@ -293,6 +341,33 @@ impl Cache {
             each(&self.partitions[of(&items[0])], &items, Rows::Some(rows));
         }
     }
+}
+
+impl Pending {
+    /// For this cache and no other.
+    pub fn new(cache: &Cache) -> Self {
+        Self::with_engine(cache, Engine::Ring)
+    }
+
+    /// With this engine, or the next best.
+    pub fn with_engine(cache: &Cache, engine: Engine) -> Self {
+        Self::over(cache.partitions[0].shared.flash.as_ref(), engine)
+    }
+}
+
+/// Entries with their values as they are stored.
+fn stored_as<'a>(
+    entries: &[Entry<'a>],
+    values: impl Iterator<Item = Option<StoredValue<'a>>>,
+) -> Vec<StoredEntry<'a>> {
+    let entries = entries.iter().zip(values);
+    entries
+        .map(|(Entry { key, expires_at, .. }, value)| StoredEntry {
+            key: *key,
+            value,
+            expires_at: *expires_at,
+        })
+        .collect()
 }
 
 /// Which items of a batch a partition gets.

@@ -1,9 +1,13 @@
 //! The record decoder on any bytes: refused or decoded, never a panic, and what is written decodes
 //! to itself. Called by the fuzz target and, with a fixed seed, by the tests.
 
+use crate::codec::{Codec, StoredValue};
 use crate::key::{KeyHasher, WordKind, parse_word};
+use crate::lookup::{KeyDigest, Search};
 use crate::record::{HeaderBytes, Record, Records, find_last, parse, words_of};
-use crate::search::{KeyDigest, Search};
+
+/// A stored value: the first byte is the flags of its record.
+pub use crate::codec::fuzzing::stored as compressed;
 
 /// A payload: the first two bytes are how many records begin in it.
 pub fn records(data: &[u8]) {
@@ -42,9 +46,10 @@ pub fn records(data: &[u8]) {
 fn round_trip(data: &[u8], split: usize) {
     let (key, value) = data.split_at(split.min(data.len()));
     let expires_at = data.first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-    let value = (!split.is_multiple_of(5)).then_some(value);
+    let codec = Codec::of_flags(expires_at as u8);
+    let value = (!split.is_multiple_of(5)).then_some(StoredValue { codec, bytes: value });
     let header = HeaderBytes::entry(key, value, expires_at);
-    let bytes = [header.as_slice(), key, value.unwrap_or(&[])].concat();
+    let bytes = [header.as_slice(), key, value.map_or(&[], |value| value.bytes)].concat();
     let Some(Record::Entry(entry)) = parse(&bytes) else { panic!("what is written is read") };
     assert_eq!((entry.key, entry.value(), entry.expires_at), (key, value, expires_at));
     assert_eq!((entry.negative, entry.len()), (value.is_none(), bytes.len()));

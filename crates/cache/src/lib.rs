@@ -8,46 +8,50 @@
 pub mod admission;
 mod batch;
 mod cache;
-mod cleaner;
-mod collisions;
-mod consumer;
+mod codec;
+mod drive;
+mod entry;
+mod flash;
 #[doc(hidden)]
 pub mod framing;
 #[doc(hidden)]
 pub mod fuzzing;
-mod get;
-mod help;
+mod headroom;
 mod hybrid;
 mod index;
 mod key;
 pub mod limits;
+mod lookup;
+mod making;
 mod memory;
 mod options;
 mod partition;
+mod places;
 mod policy;
 mod prefetch;
-mod publish;
-mod put;
-mod readmission;
+mod reclaim;
 mod record;
 mod recover;
 mod scan;
-mod search;
+mod shard;
+mod shared;
 mod single;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
 mod stats;
-mod taking_over;
+mod tombstones;
+mod write;
 
 pub use cache::Cache;
-pub use get::{Io, Outcome, Pending};
+pub use codec::Compression;
+pub use drive::{Helpers, Io, Pending, Team};
+pub use entry::{Entry, Refusal};
 pub use granary_log::{Engine, Found, OpenError};
-pub use help::Team;
 pub use key::{Key, KeyHash, KeyHasher};
+pub use lookup::Outcome;
 pub use options::{FlashOptions, Options};
 pub use policy::Reinsertion;
-pub use put::{Entry, Refusal};
 pub use scan::Scan;
 pub use stats::Stats;
 

@@ -48,6 +48,14 @@ pub const PLANNED_KEYS: usize = 8192;
 /// Keys that one hold of a shard's lock looks up.
 pub const LOCKED_LOOKUPS: usize = 256;
 
+/// What is found under a lock is copied and delivered after it: this many keys at once, or as many as have so many bytes
+/// of values. What stays of the room for these is bounded, too.
+pub const ANSWERS_MAX: usize = 256;
+/// See [`ANSWERS_MAX`].
+pub const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// See [`ANSWERS_MAX`].
+pub const ANSWER_BYTES_KEPT: usize = 1 << 20;
+
 /// Keys whose entries in RAM are fetched side by side.
 pub const SIDE_BY_SIDE: usize = 32;
 
@@ -199,3 +207,47 @@ pub const FREE_SPACE_BYTES_MIN: usize = 32;
 
 const _: () = assert!(granary_log::limits::BLOCK_SIZE_MIN as usize > BLOCK_HEADER_SIZE);
 pub use granary_log::limits::WORD_MAX;
+
+/// Values between these lengths, in bytes, are compressed. Whatever a record says, no more is allocated for one.
+pub const COMPRESSED_VALUE_BYTES_MIN: usize = 24;
+/// See [`COMPRESSED_VALUE_BYTES_MIN`].
+pub const COMPRESSED_VALUE_BYTES_MAX: usize = 4 << 20;
+
+/// How hard zstd tries.
+pub const ZSTD_LEVEL: i32 = 3;
+
+/// Longest dictionary for compression, in bytes.
+pub const DICTIONARY_BYTES_MAX: usize = 64 << 10;
+
+/// A dictionary has one part in so many of the bytes that it is trained on.
+pub const DICTIONARY_PARTS: usize = 16;
+
+/// Longest dictionary of LZ4, in bytes: it reads all of it for each value.
+pub const LZ4_DICTIONARY_BYTES: usize = 8 << 10;
+
+/// Bytes of values that the first dictionary is trained on.
+pub const EARLY_TRAINING_BYTES: usize = 1 << 20;
+
+/// Bytes of values that later dictionaries are trained on.
+pub const TRAINING_BYTES: usize = 4 << 20;
+
+/// Fewer values are no training.
+pub const TRAINING_SAMPLES_MIN: usize = 32;
+
+/// A longer value is trained on with its beginning only.
+pub const SAMPLE_BYTES_MAX: usize = 8 << 10;
+
+/// The ratio of compression is looked at every so many bytes of values.
+pub const RATIO_WINDOW_BYTES: u64 = 16 << 20;
+
+/// Dictionaries of one cache that are in use, at most.
+pub const CODEC_VERSIONS_MAX: usize = 16;
+
+/// Contexts to compress in that wait for the next who does.
+pub const SPARE_ENCODERS_MAX: usize = 4;
+
+/// Contexts to decompress in that wait for the next who does.
+pub const SPARE_DECODERS_MAX: usize = 16;
+
+/// What stays of a thread's room for decompressed values.
+pub const DECODED_BYTES_KEPT: usize = 256 << 10;

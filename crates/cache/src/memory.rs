@@ -13,6 +13,7 @@ pub(crate) use pool::Pool;
 pub(crate) use recover::{Elsewhere, TakenOver};
 
 use crate::admission::COUNT_MAX;
+use crate::codec::StoredValue;
 use crate::key::{Key, KeyHash, KeyHasher};
 use crate::limits::MEMORY_CHUNK_BYTES_MAX;
 use crate::prefetch::prefetch;
@@ -56,7 +57,7 @@ impl At {
 /// What the tier knows of a key.
 pub(crate) struct Stored<'a> {
     /// `None`: the entry is negative.
-    pub value: Option<&'a [u8]>,
+    pub value: Option<StoredValue<'a>>,
     pub expires_at: u32,
 }
 
@@ -323,13 +324,13 @@ impl Memory {
     pub fn insert(
         &mut self,
         key: Key<'_>,
-        value: Option<&[u8]>,
+        value: Option<StoredValue<'_>>,
         expires_at: u32,
         kept: EntryState,
         now: u32,
     ) -> bool {
         let record = HeaderBytes::entry(key.bytes(), value, expires_at);
-        let parts = [record.as_slice(), key.bytes(), value.unwrap_or(&[])];
+        let parts = [record.as_slice(), key.bytes(), value.map_or(&[], |value| value.bytes)];
         let len: usize = RECORD_AT + parts.iter().map(|part| part.len()).sum::<usize>();
         if len as u64 > self.entry_bytes_max(kept) || u32::try_from(len).is_err() {
             self.remove(key);

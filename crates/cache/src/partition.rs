@@ -1,117 +1,24 @@
 //! One partition of a cache: shards over one log.
 
-use crate::collisions::CollisionFilter;
-use crate::framing::block::payload_size;
+use crate::codec::{Codecs, StoredValue, VersionUser, VersionUses};
+use crate::flash::Flash;
 use crate::framing::{Log, Records, record_bytes_max};
 use crate::hybrid::Hybrid;
-use crate::index::{Capacity, Growth, Table};
-use crate::key::{Key, KeyHash, KeyHasher};
-use crate::limits::{SHARDS, VALUE_BYTES_MAX};
+use crate::index::{Capacity, Growth};
+use crate::key::{Key, KeyHasher};
+use crate::limits::SHARDS;
 use crate::memory::shared::{Arena, Claim};
 use crate::memory::{Memory, Pool, Role};
 use crate::options::Options;
-use crate::policy::{self, Reinsertion};
-use crate::put::Putting;
-use crate::record::HEADER_SIZE_MAX;
+use crate::places::Places;
+use crate::policy;
+use crate::shard::Shard;
+use crate::shared::Shared;
 use crate::stats::{Counters, Stats};
-use granary_log::sync::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use granary_log::sync::sync::{Arc, Mutex, MutexGuard};
+use granary_log::sync::sync::atomic::{AtomicBool, AtomicU32};
+use granary_log::sync::sync::{Arc, Mutex};
 use granary_log::sync::thread::{self, JoinHandle};
-use std::sync::TryLockError;
 use std::time::Instant;
-
-/// Everything about the keys of one shard that is in RAM, under one lock: what the index says and
-/// what the RAM tier holds change together.
-pub(crate) struct Shard {
-    pub table: Table,
-    pub memory: Memory,
-    pub collisions: CollisionFilter,
-}
-
-/// The part of a cache on flash.
-pub(crate) struct Flash {
-    pub log: Log,
-    /// The longest record that fits a segment.
-    pub record_bytes_max: usize,
-    /// Held by whoever appends. Lock order: this, the log's writer, shard, segment.
-    pub putting: Mutex<Putting>,
-    pub reinsertion: Reinsertion,
-    /// Of a cache that is DRAM first.
-    pub hybrid: Option<Hybrid>,
-    /// Whoever holds `putting` waits for the flusher: the flusher must not wait for `putting`.
-    pub awaits_flusher: AtomicBool,
-}
-
-impl Flash {
-    /// Whether a record of this length, with a key of that, can be on flash.
-    pub fn fits(&self, key_len: usize, len: usize) -> bool {
-        key_len + HEADER_SIZE_MAX <= payload_size(self.log.geometry())
-            && len <= self.record_bytes_max.min(VALUE_BYTES_MAX)
-    }
-
-    /// For the flusher: the right to put, or `None` if its holder waits for the flusher.
-    pub fn putting_unless_awaited(&self) -> Option<MutexGuard<'_, Putting>> {
-        loop {
-            match self.putting.try_lock() {
-                Ok(putting) => return Some(putting),
-                Err(TryLockError::Poisoned(_)) => return None,
-                Err(TryLockError::WouldBlock) => {}
-            }
-            if self.awaits_flusher.load(Ordering::Acquire) {
-                return None;
-            }
-            thread::yield_now();
-        }
-    }
-}
-
-pub(crate) struct Shared {
-    pub shards: Box<[Mutex<Shard>]>,
-    pub flash: Option<Flash>,
-    pub memory_bytes: u64,
-    pub hasher: KeyHasher,
-    /// Where the RAM tier lies that outlives the process.
-    pub arena: Option<std::sync::Arc<Arena>>,
-    /// The RAM of the shards' tiers.
-    pub pool: std::sync::Arc<Pool>,
-    /// Longer entries do not wait in RAM, where others can go to flash.
-    pub large_bytes: u64,
-    /// The newest time that was told with a lookup.
-    pub now: AtomicU32,
-    pub counters: Counters,
-}
-
-impl Shared {
-    /// The parts of a cache that is DRAM first.
-    pub fn hybrid(&self) -> Option<(&Flash, &Hybrid)> {
-        let flash = self.flash.as_ref()?;
-        Some((flash, flash.hybrid.as_ref()?))
-    }
-
-    fn is_hybrid(&self) -> bool {
-        self.hybrid().is_some()
-    }
-
-    pub fn shard(&self, hash: KeyHash) -> MutexGuard<'_, Shard> {
-        self.lock(hash.shard())
-    }
-
-    pub fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
-        self.shards[shard].lock().expect("no panic under the lock")
-    }
-
-    /// Notes what time it is.
-    pub fn note_time(&self, now: u32) {
-        if self.now.load(Ordering::Relaxed) < now {
-            self.now.fetch_max(now, Ordering::Relaxed);
-        }
-    }
-
-    /// The newest time that was told.
-    pub fn time(&self) -> u32 {
-        self.now.load(Ordering::Relaxed)
-    }
-}
 
 /// A cache of its own. Dropping it stops it cleanly.
 pub(crate) struct Partition {
@@ -123,10 +30,17 @@ pub(crate) struct Partition {
 /// What [`Cache`](crate::Cache) says of each of these holds here.
 impl Partition {
     /// Without flash.
-    pub fn in_memory(options: &Options) -> Self {
+    pub fn in_memory(options: &Options, codecs: Arc<Codecs>) -> Self {
         let capacity = Capacity::new(0, 0, Some(0), Growth::Quick);
-        let shared = Self::shared(options, capacity, None, KeyHasher::random(), None);
-        Self { shared: Arc::new(shared), flusher: None, cleaner: None }
+        let shared = Self::shared(options, capacity, None, KeyHasher::random(), None, codecs);
+        Self::of(Arc::new(shared))
+    }
+
+    /// Without threads.
+    fn of(shared: Arc<Shared>) -> Self {
+        let user: Arc<dyn VersionUser> = Arc::<Shared>::clone(&shared);
+        shared.codecs.add_user(Arc::downgrade(&user));
+        Self { shared, flusher: None, cleaner: None }
     }
 
     fn shared(
@@ -135,6 +49,7 @@ impl Partition {
         flash: Option<Flash>,
         hasher: KeyHasher,
         arena: Option<std::sync::Arc<Arena>>,
+        codecs: Arc<Codecs>,
     ) -> Shared {
         let pool = std::sync::Arc::new(Pool::new(options.memory_bytes, options.memory_entries));
         let entries = options.entries_of_shard();
@@ -142,8 +57,7 @@ impl Partition {
         let shard = |number| {
             let pool = std::sync::Arc::clone(&pool);
             let memory = Memory::new(pool, entries, role, hasher, number, arena.clone());
-            let table = Table::new(capacity);
-            Mutex::new(Shard { table, memory, collisions: CollisionFilter::default() })
+            Mutex::new(Shard { places: Places::new(capacity), memory })
         };
         Shared {
             shards: (0..SHARDS).map(shard).collect(),
@@ -155,6 +69,8 @@ impl Partition {
             now: AtomicU32::new(0),
             pool,
             counters: Counters::default(),
+            helpers: options.helpers.clone(),
+            codecs,
         }
     }
 
@@ -164,6 +80,7 @@ impl Partition {
         log: Log,
         recovered: granary_log::Recovered<Records>,
         claim: Option<Claim>,
+        codecs: Arc<Codecs>,
     ) -> Self {
         let flash = options.flash.as_ref().expect("called for a cache on flash");
         let geometry = *log.geometry();
@@ -178,10 +95,15 @@ impl Partition {
             putting: Mutex::default(),
             reinsertion: flash.reinsertion,
             hybrid,
+            versions: VersionUses::default(),
             awaits_flusher: AtomicBool::new(false),
         };
-        let shared = Arc::new(Self::shared(options, capacity, Some(flash), hasher, arena));
+        let shared = Arc::new(Self::shared(options, capacity, Some(flash), hasher, arena, codecs));
         shared.recover(&recovered);
+        if let Some(flash) = &shared.flash {
+            // What is found may need any of them.
+            shared.codecs.ids().into_iter().for_each(|id| flash.versions.note(id, flash.log.head()));
+        }
         shared.take_over_memory(chunks);
         // Before the flusher does: of two that empty the same slots, the slower one would empty what is used anew.
         if let Some(flash) = &shared.flash {
@@ -208,16 +130,26 @@ impl Partition {
             };
             thread::Builder::new().name("granary-clean".into()).spawn(work).expect("a thread starts")
         });
-        Self { shared, flusher: Some(flusher.expect("a thread starts")), cleaner }
+        let mut this = Self::of(shared);
+        (this.flusher, this.cleaner) = (Some(flusher.expect("a thread starts")), cleaner);
+        this
     }
 
     /// See [`Cache`](crate::Cache).
     pub fn next_victim(&self, visit: &mut dyn FnMut(Key<'_>, Option<&[u8]>)) {
+        let codecs = &self.shared.codecs;
+        let mut decoder = codecs.decoder();
         for shard in 0..SHARDS {
-            if let Some((hash, entry)) = self.shared.lock(shard).memory.next_victim() {
-                visit(Key::hashed(hash, entry.key), entry.value());
-            }
+            // A copy: the visitor holds up nobody.
+            let victim = self.shared.lock(shard).memory.next_victim().map(|(hash, entry)| {
+                (hash, entry.key.to_vec(), entry.value().map(|value| (value.codec, value.bytes.to_vec())))
+            });
+            let Some((hash, key, value)) = victim else { continue };
+            let stored = value.as_ref().map(|(codec, bytes)| StoredValue { codec: *codec, bytes });
+            let value = stored.and_then(|stored| codecs.decode(stored, &mut decoder));
+            visit(Key::hashed(hash, &key), value);
         }
+        codecs.take_back(decoder);
     }
 
     pub fn flush(&self) {
@@ -266,11 +198,11 @@ impl Partition {
         for shard in 0..SHARDS {
             let shard = self.shared.lock(shard);
             stats.entries += match self.shared.flash.is_some() {
-                true => shard.table.len() + shard.memory.dirty(),
+                true => shard.places.table.len() + shard.memory.dirty(),
                 false => shard.memory.len(),
             } as u64;
-            stats.flash_entries += shard.table.len() as u64;
-            stats.index_slots += shard.table.slots() as u64;
+            stats.flash_entries += shard.places.table.len() as u64;
+            stats.index_slots += shard.places.table.slots() as u64;
             stats.memory_entries += shard.memory.len() as u64;
             stats.memory_bytes += shard.memory.bytes_allocated() as u64;
             let gone = shard.memory.gone();
@@ -278,9 +210,7 @@ impl Partition {
             stats.evicted_unfetched += gone.evicted_unfetched;
             stats.expired_memory += gone.expired;
             stats.expired_unfetched += gone.expired_unfetched;
-            index_bytes += shard.table.bytes_allocated()
-                + shard.collisions.bytes_allocated()
-                + size_of::<Mutex<Shard>>();
+            index_bytes += shard.places.bytes_allocated() + size_of::<Mutex<Shard>>();
         }
         stats.index_bytes = index_bytes as u64;
         stats.memory_file_bytes = self.shared.arena.as_ref().map_or(0, |arena| arena.bytes_reserved());
@@ -332,7 +262,7 @@ impl Partition {
         let mut bytes = 0;
         for shard in 0..SHARDS {
             let shard = self.shared.lock(shard);
-            shard.table.validate();
+            shard.places.table.validate();
             shard.memory.validate();
             bytes += shard.memory.bytes_allocated();
         }

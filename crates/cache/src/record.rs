@@ -1,8 +1,9 @@
 //! Records in the payload of a block. See docs/format.md, "Records".
 //!
-//! An entry: flags (u8: bits 0-1 kind, bits 2-5 codec), expiry (u32), key length and value length
+//! An entry: flags (u8: bits 0-1 kind, bits 2-5 codec, [`crate::codec`]), expiry (u32), key length and value length
 //! (LEB128), key, value. A deletion: flags, 48 bits of the key's hash. Little endian.
 
+use crate::codec::{CODEC_MASK, Codec, StoredValue};
 use crate::key::{KeyHash, KeyHasher, WordKind, short_word};
 use crate::limits::HASH_BITS;
 
@@ -22,12 +23,12 @@ pub(crate) struct HeaderBytes {
 }
 
 impl HeaderBytes {
-    pub fn entry(key: &[u8], value: Option<&[u8]>, expires_at: u32) -> Self {
+    pub fn entry(key: &[u8], value: Option<StoredValue<'_>>, expires_at: u32) -> Self {
         let mut this = Self { bytes: [0; HEADER_SIZE_MAX], len: 5 };
-        this.bytes[0] = if value.is_some() { KIND_VALUE } else { KIND_NEGATIVE };
+        this.bytes[0] = value.map_or(KIND_NEGATIVE, |value| KIND_VALUE | value.codec.flags());
         this.bytes[1..5].copy_from_slice(&expires_at.to_le_bytes());
         this.push_varint(key.len() as u32);
-        this.push_varint(value.map_or(0, <[u8]>::len) as u32);
+        this.push_varint(value.map_or(0, |value| value.bytes.len()) as u32);
         this
     }
 
@@ -77,6 +78,7 @@ pub(crate) enum Record<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryRecord<'a> {
     pub negative: bool,
+    codec: Codec,
     pub expires_at: u32,
     pub key: &'a [u8],
     /// Where the value begins in the record, and how long it is.
@@ -88,8 +90,12 @@ pub(crate) struct EntryRecord<'a> {
 
 impl<'a> EntryRecord<'a> {
     /// The value; `None`: negative, or not all of it is at hand.
-    pub fn value(&self) -> Option<&'a [u8]> {
-        if self.negative { None } else { self.bytes.get(self.value_at..self.value_at + self.value_len) }
+    pub fn value(&self) -> Option<StoredValue<'a>> {
+        if self.negative {
+            return None;
+        }
+        let bytes = self.bytes.get(self.value_at..self.value_at + self.value_len)?;
+        Some(StoredValue { codec: self.codec, bytes })
     }
 
     /// Bytes of the whole record, at hand or not.
@@ -120,9 +126,9 @@ impl Record<'_> {
     }
 }
 
-/// Bits of the first 8 bytes that are zero in an entry whose lengths take a byte each: all but the
-/// lowest of the flags, and the top bits of the lengths.
-const SHORT: u64 = u64::from_le_bytes([!KIND_NEGATIVE, 0, 0, 0, 0, 0x80, 0x80, 0]);
+/// Bits of the first 8 bytes that are zero in an entry whose lengths take a byte each: all of the flags but those of the
+/// codec and the lowest, and the top bits of the lengths.
+const SHORT: u64 = u64::from_le_bytes([!(KIND_NEGATIVE | CODEC_MASK), 0, 0, 0, 0, 0x80, 0x80, 0]);
 
 /// Bytes of such an entry's header.
 const SHORT_SIZE: usize = 7;
@@ -139,7 +145,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record<'_>> {
     let Some(head) = short_head(bytes) else { return parse_any(bytes) };
     let value_at = SHORT_SIZE + usize::from(head[5]);
     Some(Record::Entry(EntryRecord {
-        negative: head[0] == KIND_NEGATIVE,
+        negative: head[0] & KIND_NEGATIVE != 0,
+        codec: Codec::of_flags(head[0]),
         expires_at: u32::from_le_bytes([head[1], head[2], head[3], head[4]]),
         key: bytes.get(SHORT_SIZE..value_at)?,
         value_at,
@@ -157,7 +164,7 @@ fn parse_any(bytes: &[u8]) -> Option<Record<'_>> {
         let bits = u64::from_le_bytes(hash);
         return (bits >> HASH_BITS == 0).then(|| Record::Deletion(KeyHash::from_bits(bits)));
     }
-    if flags > KIND_NEGATIVE {
+    if flags & !CODEC_MASK > KIND_NEGATIVE {
         return None;
     }
     let expires_at = u32::from_le_bytes(bytes.get(1..5)?.try_into().ok()?);
@@ -165,9 +172,9 @@ fn parse_any(bytes: &[u8]) -> Option<Record<'_>> {
     let key_len = varint(bytes, &mut at)?;
     let value_len = varint(bytes, &mut at)?;
     let value_at = at.checked_add(key_len)?;
-    let negative = flags == KIND_NEGATIVE;
+    let (negative, codec) = (flags & KIND_NEGATIVE != 0, Codec::of_flags(flags));
     let key = bytes.get(at..value_at)?;
-    Some(Record::Entry(EntryRecord { negative, expires_at, key, value_at, value_len, bytes }))
+    Some(Record::Entry(EntryRecord { negative, codec, expires_at, key, value_at, value_len, bytes }))
 }
 
 /// Walks the records of a payload. The last one may reach into the blocks that follow.

@@ -1,11 +1,13 @@
 //! Visiting everything that is there, in steps.
 
+use crate::codec::StoredValue;
+use crate::drive::Io;
+use crate::flash::Flash;
 use crate::framing::{block, records_in};
-use crate::get::Io;
 use crate::limits::{SCAN_COPY_BYTES, SCAN_STEP_BYTES, SHARDS};
 use crate::memory::Which;
-use crate::partition::{Flash, Partition, Shared};
 use crate::record::{self, EntryRecord, Record, Records};
+use crate::shared::Shared;
 use granary_log::{Extent, Location};
 use std::ops::Range;
 
@@ -37,7 +39,7 @@ impl Default for Scan {
     }
 }
 
-impl Partition {
+impl Shared {
     /// See [`Cache`](crate::Cache).
     pub fn scan_on(
         &self,
@@ -45,14 +47,30 @@ impl Partition {
         scan: &mut Scan,
         mut visit: impl FnMut(&[u8], Option<&[u8]>, u32),
     ) -> bool {
-        if scan.visit_copied(&mut visit) {
+        let codecs = &self.codecs;
+        let mut decoder = codecs.decoder();
+        let mut visit = |key: &[u8], value: Option<StoredValue<'_>>, expires_at| match value {
+            None => visit(key, None, expires_at),
+            Some(stored) => {
+                if let Some(value) = codecs.decode(stored, &mut decoder) {
+                    visit(key, Some(value), expires_at);
+                }
+            }
+        };
+        let more = self.scan_stored(io, scan, &mut visit);
+        codecs.take_back(decoder);
+        more
+    }
+
+    fn scan_stored(&self, io: &mut Io, scan: &mut Scan, visit: &mut Visit<'_>) -> bool {
+        if scan.visit_copied(visit) {
             return true;
         }
-        match (scan.next, &self.shared.flash) {
-            (Place::Ram { shard, .. }, _) if shard < SHARDS => self.shared.copy_part(scan),
+        match (scan.next, &self.flash) {
+            (Place::Ram { shard, .. }, _) if shard < SHARDS => self.copy_part(scan),
             (Place::Ram { .. }, Some(_)) => scan.next = Place::Flash { block: 0 },
             (Place::Flash { block }, Some(flash)) if block < flash.log.geometry().blocks() => {
-                let block = self.shared.scan_blocks(flash, io, block, &mut visit);
+                let block = self.scan_blocks(flash, io, block, visit);
                 scan.next = Place::Flash { block };
             }
             _ => return false,
@@ -97,7 +115,7 @@ impl Scan {
     }
 }
 
-type Visit<'a> = dyn FnMut(&[u8], Option<&[u8]>, u32) + 'a;
+type Visit<'a> = dyn FnMut(&[u8], Option<StoredValue<'_>>, u32) + 'a;
 
 impl Shared {
     /// Copies the next part of a shard's RAM: nobody who needs the shard waits for a visitor. A part is what an
@@ -187,7 +205,7 @@ impl Shared {
         });
         for place in beyond {
             let mut bytes = Vec::new();
-            if let Some(count) = io.read_record(flash, place, sequence, &mut bytes) {
+            if let Some(count) = io.read_record(&flash.log, place, sequence, &mut bytes) {
                 self.scan_payload(place, count, &bytes, visit);
             }
         }
@@ -224,10 +242,7 @@ impl Shared {
         let entries: Vec<EntryRecord<'_>> = entries.collect();
         for (i, entry) in entries.iter().enumerate() {
             let hash = self.hasher.hash(entry.key);
-            let live = {
-                let shard = self.shard(hash);
-                shard.table.contains(hash.below_shard(shard.table.hash_bits()), place).is_some()
-            };
+            let live = self.shard(hash).places.at(hash, place).is_some();
             let last = entries[i + 1..].iter().all(|later| later.key != entry.key);
             if live && last && entry.is_whole() {
                 visit(entry.key, entry.value(), entry.expires_at);
@@ -256,7 +271,7 @@ mod tests {
 
     #[test]
     fn what_stays_is_seen_once_in_parts_however_many_come_and_go() {
-        let options = Options { flash: None, memory_bytes: u64::MAX, memory_entries: None };
+        let options = Options { memory_bytes: u64::MAX, ..Options::default() };
         let cache = Cache::open(options).unwrap();
         (0..20_000u64).for_each(|key| put(&cache, key, &[7; 50]));
         let mut io = Io::new();

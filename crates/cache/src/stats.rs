@@ -137,6 +137,18 @@ stats! {
         policy_bytes,
         /// Bytes of RAM of write buffers now.
         buffer_bytes,
+        /// With compression: bytes of the values that were put.
+        value_bytes_raw,
+        /// Bytes that are kept of these.
+        value_bytes_kept,
+        /// Dictionaries for compression now.
+        codec_versions,
+        /// Dictionaries for compression that were trained.
+        codec_trainings,
+        /// Values that could not be decompressed: they were misses.
+        values_undecodable,
+        /// Bytes of RAM of dictionaries for compression, of contexts to compress in and of values to train on now.
+        codec_bytes,
         /// Bytes written to flash.
         bytes_written,
         /// Segments written to flash.
@@ -155,6 +167,15 @@ impl std::iter::Sum for Stats {
 }
 
 impl Stats {
+    /// Bytes of values that were put over bytes that are kept of them; 1 where nothing is compressed.
+    pub fn compression_ratio(&self) -> f64 {
+        if self.value_bytes_kept == 0 {
+            1.0
+        } else {
+            self.value_bytes_raw as f64 / self.value_bytes_kept as f64
+        }
+    }
+
     /// All keys looked up.
     pub fn lookups(&self) -> u64 {
         self.hits() + self.misses
@@ -194,7 +215,7 @@ impl Stats {
 
     /// All RAM of the cache, in bytes.
     pub fn bytes_allocated(&self) -> u64 {
-        self.index_bytes + self.memory_bytes + self.policy_bytes + self.buffer_bytes
+        self.index_bytes + self.memory_bytes + self.policy_bytes + self.buffer_bytes + self.codec_bytes
     }
 }
 

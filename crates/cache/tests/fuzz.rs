@@ -14,6 +14,11 @@ fn records() {
 }
 
 #[test]
+fn compressed() {
+    smoke("compressed", granary_cache::fuzzing::compressed);
+}
+
+#[test]
 fn block() {
     smoke("block", granary_cache::framing::fuzzing::block);
 }

@@ -22,7 +22,7 @@ fn options(folder: &Path, shape: &str) -> Options {
     flash.write_buffer_size = if shape == "summaries" { 16 << 10 } else { 4 << 10 };
     flash.fingerprint = 0x00C0_FFEE;
     flash.hash_seed = Some(0x5EED);
-    Options { flash: Some(flash), memory_bytes: 0, memory_entries: None }
+    Options { flash: Some(flash), ..Options::default() }
 }
 
 type Stop = fn(Cache);

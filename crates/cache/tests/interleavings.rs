@@ -2,7 +2,7 @@
 //! lock and wait a place to switch. `cargo test -p granary-cache --features shuttle --test interleavings`
 
 use granary_cache::admission::Admission;
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion, Team};
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion};
 use granary_log::device::MemoryDevice;
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ fn open_with(folder: &std::path::Path, memory_bytes: u64, admission: Admission) 
     flash.write_buffer_size = 1024;
     flash.reinsertion = Reinsertion::Read;
     flash.admission = admission;
-    let options = Options { flash: Some(flash), memory_bytes, memory_entries: None };
+    let options = Options { flash: Some(flash), memory_bytes, ..Options::default() };
     Cache::open_on(Box::new(MemoryDevice::new(8 << 10)), options).unwrap()
 }
 
@@ -81,9 +81,9 @@ fn two_threads_with_one_batch_never_go_back() {
     for (memory_bytes, threads) in [(0, 1), (4 << 10, 1024), (1 << 20, 1)] {
         random(move || {
             const KEYS: u64 = 4;
-            let _team = Team::of(threads);
             let folder = tempfile::tempdir().unwrap();
             let cache = Arc::new(open(folder.path(), memory_bytes));
+            let _team = cache.helpers().team(threads);
             let written: Arc<[AtomicU64; KEYS as usize]> = Arc::default();
             let writer = {
                 let (cache, written) = (Arc::clone(&cache), Arc::clone(&written));

@@ -3,7 +3,7 @@
 mod common;
 
 use common::options;
-use granary_cache::{Cache, Entry, Io, Key, Outcome, Team};
+use granary_cache::{Cache, Entry, Io, Key, Outcome};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -87,7 +87,7 @@ fn look_up(cache: &Cache, io: &mut Io, keys: &[u64], by: By) -> Vec<Answer> {
         By::OneThread => cache.get_many(io, &asked, NOW, sink),
         By::Two => cache.get_many_parallel(io, &asked, NOW, [sink, other]),
         By::Team => {
-            let _team = Team::of(1024);
+            let _team = cache.helpers().team(1024);
             cache.get_many_parallel(io, &asked, NOW, [sink, other]);
         }
     }

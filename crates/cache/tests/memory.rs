@@ -16,7 +16,7 @@ fn measure(entries: u64, file_size: u64, max_stored_keys: Option<u64>, key_bytes
     let mut flash = FlashOptions::new(folder.path().join("c"), file_size);
     flash.max_stored_keys = max_stored_keys;
     let before = allocated();
-    let cache = Cache::open(Options { flash: Some(flash), memory_bytes: 0, memory_entries: None }).unwrap();
+    let cache = Cache::open(Options { flash: Some(flash), ..Options::default() }).unwrap();
     let value = vec![7; value_bytes];
     let mut keys = vec![vec![0u8; key_bytes]; 1000];
     for first in (0..entries).step_by(1000) {
@@ -58,7 +58,7 @@ fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_by
     let device = Box::new(MemoryDevice::new(file_size));
     let before = allocated();
     let memory_bytes = partitions * (16 << 20);
-    let options = Options { flash: Some(flash), memory_bytes, memory_entries: None };
+    let options = Options { flash: Some(flash), memory_bytes, ..Options::default() };
     let cache = Cache::open_on(device, options).unwrap();
     let sizes =
         |n: u64| value_bytes / 2 + (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % value_bytes;

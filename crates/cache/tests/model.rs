@@ -6,7 +6,9 @@ mod random;
 
 use granary_cache::admission::{Admission, Flashield};
 use granary_cache::limits::{DEFAULT_MEMORY_FOLDER, HASH_BITS};
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion};
+use granary_cache::{
+    Cache, Compression, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion,
+};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
 use random::Random;
 use std::collections::HashMap;
@@ -74,7 +76,8 @@ fn options(folder: &std::path::Path, shape: Shape, random: &mut Random) -> Optio
     flash.hash_seed = Some(11);
     flash.memory_folder = memory_folder(random);
     flash.partitions = shape.partitions[random.below(shape.partitions.len() as u64) as usize];
-    Options { flash: Some(flash), memory_bytes: shape.memory_bytes, memory_entries: None }
+    let compression = [Compression::None, Compression::Zstd, Compression::Lz4][random.below(3) as usize];
+    Options { flash: Some(flash), memory_bytes: shape.memory_bytes, compression, ..Options::default() }
 }
 
 /// The keys of a run: half of them look alike to the index in groups of two to four, the others are any.

@@ -59,11 +59,7 @@ fn a_failed_open_leaves_nothing_behind() {
     assert!(contents(folder.path()).is_empty());
 
     let nowhere = folder.path().join("no/such/folder/c");
-    let said = refusal(Options {
-        flash: Some(FlashOptions::new(nowhere, 1 << 20)),
-        memory_bytes: 0,
-        memory_entries: None,
-    });
+    let said = refusal(Options { flash: Some(FlashOptions::new(nowhere, 1 << 20)), ..Options::default() });
     assert!(said.contains("no/such/folder/c"), "{said}");
     assert!(contents(folder.path()).is_empty());
 

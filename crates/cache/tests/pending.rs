@@ -317,7 +317,7 @@ fn lookups_given_up_harm_nothing() {
 
 #[test]
 fn a_cache_in_ram_waits_for_nothing() {
-    let options = granary_cache::Options { flash: None, memory_bytes: 1 << 20, memory_entries: None };
+    let options = granary_cache::Options { memory_bytes: 1 << 20, ..granary_cache::Options::default() };
     let cache = Cache::open(options).unwrap();
     put(&cache, 1, 5);
     let mut pending = Pending::new(&cache);

@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{HASH_SEED, Hooked, options, put_value_alone};
-use granary_cache::{Cache, Engine, Entry, Io, Key, KeyHasher, Outcome};
+use common::{Hooked, options, put_value_alone};
+use granary_cache::{Cache, Engine, Entry, Io, Key, Outcome};
 use granary_log::device::MemoryDevice;
 use std::path::Path;
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn open(folder: &Path, segments: u64, blocks: u64) -> (Arc<Hooked>, Arc<Cache>) {
@@ -47,58 +47,6 @@ fn a_long_entry_that_is_overwritten_while_it_is_read_is_a_miss() {
         });
         assert_eq!(misses, 1);
         assert_eq!(cache.stats().puts_dropped, 0);
-    }
-}
-
-/// What is put at once is shown at the end; by then the flusher may have emptied slots of the first
-/// of it for what comes next.
-#[test]
-fn what_the_ring_passed_before_it_was_shown_is_not_shown() {
-    const SEGMENTS: usize = 64;
-    // A put shows its entries shard by shard, in the order of the hashes.
-    let bytes: Vec<[u8; 8]> = (0..1_008u64).map(u64::to_le_bytes).collect();
-    let hasher = KeyHasher::with_seed(HASH_SEED);
-    let keys: Vec<Key<'_>> = bytes.iter().map(|key| hasher.key(key)).collect();
-    let mut by_hash = keys[..1_000].to_vec();
-    by_hash.sort_by_key(|key| key.hash());
-    let gate = by_hash[0];
-    for blocks in [1, 16] {
-        let folder = tempfile::tempdir().unwrap();
-        let (_, cache) = open(folder.path(), SEGMENTS as u64, blocks);
-        // Each fills a segment, all together the file; the gate is shown first.
-        let value = vec![7; 300 * blocks as usize];
-        let batch: Vec<Entry<'_>> = by_hash[1_001 - SEGMENTS..]
-            .iter()
-            .chain([&gate])
-            .map(|key| Entry { key: *key, value: Some(&value), expires_at: 0 })
-            .collect();
-        let at_gate = Barrier::new(2);
-        let put_waited = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                // A lookup that finds nothing says so under the lock of the shard.
-                cache.get_many(&mut Io::with_engine(Engine::Plain), &[gate], 1, |_, _| {
-                    at_gate.wait();
-                    at_gate.wait();
-                });
-            });
-            at_gate.wait();
-            let put = scope.spawn(|| cache.put_many(&batch));
-            // Meanwhile the flusher writes what is full and empties slots.
-            std::thread::sleep(Duration::from_millis(100));
-            let put_waits = !put.is_finished();
-            at_gate.wait();
-            put_waits
-        });
-        assert!(put_waited, "for the lock of the shard");
-        // Over what was emptied.
-        (1_000..1_008).for_each(|key| put_value_alone(&cache, key, &value));
-        let stats = cache.stats();
-        assert_eq!(stats.puts_dropped, 0);
-        let mut found = 0;
-        cache.get_many(&mut Io::with_engine(Engine::Plain), &keys, 1, |_, outcome| {
-            found += u64::from(matches!(outcome, Outcome::Hit { .. }));
-        });
-        assert_eq!(stats.entries, found, "{blocks} blocks: the index has what can be found and no more");
     }
 }
 

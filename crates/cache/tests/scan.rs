@@ -52,7 +52,7 @@ fn is_seen_in_steps(cache: &Cache) {
 
 #[test]
 fn of_ram() {
-    let options = Options { flash: None, memory_bytes: u64::MAX, memory_entries: None };
+    let options = Options { memory_bytes: u64::MAX, ..Options::default() };
     is_seen_in_steps(&Cache::open(options).unwrap());
 }
 

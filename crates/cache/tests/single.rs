@@ -75,7 +75,7 @@ fn what_is_not_kept_is_an_error_and_leaves_nothing_older() {
 
 #[test]
 fn one_thread_makes_a_value_for_all_that_want_it() {
-    let cache = Cache::open(Options { flash: None, memory_bytes: 1 << 20, memory_entries: None }).unwrap();
+    let cache = Cache::open(Options { memory_bytes: 1 << 20, ..Options::default() }).unwrap();
     let made = AtomicU64::new(0);
     let together = Barrier::new(8);
     std::thread::scope(|scope| {

@@ -78,7 +78,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     time("dictGetString", ROUNDS, get(&[1]));
     time("dictGet both", ROUNDS, get(&[0, 1]));
 
-    let cache = Cache::open(Options { flash: None, memory_bytes: u64::MAX, memory_entries: Some(4 << 20) })?;
+    let cache =
+        Cache::open(Options { memory_bytes: u64::MAX, memory_entries: Some(4 << 20), ..Options::default() })?;
     let mut value = 7u64.to_le_bytes().to_vec();
     value.extend_from_slice(b"\x0ctesttesttest");
     for key in 0..KEYS {

@@ -6,6 +6,7 @@ use crate::limits;
 use crate::lookup::Totals;
 use crate::source::Take;
 use arrow::array::ArrayRef;
+use granary_cache::Helpers;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -35,6 +36,8 @@ pub struct Environment {
     pub collections: Collections,
     /// What the dictionaries count together.
     pub totals: Totals,
+    /// The threads that help with large batches.
+    pub helpers: Helpers,
 }
 
 /// Answers a SELECT in the FORMAT that it names, under the SETTINGS of a dictionary.
@@ -163,6 +166,7 @@ impl Environment {
             parquet: None,
             collections: Collections::default(),
             totals: Totals::default(),
+            helpers: Helpers::default(),
         }
     }
 

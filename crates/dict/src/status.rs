@@ -28,6 +28,14 @@ pub struct Status {
     pub memory_bytes: u64,
     /// RAM of write buffers alone.
     pub buffer_bytes: u64,
+    /// Bytes of rows that were put over bytes that are kept of them; 1 where nothing is compressed.
+    pub compression_ratio: f64,
+    /// Dictionaries that rows are compressed with now.
+    pub compression_versions: u64,
+    /// Dictionaries for compression that were trained.
+    pub compression_trainings: u64,
+    /// RAM that compression takes.
+    pub compression_bytes: u64,
     /// RAM of the way down the hierarchy, in bytes, where all rows are held and somebody went it.
     pub hierarchy_bytes: u64,
     /// Rows of all lookups, duplicates counted.
@@ -187,6 +195,10 @@ impl Status {
             index_bytes: full_load.map_or(cache.index_bytes, |full_load| full_load.index_bytes as u64),
             memory_bytes: cache.memory_bytes,
             buffer_bytes: cache.buffer_bytes,
+            compression_ratio: cache.compression_ratio(),
+            compression_versions: cache.codec_versions,
+            compression_trainings: cache.codec_trainings,
+            compression_bytes: cache.codec_bytes,
             keys_requested: requested,
             keys_hit: hit,
             keys_expired: counters.keys_expired.get(),

@@ -36,12 +36,18 @@ impl Store {
     /// # Errors
     /// `BAD_ARGUMENTS` if another dictionary has the same PATH, `PATH_ACCESS_DENIED` if it is not allowed.
     pub fn open(definition: &Definition, environment: &Environment) -> Result<Option<Store>, DictError> {
-        let (options, entries_max) = match &definition.layout.storage {
+        let (mut options, entries_max) = match &definition.layout.storage {
             Storage::Direct | Storage::FullLoad(_) => return Ok(None),
-            Storage::Memory { cells } => {
+            Storage::Memory { cells, compression } => {
                 // A cell is an entry, whatever its size.
                 let cells = Some(cells.next_power_of_two());
-                (Options { flash: None, memory_bytes: u64::MAX, memory_entries: cells }, cells)
+                let options = Options {
+                    memory_bytes: u64::MAX,
+                    memory_entries: cells,
+                    compression: *compression,
+                    ..Options::default()
+                };
+                (options, cells)
             }
             Storage::Ssd(ssd) => {
                 let flash = flash_options(ssd, definition, environment)?;
@@ -51,10 +57,13 @@ impl Store {
                     memory_bytes: ssd.memory_cache_size,
                     // What the bound drove from flash would stay in RAM otherwise.
                     memory_entries: entries_max,
+                    compression: ssd.compression,
+                    ..Options::default()
                 };
                 (options, entries_max)
             }
         };
+        options.helpers = environment.helpers.clone();
         let files = options.flash.as_ref().map(FlashOptions::files).transpose();
         let mut files = files.map_err(|error| unopened(definition, &error))?.unwrap_or_default();
         let watches = definition.source.updates().is_some();
@@ -211,6 +220,7 @@ fn partitions(ssd: &SsdSettings) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use granary_cache::Compression;
 
     #[test]
     fn large_files_are_divided_into_equal_parts() {
@@ -224,6 +234,7 @@ mod tests {
                 max_partitions_count: 1,
                 max_stored_keys,
                 memory_cache_size: 0,
+                compression: Compression::None,
             })
         };
         assert_eq!([1, 16, 17, 64, 4096].map(|gib| of(gib, 1 << 20, None)), [1, 1, 2, 4, 64]);

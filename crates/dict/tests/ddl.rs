@@ -1,8 +1,8 @@
 //! CREATE DICTIONARY and XML: what they mean, what they refuse, and that nothing makes them fall over.
 
 use granary_dict::{
-    Attribute, Definition, Existing, Expired, Hierarchy, Injectivity, Key, KeyForm, Lifetime, Literal,
-    ObjectId, Storage, parse_create, parse_xml, parse_xml_each, quote,
+    Attribute, Compression, Definition, Existing, Expired, Hierarchy, Injectivity, Key, KeyForm, Lifetime,
+    Literal, ObjectId, Storage, parse_create, parse_xml, parse_xml_each, quote,
 };
 use proptest::prelude::*;
 
@@ -151,11 +151,41 @@ fn clauses_in_any_order_and_every_option() {
     assert_eq!(definition.comment, "what it's for");
     assert_eq!(definition.settings[1], ("x".into(), "y".into()));
     assert_eq!(definition.lifetime, Lifetime { min_seconds: 0, max_seconds: 300 });
-    assert_eq!(definition.layout.storage, Storage::Memory { cells: 1000 });
+    assert_eq!(definition.layout.storage, Storage::Memory { cells: 1000, compression: Compression::None });
     assert_eq!(definition.layout.update.expired, Expired::Read);
     let source = &definition.source;
     assert_eq!((source.name(), source.parameter("FORMAT")), ("EXECUTABLE", Some("TabSeparated")));
     assert_eq!(parse(&definition.to_sql_with_secrets()), definition);
+}
+
+#[test]
+fn rows_may_be_compressed() {
+    let sql = |layout: &str| {
+        format!(
+            "CREATE DICTIONARY d (id UInt64, s String) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) LAYOUT({layout})"
+        )
+    };
+    let said = |layout: &str| match parse(&sql(layout)).layout.storage {
+        Storage::Ssd(ssd) => ssd.compression,
+        Storage::Memory { compression, .. } => compression,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(said("SSD_CACHE(PATH 'c')"), Compression::None);
+    assert_eq!(said("SSD_CACHE(PATH 'c' COMPRESSION 'ZSTD')"), Compression::Zstd);
+    assert_eq!(said("CACHE(SIZE_IN_CELLS 10 COMPRESSION lz4)"), Compression::Lz4);
+    let definition = parse(&sql("SSD_CACHE(PATH 'c' COMPRESSION 'zstd')"));
+    assert!(definition.to_sql().contains("COMPRESSION 'zstd'"), "{}", definition.to_sql());
+    assert_eq!(parse(&definition.to_sql()), definition);
+    let error = parse_create(&sql("CACHE(SIZE_IN_CELLS 10 COMPRESSION 'gzip')")).unwrap_err();
+    assert!(error.message().contains("must be 'zstd', 'lz4' or 'none', not 'gzip'"), "{error}");
+    assert!(parse_create(&sql("DIRECT(COMPRESSION 'zstd')")).is_err());
+    let xml = "<clickhouse><dictionary><name>d</name><structure><id><name>id</name></id>\
+        <attribute><name>s</name><type>String</type><null_value/></attribute></structure>\
+        <source><sqlite><path>x</path><table>t</table></sqlite></source><lifetime>0</lifetime>\
+        <layout><cache><size_in_cells>10</size_in_cells><compression>zstd</compression></cache></layout>\
+        </dictionary></clickhouse>";
+    let storage = parse_xml(xml).unwrap().remove(0).layout.storage;
+    assert_eq!(storage, Storage::Memory { cells: 10, compression: Compression::Zstd });
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub struct EngineRun {
 }
 
 fn options(path: &Path, file_size: u64) -> Options {
-    Options { flash: Some(FlashOptions::new(path, file_size)), memory_bytes: 0, memory_entries: None }
+    Options { flash: Some(FlashOptions::new(path, file_size)), ..Options::default() }
 }
 
 /// Puts `keys` entries. What the write buffers had no room for is put again, so that every one of them

@@ -73,7 +73,7 @@ pub fn space_use(
     (flash.block_size, flash.write_buffer_size) = (block_bytes, SEGMENT_BYTES);
     // Written at once, for there is no RAM to wait in; the index is that of a cache that RAM filters.
     flash.admission = Admission::Probability(1.0);
-    let cache = Cache::open(Options { flash: Some(flash), memory_bytes: 0, memory_entries: None })?;
+    let cache = Cache::open(Options { flash: Some(flash), ..Options::default() })?;
     let value_bytes = |key: u64| (size(key) as usize).saturating_sub(KEY_BYTES);
     let (mut objects, mut object_bytes, mut record_bytes) = (0, 0, 0);
     while object_bytes < file_bytes / 8 * 3 {

@@ -1,56 +1,10 @@
 //! Getting what was appended onto the device, and knowing that it is there.
 
+use crate::commits::{Covered, Durability, Failure};
 use crate::framing::Framing;
 use crate::log::Log;
-use crate::sync::sync::Mutex;
-use crate::sync::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::sync::atomic::Ordering;
 use std::io;
-
-/// What a commit guards against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// The end of the process: the kernel or the device has the data.
-    Buffered,
-    /// A loss of power: the device was told to keep it.
-    Synced,
-}
-
-/// Commits that run, and what became of earlier ones.
-#[derive(Default)]
-pub(crate) struct Commits {
-    /// Commits that were asked for.
-    asked: AtomicU64,
-    running: Mutex<Covered>,
-    /// A sync failed once: what the device was told before it may be gone, and no later sync says so.
-    sync_failed: AtomicBool,
-    /// Why a segment could not be written lately.
-    write_error: Mutex<Option<Failure>>,
-}
-
-/// The newest commit of each kind whose request is covered, and whether it succeeded.
-#[derive(Default)]
-struct Covered {
-    until: u64,
-    result: Option<Failure>,
-    durability: Option<Durability>,
-}
-
-/// An error that several callers get.
-#[derive(Clone)]
-struct Failure {
-    kind: io::ErrorKind,
-    errno: Option<i32>,
-}
-
-impl Failure {
-    fn of(error: &io::Error) -> Self {
-        Self { kind: error.kind(), errno: error.raw_os_error() }
-    }
-
-    fn error(&self) -> io::Error {
-        self.errno.map_or_else(|| self.kind.into(), io::Error::from_raw_os_error)
-    }
-}
 
 impl<F: Framing> Log<F> {
     /// Gets everything that was appended before the call onto the device. The segment that is being filled goes on

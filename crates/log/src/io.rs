@@ -2,12 +2,15 @@
 //! belong to one thread.
 
 mod arena;
+mod event;
+mod extent;
 mod flights;
 mod places;
 mod pool;
 mod pool_flights;
 mod ring;
 
+pub use extent::{Engine, Extent};
 pub use flights::Flights;
 
 use crate::buffer::AlignedBuffer;
@@ -17,26 +20,6 @@ use pool::PoolReader;
 use ring::{Refused, Ring};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// A stretch of the device to read: bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
-    /// Where it begins.
-    pub offset: u64,
-    /// How long it is, at most [`Io::extent_bytes_max`].
-    pub len: usize,
-}
-
-/// What reads go through, chosen at start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
-    /// io_uring on the calling thread.
-    Ring,
-    /// A pool of threads that call pread.
-    Pool,
-    /// One read after the other on the calling thread.
-    Plain,
-}
 
 /// The I/O state of one thread: a ring with its buffers, or its way to the pool.
 ///

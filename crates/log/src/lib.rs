@@ -6,7 +6,9 @@
 
 mod buffer;
 mod commit;
+mod commits;
 pub mod device;
+mod error;
 mod flusher;
 mod framing;
 #[doc(hidden)]
@@ -18,6 +20,7 @@ pub mod limits;
 mod lock;
 mod log;
 mod open;
+mod options;
 mod partitions;
 mod recover;
 mod segment;
@@ -28,12 +31,14 @@ pub mod sync;
 mod writer;
 
 pub use buffer::AlignedBuffer;
-pub use commit::Durability;
+pub use commits::Durability;
+pub use error::OpenError;
 pub use framing::{Framing, Sealed, SegmentId, Source};
 pub use geometry::{Geometry, GeometryError};
 pub use io::{Engine, Extent, Flights, Io, ReadAhead};
 pub use log::{Consumer, Failed, Location, Log, LogStats};
-pub use open::{Found, InDoubt, OpenError, Options, grow};
+pub use open::{Found, grow};
+pub use options::{InDoubt, Options};
 pub use recover::{Opened, Recovered};
 pub use segment::{Segment, SegmentReader};
 pub use slots::SlotOrder;

@@ -1,21 +1,28 @@
 //! The running log: where a block is, and whether there is room.
 
 use crate::buffer::AlignedBuffer;
-use crate::commit::Commits;
+use crate::commits::Commits;
 use crate::device::Device;
 use crate::framing::{Framing, Source};
 use crate::geometry::Geometry;
+use crate::journal::Journal;
 use crate::limits::{RECLAIM_AHEAD_BYTES_MAX, WAIT_FOR_ROOM, WRITE_QUEUE_BYTES_MAX};
 use crate::segment::Segment;
 use crate::slots::Slots;
 use crate::state::{Identity, Left, StateFile};
 use crate::sync::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::sync::{Arc, Condvar, Mutex, RwLock, RwLockReadGuard};
-use crate::writer::{Writer, WriterState};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::time::Instant;
+
+/// What the writer alone touches.
+pub(crate) struct WriterState<F: Framing> {
+    pub journal: Journal,
+    /// The segment being filled; it is the last of those in RAM.
+    pub current: Option<Arc<Segment<F>>>,
+}
 
 /// What becomes of a segment that could not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,11 +235,6 @@ impl<F: Framing> Log<F> {
     /// The sequence number of the segment in a slot; 0: none was ever there.
     pub fn sequence_of_slot(&self, slot: u64) -> u64 {
         self.slots.sequence(&self.geometry, slot, self.head())
-    }
-
-    /// The right to append, one holder at a time.
-    pub fn writer(&self) -> Writer<'_, F> {
-        Writer::new(self)
     }
 
     /// Whether a segment more may be opened at once: else appends are refused when the current one is full, until the

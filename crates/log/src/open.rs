@@ -1,113 +1,25 @@
 //! Opening a log: what the process before left, and which of it may be served again.
 
-use crate::commit::Commits;
-use crate::device::{Device, FileDevice, OpenDeviceError, Space};
+use crate::commits::Commits;
+use crate::device::{Device, FileDevice, OpenDeviceError};
+use crate::error::OpenError;
 use crate::framing::{Framing, Source};
 use crate::geometry::Geometry;
 use crate::journal::{self, Journal};
 use crate::limits::SEQUENCES_SKIPPED;
 use crate::lock::is_locked;
-use crate::log::{Buffers, Counters, FlushRequests, Log};
-use crate::partitions::Partition;
+use crate::log::{Buffers, Counters, FlushRequests, Log, WriterState};
+use crate::options::{InDoubt, Options};
+use crate::partitions::{Partition, has_bytes};
 use crate::recover::{self, Opened, Recovered};
 use crate::slots::{FifoSlots, SlotOrder, SlotTable, Slots};
 use crate::state::{self, Identity, Known, Left, Peeked, StateFile, beside, companion_number, random_number};
 use crate::sync::sync::atomic::AtomicU64;
 use crate::sync::sync::{Condvar, Mutex, RwLock};
-use crate::writer::WriterState;
 use std::collections::VecDeque;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Where a log lies and what its shape is.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The data: a file of exactly the geometry's size, or a block device.
-    pub path: PathBuf,
-    /// Where the small state and journal files go: `<this>.state`, `<this>.journal.0` and `.1`.
-    pub state_path: PathBuf,
-    /// The shape.
-    pub geometry: Geometry,
-    /// A number that stands for what the consumer stores; another one starts empty.
-    pub fingerprint: u64,
-    /// A number that the consumer's words depend on, kept with the content; another one starts empty. `None`: the
-    /// one that is there, or a random one.
-    pub salt: Option<u64>,
-    /// How slots are chosen for segments. Part of the content: another order wants another fingerprint.
-    pub slots: SlotOrder,
-    /// When the file takes its space.
-    pub space: Space,
-    /// Whether the log may start empty.
-    pub in_doubt: InDoubt,
-    /// Of each partition the number of its companion, which is what the consumer has of the log beside its files (0:
-    /// nothing yet). Whoever opens the log without naming it makes it void: [`Log::companion`] says which number is
-    /// right from now on. Empty: the consumer has none.
-    pub companions: Vec<u64>,
-}
-
-/// What to do where a log's files are there and what they hold cannot be trusted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum InDoubt {
-    /// Start empty, as a cache may: after a loss of power, and where the files are damaged or of another shape.
-    #[default]
-    StartEmpty,
-    /// Take what can be found after a loss of power; refuse to open where the files are damaged or of another shape.
-    Keep,
-}
-
-/// Why a log could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The sizes do not fit together.
-    #[error(transparent)]
-    Geometry(#[from] crate::GeometryError),
-    /// The data file or device.
-    #[error(transparent)]
-    Device(#[from] OpenDeviceError),
-    /// The state or journal files.
-    #[error("cannot use the state files of {path}: {source}")]
-    State {
-        /// What their names begin with.
-        path: PathBuf,
-        /// The operating system's answer.
-        source: io::Error,
-    },
-    /// Another cache has it open.
-    #[error("{path} is in use by another cache: give each its own PATH")]
-    InUse {
-        /// The path.
-        path: PathBuf,
-    },
-    /// An option that makes no sense.
-    #[error("{option}: {reason}")]
-    Invalid {
-        /// Its name.
-        option: &'static str,
-        /// What is wrong with it, and what to give instead.
-        reason: String,
-    },
-    /// Somebody else's file lies where a log's would: it would be overwritten.
-    #[error("{path} is there already, and is no cache of Granary's: move it away, or choose another path")]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The files of a log that must not start empty are not what they should be.
-    #[error(
-        "{path}: the state file is damaged, or says another size or format: it is not opened, lest data be lost"
-    )]
-    Damaged {
-        /// The state file.
-        path: PathBuf,
-    },
-    /// Whoever uses the log wants to overwrite one segment while it keeps another.
-    #[error("{path} has room for one write buffer: make file_size at least twice write_buffer_size")]
-    OneSegment {
-        /// The path.
-        path: PathBuf,
-    },
-}
 
 /// What lies where a log is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,29 +56,13 @@ impl Options {
     }
 }
 
-/// Whether there is a file with something in it. A block device is none.
-pub(crate) fn has_bytes(path: &Path) -> io::Result<bool> {
-    match std::fs::metadata(path) {
-        Ok(found) => Ok(found.is_file() && found.len() > 0),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-/// The right to the log.
-pub(crate) fn lock(options: &Options) -> Result<StateFile, OpenError> {
-    StateFile::open(&beside(&options.state_path, ".state"))
-        .map_err(|source| OpenError::State { path: options.state_path.clone(), source })?
-        .map_err(|_| OpenError::InUse { path: options.path.clone() })
-}
-
 /// Makes a log larger that was stopped cleanly and whose slots are used in any order: it has the segments of `geometry`
 /// from here on.
 ///
 /// # Errors
 /// The log is open, was not stopped cleanly, or its state file cannot be written.
 pub fn grow(options: &Options, geometry: &Geometry) -> Result<(), OpenError> {
-    let state = lock(options)?;
+    let state = options.lock()?;
     if state.read(geometry, options.fingerprint).left == Left::Clean {
         // It was done before.
         return Ok(());

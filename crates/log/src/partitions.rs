@@ -5,11 +5,12 @@
 //! open: they would not hear of what changes meanwhile.
 
 use crate::device::Device;
+use crate::error::OpenError;
 use crate::framing::Framing;
 use crate::journal;
 use crate::limits::PARTITIONS_MAX;
 use crate::log::Log;
-use crate::open::{OpenError, Options, has_bytes, lock};
+use crate::options::Options;
 use crate::recover::Opened;
 use crate::state::{self, Left, Peeked, StateFile, beside, random_number};
 use std::fs::File;
@@ -36,7 +37,7 @@ impl Partition {
             let fingerprint = options.fingerprint_of(i, partitions);
             let companions = options.companions.get(i as usize).copied().into_iter().collect();
             let options = Options { geometry, state_path, fingerprint, companions, ..options.clone() };
-            let state = lock(&options)?;
+            let state = options.lock()?;
             Ok(Self { options, state })
         };
         (0..).zip(geometries).map(of).collect()
@@ -86,7 +87,7 @@ fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
             continue;
         }
         let options = Options { state_path: state_path.clone(), ..options.clone() };
-        lock(&options)?.invalidate().map_err(error)?;
+        options.lock()?.invalidate().map_err(error)?;
         for path in journal::paths(&state_path).into_iter().chain([state]) {
             match std::fs::remove_file(path) {
                 Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(error(source)),
@@ -149,5 +150,14 @@ impl Options {
     /// What one of so many logs holds: the place of a record among them is not its place among others.
     pub(crate) fn fingerprint_of(&self, partition: u64, partitions: u64) -> u64 {
         self.fingerprint.wrapping_add((partitions - 1) << 32 | partition)
+    }
+}
+
+/// Whether there is a file with something in it. A block device is none.
+pub(crate) fn has_bytes(path: &Path) -> io::Result<bool> {
+    match std::fs::metadata(path) {
+        Ok(found) => Ok(found.is_file() && found.len() > 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }

@@ -2,21 +2,13 @@
 
 use crate::buffer::AlignedBuffer;
 use crate::framing::{Framing, SegmentId};
-use crate::journal::Journal;
-use crate::log::Log;
+use crate::log::{Log, WriterState};
 use crate::segment::Segment;
 use crate::slots::{Purpose, Slots};
 use crate::state::{Left, random_number};
 use crate::sync::sync::atomic::Ordering;
 use crate::sync::sync::{Arc, MutexGuard};
 use std::io;
-
-/// What the writer alone touches.
-pub(crate) struct WriterState<F: Framing> {
-    pub journal: Journal,
-    /// The segment being filled; it is the last of those in RAM.
-    pub current: Option<Arc<Segment<F>>>,
-}
 
 /// The right to append.
 pub struct Writer<'a, F: Framing> {
@@ -30,6 +22,13 @@ pub struct Writer<'a, F: Framing> {
 impl<F: Framing> Drop for Writer<'_, F> {
     fn drop(&mut self) {
         self.release();
+    }
+}
+
+impl<F: Framing> Log<F> {
+    /// The right to append, one holder at a time.
+    pub fn writer(&self) -> Writer<'_, F> {
+        Writer::new(self)
     }
 }
 

@@ -17,6 +17,7 @@ mod store;
 mod users;
 
 pub use engine::Flush;
+pub use granary_cache::Compression;
 pub use granary_cache::admission::Admission;
 pub use rustls::ServerConfig;
 pub use server::{Options, Server, ServerError, Stats, UnixSocket};

@@ -126,3 +126,7 @@ pub const PARTITION_BLOCKS_MAX: u64 = 1 << 17;
 
 /// A partition has RAM for items of at least so many of its segments, of which up to three are in write buffers.
 pub const PARTITION_MEMORY_SEGMENTS_MIN: u64 = 8;
+
+/// How often in a row a change waits for its key to come from the device, where others change keys of its stripe
+/// meanwhile. Then it is read once while nobody can.
+pub const FETCHES_MAX: usize = 16;

@@ -18,7 +18,7 @@ use granary_dialect::rewrite::{
 };
 use granary_dialect::statement::{ParsedQuery, parse_query};
 use granary_dialect::{Error, Result};
-use granary_dict::Team;
+use granary_dict::{Helpers, Team};
 
 use crate::catalogue::{DEFAULT_DATABASE, SETTINGS_TABLE, SYSTEM_DATABASE};
 use crate::dictionary_joins::dictionary_joins;
@@ -144,7 +144,8 @@ async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Resul
     session.take_back(state);
     let schema = as_declared(&plan.schema(), &declared);
     let memory = Arc::clone(session.memory());
-    Ok(Query { plan, schema, context, memory })
+    let helpers = session.catalogue().helpers().clone();
+    Ok(Query { plan, schema, context, memory, helpers })
 }
 
 /// The first of the tables that a statement names and that there are not.
@@ -192,6 +193,7 @@ pub struct Query {
     pub schema: SchemaRef,
     context: Arc<TaskContext>,
     memory: Arc<QueryMemory>,
+    helpers: Helpers,
 }
 
 impl Query {
@@ -228,7 +230,7 @@ impl Query {
 
     /// Its threads, as dictionaries should know of them, for as long as it runs.
     fn team(&self) -> Team {
-        Team::of(partitions_max(&self.plan))
+        self.helpers.team(partitions_max(&self.plan))
     }
 
     fn partitions(&self) -> usize {

@@ -1,9 +1,9 @@
 //! Flashiness: will the object be read again before it is updated?
 
+use super::candidate::{COUNT_MAX, Candidate, Verdict};
 use super::lifetime::Lifetime;
 use super::samples::{Counts, Samples};
 use super::svm::{Features, Svm};
-use super::{COUNT_MAX, Candidate, Verdict};
 use crate::key::Key;
 use crate::limits::EXAMPLES_MIN;
 use fastrand::Rng;

@@ -6,6 +6,7 @@
 //! (Eisenman et al., NSDI 2019).
 
 mod budget;
+mod candidate;
 mod flashield;
 mod lifetime;
 mod name;
@@ -14,6 +15,7 @@ mod reuse;
 mod samples;
 mod svm;
 
+pub use candidate::{COUNT_MAX, Candidate, Verdict};
 pub use flashield::Flashield;
 pub use name::UnknownAdmission;
 pub(crate) use samples::sample_hash;
@@ -41,31 +43,6 @@ pub enum Admission {
     Reuse,
     /// Those that leave DRAM and are expected to be read again before they are updated.
     Flashield(Flashield),
-}
-
-/// An object that leaves DRAM.
-#[derive(Clone, Copy, Debug)]
-pub struct Candidate<'a> {
-    /// Its key.
-    pub key: Key<'a>,
-    /// What it takes on flash.
-    pub bytes: u64,
-    /// How often it was read in DRAM, up to [`COUNT_MAX`].
-    pub reads: u8,
-    /// How often it was written over in DRAM, up to [`COUNT_MAX`].
-    pub updates: u8,
-}
-
-/// Reads and updates of an object are counted up to here.
-pub const COUNT_MAX: u8 = 15;
-
-/// What becomes of a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is written to flash.
-    Flash,
-    /// It leaves the cache.
-    Drop,
 }
 
 enum Rule {

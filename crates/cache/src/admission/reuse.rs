@@ -5,9 +5,9 @@
 //! does so within about the time that flash would have kept it is as good a sign as a read. And a few of those
 //! of which nothing is known go to flash, too: of what is read again late there is no other way to find out.
 
+use super::candidate::{Candidate, Verdict};
 use super::lifetime::Lifetime;
 use super::returning::Returning;
-use super::{Candidate, Verdict};
 use crate::limits::{UNPROVEN_ADMITTED, UNPROVEN_ADMITTED_TO_FREE_FLASH};
 use fastrand::Rng;
 

@@ -5,7 +5,7 @@
 //! seldom are met at all stages; none before the first read. The objects are those whose hash is below a
 //! bound that falls when there are too many.
 
-use super::COUNT_MAX;
+use super::candidate::COUNT_MAX;
 use crate::key::KeyHash;
 use crate::limits::{HASH_BITS, SAMPLES_MAX};
 use fastrand::Rng;

@@ -50,6 +50,11 @@ pub fn payload_size(geometry: &Geometry) -> usize {
     geometry.block_size() - BLOCK_HEADER_SIZE
 }
 
+/// How many blocks a record of `len` bytes spans.
+pub fn blocks_spanned(geometry: &Geometry, len: usize) -> usize {
+    len.div_ceil(payload_size(geometry))
+}
+
 /// The part of a block after its header.
 pub fn payload(bytes: &[u8]) -> &[u8] {
     &bytes[BLOCK_HEADER_SIZE..]

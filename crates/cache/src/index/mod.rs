@@ -1,10 +1,12 @@
 //! Hash -> block: under 5 bytes an entry. See docs/index.md.
 
 mod bucket;
+mod collisions;
 mod shape;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use collisions::CollisionFilter;
 pub(crate) use shape::{Capacity, Growth};
 pub(crate) use table::Table;

@@ -1,10 +1,10 @@
 //! Taking over what the process before left in the file.
 
 use super::chunk::Chunk;
-use super::entry::{self, DEAD, DIRTY, FLAGS_AT, STAMP_SHIFT, is_of};
+use super::entry::{self, DEAD, DIRTY, STAMP_SHIFT, has_tag};
 use super::shared::FoundChunk;
 use super::{At, CHUNKS_MAX, Memory, spread};
-use crate::key::{Key, KeyHash};
+use crate::key::KeyHash;
 use hashbrown::hash_table::Entry as Slot;
 use std::ops::AddAssign;
 
@@ -50,7 +50,7 @@ impl Memory {
         let Some(first) = found.first() else { return TakenOver::default() };
         self.first_sequence = first.sequence;
         let mut taken = TakenOver::default();
-        let mut live = Vec::new();
+        let mut live: Vec<Live> = Vec::new();
         for FoundChunk { sequence, len, extent } in found {
             let mut chunk = Chunk::found(extent, len);
             let next = self.next_sequence();
@@ -63,17 +63,18 @@ impl Memory {
             self.chunks.push_back(chunk);
         }
         self.table.reserve(live.len(), |_| unreachable!("the table is empty"));
-        for (hash, at) in live {
+        for Live { hash, at, flags } in live {
+            let elsewhere = elsewhere(hash);
             self.point_found(hash, at);
+            self.settle(at, flags, elsewhere);
         }
-        self.settle(elsewhere);
         taken.entries = self.table.len() as u64;
         self.tell();
         taken
     }
 
     /// Checks the entries of a chunk and adds those that are not dead to `live`; whether something is no entry.
-    fn check_chunk(&mut self, chunk: &mut Chunk, number: u16, live: &mut Vec<(KeyHash, At)>) -> bool {
+    fn check_chunk(&mut self, chunk: &mut Chunk, number: u16, live: &mut Vec<Live>) -> bool {
         let seed = self.arena.as_ref().map_or(0, |arena| arena.checksum_seed());
         let mut at = 0;
         while at < chunk.len() {
@@ -84,12 +85,12 @@ impl Memory {
                 return true;
             };
             if entry.flags & DEAD == 0 {
-                live.push((entry.hash, At::new(number, at)));
                 // Stamps are of the turnover of the process before.
                 let flags = entry.flags & ((1 << STAMP_SHIFT) - 1);
                 if flags != entry.flags {
                     chunk.set_flags(at, flags);
                 }
+                live.push(Live { hash: entry.hash, at: At::new(number, at), flags });
                 self.dirty += usize::from(flags & DIRTY != 0);
             } else {
                 self.dead_bytes += entry.len;
@@ -103,10 +104,13 @@ impl Memory {
     fn point_found(&mut self, hash: KeyHash, at: At) {
         let (chunks, first) = (&self.chunks, self.first_chunk());
         let bytes = |at: At| Self::bytes(chunks, first, at);
-        let key = Key::hashed(hash, entry::record_of(bytes(at)).key);
+        let same = |other: &At| {
+            has_tag(bytes(*other), hash)
+                && entry::record_of(bytes(*other)).key == entry::record_of(bytes(at)).key
+        };
         let hasher = self.hasher;
         let rehash = |at: &At| spread(entry::hash_of(bytes(*at), hasher).to_bits());
-        let older = match self.table.entry(spread(hash.to_bits()), |at| is_of(bytes(*at), key), rehash) {
+        let older = match self.table.entry(spread(hash.to_bits()), same, rehash) {
             Slot::Occupied(mut found) => Some(std::mem::replace(found.get_mut(), at)),
             Slot::Vacant(vacant) => {
                 vacant.insert(at);
@@ -118,23 +122,25 @@ impl Memory {
         }
     }
 
-    /// Marks what is nowhere else, and only that, as dirty.
-    fn settle(&mut self, elsewhere: impl Fn(KeyHash) -> Elsewhere) {
-        let first = self.first_chunk();
-        for at in &self.table {
-            let chunk = &mut self.chunks[at.index(first)];
-            let entry = &chunk[at.offset()..];
-            let before = entry[FLAGS_AT];
-            let flags = match elsewhere(entry::hash_of(entry, self.hasher)) {
-                Elsewhere::Yes => before & !DIRTY,
-                Elsewhere::No => before | DIRTY,
-                Elsewhere::AsBefore => before,
-            };
-            if flags != before {
-                chunk.set_flags(at.offset(), flags);
-                self.dirty += usize::from(flags & DIRTY != 0);
-                self.dirty -= usize::from(before & DIRTY != 0);
-            }
+    /// Marks the entry at `at`, which has these flags, as dirty where it is nowhere else, and only there.
+    fn settle(&mut self, at: At, before: u8, elsewhere: Elsewhere) {
+        let flags = match elsewhere {
+            Elsewhere::Yes => before & !DIRTY,
+            Elsewhere::No => before | DIRTY,
+            Elsewhere::AsBefore => before,
+        };
+        if flags != before {
+            let first = self.first_chunk();
+            self.chunks[at.index(first)].set_flags(at.offset(), flags);
+            self.dirty += usize::from(flags & DIRTY != 0);
+            self.dirty -= usize::from(before & DIRTY != 0);
         }
     }
+}
+
+/// An entry that was found and is not dead.
+struct Live {
+    hash: KeyHash,
+    at: At,
+    flags: u8,
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::codec::StoredValue;
 use crate::key::KeyHasher;
 use crate::limits::MEMORY_CHUNK_BYTES_MIN;
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ fn get<'a>(memory: &'a mut Memory, key: &[u8]) -> Option<(Option<&'a [u8]>, u32)
     let key = KeyHasher::with_seed(0).key(key);
     let candidate = memory.candidate(key.hash())?;
     let stored = memory.get(key, candidate)?;
-    Some((stored.value, stored.expires_at))
+    Some((stored.value.map(|value| value.bytes), stored.expires_at))
 }
 
 #[test]
@@ -41,7 +42,7 @@ fn agrees_with_a_map_and_keeps_its_budget() {
                 1..4 => {
                     let value =
                         (random >> 40 & 7 != 0).then(|| vec![step as u8; (random >> 44 & 255) as usize]);
-                    memory.insert(key, value.as_deref(), step, EntryState::Clean, 0);
+                    memory.insert(key, value.as_deref().map(StoredValue::raw), step, EntryState::Clean, 0);
                     map.insert(number, (value, step));
                 }
                 _ => {
@@ -85,7 +86,13 @@ fn entries_that_are_put_again_and_again_take_no_more_room() {
         // Some are put once: they stay among those that die.
         let step = if round == 0 { 1 } else { 3 };
         for key in keys.iter().step_by(step) {
-            memory.insert(KeyHasher::with_seed(0).key(key), Some(&value), round, EntryState::Clean, 0);
+            memory.insert(
+                KeyHasher::with_seed(0).key(key),
+                Some(StoredValue::raw(&value)),
+                round,
+                EntryState::Clean,
+                0,
+            );
         }
         assert_eq!(memory.len(), keys.len());
         let most = 2 * live + memory.table.allocation_size() + 3 * memory.chunk_bytes();
@@ -103,7 +110,13 @@ fn a_lookup_marks_the_entry_it_finds_and_no_other() {
     let mut memory = memory(1 << 20, u64::MAX);
     let name = |i: u32| format!("key{i}").into_bytes();
     for i in 0..2000 {
-        memory.insert(KeyHasher::with_seed(0).key(&name(i)), Some(&[1; 20]), 0, EntryState::Dirty, 0);
+        memory.insert(
+            KeyHasher::with_seed(0).key(&name(i)),
+            Some(StoredValue::raw(&[1; 20])),
+            0,
+            EntryState::Dirty,
+            0,
+        );
     }
     // Keys that are not there have candidates, too, which are others'.
     let strangers = (2000..20_000)
@@ -130,12 +143,18 @@ fn what_is_read_outlives_what_is_not() {
     let mut memory = memory(64 << 10, u64::MAX);
     let hot: Vec<Vec<u8>> = (0..50).map(|i| format!("hot{i}").into_bytes()).collect();
     for key in &hot {
-        memory.insert(KeyHasher::with_seed(0).key(key), Some(&[1; 100]), 0, EntryState::Clean, 0);
+        memory.insert(
+            KeyHasher::with_seed(0).key(key),
+            Some(StoredValue::raw(&[1; 100])),
+            0,
+            EntryState::Clean,
+            0,
+        );
     }
     for i in 0..5_000 {
         memory.insert(
             KeyHasher::with_seed(0).key(format!("cold{i}").as_bytes()),
-            Some(&[2; 100]),
+            Some(StoredValue::raw(&[2; 100])),
             0,
             EntryState::Clean,
             0,
@@ -152,7 +171,13 @@ fn there_are_numbers_for_all_chunks() {
     let mut memory = memory(64 << 20, 1);
     let keys: Vec<[u8; 8]> = (0..140_000_u64).map(u64::to_le_bytes).collect();
     for key in &keys {
-        memory.insert(KeyHasher::with_seed(0).key(key), Some(&[7; 470]), 0, EntryState::Dirty, 0);
+        memory.insert(
+            KeyHasher::with_seed(0).key(key),
+            Some(StoredValue::raw(&[7; 470])),
+            0,
+            EntryState::Dirty,
+            0,
+        );
     }
     assert!(memory.chunks.len() < CHUNKS_MAX);
     memory.validate();
@@ -179,7 +204,7 @@ fn what_was_just_put_is_there() {
             let name = i.to_le_bytes();
             assert!(memory.insert(
                 KeyHasher::with_seed(0).key(&name),
-                Some(&vec![1; len]),
+                Some(StoredValue::raw(&vec![1; len])),
                 0,
                 EntryState::Clean,
                 0
@@ -198,7 +223,13 @@ fn what_was_just_put_is_there() {
         assert_eq!(memory.gone().evicted_unfetched, 0);
         let too_long = vec![1; bytes.min(8 << 20) as usize / 2 + 1];
         assert_eq!(
-            memory.insert(KeyHasher::with_seed(0).key(b"long"), Some(&too_long), 0, EntryState::Clean, 0),
+            memory.insert(
+                KeyHasher::with_seed(0).key(b"long"),
+                Some(StoredValue::raw(&too_long)),
+                0,
+                EntryState::Clean,
+                0
+            ),
             bytes > 16 << 20
         );
     }
@@ -210,7 +241,13 @@ fn what_was_put_a_moment_ago_does_not_leave_before_older_entries() {
     let mut memory = memory(1 << 20, u64::MAX);
     let name = |i: u32| format!("key{i}").into_bytes();
     for i in 0..20_000 {
-        memory.insert(KeyHasher::with_seed(0).key(&name(i)), Some(&[1; 1000]), 0, EntryState::Dirty, 0);
+        memory.insert(
+            KeyHasher::with_seed(0).key(&name(i)),
+            Some(StoredValue::raw(&[1; 1000])),
+            0,
+            EntryState::Dirty,
+            0,
+        );
         let aim = Aim { shard: 900 << 10, pool: 900 << 10, spare: Spare::Fresh };
         memory.shrink(aim, 0, |_| Eviction::Drop);
         assert!(memory.bytes_allocated() <= 900 << 10);
@@ -231,7 +268,7 @@ fn what_leaves_at_its_end_or_unread_is_counted_apart() {
         let expires_at = if i < 40 { 10 } else { 0 };
         memory.insert(
             KeyHasher::with_seed(0).key(&i.to_le_bytes()),
-            Some(&[1; 100]),
+            Some(StoredValue::raw(&[1; 100])),
             expires_at,
             EntryState::Dirty,
             0,
@@ -255,7 +292,13 @@ fn numbers_of_chunks_do_not_come_round() {
             let number = if i % 3 == 0 { i % 999 } else { i };
             let bytes = number.to_le_bytes();
             let value = [&i.to_le_bytes()[..], &[0; 400]].concat();
-            let is_kept = memory.insert(KeyHasher::with_seed(0).key(&bytes), Some(&value), 0, kept, 0);
+            let is_kept = memory.insert(
+                KeyHasher::with_seed(0).key(&bytes),
+                Some(StoredValue::raw(&value)),
+                0,
+                kept,
+                0,
+            );
             assert!(is_kept || kept != EntryState::Clean, "others leave for a copy");
             if is_kept {
                 _ = last.insert(number, i)

@@ -3,6 +3,8 @@
 mod check;
 
 use crate::admission::Admission;
+use crate::codec::{self, Compression};
+use crate::drive::Helpers;
 use crate::framing::{Records, WordRule, has_summary};
 use crate::index::{Capacity, Growth};
 use crate::limits::{HASH_BITS, SHARDS};
@@ -150,8 +152,9 @@ impl FlashOptions {
         if !is_block_device(&self.path) {
             files.push(with_bin(&self.path));
         }
+        let state_path = self.state_path.as_deref().unwrap_or(&self.path);
+        files.push(codec::path_of(state_path));
         if let Some(folder) = &self.memory_folder {
-            let state_path = self.state_path.as_deref().unwrap_or(&self.path);
             files
                 .extend((0..self.partitions).map(|partition| shared::path_of(folder, state_path, partition)));
         }
@@ -170,8 +173,8 @@ fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device())
 }
 
-/// A cache: on flash with a RAM tier, or in RAM alone.
-#[derive(Clone, Debug)]
+/// A cache: on flash with a RAM tier, or in RAM alone. The default has room for nothing.
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `None`: the RAM tier is the whole cache.
     pub flash: Option<FlashOptions>,
@@ -179,6 +182,10 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Most entries of the RAM tier, whatever their size.
     pub memory_entries: Option<u64>,
+    /// How values are compressed. What was compressed otherwise before is found all the same.
+    pub compression: Compression,
+    /// Threads that help with large batches; a process with several caches gives them all the same.
+    pub helpers: Helpers,
 }
 
 impl Options {

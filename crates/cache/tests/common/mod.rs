@@ -21,7 +21,7 @@ pub fn options(folder: &Path, segments: u64, blocks: u64, memory_bytes: u64) -> 
     flash.block_size = 512;
     flash.write_buffer_size = blocks * 512;
     flash.hash_seed = Some(HASH_SEED);
-    Options { flash: Some(flash), memory_bytes, memory_entries: None }
+    Options { flash: Some(flash), memory_bytes, ..Options::default() }
 }
 
 pub fn put(cache: &Cache, key: u64, version: u64) {

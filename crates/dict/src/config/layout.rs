@@ -6,6 +6,7 @@ use super::update::{EXPIRY_PARAMETERS, SOURCE_PARAMETERS, UpdateSettings};
 use crate::error::{Code, DictError, built_without};
 use crate::limits;
 use crate::types::DataType;
+use granary_cache::Compression;
 
 /// A layout and its settings.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +37,8 @@ pub enum Storage {
     Memory {
         /// SIZE_IN_CELLS.
         cells: u64,
+        /// COMPRESSION (our own setting).
+        compression: Compression,
     },
     /// Nowhere: every lookup asks the source.
     Direct,
@@ -62,6 +65,8 @@ pub struct SsdSettings {
     pub max_stored_keys: Option<u64>,
     /// Budget of the hot tier in RAM (our own setting).
     pub memory_cache_size: u64,
+    /// COMPRESSION: how rows are compressed (our own setting).
+    pub compression: Compression,
 }
 
 const DEFAULT_FILE_SIZE: u64 = 4 << 30;
@@ -78,8 +83,9 @@ const SSD_PARAMETERS: &[&str] = &[
     "MAX_PARTITIONS_COUNT",
     "MAX_STORED_KEYS",
     "MEMORY_CACHE_SIZE",
+    "COMPRESSION",
 ];
-const CACHE_PARAMETERS: &[&str] = &["SIZE_IN_CELLS"];
+const CACHE_PARAMETERS: &[&str] = &["SIZE_IN_CELLS", "COMPRESSION"];
 
 impl Layout {
     /// Reads the one element inside LAYOUT(..) or `<layout>`.
@@ -101,7 +107,7 @@ impl Layout {
                 let cells = settings
                     .number("SIZE_IN_CELLS", 1, limits::CELLS_MAX)?
                     .ok_or_else(|| settings.error("SIZE_IN_CELLS", "is required"))?;
-                (Storage::Memory { cells }, settings)
+                (Storage::Memory { cells, compression: compression(&settings)? }, settings)
             }
             "DIRECT" => (Storage::Direct, settings(&[SOURCE_PARAMETERS])?),
             _ => {
@@ -154,6 +160,9 @@ impl Layout {
             nodes.extend(value.map(|value| Node::text(name, value)));
         };
         let unless = |value: u64, default: u64| (value != default).then(|| value.to_string());
+        let unless_default = |compression: Compression| {
+            (compression != Compression::default()).then(|| compression.to_string())
+        };
         match &self.storage {
             Storage::Ssd(ssd) => {
                 put("BLOCK_SIZE", unless(ssd.block_size, DEFAULT_BLOCK_SIZE));
@@ -164,8 +173,12 @@ impl Layout {
                 put("MAX_PARTITIONS_COUNT", unless(ssd.max_partitions_count, 1));
                 put("MAX_STORED_KEYS", ssd.max_stored_keys.map(|keys| keys.to_string()));
                 put("MEMORY_CACHE_SIZE", unless(ssd.memory_cache_size, DEFAULT_MEMORY_CACHE_SIZE));
+                put("COMPRESSION", unless_default(ssd.compression));
             }
-            Storage::Memory { cells } => put("SIZE_IN_CELLS", Some(cells.to_string())),
+            Storage::Memory { cells, compression } => {
+                put("SIZE_IN_CELLS", Some(cells.to_string()));
+                put("COMPRESSION", unless_default(*compression));
+            }
             Storage::Direct => {}
             Storage::FullLoad(form) => form.put(&mut nodes),
         }
@@ -210,6 +223,13 @@ impl Layout {
     }
 }
 
+/// COMPRESSION.
+fn compression(settings: &Settings<'_>) -> Result<Compression, DictError> {
+    let Some(said) = settings.text("COMPRESSION")? else { return Ok(Compression::default()) };
+    said.parse()
+        .map_err(|_| settings.error("COMPRESSION", &format!("must be 'zstd', 'lz4' or 'none', not '{said}'")))
+}
+
 impl SsdSettings {
     fn take(settings: &Settings<'_>) -> Result<Self, DictError> {
         let size = |name: &str, default: u64| -> Result<u64, DictError> {
@@ -228,6 +248,7 @@ impl SsdSettings {
             memory_cache_size: settings
                 .number("MEMORY_CACHE_SIZE", 0, limits::FILE_BYTES_MAX)?
                 .unwrap_or(DEFAULT_MEMORY_CACHE_SIZE),
+            compression: compression(settings)?,
         })
     }
 

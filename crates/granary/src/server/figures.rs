@@ -62,6 +62,19 @@ const FIGURES: &[(&str, &str, Kind, &str)] = &[
     ("granary.bytes_read", "flash_read_bytes", Counter, "Bytes read from flash"),
     ("granary.bytes_written", "flash_written_bytes", Counter, "Bytes written to flash"),
     ("granary.bytes_put", "put_bytes", Counter, "Bytes of the keys and values that were put"),
+    (
+        "granary.value_bytes_raw",
+        "value_raw_bytes",
+        Counter,
+        "With compression: bytes of the items that were put",
+    ),
+    (
+        "granary.value_bytes_kept",
+        "value_kept_bytes",
+        Counter,
+        "With compression: bytes that are kept of them",
+    ),
+    ("granary.codec_bytes", "ram_compression_bytes", Gauge, "RAM that compression takes"),
     ("granary.corrupt_blocks", "flash_blocks_corrupt", Counter, "Blocks that failed their check"),
     ("granary.write_errors", "flash_write_errors", Counter, "Writes to flash that failed"),
 ];

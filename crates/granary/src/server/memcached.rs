@@ -5,7 +5,8 @@ use super::mode::{self, Mode};
 use super::size::{self, Size};
 use clap::Args;
 use granary_memcached::{
-    Admission, Flush, Options, Server, ServerConfig, ServerError, StoreOptions, UnixSocket, limits,
+    Admission, Compression, Flush, Options, Server, ServerConfig, ServerError, StoreOptions, UnixSocket,
+    limits,
 };
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -65,8 +66,8 @@ pub struct Arguments {
     )]
     block_size: Option<Size>,
 
-    /// Folder on a tmpfs, such as /dev/shm, where the items in RAM lie, so that they outlive a kill of the server; none:
-    /// they die with it [default: none]
+    /// Folder on a tmpfs where the items in RAM lie, so that they outlive a kill of the server; if it has no room for them,
+    /// or with none, they die with it [default: /dev/shm]
     #[arg(long = "memcached-memory-folder", value_name = "FOLDER", env = "GRANARY_MEMCACHED_MEMORY_FOLDER")]
     memory_folder: Option<PathBuf>,
 
@@ -75,6 +76,12 @@ pub struct Arguments {
     #[arg(long = "memcached-admission", value_name = "POLICY", env = "GRANARY_MEMCACHED_ADMISSION")]
     #[serde(default, deserialize_with = "admission")]
     admission: Option<Admission>,
+
+    /// Compress items, with a dictionary trained on those before: zstd, lz4 or none. How long a read takes then tells
+    /// something of the item: leave it off where clients must not guess at each other's secrets [default: none]
+    #[arg(long = "memcached-compression", value_name = "CODEC", env = "GRANARY_MEMCACHED_COMPRESSION")]
+    #[serde(default, deserialize_with = "compression")]
+    compression: Option<Compression>,
 
     /// Write no more than so much to SSD in a day
     #[arg(
@@ -130,6 +137,10 @@ fn admission<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Admission>, D
     String::deserialize(value)?.parse().map(Some).map_err(D::Error::custom)
 }
 
+fn compression<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Compression>, D::Error> {
+    String::deserialize(value)?.parse().map(Some).map_err(D::Error::custom)
+}
+
 impl Arguments {
     /// These, and where they say nothing, others.
     pub fn or(self, others: Arguments) -> Arguments {
@@ -143,6 +154,7 @@ impl Arguments {
             block_size: self.block_size.or(others.block_size),
             memory_folder: self.memory_folder.or(others.memory_folder),
             admission: self.admission.or(others.admission),
+            compression: self.compression.or(others.compression),
             write_budget: self.write_budget.or(others.write_budget),
             applications: if self.applications.is_empty() { others.applications } else { self.applications },
             connections: self.connections.or(others.connections),
@@ -184,6 +196,7 @@ impl Arguments {
             store.memory_folder = Some(folder).filter(|folder| folder != Path::new("none"));
         }
         store.admission = self.admission.unwrap_or(store.admission);
+        store.compression = self.compression.unwrap_or_default();
         if let Admission::Flashield(flashield) = &mut store.admission {
             flashield.prefixes = self.applications.into_iter().map(String::into_bytes).collect();
         }

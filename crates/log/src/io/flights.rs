@@ -1,8 +1,9 @@
 //! Reads of one thread that go on while it does other things.
 
+use super::event::ring_event;
+use super::extent::{Engine, Extent};
 use super::pool_flights::PoolFlights;
 use super::ring::{Flight, Ring};
-use super::{Engine, Extent};
 use crate::buffer::AlignedBuffer;
 use crate::device::Device;
 use rustix::event::{EventfdFlags, eventfd};
@@ -116,11 +117,6 @@ impl Flights {
             done(ticket, result.map(|()| &*bytes));
         }
     }
-}
-
-/// It cannot fail but where it has rung 2^64 times and nobody came.
-pub(super) fn ring_event(event: &OwnedFd) {
-    let _ = rustix::io::write(event, &1u64.to_ne_bytes());
 }
 
 fn land_in(

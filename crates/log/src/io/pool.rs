@@ -1,7 +1,7 @@
 //! Reads through a pool of threads that call pread, where io_uring is refused.
 
-use super::Extent;
-use super::flights::ring_event;
+use super::event::ring_event;
+use super::extent::Extent;
 use crate::buffer::AlignedBuffer;
 use crate::limits::POOL_THREADS;
 use std::io;

@@ -1,6 +1,6 @@
 //! Reads through the pool that nobody waits for.
 
-use super::Extent;
+use super::extent::Extent;
 use super::pool::{DEPTH, Done, Job, pool};
 use crate::buffer::AlignedBuffer;
 use std::collections::VecDeque;

@@ -1,8 +1,9 @@
 //! Reads through io_uring, on the calling thread: the ring, and what one call reads and waits for. Reads
 //! that nobody waits for are in `flights.rs`, the buffers in `arena.rs`.
 
+use super::arena;
+use super::extent::Extent;
 use super::places::{Places, bytes_each};
-use super::{Extent, arena};
 use crate::buffer::AlignedBuffer;
 use crate::limits::{READ_BYTES_MAX, READ_DEPTH};
 use io_uring::{IoUring, opcode, squeue, types::Fd};

@@ -169,10 +169,14 @@ impl Engine {
         let Engine { shared, context, .. } = self;
         let hashed = shared.store.key(key);
         let last_read = shared.store.last_read(hashed);
-        shared.store.get_many(context, &[hashed], now, |_, looked| match looked {
-            Looked::Hit(item) => commands::debug(key, item, Shown { last_read, now }, out),
-            Looked::Miss(_) => reply::line(out, "EN"),
+        let shown = shared.store.change(context, hashed, now, |looked, _| {
+            match looked {
+                Looked::Hit(item) => commands::debug(key, item, Shown { last_read, now }, out),
+                Looked::Miss(_) => reply::line(out, "EN"),
+            }
+            (Change::Leave, ())
         });
+        debug_assert!(shown.is_ok(), "nothing is stored");
         self.counters().cmd_meta.add(1);
     }
 }

@@ -8,6 +8,8 @@ mod reading;
 mod session;
 mod stats;
 mod stepping;
+#[cfg(test)]
+mod tests;
 mod usage;
 mod writing;
 

@@ -9,6 +9,7 @@ use crate::commands::{self, Shown};
 use crate::item::Item;
 use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH};
 use crate::protocol::{Meta, Numbered, Request, Step, Taken, keys_from, reply};
+use crate::store::{KeyVersion, Looked};
 use granary_cache::Key;
 use std::ops::Range;
 
@@ -172,6 +173,10 @@ impl Engine {
                 if found.is_empty() {
                     break;
                 }
+                if let Some(key) = session.fetching.take() {
+                    self.fetched(session, id, key, now);
+                    continue;
+                }
                 // The same that were gathered when it began to wait: its input has only become longer since.
                 let Session { input, output, .. } = session;
                 let mut pieces = Vec::new();
@@ -196,6 +201,24 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Carries out a request whose key has come from the device.
+    fn fetched(&mut self, session: &mut Session, id: u32, key: KeyVersion, now: u32) {
+        let Engine { shared, context, pending, .. } = self;
+        let (found, values) = pending.get(id).ready();
+        match found {
+            [Found::Hit(header, data)] => {
+                let item = Item { header: *header, data: &values[data.clone()] };
+                shared.store.give_fetched(context, key, Looked::Hit(item));
+            }
+            [Found::Miss(why)] => shared.store.give_fetched(context, key, Looked::Miss(*why)),
+            // It found no room, which the only one always does.
+            _ => {}
+        }
+        pending.close(id);
+        session.pending.pop_front();
+        self.step(session, now);
     }
 
     /// Answers one session's reads as far as they were found and there is room: how many pieces, and where it

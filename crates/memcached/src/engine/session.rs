@@ -3,9 +3,10 @@
 use super::connections::{Doing, Peer};
 use super::dumping::Dump;
 use crate::limits::{
-    BUFFER_BYTES_KEPT, HELD_MILLISECONDS, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PENDING_READS_MAX,
+    BUFFER_BYTES_KEPT, FETCHES_MAX, HELD_MILLISECONDS, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PENDING_READS_MAX,
 };
 use crate::protocol::{Access, Decoder, Ending, Step, Taken};
+use crate::store::KeyVersion;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -95,6 +96,10 @@ pub struct Session {
     pub(super) pending: VecDeque<u32>,
     /// How far these reach.
     begun: Cursor,
+    /// What waits is the key of a change: its place is the only one.
+    pub(super) fetching: Option<KeyVersion>,
+    /// How often in a row the next request waited for its key.
+    fetches: usize,
     pub(super) held: Held,
     /// The list of all items that it is being sent.
     pub(super) dump: Option<Dump>,
@@ -126,6 +131,8 @@ impl Session {
             number,
             pending,
             begun,
+            fetching: None,
+            fetches: 0,
             held: Held::No,
             dump: None,
             peer: None,
@@ -189,6 +196,22 @@ impl Session {
     pub(super) fn park(&mut self, id: u32, begun: Cursor) {
         self.pending.push_back(id);
         self.begun = begun;
+    }
+
+    /// Its next request waits for what there is of a key, which comes to a place.
+    pub(super) fn fetch(&mut self, id: u32, key: KeyVersion) {
+        self.park(id, Cursor { len: 0, resume: self.input.resume });
+        (self.fetching, self.fetches) = (Some(key), self.fetches + 1);
+    }
+
+    /// Whether its next request may wait for its key: not for ever, where others change keys of the stripe all the time.
+    pub(super) fn may_fetch(&self) -> bool {
+        self.fetches < FETCHES_MAX
+    }
+
+    /// Its next request need not wait for its key any more.
+    pub(super) fn has_fetched(&mut self) {
+        self.fetches = 0;
     }
 
     /// How far reads were begun.

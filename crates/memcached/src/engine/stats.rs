@@ -240,9 +240,16 @@ impl Shared {
             ("taken_over", cache.taken_over),
             ("policy_bytes", cache.policy_bytes),
             ("buffer_bytes", cache.buffer_bytes),
+            ("value_bytes_raw", cache.value_bytes_raw),
+            ("value_bytes_kept", cache.value_bytes_kept),
+            ("codec_versions", cache.codec_versions),
+            ("codec_trainings", cache.codec_trainings),
+            ("values_undecodable", cache.values_undecodable),
+            ("codec_bytes", cache.codec_bytes),
         ] {
             reply::stat(out, name, value);
         }
+        reply::stat(out, "compression_ratio", format_args!("{:.3}", cache.compression_ratio()));
     }
 }
 

@@ -4,12 +4,13 @@ use super::Engine;
 use super::changing::count_arithmetic;
 use super::connections::Peer;
 use super::dumping::Dump;
+use super::pending::Queue;
 use super::session::{Held, Output, Session};
 use super::stats::Flush;
 use crate::commands::{self, Verdict};
 use crate::counters::Counters;
 use crate::protocol::{DumpForm, Older, Request, Step, keys_from, reply};
-use crate::store::NoRoom;
+use crate::store::{Fetching, KeyVersion, NoRoom};
 use std::sync::Arc;
 
 /// Where a request leaves its session.
@@ -18,6 +19,13 @@ enum Done {
     /// There is no room for more replies: it goes on with the key that begins here.
     Until(usize),
     LoggedIn,
+    /// What is there of a key comes from the device, to this place: it is carried out then, from the key that begins here
+    /// on.
+    Fetches {
+        resume: usize,
+        id: u32,
+        key: KeyVersion,
+    },
     /// A list of all items is to be sent.
     Dump(DumpForm),
     /// It is one of those that are carried out together.
@@ -30,6 +38,7 @@ impl Engine {
         if !session.may_step() {
             return false;
         }
+        let asker = session.may_fetch().then_some(session.number);
         let Session { input, output, ending, wanted, dump, peer, held, .. } = session;
         *wanted = 0;
         let (request, taken) = match input.next() {
@@ -48,14 +57,19 @@ impl Engine {
             Step::Request(request, taken) => (request, taken),
         };
         let begin = input.resume;
-        let done = self.carry_out(request, begin, output, peer.as_ref(), now);
-        if !matches!(done, Done::NotHere | Done::Until(_)) && *held == Held::Over {
+        let done = self.carry_out(request, begin, asker, output, peer.as_ref(), now);
+        if !matches!(done, Done::NotHere | Done::Until(_) | Done::Fetches { .. }) && *held == Held::Over {
             // The next change has a wait of its own.
             *held = Held::No;
         }
         match done {
             Done::NotHere => return false,
             Done::Until(resume) => input.resume = resume,
+            Done::Fetches { resume, id, key } => {
+                input.resume = resume;
+                session.fetch(id, key);
+                return false;
+            }
             Done::Whole => input.advance(taken),
             Done::Dump(form) => {
                 input.advance(taken);
@@ -66,6 +80,7 @@ impl Engine {
                 input.grant();
             }
         }
+        session.has_fetched();
         true
     }
 
@@ -73,10 +88,16 @@ impl Engine {
         &mut self,
         request: Request<'_>,
         begin: usize,
+        asker: Option<usize>,
         output: &mut Output,
         peer: Option<&Arc<Peer>>,
         now: u32,
     ) -> Done {
+        if let Some(key) = changed_key(&request)
+            && let Some((id, key)) = self.fetch(asker, key, now)
+        {
+            return Done::Fetches { resume: begin, id, key };
+        }
         let out = &mut output.bytes;
         match request {
             Request::Get { .. } => return Done::NotHere,
@@ -84,6 +105,9 @@ impl Engine {
                 for (at, key) in keys_from(keys, begin) {
                     if !output.has_room() {
                         return Done::Until(at);
+                    }
+                    if let Some((id, key)) = self.fetch(asker, key, now) {
+                        return Done::Fetches { resume: at, id, key };
                     }
                     if self.get_and_touch(key, numbered, exptime, now, &mut output.bytes).is_err() {
                         reply::line(&mut output.bytes, reply::NO_ROOM);
@@ -185,6 +209,23 @@ impl Engine {
         Done::Whole
     }
 
+    /// Looks up a key that is about to change, for a session that may wait; the place where it comes to, if it has to be
+    /// read from the device.
+    fn fetch(&mut self, asker: Option<usize>, key: &[u8], now: u32) -> Option<(u32, KeyVersion)> {
+        let session = asker?;
+        let Engine { shared, context, pending, .. } = self;
+        let mut place = None;
+        let fetching = shared.store.fetch(context, shared.store.key(key), now, || {
+            let id = pending.open(session, Queue::Front);
+            place = Some(id);
+            pending.expect(id, 0)
+        });
+        match (fetching, place) {
+            (Fetching::Begun(key), Some(id)) => Some((id, key)),
+            _ => None,
+        }
+    }
+
     /// `user password`, words beyond are not looked at.
     fn login(&self, text: &[u8], out: &mut Vec<u8>) -> Done {
         let mut words = keys_from(text, 0).map(|(_, word)| word);
@@ -201,5 +242,31 @@ impl Engine {
         counters.auth_errors.add(1);
         reply::line(out, "CLIENT_ERROR authentication failure");
         Done::Whole
+    }
+}
+
+/// The key whose item a request looks at before it changes or shows it; of a request with several they are looked up one
+/// by one.
+fn changed_key<'a>(request: &'a Request<'_>) -> Option<&'a [u8]> {
+    match request {
+        Request::Put(put) | Request::MetaSet(put, _) => Some(&put.key),
+        Request::Delete { key, .. } | Request::Arithmetic { key, .. } | Request::Touch { key, .. } => {
+            Some(key)
+        }
+        Request::MetaGet(meta) | Request::MetaDelete(meta) | Request::MetaArithmetic(meta, _) => {
+            Some(&meta.key)
+        }
+        Request::MetaDebug(key) => Some(key),
+        Request::TooLarge { key, older: Older::Goes, .. } => Some(key),
+        Request::TooLarge { .. }
+        | Request::Get { .. }
+        | Request::Gat { .. }
+        | Request::Flush { .. }
+        | Request::Dump(_)
+        | Request::Stats(_)
+        | Request::ResetStats
+        | Request::Login(_)
+        | Request::Say(_)
+        | Request::Nothing => None,
     }
 }

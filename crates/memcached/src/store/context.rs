@@ -1,13 +1,17 @@
 //! What one thread keeps between requests.
 
+use super::fetched::Fetched;
 use std::os::fd::BorrowedFd;
 
 /// The rings of a thread, and room for the items it changes.
 pub struct ThreadContext {
-    /// For changes, which wait for their reads.
+    /// For lists of all items, and changes that find their key changed by others.
     pub(super) io: granary_cache::Io,
-    /// For reads, which are not waited for.
+    /// For what is not waited for.
     pub(super) pending: granary_cache::Pending,
+    /// What is known of a key that is about to change.
+    pub(super) fetched: Option<Fetched>,
+    /// The data of that.
     pub(super) old: Vec<u8>,
     pub(super) new: Vec<u8>,
     pub(super) value: Vec<u8>,
@@ -15,7 +19,8 @@ pub struct ThreadContext {
 
 impl ThreadContext {
     pub(super) fn new(pending: granary_cache::Pending) -> Self {
-        Self { io: granary_cache::Io::new(), pending, old: Vec::new(), new: Vec::new(), value: Vec::new() }
+        let io = granary_cache::Io::new();
+        Self { io, pending, fetched: None, old: Vec::new(), new: Vec::new(), value: Vec::new() }
     }
 
     /// Readable after reads have come: to be watched for changes.

@@ -1,15 +1,17 @@
 //! Items on a cache: reads of many keys without a lock, changes of a key one after the other.
 //!
-//! The seam to the cache is small: it is asked (`begin_many`, `go_on`, `get_many`), told (`put_many`, `delete_many`) and closed.
+//! The seam to the cache is small: it is asked (`begin_many`, `go_on`, and `get_many` where a change has to wait), told (`put_many`, `delete_many`) and closed.
 //! Which items go to flash is the cache's business.
 
 mod context;
+mod fetched;
 mod numbers;
 mod options;
 mod reads;
 mod stripes;
 
 pub use context::ThreadContext;
+pub use fetched::{Fetching, KeyVersion};
 pub use options::{OpenError, Options};
 
 use crate::item::{Deadline, Header, Item};
@@ -163,18 +165,6 @@ impl Store {
         self.cache.stats()
     }
 
-    /// Looks keys up. `sink(i, looked)` is called once for each, in any order.
-    pub fn get_many(
-        &self,
-        context: &mut ThreadContext,
-        keys: &[Key<'_>],
-        now: u32,
-        mut sink: impl FnMut(usize, Looked<'_>),
-    ) {
-        let flushed_below = self.numbers.flushed_below();
-        self.cache.get_many(&mut context.io, keys, now, |i, outcome| sink(i, look(outcome, flushed_below)));
-    }
-
     /// What a thread of its own needs.
     pub fn context(&self) -> ThreadContext {
         ThreadContext::new(granary_cache::Pending::new(&self.cache))
@@ -275,7 +265,8 @@ impl Store {
     }
 
     /// Changes a key as `decide` says, which is given what is there and may write down new data. Nobody
-    /// else changes the key meanwhile. Gives what `decide` gave.
+    /// else changes the key meanwhile. Gives what `decide` gave. Who must not wait for the device [fetches](Self::fetch)
+    /// the key first.
     pub fn change<R>(
         &self,
         context: &mut ThreadContext,
@@ -283,23 +274,12 @@ impl Store {
         now: u32,
         decide: impl FnOnce(Looked<'_>, &mut Hand<'_>) -> (Change, R),
     ) -> Result<R, NoRoom> {
-        let _held = self.stripes.lock(key.hash());
-        let ThreadContext { io, old, new, value, .. } = context;
-        let flushed_below = self.numbers.flushed_below();
-        let mut last_second = 0;
-        let mut gone = None;
-        self.cache.get_many(io, &[key], now, |_, outcome| match (look(outcome, flushed_below), outcome) {
-            (Looked::Hit(_), Outcome::Hit { value, expires_at }) => {
-                old.clear();
-                old.extend_from_slice(value);
-                last_second = expires_at;
-            }
-            (Looked::Miss(why), _) => gone = Some(why),
-            (Looked::Hit(_), _) => unreachable!("a hit is a hit"),
-        });
-        let looked = match (gone, Item::decode(old, last_second)) {
-            (None, Some(item)) => Looked::Hit(item),
-            (why, _) => Looked::Miss(why.unwrap_or(Why::Unknown)),
+        let held = self.stripes.lock(key.hash());
+        let found = self.take_fetched(context, key, held.version(), now);
+        let ThreadContext { old, new, value, .. } = context;
+        let looked = match found {
+            Ok(header) => Looked::Hit(Item { header, data: old }),
+            Err(why) => Looked::Miss(why),
         };
         new.clear();
         let mut number = || self.numbers.give();

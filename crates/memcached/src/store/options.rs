@@ -6,8 +6,8 @@ use crate::limits::{
     SEGMENT_BYTES_MIN, SEGMENTS_MIN, SMALL_FLASH_BYTES,
 };
 use granary_cache::admission::Admission;
-use granary_cache::limits::{PARTITIONS_MAX, SHARED_MEMORY_ENTRY_PARTS};
-use granary_cache::{FlashOptions, Reinsertion};
+use granary_cache::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX, SHARED_MEMORY_ENTRY_PARTS};
+use granary_cache::{Compression, FlashOptions, Reinsertion};
 use std::path::PathBuf;
 
 /// Stands for the bytes of an item, `item.rs`: after a change of them a store starts empty.
@@ -33,6 +33,8 @@ pub struct Options {
     pub memory_folder: Option<PathBuf>,
     /// Which items go to flash.
     pub admission: Admission,
+    /// How items are compressed.
+    pub compression: Compression,
     /// What may be written to flash in a day, in bytes.
     pub bytes_per_day: Option<u64>,
     /// Seeds the hash of keys, instead of a random number, for a store on flash whose keys nobody chooses to do harm.
@@ -59,7 +61,7 @@ pub enum OpenError {
 }
 
 impl Options {
-    /// memcached's greatest item; RAM is the filter in front of flash.
+    /// memcached's greatest item; RAM is the filter in front of flash, and lies in `/dev/shm` if that has room.
     pub fn new(path: impl Into<PathBuf>, memory_bytes: u64, flash_bytes: u64) -> Self {
         Self {
             path: path.into(),
@@ -67,8 +69,9 @@ impl Options {
             flash_bytes,
             item_bytes_max: ITEM_BYTES_DEFAULT,
             block_size: None,
-            memory_folder: None,
+            memory_folder: Some(DEFAULT_MEMORY_FOLDER.into()),
             admission: Admission::Reuse,
+            compression: Compression::None,
             bytes_per_day: None,
             hash_seed: None,
         }
@@ -130,7 +133,8 @@ impl Options {
         Ok(granary_cache::Options {
             flash: self.flash()?,
             memory_bytes: self.memory_bytes,
-            memory_entries: None,
+            compression: self.compression,
+            ..granary_cache::Options::default()
         })
     }
 

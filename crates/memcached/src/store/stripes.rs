@@ -3,39 +3,74 @@
 use crate::limits::STRIPES;
 use granary_cache::KeyHash;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// One lock for each of [`STRIPES`] parts of the keys. Several are taken in ascending order.
+/// A lock for each of [`STRIPES`] parts of the keys, and how often it was held. Several are taken in ascending order.
 pub(super) struct Stripes {
-    locks: Box<[Mutex<()>]>,
+    stripes: Box<[Stripe]>,
     hasher: RandomState,
+}
+
+#[derive(Default)]
+struct Stripe {
+    lock: Mutex<()>,
+    /// Counts holds that have ended.
+    version: AtomicU64,
+}
+
+/// The right to change keys of a stripe.
+pub(super) struct Held<'a> {
+    version: &'a AtomicU64,
+    _lock: MutexGuard<'a, ()>,
+}
+
+impl Held<'_> {
+    /// The version that whoever looks a key up now would see.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // After all that was changed, and before anybody else can change anything: who saw the version before has perhaps
+        // not seen the change.
+        self.version.fetch_add(1, Ordering::Release);
+    }
 }
 
 impl Stripes {
     pub fn new() -> Self {
-        Self { locks: (0..STRIPES).map(|_| Mutex::new(())).collect(), hasher: RandomState::new() }
+        Self { stripes: (0..STRIPES).map(|_| Stripe::default()).collect(), hasher: RandomState::new() }
     }
 
     fn index(&self, hash: KeyHash) -> usize {
         self.hasher.hash_one(hash) as usize & (STRIPES - 1)
     }
 
-    fn lock_at(&self, index: usize) -> MutexGuard<'_, ()> {
-        self.locks[index].lock().expect("no panic under the lock")
+    fn lock_at(&self, index: usize) -> Held<'_> {
+        let Stripe { lock, version } = &self.stripes[index];
+        Held { version, _lock: lock.lock().expect("no panic under the lock") }
     }
 
-    pub fn lock(&self, hash: KeyHash) -> MutexGuard<'_, ()> {
+    /// The version of a key's stripe: as long as it is the same, no key of it has changed since it was read.
+    pub fn version(&self, hash: KeyHash) -> u64 {
+        self.stripes[self.index(hash)].version.load(Ordering::Acquire)
+    }
+
+    pub fn lock(&self, hash: KeyHash) -> Held<'_> {
         self.lock_at(self.index(hash))
     }
 
-    pub fn lock_many(&self, hashes: impl Iterator<Item = KeyHash>) -> Vec<MutexGuard<'_, ()>> {
+    pub fn lock_many(&self, hashes: impl Iterator<Item = KeyHash>) -> Vec<Held<'_>> {
         let mut indexes: Vec<usize> = hashes.map(|hash| self.index(hash)).collect();
         indexes.sort_unstable();
         indexes.dedup();
         indexes.into_iter().map(|index| self.lock_at(index)).collect()
     }
 
-    pub fn lock_all(&self) -> Vec<MutexGuard<'_, ()>> {
+    pub fn lock_all(&self) -> Vec<Held<'_>> {
         (0..STRIPES).map(|index| self.lock_at(index)).collect()
     }
 }

@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 pub fn options(folder: &Path) -> Options {
     let mut store = StoreOptions::new(folder.join("memcached"), 64 << 20, 256 << 20);
     store.hash_seed = Some(1);
-    store.memory_folder = Some(granary_cache::limits::DEFAULT_MEMORY_FOLDER.into());
     Options::new("127.0.0.1:0".parse().unwrap(), store)
 }
 

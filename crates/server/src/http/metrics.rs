@@ -125,6 +125,12 @@ const FIGURES: &[OfDictionary] = &[
     ("flash_written_bytes", Counter, "Bytes written to flash", |s| s.flash_bytes_written as f64),
     ("put_bytes", Counter, "Bytes of the keys and rows that were put", |s| s.bytes_put as f64),
     ("write_amplification", Gauge, "Bytes written to flash for each byte put", |s| s.write_amplification),
+    ("compression_ratio", Gauge, "Bytes of rows that were put over bytes kept of them", |s| {
+        s.compression_ratio
+    }),
+    ("compression_trainings", Counter, "Dictionaries for compression that were trained", |s| {
+        s.compression_trainings as f64
+    }),
     ("flash_blocks_corrupt", Counter, "Blocks that failed their check", |s| s.flash_blocks_corrupt as f64),
     ("entries_dropped", Counter, "Entries not kept because the device was too slow", |s| {
         s.entries_dropped as f64

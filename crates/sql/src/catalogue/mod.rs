@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 
 use granary_dialect::statement::{Missing, Noun};
 use granary_dialect::{Error, Result};
-use granary_dict::{Code, CreateDictionary, Definition, Dictionary, Environment, Existing, Storage, Waiting};
+use granary_dict::{
+    Code, CreateDictionary, Definition, Dictionary, Environment, Existing, Helpers, Storage, Waiting,
+};
 
 use configured::{Home, Origins};
 pub use dictionary_table::DictionaryTable;
@@ -139,6 +141,11 @@ impl Catalogue {
     /// How queries wait here.
     pub(crate) fn waiting(&self) -> &Waiting {
         &self.environment.waiting
+    }
+
+    /// The threads that help the dictionaries with large batches.
+    pub(crate) fn helpers(&self) -> &Helpers {
+        &self.environment.helpers
     }
 
     /// The names of all databases.

@@ -3,10 +3,11 @@
 use super::directory::{DirectoryEntry, ENTRY_SIZE, Slot};
 use super::file::{Claim, boot_id};
 use super::header::{Header, Layout};
-use super::mapping::{Extent, Mapping};
+use super::mapping::{MappedBytes, Mapping};
 use crate::limits::{SHARDS, SHARED_MEMORY_RESERVE_BYTES};
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex};
 /// 2. The file's bytes before `reserved` have pages.
 pub(crate) struct Arena {
     claim: Claim,
-    mapping: Mapping,
+    mapping: Arc<Mapping>,
     layout: Layout,
     checksum_seed: u64,
     /// Lock order: after a shard's.
@@ -33,6 +34,41 @@ pub(crate) struct Arena {
 /// Units that no chunk has: where they begin, and how many.
 struct Free {
     ranges: BTreeMap<u32, u32>,
+}
+
+/// Some units of an arena, which nobody else has. Dropped, it stays in the directory for the next process;
+/// [`give_back`](Arena::give_back) ends it.
+pub(crate) struct Extent {
+    arena: Arc<Arena>,
+    bytes: MappedBytes,
+    first: u32,
+    units: u32,
+}
+
+impl Extent {
+    pub fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    pub fn units(&self) -> u32 {
+        self.units
+    }
+}
+
+impl Deref for Extent {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Extent {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
 }
 
 /// A chunk of the process before.
@@ -59,7 +95,7 @@ impl Arena {
         };
         let arena = Arc::new(Self {
             claim,
-            mapping,
+            mapping: Arc::new(mapping),
             layout,
             checksum_seed,
             free: Mutex::new(Free::between(&entries, layout.units as u32)),
@@ -79,10 +115,6 @@ impl Arena {
 
     pub fn checksum_seed(&self) -> u64 {
         self.checksum_seed
-    }
-
-    pub(super) fn mapping(&self) -> &Mapping {
-        &self.mapping
     }
 
     /// Bytes of the file that have pages.
@@ -127,19 +159,20 @@ impl Arena {
     fn extent(self: &Arc<Self>, first: u32, units: u32) -> Extent {
         let offset = self.layout.units_at() + u64::from(first) * self.layout.unit_bytes;
         let len = u64::from(units) * self.layout.unit_bytes;
-        Extent::new(Arc::clone(self), offset as usize, len as usize, first, units)
+        let bytes = MappedBytes::new(&self.mapping, offset as usize, len as usize);
+        Extent { arena: Arc::clone(self), bytes, first, units }
     }
 
     /// Takes an extent back; no recovery finds it.
     pub fn give_back(&self, extent: Extent) {
         self.slot(&extent).end();
-        self.free.lock().expect("no panic under the lock").give_back(extent.first(), extent.units());
+        self.free.lock().expect("no panic under the lock").give_back(extent.first, extent.units);
     }
 
     /// The directory's entry of an extent.
     #[inline]
     pub fn slot(&self, extent: &Extent) -> Slot<'_> {
-        let at = self.layout.directory_at() as usize + extent.first() as usize * ENTRY_SIZE;
+        let at = self.layout.directory_at() as usize + extent.first as usize * ENTRY_SIZE;
         self.before_store();
         let [owner, extent] = self.mapping.words(at);
         Slot { owner, extent }

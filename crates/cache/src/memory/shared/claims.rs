@@ -1,6 +1,7 @@
 //! The files of all partitions' RAM tiers, claimed before the log is opened: the state file says from then on that they
 //! count, or that they do not.
 
+use super::abandoned::remove_abandoned;
 use super::file::{Claim, remove_all};
 use super::header::Layout;
 use crate::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX};
@@ -18,6 +19,7 @@ impl Claims {
     /// Claims a file of this layout for each of so many partitions of the cache with this state path. Where that cannot
     /// be, the log says why, and there are none.
     pub fn new(folder: &Path, state_path: &Path, partitions: u64, layout: Layout) -> Self {
+        remove_abandoned(folder);
         let claim = |partition| Claim::new(folder, state_path, partition, layout);
         let claims: io::Result<Vec<Claim>> = (0..partitions).map(claim).collect();
         let claims =
@@ -26,6 +28,10 @@ impl Claims {
             tracing::warn!(folder = %folder.display(), %error, "the RAM tier dies with the process");
             Vec::new()
         });
+        if let Some(claim) = claims.first() {
+            let (path, mib) = (claim.path().display(), (layout.memory_bytes() * partitions) >> 20);
+            tracing::info!(first = %path, partitions, mib, "the RAM tier lies in files that outlive the process");
+        }
         Self { folder: folder.to_owned(), state_path: state_path.to_owned(), claims }
     }
 

@@ -1,6 +1,6 @@
 //! The file on tmpfs: opened, locked, made anew, removed.
 
-use super::header::{Header, Layout, SIZE};
+use super::header::{Header, Layout, SIZE, encode_path};
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, fallocate, flock, fstatfs, fstatvfs};
 use rustix::io::Errno;
 use std::fs::{File, Metadata};
@@ -14,6 +14,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// What `statfs` says of a tmpfs.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
+/// What the files' names begin with.
+pub(super) const NAME_START: &str = "granary-";
+
 /// A process that was killed lets go of its files a little after it is gone.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(2);
@@ -21,11 +24,20 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Where the RAM tier of partition `partition` of the cache with this state path lies. The name says nothing of the path
 /// to those who may list the folder.
 pub(crate) fn path_of(folder: &Path, state_path: &Path, partition: u64) -> PathBuf {
+    named(folder, absolute(state_path).as_os_str().as_bytes(), partition)
+}
+
+/// The path without links and dots in the folder's name.
+fn absolute(state_path: &Path) -> PathBuf {
     let parent = state_path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     let parent = std::fs::canonicalize(parent).unwrap_or_else(|_| parent.to_owned());
-    let path = parent.join(state_path.file_name().unwrap_or_default());
-    folder.join(format!("granary-{:016x}.{partition}", xxh3_64(path.as_os_str().as_bytes())))
+    parent.join(state_path.file_name().unwrap_or_default())
+}
+
+/// The file's name for a path that is [`absolute`].
+pub(super) fn named(folder: &Path, path: &[u8], partition: u64) -> PathBuf {
+    folder.join(format!("{NAME_START}{:016x}.{partition}", xxh3_64(path)))
 }
 
 /// Removes what a cache with this state path has in the folder from partition `first` on. Nobody has the cache open
@@ -39,7 +51,7 @@ pub(crate) fn remove_all(folder: &Path, state_path: &Path, partitions: std::ops:
     }
 }
 
-fn is_ours(found: &Metadata) -> bool {
+pub(super) fn is_ours(found: &Metadata) -> bool {
     found.is_file() && found.uid() == rustix::process::geteuid().as_raw()
 }
 
@@ -47,6 +59,7 @@ fn is_ours(found: &Metadata) -> bool {
 pub(crate) struct Claim {
     file: File,
     path: PathBuf,
+    state_path: PathBuf,
     layout: Layout,
     /// What a process before left in it.
     found: Option<Header>,
@@ -71,7 +84,7 @@ impl Claim {
         let header = file.read_exact_at(&mut bytes, 0).ok().and_then(|()| Header::parse(&bytes));
         let is_whole = file.metadata()?.len() == layout.file_bytes();
         let found = header.filter(|header| is_whole && header.layout == layout);
-        Ok(Self { file, path, layout, found })
+        Ok(Self { file, path, state_path: absolute(state_path), layout, found })
     }
 
     /// The number that the state file must have for what was found to count; 0: nothing was found.
@@ -107,6 +120,7 @@ impl Claim {
         self.file.set_len(0)?;
         self.file.set_len(self.layout.file_bytes())?;
         self.reserve(0..self.layout.units_at())?;
+        self.file.write_all_at(&encode_path(self.state_path.as_os_str().as_bytes()), SIZE as u64)?;
         self.file.write_all_at(&header.encode(), 0)
     }
 

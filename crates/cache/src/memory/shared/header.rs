@@ -11,12 +11,32 @@
 //! | 56..64 | bytes of a unit |
 //! | 64..72 | number of units |
 //! | 72..80 | number of shards |
+//! | 80..82 | bytes of the path that the cache's state file is named after; 0: it is too long |
+//! | 82.. | this path, which the file's own name has the hash of |
 
 use crate::limits::{SHARDS, SHARED_MEMORY_PAGE_BYTES};
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: [u8; 8] = *b"GRANRAM1";
 pub(crate) const SIZE: usize = 80;
+
+/// Where the path begins, and the most bytes that it may have.
+const PATH_AT: usize = SIZE + 2;
+pub(crate) const PATH_BYTES_MAX: usize = SHARED_MEMORY_PAGE_BYTES as usize - PATH_AT;
+
+/// The page's bytes after the header, with the path.
+pub(crate) fn encode_path(path: &[u8]) -> Vec<u8> {
+    let path = if path.len() > PATH_BYTES_MAX { &[] } else { path };
+    [&(path.len() as u16).to_le_bytes()[..], path].concat()
+}
+
+/// Returns the path in the page, or `None` if there is no page of this version, or no path.
+pub(crate) fn parse_path(page: &[u8]) -> Option<&[u8]> {
+    let (start, rest) = page.split_at_checked(SIZE)?;
+    let (len, path) = rest.split_at_checked(PATH_AT - SIZE)?;
+    let path = path.get(..usize::from(u16::from_le_bytes(len.try_into().ok()?)))?;
+    (start[..8] == MAGIC && !path.is_empty()).then_some(path)
+}
 
 /// How a file is divided: the header's page, the directory, the units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,8 @@
 //! Invariants:
 //! 1. The mapping is as long as the file, whose pages that are touched are reserved before: no access faults.
 //! 2. Nobody else writes to the file: it is locked, and other users may not open it.
-//! 3. The bytes of an [`Extent`] belong to it alone. The [arena](super::Arena) gives units out once.
+//! 3. The bytes of an [`MappedBytes`] belong to it alone. The [arena](super::Arena) gives units out once.
 
-use super::arena::Arena;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fs::File;
 use std::io;
@@ -40,7 +39,7 @@ impl Mapping {
     pub fn words(&self, offset: usize) -> [&AtomicU64; 2] {
         assert!(offset.is_multiple_of(8) && offset + 16 <= self.len);
         // SAFETY: in the mapping, which lives as long as `self` and begins at a page, so both are aligned; the directory
-        // is no part of an extent, and is reached as atomic words only.
+        // is no part of them, and is reached as atomic words only.
         let word = |i: usize| unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset + 8 * i).cast()) };
         [word(0), word(1)]
     }
@@ -54,48 +53,33 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: whoever reaches into the mapping holds the arena, which holds this.
+        // SAFETY: whoever reaches into the mapping holds it.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
         debug_assert!(unmapped.is_ok());
     }
 }
 
-/// Some units of an arena, which nobody else has. Dropped, it stays in the directory for the next process;
-/// [`give_back`](Arena::give_back) ends it.
-pub(crate) struct Extent {
-    arena: Arc<Arena>,
+/// A part of the mapping that nobody else has.
+pub(super) struct MappedBytes {
+    /// Whatever is mapped stays so as long as this lives.
+    _mapping: Arc<Mapping>,
     bytes: NonNull<u8>,
     len: usize,
-    first: u32,
-    units: u32,
 }
 
 // SAFETY: the bytes are its own (invariant 3) and have no ties to a thread.
-unsafe impl Send for Extent {}
+unsafe impl Send for MappedBytes {}
 // SAFETY: through a shared reference they are only read.
-unsafe impl Sync for Extent {}
+unsafe impl Sync for MappedBytes {}
 
-impl Extent {
-    /// Units from `first` on, at `offset` of the mapping. For the arena: it must have given out none of them.
-    pub(super) fn new(arena: Arc<Arena>, offset: usize, len: usize, first: u32, units: u32) -> Self {
-        let bytes = arena.mapping().place(offset, len);
-        Self { arena, bytes, len, first, units }
-    }
-
-    pub fn arena(&self) -> &Arc<Arena> {
-        &self.arena
-    }
-
-    pub fn first(&self) -> u32 {
-        self.first
-    }
-
-    pub fn units(&self) -> u32 {
-        self.units
+impl MappedBytes {
+    /// `len` bytes at `offset` of the mapping. For the arena: it must have given out none of them.
+    pub fn new(mapping: &Arc<Mapping>, offset: usize, len: usize) -> Self {
+        Self { bytes: mapping.place(offset, len), _mapping: Arc::clone(mapping), len }
     }
 }
 
-impl Deref for Extent {
+impl Deref for MappedBytes {
     type Target = [u8];
 
     #[inline]
@@ -105,7 +89,7 @@ impl Deref for Extent {
     }
 }
 
-impl DerefMut for Extent {
+impl DerefMut for MappedBytes {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and nobody else has a reference.

@@ -1,6 +1,9 @@
 //! A shard of a RAM tier that is killed at every store.
 
+use super::abandoned::remove_abandoned;
+use super::header::{Header, PATH_BYTES_MAX, encode_path, parse_path};
 use super::{Arena, Claim};
+use crate::codec::StoredValue;
 use crate::key::KeyHasher;
 use crate::memory::{Aim, Elsewhere, EntryState, Eviction, Memory, Pool, Role, Spare, Which};
 use std::collections::HashMap;
@@ -41,7 +44,7 @@ type State = HashMap<Vec<u8>, (Option<Vec<u8>>, u32)>;
 fn state(memory: &Memory) -> State {
     let mut state = State::new();
     memory.for_each(Which::All, |entry| {
-        let value = (entry.value().map(<[u8]>::to_vec), entry.expires_at);
+        let value = (entry.value().map(|value| value.bytes.to_vec()), entry.expires_at);
         assert!(state.insert(entry.key.to_vec(), value).is_none(), "a key is there once");
     });
     state
@@ -94,7 +97,7 @@ fn a_kill_at_any_store_leaves_the_state_before_an_operation_or_after_it() {
             match operation {
                 0..3 => _ = memory.remove(key),
                 3..11 => {
-                    memory.insert(key, Some(&value), step, EntryState::Dirty, 0);
+                    memory.insert(key, Some(StoredValue::raw(&value)), step, EntryState::Dirty, 0);
                     // As the cleaner does: what exceeds the tier may lie in memory of the process's own.
                     memory.shrink(aim, 0, |_| Eviction::Drop);
                 }
@@ -139,7 +142,7 @@ fn a_file_that_does_not_belong_to_the_cache_is_begun_anew() {
     let key = KeyHasher::with_seed(SALT).key(b"key");
     let put = |companion| {
         let (mut memory, _) = open(folder.path(), 1 << 20, companion);
-        memory.insert(key, Some(b"value"), 0, EntryState::Dirty, 0);
+        memory.insert(key, Some(StoredValue::raw(b"value")), 0, EntryState::Dirty, 0);
         assert_eq!(memory.len(), 1);
     };
     put(COMPANION);
@@ -171,7 +174,13 @@ fn a_damaged_file_costs_entries_only() {
     let path: PathBuf = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
     for i in 0..400u32 {
         let name = format!("key-{}", i % 300).into_bytes();
-        memory.insert(KeyHasher::with_seed(SALT).key(&name), Some(&[i as u8; 100]), i, EntryState::Dirty, 0);
+        memory.insert(
+            KeyHasher::with_seed(SALT).key(&name),
+            Some(StoredValue::raw(&[i as u8; 100])),
+            i,
+            EntryState::Dirty,
+            0,
+        );
     }
     drop((memory, arena));
     let whole = std::fs::read(&path).unwrap();
@@ -190,4 +199,51 @@ fn a_damaged_file_costs_entries_only() {
         }
     }
     assert!(lost > 0, "some of the damage was seen");
+}
+
+/// A file goes with its cache, unless it is in use or does not say whose it is.
+#[test]
+fn the_files_of_caches_that_are_gone_are_removed() {
+    let (Some(folder), Ok(caches)) = (folder(), tempfile::tempdir()) else { return };
+    let path = caches.path().join("c");
+    let state = caches.path().join("c.state");
+    let layout = pool(1 << 20).layout(u64::MAX);
+    let open = || {
+        let claim = Claim::new(folder.path(), &path, 2, layout).unwrap();
+        Arena::open(claim, COMPANION, SALT).unwrap().0
+    };
+    let files = || std::fs::read_dir(folder.path()).unwrap().count();
+    std::fs::write(&state, "").unwrap();
+    drop(open());
+    remove_abandoned(folder.path());
+    assert_eq!(files(), 1, "the cache is there");
+    std::fs::remove_file(&state).unwrap();
+    let arena = open();
+    remove_abandoned(folder.path());
+    assert_eq!(files(), 1, "it is in use");
+    drop(arena);
+    let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let other = folder.path().join("granary-0123456789abcdef.2");
+    std::fs::copy(&file, &other).unwrap();
+    std::fs::write(folder.path().join("granary-short"), "GRANRAM1").unwrap();
+    remove_abandoned(folder.path());
+    assert_eq!(files(), 2, "those that are not what their name says are left");
+    assert!(!file.exists() && other.exists());
+}
+
+#[test]
+fn a_page_says_whose_it_is_or_nothing() {
+    let layout = pool(1 << 20).layout(u64::MAX);
+    let header = Header { companion: COMPANION, salt: SALT, checksum_seed: 1, boot_id: [7; 16], layout };
+    let page = |path: &[u8]| [&header.encode()[..], &encode_path(path)].concat();
+    assert_eq!(page(b"/a/b")[80..], *b"\x04\x00/a/b");
+    assert_eq!(parse_path(&page(b"/a/b")), Some(&b"/a/b"[..]));
+    let longest = vec![b'p'; PATH_BYTES_MAX];
+    assert_eq!(parse_path(&page(&longest)), Some(&longest[..]));
+    assert_eq!(parse_path(&page(&[longest, vec![b'p']].concat())), None);
+    assert_eq!(parse_path(&page(b"")), None);
+    assert_eq!(parse_path(&page(b"/a/b")[..85]), None);
+    let mut other = page(b"/a/b");
+    other[7] = b'0';
+    assert_eq!(parse_path(&other), None);
 }

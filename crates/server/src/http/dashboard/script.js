@@ -515,6 +515,7 @@ function dictionaryPage(name) {
       ["requests to the source", count(d.source_requests)],
       ["of these failed", count(d.source_errors)],
       ["keys a request", d.source_requests > 0 ? count(d.source_keys / d.source_requests) : "–"],
+      d.compression_versions > 0 && ["compression ratio", d.compression_ratio.toFixed(2)],
       isOnFlash(d) && ["flash written", bytes(d.flash_bytes_written)],
       isOnFlash(d) && ["write amplification", d.bytes_put > 0 ? d.write_amplification.toFixed(2) : "–"],
       isOnFlash(d) && ["flash wear a day, as now", or(rateNow(track, "flash_bytes_written"), perSecond => bytes(86400 * perSecond))],
@@ -583,13 +584,14 @@ function memcachedPage() {
       ["evictions", has("evictions")],
       ["items dropped", has("items_dropped")],
       ["items too large", or(sum([now("items_too_large") ?? null, now("items_refused") ?? null]), count)],
+      now("value_kept_bytes") > 0 && ["compression ratio", (now("value_raw_bytes") / now("value_kept_bytes")).toFixed(2)],
       ["flash written", has("flash_written_bytes", bytes)],
       ["flash wear a day, as now", or(rateNow(track, "flash_written_bytes"), perSecond => bytes(86400 * perSecond))],
       ["written for each byte stored", now("put_bytes") > 0 ? (now("flash_written_bytes") / now("put_bytes")).toFixed(2) : "–"],
       ["blocks corrupt", has("flash_blocks_corrupt")],
       ["write errors", has("flash_write_errors")],
       ["logins refused", has("auth_errors")],
-    ]));
+    ].filter(fact => fact)));
   }
   return { title: "memcached – Granary", root, charts, update };
 }

@@ -1,0 +1,66 @@
+//! Decompresses values. Whatever the bytes are: the value, or nothing.
+
+use super::frame;
+use super::stored::{Codec, Parts, StoredValue};
+use super::versions::Versions;
+use crate::limits::{DECODED_BYTES_KEPT, LZ4_DICTIONARY_BYTES};
+use zstd_safe::DCtx;
+
+/// A context to decompress in, and room for a value. One thread has it at a time.
+#[derive(Default)]
+pub(crate) struct Decoder {
+    context: Option<DCtx<'static>>,
+    frame: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Decoder {
+    /// The value of stored bytes; `None`: they are no value of a dictionary that is there.
+    pub(super) fn decode<'a>(&'a mut self, stored: StoredValue<'a>, versions: &Versions) -> Option<&'a [u8]> {
+        if stored.codec == Codec::None {
+            return Some(stored.bytes);
+        }
+        let Parts { version, raw_len, payload } = stored.parts()?;
+        let version = match version {
+            0 => None,
+            id => Some(versions.get(id)?),
+        };
+        self.value.clear();
+        self.value.shrink_to(DECODED_BYTES_KEPT);
+        let len = match stored.codec {
+            Codec::None | Codec::Unknown(_) => return None,
+            Codec::Zstd => {
+                if self.context.is_none() {
+                    self.context = DCtx::try_create();
+                }
+                let context = self.context.as_mut()?;
+                frame::with_header(payload, raw_len, &mut self.frame);
+                self.value.reserve(raw_len);
+                match &version {
+                    Some(version) => {
+                        let dictionary = version.for_decoding()?;
+                        context.decompress_using_ddict(&mut self.value, &self.frame, dictionary).ok()?
+                    }
+                    None => context.decompress(&mut self.value, &self.frame).ok()?,
+                }
+            }
+            Codec::Lz4 => {
+                self.value.resize(raw_len, 0);
+                match &version {
+                    Some(version) => {
+                        let dictionary = version.tail(LZ4_DICTIONARY_BYTES);
+                        lz4_flex::block::decompress_into_with_dict(payload, &mut self.value, dictionary)
+                            .ok()?
+                    }
+                    None => lz4_flex::block::decompress_into(payload, &mut self.value).ok()?,
+                }
+            }
+        };
+        (len == raw_len).then_some(&self.value[..])
+    }
+
+    /// Bytes of RAM that it takes.
+    pub(super) fn bytes_allocated(&self) -> usize {
+        self.context.as_ref().map_or(0, DCtx::sizeof) + self.frame.capacity() + self.value.capacity()
+    }
+}

@@ -1,0 +1,87 @@
+//! Compresses values.
+
+use super::frame;
+use super::stored::{Codec, Compression, StoredValue, write_head};
+use super::versions::Version;
+use crate::limits::{LZ4_DICTIONARY_BYTES, SPARE_ENCODERS_MAX, ZSTD_LEVEL};
+use granary_log::sync::sync::{Arc, Mutex};
+use zstd_safe::CCtx;
+
+/// Room for one compressed value.
+#[derive(Default)]
+pub(crate) struct Encoded {
+    bytes: Vec<u8>,
+    frame: Vec<u8>,
+}
+
+/// Contexts to compress in: as many as there are threads that compress at the same time.
+#[derive(Default)]
+pub(super) struct Encoders {
+    spare: Mutex<Vec<CCtx<'static>>>,
+}
+
+impl Encoders {
+    /// Compresses a value into `encoded`; as it came, if that saves less than an eighth.
+    pub fn encode<'a>(
+        &self,
+        compression: Compression,
+        version: Option<Arc<Version>>,
+        value: &'a [u8],
+        encoded: &'a mut Encoded,
+    ) -> StoredValue<'a> {
+        let version = version.as_deref();
+        encoded.bytes.clear();
+        write_head(version.map_or(0, |version| version.id), value.len(), &mut encoded.bytes);
+        let codec = match compression {
+            Compression::None => return StoredValue::raw(value),
+            Compression::Zstd => self.zstd(version, value, encoded).map(|()| Codec::Zstd),
+            Compression::Lz4 => lz4(version, value, &mut encoded.bytes).map(|()| Codec::Lz4),
+        };
+        match codec {
+            Some(codec) if encoded.bytes.len() <= value.len() - value.len() / 8 => {
+                StoredValue { codec, bytes: &encoded.bytes }
+            }
+            _ => StoredValue::raw(value),
+        }
+    }
+
+    fn zstd(&self, version: Option<&Version>, value: &[u8], encoded: &mut Encoded) -> Option<()> {
+        let spare = self.spare.lock().expect("no panic under the lock").pop();
+        let mut context = spare.or_else(CCtx::try_create)?;
+        let Encoded { bytes, frame } = encoded;
+        frame.clear();
+        frame.reserve(zstd_safe::compress_bound(value.len()));
+        let compressed = match version {
+            Some(version) => context.compress_using_cdict(frame, value, version.for_encoding()?),
+            None => context.compress(frame, value, ZSTD_LEVEL),
+        };
+        let mut spare = self.spare.lock().expect("no panic under the lock");
+        if spare.len() < SPARE_ENCODERS_MAX {
+            spare.push(context);
+        }
+        drop(spare);
+        compressed.ok()?;
+        bytes.extend_from_slice(frame::blocks(frame)?);
+        Some(())
+    }
+
+    /// Bytes of RAM that the contexts take.
+    pub fn bytes_allocated(&self) -> usize {
+        self.spare.lock().expect("no panic under the lock").iter().map(CCtx::sizeof).sum()
+    }
+}
+
+fn lz4(version: Option<&Version>, value: &[u8], bytes: &mut Vec<u8>) -> Option<()> {
+    let begin = bytes.len();
+    bytes.resize(begin + lz4_flex::block::get_maximum_output_size(value.len()), 0);
+    let to = &mut bytes[begin..];
+    let len = match version {
+        // Each value begins with reading it: it is short.
+        Some(version) => {
+            lz4_flex::block::compress_into_with_dict(value, to, version.tail(LZ4_DICTIONARY_BYTES))
+        }
+        None => lz4_flex::block::compress_into(value, to),
+    };
+    bytes.truncate(begin + len.ok()?);
+    Some(())
+}

@@ -1,0 +1,64 @@
+//! The decoder of values on any bytes: a value of bounded length or nothing, never a panic; and what is compressed is
+//! decompressed. Called by the fuzz target and, with a fixed seed, by the tests.
+
+use super::decode::Decoder;
+use super::encode::{Encoded, Encoders};
+use super::stored::{Codec, Compression, StoredValue};
+use super::versions::{Version, Versions};
+use crate::limits::COMPRESSED_VALUE_BYTES_MAX;
+use std::sync::LazyLock;
+
+/// One dictionary, with this number.
+const ID: u32 = 7;
+
+static VERSIONS: LazyLock<Versions> = LazyLock::new(|| {
+    let words = ["name", "city", "street", "country", "Amsterdam", "true", "false", "null"];
+    let samples: Vec<String> = (0..400usize)
+        .map(|i| {
+            let word = |j: usize| words[(i * 7 + j * 3 + i * j) % words.len()];
+            format!(
+                "{{\"{}\": \"{}\", \"{}\": {i}, \"{}\": \"{}\"}}",
+                word(0),
+                word(1),
+                word(2),
+                word(3),
+                word(4)
+            )
+        })
+        .collect();
+    let sizes: Vec<usize> = samples.iter().map(String::len).collect();
+    let mut dictionary = Vec::with_capacity(2048);
+    let trained = zstd_safe::train_from_buffer(&mut dictionary, samples.concat().as_bytes(), &sizes);
+    trained.expect("these have much in common");
+    Versions::of(vec![Version::new(ID, dictionary)])
+});
+
+/// Stored bytes, of which the first is the record's flags.
+pub fn stored(data: &[u8]) {
+    let Some((flags, bytes)) = data.split_first() else { return };
+    let mut decoder = Decoder::default();
+    let codec = Codec::of_flags(*flags);
+    // As they are, and as those of the dictionary that is there.
+    let ours = [&ID.to_le_bytes(), bytes].concat();
+    for bytes in [bytes, &ours] {
+        let stored = StoredValue { codec, bytes };
+        if let Some(value) = decoder.decode(stored, &VERSIONS) {
+            assert!(codec == Codec::None || value.len() <= COMPRESSED_VALUE_BYTES_MAX);
+        }
+    }
+    let encoders = Encoders::default();
+    for compression in [Compression::Zstd, Compression::Lz4] {
+        for version in [None, VERSIONS.current()] {
+            let mut encoded = Encoded::default();
+            let stored = encoders.encode(compression, version, data, &mut encoded);
+            assert_eq!(decoder.decode(stored, &VERSIONS), Some(data));
+            // Cut, it is another value or none.
+            if stored.codec != Codec::None {
+                let cut = StoredValue { bytes: &stored.bytes[..stored.bytes.len() - 1], ..stored };
+                assert_ne!(decoder.decode(cut, &VERSIONS), Some(data));
+                let unknown = StoredValue { bytes: &[&[9, 9, 9, 9], &stored.bytes[4..]].concat(), ..stored };
+                assert_eq!(decoder.decode(unknown, &VERSIONS), None, "its dictionary is not there");
+            }
+        }
+    }
+}

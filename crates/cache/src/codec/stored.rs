@@ -1,0 +1,144 @@
+//! A value as it is stored: as it came, or compressed.
+//!
+//! Compressed, it begins with the number of the dictionary (u32, little endian; 0: none) and the length of the value
+//! (LEB128). The record's flags name the codec.
+
+use crate::limits::COMPRESSED_VALUE_BYTES_MAX;
+use std::fmt;
+use std::str::FromStr;
+
+/// Bits of a record's flags that name the codec.
+pub(crate) const CODEC_MASK: u8 = 0b11_1100;
+const CODEC_SHIFT: u32 = 2;
+
+/// How values are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// They are stored as they come.
+    #[default]
+    None,
+    /// LZ4: the quicker one.
+    Lz4,
+    /// Zstandard: the smaller one.
+    Zstd,
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Lz4 => "lz4",
+            Self::Zstd => "zstd",
+        })
+    }
+}
+
+impl FromStr for Compression {
+    type Err = UnknownCompression;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCompression> {
+        match text.to_ascii_lowercase().as_str() {
+            "none" => Ok(Self::None),
+            "lz4" => Ok(Self::Lz4),
+            "zstd" => Ok(Self::Zstd),
+            _ => Err(UnknownCompression(text.to_owned())),
+        }
+    }
+}
+
+/// There is no such compression.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown compression '{0}': give none, lz4 or zstd")]
+pub struct UnknownCompression(pub String);
+
+/// What a value was compressed with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Codec {
+    #[default]
+    None,
+    Zstd,
+    Lz4,
+    /// This program knows no such codec.
+    Unknown(u8),
+}
+
+impl Codec {
+    /// The codec's part of a record's flags.
+    #[inline]
+    pub fn flags(self) -> u8 {
+        let number = match self {
+            Self::None => 0,
+            Self::Zstd => 1,
+            Self::Lz4 => 2,
+            Self::Unknown(number) => number,
+        };
+        number << CODEC_SHIFT
+    }
+
+    /// The codec that a record's flags name.
+    #[inline]
+    pub fn of_flags(flags: u8) -> Self {
+        match (flags & CODEC_MASK) >> CODEC_SHIFT {
+            0 => Self::None,
+            1 => Self::Zstd,
+            2 => Self::Lz4,
+            number => Self::Unknown(number),
+        }
+    }
+}
+
+/// A value as it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StoredValue<'a> {
+    pub codec: Codec,
+    pub bytes: &'a [u8],
+}
+
+/// A compressed value, taken apart.
+pub(super) struct Parts<'a> {
+    /// The dictionary; 0: none.
+    pub version: u32,
+    pub raw_len: usize,
+    pub payload: &'a [u8],
+}
+
+impl<'a> StoredValue<'a> {
+    /// A value stored as it came.
+    #[inline]
+    pub fn raw(bytes: &'a [u8]) -> Self {
+        Self { codec: Codec::None, bytes }
+    }
+
+    /// The dictionary that it takes to decompress it; 0: none.
+    pub fn version(&self) -> u32 {
+        if self.codec == Codec::None { 0 } else { self.parts().map_or(0, |parts| parts.version) }
+    }
+
+    /// `None`: these are no bytes of a compressed value.
+    pub(super) fn parts(&self) -> Option<Parts<'a>> {
+        let (version, rest) = self.bytes.split_first_chunk::<4>()?;
+        let (mut raw_len, mut at) = (0usize, 0);
+        for shift in (0..28).step_by(7) {
+            let byte = *rest.get(at)?;
+            at += 1;
+            raw_len |= usize::from(byte & 0x7F) << shift;
+            if byte < 0x80 {
+                // What is longer is not compressed: nobody allocates more for bytes that may be anything.
+                let is_possible = raw_len <= COMPRESSED_VALUE_BYTES_MAX;
+                let version = u32::from_le_bytes(*version);
+                return is_possible.then_some(Parts { version, raw_len, payload: &rest[at..] });
+            }
+        }
+        None
+    }
+}
+
+/// Writes what the bytes of a compressed value begin with.
+pub(super) fn write_head(version: u32, mut raw_len: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(&version.to_le_bytes());
+    while raw_len >= 0x80 {
+        out.push(raw_len as u8 | 0x80);
+        raw_len >>= 7;
+    }
+    out.push(raw_len as u8);
+}

@@ -1,0 +1,152 @@
+//! When a dictionary is trained, and on what.
+//!
+//! The first comes early, from few values, and the second when there are many. From then on the ratio of the values
+//! that are put says whether they have changed: when it falls, values are collected for another one.
+
+use crate::limits::{
+    DICTIONARY_PARTS, EARLY_TRAINING_BYTES, RATIO_WINDOW_BYTES, SAMPLE_BYTES_MAX, TRAINING_BYTES,
+    TRAINING_SAMPLES_MIN,
+};
+
+/// A ratio that is so much lower than it was right after a training wants another one.
+const FALLEN: f64 = 0.9;
+
+/// Values to train on.
+#[derive(Default)]
+pub(super) struct Samples {
+    bytes: Vec<u8>,
+    sizes: Vec<usize>,
+}
+
+impl Samples {
+    fn add(&mut self, value: &[u8]) {
+        let sample = &value[..value.len().min(SAMPLE_BYTES_MAX)];
+        self.bytes.extend_from_slice(sample);
+        self.sizes.push(sample.len());
+    }
+
+    /// A dictionary of so many bytes at most; `None`: these values have too little in common.
+    pub fn train(&self, bytes_max: usize) -> Option<Vec<u8>> {
+        let bytes = (self.bytes.len() / DICTIONARY_PARTS).min(bytes_max);
+        let mut dictionary = Vec::with_capacity(bytes);
+        zstd_safe::train_from_buffer(&mut dictionary, &self.bytes, &self.sizes).ok()?;
+        Some(dictionary)
+    }
+}
+
+/// What is collected just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Values for the first dictionary.
+    Early,
+    /// Values for one from many.
+    Collecting,
+    /// Nothing: one is being trained.
+    Training,
+    /// Nothing, until the ratio falls.
+    Watching,
+}
+
+/// What a cache knows of the values that were put.
+pub(super) struct Training {
+    stage: Stage,
+    samples: Samples,
+    /// Bytes of values since the window began, as they came and as they are kept.
+    window: [u64; 2],
+    /// The ratio of the first window after a training.
+    ratio: Option<f64>,
+    /// The next training is the early one.
+    was_early: bool,
+}
+
+impl Default for Training {
+    fn default() -> Self {
+        Self {
+            stage: Stage::Early,
+            samples: Samples::default(),
+            window: [0; 2],
+            ratio: None,
+            was_early: true,
+        }
+    }
+}
+
+impl Training {
+    /// A cache that has a dictionary already watches.
+    pub fn watching() -> Self {
+        Self { stage: Stage::Watching, was_early: false, ..Self::default() }
+    }
+
+    /// A value was put, of which so many bytes are kept.
+    pub fn note(&mut self, value: &[u8], kept: usize) {
+        match self.stage {
+            Stage::Early | Stage::Collecting => self.samples.add(value),
+            Stage::Training => return,
+            Stage::Watching => {}
+        }
+        self.window[0] += value.len() as u64;
+        self.window[1] += kept as u64;
+        let [raw, kept] = self.window;
+        if raw < RATIO_WINDOW_BYTES || self.stage != Stage::Watching {
+            return;
+        }
+        self.window = [0; 2];
+        let ratio = raw as f64 / kept.max(1) as f64;
+        if ratio < *self.ratio.get_or_insert(ratio) * FALLEN {
+            self.stage = Stage::Collecting;
+        }
+    }
+
+    /// The values that were collected, once they are enough: they are trained on, and no others collected meanwhile.
+    pub fn samples_to_train_on(&mut self) -> Option<Samples> {
+        let enough = match self.stage {
+            Stage::Early => EARLY_TRAINING_BYTES,
+            Stage::Collecting => TRAINING_BYTES,
+            Stage::Training | Stage::Watching => return None,
+        };
+        if self.samples.bytes.len() < enough || self.samples.sizes.len() < TRAINING_SAMPLES_MIN {
+            return None;
+        }
+        self.was_early = self.stage == Stage::Early;
+        self.stage = Stage::Training;
+        Some(std::mem::take(&mut self.samples))
+    }
+
+    /// A training has ended, with a dictionary or without.
+    pub fn has_trained(&mut self) {
+        self.stage = if self.was_early { Stage::Collecting } else { Stage::Watching };
+        (self.window, self.ratio) = ([0; 2], None);
+    }
+
+    pub fn bytes_allocated(&self) -> usize {
+        self.samples.bytes.capacity() + self.samples.sizes.capacity() * size_of::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_trained_early_one_from_many_and_another_when_the_ratio_falls() {
+        let mut training = Training::default();
+        let put = |training: &mut Training, bytes: usize, kept: usize| {
+            (0..bytes / 1000).for_each(|_| training.note(&[7; 1000], kept));
+            training.samples_to_train_on().map(|samples| samples.bytes.len())
+        };
+        assert_eq!(put(&mut training, EARLY_TRAINING_BYTES / 2, 1000), None);
+        assert!(put(&mut training, EARLY_TRAINING_BYTES, 1000).is_some());
+        assert_eq!(put(&mut training, 2 * TRAINING_BYTES, 500), None, "one is being trained");
+        training.has_trained();
+        assert!(put(&mut training, TRAINING_BYTES + 1000, 400).is_some());
+        training.has_trained();
+        let window = RATIO_WINDOW_BYTES as usize + 1000;
+        for kept in [100, 100, 108] {
+            assert_eq!(put(&mut training, window, kept), None, "{kept} of 1000");
+        }
+        assert_eq!(put(&mut training, window, 115), None, "it has fallen: values are collected");
+        assert!(put(&mut training, TRAINING_BYTES + 1000, 115).is_some());
+        let mut watching = Training::watching();
+        assert_eq!(put(&mut watching, 2 * TRAINING_BYTES, 500), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! A lookup on one thread, which waits for its reads.
+
+use super::io::Io;
+use crate::flash::Flash;
+use crate::key::Key;
+use crate::limits::LOOKUP_ROUNDS_MAX;
+use crate::lookup::{BegunReads, Lookup, Outcome, Scratch, Workspace};
+use crate::shared::Shared;
+use granary_log::ReadAhead;
+
+/// See [`Cache::get_many`](crate::Cache::get_many).
+pub(crate) fn get_many(
+    shared: &Shared,
+    io: &mut Io,
+    keys: &[Key<'_>],
+    now: u32,
+    sink: impl FnMut(usize, Outcome<'_>),
+) {
+    let mut workspace = shared.helpers.lend(&mut io.workspace, keys.len());
+    let Workspace { scratch, resolved } = &mut *workspace;
+    let mut lookup = Lookup::new(shared, keys, resolved, now, sink);
+    scratch.begin();
+    lookup.plan(scratch, 0..keys.len());
+    finish(&mut lookup, io, scratch, 1);
+    lookup.count();
+    shared.helpers.take_back(&mut io.workspace, workspace);
+}
+
+/// Fetches what is looked for, and plans again what was not where it should be, until nothing is looked for.
+pub(super) fn finish<S: FnMut(usize, Outcome<'_>)>(
+    lookup: &mut Lookup<'_, S>,
+    io: &mut Io,
+    scratch: &mut Scratch,
+    first_round: usize,
+) {
+    let Some(flash) = &lookup.shared.flash else { return };
+    for round in first_round.. {
+        if scratch.probes.is_empty() {
+            return;
+        }
+        fetch(lookup, flash, io, scratch);
+        lookup.plan_again(scratch, round == LOOKUP_ROUNDS_MAX);
+    }
+}
+
+/// Reads and delivers what the probes are for.
+pub(super) fn fetch<S: FnMut(usize, Outcome<'_>)>(
+    lookup: &mut Lookup<'_, S>,
+    flash: &Flash,
+    io: &mut Io,
+    scratch: &mut Scratch,
+) {
+    fetch_with(lookup, flash, io.read_ahead(&flash.log, &[]), &BegunReads::default(), scratch);
+    fetch_long(lookup, flash, io, scratch);
+}
+
+/// The same where some reads were begun; entries over several blocks are still to be [read](fetch_long).
+pub(super) fn fetch_with<S: FnMut(usize, Outcome<'_>)>(
+    lookup: &mut Lookup<'_, S>,
+    flash: &Flash,
+    reads: ReadAhead<'_>,
+    begun: &BegunReads,
+    scratch: &mut Scratch,
+) {
+    lookup.fetch_buffered(flash, scratch);
+    let longest = Io::extent_bytes_max(flash.log.geometry().block_size());
+    lookup.plan_reads(flash, begun, longest, scratch);
+    let extents = std::mem::take(&mut scratch.extents);
+    reads.read_many(&extents, |read, bytes| {
+        lookup.take_read(flash, begun, (read, extents[read]), bytes.unwrap_or(&[]), scratch);
+    });
+    scratch.extents = extents;
+}
+
+/// Reads and delivers the entries over several blocks whose first block was seen.
+pub(super) fn fetch_long<S: FnMut(usize, Outcome<'_>)>(
+    lookup: &mut Lookup<'_, S>,
+    flash: &Flash,
+    io: &mut Io,
+    scratch: &mut Scratch,
+) {
+    while let Some((probe, sequence)) = scratch.long.pop() {
+        let mut record = std::mem::take(&mut scratch.record);
+        let read = io.read_record(&flash.log, probe.place, sequence, &mut record);
+        lookup.take_long(flash, probe, sequence, read.map(|_| &record[..]), scratch);
+        scratch.record = record;
+    }
+}

@@ -1,0 +1,168 @@
+//! Threads that help with large batches while the machine has cores with nothing to do, and room for such batches.
+
+mod threads;
+
+use super::io::Io;
+use crate::limits::{LENT_ROOM_KEYS_MIN, SPARE_ROOMS_MAX};
+use crate::lookup::Workspace;
+use granary_log::sync::sync::atomic::AtomicBool;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use threads::Threads;
+
+/// Threads that help with large batches, as many as the machine has cores beside the one that asks. They are started
+/// when the first such batch comes. Caches share them: a process needs one of these.
+#[derive(Clone, Default)]
+pub struct Helpers(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    threads: Threads,
+    /// Threads that are at a large batch, on their own account or helping.
+    busy: AtomicUsize,
+    /// Threads of teams.
+    in_teams: AtomicUsize,
+    /// Room of large batches is lent: it takes as much as there are such batches at the same time, not as there are
+    /// threads that ever had one. The last that came back goes first: it is in the processor's caches.
+    spare: Mutex<Vec<Box<Workspace>>>,
+}
+
+impl fmt::Debug for Helpers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let busy = self.0.busy.load(Ordering::Relaxed);
+        f.debug_struct("Helpers").field("busy", &busy).finish_non_exhaustive()
+    }
+}
+
+/// A thread that is at a large batch: every one says so.
+pub(crate) struct Working<'a>(Busy<'a>);
+
+/// The right to one helping thread, for as long as it lives.
+pub(crate) struct Help<'a>(Busy<'a>);
+
+/// One of the busy threads.
+struct Busy<'a>(&'a State);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The threads of something that looks up large batches, each its own, for as long as this lives. What each of them
+/// does beside its lookups keeps its core busy: help would only be in the way, but to wait for a device.
+#[derive(Debug)]
+pub struct Team {
+    helpers: Helpers,
+    threads: usize,
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.helpers.0.in_teams.fetch_sub(self.threads, Ordering::Relaxed);
+    }
+}
+
+impl Helpers {
+    /// None of them has been started.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says that so many threads look up large batches, each its own. One thread is no team.
+    pub fn team(&self, threads: usize) -> Team {
+        let threads = if threads > 1 { threads } else { 0 };
+        self.0.in_teams.fetch_add(threads, Ordering::Relaxed);
+        Team { helpers: self.clone(), threads }
+    }
+
+    /// The calling thread is at a large batch.
+    pub(crate) fn begin(&self) -> Working<'_> {
+        self.0.busy.fetch_add(1, Ordering::Relaxed);
+        Working(Busy(&self.0))
+    }
+
+    /// Room for the lookup of so many keys, none of which is resolved; out of `own` if they are few.
+    pub(super) fn lend(&self, own: &mut Option<Box<Workspace>>, keys: usize) -> Box<Workspace> {
+        assert!(u32::try_from(keys).is_ok(), "a batch has fewer than 2^32 keys");
+        let found = if keys < LENT_ROOM_KEYS_MIN { own.take() } else { self.spare().pop() };
+        let mut workspace = found.unwrap_or_default();
+        workspace.resolved.clear();
+        workspace.resolved.resize_with(keys, || AtomicBool::new(false));
+        workspace
+    }
+
+    /// Takes it back when the lookup has ended.
+    pub(super) fn take_back(&self, own: &mut Option<Box<Workspace>>, workspace: Box<Workspace>) {
+        if workspace.resolved.len() < LENT_ROOM_KEYS_MIN {
+            *own = Some(workspace);
+            return;
+        }
+        let mut spare = self.spare();
+        if spare.len() < SPARE_ROOMS_MAX {
+            spare.push(workspace);
+        }
+    }
+
+    fn spare(&self) -> std::sync::MutexGuard<'_, Vec<Box<Workspace>>> {
+        self.0.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'a> Working<'a> {
+    /// Help that waits for a device now and then; `None`: all cores are at large batches already.
+    pub fn help(&self) -> Option<Help<'a>> {
+        let state = self.0.0;
+        let one_more = |busy| state.threads.has_idle(busy).then_some(busy + 1);
+        // Made only where it was counted: its end counts back.
+        state.busy.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        Some(Help(Busy(state)))
+    }
+
+    /// Help that computes all the time; `None` also where there are teams for all cores.
+    pub fn help_to_compute(&self) -> Option<Help<'a>> {
+        let state = self.0.0;
+        if state.in_teams.load(Ordering::Relaxed) >= state.threads.cores() { None } else { self.help() }
+    }
+}
+
+impl Help<'_> {
+    /// Runs both, the second on the helping thread with its own [`Io`], and waits for them.
+    pub fn both<A, B: Send>(
+        &self,
+        mine: impl FnOnce() -> A,
+        theirs: impl FnOnce(&mut Io) -> B + Send,
+    ) -> (A, B) {
+        self.0.0.threads.both(mine, theirs)
+    }
+}
+
+#[cfg(all(test, not(any(feature = "shuttle", miri))))]
+mod tests {
+    use super::Helpers;
+    use crate::skip::skipped;
+
+    /// Help that was refused leaves the count of busy threads as it was: with too few, everybody is helped; with
+    /// fewer than none, nobody is ever again.
+    #[test]
+    fn help_is_there_again_after_it_was_refused() {
+        if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+            return skipped("one core: nobody can help");
+        }
+        let helpers = Helpers::new();
+        let find = || {
+            let working = helpers.begin();
+            let help = working.help();
+            (working, help)
+        };
+        let all: Vec<_> = (0..1024).map(|_| find()).collect();
+        assert!(all.last().is_some_and(|(_, help)| help.is_none()), "all cores are busy");
+        drop(all);
+        assert!(find().1.is_some());
+        let team = helpers.team(1024);
+        assert!(helpers.begin().help_to_compute().is_none());
+        drop((team, helpers.team(1)));
+        assert!(helpers.begin().help_to_compute().is_some());
+    }
+}

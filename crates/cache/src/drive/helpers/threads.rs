@@ -1,0 +1,87 @@
+//! The helping threads themselves.
+
+pub(super) use imp::Threads;
+
+#[cfg(not(any(feature = "shuttle", miri)))]
+mod imp {
+    use crate::drive::io::Io;
+    use rayon_core::{ThreadPool, ThreadPoolBuilder};
+    use std::cell::RefCell;
+    use std::sync::OnceLock;
+
+    thread_local! {
+        /// A helping thread's: rings belong to threads.
+        static IO: RefCell<Io> = RefCell::new(Io::new());
+    }
+
+    /// As many as there are cores beside the one that asks for help; none where there is one core.
+    #[derive(Default)]
+    pub struct Threads(OnceLock<Option<ThreadPool>>);
+
+    impl Threads {
+        fn pool(&self) -> Option<&ThreadPool> {
+            let start = || {
+                let others = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1);
+                let builder =
+                    ThreadPoolBuilder::new().num_threads(others).thread_name(|i| format!("granary-help-{i}"));
+                (others > 0).then(|| builder.build().ok()).flatten()
+            };
+            self.0.get_or_init(start).as_ref()
+        }
+
+        pub fn cores(&self) -> usize {
+            self.pool().map_or(1, |pool| pool.current_num_threads() + 1)
+        }
+
+        /// Whether a core has nothing to do while so many threads are busy.
+        pub fn has_idle(&self, busy: usize) -> bool {
+            busy < self.cores()
+        }
+
+        pub fn both<A, B: Send>(
+            &self,
+            mine: impl FnOnce() -> A,
+            theirs: impl FnOnce(&mut Io) -> B + Send,
+        ) -> (A, B) {
+            let pool = self.pool().expect("there is help only where there is a pool");
+            let mut answer = None;
+            let mine = pool.in_place_scope(|scope| {
+                scope.spawn(|_| answer = Some(IO.with_borrow_mut(theirs)));
+                mine()
+            });
+            (mine, answer.expect("the scope waits for it"))
+        }
+    }
+}
+
+/// A model checker's threads: there is help for every batch.
+#[cfg(any(feature = "shuttle", miri))]
+mod imp {
+    use crate::drive::io::Io;
+    use granary_log::Engine;
+    use granary_log::sync::thread;
+
+    #[derive(Default)]
+    pub struct Threads;
+
+    impl Threads {
+        pub fn cores(&self) -> usize {
+            2
+        }
+
+        pub fn has_idle(&self, _busy: usize) -> bool {
+            true
+        }
+
+        pub fn both<A, B: Send>(
+            &self,
+            mine: impl FnOnce() -> A,
+            theirs: impl FnOnce(&mut Io) -> B + Send,
+        ) -> (A, B) {
+            thread::scope(|scope| {
+                let theirs = scope.spawn(|| theirs(&mut Io::with_engine(Engine::Plain)));
+                (mine(), theirs.join().expect("it does not panic"))
+            })
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Drivers of lookups: on one thread that waits for its reads, on two, and on a thread that does other things meanwhile.
+
+mod blocking;
+mod helpers;
+mod io;
+mod parallel;
+mod polled;
+
+pub(crate) use blocking::get_many;
+pub(crate) use helpers::Working;
+pub use helpers::{Helpers, Team};
+pub use io::Io;
+pub(crate) use parallel::get_many_parallel;
+pub use polled::Pending;
+pub(crate) use polled::{begin_many, go_on};

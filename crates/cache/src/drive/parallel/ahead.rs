@@ -1,0 +1,119 @@
+//! Which reads are begun when the first keys of a large batch have been planned, to go on while the others are.
+
+use crate::drive::io::Io;
+use crate::flash::Flash;
+use crate::limits::WANTED_DIVISOR;
+use crate::lookup::{BegunReads, Probe};
+use granary_log::limits::{READ_DEPTH, READ_PLACES_MAX};
+
+/// Where a thread begins with its part of a batch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Low,
+    High,
+}
+
+/// As many reads as one thread has in flight, if they are long.
+const WINDOWS_MAX: u64 = (READ_DEPTH / READ_PLACES_MAX) as u64;
+
+/// Windows of the device, each as long as the longest read: those at one end of it of which the first keys of a batch
+/// want so many blocks that the others will want the rest; none beyond the place `middle`.
+pub(super) fn choose(flash: &Flash, probes: &[Probe], end: End, middle: u64) -> BegunReads {
+    let geometry = flash.log.geometry();
+    let block_size = geometry.block_size();
+    let blocks = (Io::extent_bytes_max(block_size) / block_size) as u64;
+    let mut reads = BegunReads { block_size, ..BegunReads::default() };
+    let windows = probes.iter().map(|probe| probe.place / blocks);
+    let (Some(lowest), Some(highest)) = (windows.clone().min(), windows.max()) else { return reads };
+    let windows = match end {
+        End::Low => lowest..(lowest + WINDOWS_MAX).min(middle / blocks),
+        End::High => (highest + 1).saturating_sub(WINDOWS_MAX).max(middle / blocks + 1)..highest + 1,
+    };
+    if windows.is_empty() {
+        return reads;
+    }
+    let places = windows.start * blocks..(windows.end * blocks).min(geometry.blocks());
+    let mut wanted = vec![false; (places.end - places.start) as usize];
+    for probe in probes.iter().filter(|probe| places.contains(&probe.place)) {
+        wanted[(probe.place - places.start) as usize] = true;
+    }
+    for (window, wanted) in windows.zip(wanted.chunks_exact(blocks as usize)) {
+        if wanted.iter().filter(|wanted| **wanted).count() >= wanted.len().div_ceil(WANTED_DIVISOR) {
+            reads.add(flash, window * blocks..(window + 1) * blocks);
+        }
+    }
+    reads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lookup::KeyDigest;
+    use crate::{Cache, Entry};
+    use crate::{FlashOptions, Options};
+
+    /// Blocks of a window.
+    const BLOCKS: u64 = 32;
+
+    fn probes(places: impl Iterator<Item = u64>) -> Vec<Probe> {
+        places.map(|place| Probe { place, key: 0, digest: KeyDigest::of(b""), recent: false }).collect()
+    }
+
+    /// The windows that are read.
+    fn windows(ahead: &BegunReads) -> Vec<u64> {
+        ahead.extents.iter().map(|extent| extent.offset / (BLOCKS * 4096)).collect()
+    }
+
+    #[test]
+    fn windows_at_an_end_that_are_half_wanted_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut flash = FlashOptions::new(folder.path().join("c"), 2000 * 4096);
+        (flash.block_size, flash.write_buffer_size) = (4096, 40 * 4096);
+        let cache = Cache::open(Options { flash: Some(flash), ..Options::default() }).unwrap();
+        let flash = cache.partitions[0].shared.flash.as_ref().unwrap();
+        let choose = |probes: &[Probe], end, middle| windows(&super::choose(flash, probes, end, middle));
+        let half = |window: u64| (window * BLOCKS..(window + 1) * BLOCKS).step_by(2);
+        let dense = probes((10..60).flat_map(half));
+        assert_eq!(choose(&dense, End::Low, u64::MAX), Vec::from_iter(10..26));
+        assert_eq!(choose(&dense, End::High, 0), Vec::from_iter(44..60));
+        // Not beyond the middle, whose window is both threads'.
+        assert_eq!(choose(&dense, End::Low, 12 * BLOCKS + 5), [10, 11]);
+        assert_eq!(choose(&dense, End::High, 57 * BLOCKS + 5), [58, 59]);
+        let mixed = probes(half(1).chain(half(2).skip(1)).chain(half(3)));
+        assert_eq!(choose(&mixed, End::Low, u64::MAX), [1, 3]);
+        // The last window is not whole.
+        assert_eq!(choose(&probes(half(61).chain(half(62).take(8))), End::High, 0), [61]);
+        assert_eq!(choose(&[], End::Low, 0), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn a_block_is_read_as_the_segment_that_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut flash = FlashOptions::new(folder.path().join("c"), 64 * BLOCKS * 4096);
+        (flash.block_size, flash.write_buffer_size) = (4096, 16 * 4096);
+        let cache = Cache::open(Options { flash: Some(flash), ..Options::default() }).unwrap();
+        let put = |entries: u64| {
+            for key in 0..entries {
+                let key = key.to_le_bytes();
+                cache.put_many(&[Entry { key: cache.key(&key), value: Some(&[7; 3000]), expires_at: 0 }]);
+            }
+            cache.flush();
+        };
+        put(3 * BLOCKS);
+        let flash = cache.partitions[0].shared.flash.as_ref().unwrap();
+        let geometry = flash.log.geometry();
+        let wanted = probes(0..2 * BLOCKS);
+        let mut ahead = choose(flash, &wanted, End::Low, u64::MAX);
+        assert_eq!((windows(&ahead), ahead.blocks()), (vec![0, 1], 2 * BLOCKS as usize));
+        let brings =
+            |ahead: &BegunReads, place| ahead.bring(geometry.offset(place), flash.log.sequence_of(place));
+        assert!((0..2 * BLOCKS).all(|place| brings(&ahead, place)) && !brings(&ahead, 2 * BLOCKS));
+        ahead.truncate(1);
+        assert!((0..BLOCKS).all(|place| brings(&ahead, place)) && !brings(&ahead, BLOCKS));
+        // The ring comes round to the first of its two segments.
+        while flash.log.head() < geometry.segments() {
+            put(1);
+        }
+        assert!(!brings(&ahead, 0) && brings(&ahead, BLOCKS - 1));
+    }
+}

@@ -1,0 +1,145 @@
+//! A large batch looked up by two threads: each plans half of the keys, then reads half of the places. It takes
+//! them half the time, and not a block is read twice.
+//!
+//! The places that they read are known when both have planned. They begin at the two ends of the file, with what
+//! the first keys want, so that the device has something to do meanwhile.
+
+mod ahead;
+mod meeting;
+
+use super::blocking::{fetch, fetch_long, fetch_with, finish, get_many};
+use super::helpers::{Help, Working};
+use super::io::Io;
+use crate::key::Key;
+use crate::limits::{FIRST_KEYS_DIVISOR, SHARED_KEYS_MIN};
+use crate::lookup::{FalsePositive, Lookup, Outcome, Probe, Scratch, Workspace, order};
+use crate::shared::Shared;
+use ahead::End;
+use meeting::{Meeting, Side};
+use std::ops::Range;
+
+/// See [`Cache::get_many_parallel`](crate::Cache::get_many_parallel).
+pub(crate) fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
+    shared: &Shared,
+    io: &mut Io,
+    keys: &[Key<'_>],
+    now: u32,
+    [sink, other_sink]: [S; 2],
+) {
+    if keys.len() < SHARED_KEYS_MIN {
+        return get_many(shared, io, keys, now, sink);
+    }
+    let working = shared.helpers.begin();
+    let mut workspace = shared.helpers.lend(&mut io.workspace, keys.len());
+    let Workspace { scratch, resolved } = &mut *workspace;
+    let mut pair = Pair {
+        mine: Lookup::new(shared, keys, resolved, now, sink),
+        theirs: Lookup::new(shared, keys, resolved, now, other_sink),
+    };
+    scratch.begin();
+    // Without a RAM tier everybody waits for the device, and the sooner it begins the better.
+    let waits = shared.memory_bytes == 0 && shared.flash.is_some();
+    match if waits { working.help() } else { working.help_to_compute() } {
+        Some(help) => pair.look_up(&help, io, scratch),
+        None => pair.plan_alone(&working, io, scratch),
+    }
+    pair.mine.count();
+    pair.theirs.count();
+    shared.helpers.take_back(&mut io.workspace, workspace);
+}
+
+/// One batch, as each of two threads sees it.
+struct Pair<'a, S> {
+    mine: Lookup<'a, S>,
+    theirs: Lookup<'a, S>,
+}
+
+impl<S: FnMut(usize, Outcome<'_>) + Send> Pair<'_, S> {
+    fn look_up(&mut self, help: &Help<'_>, io: &mut Io, scratch: &mut Scratch) {
+        let Self { mine, theirs } = self;
+        let (half, all) = (mine.keys.len() / 2, mine.keys.len());
+        let meeting = Meeting::default();
+        let ((), mut false_positives) = help.both(
+            || look_half_up(mine, 0..half, (&meeting, Side::Lower), io, scratch),
+            |io| {
+                in_own_room(io, |io, scratch| {
+                    look_half_up(theirs, half..all, (&meeting, Side::Upper), io, scratch);
+                })
+            },
+        );
+        scratch.false_positives.append(&mut false_positives);
+        mine.plan_again(scratch, false);
+        finish(mine, io, scratch, 2);
+    }
+
+    /// Plans alone, and reads what is looked for together if that is much.
+    fn plan_alone(&mut self, working: &Working<'_>, io: &mut Io, scratch: &mut Scratch) {
+        let Self { mine, theirs } = self;
+        mine.plan(scratch, 0..mine.keys.len());
+        let help = if scratch.probes.len() < SHARED_KEYS_MIN { None } else { working.help() };
+        let (Some(help), Some(flash)) = (help, &mine.shared.flash) else {
+            return finish(mine, io, scratch, 1);
+        };
+        order(&mut scratch.probes, &mut scratch.spare);
+        // Probes of one block stay together.
+        let middle = scratch.probes[scratch.probes.len() / 2].place;
+        let upper = scratch.probes.split_off(scratch.probes.partition_point(|probe| probe.place < middle));
+        let ((), mut false_positives) = help.both(
+            || fetch(mine, flash, io, scratch),
+            |io| {
+                in_own_room(io, |io, scratch| {
+                    scratch.probes = upper;
+                    fetch(theirs, flash, io, scratch);
+                })
+            },
+        );
+        scratch.false_positives.append(&mut false_positives);
+        mine.plan_again(scratch, false);
+        finish(mine, io, scratch, 2);
+    }
+}
+
+/// Plans half of the keys, and reads half of what both halves want.
+fn look_half_up<S: FnMut(usize, Outcome<'_>)>(
+    lookup: &mut Lookup<'_, S>,
+    keys: Range<usize>,
+    (meeting, side): (&Meeting, Side),
+    io: &mut Io,
+    scratch: &mut Scratch,
+) {
+    let Some(flash) = &lookup.shared.flash else { return lookup.plan(scratch, keys) };
+    let _attendance = meeting.attend(side);
+    let first_end = keys.start + keys.len() / FIRST_KEYS_DIVISOR;
+    lookup.plan(scratch, keys.start..first_end);
+    let middle = meeting.middle(middle_of(&scratch.probes));
+    let end = if side == Side::Lower { End::Low } else { End::High };
+    let mut begun = ahead::choose(flash, &scratch.probes, end, middle);
+    let reads = io.read_ahead(&flash.log, &begun.extents);
+    begun.truncate(reads.begun());
+    lookup.plan(scratch, first_end..keys.end);
+    let mut for_other = std::mem::take(&mut scratch.spare);
+    for_other.clear();
+    for_other.extend(scratch.probes.extract_if(.., |probe| (probe.place < middle) != (side == Side::Lower)));
+    let mut from_other = meeting.exchange(side, for_other);
+    scratch.probes.append(&mut from_other);
+    scratch.spare = from_other;
+    fetch_with(lookup, flash, reads, &begun, scratch);
+    fetch_long(lookup, flash, io, scratch);
+}
+
+/// Lets a helping thread look up in its own room; gives the places that did not hold their keys.
+fn in_own_room(io: &mut Io, look_up: impl FnOnce(&mut Io, &mut Scratch)) -> Vec<FalsePositive> {
+    let mut workspace = io.workspace.take().unwrap_or_default();
+    workspace.scratch.begin();
+    look_up(io, &mut workspace.scratch);
+    let false_positives = std::mem::take(&mut workspace.scratch.false_positives);
+    io.workspace = Some(workspace);
+    false_positives
+}
+
+/// The place in the middle.
+fn middle_of(probes: &[Probe]) -> u64 {
+    let mut places: Vec<u64> = probes.iter().map(|probe| probe.place).collect();
+    let middle = places.len() / 2;
+    if places.is_empty() { 0 } else { *places.select_nth_unstable(middle).1 }
+}

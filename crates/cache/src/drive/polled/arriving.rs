@@ -1,0 +1,115 @@
+//! What reads bring to keys that wait for them.
+
+use super::opening::open_reads;
+use super::waiting::{Read, Tables, Waiting};
+use crate::drive::blocking::fetch_long;
+use crate::drive::io::Io;
+use crate::flash::Flash;
+use crate::key::Key;
+use crate::limits::{LOOKUP_ROUNDS_MAX, SIDE_BY_SIDE};
+use crate::lookup::{ArrivedBlock, FalsePositive, Lookup, Outcome, Probe, Scratch};
+use crate::shared::Shared;
+use granary_log::sync::sync::atomic::AtomicBool;
+
+/// Keys whose reads have come.
+pub(super) struct Arriving<'a> {
+    shared: &'a Shared,
+    flash: &'a Flash,
+    now: u32,
+    tables: &'a mut Tables,
+}
+
+impl<'a> Arriving<'a> {
+    /// Of one partition.
+    pub fn new(shared: &'a Shared, now: u32, tables: &'a mut Tables) -> Self {
+        let flash = shared.flash.as_ref().expect("what is read is on flash");
+        Self { shared, flash, now, tables }
+    }
+
+    /// Delivers what a read has brought.
+    pub fn arrive(
+        &mut self,
+        io: &mut Io,
+        scratch: &mut Scratch,
+        opened: &mut Vec<u32>,
+        id: u32,
+        bytes: &[u8],
+        sink: &mut dyn FnMut(u64, Outcome<'_>),
+    ) {
+        let read = self.tables.take(id);
+        let geometry = self.flash.log.geometry();
+        for same in read.probes.chunk_by(|a, b| a.place == b.place) {
+            let at = (geometry.offset(same[0].place) - read.extent.offset) as usize;
+            let bytes = bytes.get(at..at + geometry.block_size());
+            for some in same.chunks(SIDE_BY_SIDE) {
+                self.arrive_block(io, scratch, &read, some, bytes, sink);
+                for probe in some {
+                    let waiting = &mut self.tables.waiting[probe.key as usize];
+                    waiting.reads -= 1;
+                    match waiting.reads {
+                        0 if waiting.answered => self.tables.dismiss(probe.key),
+                        0 => self.look_again(scratch, opened, probe.key, sink),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        self.tables.close(id, read);
+    }
+
+    /// Delivers what a block has of some keys that wait.
+    fn arrive_block(
+        &mut self,
+        io: &mut Io,
+        scratch: &mut Scratch,
+        read: &Read,
+        same: &[Probe],
+        bytes: Option<&[u8]>,
+        sink: &mut dyn FnMut(u64, Outcome<'_>),
+    ) {
+        let waiting = &self.tables.waiting;
+        let of = |i: usize| &waiting[same[i.min(same.len() - 1)].key as usize];
+        let keys: [Key<'_>; SIDE_BY_SIDE] = std::array::from_fn(|i| of(i).key());
+        let probes: [Probe; SIDE_BY_SIDE] =
+            std::array::from_fn(|i| Probe { key: i as u32, ..same[i.min(same.len() - 1)] });
+        let resolved: [AtomicBool; SIDE_BY_SIDE] = std::array::from_fn(|i| AtomicBool::new(of(i).answered));
+        let sink = |i, outcome: Outcome<'_>| sink(of(i).ticket, outcome);
+        let mut lookup = Lookup::new(self.shared, &keys[..same.len()], &resolved, self.now, sink);
+        scratch.begin();
+        let block = ArrivedBlock { bytes, instance: read.instance, sequence: read.sequence };
+        lookup.take_block(self.flash, block, &probes[..same.len()], scratch);
+        fetch_long(&mut lookup, self.flash, io, scratch);
+        lookup.count();
+        for (probe, resolved) in same.iter().zip(resolved) {
+            self.tables.waiting[probe.key as usize].answered = resolved.into_inner();
+        }
+        for false_positive in &scratch.false_positives {
+            let waiting = &mut self.tables.waiting[same[false_positive.key as usize].key as usize];
+            waiting.false_positives.push(FalsePositive { key: 0, ..*false_positive });
+        }
+    }
+
+    /// Plans a key again that was not where it should be.
+    fn look_again(
+        &mut self,
+        scratch: &mut Scratch,
+        opened: &mut Vec<u32>,
+        id: u32,
+        sink: &mut dyn FnMut(u64, Outcome<'_>),
+    ) {
+        // Out of the table while it is planned, for it may begin to wait again.
+        let Waiting { ticket, bytes, hash, round, false_positives, .. } = self.tables.lift(id);
+        scratch.begin();
+        scratch.false_positives.extend_from_slice(&false_positives);
+        let keys = [Key::hashed(hash, &bytes)];
+        let resolved = [AtomicBool::new(false)];
+        let sink = |_, outcome: Outcome<'_>| sink(ticket, outcome);
+        let mut lookup = Lookup::new(self.shared, &keys, &resolved, self.now, sink);
+        lookup.plan_again(scratch, round == LOOKUP_ROUNDS_MAX);
+        if !scratch.probes.is_empty() {
+            open_reads(&mut lookup, self.flash, scratch, self.tables, opened, round + 1, |_, _| id);
+        }
+        lookup.count();
+        self.tables.put_back(id, ticket, bytes, hash);
+    }
+}

@@ -1,0 +1,115 @@
+//! Lookups that go on while their thread does other things: what is in RAM is answered at once, reads of the
+//! rest are begun, and each is delivered when it has come.
+//!
+//! A key on its way is planned, checked and delivered by the steps of every other lookup, as a batch of its own.
+
+mod arriving;
+mod opening;
+mod waiting;
+
+use super::io::Io;
+use crate::flash::Flash;
+use crate::key::Key;
+use crate::lookup::{Lookup, Outcome, Workspace};
+use crate::shared::Shared;
+use arriving::Arriving;
+use granary_log::{Engine, Flights};
+use opening::open_reads;
+use std::os::fd::BorrowedFd;
+use waiting::Tables;
+
+/// The lookups of one thread that wait for the device. Dropping it waits for reads in flight, and forgets
+/// what they were for.
+pub struct Pending {
+    /// For entries over several blocks, which are waited for, and room to plan in.
+    io: Io,
+    /// `None`: everything is in RAM.
+    flights: Option<Flights>,
+    tables: Tables,
+    /// Reads to begin.
+    opened: Vec<u32>,
+}
+
+impl Pending {
+    /// For a cache with this flash part; with this engine, or the next best.
+    pub(crate) fn over(flash: Option<&Flash>, engine: Engine) -> Self {
+        let block_size = flash.map(|flash| flash.log.geometry().block_size());
+        let flights = block_size.map(|size| Flights::new(engine, Io::extent_bytes_max(size)));
+        Self { io: Io::with_engine(engine), flights, tables: Tables::default(), opened: Vec::new() }
+    }
+
+    /// Readable after reads have come that [`Cache::go_on`](crate::Cache::go_on) delivers: to be watched for changes
+    /// (edges), not to be read. It may tell of nothing. `None`: nothing is ever waited for.
+    pub fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.flights.as_ref()?.event()
+    }
+
+    /// Keys that have no outcome yet.
+    pub fn len(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// Whether all keys have their outcome.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// See [`Cache::begin_many`](crate::Cache::begin_many).
+pub(crate) fn begin_many(
+    shared: &Shared,
+    pending: &mut Pending,
+    keys: &[Key<'_>],
+    now: u32,
+    mut ticket: impl FnMut(usize) -> u64,
+    sink: impl FnMut(usize, Outcome<'_>),
+) {
+    let Pending { io, tables, opened, .. } = pending;
+    let mut workspace = shared.helpers.lend(&mut io.workspace, keys.len());
+    let Workspace { scratch, resolved } = &mut *workspace;
+    let mut lookup = Lookup::new(shared, keys, resolved, now, sink);
+    scratch.begin();
+    lookup.plan(scratch, 0..keys.len());
+    if let Some(flash) = &shared.flash
+        && !scratch.probes.is_empty()
+    {
+        let admit = |tables: &mut Tables, i: u32| tables.admit(keys[i as usize], ticket(i as usize));
+        open_reads(&mut lookup, flash, scratch, tables, opened, 1, admit);
+    }
+    lookup.count();
+    shared.helpers.take_back(&mut io.workspace, workspace);
+}
+
+/// See [`Cache::go_on`](crate::Cache::go_on). `partition` gives the partitions by their numbers; all are on one device.
+pub(crate) fn go_on<'a>(
+    partition: impl Fn(usize) -> &'a Shared,
+    pending: &mut Pending,
+    now: u32,
+    mut sink: impl FnMut(u64, Outcome<'_>),
+) {
+    let Pending { io, flights, tables, opened } = pending;
+    let (Some(flash), Some(flights)) = (&partition(0).flash, flights) else { return };
+    let mut workspace = io.workspace.take().unwrap_or_default();
+    loop {
+        for id in opened.drain(..) {
+            flights.begin(tables.reads[id as usize].extent, u64::from(id));
+        }
+        flights.poll(flash.log.device(), |id, result| {
+            let (id, bytes) = (id as u32, result.unwrap_or(&[]));
+            let offset = tables.reads[id as usize].extent.offset;
+            let shared = partition((offset / flash.log.geometry().file_bytes()) as usize);
+            Arriving::new(shared, now, tables).arrive(
+                io,
+                &mut workspace.scratch,
+                opened,
+                id,
+                bytes,
+                &mut sink,
+            );
+        });
+        if opened.is_empty() {
+            break;
+        }
+    }
+    io.workspace = Some(workspace);
+}

@@ -1,0 +1,45 @@
+//! What is put, and why it may not be kept.
+
+use crate::codec::StoredValue;
+use crate::key::Key;
+
+/// An entry to store.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// Its key; at most a block long, less some 30 bytes.
+    pub key: Key<'a>,
+    /// `None`: a negative entry, the source does not have this key.
+    pub value: Option<&'a [u8]>,
+    /// Unix time in seconds after which (`now > expires_at`) the entry is expired; 0: never.
+    pub expires_at: u32,
+}
+
+/// An entry as it is stored.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredEntry<'a> {
+    pub key: Key<'a>,
+    pub value: Option<StoredValue<'a>>,
+    pub expires_at: u32,
+}
+
+impl StoredEntry<'_> {
+    /// Bytes of key and stored value.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.key.bytes().len() + self.value.map_or(0, |value| value.bytes.len())
+    }
+}
+
+/// Why an entry is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The device is behind.
+    #[error("the device is behind with writing: wait for it, or have larger or more write buffers")]
+    NoRoom,
+    /// The entry is longer than a write buffer or half of the RAM, or its key is longer than a block.
+    #[error("the entry is longer than a write buffer or half of the RAM, or its key than a block")]
+    TooLong,
+}
+
+/// Is told of each entry that is not kept, by its number.
+pub(crate) type Refused<'a> = dyn FnMut(usize, Refusal) + 'a;

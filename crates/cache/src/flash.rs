@@ -1,0 +1,78 @@
+//! The part of a cache on flash.
+
+use crate::codec::{Codec, StoredValue, VersionUses};
+use crate::framing::Log;
+use crate::framing::block::payload_size;
+use crate::hybrid::Hybrid;
+use crate::limits::VALUE_BYTES_MAX;
+use crate::policy::Reinsertion;
+use crate::record::HEADER_SIZE_MAX;
+use crate::tombstones::TombstoneQueue;
+use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
+use granary_log::sync::sync::{Mutex, MutexGuard};
+use granary_log::sync::thread;
+use std::sync::TryLockError;
+
+/// The part of a cache on flash.
+pub(crate) struct Flash {
+    pub log: Log,
+    /// The longest record that fits a segment.
+    pub record_bytes_max: usize,
+    /// Held by whoever appends. Lock order: this, the log's writer, shard, segment.
+    pub putting: Mutex<TombstoneQueue>,
+    pub reinsertion: Reinsertion,
+    /// Of a cache that is DRAM first.
+    pub hybrid: Option<Hybrid>,
+    /// Which dictionaries its segments need.
+    pub versions: VersionUses,
+    /// Whoever holds `putting` waits for the flusher: the flusher must not wait for `putting`.
+    pub awaits_flusher: AtomicBool,
+}
+
+impl Flash {
+    /// Whether a record of this length, with a key of that, can be on flash.
+    pub fn fits(&self, key_len: usize, len: usize) -> bool {
+        key_len + HEADER_SIZE_MAX <= payload_size(self.log.geometry())
+            && len <= self.record_bytes_max.min(VALUE_BYTES_MAX)
+    }
+
+    /// A value was appended to a segment, which needs its dictionary from now on.
+    #[inline]
+    pub fn note_version(&self, value: Option<StoredValue<'_>>, sequence: u64) {
+        if let Some(value) = value.filter(|value| value.codec != Codec::None) {
+            self.versions.note(value.version(), sequence);
+        }
+    }
+
+    /// For the flusher: the right to put, or `None` if its holder waits for the flusher.
+    pub fn putting_unless_awaited(&self) -> Option<MutexGuard<'_, TombstoneQueue>> {
+        loop {
+            match self.putting.try_lock() {
+                Ok(putting) => return Some(putting),
+                Err(TryLockError::Poisoned(_)) => return None,
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if self.awaits_flusher.load(Ordering::Acquire) {
+                return None;
+            }
+            thread::yield_now();
+        }
+    }
+}
+
+impl Flash {
+    /// From now on there may be entries on flash that the index does not know. To be called before it
+    /// forgets them, or under their shard's lock.
+    pub fn note_unindexed(&self) {
+        if let Some(hybrid) = &self.hybrid {
+            let until = self.log.head() + self.log.geometry().segments();
+            hybrid.unindexed_until.fetch_max(until, Ordering::AcqRel);
+        }
+    }
+
+    /// To be asked under the lock of the shard in question.
+    pub fn has_unindexed(&self, hybrid: &Hybrid) -> bool {
+        let until = hybrid.unindexed_until.load(Ordering::Acquire);
+        until > 0 && self.log.durable() < until
+    }
+}

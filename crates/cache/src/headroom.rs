@@ -1,0 +1,41 @@
+//! How much of its RAM a cache has left, when it is DRAM first.
+
+use crate::flash::Flash;
+use crate::limits::SPARE_MEMORY_PARTS;
+use crate::memory::Pool;
+
+/// RAM that is kept free: room for a segment, or a part of a small tier.
+pub(crate) fn spare_bytes(flash: &Flash, budget: u64) -> u64 {
+    let segment = flash.log.geometry().segment_bytes();
+    (budget / SPARE_MEMORY_PARTS).max(segment.min(budget / 4))
+}
+
+/// How much RAM is free.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Headroom {
+    /// The budget is exceeded.
+    TooLittle,
+    /// Less than half of what the cleaner keeps free.
+    Little,
+    /// Less than the cleaner keeps free.
+    Less,
+    Enough,
+}
+
+impl Headroom {
+    /// How much RAM is free.
+    pub fn of(flash: &Flash, pool: &Pool) -> Self {
+        Self::beside(flash, pool, 0)
+    }
+
+    /// How much would be with an entry of so many bytes more.
+    pub fn beside(flash: &Flash, pool: &Pool, bytes: u64) -> Self {
+        let wanted = spare_bytes(flash, pool.bytes());
+        match pool.bytes().checked_sub(pool.used() + bytes) {
+            None => Self::TooLittle,
+            Some(free) if free < wanted / 2 => Self::Little,
+            Some(free) if free < wanted => Self::Less,
+            Some(_) => Self::Enough,
+        }
+    }
+}

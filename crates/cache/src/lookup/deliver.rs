@@ -1,0 +1,226 @@
+//! The third step: a block that has come is checked, the keys are found in it, and their entries are handed over.
+
+use super::Lookup;
+use super::outcome::{Outcome, Tier};
+use super::probe::{FalsePositive, Probe};
+use super::reads::{BegunReads, BlocksOfRead};
+use super::scratch::Scratch;
+use super::search::Search;
+use crate::flash::Flash;
+use crate::framing::Placed;
+use crate::framing::block::{self, Header};
+use crate::key::Key;
+use crate::memory::EntryState;
+use crate::policy::{Promotion, promotion};
+use crate::prefetch::prefetch;
+use crate::record::{EntryRecord, Record, find_last, parse};
+use crate::stats::add;
+use granary_log::Extent;
+
+/// A block from the device: of which instance and segment it should be.
+pub(crate) struct ArrivedBlock<'a> {
+    /// `None`: it could not be read.
+    pub bytes: Option<&'a [u8]>,
+    pub instance: u64,
+    pub sequence: u64,
+}
+
+/// What is wrong with a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bad {
+    /// What was there is gone.
+    Overwritten,
+    /// It could not be read, and may be the next time.
+    Unread,
+}
+
+impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
+    /// Delivers what the `read`-th of the planned reads has brought; nothing, if it failed. Entries over several blocks
+    /// are noted in [`Scratch::long`].
+    pub fn take_read(
+        &mut self,
+        flash: &Flash,
+        begun: &BegunReads,
+        (read, extent): (usize, Extent),
+        bytes: &[u8],
+        scratch: &mut Scratch,
+    ) {
+        let size = flash.log.geometry().block_size();
+        let instance = flash.log.instance();
+        let probes = std::mem::take(&mut scratch.probes);
+        let on_device = std::mem::take(&mut scratch.on_device);
+        let mut blocks = BlocksOfRead::new(&probes, &on_device, scratch.reads[read]);
+        for at in (0..extent.len).step_by(size) {
+            let offset = extent.offset + at as u64;
+            let Some((probes, sequence)) = blocks.of(flash, offset) else { continue };
+            // What was begun before the rest was planned may have been overwritten meanwhile: it is read again.
+            if read < begun.extents.len() && !begun.bring(offset, sequence) {
+                continue;
+            }
+            let block = ArrivedBlock { bytes: bytes.get(at..at + size), instance, sequence };
+            self.take_block(flash, block, probes, scratch);
+        }
+        (scratch.probes, scratch.on_device) = (probes, on_device);
+    }
+
+    /// Checks a block that keys are looked for in, and delivers what it has of them.
+    pub fn take_block(
+        &mut self,
+        flash: &Flash,
+        ArrivedBlock { bytes, instance, sequence }: ArrivedBlock<'_>,
+        probes: &[Probe],
+        scratch: &mut Scratch,
+    ) {
+        let place = probes[0].place;
+        match bytes.and_then(|bytes| Some((block::check(bytes, instance, place)?, bytes))) {
+            Some((header, bytes)) if header.sequence == sequence => {
+                self.deliver_block(flash, header, block::payload(bytes), probes, scratch);
+            }
+            // Another block, or one that recovery wiped out, is there for good.
+            Some(_) => self.bad_block(flash, probes, sequence, Bad::Overwritten, scratch),
+            None if bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)) => {
+                self.bad_block(flash, probes, sequence, Bad::Overwritten, scratch);
+            }
+            None => self.bad_block(flash, probes, sequence, Bad::Unread, scratch),
+        }
+    }
+
+    fn deliver_block(
+        &mut self,
+        flash: &Flash,
+        Header { sequence, count }: Header,
+        payload: &[u8],
+        probes: &[Probe],
+        scratch: &mut Scratch,
+    ) {
+        let Scratch { false_positives, search, long, .. } = scratch;
+        let block = search_block(self.keys, payload, count, probes, search);
+        for (i, probe) in probes.iter().enumerate() {
+            let Some(entry) = block.found(i) else {
+                add(&self.shared.counters.false_finds, 1);
+                false_positives.push(FalsePositive { key: probe.key, place: probe.place, sequence });
+                continue;
+            };
+            if !entry.is_whole() {
+                long.push((*probe, sequence));
+            } else if self.resolve(probe.key) {
+                self.deliver_stored(flash, *probe, sequence, &entry);
+            }
+        }
+    }
+
+    /// Delivers an entry over several blocks, whose first one has been seen; `record`: it, or `None` if it could not be
+    /// read.
+    pub fn take_long(
+        &mut self,
+        flash: &Flash,
+        probe: Probe,
+        sequence: u64,
+        record: Option<&[u8]>,
+        scratch: &mut Scratch,
+    ) {
+        let Some(record) = record else {
+            return self.bad_block(flash, &[probe], sequence, Bad::Unread, scratch);
+        };
+        if !self.resolve(probe.key) {
+            return;
+        }
+        let blocks = block::blocks_spanned(flash.log.geometry(), record.len()) as u64;
+        add(&self.shared.counters.block_reads, blocks);
+        add(&self.shared.counters.bytes_read, blocks * flash.log.geometry().block_size() as u64);
+        match parse(record) {
+            Some(Record::Entry(entry)) => self.deliver_stored(flash, probe, sequence, &entry),
+            _ => self.miss(probe.key),
+        }
+    }
+
+    fn deliver_stored(&mut self, flash: &Flash, probe: Probe, sequence: u64, entry: &EntryRecord<'_>) {
+        self.deliver(probe.key, Tier::Flash, entry.value(), entry.expires_at);
+        if promotion(self.shared.memory_bytes, probe.recent) == Promotion::Promote {
+            let placed = Placed { sequence, block: probe.place };
+            self.promote(flash, self.keys[probe.key as usize], placed, entry);
+        }
+    }
+
+    /// Copies an entry just read to the RAM tier, if it is still the current one: the index has it there, and its
+    /// segment was not overwritten meanwhile.
+    fn promote(&self, flash: &Flash, key: Key<'_>, placed: Placed, entry: &EntryRecord<'_>) {
+        let now = self.shared.time();
+        let mut shard = self.shared.shard(key.hash());
+        if flash.log.sequence_of(placed.block) == placed.sequence
+            && self.shared.has_room_for_copy(flash, entry.len() as u64)
+            && shard.places.at(key.hash(), placed.block).is_some()
+        {
+            let kept = shard.memory.insert(key, entry.value(), entry.expires_at, EntryState::Clean, now);
+            add(&self.shared.counters.promoted, u64::from(kept));
+        }
+    }
+
+    /// Not the block that the index spoke of: it was overwritten since, or it is damaged.
+    fn bad_block(&mut self, flash: &Flash, probes: &[Probe], sequence: u64, bad: Bad, scratch: &mut Scratch) {
+        let is_current = flash.log.sequence_of(probes[0].place) == sequence;
+        if is_current && bad == Bad::Unread {
+            flash.note_unindexed();
+        }
+        // The index forgets what is overwritten, and all when the cache is cleared, before the device does: only a block
+        // that it still speaks of is damaged.
+        let mut damaged = false;
+        for probe in probes {
+            damaged |= is_current && self.forget_place(self.keys[probe.key as usize], probe.place);
+            scratch.false_positives.push(FalsePositive { key: probe.key, place: probe.place, sequence: 0 });
+        }
+        add(&self.shared.counters.corrupt_blocks, u64::from(damaged));
+    }
+
+    /// A block that is not what it should be holds nothing any more. Returns whether the index spoke of it.
+    fn forget_place(&self, key: Key<'_>, place: u64) -> bool {
+        let removed = self.shared.shard(key.hash()).places.remove(key.hash(), place);
+        add(&self.shared.counters.lost, u64::from(removed));
+        removed
+    }
+}
+
+/// One checked block that keys were looked up in.
+pub(super) struct SearchedBlock<'a> {
+    payload: &'a [u8],
+    found: Found<'a>,
+}
+
+enum Found<'a> {
+    /// Of the only key.
+    One(Option<EntryRecord<'a>>),
+    Many(&'a Search),
+}
+
+/// Looks a block through for the keys of these probes.
+#[inline]
+pub(super) fn search_block<'b>(
+    keys: &[Key<'_>],
+    payload: &'b [u8],
+    count: u16,
+    probes: &[Probe],
+    search: &'b mut Search,
+) -> SearchedBlock<'b> {
+    let key = |probe: &Probe| keys[probe.key as usize].bytes();
+    if let [probe] = probes {
+        return SearchedBlock { payload, found: Found::One(find_last(payload, count, key(probe))) };
+    }
+    let digests = probes.iter().map(|probe| {
+        // It is compared when a record looks like it.
+        prefetch(key(probe));
+        probe.digest
+    });
+    search.run(payload, count, digests, |i| key(&probes[i]));
+    SearchedBlock { payload, found: Found::Many(search) }
+}
+
+impl<'a> SearchedBlock<'a> {
+    /// The newest entry of the `i`-th probe's key.
+    #[inline]
+    pub fn found(&self, i: usize) -> Option<EntryRecord<'a>> {
+        match self.found {
+            Found::One(entry) => entry,
+            Found::Many(search) => search.found(self.payload, i),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The steps of a lookup, a batch of keys at a time: plan, fetch, deliver, and again for what was not where it should
+//! be.
+//!
+//! Nothing here waits: which reads are made how, and what is done until they come, is the drivers' (`drive`).
+
+mod answers;
+mod buffered;
+mod deliver;
+mod order;
+mod outcome;
+mod plan;
+mod probe;
+mod reads;
+mod scratch;
+mod search;
+
+pub(crate) use deliver::ArrivedBlock;
+pub(crate) use order::order;
+pub(crate) use outcome::Counts;
+pub use outcome::Outcome;
+pub(crate) use probe::{FalsePositive, Probe};
+pub(crate) use reads::BegunReads;
+pub(crate) use scratch::{Scratch, Workspace};
+pub(crate) use search::{KeyDigest, Search};
+
+use crate::admission::sample_hash;
+use crate::codec::{Codec, Decoder, StoredValue};
+use crate::key::Key;
+use crate::shared::Shared;
+use crate::stats::add;
+use answers::Delivered;
+use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
+use outcome::Tier;
+
+/// One batch on its way, as one thread sees it.
+pub(crate) struct Lookup<'a, S> {
+    pub shared: &'a Shared,
+    pub keys: &'a [Key<'a>],
+    /// Of each key: whether a block had it. Another thread may be looking for it in another block.
+    pub resolved: &'a [AtomicBool],
+    now: u32,
+    /// Is told of each outcome, while no lock is held.
+    sink: S,
+    counts: Counts,
+    /// Taken with the first value that is compressed.
+    decoder: Option<Decoder>,
+    /// The admission policy wants to know of keys that drew less.
+    sample_threshold: u64,
+}
+
+impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
+    /// Of a batch none of whose keys has an outcome.
+    pub fn new(
+        shared: &'a Shared,
+        keys: &'a [Key<'a>],
+        resolved: &'a [AtomicBool],
+        now: u32,
+        sink: S,
+    ) -> Self {
+        shared.note_time(now);
+        let sample_threshold =
+            shared.hybrid().map_or(0, |(_, hybrid)| hybrid.sample_threshold.load(Ordering::Relaxed));
+        Self { shared, keys, resolved, now, sink, counts: Counts::default(), decoder: None, sample_threshold }
+    }
+
+    pub fn is_resolved(&self, key: u32) -> bool {
+        self.resolved[key as usize].load(Ordering::Relaxed)
+    }
+
+    /// Whoever is told `true` has to deliver the key's outcome. Only that matters: the outcome itself goes to the
+    /// sink of the thread that has it.
+    #[inline]
+    fn resolve(&self, key: u32) -> bool {
+        !self.resolved[key as usize].swap(true, Ordering::Relaxed)
+    }
+
+    /// Delivers what was found under a lock that is free again.
+    #[inline]
+    fn deliver_answers(&mut self, scratch: &mut Scratch) {
+        scratch.answers.drain(|key, answer| match answer {
+            Delivered::Miss => self.miss(key),
+            Delivered::Entry { tier, value, expires_at } => self.deliver(key, tier, value, expires_at),
+        });
+    }
+
+    #[inline]
+    fn deliver(&mut self, i: u32, tier: Tier, value: Option<StoredValue<'_>>, expires_at: u32) {
+        match value {
+            Some(stored) if stored.codec != Codec::None => self.deliver_decoded(i, tier, stored, expires_at),
+            value => self.deliver_value(i, tier, value.map(|value| value.bytes), expires_at),
+        }
+    }
+
+    /// Decompresses a value; what cannot be is a miss.
+    fn deliver_decoded(&mut self, i: u32, tier: Tier, stored: StoredValue<'_>, expires_at: u32) {
+        let codecs = &self.shared.codecs;
+        let mut decoder = self.decoder.take().unwrap_or_else(|| codecs.decoder());
+        match codecs.decode(stored, &mut decoder) {
+            Some(value) => self.deliver_value(i, tier, Some(value), expires_at),
+            None => self.miss(i),
+        }
+        self.decoder = Some(decoder);
+    }
+
+    #[inline]
+    fn deliver_value(&mut self, i: u32, tier: Tier, value: Option<&[u8]>, expires_at: u32) {
+        self.counts.tiers[tier as usize] += 1;
+        let outcome = if expires_at != 0 && self.now > expires_at {
+            self.counts.expired += 1;
+            Outcome::Expired { value, expires_at }
+        } else if let Some(value) = value {
+            Outcome::Hit { value, expires_at }
+        } else {
+            self.counts.negative += 1;
+            Outcome::Negative { expires_at }
+        };
+        self.tell_policy(i, !matches!(outcome, Outcome::Expired { .. }));
+        (self.sink)(i as usize, outcome);
+    }
+
+    fn miss(&mut self, i: u32) {
+        self.counts.misses += 1;
+        self.tell_policy(i, false);
+        (self.sink)(i as usize, Outcome::Miss);
+    }
+
+    /// Tells the admission policy of a read, unless that is busy: it learns from samples anyway.
+    #[inline]
+    fn tell_policy(&self, i: u32, found: bool) {
+        let key = self.keys[i as usize];
+        if self.sample_threshold > 0
+            && sample_hash(key.hash()) < self.sample_threshold
+            && let Some((_, hybrid)) = self.shared.hybrid()
+            && let Ok(mut admitter) = hybrid.admitter.try_lock()
+        {
+            admitter.on_read(key, found);
+        }
+    }
+
+    /// Adds what was counted to the cache's counters.
+    pub fn count(&mut self) {
+        if let Some(decoder) = self.decoder.take() {
+            self.shared.codecs.take_back(decoder);
+        }
+        let Counts { tiers: [memory, buffer, flash], expired, negative, misses } =
+            std::mem::take(&mut self.counts);
+        let counters = &self.shared.counters;
+        add(&counters.hits_memory, memory);
+        add(&counters.hits_buffer, buffer);
+        add(&counters.hits_flash, flash);
+        add(&counters.expired, expired);
+        add(&counters.negative, negative);
+        add(&counters.misses, misses);
+    }
+}

@@ -1,0 +1,44 @@
+//! What a lookup yields.
+
+/// What the lookup of one key yields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// The value.
+    Hit {
+        /// The value.
+        value: &'a [u8],
+        /// Unix time in seconds after which it is expired; 0: never.
+        expires_at: u32,
+    },
+    /// The source does not have this key.
+    Negative {
+        /// Unix time in seconds after which the entry is expired; 0: never.
+        expires_at: u32,
+    },
+    /// What was known until `expires_at`.
+    Expired {
+        /// The value; `None`: the entry was negative.
+        value: Option<&'a [u8]>,
+        /// Unix time in seconds after which the entry was expired.
+        expires_at: u32,
+    },
+    /// Nothing is known of this key.
+    Miss,
+}
+
+/// Where an entry was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tier {
+    Memory,
+    Buffer,
+    Flash,
+}
+
+/// Outcomes of a lookup, by kind.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub tiers: [u64; 3],
+    pub expired: u64,
+    pub negative: u64,
+    pub misses: u64,
+}

@@ -1,0 +1,163 @@
+//! The first step: RAM tier and index are asked, each shard once for many keys.
+
+use super::outcome::{Outcome, Tier};
+use super::probe::Probe;
+use super::scratch::Scratch;
+use super::search::KeyDigest;
+use super::{Lookup, answers::Answers};
+use crate::batch::Asked;
+use crate::key::Key;
+use crate::limits::{LOCKED_LOOKUPS, PLANNED_KEYS, SHARDS, SIDE_BY_SIDE};
+use crate::memory::At;
+use crate::prefetch::prefetch;
+use crate::shard::Shard;
+use std::ops::Range;
+
+impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
+    /// Asks RAM tier and index for some of the keys: outcomes for what is in RAM or nowhere, probes for the rest.
+    pub fn plan(&mut self, scratch: &mut Scratch, range: Range<usize>) {
+        let mut start = range.start as u32;
+        if let [key] = &self.keys[range.clone()] {
+            let (has_flash, Scratch { answers, probes, .. }) = (self.shared.flash.is_some(), &mut *scratch);
+            let asked = [Asked { hash: key.hash(), key: start }];
+            let mut planning = Planning { keys: self.keys, has_flash, answers, probes };
+            planning.plan(&mut self.shared.shard(key.hash()), &asked);
+            return self.deliver_answers(scratch);
+        }
+        for keys in self.keys[range].chunks(PLANNED_KEYS) {
+            scratch.by_shard.deal(keys.iter().map(|key| key.hash()), start);
+            start += keys.len() as u32;
+            // Threads that begin with different shards wait less for each other.
+            let first = keys[0].hash().shard();
+            for shard in (first..SHARDS).chain(0..first) {
+                let mut planned = 0;
+                while planned < scratch.by_shard.of(shard).len() {
+                    let Scratch { by_shard, answers, probes, .. } = scratch;
+                    let rest = &by_shard.of(shard)[planned..];
+                    let asked = &rest[..rest.len().min(LOCKED_LOOKUPS)];
+                    let mut planning =
+                        Planning { keys: self.keys, has_flash: self.shared.flash.is_some(), answers, probes };
+                    planned += planning.plan(&mut self.shared.lock(shard), asked);
+                    if scratch.answers.are_many() {
+                        self.deliver_answers(scratch);
+                    }
+                }
+            }
+        }
+        self.deliver_answers(scratch);
+    }
+
+    /// For the keys that were not found where they should be: an entry that moved or was replaced
+    /// while it was read is somewhere else now; a tag that another key shares is a miss. `last`: there is no other
+    /// attempt.
+    pub fn plan_again(&mut self, scratch: &mut Scratch, last: bool) {
+        scratch.probes.clear();
+        scratch.false_positives.sort_unstable();
+        scratch.false_positives.dedup();
+        let false_positives = std::mem::take(&mut scratch.false_positives);
+        for tried in false_positives.chunk_by(|a, b| a.key == b.key) {
+            let i = tried[0].key;
+            if self.is_resolved(i) {
+                continue;
+            }
+            let Scratch { answers, probes, .. } = scratch;
+            let key = self.keys[i as usize];
+            let mut shard = self.shared.shard(key.hash());
+            if let Some(stored) = shard.read(key) {
+                // It was taken back to RAM meanwhile.
+                answers.entry(i, Tier::Memory, stored.value, stored.expires_at);
+            } else {
+                let before = probes.len();
+                let digest = KeyDigest::of(key.bytes());
+                shard.places.find(key.hash(), |place, recent| {
+                    if last || tried.iter().all(|tried| tried.place != place) {
+                        probes.push(Probe { place, key: i, digest, recent });
+                    }
+                });
+                if last || probes.len() == before {
+                    probes.truncate(before);
+                    for tried in tried.iter().filter(|tried| tried.sequence > 0) {
+                        shard.places.collisions.add(key, tried.place, tried.sequence);
+                    }
+                    answers.miss(i);
+                }
+            }
+            drop(shard);
+            if !scratch.answers.is_empty() {
+                self.resolve(i);
+                self.deliver_answers(scratch);
+            }
+        }
+        scratch.false_positives = false_positives;
+    }
+}
+
+/// What a shard is asked, while its lock is held.
+struct Planning<'a> {
+    keys: &'a [Key<'a>],
+    has_flash: bool,
+    answers: &'a mut Answers,
+    probes: &'a mut Vec<Probe>,
+}
+
+impl Planning<'_> {
+    /// Plans some of the keys: those of which the answers are not too many to be copied. Returns how many.
+    fn plan(&mut self, shard: &mut Shard, asked: &[Asked]) -> usize {
+        let mut planned = 0;
+        let mut parts = asked.chunks(SIDE_BY_SIDE);
+        let mut part = parts.next().unwrap_or_default();
+        let mut candidates = self.seek(shard, part);
+        while !part.is_empty() {
+            // On their way while this part is looked at.
+            let next = parts.next().unwrap_or_default();
+            let candidates_of_next = self.seek(shard, next);
+            for (asked, candidate) in part.iter().zip(candidates) {
+                self.plan_key(shard, *asked, candidate);
+            }
+            planned += part.len();
+            if self.answers.are_many() {
+                break;
+            }
+            (part, candidates) = (next, candidates_of_next);
+        }
+        planned
+    }
+
+    /// Finds the entries in RAM that may be those of the keys, and has the processor fetch what will be looked at.
+    #[inline]
+    fn seek(&self, shard: &Shard, part: &[Asked]) -> [Option<At>; SIDE_BY_SIDE] {
+        let mut candidates = [None; SIDE_BY_SIDE];
+        for (asked, candidate) in part.iter().zip(&mut candidates) {
+            *candidate = shard.memory.candidate(asked.hash);
+        }
+        for (asked, candidate) in part.iter().zip(&candidates) {
+            prefetch(self.keys[asked.key as usize].bytes());
+            match candidate {
+                Some(candidate) => shard.memory.prefetch(*candidate),
+                None if self.has_flash => shard.places.prefetch(asked.hash),
+                None => {}
+            }
+        }
+        candidates
+    }
+
+    #[inline]
+    fn plan_key(&mut self, shard: &mut Shard, Asked { hash, key: i }: Asked, candidate: Option<At>) {
+        let key = self.keys[i as usize];
+        if let Some(at) = candidate
+            && let Some(stored) = shard.memory.get(key, at)
+        {
+            return self.answers.entry(i, Tier::Memory, stored.value, stored.expires_at);
+        }
+        let before = self.probes.len();
+        if self.has_flash {
+            let digest = KeyDigest::of(key.bytes());
+            shard.places.find(hash, |place, recent| {
+                self.probes.push(Probe { place, key: i, digest, recent });
+            });
+        }
+        if self.probes.len() == before {
+            self.answers.miss(i);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The second step, for what lies on the device: which reads bring it. Neighbouring blocks share one.
+
+use super::probe::{OnDevice, PlannedRead, Probe};
+use super::scratch::Scratch;
+use super::{Lookup, Outcome};
+use crate::flash::Flash;
+use crate::stats::add;
+use granary_log::{Extent, Location};
+
+/// Reads that were begun before all keys were planned: whole stretches of the device.
+#[derive(Default)]
+pub(crate) struct BegunReads {
+    /// Ascending, and all of one length.
+    pub extents: Vec<Extent>,
+    /// Of each of their blocks, the segment that it was read as.
+    pub sequences: Vec<u64>,
+    pub block_size: usize,
+}
+
+impl BegunReads {
+    /// Adds a stretch of blocks, unless some of it is in a write buffer.
+    pub fn add(&mut self, flash: &Flash, places: std::ops::Range<u64>) {
+        let geometry = flash.log.geometry();
+        let before = self.sequences.len();
+        let mut last = None;
+        for place in places.clone() {
+            let slot = geometry.slot_of_block(place);
+            let sequence = match last {
+                Some((of, sequence)) if of == slot => sequence,
+                _ => match flash.log.locate(place) {
+                    Location::Device { sequence } => sequence,
+                    Location::Memory(_) => return self.sequences.truncate(before),
+                },
+            };
+            last = Some((slot, sequence));
+            self.sequences.push(sequence);
+        }
+        let len = (places.end - places.start) as usize * self.block_size;
+        self.extents.push(Extent { offset: geometry.offset(places.start), len });
+    }
+
+    /// Only the first ones were begun.
+    pub fn truncate(&mut self, begun: usize) {
+        self.extents.truncate(begun);
+        let blocks = self.extents.iter().map(|extent| extent.len / self.block_size).sum();
+        self.sequences.truncate(blocks);
+    }
+
+    /// Blocks that are read.
+    pub fn blocks(&self) -> usize {
+        self.sequences.len()
+    }
+
+    /// Whether a block is read as the one of this segment. Segments go to the device once: what was read of the
+    /// segment that is there now is what is there now.
+    pub fn bring(&self, offset: u64, sequence: u64) -> bool {
+        let after = self.extents.partition_point(|extent| extent.offset <= offset);
+        let Some(i) = after.checked_sub(1) else { return false };
+        let at = (offset - self.extents[i].offset) as usize;
+        let first = i * (self.extents[i].len / self.block_size);
+        at < self.extents[i].len && self.sequences[first + at / self.block_size] == sequence
+    }
+}
+
+impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
+    /// Lists the reads that bring the blocks of the probes on the device, those that were begun first; none is longer
+    /// than `longest` bytes, and what was not begun is of one segment.
+    pub fn plan_reads(&self, flash: &Flash, begun: &BegunReads, longest: usize, scratch: &mut Scratch) {
+        let geometry = flash.log.geometry();
+        let size = geometry.block_size();
+        let Scratch { probes, on_device, reads, extents, .. } = scratch;
+        let first = |extent: &Extent| {
+            let probe = probes.partition_point(|probe| geometry.offset(probe.place) < extent.offset);
+            let segment = on_device.partition_point(|segment| segment.range.end <= probe);
+            PlannedRead { probe, segment }
+        };
+        reads.clear();
+        reads.extend(begun.extents.iter().map(first));
+        extents.clear();
+        extents.extend_from_slice(&begun.extents);
+        let mut blocks = begun.blocks() as u64;
+        for (s, OnDevice { range, sequence }) in on_device.iter().enumerate() {
+            let mut at = range.start;
+            for same in probes[range.clone()].chunk_by(|a, b| a.place == b.place) {
+                let (offset, probe) = (geometry.offset(same[0].place), at);
+                at += same.len();
+                if begun.bring(offset, *sequence) || same.iter().all(|probe| self.is_resolved(probe.key)) {
+                    continue;
+                }
+                blocks += 1;
+                let is_segments = reads.last().is_some_and(|read| read.segment == s);
+                match extents[begun.extents.len()..].last_mut() {
+                    Some(last)
+                        if is_segments
+                            && last.offset + last.len as u64 == offset
+                            && last.len + size <= longest =>
+                    {
+                        last.len += size;
+                    }
+                    _ => {
+                        extents.push(Extent { offset, len: size });
+                        reads.push(PlannedRead { probe, segment: s });
+                    }
+                }
+            }
+        }
+        let counters = &self.shared.counters;
+        add(&counters.block_reads, blocks);
+        add(&counters.reads, extents.len() as u64);
+        add(&counters.bytes_read, blocks * size as u64);
+    }
+}
+
+/// The blocks of a read that are looked for: each with its probes, `probes[range]`, and the segment that it should be of.
+pub(super) struct BlocksOfRead<'a> {
+    probes: &'a [Probe],
+    on_device: &'a [OnDevice],
+    at: PlannedRead,
+}
+
+impl<'a> BlocksOfRead<'a> {
+    pub fn new(probes: &'a [Probe], on_device: &'a [OnDevice], at: PlannedRead) -> Self {
+        Self { probes, on_device, at }
+    }
+
+    /// The probes of the block that begins at `offset`, and its segment; to be asked in ascending order. `None`: nobody
+    /// looks for it, or not any more.
+    pub fn of(&mut self, flash: &Flash, offset: u64) -> Option<(&'a [Probe], u64)> {
+        let geometry = flash.log.geometry();
+        let start = self.at.probe;
+        let is_there = |probe: &&Probe| geometry.offset(probe.place) == offset;
+        self.at.probe += self.probes[start..].iter().take_while(is_there).count();
+        let is_before = |segment: &&OnDevice| segment.range.end <= start;
+        self.at.segment += self.on_device[self.at.segment..].iter().take_while(is_before).count();
+        let probes = &self.probes[start..self.at.probe];
+        let segment = self.on_device.get(self.at.segment).filter(|segment| segment.range.contains(&start))?;
+        (!probes.is_empty()).then_some((probes, segment.sequence))
+    }
+}

@@ -1,0 +1,43 @@
+//! Room to plan a lookup in.
+
+use super::answers::Answers;
+use super::probe::{FalsePositive, OnDevice, PlannedRead, Probe};
+use super::search::Search;
+use crate::batch::ByShard;
+use granary_log::Extent;
+use granary_log::sync::sync::atomic::AtomicBool;
+
+/// What a lookup plans in. It allocates nothing once this has grown to the size of the batches.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub by_shard: ByShard,
+    pub answers: Answers,
+    pub probes: Vec<Probe>,
+    /// Room to sort them in.
+    pub spare: Vec<Probe>,
+    pub false_positives: Vec<FalsePositive>,
+    pub on_device: Vec<OnDevice>,
+    pub reads: Vec<PlannedRead>,
+    pub extents: Vec<Extent>,
+    /// Entries over several blocks whose first block has been seen: their probe, and its segment.
+    pub long: Vec<(Probe, u64)>,
+    pub record: Vec<u8>,
+    pub search: Search,
+    /// Of lookups that go on: the numbers under which keys of the batch wait.
+    pub ids: Vec<Option<u32>>,
+}
+
+impl Scratch {
+    /// Nothing is looked for yet.
+    pub fn begin(&mut self) {
+        self.probes.clear();
+        self.false_positives.clear();
+    }
+}
+
+/// A batch's scratch space, and which of its keys are resolved: lookups change the one and share the other.
+#[derive(Default)]
+pub(crate) struct Workspace {
+    pub scratch: Scratch,
+    pub resolved: Vec<AtomicBool>,
+}

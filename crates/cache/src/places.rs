@@ -1,0 +1,152 @@
+//! Where the entries of one shard lie on flash, as far as is known: the index, and what lookups found out about it.
+
+use crate::framing::block::{payload, payload_size};
+use crate::framing::{Log, Placed, records_in};
+use crate::index::{Capacity, CollisionFilter, Table};
+use crate::key::{Key, KeyHash};
+use crate::limits::LOOK_ALIKE_BITS;
+use crate::record;
+use granary_log::Location;
+
+/// The places of one shard.
+pub(crate) struct Places {
+    pub table: Table,
+    pub collisions: CollisionFilter,
+}
+
+/// What became of a key that was pointed at its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pointed {
+    /// Another entry left the index for want of room.
+    pub evicted: bool,
+    /// Places that were taken over without it being known whose they are.
+    pub unsure: u64,
+}
+
+impl Places {
+    pub fn new(capacity: Capacity) -> Self {
+        Self { table: Table::new(capacity), collisions: CollisionFilter::default() }
+    }
+
+    fn bits(&self, hash: KeyHash) -> u64 {
+        hash.below_shard(self.table.hash_bits())
+    }
+
+    /// Has the processor fetch what a lookup of this hash reads.
+    #[inline]
+    pub fn prefetch(&self, hash: KeyHash) {
+        self.table.prefetch(self.bits(hash));
+    }
+
+    /// Visits the places that may hold an entry of this hash, each with whether it was found lately; marks them as found.
+    #[inline]
+    pub fn find(&mut self, hash: KeyHash, visit: impl FnMut(u64, bool)) {
+        let bits = self.bits(hash);
+        self.table.find(bits, visit);
+    }
+
+    /// Whether an entry of this hash is at `place`; if so, whether it was found lately.
+    pub fn at(&self, hash: KeyHash, place: u64) -> Option<bool> {
+        self.table.contains(self.bits(hash), place)
+    }
+
+    /// Whether an entry that looks like this hash's is anywhere.
+    pub fn any(&self, hash: KeyHash) -> bool {
+        self.table.any(self.bits(hash), |_| true)
+    }
+
+    /// Removes an entry of this hash at `place`; whether there was one.
+    pub fn remove(&mut self, hash: KeyHash, place: u64) -> bool {
+        let bits = self.bits(hash);
+        self.table.remove(bits, place)
+    }
+
+    /// An entry has been appended again.
+    pub fn relocate(&mut self, hash: KeyHash, from: u64, to: u64) {
+        let bits = self.bits(hash);
+        self.table.relocate(bits, from, to);
+    }
+
+    /// Points a key at its place, and no longer at older ones.
+    pub fn point(&mut self, log: &Log, key: Key<'_>, placed: Placed) -> Pointed {
+        let bits = self.bits(key.hash());
+        let (table, collisions) = (&mut self.table, &self.collisions);
+        let mut unsure = Unsure::default();
+        let same = |place| unsure.takes_over(place, holds(log, collisions, key, place));
+        let blocks = log.geometry().blocks();
+        let age = |place: u64| (placed.block + blocks - place) % blocks;
+        let evicted = table.insert(bits, placed.block, same, age).evicted.is_some();
+        Pointed { evicted, unsure: unsure.count() }
+    }
+
+    /// Removes all places of a key, and those that may be its; gives how many of these may be another's.
+    pub fn remove_key(&mut self, log: &Log, key: Key<'_>) -> u64 {
+        let bits = self.bits(key.hash());
+        let (table, collisions) = (&mut self.table, &self.collisions);
+        let mut unsure = Unsure::default();
+        table.remove_where(bits, |place| unsure.takes_over(place, holds(log, collisions, key, place)));
+        unsure.count()
+    }
+
+    /// Whether some version of a key may be on flash.
+    pub fn may_have(&self, log: &Log, key: Key<'_>) -> bool {
+        let is_its = |place| holds(log, &self.collisions, key, place) != Holds::Another;
+        self.table.any(self.bits(key.hash()), is_its)
+    }
+
+    /// The entries of other keys that so many keys, looked for in the table, look like in all likelihood; in parts of
+    /// one, 2^[`LOOK_ALIKE_BITS`].
+    pub fn look_alikes_expected(&self, keys: usize) -> u64 {
+        (((self.table.len() as u64) << LOOK_ALIKE_BITS) >> self.table.hash_bits()) * keys as u64
+    }
+
+    pub fn clear(&mut self) {
+        self.table.clear();
+        self.collisions.clear();
+    }
+
+    pub fn bytes_allocated(&self) -> usize {
+        self.table.bytes_allocated() + self.collisions.bytes_allocated()
+    }
+}
+
+/// Places that are taken over without it being known whose they are.
+#[derive(Default)]
+struct Unsure(Vec<u64>);
+
+impl Unsure {
+    fn takes_over(&mut self, place: u64, holds: Holds) -> bool {
+        if holds == Holds::Unknown && !self.0.contains(&place) {
+            self.0.push(place);
+        }
+        holds != Holds::Another
+    }
+
+    fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+/// Whether a block holds a key, as far as is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    It,
+    Another,
+    Unknown,
+}
+
+fn holds(log: &Log, collisions: &CollisionFilter, key: Key<'_>, place: u64) -> Holds {
+    match log.locate(place) {
+        Location::Memory(segment) => {
+            let segment = segment.read();
+            let size = payload_size(log.geometry());
+            let Some((count, bytes)) = records_in(&segment, place) else { return Holds::Unknown };
+            match record::find_last(&payload(bytes)[..size], count, key.bytes()) {
+                Some(_) => Holds::It,
+                None => Holds::Another,
+            }
+        }
+        Location::Device { sequence } if collisions.contains(key, place, sequence) => Holds::Another,
+        Location::Device { .. } => Holds::Unknown,
+    }
+}

@@ -1,0 +1,120 @@
+//! What the cache does when the log reuses or loses a segment.
+
+mod readmission;
+
+use crate::flash::Flash;
+use crate::framing::{Records, Summary, append, block};
+use crate::key::{WordKind, parse_word};
+use crate::limits::SHARDS;
+use crate::policy::{Fate, Reinsertion, fate};
+use crate::record::newest_entries;
+use crate::shared::Shared;
+use crate::stats::add;
+use granary_log::{Consumer, Failed};
+use std::io;
+use std::ops::Range;
+
+impl Consumer<Records> for Shared {
+    fn reclaim(&self, segment: &Summary) {
+        if let Some(flash) = &self.flash {
+            if flash.hybrid.is_some() {
+                self.take_back(flash, segment);
+            } else if flash.reinsertion != Reinsertion::None {
+                self.reinsert(flash, segment);
+            }
+        }
+        let evicted = self.forget_segment(segment);
+        add(&self.counters.evicted_flash, evicted);
+        add(&self.counters.segments_evicted, u64::from(evicted > 0));
+    }
+
+    fn reclaim_unread(&self, blocks: Range<u64>) {
+        self.note_unindexed();
+        for shard in 0..SHARDS {
+            let mut shard = self.lock(shard);
+            let before = shard.places.table.len();
+            shard.places.table.remove_places(&blocks);
+            add(&self.counters.lost, (before - shard.places.table.len()) as u64);
+        }
+    }
+
+    fn failed(&self, segment: &Summary, _: &io::Error) -> Failed {
+        self.note_unindexed();
+        add(&self.counters.lost, self.forget_segment(segment));
+        Failed::Drop
+    }
+}
+
+impl Shared {
+    /// See [`Flash::note_unindexed`].
+    pub fn note_unindexed(&self) {
+        self.flash.iter().for_each(Flash::note_unindexed);
+    }
+
+    /// Takes the entries of a segment out of the index, unless newer versions are there by now; gives how many.
+    fn forget_segment(&self, segment: &Summary) -> u64 {
+        let mut forgotten = 0;
+        for (place, word) in segment.iter() {
+            if let (hash, WordKind::Entry) = parse_word(word) {
+                forgotten += u64::from(self.shard(hash).places.remove(hash, place));
+            }
+        }
+        forgotten
+    }
+
+    /// Appends again what the policy keeps of a segment.
+    fn reinsert(&self, flash: &Flash, segment: &Summary) {
+        let segment_bytes = flash.log.geometry().segment_bytes();
+        let mut kept_bytes = 0;
+        let mut last_block = None;
+        for (place, word) in segment.iter() {
+            let (hash, WordKind::Entry) = parse_word(word) else { continue };
+            let recent = self.shard(hash).places.at(hash, place);
+            let Some(recent) = recent else { continue };
+            if last_block == Some(place)
+                || fate(flash.reinsertion, recent, kept_bytes, segment_bytes) == Fate::Drop
+            {
+                continue;
+            }
+            // One read serves all entries of the block that are worth keeping.
+            last_block = Some(place);
+            kept_bytes += self.reinsert_block(flash, place, segment.sequence, kept_bytes);
+        }
+    }
+
+    fn reinsert_block(&self, flash: &Flash, place: u64, sequence: u64, kept_before: u64) -> u64 {
+        let geometry = flash.log.geometry();
+        let mut bytes = granary_log::AlignedBuffer::zeroed(geometry.block_size());
+        if flash.log.device().read_at(geometry.offset(place), &mut bytes).is_err() {
+            return 0;
+        }
+        let Some(header) = block::check(&bytes, flash.log.instance(), place) else { return 0 };
+        let Some(mut putting) = flash.putting_unless_awaited() else { return 0 };
+        let mut writer = flash.log.writer();
+        if !putting.retry(&mut writer) {
+            return 0;
+        }
+        let mut kept = 0;
+        let payload = block::payload(&bytes);
+        for entry in newest_entries(payload, header.count) {
+            let hash = self.hasher.hash(entry.key);
+            let mut shard = self.shard(hash);
+            let recent = shard.places.at(hash, place);
+            if header.sequence != sequence || !entry.is_whole() || recent.is_none() {
+                continue;
+            }
+            let before = kept_before + kept;
+            if fate(flash.reinsertion, recent == Some(true), before, geometry.segment_bytes()) == Fate::Drop {
+                continue;
+            }
+            let Some(placed) = append(&mut writer, hash.word(WordKind::Entry), &[entry.as_bytes()]) else {
+                break;
+            };
+            shard.places.relocate(hash, place, placed.block);
+            kept += entry.len() as u64;
+            flash.note_version(entry.value(), placed.sequence);
+            add(&self.counters.reinserted, 1);
+        }
+        kept
+    }
+}

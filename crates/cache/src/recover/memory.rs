@@ -1,0 +1,117 @@
+//! The RAM tier of the process before, taken over at the start beside what flash has.
+//!
+//! An entry that counts in RAM is the newest of its key: whoever put or deleted the key later ended it there before
+//! anybody was told. So RAM wins. docs/format.md, "The RAM tier", has the cases.
+
+use crate::codec::{Codec, StoredValue};
+use crate::entry::StoredEntry;
+use crate::flash::Flash;
+use crate::key::parse_word;
+use crate::limits::{PUT_CHUNK, SHARDS, WRITE_AGAIN_SECONDS_MAX};
+use crate::memory::shared::FoundChunk;
+use crate::memory::{Elsewhere, TakenOver};
+use crate::shard::Shard;
+use crate::shared::Shared;
+use crate::stats::add;
+use granary_log::sync::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// A copy of an entry in RAM.
+struct Copied {
+    key: Vec<u8>,
+    value: Option<(Codec, Vec<u8>)>,
+    expires_at: u32,
+}
+
+impl Shared {
+    /// Takes over the chunks found, by shard. To be called when the index has what flash has.
+    pub fn take_over_memory(&self, found: Vec<Vec<FoundChunk>>) {
+        if found.iter().all(Vec::is_empty) {
+            return;
+        }
+        let begun = Instant::now();
+        let taken = Mutex::new(TakenOver::default());
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(SHARDS);
+        let mut of_threads: Vec<Vec<(usize, Vec<FoundChunk>)>> = Vec::new();
+        of_threads.resize_with(threads, Vec::new);
+        for (shard, chunks) in found.into_iter().enumerate() {
+            of_threads[shard % threads].push((shard, chunks));
+        }
+        granary_log::sync::thread::scope(|scope| {
+            for shards in of_threads {
+                let taken = &taken;
+                scope.spawn(move || {
+                    for (shard, chunks) in shards {
+                        let of_shard = self.take_over_shard(shard, chunks);
+                        *taken.lock().expect("no panic under the lock") += of_shard;
+                    }
+                });
+            }
+        });
+        let TakenOver { entries, torn_chunks } = taken.into_inner().expect("no panic under the lock");
+        add(&self.counters.taken_over, entries);
+        let milliseconds = begun.elapsed().as_millis() as u64;
+        tracing::info!(
+            entries,
+            torn_chunks,
+            milliseconds,
+            "the RAM tier of the process before is taken over"
+        );
+    }
+
+    fn take_over_shard(&self, shard: usize, chunks: Vec<FoundChunk>) -> TakenOver {
+        let mut locked = self.lock(shard);
+        let Shard { places, memory } = &mut *locked;
+        let is_hybrid = self.hybrid().is_some();
+        memory.take_over(chunks, |hash| match is_hybrid {
+            // Write-through, RAM has copies only; what is not on flash is written again.
+            false => Elsewhere::Yes,
+            // Some entry that looks like it is on flash. Perhaps it is not its own: then it leaves RAM too early.
+            true if places.any(hash) => Elsewhere::AsBefore,
+            true => Elsewhere::No,
+        })
+    }
+
+    /// Write-through: writes again what RAM has of these words, whose segments did not reach the device.
+    pub fn write_again(&self, flash: &Flash, words: Vec<u64>) {
+        if flash.hybrid.is_some() || self.arena.is_none() {
+            return;
+        }
+        let deadline = Instant::now() + Duration::from_secs(WRITE_AGAIN_SECONDS_MAX);
+        let mut hashes: Vec<_> = words.into_iter().map(|word| parse_word(word).0).collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        let mut copied = Vec::new();
+        let mut bytes = 0;
+        for hash in hashes {
+            let shard = self.shard(hash);
+            let Some(entry) = shard.memory.find_hash(hash) else { continue };
+            bytes += entry.len() as u64;
+            let value = entry.value().map(|value| (value.codec, value.bytes.to_vec()));
+            let key = entry.key.to_vec();
+            copied.push(Copied { key, value, expires_at: entry.expires_at });
+            drop(shard);
+            if bytes > flash.log.geometry().segment_bytes() / 4 || copied.len() == PUT_CHUNK {
+                self.write_copied(flash, &copied, deadline);
+                copied.clear();
+                bytes = 0;
+            }
+        }
+        self.write_copied(flash, &copied, deadline);
+    }
+
+    fn write_copied(&self, flash: &Flash, copied: &[Copied], deadline: Instant) {
+        flash.log.wait_for_room(deadline);
+        let entries: Vec<StoredEntry<'_>> = copied
+            .iter()
+            .map(|Copied { key, value, expires_at }| StoredEntry {
+                key: self.hasher.key(key),
+                value: value.as_ref().map(|(codec, bytes)| StoredValue { codec: *codec, bytes }),
+                expires_at: *expires_at,
+            })
+            .collect();
+        let mut refused = 0;
+        self.put_through(flash, &entries, &mut |_, _| refused += 1);
+        add(&self.counters.puts_dropped, refused);
+    }
+}

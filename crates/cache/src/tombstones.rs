@@ -1,0 +1,91 @@
+//! Deletions that wait for room in the log.
+
+use crate::framing::{Placed, Records, append};
+use crate::key::{Key, WordKind, parse_word};
+use crate::limits::PUT_CHUNK;
+use crate::record::HeaderBytes;
+use granary_log::Writer;
+
+/// The words of deletions that found no room in the log yet.
+///
+/// Whoever appends to the log has it.
+#[derive(Default)]
+pub(crate) struct TombstoneQueue {
+    /// Invariant, whenever the lock is free: either there are none, or no segment is open and the
+    /// journal has all of them for the segment that is opened next, which they will begin.
+    words: Vec<u64>,
+    /// The segment that the journal has them for.
+    journalled_for: u64,
+}
+
+impl TombstoneQueue {
+    /// Makes the changes of a chunk survive a kill, before any reader can see them. Keys without a
+    /// place become deletions.
+    pub fn journal<'a>(
+        &mut self,
+        writer: &mut Writer<'_, Records>,
+        changes: impl Iterator<Item = (Key<'a>, Option<Placed>)>,
+    ) {
+        let mut words = Vec::with_capacity(PUT_CHUNK);
+        let mut sequence = 0;
+        let next = writer.next_sequence();
+        for (key, placed) in changes {
+            let word = key.hash().word(WordKind::Deletion);
+            let goes_to = placed.map_or(next, |placed| placed.sequence);
+            if placed.is_none() {
+                self.words.push(word);
+            }
+            if goes_to != sequence {
+                writer.journal(sequence, &words);
+                words.clear();
+                sequence = goes_to;
+            }
+            words.push(word);
+        }
+        writer.journal(sequence, &words);
+    }
+
+    /// Replaces the deletions that wait by these words, which the journal has already.
+    pub fn replace(&mut self, mut words: Vec<u64>) {
+        words.sort_unstable();
+        words.dedup();
+        self.words = words;
+    }
+
+    /// No deletion waits any more: all that was there is gone.
+    pub fn clear(&mut self) {
+        self.words.clear();
+    }
+
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Appends the deletions that wait, as far as there is room; `false`: some still wait.
+    pub fn retry(&mut self, writer: &mut Writer<'_, Records>) -> bool {
+        let mut sequence = 0;
+        let mut words = Vec::new();
+        // A segment that is found whole voids what the journal has for it; that is all that waits,
+        // and some of it may go to the segments after it.
+        writer.hold();
+        while let Some(word) = self.words.last() {
+            let header = HeaderBytes::deletion(parse_word(*word).0);
+            let Some(placed) = append(writer, *word, &[header.as_slice()]) else { break };
+            if placed.sequence != sequence {
+                writer.journal(sequence, &words);
+                words.clear();
+                sequence = placed.sequence;
+            }
+            words.push(*word);
+            self.words.pop();
+        }
+        writer.journal(sequence, &words);
+        let next = writer.next_sequence();
+        if !self.words.is_empty() && self.journalled_for < next {
+            writer.journal(next, &self.words);
+            self.journalled_for = next;
+        }
+        writer.release();
+        self.words.is_empty()
+    }
+}

@@ -1,0 +1,148 @@
+//! DRAM first: what is put stays in RAM until it has to leave, and only then, and only if the policy
+//! says so, goes to flash.
+//!
+//! What is put here writes nothing, unless an older version is on flash: that gets a deletion, so that a
+//! kill does not bring it back while the newer one was in RAM only. Whether there is one, the index says;
+//! what it cannot say is written down in [`Hybrid::unindexed_until`](crate::hybrid::Hybrid::unindexed_until).
+
+use crate::batch::ByShard;
+use crate::entry::{Refusal, Refused, StoredEntry};
+use crate::flash::Flash;
+use crate::headroom::Headroom;
+use crate::hybrid::Hybrid;
+use crate::key::Key;
+use crate::limits::PUT_CHUNK;
+use crate::memory::{EntryState, Eviction};
+use crate::shard::Shard;
+use crate::shared::Shared;
+use crate::stats::add;
+use granary_log::sync::sync::atomic::Ordering;
+
+impl Shared {
+    /// Keeps entries in RAM; `refused` is told of those that are kept nowhere.
+    pub fn keep_many(
+        &self,
+        flash: &Flash,
+        hybrid: &Hybrid,
+        entries: &[StoredEntry<'_>],
+        refused: &mut Refused<'_>,
+    ) {
+        let mut first = 0;
+        while first < entries.len() {
+            let is_large = |entry: &StoredEntry<'_>| hybrid.writes && entry.bytes() as u64 > self.large_bytes;
+            let large = is_large(&entries[first]);
+            let same = |entry: &&StoredEntry<'_>| is_large(entry) == large;
+            let run = &entries[first..first + entries[first..].iter().take_while(same).count()];
+            if large {
+                let put = |(i, entry): (usize, &StoredEntry<'_>)| {
+                    self.put_large(flash, hybrid, *entry, &mut |_, why| refused(first + i, why));
+                };
+                run.iter().enumerate().for_each(put);
+            } else {
+                self.keep(flash, hybrid, run, &mut |i, why| refused(first + i, why));
+            }
+            first += run.len();
+        }
+        let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
+        for entry in entries {
+            admitter.on_put(entry.key, entry.bytes() as u64);
+        }
+        hybrid.sample_threshold.store(admitter.sample_threshold(), Ordering::Relaxed);
+    }
+
+    /// Writes an entry that is too large to wait in RAM, if there is a budget for it and room in the write buffers;
+    /// else it waits there all the same.
+    fn put_large(&self, flash: &Flash, hybrid: &Hybrid, entry: StoredEntry<'_>, refused: &mut Refused<'_>) {
+        let affordable = {
+            let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
+            admitter.affords(entry.bytes() as u64, hybrid.opened.elapsed().as_secs_f64())
+        };
+        let mut is_written = affordable;
+        if affordable {
+            self.put_through(flash, &[entry], &mut |_, _| is_written = false);
+        }
+        if !is_written {
+            self.keep(flash, hybrid, &[entry], refused);
+        }
+    }
+
+    fn keep(&self, flash: &Flash, hybrid: &Hybrid, entries: &[StoredEntry<'_>], refused: &mut Refused<'_>) {
+        let mut over = Vec::new();
+        let mut crowded = None;
+        for (i, asked) in ByShard::of_batch(entries.iter().map(|entry| entry.key.hash())).shards() {
+            let mut shard = self.lock(i);
+            let unindexed = flash.has_unindexed(hybrid);
+            add(&self.counters.look_alikes_expected, shard.places.look_alikes_expected(asked.len()));
+            // All keys of a shard under one lock: of two entries with one key the later one stays.
+            for asked in asked {
+                let entry = entries[asked.key as usize];
+                if unindexed || shard.places.may_have(&flash.log, entry.key) {
+                    over.push(asked.key as usize);
+                } else if !keep_one(&mut shard, entry) {
+                    refused(asked.key as usize, Refusal::TooLong);
+                }
+            }
+            if Headroom::of(flash, &self.pool) != Headroom::Enough {
+                crowded = Some(i);
+            }
+        }
+        for chunk in over.chunks(PUT_CHUNK) {
+            let keys: Vec<Key<'_>> = chunk.iter().map(|i| entries[*i].key).collect();
+            self.delete_chunk(flash, &keys, |shard, i| {
+                if !keep_one(shard, entries[chunk[i]]) {
+                    refused(chunk[i], Refusal::TooLong);
+                }
+            });
+            crowded = keys.last().map(|key| key.hash().shard()).or(crowded);
+        }
+        if let Some(shard) = crowded {
+            self.make_room(flash, hybrid, shard);
+        }
+    }
+
+    /// Has the cleaner come, or does its work where it is too far behind, in this shard first.
+    fn make_room(&self, flash: &Flash, hybrid: &Hybrid, shard: usize) {
+        let found = Headroom::of(flash, &self.pool);
+        if found != Headroom::Enough {
+            hybrid.order_cleaning();
+        }
+        if found <= Headroom::Little {
+            self.clean_shards(flash, hybrid, shard, Headroom::Less);
+            if Headroom::of(flash, &self.pool) == Headroom::TooLittle {
+                // The device is behind, too: entries leave that nobody asked the policy about.
+                let mut unseen = 0;
+                self.relieve(shard, |_| {
+                    unseen += 1;
+                    Eviction::Drop
+                });
+                add(&self.counters.left_unseen, unseen);
+            }
+        }
+    }
+
+    /// Removes keys; what is in RAM only leaves no trace.
+    pub fn delete_kept(&self, flash: &Flash, hybrid: &Hybrid, keys: &[Key<'_>]) {
+        let mut over = Vec::new();
+        for (i, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
+            let mut shard = self.lock(i);
+            let unindexed = flash.has_unindexed(hybrid);
+            add(&self.counters.look_alikes_expected, shard.places.look_alikes_expected(asked.len()));
+            for asked in asked {
+                let key = keys[asked.key as usize];
+                if unindexed || shard.places.may_have(&flash.log, key) {
+                    over.push(key);
+                } else {
+                    shard.memory.remove(key);
+                }
+            }
+        }
+        for chunk in over.chunks(PUT_CHUNK) {
+            self.delete_chunk(flash, chunk, |_, _| {});
+        }
+    }
+}
+
+/// Keeps an entry; `false`: it is too large.
+fn keep_one(shard: &mut Shard, StoredEntry { key, value, expires_at }: StoredEntry<'_>) -> bool {
+    shard.memory.insert(key, value, expires_at, EntryState::Dirty, 0)
+}

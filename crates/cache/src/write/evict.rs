@@ -1,0 +1,160 @@
+//! Makes room in RAM ahead of those who put, off their way: the oldest entries that nobody read leave,
+//! to flash or for good, as the policy says.
+
+use crate::admission::{Candidate, Verdict};
+use crate::flash::Flash;
+use crate::framing::append;
+use crate::headroom::{Headroom, spare_bytes};
+use crate::hybrid::Hybrid;
+use crate::key::{Key, WordKind};
+use crate::limits::{HOT_PERCENT_MAX, RECORD_COST_BYTES, SAVE_TRIES_MAX, SHARDS};
+use crate::memory::{Aim, Eviction, Spare, Victim};
+use crate::policy::concessions;
+use crate::shard::{Shard, point};
+use crate::shared::Shared;
+use crate::stats::add;
+
+/// Which of the entries that leave RAM the policy is asked about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    Policy,
+    /// All go to flash: the cache is being closed.
+    Nobody,
+}
+
+impl Shared {
+    /// Cleans until the cache is closed; run it on a thread of its own.
+    pub fn clean(&self, flash: &Flash, hybrid: &Hybrid) {
+        loop {
+            let mut requests = hybrid.requests.lock().expect("no panic under the lock");
+            while !requests.wanted && !requests.stop {
+                requests = hybrid.requested.wait(requests).expect("no panic under the lock");
+            }
+            if requests.stop {
+                return;
+            }
+            requests.wanted = false;
+            drop(requests);
+            self.clean_shards(flash, hybrid, 0, Headroom::Enough);
+        }
+    }
+
+    /// Makes room, in this shard first, until there is as much as is wanted or the device is too far behind.
+    pub fn clean_shards(&self, flash: &Flash, hybrid: &Hybrid, first: usize, wanted: Headroom) {
+        let budget = self.pool.bytes();
+        let most = budget - spare_bytes(flash, budget);
+        for shard_most in concessions(most) {
+            for shard in (first..SHARDS).chain(0..first) {
+                if Headroom::of(flash, &self.pool) >= wanted {
+                    return;
+                }
+                let aim = Aim { shard: shard_most, pool: most, spare: Spare::Fresh };
+                if self.lock(shard).memory.bytes_allocated() as u64 > shard_most
+                    && !self.evict(flash, hybrid, shard, aim, Ask::Policy)
+                {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Lets entries leave RAM until no more than the budget is taken, in this shard first, which is that of the newest
+    /// entry. Of those that are nowhere else, `leave` says what becomes of them.
+    pub fn relieve(&self, first: usize, mut leave: impl FnMut(Victim<'_>) -> Eviction) {
+        let most = self.pool.bytes();
+        let others = || (first + 1..SHARDS).chain(0..first);
+        for shard_most in concessions(most) {
+            for shard in std::iter::once(first).chain(others()) {
+                if self.pool.used() <= most {
+                    return;
+                }
+                let aim = Aim { shard: shard_most, pool: most, spare: Spare::Fresh };
+                self.lock(shard).memory.shrink(aim, self.time(), &mut leave);
+            }
+        }
+        if self.flash.is_some() {
+            // What is fresh goes to flash once the device can take it.
+            return;
+        }
+        // A few long entries are all fresh: the oldest go, but not the newest of all.
+        for shard_most in concessions(most) {
+            for (shard, spare) in
+                others().map(|shard| (shard, Spare::Nothing)).chain([(first, Spare::Newest)])
+            {
+                if self.pool.used() <= most {
+                    return;
+                }
+                let aim = Aim { shard: shard_most, pool: most, spare };
+                self.lock(shard).memory.shrink(aim, self.time(), &mut leave);
+            }
+        }
+    }
+
+    /// Lets entries of a shard leave as far as `aim` says, or until the device is too far behind; `false`: it is.
+    ///
+    /// An entry goes from RAM to flash under the shard's lock: no reader misses it, nobody changes it
+    /// meanwhile. An older version of it on flash was deleted when this was put. What only looks alike and is
+    /// taken over, the journal has to know of: the index does not any more, so its next version may stay in RAM, and a
+    /// kill before this segment is on the device would bring it back.
+    fn evict(&self, flash: &Flash, hybrid: &Hybrid, shard: usize, aim: Aim, ask: Ask) -> bool {
+        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        let mut writer = flash.log.writer();
+        if !putting.retry(&mut writer) {
+            return false;
+        }
+        let mut locked = self.lock(shard);
+        let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
+        let now = hybrid.opened.elapsed().as_secs_f64();
+        let second = self.time();
+        let Shard { places, memory } = &mut *locked;
+        let (mut admitted, mut admitted_bytes, mut rejected, mut behind) = (0, 0, 0, false);
+        memory.shrink(aim, second, |Victim { hash, entry, reads, updates }| {
+            if entry.is_expired(second) || !flash.fits(entry.key.len(), entry.len()) {
+                return Eviction::Drop;
+            }
+            let key = Key::hashed(hash, entry.key);
+            let bytes = (entry.len() + RECORD_COST_BYTES) as u64;
+            let candidate = Candidate { key, bytes, reads, updates };
+            if ask == Ask::Policy && admitter.decide(&candidate, now) == Verdict::Drop {
+                rejected += 1;
+                return Eviction::Drop;
+            }
+            let Some(placed) = append(&mut writer, hash.word(WordKind::Entry), &[entry.as_bytes()]) else {
+                behind = true;
+                return Eviction::Keep;
+            };
+            admitted += 1;
+            admitted_bytes += entry.len() as u64;
+            flash.note_version(entry.value(), placed.sequence);
+            if places.any(hash) {
+                writer.journal(placed.sequence, &[hash.word(WordKind::Deletion)]);
+            }
+            match point(places, flash, key, placed, &self.counters, &self.counters.displaced) {
+                true => Eviction::Move,
+                false => Eviction::Drop,
+            }
+        });
+        let hot = places.table.len() * HOT_PERCENT_MAX / 100;
+        places.table.cool(hot);
+        add(&self.counters.admitted, admitted);
+        self.measure(admitted, admitted_bytes);
+        add(&self.counters.rejected, rejected);
+        !behind
+    }
+
+    /// Writes what is in RAM only to flash, the oldest first, as far as the device takes it: the cache is
+    /// being closed.
+    pub fn save_memory(&self, flash: &Flash, hybrid: &Hybrid) {
+        let saves = hybrid.admitter.lock().expect("no panic under the lock").writes();
+        for shard in (0..SHARDS).filter(|_| saves) {
+            for _ in 0..SAVE_TRIES_MAX {
+                let aim = Aim { shard: 0, pool: 0, spare: Spare::Nothing };
+                if self.evict(flash, hybrid, shard, aim, Ask::Nobody) {
+                    break;
+                }
+                // What could not be written is counted and forgotten.
+                let _ = flash.log.flush();
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Storing and deleting.
+//!
+//! Write-through, an entry goes to the write buffer, then its change to the journal, then the index points at it
+//! (`through.rs`, `publish.rs`). DRAM first, it waits in RAM (`dram_first.rs`) until the cleaner lets it go
+//! (`evict.rs`).
+
+mod dram_first;
+mod evict;
+mod publish;
+#[cfg(all(test, not(any(feature = "shuttle", miri))))]
+mod tests;
+mod through;
+
+use crate::entry::{Refusal, Refused, StoredEntry};
+use crate::key::Key;
+use crate::limits::PUT_CHUNK;
+use crate::memory::{EntryState, Eviction};
+use crate::shared::Shared;
+use crate::stats::add;
+
+impl Shared {
+    /// See [`Cache::try_put_many`](crate::Cache::try_put_many).
+    pub fn put_many(&self, entries: &[StoredEntry<'_>], mut refused: impl FnMut(usize, Refusal)) {
+        add(&self.counters.puts, entries.len() as u64);
+        add(&self.counters.bytes_put, entries.iter().map(StoredEntry::bytes).sum::<usize>() as u64);
+        // Told when no lock is held any more.
+        let mut refusals = Vec::new();
+        let mut refuse = |i, why| refusals.push((i, why));
+        match &self.flash {
+            None => self.keep_whole(entries, &mut refuse),
+            Some(flash) => match &flash.hybrid {
+                Some(hybrid) => self.keep_many(flash, hybrid, entries, &mut refuse),
+                None => self.put_through(flash, entries, &mut refuse),
+            },
+        }
+        for (i, why) in refusals {
+            match why {
+                Refusal::NoRoom => add(&self.counters.puts_dropped, 1),
+                Refusal::TooLong => add(&self.counters.puts_too_large, 1),
+            }
+            refused(i, why);
+        }
+    }
+
+    /// See [`Cache::delete_many`](crate::Cache::delete_many).
+    pub fn delete_many(&self, keys: &[Key<'_>]) {
+        let Some(flash) = &self.flash else {
+            for key in keys {
+                self.shard(key.hash()).memory.remove(*key);
+            }
+            return;
+        };
+        match &flash.hybrid {
+            Some(hybrid) => self.delete_kept(flash, hybrid, keys),
+            None => {
+                for chunk in keys.chunks(PUT_CHUNK) {
+                    self.delete_chunk(flash, chunk, |_, _| {});
+                }
+            }
+        }
+    }
+
+    /// Keeps entries in RAM, which is the whole cache; `refused` is told of those that are too large for it.
+    fn keep_whole(&self, entries: &[StoredEntry<'_>], refused: &mut Refused<'_>) {
+        let now = self.time();
+        for (i, entry) in entries.iter().enumerate() {
+            let shard = entry.key.hash().shard();
+            if !self.lock(shard).memory.insert(
+                entry.key,
+                entry.value,
+                entry.expires_at,
+                EntryState::Clean,
+                now,
+            ) {
+                refused(i, Refusal::TooLong);
+            } else if self.pool.used() > self.pool.bytes() {
+                self.relieve(shard, |_| Eviction::Keep);
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Lets readers find what is in the log: by the index and the RAM tier, shard after shard.
+
+use crate::batch::ByShard;
+use crate::drive::Working;
+use crate::entry::StoredEntry;
+use crate::flash::Flash;
+use crate::framing::Placed;
+use crate::limits::{SHARDS, SHARED_ENTRIES_MIN, SIDE_BY_SIDE};
+use crate::memory::EntryState;
+use crate::policy::{Promotion, placement};
+use crate::shard::{Shard, point};
+use crate::shared::Shared;
+use crate::stats::add;
+use std::ops::Range;
+
+impl Shared {
+    /// Lets readers find entries, each at its place. `coming`: entries of each shard, these and what follows them
+    /// in the batch; these are taken off. Whoever calls this holds `putting`, so that the index and the log agree
+    /// on which version of a key is the last.
+    pub fn publish_many(
+        &self,
+        flash: &Flash,
+        entries: &[StoredEntry<'_>],
+        placed: &[Option<Placed>],
+        coming: &mut [usize; SHARDS],
+    ) {
+        let by_shard = ByShard::of_batch(entries.iter().map(|entry| entry.key.hash()));
+        let publish = |shards: Range<usize>| {
+            for shard in shards {
+                let mut locked = self.lock(shard);
+                locked.places.table.expect(coming[shard]);
+                for some in by_shard.of(shard).chunks(SIDE_BY_SIDE) {
+                    some.iter().for_each(|asked| locked.places.prefetch(asked.hash));
+                    for asked in some {
+                        let i = asked.key as usize;
+                        self.publish(flash, &mut locked, entries[i], placed[i]);
+                    }
+                }
+                let keys = by_shard.of(shard).len();
+                add(&self.counters.look_alikes_expected, locked.places.look_alikes_expected(keys));
+                locked.places.table.expect(0);
+            }
+        };
+        let working = (entries.len() >= SHARED_ENTRIES_MIN).then(|| self.helpers.begin());
+        match working.as_ref().and_then(Working::help) {
+            Some(help) => _ = help.both(|| publish(0..SHARDS / 2), |_| publish(SHARDS / 2..SHARDS)),
+            None => publish(0..SHARDS),
+        }
+        by_shard.shards().for_each(|(shard, asked)| coming[shard] -= asked.len());
+    }
+
+    /// Lets readers find an entry at its place; without one, lets them find no older version.
+    fn publish(&self, flash: &Flash, shard: &mut Shard, entry: StoredEntry<'_>, placed: Option<Placed>) {
+        let StoredEntry { key, value, expires_at } = entry;
+        let (places, counters) = (&mut shard.places, &self.counters);
+        let is_found = placed
+            .is_some_and(|placed| point(places, flash, key, placed, counters, &counters.taken_over_unsure));
+        if !is_found {
+            return shard.unpublish(flash, key, counters);
+        }
+        match placement(self.memory_bytes) {
+            Promotion::Promote if self.has_room_for_copy(flash, entry.bytes() as u64) => {
+                shard.memory.insert(key, value, expires_at, EntryState::Clean, self.time());
+            }
+            _ => _ = shard.memory.remove(key),
+        }
+    }
+}

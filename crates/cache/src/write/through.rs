@@ -1,0 +1,188 @@
+//! Storing and deleting: into the write buffer, then the journal, then the index (`publish.rs`).
+
+use crate::batch::ByShard;
+use crate::entry::{Refusal, Refused, StoredEntry};
+use crate::flash::Flash;
+use crate::framing::{Placed, Records, append};
+use crate::key::{Key, WordKind};
+use crate::limits::{PUT_CHUNK, SHARDS, TOMBSTONES_MAX};
+use crate::record::{HEADER_SIZE_MAX, HeaderBytes};
+use crate::shard::Shard;
+use crate::shared::Shared;
+use crate::stats::add;
+use crate::tombstones::TombstoneQueue;
+use granary_log::Writer;
+use granary_log::sync::sync::MutexGuard;
+use granary_log::sync::sync::atomic::Ordering;
+use std::collections::HashSet;
+use std::io;
+
+impl Shared {
+    /// Appends entries to the log, and copies them to RAM; `refused` is told of those that find no room.
+    pub fn put_through(&self, flash: &Flash, entries: &[StoredEntry<'_>], refused: &mut Refused<'_>) {
+        let mut coming = [0; SHARDS];
+        entries.iter().for_each(|entry| coming[entry.key.hash().shard()] += 1);
+        for (chunk, first) in entries.chunks(PUT_CHUNK).zip((0..).step_by(PUT_CHUNK)) {
+            self.put_chunk(flash, chunk, &mut coming, &mut |i, why| refused(first + i, why));
+        }
+    }
+
+    /// `coming`: entries of each shard, these and what follows them in the batch.
+    fn put_chunk(
+        &self,
+        flash: &Flash,
+        entries: &[StoredEntry<'_>],
+        coming: &mut [usize; SHARDS],
+        refused: &mut Refused<'_>,
+    ) {
+        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        let mut writer = flash.log.writer();
+        // Deletions that wait come first: no later record may be found without them.
+        let room = putting.retry(&mut writer);
+        let mut placed: Vec<Option<Placed>> = vec![None; entries.len()];
+        let mut bytes = 0;
+        for (i, (entry, placed)) in entries.iter().zip(&mut placed).enumerate() {
+            let key = entry.key.bytes();
+            let value = entry.value.map_or(&[][..], |value| value.bytes);
+            let len = HEADER_SIZE_MAX + entry.bytes();
+            if !flash.fits(key.len(), len) {
+                refused(i, Refusal::TooLong);
+                continue;
+            }
+            let header = HeaderBytes::entry(key, entry.value, entry.expires_at);
+            let word = entry.key.hash().word(WordKind::Entry);
+            if room {
+                *placed = append(&mut writer, word, &[header.as_slice(), key, value]);
+            }
+            match placed {
+                Some(placed) => {
+                    bytes += header.as_slice().len() + entry.bytes();
+                    flash.note_version(entry.value, placed.sequence);
+                }
+                None => refused(i, Refusal::NoRoom),
+            }
+        }
+        let written = placed.iter().flatten().count() as u64;
+        add(&self.counters.written_through, written);
+        self.measure(written, bytes as u64);
+        let changes = last_placed_or_refused(entries, &placed);
+        putting.journal(&mut writer, changes.into_iter().map(|i| (entries[i].key, placed[i])));
+        self.publish_many(flash, entries, &placed, coming);
+        putting.retry(&mut writer);
+        self.bound_tombstones(flash, putting, writer);
+    }
+
+    /// Notes what so many records of the log take.
+    pub fn measure(&self, records: u64, bytes: u64) {
+        add(&self.counters.records_measured, records);
+        add(&self.counters.bytes_measured, bytes);
+    }
+
+    /// Deletes keys; `then` is called with each, by its number, while nobody else can change it.
+    pub fn delete_chunk(&self, flash: &Flash, keys: &[Key<'_>], mut then: impl FnMut(&mut Shard, usize)) {
+        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        let mut writer = flash.log.writer();
+        putting.retry(&mut writer);
+        putting.journal(&mut writer, keys.iter().map(|key| (*key, None)));
+        for (shard, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
+            let mut locked = self.lock(shard);
+            if flash.hybrid.is_none() {
+                add(&self.counters.look_alikes_expected, locked.places.look_alikes_expected(asked.len()));
+            }
+            for asked in asked {
+                locked.unpublish(flash, keys[asked.key as usize], &self.counters);
+                then(&mut locked, asked.key as usize);
+            }
+        }
+        putting.retry(&mut writer);
+        self.bound_tombstones(flash, putting, writer);
+    }
+
+    /// Deletes by hash what recovery found to be void; the log's journal has the words already.
+    pub fn delete_words(&self, flash: &Flash, words: Vec<u64>) {
+        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        putting.replace(words);
+        let mut writer = flash.log.writer();
+        putting.retry(&mut writer);
+    }
+
+    /// With too many deletions waiting, forgetting everything is the cheaper way to be right.
+    fn bound_tombstones(
+        &self,
+        flash: &Flash,
+        mut putting: MutexGuard<'_, TombstoneQueue>,
+        writer: Writer<'_, Records>,
+    ) {
+        if putting.len() > TOMBSTONES_MAX {
+            let entries = |shard| {
+                let shard = self.lock(shard);
+                (shard.places.table.len() + shard.memory.dirty()) as u64
+            };
+            add(&self.counters.lost, (0..SHARDS).map(entries).sum());
+            drop(writer);
+            tracing::error!("the device takes no writes: the cache starts over empty");
+            if let Err(error) = self.reset(flash, &mut putting) {
+                tracing::error!(%error, "cannot start over");
+            }
+        }
+    }
+
+    /// Forgets everything and starts another instance of the log.
+    pub fn reset(&self, flash: &Flash, putting: &mut TombstoneQueue) -> io::Result<()> {
+        let mut writer = flash.log.writer();
+        // The old instance is there until the new one has begun: who changes a key meanwhile has to wait for that.
+        flash.note_unindexed();
+        for shard in 0..SHARDS {
+            self.lock(shard).clear();
+        }
+        putting.clear();
+        flash.awaits_flusher.store(true, Ordering::Release);
+        let cleared = writer.clear();
+        flash.awaits_flusher.store(false, Ordering::Release);
+        if let (Ok(()), Some(hybrid)) = (&cleared, &flash.hybrid) {
+            // The writer is held: there is nothing on flash yet.
+            hybrid.unindexed_until.store(0, Ordering::Release);
+        }
+        cleared
+    }
+
+    /// A clean stop: all that was put or deleted is on the device. Deletions that find no room stay
+    /// in the journal, and the stop counts as a kill.
+    pub fn stop(&self, flash: &Flash) -> io::Result<()> {
+        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        flash.awaits_flusher.store(true, Ordering::Release);
+        for _ in 0..flash.log.geometry().segments().min(1024) {
+            if putting.retry(&mut flash.log.writer()) {
+                // What the RAM tier has is on flash, too, or does not outlive a stop.
+                return flash.log.stop().inspect(|()| self.arena.iter().for_each(|arena| arena.remove()));
+            }
+            // Where the device refuses, the next attempt tells.
+            let _ = flash.log.flush();
+        }
+        flash.log.abandon();
+        Ok(())
+    }
+}
+
+/// The numbers of the entries that change what is known: all but the refused ones of keys that are placed later. The
+/// deletion of such a key would be appended behind its newer entry, and end that at the next start.
+fn last_placed_or_refused(entries: &[StoredEntry<'_>], placed: &[Option<Placed>]) -> Vec<usize> {
+    let all_placed = placed.iter().all(Option::is_some);
+    if all_placed || placed.iter().all(Option::is_none) {
+        return (0..entries.len()).collect();
+    }
+    let mut placed_later = HashSet::new();
+    let mut changes: Vec<usize> = (0..entries.len())
+        .rev()
+        .filter(|&i| {
+            let hash = entries[i].key.hash().to_bits();
+            if placed[i].is_some() {
+                placed_later.insert(hash);
+                return true;
+            }
+            !placed_later.contains(&hash)
+        })
+        .collect();
+    changes.reverse();
+    changes
+}

@@ -1,0 +1,53 @@
+//! Where a log lies and what its shape is.
+
+use crate::device::Space;
+use crate::error::OpenError;
+use crate::geometry::Geometry;
+use crate::slots::SlotOrder;
+use crate::state::{StateFile, beside};
+use std::path::PathBuf;
+
+/// Where a log lies and what its shape is.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The data: a file of exactly the geometry's size, or a block device.
+    pub path: PathBuf,
+    /// Where the small state and journal files go: `<this>.state`, `<this>.journal.0` and `.1`.
+    pub state_path: PathBuf,
+    /// The shape.
+    pub geometry: Geometry,
+    /// A number that stands for what the consumer stores; another one starts empty.
+    pub fingerprint: u64,
+    /// A number that the consumer's words depend on, kept with the content; another one starts empty. `None`: the
+    /// one that is there, or a random one.
+    pub salt: Option<u64>,
+    /// How slots are chosen for segments. Part of the content: another order wants another fingerprint.
+    pub slots: SlotOrder,
+    /// When the file takes its space.
+    pub space: Space,
+    /// Whether the log may start empty.
+    pub in_doubt: InDoubt,
+    /// Of each partition the number of its companion, which is what the consumer has of the log beside its files (0:
+    /// nothing yet). Whoever opens the log without naming it makes it void: [`Log::companion`] says which number is
+    /// right from now on. Empty: the consumer has none.
+    pub companions: Vec<u64>,
+}
+
+/// What to do where a log's files are there and what they hold cannot be trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InDoubt {
+    /// Start empty, as a cache may: after a loss of power, and where the files are damaged or of another shape.
+    #[default]
+    StartEmpty,
+    /// Take what can be found after a loss of power; refuse to open where the files are damaged or of another shape.
+    Keep,
+}
+
+impl Options {
+    /// The right to the log.
+    pub(crate) fn lock(&self) -> Result<StateFile, OpenError> {
+        StateFile::open(&beside(&self.state_path, ".state"))
+            .map_err(|source| OpenError::State { path: self.state_path.clone(), source })?
+            .map_err(|_| OpenError::InUse { path: self.path.clone() })
+    }
+}

@@ -1,0 +1,122 @@
+use super::*;
+use crate::store::Options;
+use granary_cache::admission::Admission;
+use std::path::Path;
+
+fn engine(folder: &Path) -> Engine {
+    let mut options = Options::new(folder.join("m"), 1 << 20, 64 << 20);
+    (options.admission, options.memory_folder) = (Admission::All, None);
+    let settings = Settings {
+        memory_bytes: 0,
+        flash_bytes: 0,
+        admission: String::new(),
+        connections_max: 1,
+        port: 0,
+        socket: None,
+        flush: Flush::Allowed,
+        threads: 1,
+        item_bytes_max: 1 << 20,
+        idle_seconds: 0,
+    };
+    Engine::new(Arc::new(Shared::new(Store::open(&options).unwrap(), None, settings)), 0)
+}
+
+/// Has sessions take their turns until none waits; what each was told.
+fn run(engine: &mut Engine, sessions: &mut [Session]) -> Vec<String> {
+    while sessions.iter().any(|session| session.is_pending() || session.may_step() || session.is_held()) {
+        engine.turn(sessions, 1_000);
+        engine.poll(1_000);
+    }
+    let told = |session: &mut Session| {
+        let told = String::from_utf8(session.replies().to_vec()).unwrap();
+        session.sent(told.len());
+        told
+    };
+    sessions.iter_mut().map(told).collect()
+}
+
+/// Items that are on the device only: what was put after them is more than RAM and write buffers hold.
+fn fill(engine: &mut Engine, session: &mut Session) {
+    for first in ["set n 0 0 1\r\n5\r\n", "set m 0 0 1\r\n5\r\n", "set s 0 0 3\r\nabc\r\n"] {
+        session.receive(first.as_bytes());
+    }
+    run(engine, std::slice::from_mut(session));
+    let filler = "f".repeat(500);
+    for first in (0..20_000).step_by(100) {
+        let set = |i| format!("set filler-{i} 0 0 {}\r\n{filler}\r\n", filler.len());
+        session.receive((first..first + 100).map(set).collect::<String>().as_bytes());
+        run(engine, std::slice::from_mut(session));
+    }
+}
+
+#[test]
+fn a_change_of_what_is_on_the_device_waits_and_its_thread_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut engine = engine(folder.path());
+    let mut sessions: Vec<Session> = (0..3).map(|number| engine.shared().session(number)).collect();
+    fill(&mut engine, &mut sessions[0]);
+    sessions[0].receive(b"incr n 1\r\nget n\r\n");
+    sessions[1].receive(b"incr n 10\r\nincr n 100\r\n");
+    sessions[2].receive(b"get unknown\r\nset x 0 0 1\r\ny\r\nget x\r\n");
+    engine.turn(&mut sessions, 1_000);
+    assert!(sessions[0].is_pending() && sessions[1].is_pending(), "their key is on the device");
+    assert!(sessions[0].replies().is_empty() && sessions[1].replies().is_empty());
+    assert_eq!(sessions[2].replies(), b"END\r\nSTORED\r\nVALUE x 0 1\r\ny\r\nEND\r\n", "others go on");
+    let sent = sessions[2].replies().len();
+    sessions[2].sent(sent);
+    let told = run(&mut engine, &mut sessions);
+    // Each sees what the others have done; whoever comes second looks again.
+    let number = |text: &str| text.trim().parse::<u64>().unwrap();
+    let (first, seen) = told[0].split_once("\r\n").unwrap();
+    let [second, third] = [0, 1].map(|i| number(told[1].lines().nth(i).unwrap()));
+    let first = number(first);
+    let orders = [(6, 16, 116), (116, 15, 115), (16, 15, 116)];
+    assert!(orders.contains(&(first, second, third)), "{told:?}");
+    let length = first.max(third).to_string().len().max(first.to_string().len());
+    assert!(seen.starts_with("VALUE n 0 ") && length <= 3, "{seen}");
+    sessions[0].receive(b"get n\r\n");
+    assert_eq!(run(&mut engine, &mut sessions)[0], "VALUE n 0 3\r\n116\r\nEND\r\n");
+}
+
+#[test]
+fn every_kind_of_change_finds_what_is_on_the_device() {
+    for (request, reply) in [
+        ("append s 0 0 1\r\nd\r\nget s\r\n", "STORED\r\nVALUE s 0 4\r\nabcd\r\nEND\r\n"),
+        ("add s 0 0 1\r\nd\r\n", "NOT_STORED\r\n"),
+        ("replace s 0 0 1\r\nd\r\nget s\r\n", "STORED\r\nVALUE s 0 1\r\nd\r\nEND\r\n"),
+        ("delete s\r\nget s\r\ndelete s\r\n", "DELETED\r\nEND\r\nNOT_FOUND\r\n"),
+        ("touch s 100\r\n", "TOUCHED\r\n"),
+        (
+            "gat 100 n unknown s m\r\nget s\r\n",
+            "VALUE n 0 1\r\n5\r\nVALUE s 0 3\r\nabc\r\nVALUE m 0 1\r\n5\r\nEND\r\nVALUE s 0 3\r\nabc\r\nEND\r\n",
+        ),
+        ("mg s v T100\r\nmn\r\n", "VA 3\r\nabc\r\nMN\r\n"),
+        ("ma n v\r\nma m v MD\r\n", "VA 1\r\n6\r\nVA 1\r\n4\r\n"),
+        ("ms s 1 MA\r\nx\r\nmd s\r\nmg s v\r\n", "HD\r\nHD\r\nEN\r\n"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut engine = engine(folder.path());
+        let mut sessions = [engine.shared().session(0)];
+        fill(&mut engine, &mut sessions[0]);
+        sessions[0].receive(request.as_bytes());
+        engine.turn(&mut sessions, 1_000);
+        assert!(sessions[0].is_pending(), "{request}");
+        assert_eq!(run(&mut engine, &mut sessions)[0], reply, "{request}");
+    }
+}
+
+#[test]
+fn a_client_that_goes_while_its_key_is_read_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut engine = engine(folder.path());
+    let mut sessions = [engine.shared().session(0)];
+    fill(&mut engine, &mut sessions[0]);
+    sessions[0].receive(b"incr n 1\r\n");
+    engine.turn(&mut sessions, 1_000);
+    assert!(sessions[0].is_pending());
+    engine.forget(&sessions[0]);
+    let mut next = [engine.shared().session(0)];
+    next[0].receive(b"incr n 1\r\nget n\r\n");
+    assert_eq!(run(&mut engine, &mut next)[0], "6\r\nVALUE n 0 1\r\n6\r\nEND\r\n");
+    assert_eq!(engine.pending.waiting(), 0);
+}
