@@ -50,6 +50,7 @@ study: ## Granary beside ClickHouse, fio and PostgreSQL; writes pages of docs/st
 	$(CARGO) run $(RELEASE) -p granary -- study dictionary
 	$(CARGO) run $(RELEASE) -p granary -- study proxy
 	$(CARGO) run $(RELEASE) -p granary -- study outage
+	$(CARGO) run $(RELEASE) -p granary -- study volume
 
 fuzz: ## Every fuzz target for FUZZ_SECONDS (60), on nightly
 	CARGO="$(CARGO)" FUZZ_SECONDS="$(FUZZ_SECONDS)" scripts/fuzz.sh

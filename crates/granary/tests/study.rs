@@ -115,3 +115,51 @@ fn the_study_of_outages_runs() {
     let left = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 1, "nothing but its answer is left");
 }
+
+#[test]
+fn the_study_of_volumes_runs() {
+    let missing = |program: &&str| Command::new(program).arg("--version").output().is_err();
+    if let Some(missing) = ["fio", "nbdkit", "qemu-nbd"].iter().find(|program| missing(program)) {
+        return skip::skipped(&format!("no {missing}, beside which volumes are measured"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let study = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_granary"))
+            .args(["study", "volume", "--quick", "--out"])
+            .arg(&out)
+            .arg("--data")
+            .arg(folder.path())
+            .arg("--memory")
+            .arg(folder.path())
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        std::fs::read_to_string(out.join("volume.md")).unwrap()
+    };
+    let page = study(&[]);
+    for words in [
+        "Made with `--quick`",
+        "skip-list",
+        "nbdkit memory",
+        "in process",
+        "greedy model",
+        "killed",
+        "worst window",
+    ] {
+        assert!(page.contains(words), "{words:?} is not in\n{page}");
+    }
+    // What is not measured again stays.
+    let again = study(&["--only", "memory"]);
+    let transport = |page: &str| page.split("<!-- transport -->").nth(1).unwrap().to_owned();
+    assert_eq!(transport(&again), transport(&page));
+    for name in ["maps", "memory", "transport", "disk", "amplification", "opening", "endurance"] {
+        assert!(
+            std::fs::read_to_string(out.join(format!("volume-{name}.csv"))).unwrap().lines().count() > 2,
+            "{name}"
+        );
+    }
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 1, "nothing but its answer is left");
+}

@@ -5,6 +5,7 @@ use granary_volume::{Config, Io, Volume};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const BLOCK: u64 = 512;
 
@@ -42,6 +43,66 @@ impl Device for BadBlock {
     fn sync(&self) -> io::Result<()> {
         self.inner.sync()
     }
+}
+
+/// A device that refuses reads for a while.
+struct Refusing {
+    inner: Arc<VolatileDevice>,
+    refuses: Arc<AtomicBool>,
+}
+
+impl Device for Refusing {
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    /// Whatever ends with a segment's last block, which is a summary's, is refused.
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let is_last = offset % (16 * BLOCK) + bytes.len() as u64 == 16 * BLOCK;
+        if is_last && self.refuses.load(Ordering::Acquire) {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        self.inner.read_at(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
+        self.inner.write_at(offset, buffers)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.inner.sync()
+    }
+}
+
+/// Summaries cannot be read for a while, though headers and content can: what is asked for meanwhile is an error or right,
+/// and right again as soon as the device is well.
+#[test]
+fn a_summary_that_could_not_be_read_once_is_read_again() {
+    let config = config(800, 16);
+    let (folder, inner, refuses) =
+        (tempfile::tempdir().unwrap(), device(&config), Arc::new(AtomicBool::new(false)));
+    let open = || {
+        let device = Refusing { inner: Arc::clone(&inner), refuses: Arc::clone(&refuses) };
+        Volume::open_on(folder.path(), "v", &config, Box::new(device)).unwrap()
+    };
+    let (volume, mut io) = (open(), Io::new());
+    for lba in 0..200 {
+        volume.write(&mut io, lba * BLOCK, &[lba as u8 + 1; BLOCK as usize]).unwrap();
+    }
+    volume.close().unwrap();
+    // No checksum is in RAM now.
+    let volume = open();
+    let mut read = |lba: u64| {
+        let mut found = [0; BLOCK as usize];
+        let read = volume.read(&mut io, lba * BLOCK, &mut found);
+        read.map(|()| assert_eq!(found, [lba as u8 + 1; BLOCK as usize], "block {lba}"))
+    };
+    refuses.store(true, Ordering::Release);
+    let failed = (0..200).filter(|lba| read(*lba).is_err()).count();
+    refuses.store(false, Ordering::Release);
+    assert!(failed > 100, "{failed} reads failed");
+    (0..200).for_each(|lba| read(lba).unwrap());
+    volume.close().unwrap();
 }
 
 /// Whichever block cannot be read at a start: what was synced is there, or the start or the read is refused.

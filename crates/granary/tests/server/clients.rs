@@ -80,7 +80,19 @@ fn assert_says(page: &str, texts: &[&str]) {
 fn a_browser_shows_the_dashboard() {
     let folder = tempfile::tempdir().unwrap();
     users(folder.path());
-    let flags = ["--memcached", "127.0.0.1:0", "--memcached-memory", "64MiB", "--memcached-flash", "0"];
+    let create =
+        ["volume", "create", "scratch", "--size", "16MiB", "--path", folder.path().to_str().unwrap()];
+    assert!(Command::new(env!("CARGO_BIN_EXE_granary")).args(create).status().unwrap().success());
+    let flags = [
+        "--memcached",
+        "127.0.0.1:0",
+        "--memcached-memory",
+        "64MiB",
+        "--memcached-flash",
+        "0",
+        "--nbd",
+        "127.0.0.1:0",
+    ];
     let served = Served::start(folder.path(), &flags);
     served.sql(
         "CREATE DICTIONARY users (id UInt64, name String, city Nullable(String)) PRIMARY KEY id \
@@ -101,6 +113,16 @@ fn a_browser_shows_the_dashboard() {
         &shown(&served, "#/memcached"),
         &["memcached's protocol on 127.0.0.1:", "Connections", "64 MiB"],
     );
+    assert_says(
+        &shown(&served, "#/volume/scratch"),
+        &[
+            "volume over NBD on nbd://127.0.0.1:",
+            "Mean latency",
+            "live share of the log",
+            "written : asked for",
+        ],
+    );
+    assert_says(&shown(&served, "#/volume/none"), &["does not serve such a volume"]);
     assert_says(&shown(&served, "#/query"), &["<textarea", "Run"]);
     assert_says(&shown(&served, "#/dictionary/default.nosuch"), &["There is no such dictionary"]);
 }

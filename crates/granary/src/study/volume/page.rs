@@ -84,7 +84,8 @@ granary study volume               # writes this page, its plots, and a table fo
 
 {notes}
 
-Runs that are compared took turns; each figure is the median of its runs.
+Runs that are compared took turns; each figure is the median of its runs. A machine that does other work \
+meanwhile, as a shared one does, changes figures more than their ratios.
 ",
             notes = notes.join("\n"),
         );

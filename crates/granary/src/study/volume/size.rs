@@ -22,8 +22,10 @@ pub struct Size {
     pub map_used: u64,
     /// The logical blocks of the maps whose memory is measured.
     pub memory_blocks: u64,
-    /// What clients of servers read and write.
+    /// What clients of servers read and write, on the device.
     pub served: u64,
+    /// The same in RAM.
+    pub served_in_memory: u64,
     /// The size of the volume whose write amplification is measured.
     pub amplification_volume: u64,
     /// The data of the volume that is opened.
@@ -49,6 +51,7 @@ impl Size {
                 map_used: 64 * MIB,
                 memory_blocks: 1 << 16,
                 served: 64 * MIB,
+                served_in_memory: 64 * MIB,
                 amplification_volume: 128 * MIB,
                 opened: 128 * MIB,
                 endurance_volume: 128 * MIB,
@@ -65,6 +68,7 @@ impl Size {
             map_used: 4 * GIB,
             memory_blocks: 1 << 24,
             served: GIB,
+            served_in_memory: 512 * MIB,
             amplification_volume: 4 * GIB,
             opened: 64 * GIB,
             endurance_volume: 8 * GIB,
