@@ -10,8 +10,15 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 #[error("{0}")]
 pub struct PeerError(String);
 
+impl PeerError {
+    /// An error that says what failed, and why.
+    pub(crate) fn of(what: &str, why: impl std::fmt::Display) -> Self {
+        Self(format!("{what}: {why}"))
+    }
+}
+
 fn error(what: &str, why: impl std::fmt::Display) -> PeerError {
-    PeerError(format!("{what}: {why}"))
+    PeerError::of(what, why)
 }
 
 /// A real ClickHouse in a process of its own; see rivals/README.md.
