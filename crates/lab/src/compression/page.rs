@@ -159,9 +159,19 @@ impl Findings {
         report
     }
 
-    /// The tables, for a terminal.
-    pub fn tables(&self) -> String {
-        [self.sizes(), self.times(), self.seed(), self.pages()].map(|table| table.text()).join("\n\n")
+    /// The tables of codecs, for a terminal.
+    pub(super) fn codec_tables(&self) -> String {
+        [self.sizes(), self.times()].map(|table| table.text()).join("\n\n")
+    }
+
+    /// The table of the seed's experiment, for a terminal.
+    pub(super) fn seed_table(&self) -> String {
+        self.seed().text()
+    }
+
+    /// The table of page compression, for a terminal.
+    pub(super) fn page_table(&self) -> String {
+        self.pages().text()
     }
 
     /// The page; `notes` say what it was measured on.

@@ -60,7 +60,7 @@ pub struct Findings {
 }
 
 impl Study<'_> {
-    /// Runs all of it; `say` gets a line before each part.
+    /// Runs all of it; `say` gets a line before each part, and the part's tables as soon as they are known.
     ///
     /// # Errors
     /// No values, or a cache that cannot be opened.
@@ -77,11 +77,13 @@ impl Study<'_> {
             let source = io::Error::new(io::ErrorKind::NotFound, "no values are there");
             return Err(StudyError::Values { path: self.values.to_owned(), source });
         }
+        let mut findings = Findings { codecs, seeds: Vec::new(), pages: Vec::new() };
+        say(&findings.codec_tables());
         let mut kinds = vec![("drawn".to_owned(), drawn(DRAWN))];
-        for (values, _) in codecs.iter().filter(|(values, _)| SEED_KINDS.contains(&&values.name[..])) {
+        for (values, _) in findings.codecs.iter().filter(|(values, _)| SEED_KINDS.contains(&&values.name[..]))
+        {
             kinds.push((values.name.clone(), [&values.train[..], &values.test[..]].concat()));
         }
-        let mut seeds = Vec::new();
         for (name, values) in &kinds {
             let mut figures: Vec<SeedFigures> = seed::CONTENDERS.map(|_| SeedFigures::default()).into();
             for round in 0..self.rounds {
@@ -91,9 +93,12 @@ impl Study<'_> {
                     seed::remove(self.scratch);
                 }
             }
-            seeds.push((name.clone(), figures));
+            findings.seeds.push((name.clone(), figures));
         }
-        Ok(Findings { codecs, seeds, pages: self.pages(say) })
+        say(&findings.seed_table());
+        findings.pages = self.pages(&mut say);
+        say(&findings.page_table());
+        Ok(findings)
     }
 
     fn pages(&self, mut say: impl FnMut(&str)) -> Vec<(String, Order, Vec<PageFigures>)> {

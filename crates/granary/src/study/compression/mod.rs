@@ -57,8 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         rounds,
         operations,
     };
-    let findings = study.run(|line| eprintln!("{line}"))?;
-    println!("{}", findings.tables());
+    let findings = study.run(|line| println!("{line}"))?;
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
     write("compression.md", findings.text(&notes, arguments.quick))?;
