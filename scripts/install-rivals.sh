@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what the comparisons in rivals/ need, on Debian 12 or later: fio, a C compiler,
-# python3 with venv, and ClickHouse from PyPI into rivals/clickhouse/.venv (0.9 GB).
+# python3 with venv, ClickHouse from PyPI into rivals/clickhouse/.venv (0.9 GB), and RocksDB into rivals/rocksdb/.venv.
+# The values of the study of compression are fetched by rivals/values/fetch.sh, which needs npm.
 # May be run again: what is there is left alone. PYTHON chooses another python3 (>= 3.11).
 set -eu
 cd "$(dirname "$0")/.."
@@ -20,3 +21,4 @@ if [ -n "$packages" ]; then
 fi
 
 rivals/clickhouse/setup.sh
+rivals/rocksdb/setup.sh

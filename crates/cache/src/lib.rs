@@ -45,6 +45,8 @@ mod write;
 
 pub use cache::Cache;
 pub use codec::Compression;
+#[doc(hidden)]
+pub use codec::{CompressedValue, ValueCodec};
 pub use drive::{Helpers, Io, Pending, Team};
 pub use entry::{Entry, Refusal};
 pub use granary_log::{Engine, Found, OpenError};

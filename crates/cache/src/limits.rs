@@ -208,8 +208,9 @@ pub const FREE_SPACE_BYTES_MIN: usize = 32;
 const _: () = assert!(granary_log::limits::BLOCK_SIZE_MIN as usize > BLOCK_HEADER_SIZE);
 pub use granary_log::limits::WORD_MAX;
 
-/// Values between these lengths, in bytes, are compressed. Whatever a record says, no more is allocated for one.
-pub const COMPRESSED_VALUE_BYTES_MIN: usize = 24;
+/// Values between these lengths, in bytes, are compressed: shorter ones hardly ever save an eighth. Whatever a record
+/// says, no more is allocated for one.
+pub const COMPRESSED_VALUE_BYTES_MIN: usize = 32;
 /// See [`COMPRESSED_VALUE_BYTES_MIN`].
 pub const COMPRESSED_VALUE_BYTES_MAX: usize = 4 << 20;
 
@@ -217,16 +218,17 @@ pub const COMPRESSED_VALUE_BYTES_MAX: usize = 4 << 20;
 pub const ZSTD_LEVEL: i32 = 3;
 
 /// Longest dictionary for compression, in bytes.
-pub const DICTIONARY_BYTES_MAX: usize = 64 << 10;
+pub const DICTIONARY_BYTES_MAX: usize = 112 << 10;
 
 /// A dictionary has one part in so many of the bytes that it is trained on.
 pub const DICTIONARY_PARTS: usize = 16;
 
-/// Longest dictionary of LZ4, in bytes: it reads all of it for each value.
-pub const LZ4_DICTIONARY_BYTES: usize = 8 << 10;
+/// Longest dictionary of LZ4, in bytes: it reads all of it for each value. What is compressed with one needs the same
+/// number to be decompressed.
+pub const LZ4_DICTIONARY_BYTES: usize = 4 << 10;
 
 /// Bytes of values that the first dictionary is trained on.
-pub const EARLY_TRAINING_BYTES: usize = 1 << 20;
+pub const EARLY_TRAINING_BYTES: usize = 256 << 10;
 
 /// Bytes of values that later dictionaries are trained on.
 pub const TRAINING_BYTES: usize = 4 << 20;

@@ -18,6 +18,8 @@ pub enum Failure {
     #[error(transparent)]
     Plot(#[from] granary_lab::PlotError),
     #[error(transparent)]
+    Compression(#[from] granary_lab::compression::StudyError),
+    #[error(transparent)]
     Volume(#[from] granary_volume::Error),
     #[error("{0}: {1}")]
     File(String, std::io::Error),

@@ -1,5 +1,6 @@
 //! What Granary's studies share: workloads, interleaved measurements, peers, tables and plots.
 
+pub mod compression;
 mod engine;
 mod fio;
 #[doc(hidden)]

@@ -10,6 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 #[error("{0}")]
 pub struct PeerError(String);
 
+/// An error that says what failed, and why.
 pub(crate) fn error(what: &str, why: impl std::fmt::Display) -> PeerError {
     PeerError(format!("{what}: {why}"))
 }

@@ -9,12 +9,14 @@ mod encode;
 mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
+mod measuring;
 mod stored;
 mod training;
 mod versions;
 
 pub(crate) use decode::Decoder;
 pub(crate) use encode::Encoded;
+pub use measuring::{CompressedValue, ValueCodec};
 pub use stored::Compression;
 pub(crate) use stored::{CODEC_MASK, Codec, StoredValue};
 pub(crate) use versions::{VersionUser, VersionUses, path_of};

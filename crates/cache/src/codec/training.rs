@@ -19,10 +19,16 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    fn add(&mut self, value: &[u8]) {
+    /// Adds a value, or the beginning of a long one.
+    pub fn add(&mut self, value: &[u8]) {
         let sample = &value[..value.len().min(SAMPLE_BYTES_MAX)];
         self.bytes.extend_from_slice(sample);
         self.sizes.push(sample.len());
+    }
+
+    /// Bytes of the values.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     /// A dictionary of so many bytes at most; `None`: these values have too little in common.
@@ -104,7 +110,7 @@ impl Training {
             Stage::Collecting => TRAINING_BYTES,
             Stage::Training | Stage::Watching => return None,
         };
-        if self.samples.bytes.len() < enough || self.samples.sizes.len() < TRAINING_SAMPLES_MIN {
+        if self.samples.len() < enough || self.samples.sizes.len() < TRAINING_SAMPLES_MIN {
             return None;
         }
         self.was_early = self.stage == Stage::Early;

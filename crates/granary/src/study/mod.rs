@@ -1,5 +1,6 @@
 //! `granary study`: measurements that anybody can repeat, written down as a page.
 
+mod compression;
 mod dictionary;
 mod figure;
 mod flashield;
@@ -26,6 +27,8 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Study {
+    /// Compression of values: codecs on real values, what it saves, and page compression in RocksDB
+    Compression(compression::Arguments),
     /// Cache dictionaries against a real ClickHouse and the device itself
     Dictionary(dictionary::Arguments),
     /// Admission to flash: what policies write and find, on traces and drawn streams
@@ -48,6 +51,7 @@ enum Study {
 /// Runs a study.
 pub fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.study {
+        Study::Compression(arguments) => compression::run(arguments),
         Study::Dictionary(arguments) => dictionary::run(arguments),
         Study::Flashield(arguments) => flashield::run(arguments),
         Study::Memcached(arguments) => memcached::run(arguments),

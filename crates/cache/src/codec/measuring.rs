@@ -1,0 +1,88 @@
+//! The codec of a cache by itself, for studies that measure it.
+
+use super::training::Samples;
+use super::{Codec, Compression, Decoder, Encoded, OwnCodecs, StoredValue};
+use crate::limits::TRAINING_BYTES;
+
+/// What a cache compresses values with, without the cache.
+pub struct ValueCodec {
+    codecs: OwnCodecs,
+    encoded: Encoded,
+    decoder: Decoder,
+}
+
+/// A value as a cache stores it.
+pub struct CompressedValue {
+    codec: Codec,
+    bytes: Vec<u8>,
+}
+
+impl ValueCodec {
+    /// A codec without a dictionary, as a new cache has it.
+    pub fn untrained(compression: Compression) -> Self {
+        let codecs = OwnCodecs::open(compression, None);
+        Self { codecs, encoded: Encoded::default(), decoder: Decoder::default() }
+    }
+
+    /// A codec with a dictionary that is trained on as many of these values as a cache trains on.
+    pub fn trained<'a>(compression: Compression, values: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let this = Self::untrained(compression);
+        let mut samples = Samples::default();
+        for value in values {
+            if samples.len() >= TRAINING_BYTES {
+                break;
+            }
+            samples.add(value);
+        }
+        this.codecs.train(&samples);
+        this
+    }
+
+    /// Compresses a value; returns how many bytes a cache would store.
+    pub fn stored_len(&mut self, value: &[u8]) -> usize {
+        self.codecs.encode(value, &mut self.encoded).bytes.len()
+    }
+
+    /// The value as a cache would store it.
+    pub fn compress(&mut self, value: &[u8]) -> CompressedValue {
+        let StoredValue { codec, bytes } = self.codecs.encode(value, &mut self.encoded);
+        CompressedValue { codec, bytes: bytes.to_vec() }
+    }
+
+    /// The value of stored bytes, or `None` if they are none of this codec.
+    pub fn decompress<'a>(&'a mut self, value: &'a CompressedValue) -> Option<&'a [u8]> {
+        let stored = StoredValue { codec: value.codec, bytes: &value.bytes };
+        self.codecs.decode(stored, &mut self.decoder)
+    }
+
+    /// Bytes of RAM that its dictionary and contexts take.
+    pub fn bytes_allocated(&self) -> usize {
+        self.codecs.bytes_allocated() + self.decoder.bytes_allocated()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trained_codec_stores_less_and_gives_the_values_back() {
+        let values: Vec<Vec<u8>> = (0..2000u32)
+            .map(|i| {
+                format!("{{\"id\": {i}, \"name\": \"name of {}\", \"is_active\": true}}", i * 7).into_bytes()
+            })
+            .collect();
+        for compression in [Compression::Zstd, Compression::Lz4] {
+            let mut plain = ValueCodec::untrained(compression);
+            let mut trained = ValueCodec::trained(compression, values.iter().map(|value| &value[..]));
+            let len =
+                |codec: &mut ValueCodec| values.iter().map(|value| codec.stored_len(value)).sum::<usize>();
+            assert!(len(&mut trained) * 4 < len(&mut plain) * 3, "{compression}");
+            for value in &values {
+                let stored = trained.compress(value);
+                assert_eq!(trained.decompress(&stored), Some(&value[..]));
+                assert!(stored.codec == Codec::None || plain.decompress(&stored).is_none());
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `granary study compression`: codecs on real values, the seed's experiment, and page compression in RocksDB.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use granary_lab::compression::Study;
+
+use crate::failure::{Result, at};
+use crate::scratch::Scratch;
+use crate::study::machine;
+
+/// Arguments of `granary study compression`.
+#[derive(Args)]
+pub struct Arguments {
+    /// The folder with the values, which `rivals/values/fetch.sh` fetches
+    #[arg(long, value_name = "DIR", default_value = "rivals/values/data")]
+    values: PathBuf,
+
+    /// Where compression.md, compression.csv and compression.svg go
+    #[arg(long, value_name = "DIR", default_value = "docs/studies")]
+    out: PathBuf,
+
+    /// Runs of each measurement, of which the median counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    repetitions: u64,
+
+    /// One short run: to see that it works. The figures mean nothing
+    #[arg(long)]
+    quick: bool,
+
+    /// Folder on the device to measure; a new folder in it is used and removed
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    data: PathBuf,
+
+    /// The folder with the drivers of what Granary is compared with
+    #[arg(long, value_name = "DIR", default_value = "rivals")]
+    rivals: PathBuf,
+}
+
+/// Reads and writes of a run of the seed's experiment.
+const OPERATIONS: u64 = 50_000;
+const OPERATIONS_QUICK: u64 = 2_000;
+
+/// Runs all of it and writes the page.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let (rounds, operations) = match arguments.quick {
+        true => (1, OPERATIONS_QUICK),
+        false => (arguments.repetitions as usize, OPERATIONS),
+    };
+    std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
+    let scratch = Scratch::new(&arguments.data)?;
+    let notes = machine::describe(&scratch.path);
+    let study = Study {
+        values: &arguments.values,
+        scratch: &scratch.path,
+        rivals: &arguments.rivals,
+        rounds,
+        operations,
+    };
+    let findings = study.run(|line| println!("{line}"))?;
+    let place = |name: &str| arguments.out.join(name);
+    let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
+    write("compression.md", findings.text(&notes, arguments.quick))?;
+    write("compression.csv", findings.csv())?;
+    findings.plot(&place("compression.svg"))?;
+    println!("Written: compression.md, compression.csv, compression.svg in {}", arguments.out.display());
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! Runs the study, part by part.
+
+use super::codec::{self, CodecFigures};
+use super::rocksdb::{self, Order, PageFigures};
+use super::seed::{self, SeedFigures};
+use super::values::{Values, drawn};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Kinds of real values, by their files' names.
+const KINDS: [&str; 5] = ["mdn", "crates", "movies", "cities", "countries"];
+
+/// The kinds that the seed's experiment is repeated on, beside drawn values, and RocksDB's.
+const SEED_KINDS: [&str; 2] = ["mdn", "crates"];
+
+/// RocksDB gets one in so many of the reads and writes: it is measured with more codecs and block sizes, once each.
+const ROCKSDB_PARTS: u64 = 5;
+
+/// Drawn values of the seed's experiment.
+const DRAWN: usize = 20_000;
+
+/// What the study reads, and how much it does.
+pub struct Study<'a> {
+    /// The folder of `*.values`, which `rivals/values/fetch.sh` writes.
+    pub values: &'a Path,
+    /// A folder on the device to measure, which is left empty.
+    pub scratch: &'a Path,
+    /// The folder of the rivals' drivers.
+    pub rivals: &'a Path,
+    /// Runs of each measurement, of which the median counts.
+    pub rounds: usize,
+    /// Reads and writes of a run of the seed's experiment.
+    pub operations: u64,
+}
+
+/// A study that cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// The values cannot be read.
+    #[error("{path}: {source}; rivals/values/fetch.sh fetches the values")]
+    Values {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A cache cannot be opened.
+    #[error(transparent)]
+    Open(#[from] granary_cache::OpenError),
+    /// The plot cannot be drawn.
+    #[error(transparent)]
+    Plot(#[from] crate::PlotError),
+}
+
+/// What came of it.
+pub struct Findings {
+    pub(super) codecs: Vec<(Values, Vec<CodecFigures>)>,
+    pub(super) seeds: Vec<(String, Vec<SeedFigures>)>,
+    pub(super) pages: Vec<(String, Order, Vec<PageFigures>)>,
+}
+
+impl Study<'_> {
+    /// Runs all of it; `say` gets a line before each part, and the part's tables as soon as they are known.
+    ///
+    /// # Errors
+    /// No values, or a cache that cannot be opened.
+    pub fn run(&self, mut say: impl FnMut(&str)) -> Result<Findings, StudyError> {
+        let mut codecs = Vec::new();
+        for kind in KINDS.map(|kind| self.file(kind)).into_iter().filter(|path| path.exists()) {
+            let load = Values::load(&kind);
+            let values = load.map_err(|source| StudyError::Values { path: kind, source })?;
+            say(&format!("codecs on {}", values.name));
+            let figures = codec::measure(&values, self.rounds);
+            codecs.push((values, figures));
+        }
+        if codecs.is_empty() {
+            let source = io::Error::new(io::ErrorKind::NotFound, "no values are there");
+            return Err(StudyError::Values { path: self.values.to_owned(), source });
+        }
+        let mut findings = Findings { codecs, seeds: Vec::new(), pages: Vec::new() };
+        say(&findings.codec_tables());
+        let mut kinds = vec![("drawn".to_owned(), drawn(DRAWN))];
+        for (values, _) in findings.codecs.iter().filter(|(values, _)| SEED_KINDS.contains(&&values.name[..]))
+        {
+            kinds.push((values.name.clone(), [&values.train[..], &values.test[..]].concat()));
+        }
+        for (name, values) in &kinds {
+            let mut figures: Vec<SeedFigures> = seed::CONTENDERS.map(|_| SeedFigures::default()).into();
+            for round in 0..self.rounds {
+                for (number, figures) in figures.iter_mut().enumerate() {
+                    say(&format!("{name}, {}, run {}", seed::CONTENDERS[number], round + 1));
+                    seed::run(self.scratch, number, values, self.operations, figures)?;
+                    seed::remove(self.scratch);
+                }
+            }
+            findings.seeds.push((name.clone(), figures));
+        }
+        say(&findings.seed_table());
+        findings.pages = self.pages(&mut say);
+        say(&findings.page_table());
+        Ok(findings)
+    }
+
+    fn pages(&self, mut say: impl FnMut(&str)) -> Vec<(String, Order, Vec<PageFigures>)> {
+        let mut pages = Vec::new();
+        for kind in SEED_KINDS.into_iter().filter(|kind| self.file(kind).exists()) {
+            for order in [Order::Document, Order::Random] {
+                say(&format!("RocksDB on {kind}, {order:?}"));
+                match rocksdb::run(
+                    self.rivals,
+                    &self.file(kind),
+                    self.scratch,
+                    order,
+                    self.operations / ROCKSDB_PARTS,
+                ) {
+                    Ok(figures) => pages.push((kind.to_owned(), order, figures)),
+                    Err(error) => say(&format!("RocksDB is left out: {error}")),
+                }
+            }
+        }
+        pages
+    }
+
+    fn file(&self, kind: &str) -> PathBuf {
+        self.values.join(kind).with_extension("values")
+    }
+}
