@@ -12,7 +12,7 @@ const TEST_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of a drawn value, and how many of these at its beginning are not repeated in the rest of it.
 const DRAWN_BYTES: usize = 1024;
-const DRAWN_BYTES_OWN: usize = 330;
+const DRAWN_BYTES_OWN: usize = 257;
 
 /// Values of one kind, half of the families to train on and the other half to measure on.
 pub struct Values {

@@ -38,7 +38,7 @@ pub struct Arguments {
 }
 
 /// Reads and writes of a run of the seed's experiment.
-const OPERATIONS: u64 = 50_000;
+const OPERATIONS: u64 = 20_000;
 const OPERATIONS_QUICK: u64 = 2_000;
 
 /// Runs all of it and writes the page.
