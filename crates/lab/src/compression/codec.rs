@@ -25,7 +25,7 @@ pub struct CodecFigures {
 }
 
 enum Codec {
-    Snappy(snap::raw::Encoder, snap::raw::Decoder, Vec<u8>),
+    Snappy(Box<snap::raw::Encoder>, snap::raw::Decoder, Vec<u8>),
     Granary(Box<ValueCodec>),
 }
 
@@ -38,7 +38,7 @@ impl Codec {
     fn all(values: &Values) -> [Self; 4] {
         let train = || values.train.iter().map(|value| &value[..]);
         [
-            Self::Snappy(snap::raw::Encoder::new(), snap::raw::Decoder::new(), Vec::new()),
+            Self::Snappy(Box::new(snap::raw::Encoder::new()), snap::raw::Decoder::new(), Vec::new()),
             Self::Granary(Box::new(ValueCodec::untrained(Compression::Zstd))),
             Self::Granary(Box::new(ValueCodec::trained(Compression::Zstd, train()))),
             Self::Granary(Box::new(ValueCodec::trained(Compression::Lz4, train()))),
