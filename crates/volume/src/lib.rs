@@ -24,6 +24,7 @@ mod recover;
 mod shared;
 mod stats;
 mod sync;
+mod unfinished;
 mod volume;
 mod write;
 

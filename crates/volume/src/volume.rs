@@ -56,7 +56,7 @@ impl Volume {
     /// There is none of this name, another process has it open, or a file of it is damaged.
     pub fn open(folder: &Path, name: &str, progress: Progress<'_>) -> Result<Self, Error> {
         let files = Files::new(folder, name)?;
-        crate::lifecycle::finish_resize(&files)?;
+        crate::unfinished::finish_resize(&files)?;
         let config = Config::read(&files)?;
         let options = config.log_options(&files)?;
         Self::start(files, config, |framing| Log::open(framing, &options).map_err(Error::from), progress)
