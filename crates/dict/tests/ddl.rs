@@ -162,7 +162,8 @@ fn clauses_in_any_order_and_every_option() {
 fn rows_may_be_compressed() {
     let sql = |layout: &str| {
         format!(
-            "CREATE DICTIONARY d (id UInt64, s String) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) LAYOUT({layout})"
+            "CREATE DICTIONARY d (id UInt64, s String) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) \
+             LAYOUT({layout}) LIFETIME(0)"
         )
     };
     let said = |layout: &str| match parse(&sql(layout)).layout.storage {
