@@ -8,6 +8,7 @@ use granary_log::sync::sync::{Arc, Mutex, RwLock};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -181,7 +182,8 @@ fn write(path: &Path, versions: &[Arc<Version>]) -> io::Result<()> {
     let mut new = path.to_owned().into_os_string();
     new.push(".new");
     let new = PathBuf::from(new);
-    let mut file = File::create(&new)?;
+    // It has pieces of values: it is nobody else's to read.
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     file.write_all(MAGIC)?;
     for version in versions {
         let checksum = xxh3_64_with_seed(&version.bytes, u64::from(version.id));
@@ -229,6 +231,7 @@ impl VersionUses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_file_gives_back_its_dictionaries_but_for_damaged_ones() {
@@ -239,6 +242,8 @@ mod tests {
         for byte in [1, 2, 3] {
             versions.add(vec![byte; 1000]).unwrap();
         }
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "it has pieces of values");
         let ids = versions.ids();
         let again = Versions::open(Some(path.clone()));
         assert_eq!(again.ids(), ids);
