@@ -76,7 +76,8 @@ fn options(folder: &std::path::Path, shape: Shape, random: &mut Random) -> Optio
     flash.hash_seed = Some(11);
     flash.memory_folder = memory_folder(random);
     flash.partitions = shape.partitions[random.below(shape.partitions.len() as u64) as usize];
-    let compression = [Compression::None, Compression::Zstd, Compression::Lz4][random.below(3) as usize];
+    // Without a draw of its own, so that the runs are those that they were before.
+    let compression = [Compression::None, Compression::Zstd, Compression::Lz4][(random.0 % 3) as usize];
     Options { flash: Some(flash), memory_bytes: shape.memory_bytes, compression, ..Options::default() }
 }
 
@@ -423,7 +424,7 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
     assert!(taken_over * 100 >= killed * 95 && taken_over * 95 <= killed * 100);
     assert!(scanned > 0 || shape.file_size == shape.write_buffer_size, "a scan shows something");
     assert!(
-        found * 400 > looked_up,
+        found * 200 > looked_up,
         "seed {seed}: a cache that never hits proves nothing: {found}/{looked_up}"
     );
 }
