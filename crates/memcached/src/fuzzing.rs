@@ -2,7 +2,7 @@
 //! bytes are cut on their way makes no difference to the replies. Called by the fuzz target and, with a
 //! fixed seed, by the tests.
 
-use crate::engine::{Engine, Flush, Settings, Shared};
+use crate::engine::{Engine, Settings, Shared};
 use crate::limits::{GET_LINE_BYTES_MAX, OUTPUT_BYTES_MAX};
 use crate::protocol::Ending;
 use crate::store::{Options, Store};
@@ -26,18 +26,7 @@ impl Stage {
         let mut options = Options::new(folder, 64 << 20, 0);
         options.item_bytes_max = ITEM_BYTES_MAX;
         let store = Store::open(&options).expect("a store in RAM opens");
-        let settings = Settings {
-            memory_bytes: 0,
-            flash_bytes: 0,
-            admission: String::new(),
-            connections_max: 1,
-            port: 0,
-            socket: None,
-            flush: Flush::Allowed,
-            threads: 1,
-            item_bytes_max: ITEM_BYTES_MAX,
-            idle_seconds: 0,
-        };
+        let settings = Settings { threads: 1, item_bytes_max: ITEM_BYTES_MAX, ..Settings::default() };
         Self { engine: Engine::new(Arc::new(Shared::new(store, None, settings)), 0) }
     }
 

@@ -18,37 +18,13 @@ fn device(config: &Config) -> Arc<VolatileDevice> {
     Arc::new(VolatileDevice::new(config.geometry().unwrap().file_bytes(), BLOCK as usize))
 }
 
-/// A device of which one block cannot be read.
-struct BadBlock {
-    inner: Arc<VolatileDevice>,
-    offset: u64,
-}
+/// Whether a read of so many bytes at this offset is refused.
+type Refuses = Box<dyn Fn(u64, u64) -> bool + Send + Sync>;
 
-impl Device for BadBlock {
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-
-    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        if (offset..offset + bytes.len() as u64).contains(&self.offset) {
-            return Err(io::Error::from_raw_os_error(5));
-        }
-        self.inner.read_at(offset, bytes)
-    }
-
-    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
-        self.inner.write_at(offset, buffers)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.inner.sync()
-    }
-}
-
-/// A device that refuses reads for a while.
+/// A device that refuses some reads.
 struct Refusing {
     inner: Arc<VolatileDevice>,
-    refuses: Arc<AtomicBool>,
+    refuses: Refuses,
 }
 
 impl Device for Refusing {
@@ -56,10 +32,8 @@ impl Device for Refusing {
         self.inner.size()
     }
 
-    /// Whatever ends with a segment's last block, which is a summary's, is refused.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let is_last = offset % (16 * BLOCK) + bytes.len() as u64 == 16 * BLOCK;
-        if is_last && self.refuses.load(Ordering::Acquire) {
+        if (self.refuses)(offset, bytes.len() as u64) {
             return Err(io::Error::from_raw_os_error(5));
         }
         self.inner.read_at(offset, bytes)
@@ -82,7 +56,12 @@ fn a_summary_that_could_not_be_read_once_is_read_again() {
     let (folder, inner, refuses) =
         (tempfile::tempdir().unwrap(), device(&config), Arc::new(AtomicBool::new(false)));
     let open = || {
-        let device = Refusing { inner: Arc::clone(&inner), refuses: Arc::clone(&refuses) };
+        let is_refusing = Arc::clone(&refuses);
+        // Whatever ends with a segment's last block, which is a summary's.
+        let refused = move |offset: u64, len: u64| {
+            offset % (16 * BLOCK) + len == 16 * BLOCK && is_refusing.load(Ordering::Acquire)
+        };
+        let device = Refusing { inner: Arc::clone(&inner), refuses: Box::new(refused) };
         Volume::open_on(folder.path(), "v", &config, Box::new(device)).unwrap()
     };
     let (volume, mut io) = (open(), Io::new());
@@ -131,7 +110,12 @@ fn a_block_that_cannot_be_read_does_not_bring_old_content_back() {
             std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
         }
         let inner = Arc::new(good.after_power_cut(|_| true));
-        let Ok(volume) = open(copy.path(), Box::new(BadBlock { inner, offset })) else { continue };
+        let Ok(volume) = open(
+            copy.path(),
+            Box::new(Refusing { inner, refuses: Box::new(move |at, len| (at..at + len).contains(&offset)) }),
+        ) else {
+            continue;
+        };
         opened += 1;
         for lba in 0..4 {
             let mut found = [0; BLOCK as usize];

@@ -20,7 +20,7 @@ pub enum Flush {
 }
 
 /// What a server was started with, as `stats settings` shows it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// RAM for items, in bytes.
     pub memory_bytes: u64,

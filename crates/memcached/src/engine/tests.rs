@@ -6,18 +6,7 @@ use std::path::Path;
 fn engine(folder: &Path) -> Engine {
     let mut options = Options::new(folder.join("m"), 1 << 20, 64 << 20);
     (options.admission, options.memory_folder) = (Admission::All, None);
-    let settings = Settings {
-        memory_bytes: 0,
-        flash_bytes: 0,
-        admission: String::new(),
-        connections_max: 1,
-        port: 0,
-        socket: None,
-        flush: Flush::Allowed,
-        threads: 1,
-        item_bytes_max: 1 << 20,
-        idle_seconds: 0,
-    };
+    let settings = Settings { threads: 1, ..Settings::default() };
     Engine::new(Arc::new(Shared::new(Store::open(&options).unwrap(), None, settings)), 0)
 }
 
