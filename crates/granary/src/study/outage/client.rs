@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use fastrand::Rng;
+
 use super::kind::{KINDS, Kind};
 use super::tally::Request;
 use crate::study::served::{agent, post};
@@ -25,19 +27,19 @@ pub struct Keys {
 
 /// Asks until `end`.
 pub fn ask(url: &str, speech: Speech, keys: &Keys, seed: u64, end: Instant) -> Vec<Request> {
-    let (agent, mut random) = (agent(), Random(seed));
+    let (agent, mut random) = (agent(), Rng::with_seed(seed));
     let mut requests = Vec::new();
     while Instant::now() < end {
         let kind = drawn(&mut random);
         let all = &keys.of[KINDS.iter().position(|other| *other == kind).expect("listed")];
         let most = if speech == Speech::Sql { SQL_KEYS_MAX } else { kind.batch_max() };
         // Most requests are small.
-        let count = match random.below(10) {
-            0 => 1 + random.below(most),
-            1..5 => 1 + random.below(most.min(100)),
+        let count = match random.u64(..10) {
+            0 => 1 + random.u64(..most),
+            1..5 => 1 + random.u64(..most.min(100)),
             _ => 1,
         };
-        let batch: Vec<u64> = (0..count).map(|_| all[random.below(all.len() as u64) as usize]).collect();
+        let batch: Vec<u64> = (0..count).map(|_| all[random.u64(..all.len() as u64) as usize]).collect();
         let (url, body, right) = match speech {
             Speech::Rows => {
                 (format!("{url}/dictionary/{}", kind.name()), bytes(&batch), rows(&batch, keys.rows))
@@ -60,8 +62,8 @@ pub fn ask(url: &str, speech: Speech, keys: &Keys, seed: u64, end: Instant) -> V
     requests
 }
 
-fn drawn(random: &mut Random) -> Kind {
-    let mut left = random.below(100);
+fn drawn(random: &mut Rng) -> Kind {
+    let mut left = random.u64(..100);
     for kind in KINDS {
         if left < kind.share() {
             return kind;
@@ -98,17 +100,4 @@ fn statement(kind: Kind, keys: &[u64]) -> Vec<u8> {
 fn sum(keys: &[u64], rows: u64) -> Vec<u8> {
     let sum: u64 = keys.iter().filter(|key| **key < rows).map(|key| key * 7).sum();
     format!("{sum}\n").into_bytes()
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = self.0;
-        bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (bits ^ bits >> 31) % end
-    }
 }

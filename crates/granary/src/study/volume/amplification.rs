@@ -1,11 +1,11 @@
 //! What cleaning writes, by how full the log is.
 
+use fastrand::Rng;
 use granary_lab::{Report, bars};
 use granary_volume::policy::greedy_write_amplification;
 use granary_volume::{Config, Io, Volume};
 
 use super::contender::BLOCK;
-use super::load::Random;
 use super::null::NullDevice;
 use super::{Context, Findings};
 use crate::failure::{Result, at};
@@ -41,16 +41,16 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
         let device = NullDevice::new(config.geometry()?.file_bytes())?;
         let volume = Volume::open_on(&folder, "volume", &config, Box::new(device))?;
         let used = config.blocks() * full / 100;
-        let (mut io, mut random, block) = (Io::new(), Random(full), [0; BLOCK]);
+        let (mut io, mut random, block) = (Io::new(), Rng::with_seed(full), [0; BLOCK]);
         let mut write = |lba: u64| volume.write(&mut io, lba * BLOCK as u64, &block).map_err(at(&folder));
         (0..used).try_for_each(&mut write)?;
         for _ in 0..used * SETTLING {
-            write(random.below(used))?;
+            write(random.u64(..used))?;
         }
         let before = volume.stats();
         let (mut free, mut samples) = (0, 0u64);
         for i in 0..used * MEASURED {
-            write(random.below(used))?;
+            write(random.u64(..used))?;
             if i % 1024 == 0 {
                 free += volume.stats().segments_free;
                 samples += 1;

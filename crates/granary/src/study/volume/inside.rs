@@ -5,12 +5,12 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use granary_lab::FioFigures;
 use granary_volume::{Config, Engine, Flights, Found, Io, Stored, Verdict, Volume};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::contender::BLOCK;
-use super::load::Random;
 use crate::failure::{Failure, Result, at};
 
 /// A volume of which the first bytes are written.
@@ -42,7 +42,7 @@ impl Inside {
     /// Reads anywhere for so long, `depth` blocks at a time. Each is compared with its checksum.
     pub fn read(&self, depth: usize, seconds: f64) -> Result<FioFigures> {
         let volume = &self.volume;
-        let (mut random, mut io, mut block) = (Random(5), Io::new(), vec![0; BLOCK]);
+        let (mut random, mut io, mut block) = (Rng::with_seed(5), Io::new(), vec![0; BLOCK]);
         let mut flights = Flights::new(Engine::Ring, BLOCK);
         let mut pending: Vec<Option<Pending>> = (0..depth).map(|_| None).collect();
         let mut idle: Vec<usize> = (0..depth).collect();
@@ -52,7 +52,7 @@ impl Inside {
         let failed = |error| Failure::File("a volume in process".to_owned(), error);
         while Instant::now() < end {
             while let Some(number) = idle.pop() {
-                let (lba, began) = (random.below(self.used / BLOCK as u64), Instant::now());
+                let (lba, began) = (random.u64(..self.used / BLOCK as u64), Instant::now());
                 match volume.find(lba, &mut block) {
                     Found::Copied => {
                         times.push(began.elapsed());
@@ -88,12 +88,12 @@ impl Inside {
 
     /// Writes anywhere for so long, and makes all of it durable, which counts.
     pub fn write(&self, seconds: f64) -> Result<FioFigures> {
-        let (mut random, mut io, block) = (Random(6), Io::new(), [2; BLOCK]);
+        let (mut random, mut io, block) = (Rng::with_seed(6), Io::new(), [2; BLOCK]);
         let mut times = Vec::new();
         let began = Instant::now();
         let mut now = began;
         while (now - began).as_secs_f64() < seconds {
-            let lba = random.below(self.used / BLOCK as u64);
+            let lba = random.u64(..self.used / BLOCK as u64);
             let written = self.volume.write(&mut io, lba * BLOCK as u64, &block);
             written.map_err(|error| Failure::File("a volume in process".to_owned(), error))?;
             let after = Instant::now();

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use granary_volume::Io;
 
 use super::contender::{BLOCK, Contender, Request};
@@ -33,20 +34,6 @@ pub struct Figures {
     pub p99_us: f64,
 }
 
-/// Numbers that look random (splitmix64).
-pub struct Random(pub u64);
-
-impl Random {
-    /// A number below `end`.
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((u128::from(mixed ^ (mixed >> 31)) * u128::from(end)) >> 64) as u64
-    }
-}
-
 impl Load {
     /// Puts it on a contender, over its first `used` bytes.
     pub fn run(&self, contender: &Contender, used: u64, time: Duration) -> io::Result<Figures> {
@@ -70,11 +57,11 @@ impl Load {
 
     /// One thread's turns until the end, in nanoseconds each.
     fn job(&self, contender: &Contender, used: u64, end: Instant, seed: u64) -> io::Result<Vec<u32>> {
-        let mut random = Random(seed);
+        let mut random = Rng::with_seed(seed);
         let mut io = Io::new();
         let blocks_each = (self.bytes / BLOCK) as u64;
         let places = used / self.bytes as u64;
-        let mut next = random.below(places);
+        let mut next = random.u64(..places);
         let mut buffer = vec![0; self.bytes * self.depth];
         let mut requests = Vec::with_capacity(self.depth);
         let mut turns = Vec::new();
@@ -82,8 +69,8 @@ impl Load {
         while before < end {
             requests.clear();
             for _ in 0..self.depth {
-                next = if self.is_sequential { (next + 1) % places } else { random.below(places) };
-                let is_read = random.below(100) < u64::from(self.reads_percent);
+                next = if self.is_sequential { (next + 1) % places } else { random.u64(..places) };
+                let is_read = random.u64(..100) < u64::from(self.reads_percent);
                 requests.push(Request { block: next * blocks_each, is_read });
             }
             contender.turn(&mut io, &requests, self.bytes, &mut buffer)?;

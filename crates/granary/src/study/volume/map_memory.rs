@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
+use fastrand::Rng;
 use granary_lab::Report;
 use granary_volume::map::{MapKind, Place};
 
-use super::load::Random;
 use super::{Context, Findings};
 use crate::failure::{Failure, Result};
 use crate::study::figure::count;
@@ -35,9 +35,9 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
             (0..blocks).step_by(share as usize).for_each(|lba| _ = map.set(lba, place(lba)));
             let used = map.len();
             let time = |mut operation: Box<dyn FnMut(u64)>| {
-                let mut random = Random(7);
+                let mut random = Rng::with_seed(7);
                 let began = Instant::now();
-                (0..operations).for_each(|_| operation(random.below(used) * share));
+                (0..operations).for_each(|_| operation(random.u64(..used) * share));
                 began.elapsed().as_nanos() as f64 / operations as f64
             };
             let map = &map;
