@@ -1,4 +1,4 @@
-//! What is put, and why it may not be kept.
+//! Entries as callers put them and as they are stored, and the reasons for which one is refused.
 
 use crate::codec::StoredValue;
 use crate::key::Key;

@@ -1,13 +1,15 @@
 //! The part of a cache on flash.
 
 use crate::codec::{Codec, StoredValue, VersionUses};
-use crate::framing::Log;
 use crate::framing::block::payload_size;
+use crate::framing::{Log, Placed, Records, append};
 use crate::hybrid::Hybrid;
+use crate::key::{KeyHash, WordKind};
 use crate::limits::VALUE_BYTES_MAX;
 use crate::policy::Reinsertion;
 use crate::record::HEADER_SIZE_MAX;
 use crate::tombstones::TombstoneQueue;
+use granary_log::Writer;
 use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
 use granary_log::sync::sync::{Mutex, MutexGuard};
 use granary_log::sync::thread;
@@ -25,7 +27,7 @@ pub(crate) struct Flash {
     pub hybrid: Option<Hybrid>,
     /// Which dictionaries its segments need.
     pub versions: VersionUses,
-    /// Whoever holds `putting` waits for the flusher: the flusher must not wait for `putting`.
+    /// The thread that holds `putting` is waiting for the flusher, which therefore must not wait for `putting`.
     pub awaits_flusher: AtomicBool,
 }
 
@@ -36,12 +38,21 @@ impl Flash {
             && len <= self.record_bytes_max.min(VALUE_BYTES_MAX)
     }
 
-    /// A value was appended to a segment, which needs its dictionary from now on.
+    /// Appends an entry, which is made of `parts`, to the log; its segment needs the value's dictionary from now on.
+    /// `None`: as [`append`].
     #[inline]
-    pub fn note_version(&self, value: Option<StoredValue<'_>>, sequence: u64) {
+    pub fn append_entry(
+        &self,
+        writer: &mut Writer<'_, Records>,
+        hash: KeyHash,
+        parts: &[&[u8]],
+        value: Option<StoredValue<'_>>,
+    ) -> Option<Placed> {
+        let placed = append(writer, hash.word(WordKind::Entry), parts)?;
         if let Some(value) = value.filter(|value| value.codec != Codec::None) {
-            self.versions.note(value.version(), sequence);
+            self.versions.note(value.version(), placed.sequence);
         }
+        Some(placed)
     }
 
     /// For the flusher: the right to put, or `None` if its holder waits for the flusher.
@@ -58,9 +69,7 @@ impl Flash {
             thread::yield_now();
         }
     }
-}
 
-impl Flash {
     /// From now on there may be entries on flash that the index does not know. To be called before it
     /// forgets them, or under their shard's lock.
     pub fn note_unindexed(&self) {

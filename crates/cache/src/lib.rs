@@ -46,7 +46,7 @@ mod write;
 pub use cache::Cache;
 pub use codec::Compression;
 #[doc(hidden)]
-pub use codec::{CompressedValue, ValueCodec};
+pub use codec::{OwnedValue, ValueCodec};
 pub use drive::{Helpers, Io, Pending, Team};
 pub use entry::{Entry, Refusal};
 pub use granary_log::{Engine, Found, OpenError};

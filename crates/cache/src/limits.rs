@@ -48,12 +48,11 @@ pub const PLANNED_KEYS: usize = 8192;
 /// Keys that one hold of a shard's lock looks up.
 pub const LOCKED_LOOKUPS: usize = 256;
 
-/// What is found under a lock is copied and delivered after it: this many keys at once, or as many as have so many bytes
-/// of values. What stays of the room for these is bounded, too.
+/// Most keys whose entries are copied under locks before the copies are delivered.
 pub const ANSWERS_MAX: usize = 256;
-/// See [`ANSWERS_MAX`].
+/// Most bytes of values that are copied so, but for the last one.
 pub const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// See [`ANSWERS_MAX`].
+/// Most bytes of room for such copies that stay from one batch to the next.
 pub const ANSWER_BYTES_KEPT: usize = 1 << 20;
 
 /// Keys whose entries in RAM are fetched side by side.

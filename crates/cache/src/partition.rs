@@ -141,12 +141,12 @@ impl Partition {
         let mut decoder = codecs.decoder();
         for shard in 0..SHARDS {
             // A copy: the visitor holds up nobody.
-            let victim = self.shared.lock(shard).memory.next_victim().map(|(hash, entry)| {
-                (hash, entry.key.to_vec(), entry.value().map(|value| (value.codec, value.bytes.to_vec())))
-            });
+            let victim =
+                self.shared.lock(shard).memory.next_victim().map(|(hash, entry)| {
+                    (hash, entry.key.to_vec(), entry.value().map(StoredValue::to_owned))
+                });
             let Some((hash, key, value)) = victim else { continue };
-            let stored = value.as_ref().map(|(codec, bytes)| StoredValue { codec: *codec, bytes });
-            let value = stored.and_then(|stored| codecs.decode(stored, &mut decoder));
+            let value = value.as_ref().and_then(|value| codecs.decode(value.as_stored(), &mut decoder));
             visit(Key::hashed(hash, &key), value);
         }
         codecs.take_back(decoder);

@@ -1,7 +1,8 @@
 //! The codec of a cache by itself, for studies that measure it.
 
+use super::stored::OwnedValue;
 use super::training::Samples;
-use super::{Codec, Compression, Decoder, Encoded, OwnCodecs, StoredValue};
+use super::{Compression, Decoder, Encoded, OwnCodecs};
 use crate::limits::TRAINING_BYTES;
 
 /// What a cache compresses values with, without the cache.
@@ -9,12 +10,6 @@ pub struct ValueCodec {
     codecs: OwnCodecs,
     encoded: Encoded,
     decoder: Decoder,
-}
-
-/// A value as a cache stores it.
-pub struct CompressedValue {
-    codec: Codec,
-    bytes: Vec<u8>,
 }
 
 impl ValueCodec {
@@ -44,15 +39,13 @@ impl ValueCodec {
     }
 
     /// The value as a cache would store it.
-    pub fn compress(&mut self, value: &[u8]) -> CompressedValue {
-        let StoredValue { codec, bytes } = self.codecs.encode(value, &mut self.encoded);
-        CompressedValue { codec, bytes: bytes.to_vec() }
+    pub fn compress(&mut self, value: &[u8]) -> OwnedValue {
+        self.codecs.encode(value, &mut self.encoded).to_owned()
     }
 
     /// The value of stored bytes, or `None` if they are none of this codec.
-    pub fn decompress<'a>(&'a mut self, value: &'a CompressedValue) -> Option<&'a [u8]> {
-        let stored = StoredValue { codec: value.codec, bytes: &value.bytes };
-        self.codecs.decode(stored, &mut self.decoder)
+    pub fn decompress<'a>(&'a mut self, value: &'a OwnedValue) -> Option<&'a [u8]> {
+        self.codecs.decode(value.as_stored(), &mut self.decoder)
     }
 
     /// Bytes of RAM that its dictionary and contexts take.
@@ -64,6 +57,7 @@ impl ValueCodec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::Codec;
 
     #[test]
     fn a_trained_codec_stores_less_and_gives_the_values_back() {
@@ -81,7 +75,7 @@ mod tests {
             for value in &values {
                 let stored = trained.compress(value);
                 assert_eq!(trained.decompress(&stored), Some(&value[..]));
-                assert!(stored.codec == Codec::None || plain.decompress(&stored).is_none());
+                assert!(stored.as_stored().codec == Codec::None || plain.decompress(&stored).is_none());
             }
         }
     }

@@ -16,9 +16,9 @@ mod versions;
 
 pub(crate) use decode::Decoder;
 pub(crate) use encode::Encoded;
-pub use measuring::{CompressedValue, ValueCodec};
-pub use stored::Compression;
+pub use measuring::ValueCodec;
 pub(crate) use stored::{CODEC_MASK, Codec, StoredValue};
+pub use stored::{Compression, OwnedValue};
 pub(crate) use versions::{VersionUser, VersionUses, path_of};
 
 use crate::limits::{
@@ -48,7 +48,7 @@ pub(crate) struct Codecs {
     counters: CodecCounters,
 }
 
-/// What is compressed with, for as long as its cache lives: no thread trains any more when this is dropped.
+/// The codecs of one cache, which owns them: dropping this waits for the thread that trains a dictionary.
 pub(crate) struct OwnCodecs(Arc<Codecs>);
 
 impl OwnCodecs {
@@ -72,7 +72,7 @@ impl Drop for OwnCodecs {
     }
 }
 
-/// What was compressed.
+/// Counters of compressed values and trained dictionaries.
 #[derive(Default)]
 struct CodecCounters {
     /// Bytes of values that were put, as they came and as they are kept.
@@ -106,7 +106,7 @@ impl Codecs {
         self.compression != Compression::None
     }
 
-    /// Compresses a value into `encoded`, if that saves enough, and learns from it.
+    /// Compresses a value into `encoded`, if that saves enough.
     pub fn encode<'a>(&self, value: &'a [u8], encoded: &'a mut Encoded) -> StoredValue<'a> {
         let (raw, range) = (value.len(), COMPRESSED_VALUE_BYTES_MIN..=COMPRESSED_VALUE_BYTES_MAX);
         let stored = match range.contains(&raw) {
@@ -118,8 +118,8 @@ impl Codecs {
         stored
     }
 
-    /// Learns from values that were put, each with the bytes that are kept of it. `train` is called on a thread of its
-    /// own when it is time for another dictionary.
+    /// Learns from values that were put, each with the number of bytes that are kept of it, and trains a dictionary on a
+    /// thread of its own when it is time for one.
     pub fn learn<'a>(self: &Arc<Self>, values: impl Iterator<Item = (&'a [u8], usize)>) {
         // Whoever finds another at it leaves it to that.
         let Ok(mut training) = self.training.try_lock() else { return };

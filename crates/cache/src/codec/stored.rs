@@ -94,6 +94,18 @@ pub(crate) struct StoredValue<'a> {
     pub bytes: &'a [u8],
 }
 
+/// A value as it is stored, with bytes of its own.
+pub struct OwnedValue {
+    codec: Codec,
+    bytes: Vec<u8>,
+}
+
+impl OwnedValue {
+    pub(crate) fn as_stored(&self) -> StoredValue<'_> {
+        StoredValue { codec: self.codec, bytes: &self.bytes }
+    }
+}
+
 /// A compressed value, taken apart.
 pub(super) struct Parts<'a> {
     /// The dictionary; 0: none.
@@ -107,6 +119,11 @@ impl<'a> StoredValue<'a> {
     #[inline]
     pub fn raw(bytes: &'a [u8]) -> Self {
         Self { codec: Codec::None, bytes }
+    }
+
+    /// A copy.
+    pub fn to_owned(self) -> OwnedValue {
+        OwnedValue { codec: self.codec, bytes: self.bytes.to_vec() }
     }
 
     /// The dictionary that it takes to decompress it; 0: none.

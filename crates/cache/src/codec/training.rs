@@ -40,7 +40,7 @@ impl Samples {
     }
 }
 
-/// What is collected just now.
+/// Which values the training collects at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Values for the first dictionary.

@@ -54,7 +54,8 @@ pub(super) fn fetch<S: FnMut(usize, Outcome<'_>)>(
     fetch_long(lookup, flash, io, scratch);
 }
 
-/// The same where some reads were begun; entries over several blocks are still to be [read](fetch_long).
+/// Reads and delivers what the probes are for, where some of the reads have been begun before. Entries over several blocks
+/// are noted for [`fetch_long`].
 pub(super) fn fetch_with<S: FnMut(usize, Outcome<'_>)>(
     lookup: &mut Lookup<'_, S>,
     flash: &Flash,

@@ -1,4 +1,4 @@
-//! What was found under a lock, copied, so that it is delivered when the lock is free again.
+//! Copies of entries that a lookup finds under a lock; they are delivered after the lock is released.
 
 use super::outcome::Tier;
 use crate::codec::{Codec, StoredValue};

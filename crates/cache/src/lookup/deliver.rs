@@ -25,12 +25,12 @@ pub(crate) struct ArrivedBlock<'a> {
     pub sequence: u64,
 }
 
-/// What is wrong with a block.
+/// The reason for which a block does not count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bad {
-    /// What was there is gone.
+    /// Another block has been written there since.
     Overwritten,
-    /// It could not be read, and may be the next time.
+    /// It could not be read; a later read may succeed.
     Unread,
 }
 

@@ -16,7 +16,6 @@ mod search;
 
 pub(crate) use deliver::ArrivedBlock;
 pub(crate) use order::order;
-pub(crate) use outcome::Counts;
 pub use outcome::Outcome;
 pub(crate) use probe::{FalsePositive, Probe};
 pub(crate) use reads::BegunReads;
@@ -30,7 +29,7 @@ use crate::shared::Shared;
 use crate::stats::add;
 use answers::Delivered;
 use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
-use outcome::Tier;
+use outcome::{Counts, Tier};
 
 /// One batch on its way, as one thread sees it.
 pub(crate) struct Lookup<'a, S> {
@@ -67,8 +66,8 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         self.resolved[key as usize].load(Ordering::Relaxed)
     }
 
-    /// Whoever is told `true` has to deliver the key's outcome. Only that matters: the outcome itself goes to the
-    /// sink of the thread that has it.
+    /// Claims the right to deliver a key's outcome; `false`: it has been claimed before. No data is handed over by it, so
+    /// the order of memory accesses does not matter.
     #[inline]
     fn resolve(&self, key: u32) -> bool {
         !self.resolved[key as usize].swap(true, Ordering::Relaxed)

@@ -15,7 +15,7 @@ pub enum Outcome<'a> {
         /// Unix time in seconds after which the entry is expired; 0: never.
         expires_at: u32,
     },
-    /// What was known until `expires_at`.
+    /// The entry, which expired at `expires_at`.
     Expired {
         /// The value; `None`: the entry was negative.
         value: Option<&'a [u8]>,

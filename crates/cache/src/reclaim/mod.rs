@@ -3,7 +3,7 @@
 mod readmission;
 
 use crate::flash::Flash;
-use crate::framing::{Records, Summary, append, block};
+use crate::framing::{Records, Summary, block};
 use crate::key::{WordKind, parse_word};
 use crate::limits::SHARDS;
 use crate::policy::{Fate, Reinsertion, fate};
@@ -107,12 +107,12 @@ impl Shared {
             if fate(flash.reinsertion, recent == Some(true), before, geometry.segment_bytes()) == Fate::Drop {
                 continue;
             }
-            let Some(placed) = append(&mut writer, hash.word(WordKind::Entry), &[entry.as_bytes()]) else {
+            let appended = flash.append_entry(&mut writer, hash, &[entry.as_bytes()], entry.value());
+            let Some(placed) = appended else {
                 break;
             };
             shard.places.relocate(hash, place, placed.block);
             kept += entry.len() as u64;
-            flash.note_version(entry.value(), placed.sequence);
             add(&self.counters.reinserted, 1);
         }
         kept

@@ -3,7 +3,7 @@
 //! An entry that counts in RAM is the newest of its key: whoever put or deleted the key later ended it there before
 //! anybody was told. So RAM wins. docs/format.md, "The RAM tier", has the cases.
 
-use crate::codec::{Codec, StoredValue};
+use crate::codec::{OwnedValue, StoredValue};
 use crate::entry::StoredEntry;
 use crate::flash::Flash;
 use crate::key::parse_word;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// A copy of an entry in RAM.
 struct Copied {
     key: Vec<u8>,
-    value: Option<(Codec, Vec<u8>)>,
+    value: Option<OwnedValue>,
     expires_at: u32,
 }
 
@@ -87,7 +87,7 @@ impl Shared {
             let shard = self.shard(hash);
             let Some(entry) = shard.memory.find_hash(hash) else { continue };
             bytes += entry.len() as u64;
-            let value = entry.value().map(|value| (value.codec, value.bytes.to_vec()));
+            let value = entry.value().map(StoredValue::to_owned);
             let key = entry.key.to_vec();
             copied.push(Copied { key, value, expires_at: entry.expires_at });
             drop(shard);
@@ -106,7 +106,7 @@ impl Shared {
             .iter()
             .map(|Copied { key, value, expires_at }| StoredEntry {
                 key: self.hasher.key(key),
-                value: value.as_ref().map(|(codec, bytes)| StoredValue { codec: *codec, bytes }),
+                value: value.as_ref().map(OwnedValue::as_stored),
                 expires_at: *expires_at,
             })
             .collect();

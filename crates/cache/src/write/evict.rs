@@ -3,7 +3,6 @@
 
 use crate::admission::{Candidate, Verdict};
 use crate::flash::Flash;
-use crate::framing::append;
 use crate::headroom::{Headroom, spare_bytes};
 use crate::hybrid::Hybrid;
 use crate::key::{Key, WordKind};
@@ -119,13 +118,13 @@ impl Shared {
                 rejected += 1;
                 return Eviction::Drop;
             }
-            let Some(placed) = append(&mut writer, hash.word(WordKind::Entry), &[entry.as_bytes()]) else {
+            let appended = flash.append_entry(&mut writer, hash, &[entry.as_bytes()], entry.value());
+            let Some(placed) = appended else {
                 behind = true;
                 return Eviction::Keep;
             };
             admitted += 1;
             admitted_bytes += entry.len() as u64;
-            flash.note_version(entry.value(), placed.sequence);
             if places.any(hash) {
                 writer.journal(placed.sequence, &[hash.word(WordKind::Deletion)]);
             }

@@ -3,8 +3,8 @@
 use crate::batch::ByShard;
 use crate::entry::{Refusal, Refused, StoredEntry};
 use crate::flash::Flash;
-use crate::framing::{Placed, Records, append};
-use crate::key::{Key, WordKind};
+use crate::framing::{Placed, Records};
+use crate::key::Key;
 use crate::limits::{PUT_CHUNK, SHARDS, TOMBSTONES_MAX};
 use crate::record::{HEADER_SIZE_MAX, HeaderBytes};
 use crate::shard::Shard;
@@ -50,15 +50,12 @@ impl Shared {
                 continue;
             }
             let header = HeaderBytes::entry(key, entry.value, entry.expires_at);
-            let word = entry.key.hash().word(WordKind::Entry);
             if room {
-                *placed = append(&mut writer, word, &[header.as_slice(), key, value]);
+                let parts = [header.as_slice(), key, value];
+                *placed = flash.append_entry(&mut writer, entry.key.hash(), &parts, entry.value);
             }
             match placed {
-                Some(placed) => {
-                    bytes += header.as_slice().len() + entry.bytes();
-                    flash.note_version(entry.value, placed.sequence);
-                }
+                Some(_) => bytes += header.as_slice().len() + entry.bytes(),
                 None => refused(i, Refusal::NoRoom),
             }
         }

@@ -3,7 +3,7 @@
 use super::Values;
 use crate::{Samples, interleave};
 use cpu_time::ThreadTime;
-use granary_cache::{CompressedValue, Compression, ValueCodec};
+use granary_cache::{Compression, OwnedValue, ValueCodec};
 use std::convert::Infallible;
 
 /// Codecs that are compared.
@@ -31,7 +31,7 @@ enum Codec {
 
 enum Stored {
     Snappy(Vec<u8>),
-    Granary(CompressedValue),
+    Granary(OwnedValue),
 }
 
 impl Codec {
