@@ -11,6 +11,7 @@ mod cache;
 mod codec;
 mod drive;
 mod entry;
+mod error;
 mod flash;
 #[doc(hidden)]
 pub mod framing;
@@ -41,6 +42,7 @@ mod single;
 mod skip;
 mod stats;
 mod tombstones;
+mod typed;
 mod write;
 
 pub use cache::Cache;
@@ -49,7 +51,9 @@ pub use codec::Compression;
 pub use codec::{OwnedValue, ValueCodec};
 pub use drive::{Helpers, Io, Pending, Team};
 pub use entry::{Entry, Refusal};
-pub use granary_log::{Engine, Found, OpenError};
+pub use error::{CodecError, Error};
+pub use granary_log::device::OpenDeviceError;
+pub use granary_log::{Engine, Found, GeometryError, OpenError};
 pub use key::{Key, KeyHash, KeyHasher};
 pub use lookup::Outcome;
 pub use options::{Builder, FlashOptions, Options};
@@ -57,6 +61,9 @@ pub use policy::Reinsertion;
 pub use scan::Scan;
 pub use single::now;
 pub use stats::Stats;
+#[cfg(feature = "serde")]
+pub use typed::Postcard;
+pub use typed::{Decode, Encode, Plain, TypedCache};
 
 /// The README's example runs as it stands there.
 #[cfg(doctest)]

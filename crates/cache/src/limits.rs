@@ -55,6 +55,9 @@ pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Most bytes of room for such copies that stay from one batch to the next.
 pub const ANSWER_BYTES_KEPT: usize = 1 << 20;
 
+/// Most bytes of room to encode keys and values in that stay with a thread.
+pub const ENCODING_BYTES_KEPT: usize = 1 << 20;
+
 /// Keys whose entries in RAM are fetched side by side.
 pub const SIDE_BY_SIDE: usize = 32;
 

@@ -23,6 +23,7 @@ enum Said {
     MaxStoredKeys(u64),
     Admission(Admission),
     MemoryFolder(PathBuf),
+    Fingerprint(u64),
 }
 
 impl Builder {
@@ -77,6 +78,13 @@ impl Builder {
         self.say(Said::MemoryFolder(folder.into()))
     }
 
+    /// Stands for what keys and values mean, as a version of their types: opened with another number than before, the
+    /// cache starts empty.
+    #[must_use]
+    pub fn fingerprint(self, fingerprint: u64) -> Self {
+        self.say(Said::Fingerprint(fingerprint))
+    }
+
     /// How values are compressed: not at all, unless it is said.
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {
@@ -118,6 +126,7 @@ impl Builder {
                 Said::WriteBufferSize(bytes) => flash.write_buffer_size = bytes,
                 Said::MaxStoredKeys(keys) => flash.max_stored_keys = Some(keys),
                 Said::Admission(admission) => flash.admission = admission,
+                Said::Fingerprint(fingerprint) => flash.fingerprint = fingerprint,
                 Said::MemoryFolder(folder) => flash.memory_folder = Some(folder),
             }
         }
