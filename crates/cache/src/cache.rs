@@ -116,6 +116,27 @@ impl Cache {
         });
     }
 
+    /// Looks up what is in RAM, or nowhere; the sink is not called for keys that may be on flash, and they are not counted.
+    #[cfg(feature = "async")]
+    pub(crate) fn get_many_in_memory(
+        &self,
+        io: &mut Io,
+        keys: &[Key<'_>],
+        now: u32,
+        mut sink: impl FnMut(usize, Outcome<'_>),
+    ) {
+        self.each_part(keys, Key::hash, |partition, keys, rows| {
+            let sink = |i, outcome: Outcome<'_>| sink(rows.of(i), outcome);
+            drive::get_many_in_memory(&partition.shared, io, keys, now, sink);
+        });
+    }
+
+    /// Whether it has a part on flash.
+    #[cfg(feature = "async")]
+    pub(crate) fn is_on_flash(&self) -> bool {
+        self.partitions[0].shared.flash.is_some()
+    }
+
     /// As [`get_many`](Self::get_many), with the help of another thread where the batch is large and a core has
     /// no other batch to look up; where all cores have something to do ([`Team`](crate::Team)) and there is a RAM
     /// tier, it helps to read only. The outcome of each key goes to one of the sinks.

@@ -23,6 +23,14 @@ pub enum Error {
         /// What its format says.
         source: CodecError,
     },
+    /// The threads of an asynchronous cache cannot be started.
+    #[error(
+        "cannot start a thread of the cache, the process may have reached its limits (ulimit -u, -n): {source}"
+    )]
+    Start {
+        /// The operating system's answer.
+        source: io::Error,
+    },
     /// Some of what was put could not be written.
     #[error(
         "{path}: cannot write what was put: {source}; {lost} entries are lost, and older values of their keys with them"

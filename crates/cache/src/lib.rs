@@ -4,8 +4,34 @@
 //! in three passes: plan (probe RAM tier and index), fetch (read what is on flash, each block once,
 //! many at a time), deliver (check, find by full key, hand to the sink). It knows no protocol, no
 //! SQL and no async runtime.
+//!
+//! | to have | use |
+//! |---|---|
+//! | one key at a time, as in a map | [`Cache::get`], [`insert`](Cache::insert), [`remove`](Cache::remove), [`get_or_insert_with`](Cache::get_or_insert_with) |
+//! | many keys at once, the fast way | [`Cache::get_many`], [`put_many`](Cache::put_many), [`delete_many`](Cache::delete_many) |
+//! | keys and values of one's own types | [`TypedCache`]; with the feature `serde` by [`Postcard`](https://docs.rs/postcard) |
+//! | lookups by asynchronous tasks | `AsyncCache`, with the feature `async`; of any runtime |
+//!
+//! What can fail returns [`Error`], or one of what that is made of: [`OpenError`], [`Refusal`], [`CodecError`]. Lookups
+//! do not fail: what cannot be read is a miss.
+//!
+//! ```
+//! use granary_cache::Cache;
+//! use std::time::Duration;
+//!
+//! let folder = std::env::temp_dir().join("granary-first-steps");
+//! std::fs::create_dir_all(&folder)?;
+//! let cache = Cache::builder().memory(16 << 20).flash(folder.join("cache"), 64 << 20).open()?;
+//! cache.insert_with_ttl(b"session", b"42", Duration::from_secs(60))?;
+//! assert_eq!(cache.get(b"session").as_deref(), Some(&b"42"[..]));
+//! cache.close()?;
+//! std::fs::remove_dir_all(folder)?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod admission;
+#[cfg(feature = "async")]
+mod asynchronous;
 mod batch;
 mod cache;
 mod codec;
@@ -45,6 +71,8 @@ mod tombstones;
 mod typed;
 mod write;
 
+#[cfg(feature = "async")]
+pub use asynchronous::AsyncCache;
 pub use cache::Cache;
 pub use codec::Compression;
 #[doc(hidden)]

@@ -55,6 +55,9 @@ pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Most bytes of room for such copies that stay from one batch to the next.
 pub const ANSWER_BYTES_KEPT: usize = 1 << 20;
 
+/// Most threads that read from the device for asynchronous tasks of a cache.
+pub const ASYNC_DRIVERS_MAX: usize = 4;
+
 /// Most bytes of room to encode keys and values in that stay with a thread.
 pub const ENCODING_BYTES_KEPT: usize = 1 << 20;
 

@@ -66,7 +66,7 @@ pub(super) fn with_bytes<C: Encode<T>, T: ?Sized, R>(
 }
 
 /// Encodes a key and gives its bytes to `then`.
-pub(super) fn key_bytes<C: Encode<K>, K: ?Sized, R>(
+pub(crate) fn key_bytes<C: Encode<K>, K: ?Sized, R>(
     key: &K,
     then: impl FnOnce(&[u8]) -> R,
 ) -> Result<R, Error> {

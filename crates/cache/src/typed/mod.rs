@@ -9,6 +9,8 @@ mod postcard;
 #[cfg(feature = "serde")]
 pub use self::postcard::Postcard;
 pub use format::{Decode, Encode};
+#[cfg(feature = "async")]
+pub(crate) use format::{key_bytes, keys_to_vecs, to_vec};
 pub use plain::Plain;
 
 use crate::cache::Cache;
@@ -23,7 +25,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 /// A cache of keys `K` and values `V`, encoded by the format `C`: [`Plain`] for bytes, text and numbers,
-/// [`Postcard`](crate::Postcard) (feature `serde`) for whatever implements serde's traits.
+/// `Postcard` (feature `serde`) for whatever implements serde's traits.
 ///
 /// Keys are only ever borrowed: for keys of text `K` is best `str`, for bytes `[u8]`. A value that does not decode,
 /// as one of an older type may not, is a miss and is [counted](Self::undecodable). A value of an older type may decode
