@@ -98,6 +98,10 @@ pub const COLLISIONS_PER_SHARD: usize = 64;
 /// Deletions that wait for room in the log before the cache is reset instead.
 pub const TOMBSTONES_MAX: usize = 4 << 20;
 
+/// Most bytes of entries over several blocks that a lookup reads at once, but for a longer one: some as many as reads are
+/// in flight.
+pub const LONG_BYTES_AT_ONCE: usize = 1 << 20;
+
 /// How often a lookup follows an entry that moves while it is being read.
 pub const LOOKUP_ROUNDS_MAX: usize = 8;
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// A [`TypedCache`] for asynchronous tasks, of any runtime or none. Clones are the same cache.
 ///
 /// What is in RAM is answered without waiting, and a key on flash by a thread of the cache's own, of which there are
-/// four at most. Values longer than a block are read one after the other by each of these. Puts and removals wait for
+/// four at most. Values longer than 128 KiB are read one after the other by each of these. Puts and removals wait for
 /// nothing, and are no futures. A future that is dropped loses nothing: what was begun for it ends without it. Dropping
 /// the last clone stops the cache, which waits for the device: [`close`](Self::close) does so on another thread.
 ///
