@@ -56,6 +56,7 @@ study: ## Granary beside ClickHouse, fio and PostgreSQL; writes pages of docs/st
 	$(CARGO) run $(RELEASE) -p granary -- study volume
 	rivals/values/fetch.sh
 	$(CARGO) run $(RELEASE) -p granary -- study compression
+	rivals/foyer/study.sh
 
 fuzz: ## Every fuzz target for FUZZ_SECONDS (60), on nightly
 	CARGO="$(CARGO)" FUZZ_SECONDS="$(FUZZ_SECONDS)" scripts/fuzz.sh
