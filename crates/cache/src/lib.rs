@@ -52,7 +52,7 @@ pub use entry::{Entry, Refusal};
 pub use granary_log::{Engine, Found, OpenError};
 pub use key::{Key, KeyHash, KeyHasher};
 pub use lookup::Outcome;
-pub use options::{Builder, FlashOptions, Options};
+pub use options::{Builder, FlashOptions, Options, PowerLoss};
 pub use policy::Reinsertion;
 pub use scan::Scan;
 pub use single::now;

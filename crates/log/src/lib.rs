@@ -28,6 +28,7 @@ mod slots;
 mod state;
 #[doc(hidden)]
 pub mod sync;
+mod synced;
 mod writer;
 
 pub use buffer::AlignedBuffer;
