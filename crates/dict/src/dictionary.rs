@@ -469,8 +469,5 @@ impl Core {
 impl Drop for Core {
     fn drop(&mut self) {
         self.close();
-        if let Some(store) = self.loader.kept.store() {
-            store.close_watermark();
-        }
     }
 }

@@ -5,9 +5,11 @@ use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::watermark::{self, WatermarkFile};
-use granary_cache::{Cache, FlashOptions, Found, Io, Key, OpenError, Options, Outcome, Scan};
+use crate::watermark::WatermarkFile;
+use granary_cache::{Cache, FlashOptions, Found, Io, Key, OpenError, Options, Outcome, PowerLoss, Scan};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -136,17 +138,21 @@ impl Store {
         if let Some(file) = &self.watermark
             && !self.removed.load(Ordering::SeqCst)
         {
-            file.save(watermark, watermark::Cache::Open);
+            file.save(watermark);
         }
     }
 
-    /// Says that what is known holds at the next start, too.
-    pub fn close_watermark(&self) {
-        if let Some(file) = &self.watermark
-            && let Some(watermark) = file.load()
-        {
-            file.save(Some(&watermark), watermark::Cache::Closed);
-        }
+    /// Returns once no loss of power brings back what was forgotten or renewed before the call.
+    ///
+    /// # Errors
+    /// `CANNOT_OPEN_FILE`: the cache's files cannot be synced.
+    pub fn sync_changes(&self) -> Result<(), DictError> {
+        self.cache.sync_changes().map_err(|error| {
+            DictError::new(
+                Code::CannotOpenFile,
+                format!("Cannot sync the files of a cache, so a loss of power may undo the change: {error}"),
+            )
+        })
     }
 
     /// Takes the files away. The cache goes on without names for them, until it is dropped; another one may
@@ -157,6 +163,11 @@ impl Store {
             // One that is not there is what was wanted; one that cannot go is found, and is not ours, when a
             // dictionary with another fingerprint is opened over it.
             let _ = std::fs::remove_file(file);
+        }
+        // What is made in their place must not find them after a loss of power.
+        let folders: BTreeSet<&Path> = self.files.iter().filter_map(|file| file.parent()).collect();
+        for folder in folders {
+            let _ = File::open(folder).and_then(|folder| folder.sync_all());
         }
     }
 }
@@ -198,6 +209,8 @@ fn flash_options(
             .map(|keys| keys.next_power_of_two().max(granary_cache::limits::SHARDS as u64)),
         fingerprint: definition.fingerprint(),
         partitions: partitions(ssd),
+        // An older row is a right answer within its lifetime. What a user or the source has changed is synced.
+        power_loss: PowerLoss::ServeOlder,
         ..FlashOptions::new(path, ssd.total_bytes())
     })
 }

@@ -5,6 +5,7 @@ use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{Batch, lock, unique};
 use crate::row::KeyBatch;
+use crate::store::Store;
 use arrow::array::ArrayRef;
 use granary_cache::Key;
 use std::sync::PoisonError;
@@ -49,10 +50,10 @@ impl Dictionary {
     }
 
     /// Forgets what is known of these keys (as for [`get`](Self::get)): whoever looks them up next asks the source.
-    /// That holds across a kill, too.
+    /// That holds across a kill and a loss of power, too.
     ///
     /// # Errors
-    /// `UNSUPPORTED_METHOD` if the layout holds all rows.
+    /// `UNSUPPORTED_METHOD` if the layout holds all rows; `CANNOT_OPEN_FILE` if the cache's files cannot be synced.
     pub fn invalidate(&self, keys: &[ArrayRef]) -> Result<(), DictError> {
         self.refuse_keys_of_full_load()?;
         let encoded = self.core.loader.key_format.encode(keys)?;
@@ -61,6 +62,7 @@ impl Dictionary {
             let keys: Vec<Key<'_>> =
                 (0..encoded.len()).map(|row| store.cache().key(encoded.get(row))).collect();
             store.cache().delete_many(&keys);
+            store.sync_changes()?;
         }
         Ok(())
     }
@@ -69,7 +71,7 @@ impl Dictionary {
     /// was known stays if the source fails.
     ///
     /// # Errors
-    /// The errors of [`get`](Self::get), and `UNSUPPORTED_METHOD` if the layout holds all rows.
+    /// The errors of [`get`](Self::get) and [`invalidate`](Self::invalidate).
     pub fn refresh(&self, keys: &[ArrayRef]) -> Result<usize, DictError> {
         self.refuse_keys_of_full_load()?;
         self.core.note_use();
@@ -97,6 +99,7 @@ impl Dictionary {
         if let Some(claim) = claim {
             self.fetch(&mut batch, claim, &rows, &places, deadline)?;
         }
+        self.core.loader.kept.store().map_or(Ok(()), Store::sync_changes)?;
         Ok(batch.finish().found().true_count())
     }
 

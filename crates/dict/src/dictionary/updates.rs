@@ -155,6 +155,8 @@ impl Dictionary {
                 .map_err(|e| DictError::new(crate::error::Code::LimitExceeded, e.to_string()))?;
             self.refresh(&keys)?;
         }
+        // Before the watermark says that these changes are known.
+        store.sync_changes()?;
         Ok(renewed)
     }
 

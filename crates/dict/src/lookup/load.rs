@@ -306,6 +306,14 @@ impl Loader {
                 expires_at: self.expiry(now, flight.keys.get(slot)),
             })
             .collect();
+        if flight.renews() {
+            // No loss of power may bring back what others have seen replaced. Who asks meanwhile waits for this flight.
+            store.cache().delete_many(&entries.iter().map(|entry| entry.key).collect::<Vec<_>>());
+            if store.sync_changes().is_err() {
+                // The log says why, and who asked for the renewal is told.
+                return;
+            }
+        }
         // What finds no room is asked for again at the next lookup, which costs more than to wait.
         let mut batches = store.cache().batches_with_room(&entries, KEEP_PATIENCE);
         while batches.next().is_some_and(|slots| self.keep_some(flight, store.cache(), &entries, slots)) {}
