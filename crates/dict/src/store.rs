@@ -1,6 +1,6 @@
 //! A dictionary's cache: where it is, and what was in it before.
 
-use crate::config::{SsdSettings, Storage};
+use crate::config::{LayoutKind, SsdSettings};
 use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
@@ -38,9 +38,9 @@ impl Store {
     /// # Errors
     /// `BAD_ARGUMENTS` if another dictionary has the same PATH, `PATH_ACCESS_DENIED` if it is not allowed.
     pub fn open(definition: &Definition, environment: &Environment) -> Result<Option<Store>, DictError> {
-        let (mut options, entries_max) = match &definition.layout.storage {
-            Storage::Direct | Storage::FullLoad(_) => return Ok(None),
-            Storage::Memory { cells, compression } => {
+        let (mut options, entries_max) = match &definition.layout.kind {
+            LayoutKind::Direct | LayoutKind::FullLoad(_) => return Ok(None),
+            LayoutKind::Memory { cells, compression } => {
                 // A cell is an entry, whatever its size.
                 let cells = Some(cells.next_power_of_two());
                 let options = Options {
@@ -51,7 +51,7 @@ impl Store {
                 };
                 (options, cells)
             }
-            Storage::Ssd(ssd) => {
+            LayoutKind::Ssd(ssd) => {
                 let flash = flash_options(ssd, definition, environment)?;
                 let entries_max = flash.max_stored_keys;
                 let options = Options {
@@ -84,7 +84,7 @@ impl Store {
     /// # Errors
     /// `BAD_ARGUMENTS` that names the file, and those of [`open`](Self::open).
     pub fn check_place(definition: &Definition, environment: &Environment) -> Result<(), DictError> {
-        let Storage::Ssd(ssd) = &definition.layout.storage else { return Ok(()) };
+        let LayoutKind::Ssd(ssd) = &definition.layout.kind else { return Ok(()) };
         let found = flash_options(ssd, definition, environment)?.found();
         let (file, what, remedy) = match found.map_err(|error| unopened(definition, &error))? {
             Found::Fitting => return Ok(()),

@@ -14,44 +14,44 @@ use std::io;
 /// How much of the log survives a loss of power.
 pub(crate) struct Synced {
     /// Whether the log is served after a loss of power by what was journalled ([`InDoubt::ServeOlder`]).
-    is_kept: bool,
+    serves_older: bool,
     /// The state file says that all segments up to this one are synced.
     on_record: AtomicU64,
     /// A sync failed, and the state file says nothing any more: the log starts empty next time.
-    given_up: AtomicBool,
-    /// How often words were journalled, counted under the writer's lock.
-    journalled: AtomicU64,
-    /// How often, of those that are synced. Held while the journal is synced: who comes meanwhile waits, and perhaps finds
-    /// nothing left to sync.
+    is_invalidated: AtomicBool,
+    /// Appends to the journal, counted under the writer's lock.
+    appends: AtomicU64,
+    /// How many of them are synced.
+    appends_synced: AtomicU64,
+    /// Held while the journal is synced: who comes meanwhile waits, and perhaps finds nothing left to sync.
     journal: Mutex<()>,
-    journal_synced: AtomicU64,
 }
 
 impl Synced {
     pub fn new(in_doubt: InDoubt, head: u64) -> Self {
-        let is_kept = in_doubt == InDoubt::ServeOlder;
+        let serves_older = in_doubt == InDoubt::ServeOlder;
         Self {
-            is_kept,
+            serves_older,
             on_record: head.into(),
-            given_up: false.into(),
-            journalled: 0.into(),
+            is_invalidated: false.into(),
+            appends: 0.into(),
+            appends_synced: 0.into(),
             journal: Mutex::new(()),
-            journal_synced: 0.into(),
         }
     }
 
     /// Whether syncs matter.
-    fn is_kept(&self) -> bool {
-        self.is_kept && !self.given_up()
+    fn is_active(&self) -> bool {
+        self.serves_older && !self.is_invalidated()
     }
 
-    /// Words were journalled, and those that they void are about to be hidden.
-    pub fn note_journalled(&self) {
-        self.journalled.fetch_add(1, Ordering::Release);
+    /// Words are about to be appended to the journal.
+    pub fn note_append(&self) {
+        self.appends.fetch_add(1, Ordering::Release);
     }
 
-    pub fn given_up(&self) -> bool {
-        self.given_up.load(Ordering::Acquire)
+    pub fn is_invalidated(&self) -> bool {
+        self.is_invalidated.load(Ordering::Acquire)
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn unsynced_max(geometry: &Geometry) -> u64 {
 impl<F: Framing> Log<F> {
     /// The newest segment whose words the journal need not have any more, as it and all before it are on the device.
     pub(crate) fn vouched(&self) -> u64 {
-        match self.synced.is_kept() {
+        match self.synced.is_active() {
             true => self.synced.on_record.load(Ordering::Acquire),
             false => self.read_buffers().durable(),
         }
@@ -75,7 +75,7 @@ impl<F: Framing> Log<F> {
     pub(crate) fn sync_before(&self, sequence: u64) {
         let synced = &self.synced;
         let until = synced.on_record.load(Ordering::Acquire) + unsynced_max(&self.geometry);
-        if !synced.is_kept() || sequence <= until {
+        if !synced.is_active() || sequence <= until {
             return;
         }
         let durable = self.durable();
@@ -85,7 +85,7 @@ impl<F: Framing> Log<F> {
         });
         match recorded {
             Ok(()) => drop(synced.on_record.fetch_max(durable, Ordering::AcqRel)),
-            Err(error) => drop(self.give_up_content(&error)),
+            Err(error) => drop(self.invalidate_content(&error)),
         }
     }
 
@@ -95,39 +95,39 @@ impl<F: Framing> Log<F> {
     /// # Errors
     /// Neither can the journal be synced, nor can the log be made to start empty.
     pub fn sync_journal(&self) -> io::Result<()> {
-        if !self.synced.is_kept() {
+        if !self.synced.is_active() {
             return Ok(());
         }
-        let Synced { journalled, journal, journal_synced, .. } = &self.synced;
-        let wanted = journalled.load(Ordering::Acquire);
-        if journal_synced.load(Ordering::Acquire) >= wanted {
+        let Synced { appends, journal, appends_synced, .. } = &self.synced;
+        let wanted = appends.load(Ordering::Acquire);
+        if appends_synced.load(Ordering::Acquire) >= wanted {
             return Ok(());
         }
         let _alone = journal.lock().expect("no panic under the lock");
-        if journal_synced.load(Ordering::Acquire) >= wanted {
+        if appends_synced.load(Ordering::Acquire) >= wanted {
             return Ok(());
         }
         let (files, count) = {
             let mut writer = self.writer();
-            (writer.take_unsynced(), journalled.load(Ordering::Acquire))
+            (writer.take_unsynced(), appends.load(Ordering::Acquire))
         };
         match files.iter().try_for_each(|file| file.sync_data()) {
             Ok(()) => {
-                journal_synced.store(count, Ordering::Release);
+                appends_synced.store(count, Ordering::Release);
                 Ok(())
             }
-            Err(error) => self.give_up_content(&error),
+            Err(error) => self.invalidate_content(&error),
         }
     }
 
     /// Makes the log start empty next time, whatever its end: what a loss of power would leave is not known.
-    fn give_up_content(&self, error: &io::Error) -> io::Result<()> {
+    fn invalidate_content(&self, error: &io::Error) -> io::Result<()> {
         tracing::error!(%error, "cannot sync: after the next start the cache will be empty");
         let invalidated = self.state.lock().expect("no panic under the lock").invalidate();
         if let Err(error) = &invalidated {
             tracing::error!(%error, "cannot even truncate the state file");
         } else {
-            self.synced.given_up.store(true, Ordering::Release);
+            self.synced.is_invalidated.store(true, Ordering::Release);
         }
         invalidated
     }

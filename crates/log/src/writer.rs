@@ -80,7 +80,7 @@ impl<'a, F: Framing> Writer<'a, F> {
     /// If even that small write fails, the log will start empty after a crash.
     pub fn journal(&mut self, sequence: u64, words: &[u64]) {
         let vouched = self.log.vouched();
-        self.log.synced.note_journalled();
+        self.log.synced.note_append();
         if let Err(error) = self.state.journal.append(sequence, vouched, words) {
             tracing::error!(%error, "cannot write the journal: after a crash the cache will start empty");
             if let Err(error) = self.log.state.lock().expect("no panic under the lock").invalidate() {
@@ -104,7 +104,7 @@ impl<'a, F: Framing> Writer<'a, F> {
         }
         log.instance.store(random_number(), Ordering::Release);
         let state = log.state.lock().expect("no panic under the lock");
-        if log.synced.given_up() {
+        if log.synced.is_invalidated() {
             state.invalidate()?;
         } else if let Err(error) = state.write(&log.identity(), Left::Killed, log.head()) {
             // Rather nothing than what was given up.

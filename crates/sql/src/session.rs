@@ -32,8 +32,10 @@ const PARAMETER: &str = "param_";
 /// Whether dictionaries may run programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Executables {
+    /// A source that runs a program is an error.
     #[default]
     Refused,
+    /// They run with the rights of this process.
     Allowed,
 }
 
@@ -42,6 +44,7 @@ pub enum Executables {
 pub struct Options {
     /// Where dictionaries are kept; `None`: a temporary folder, removed at the end.
     pub path: Option<PathBuf>,
+    /// Whether dictionaries may run programs.
     pub executables: Executables,
     /// Files that statements name (of dictionaries, and tables that are files) must lie in this folder, where
     /// relative paths begin; `None`: anywhere.

@@ -19,7 +19,7 @@ impl Dictionary {
     /// # Errors
     /// That the cache cannot be emptied, or those of the source; the old rows are then still there.
     pub fn reload(&self) -> Result<(), DictError> {
-        if let Some(store) = self.core.loader.kept.store() {
+        if let Some(store) = self.core.loader.storage.store() {
             self.forget_requests();
             store.cache().clear().map_err(|e| {
                 DictError::new(
@@ -31,12 +31,12 @@ impl Dictionary {
         self.core.note_use();
         lock(&self.core.loader.backoff).reset();
         self.core.opened_at.store(self.core.loader.clock.now(), Ordering::Relaxed);
-        self.core.loader.kept.full_load().map_or(Ok(()), |full_load| full_load.reload(self))
+        self.core.loader.storage.full_load().map_or(Ok(()), |full_load| full_load.reload(self))
     }
 
     /// What cannot be done with a layout that holds all rows: a row of its own cannot be forgotten or renewed.
     fn refuse_keys_of_full_load(&self) -> Result<(), DictError> {
-        match self.core.loader.kept.full_load() {
+        match self.core.loader.storage.full_load() {
             None => Ok(()),
             Some(_) => Err(DictError::new(
                 Code::UnsupportedMethod,
@@ -57,7 +57,7 @@ impl Dictionary {
     pub fn invalidate(&self, keys: &[ArrayRef]) -> Result<(), DictError> {
         self.refuse_keys_of_full_load()?;
         let encoded = self.core.loader.key_format.encode(keys)?;
-        if let Some(store) = self.core.loader.kept.store() {
+        if let Some(store) = self.core.loader.storage.store() {
             self.forget_requests_of(&encoded);
             let keys: Vec<Key<'_>> =
                 (0..encoded.len()).map(|row| store.cache().key(encoded.get(row))).collect();
@@ -83,7 +83,7 @@ impl Dictionary {
         let mut batch = Batch::new(&self.core.loader, &[], encoded);
         let (unique, places) = unique(&batch.keys, &rows);
         let deadline = self.deadline();
-        let claim = match self.core.loader.kept.store() {
+        let claim = match self.core.loader.storage.store() {
             Some(_) => {
                 // Joining a request that began earlier would bring what was true then.
                 self.forget_requests_of(&batch.keys);
@@ -99,7 +99,7 @@ impl Dictionary {
         if let Some(claim) = claim {
             self.fetch(&mut batch, claim, &rows, &places, deadline)?;
         }
-        self.core.loader.kept.store().map_or(Ok(()), Store::sync_changes)?;
+        self.core.loader.storage.store().map_or(Ok(()), Store::sync_changes)?;
         Ok(batch.finish().found().true_count())
     }
 
