@@ -89,12 +89,12 @@ impl FlashOptions {
         }
         let hash_bits = self.capacity(&partition).hash_bits;
         // What is DRAM first recovers by another rule (recover.rs).
-        let rule = u64::from(self.admission != Admission::All);
+        let rule = if self.admission == Admission::All { 0 } else { 0b11 };
         Ok(granary_log::Options {
             path: data_path,
             state_path: self.state_path.clone().unwrap_or_else(|| self.path.clone()),
             geometry,
-            fingerprint: self.fingerprint.rotate_left(8) ^ u64::from(hash_bits) ^ rule << 7,
+            fingerprint: self.fingerprint.rotate_left(8) ^ u64::from(hash_bits) ^ rule << 6,
             salt: self.hash_seed,
             slots: SlotOrder::Fifo,
             space: Space::Reserved,
