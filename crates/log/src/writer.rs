@@ -70,7 +70,11 @@ impl<'a, F: Framing> Writer<'a, F> {
     }
 
     /// Gives the bookkeeping of a segment to `change`, if the flusher was not told to write it yet.
-    pub fn amend<R>(&mut self, sequence: u64, change: impl FnOnce(&SegmentId, &mut F::Filling) -> R) -> Option<R> {
+    pub fn amend<R>(
+        &mut self,
+        sequence: u64,
+        change: impl FnOnce(&SegmentId, &mut F::Filling) -> R,
+    ) -> Option<R> {
         if sequence <= self.sealed_until() {
             return None;
         }

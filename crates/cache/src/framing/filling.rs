@@ -54,7 +54,9 @@ pub struct Filling {
 impl Filling {
     /// The bytes of RAM that it takes.
     pub(super) fn bytes_allocated(&self) -> usize {
-        self.counts.capacity() * 2 + (self.words.capacity() + self.beside.capacity()) * 8 + self.free_spaces.bytes_allocated()
+        self.counts.capacity() * 2
+            + (self.words.capacity() + self.beside.capacity()) * 8
+            + self.free_spaces.bytes_allocated()
     }
 
     /// Records that begin in a block, counted from the segment's first; `None`: nothing was written there.

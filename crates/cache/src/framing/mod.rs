@@ -111,7 +111,8 @@ impl Framing for Records {
 
     fn used(&self, geometry: &Geometry, filling: &Filling) -> [Range<usize>; 2] {
         let all = geometry.blocks_per_segment() as usize;
-        let summary = summary::blocks(geometry, filling.counts.len(), filling.words.len() + filling.beside.len());
+        let summary =
+            summary::blocks(geometry, filling.counts.len(), filling.words.len() + filling.beside.len());
         let data = if has_summary(geometry) { filling.counts.len() } else { all };
         [0..data, all - summary..all]
     }

@@ -5,7 +5,7 @@ mod memory;
 use crate::flash::Flash;
 use crate::framing::{Records, Summary};
 use crate::key::{KeyHash, WordKind, parse_word};
-use crate::limits::SHARDS;
+use crate::limits::{SHARDS, SIDE_BY_SIDE};
 use crate::shared::Shared;
 use crate::stats::add;
 use granary_log::{Geometry, Recovered};
@@ -97,6 +97,7 @@ impl Shared {
         }
         let mut lost = recovered.lost.iter().peekable();
         let (mut evicted, mut compared, mut displaced) = (false, 0, 0);
+        let mut records = Vec::new();
         for segment in recovered.segments.iter().map(Some).chain([None]) {
             let until = segment.map_or(u64::MAX, |segment| segment.sequence);
             while let Some((_, words)) = lost.next_if(|(sequence, _)| **sequence < until) {
@@ -107,11 +108,16 @@ impl Shared {
                     table.remove_where(bits, |_| true);
                 }
             }
-            for (place, word) in segment.iter().flat_map(|segment| segment.iter()) {
-                let (hash, kind) = parse_word(word);
-                if !shards.contains(&hash.shard()) {
-                    continue;
+            records.clear();
+            let words = segment.iter().flat_map(|segment| segment.iter());
+            let of_shards = |(_, word): &(u64, u64)| shards.contains(&parse_word(*word).0.shard());
+            records.extend(words.filter(of_shards));
+            for (i, (place, word)) in records.iter().copied().enumerate() {
+                if let Some((_, ahead)) = records.get(i + SIDE_BY_SIDE) {
+                    let hash = parse_word(*ahead).0;
+                    tables[hash.shard() - shards.start].places.prefetch(hash);
                 }
+                let (hash, kind) = parse_word(word);
                 let table = &mut tables[hash.shard() - shards.start].places.table;
                 let bits = hash.below_shard(table.hash_bits());
                 match kind {

@@ -3,9 +3,9 @@
 
 use crate::admission::{Candidate, Verdict};
 use crate::flash::Flash;
+use crate::framing::{Records, append};
 use crate::headroom::{Headroom, spare_bytes};
 use crate::hybrid::Hybrid;
-use crate::framing::{Records, append};
 use crate::key::{Key, KeyHash, WordKind};
 use crate::limits::{HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_TRIES_MAX, SHARDS};
 use crate::memory::{Aim, Eviction, Spare, Victim};

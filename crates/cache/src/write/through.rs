@@ -39,7 +39,9 @@ impl Shared {
         let mut writer = flash.log.writer();
         // Deletions that wait come first: no later record may be found without them.
         let room = putting.retry(&mut writer);
-        if entries.iter().map(StoredEntry::bytes).sum::<usize>() as u64 <= flash.log.geometry().segment_bytes() / 2 {
+        if entries.iter().map(StoredEntry::bytes).sum::<usize>() as u64
+            <= flash.log.geometry().segment_bytes() / 2
+        {
             // What is noted below of a segment that ends meanwhile is noted in time.
             writer.hold();
         }
