@@ -69,6 +69,23 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.open_next()?.fill(put)
     }
 
+    /// Gives the bookkeeping of a segment to `change`, if the flusher was not told to write it yet.
+    pub fn amend<R>(
+        &mut self,
+        sequence: u64,
+        change: impl FnOnce(&SegmentId, &mut F::Filling) -> R,
+    ) -> Option<R> {
+        if sequence <= self.sealed_until() {
+            return None;
+        }
+        let segment = {
+            let buffers = self.log.read_buffers();
+            let i = sequence.checked_sub(buffers.durable() + 1)?;
+            Arc::clone(buffers.live.get(i as usize)?)
+        };
+        Some(segment.fill(|id, filling, _| change(id, filling)))
+    }
+
     /// The sequence number that the next record will go to, at the least.
     pub fn next_sequence(&self) -> u64 {
         self.state.current.as_ref().map_or_else(|| self.log.head() + 1, |segment| segment.sequence())

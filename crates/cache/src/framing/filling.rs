@@ -45,6 +45,8 @@ pub struct Filling {
     pub(super) counts: Vec<u16>,
     /// One word a record, in order.
     pub(super) words: Vec<u64>,
+    /// The words of entries that were put beside others which look alike to the index.
+    pub(super) beside: Vec<u64>,
     /// Where blocks before the last one have room.
     free_spaces: FreeSpaces,
 }
@@ -52,7 +54,9 @@ pub struct Filling {
 impl Filling {
     /// The bytes of RAM that it takes.
     pub(super) fn bytes_allocated(&self) -> usize {
-        self.counts.capacity() * 2 + self.words.capacity() * 8 + self.free_spaces.bytes_allocated()
+        self.counts.capacity() * 2
+            + (self.words.capacity() + self.beside.capacity()) * 8
+            + self.free_spaces.bytes_allocated()
     }
 
     /// Records that begin in a block, counted from the segment's first; `None`: nothing was written there.
@@ -106,10 +110,18 @@ impl Filling {
         Some(id.first_block + first as u64)
     }
 
-    /// Whether one more record fits that begins so many blocks.
+    /// Notes that the entry with this word was put beside others that look alike, if there is room for that: recovery
+    /// leaves those in the index, too.
+    pub fn note_beside(&mut self, geometry: &Geometry, word: u64) {
+        if summary::has_summary(geometry) && self.has_room(geometry, 0) && !self.beside.contains(&word) {
+            self.beside.push(word);
+        }
+    }
+
+    /// Whether one more record fits that begins so many blocks, or one more word if it begins none.
     fn has_room(&self, geometry: &Geometry, new_blocks: usize) -> bool {
         let data_blocks = self.counts.len() + new_blocks;
-        let summary_blocks = summary::blocks(geometry, data_blocks, self.words.len() + 1);
+        let summary_blocks = summary::blocks(geometry, data_blocks, self.words.len() + self.beside.len() + 1);
         data_blocks + summary_blocks <= geometry.blocks_per_segment() as usize
     }
 

@@ -51,6 +51,12 @@ pub fn append(writer: &mut Writer<'_, Records>, word: u64, parts: &[&[u8]]) -> O
     })
 }
 
+/// Notes that an entry with this word, placed there, was put beside others that look alike to the index. Where its segment
+/// was ended already, nothing is noted: then recovery has the entry take the place of those others.
+pub fn note_beside(writer: &mut Writer<'_, Records>, word: u64, placed: Placed) {
+    writer.amend(placed.sequence, |id, filling| filling.note_beside(&id.geometry, word));
+}
+
 /// Longest record that fits a segment, in bytes.
 pub fn record_bytes_max(geometry: &Geometry) -> usize {
     let all = geometry.blocks_per_segment() as usize;
@@ -87,14 +93,14 @@ impl Framing for Records {
         let SegmentId { geometry, instance, sequence, first_block } = id;
         let size = geometry.block_size();
         let [data, summary] = self.used(geometry, filling);
-        let Filling { counts, words, .. } = filling;
+        let Filling { counts, words, beside, .. } = filling;
         for i in data.clone() {
             let count = counts.get(i).copied().unwrap_or(0);
             let header = Header { sequence: *sequence, count };
             block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);
         }
         if !summary.is_empty() {
-            summary::write(&mut blocks[summary.start * size..], geometry, counts, words);
+            summary::write(&mut blocks[summary.start * size..], geometry, counts, words, beside);
             for i in summary.clone() {
                 let header = Header { sequence: *sequence, count: 0 };
                 block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);
@@ -105,7 +111,8 @@ impl Framing for Records {
 
     fn used(&self, geometry: &Geometry, filling: &Filling) -> [Range<usize>; 2] {
         let all = geometry.blocks_per_segment() as usize;
-        let summary = summary::blocks(geometry, filling.counts.len(), filling.words.len());
+        let summary =
+            summary::blocks(geometry, filling.counts.len(), filling.words.len() + filling.beside.len());
         let data = if has_summary(geometry) { filling.counts.len() } else { all };
         [0..data, all - summary..all]
     }
@@ -116,6 +123,11 @@ impl Framing for Records {
             first_block: id.first_block,
             counts: filling.counts.clone(),
             words: filling.words.clone(),
+            beside: {
+                let mut beside = filling.beside.clone();
+                beside.sort_unstable();
+                beside
+            },
         }
     }
 

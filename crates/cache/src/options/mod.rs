@@ -103,7 +103,7 @@ impl FlashOptions {
         }
         let hash_bits = self.capacity(&partition).hash_bits;
         // What is DRAM first recovers by another rule (recover.rs).
-        let rule = u64::from(self.admission != Admission::All);
+        let rule = if self.admission == Admission::All { 0 } else { 0b11 };
         let serves_older = u64::from(self.power_loss == PowerLoss::ServeOlder);
         Ok(granary_log::Options {
             path: data_path,
@@ -111,8 +111,8 @@ impl FlashOptions {
             geometry,
             fingerprint: self.fingerprint.rotate_left(8)
                 ^ u64::from(hash_bits)
-                ^ rule << 7
-                ^ serves_older << 6,
+                ^ rule << 6
+                ^ serves_older << 63,
             salt: self.hash_seed,
             slots: SlotOrder::Fifo,
             space: Space::Reserved,

@@ -3,8 +3,8 @@
 use crate::batch::ByShard;
 use crate::entry::{Refusal, Refused, StoredEntry};
 use crate::flash::Flash;
-use crate::framing::{Placed, Records};
-use crate::key::Key;
+use crate::framing::{Placed, Records, note_beside};
+use crate::key::{Key, WordKind};
 use crate::limits::{PUT_CHUNK, SHARDS, TOMBSTONES_MAX};
 use crate::record::{HEADER_SIZE_MAX, HeaderBytes};
 use crate::shard::Shard;
@@ -39,6 +39,12 @@ impl Shared {
         let mut writer = flash.log.writer();
         // Deletions that wait come first: no later record may be found without them.
         let room = putting.retry(&mut writer);
+        if entries.iter().map(StoredEntry::bytes).sum::<usize>() as u64
+            <= flash.log.geometry().segment_bytes() / 2
+        {
+            // What is noted below of a segment that ends meanwhile is noted in time.
+            writer.hold();
+        }
         let mut placed: Vec<Option<Placed>> = vec![None; entries.len()];
         let mut bytes = 0;
         for (i, (entry, placed)) in entries.iter().zip(&mut placed).enumerate() {
@@ -64,7 +70,11 @@ impl Shared {
         self.measure(written, bytes as u64);
         let changes = last_placed_or_refused(entries, &placed);
         putting.journal(&mut writer, changes.into_iter().map(|i| (entries[i].key, placed[i])));
-        self.publish_many(flash, entries, &placed, coming);
+        for i in self.publish_many(flash, entries, &placed, coming) {
+            let word = entries[i].key.hash().word(WordKind::Entry);
+            placed[i].iter().for_each(|placed| note_beside(&mut writer, word, *placed));
+        }
+        writer.release();
         putting.retry(&mut writer);
         self.bound_tombstones(flash, putting, writer);
     }
