@@ -1,7 +1,7 @@
 //! Room to plan a lookup in.
 
 use super::answers::Answers;
-use super::probe::{FalsePositive, OnDevice, PlannedRead, Probe};
+use super::probe::{FalsePositive, LongEntry, OnDevice, PlannedRead, Probe};
 use super::search::Search;
 use crate::batch::ByShard;
 use granary_log::Extent;
@@ -19,8 +19,8 @@ pub(crate) struct Scratch {
     pub on_device: Vec<OnDevice>,
     pub reads: Vec<PlannedRead>,
     pub extents: Vec<Extent>,
-    /// Entries over several blocks whose first block has been seen: their probe, and its segment.
-    pub long: Vec<(Probe, u64)>,
+    /// Entries over several blocks that are to be read.
+    pub long: Vec<LongEntry>,
     pub record: Vec<u8>,
     pub search: Search,
     /// Of lookups that go on: the numbers under which keys of the batch wait.

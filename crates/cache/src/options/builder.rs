@@ -24,6 +24,7 @@ enum Said {
     Admission(Admission),
     MemoryFolder(PathBuf),
     PowerLoss(PowerLoss),
+    Fingerprint(u64),
 }
 
 impl Builder {
@@ -84,6 +85,13 @@ impl Builder {
         self.say(Said::PowerLoss(power_loss))
     }
 
+    /// Stands for what keys and values mean, as a version of their types: opened with another number than before, the
+    /// cache starts empty.
+    #[must_use]
+    pub fn fingerprint(self, fingerprint: u64) -> Self {
+        self.say(Said::Fingerprint(fingerprint))
+    }
+
     /// How values are compressed: not at all, unless it is said.
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {
@@ -125,6 +133,7 @@ impl Builder {
                 Said::WriteBufferSize(bytes) => flash.write_buffer_size = bytes,
                 Said::MaxStoredKeys(keys) => flash.max_stored_keys = Some(keys),
                 Said::Admission(admission) => flash.admission = admission,
+                Said::Fingerprint(fingerprint) => flash.fingerprint = fingerprint,
                 Said::MemoryFolder(folder) => flash.memory_folder = Some(folder),
                 Said::PowerLoss(power_loss) => flash.power_loss = power_loss,
             }

@@ -4,6 +4,7 @@ mod changing;
 mod connections;
 mod dumping;
 mod pending;
+mod pieces;
 mod reading;
 mod session;
 mod stats;

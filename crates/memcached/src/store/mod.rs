@@ -121,7 +121,7 @@ impl Store {
         let (numbers, found) = Numbers::open(options.numbers_path()).map_err(refused)?;
         if found == Found::Nothing {
             // What is there may have been flushed, and its numbers would be given again.
-            cache.clear().map_err(refused)?;
+            cache.clear().map_err(|error| refused(error.into()))?;
         }
         let (stripes, reads) = (Stripes::new(), Reads::new());
         Ok(Store { cache, numbers, stripes, reads, item_bytes_max: options.item_bytes_max })
