@@ -333,3 +333,34 @@ async fn without_flash_no_thread_is_needed() {
     assert_eq!(cache.get(b"key").await, None);
     cache.close().await.unwrap();
 }
+
+/// Those longer than a block are read at once, those longer than any read in parts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_of_all_lengths_are_read() {
+    const LENGTHS: [usize; 9] = [0, 1, 4_000, 4_090, 5_000, 60_000, 128 << 10, 140_000, 700_000];
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Cache::builder().flash(folder.path().join("c"), 64 << 20).open().unwrap();
+    let value = |key: usize| vec![key as u8; LENGTHS[key % LENGTHS.len()]];
+    let cache: AsyncCache<u32, Vec<u8>> = AsyncCache::new(TypedCache::new(open())).unwrap();
+    for key in 0..45 {
+        while cache.insert(&(key as u32), &value(key)).is_err() {
+            cache.flush().await.unwrap();
+        }
+    }
+    cache.close().await.unwrap();
+    let cache: AsyncCache<u32, Vec<u8>> = AsyncCache::new(TypedCache::new(open())).unwrap();
+    let tasks = (0..45).map(|key| {
+        let cache = cache.clone();
+        (key, tokio::spawn(async move { cache.get(&(key as u32)).await }))
+    });
+    for (key, task) in tasks.collect::<Vec<_>>() {
+        assert!(task.await.unwrap() == Some(value(key)), "{key}");
+    }
+    let keys: Vec<u32> = (0..45).collect();
+    let keys: Vec<&u32> = keys.iter().collect();
+    let expected: Vec<_> = (0..45).map(|key| Some(value(key))).collect();
+    assert!(cache.get_many(&keys).await == expected);
+    assert!(cache.typed().get_many(&keys) == expected, "by a thread that waits");
+    let stats = cache.typed().stats();
+    assert_eq!((stats.hits_flash, stats.corrupt_blocks), (3 * 45, 0));
+}
