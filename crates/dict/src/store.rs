@@ -209,6 +209,7 @@ fn flash_options(
             .map(|keys| keys.next_power_of_two().max(granary_cache::limits::SHARDS as u64)),
         fingerprint: definition.fingerprint(),
         partitions: partitions(ssd),
+        memory_folder: environment.memory_folder.clone(),
         // An older row is a right answer within its lifetime. What a user or the source has changed is synced.
         power_loss: PowerLoss::ServeOlder,
         ..FlashOptions::new(path, ssd.total_bytes())

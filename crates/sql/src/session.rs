@@ -49,6 +49,9 @@ pub struct Options {
     /// Files that statements name (of dictionaries, and tables that are files) must lie in this folder, where
     /// relative paths begin; `None`: anywhere.
     pub user_files: Option<PathBuf>,
+    /// A folder on a tmpfs where the RAM tiers of dictionaries on SSD lie, so that they outlive a kill of the process; `None`:
+    /// they die with it.
+    pub memory_folder: Option<PathBuf>,
     /// What runs each wait for a source, instead of [`give_way`](crate::give_way), which it should call.
     pub waiting: Option<fn(&mut dyn FnMut())>,
     /// The memory that queries may take; `None`: as much as they want.
