@@ -16,6 +16,7 @@ use crate::slots::{FifoSlots, SlotOrder, SlotTable, Slots};
 use crate::state::{self, Identity, Known, Left, Peeked, StateFile, beside, companion_number, random_number};
 use crate::sync::sync::atomic::AtomicU64;
 use crate::sync::sync::{Condvar, Mutex, RwLock};
+use crate::taking_over;
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
@@ -182,7 +183,12 @@ impl<F: Framing> Log<F> {
             known = Known::NOTHING;
         }
         let Known { left, mut instance, head: known_head, companion, .. } = known;
-        let known_instance = instance;
+        let own = companions.first().cloned();
+        // It goes with the content.
+        let named = own.as_ref().map_or(0, |own| own.found());
+        let is_its = named != 0 && named == companion && left == Left::Killed && *slots == SlotOrder::Fifo;
+        let mut companion_number = if is_its { named } else { companion_number() };
+        let buffers = own.as_ref().map_or_else(Vec::new, |own| own.open(companion_number, salt));
         let mut recovered = Recovered::default();
         let mut head = 0;
         if left == Left::Unknown {
@@ -195,12 +201,17 @@ impl<F: Framing> Log<F> {
                         Left::Clean => Vec::new(),
                         _ => journal::read(state_path, instance).map_err(state_error)?,
                     };
+                    let taken_over =
+                        taking_over::write_buffers(&framing, &source, buffers, &records, known_head);
                     (recovered, head) = recover::fifo(&framing, &source, records, known_head);
+                    recovered.taken_over = taken_over;
                     if left == Left::Killed && recover::scrub(&framing, &source, head).is_err() {
                         tracing::warn!(
                             "cannot remove what the last process left half written: starting empty"
                         );
                         (recovered, head, instance) = (Recovered::default(), 0, random_number());
+                        companion_number = state::companion_number();
+                        own.iter().for_each(|own| drop(own.open(companion_number, salt)));
                     }
                 }
                 SlotOrder::Table { .. } => {
@@ -216,19 +227,10 @@ impl<F: Framing> Log<F> {
         let words = recovered.lost.values().flatten().copied().collect();
         let carried = journal::Record { sequence: head + 1, durable: head, words };
         let journal = Journal::create(state_path, instance, &carried).map_err(state_error)?;
-        let companion = match companions.first() {
-            None => 0,
-            // It goes with the content.
-            Some(named)
-                if *named != 0
-                    && *named == companion
-                    && left == Left::Killed
-                    && instance == known_instance =>
-            {
-                *named
-            }
-            Some(_) => companion_number(),
-        };
+        if own.is_none() {
+            companion_number = 0;
+        }
+        let companion = companion_number;
         let identity = Identity { geometry, fingerprint, instance, salt, companion };
         state.write(&identity, Left::Killed, head).map_err(state_error)?;
         let positions = recovered.segments.iter().map(F::position);
@@ -254,7 +256,8 @@ impl<F: Framing> Log<F> {
             instance: AtomicU64::new(instance),
             fingerprint,
             salt,
-            companion,
+            companion_number,
+            companion: own,
             device,
             framing,
             state,
