@@ -17,6 +17,7 @@ use crate::state::{self, Identity, Known, Left, Peeked, StateFile, beside, compa
 use crate::sync::sync::atomic::AtomicU64;
 use crate::sync::sync::{Condvar, Mutex, RwLock};
 use crate::synced::{Synced, unsynced_max};
+use crate::taking_over;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -190,7 +191,12 @@ impl<F: Framing> Log<F> {
             known = Known::NOTHING;
         }
         let Known { left, mut instance, head: known_head, companion, .. } = known;
-        let known_instance = instance;
+        let own = companions.first().cloned();
+        // It goes with the content.
+        let named = own.as_ref().map_or(0, |own| own.found());
+        let is_its = named != 0 && named == companion && left == Left::Killed && *slots == SlotOrder::Fifo;
+        let mut companion_number = if is_its { named } else { companion_number() };
+        let buffers = own.as_ref().map_or_else(Vec::new, |own| own.open(companion_number, salt));
         let mut recovered = Recovered::default();
         let mut head = 0;
         if left == Left::Unknown {
@@ -203,7 +209,10 @@ impl<F: Framing> Log<F> {
                         Left::Clean => Vec::new(),
                         _ => journal::read(state_path, instance).map_err(state_error)?,
                     };
+                    let taken_over =
+                        taking_over::write_buffers(&framing, &source, buffers, &records, known_head);
                     (recovered, head) = recover::fifo(&framing, &source, records, known_head);
+                    recovered.taken_over = taken_over;
                     let scrubbed = match left {
                         Left::Killed => recover::scrub(&framing, &source, head, 0),
                         Left::PowerCut => recover::scrub(&framing, &source, head, unsynced_max(&geometry)),
@@ -220,6 +229,8 @@ impl<F: Framing> Log<F> {
                             "cannot remove what the last process left half written: starting empty"
                         );
                         (recovered, head, instance) = (Recovered::default(), 0, random_number());
+                        companion_number = state::companion_number();
+                        own.iter().for_each(|own| drop(own.open(companion_number, salt)));
                     }
                 }
                 SlotOrder::Table { .. } => {
@@ -244,21 +255,14 @@ impl<F: Framing> Log<F> {
                 tracing::warn!(%error, "cannot mark what a loss of power took: starting empty");
                 (recovered, head, instance) = (Recovered::default(), 0, random_number());
                 journal.clear(instance).map_err(state_error)?;
+                companion_number = state::companion_number();
+                own.iter().for_each(|own| drop(own.open(companion_number, salt)));
             }
         }
-        let companion = match companions.first() {
-            None => 0,
-            // It goes with the content.
-            Some(named)
-                if *named != 0
-                    && *named == companion
-                    && left == Left::Killed
-                    && instance == known_instance =>
-            {
-                *named
-            }
-            Some(_) => companion_number(),
-        };
+        if own.is_none() {
+            companion_number = 0;
+        }
+        let companion = companion_number;
         let identity = Identity { geometry, fingerprint, instance, salt, companion };
         state.write(&identity, Left::Killed, head).map_err(state_error)?;
         let positions = recovered.segments.iter().map(F::position);
@@ -284,7 +288,8 @@ impl<F: Framing> Log<F> {
             instance: AtomicU64::new(instance),
             fingerprint,
             salt,
-            companion,
+            companion_number,
+            companion: own,
             device,
             framing,
             state: Mutex::new(state),

@@ -1,11 +1,13 @@
 //! Where a log lies and what its shape is.
 
+use crate::companion::Companion;
 use crate::device::Space;
 use crate::error::OpenError;
 use crate::geometry::Geometry;
 use crate::slots::SlotOrder;
 use crate::state::{StateFile, beside};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Where a log lies and what its shape is.
 #[derive(Clone, Debug)]
@@ -27,10 +29,9 @@ pub struct Options {
     pub space: Space,
     /// Whether the log may start empty.
     pub in_doubt: InDoubt,
-    /// Of each partition the number of its companion, which is what the consumer has of the log beside its files (0:
-    /// nothing yet). Whoever opens the log without naming it makes it void: [`Log::companion`] says which number is
-    /// right from now on. Empty: the consumer has none.
-    pub companions: Vec<u64>,
+    /// Of each partition what the consumer keeps beside the log's files in memory that outlives the process. Whoever
+    /// opens the log without it makes it void. Empty: there is none.
+    pub companions: Vec<Arc<dyn Companion>>,
 }
 
 /// What to do where a log's files are there and what they hold cannot be trusted.

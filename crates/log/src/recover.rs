@@ -14,6 +14,9 @@ pub struct Recovered<F: Framing> {
     /// (sequence number, words) of changes whose segments never reached the device: older records
     /// of these words are void.
     pub lost: BTreeMap<u64, Vec<u64>>,
+    /// The sequence numbers of segments that were in write buffers when the process was killed, in ascending order.
+    /// Whatever was under way then may be in them, or not.
+    pub taken_over: Vec<u64>,
 }
 
 /// A log with what it found.
@@ -21,7 +24,7 @@ pub type Opened<F> = (crate::Log<F>, Recovered<F>);
 
 impl<F: Framing> Default for Recovered<F> {
     fn default() -> Self {
-        Self { segments: Vec::new(), lost: BTreeMap::new() }
+        Self { segments: Vec::new(), lost: BTreeMap::new(), taken_over: Vec::new() }
     }
 }
 
@@ -46,7 +49,7 @@ fn read_all<F: Framing>(framing: &F, source: &Source<'_>, step: u64) -> BTreeMap
 pub(crate) fn table<F: Framing>(framing: &F, source: &Source<'_>, known_head: u64) -> (Recovered<F>, u64) {
     let found = read_all(framing, source, SLOTS_READ_TOGETHER);
     let head = found.last_key_value().map_or(0, |(sequence, _)| *sequence).max(known_head);
-    (Recovered { segments: found.into_values().collect(), lost: BTreeMap::new() }, head)
+    (Recovered { segments: found.into_values().collect(), ..Recovered::default() }, head)
 }
 
 /// Sequence numbers after `head` are given out again, so no block may be left that carries one:

@@ -1,6 +1,5 @@
 //! The one writer: fills the segment that is open, and opens the next.
 
-use crate::buffer::AlignedBuffer;
 use crate::framing::{Framing, SegmentId};
 use crate::log::{Log, WriterState};
 use crate::segment::Segment;
@@ -17,6 +16,8 @@ pub struct Writer<'a, F: Framing> {
     purpose: Purpose,
     /// Between `hold` and `release`: the newest segment that was ended (0: none).
     held: Option<u64>,
+    /// Segments that were opened between `hold` and `release`: the next process is not to find them yet.
+    hidden: Vec<Arc<Segment<F>>>,
 }
 
 impl<F: Framing> Drop for Writer<'_, F> {
@@ -35,7 +36,7 @@ impl<F: Framing> Log<F> {
 impl<'a, F: Framing> Writer<'a, F> {
     pub(crate) fn new(log: &'a Log<F>) -> Self {
         let state = log.writer.lock().expect("no panic under the lock");
-        Self { log, state, purpose: Purpose::Append, held: None }
+        Self { log, state, purpose: Purpose::Append, held: None, hidden: Vec::new() }
     }
 
     /// Lets the writer take the slots that are reserved for moving.
@@ -169,14 +170,17 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.log.requested.notify_all();
     }
 
-    /// Keeps the segments that end from here on off the device until [`release`](Self::release), for
-    /// records that span segments and must be in the journal before the first of these is found whole.
+    /// Keeps the segments that end from here on off the device until [`release`](Self::release), and hides those that
+    /// begin from a process that comes after this one, for records that span segments and must be in the journal before
+    /// the first of these is found.
     pub fn hold(&mut self) {
         self.held.get_or_insert(0);
     }
 
     /// Lets the flusher have what ended since [`hold`](Self::hold).
     pub fn release(&mut self) {
+        // In ascending order: where a segment is found, those before it are.
+        self.hidden.drain(..).for_each(|segment| segment.begin());
         if let Some(ended) = self.held.take().filter(|ended| *ended > 0) {
             self.order(ended);
         }
@@ -204,10 +208,14 @@ impl<'a, F: Framing> Writer<'a, F> {
             table.set_sequence(slot, sequence);
         }
         let memory = log.idle.lock().expect("no panic under the lock").pop();
-        let memory = memory.unwrap_or_else(|| AlignedBuffer::zeroed(log.geometry.segment_bytes() as usize));
+        let memory = memory.unwrap_or_else(|| log.new_buffer());
         let first_block = log.geometry.first_block_of_slot(slot);
         let id = SegmentId { geometry: log.geometry, instance: log.instance(), sequence, first_block };
         let segment = Arc::new(Segment::new(&log.framing, id, memory));
+        match self.held {
+            None => segment.begin(),
+            Some(_) => self.hidden.push(Arc::clone(&segment)),
+        }
         buffers.head = sequence;
         buffers.live.push_back(Arc::clone(&segment));
         self.state.current = Some(Arc::clone(&segment));

@@ -7,6 +7,8 @@ pub mod fuzzing;
 mod scan;
 mod summary;
 #[cfg(test)]
+mod taking_over_tests;
+#[cfg(test)]
 mod tests;
 
 pub use filling::{Filling, WordRule};
@@ -101,7 +103,8 @@ impl Framing for Records {
         }
         if !summary.is_empty() {
             summary::write(&mut blocks[summary.start * size..], geometry, counts, words, beside);
-            for i in summary.clone() {
+            // The last block first: see `Filling::taken_over`.
+            for i in summary.clone().rev() {
                 let header = Header { sequence: *sequence, count: 0 };
                 block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);
             }
@@ -123,11 +126,7 @@ impl Framing for Records {
             first_block: id.first_block,
             counts: filling.counts.clone(),
             words: filling.words.clone(),
-            beside: {
-                let mut beside = filling.beside.clone();
-                beside.sort_unstable();
-                beside
-            },
+            beside: filling.beside.clone(),
         }
     }
 
@@ -137,6 +136,10 @@ impl Framing for Records {
 
     fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
         scan::read(self.words_of, source, slots)
+    }
+
+    fn take_over(&self, id: &SegmentId, salt: u64, blocks: &mut [u8]) -> Option<Filling> {
+        Filling::taken_over(id, self.words_of, salt, blocks)
     }
 
     fn sequence_of_block(&self, source: &Source<'_>, block: u64, bytes: &[u8]) -> Option<u64> {

@@ -79,7 +79,7 @@ pub(crate) fn write(bytes: &mut [u8], geometry: &Geometry, counts: &[u16], words
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trailer {
     pub sequence: u64,
-    data_blocks: usize,
+    pub data_blocks: usize,
     words: usize,
     /// Blocks of the summary, this one included.
     pub blocks: usize,

@@ -12,7 +12,7 @@ use crate::framing::{Records, WordRule, has_summary};
 use crate::index::{Capacity, Growth};
 use crate::limits::{HASH_BITS, SHARDS};
 use crate::memory::Pool;
-use crate::memory::shared::{self, Claims};
+use crate::memory::shared::{self, Claims, WriteBuffers};
 use crate::policy::Reinsertion;
 use granary_log::device::Space;
 use granary_log::{Found, Geometry, InDoubt, OpenError, SlotOrder};
@@ -219,7 +219,13 @@ impl Options {
         match self.flash.as_ref().and_then(|flash| flash.memory_folder.as_deref()) {
             Some(folder) if self.memory_bytes > 0 => {
                 let pool = Pool::new(partition.memory_bytes, partition.memory_entries);
-                let layout = pool.layout(partition.entries_of_shard());
+                // `log_options` has checked them.
+                let geometry = self.flash.as_ref().and_then(|flash| flash.partition(log.geometry).ok());
+                let buffers = geometry.map_or_else(WriteBuffers::default, |geometry| WriteBuffers {
+                    number: geometry.write_buffers_max(),
+                    bytes: geometry.segment_bytes(),
+                });
+                let layout = pool.layout(partition.entries_of_shard()).with_buffers(buffers);
                 Claims::new(folder, &log.state_path, self.partitions(), layout)
             }
             _ => Claims::none(&log.state_path),

@@ -36,6 +36,7 @@ impl Shared {
         refused: &mut Refused<'_>,
     ) {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
+        let under_way = self.arena.as_ref().map(|arena| arena.begin_change());
         let mut writer = flash.log.writer();
         // Deletions that wait come first: no later record may be found without them.
         let room = putting.retry(&mut writer);
@@ -70,12 +71,18 @@ impl Shared {
         self.measure(written, bytes as u64);
         let changes = last_placed_or_refused(entries, &placed);
         putting.journal(&mut writer, changes.into_iter().map(|i| (entries[i].key, placed[i])));
+        if putting.len() > 0 {
+            // As for deletions.
+            putting.retry(&mut writer);
+        }
         for i in self.publish_many(flash, entries, &placed, coming) {
             let word = entries[i].key.hash().word(WordKind::Entry);
             placed[i].iter().for_each(|placed| note_beside(&mut writer, word, *placed));
         }
         writer.release();
         putting.retry(&mut writer);
+        // As long as this thread has the right to put.
+        drop(under_way);
         self.bound_tombstones(flash, putting, writer);
     }
 
@@ -88,9 +95,12 @@ impl Shared {
     /// Deletes keys; `then` is called with each, by its number, while nobody else can change it.
     pub fn delete_chunk(&self, flash: &Flash, keys: &[Key<'_>], mut then: impl FnMut(&mut Shard, usize)) {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
+        let under_way = self.arena.as_ref().map(|arena| arena.begin_change());
         let mut writer = flash.log.writer();
         putting.retry(&mut writer);
         putting.journal(&mut writer, keys.iter().map(|key| (*key, None)));
+        // Before anybody sees it: the segment may be found again that was open meanwhile, and should have it then.
+        putting.retry(&mut writer);
         for (shard, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut locked = self.lock(shard);
             if flash.hybrid.is_none() {
@@ -102,6 +112,8 @@ impl Shared {
             }
         }
         putting.retry(&mut writer);
+        // As long as this thread has the right to put.
+        drop(under_way);
         self.bound_tombstones(flash, putting, writer);
     }
 
