@@ -290,6 +290,15 @@ impl Cache {
         self.each_part(keys, Key::hash, |partition, keys, _| partition.shared.delete_many(keys));
     }
 
+    /// Returns once no loss of power brings back what was deleted or overwritten before the call. Without flash, and with
+    /// [`PowerLoss::StartEmpty`](crate::PowerLoss), that is so at once.
+    ///
+    /// # Errors
+    /// Neither can the journal be synced, nor can the cache be made to start empty.
+    pub fn sync_changes(&self) -> std::io::Result<()> {
+        self.partitions.iter().try_for_each(Partition::sync_changes)
+    }
+
     /// Visits every entry, expired and negative ones too: key, value (`None`: negative), expiry.
     /// What is put or removed meanwhile may or may not be seen, and what is moved may be seen twice. No entry
     /// over several blocks is read twice; the order is that of the device, after what is in RAM only, one

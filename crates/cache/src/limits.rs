@@ -123,6 +123,10 @@ pub const SHARED_MEMORY_PAGE_BYTES: u64 = 4096;
 /// A RAM tier on tmpfs has the kernel set aside so many bytes at once.
 pub const SHARED_MEMORY_RESERVE_BYTES: u64 = 1 << 20;
 
+/// Write buffers that a RAM tier on tmpfs is to have room for beside itself: one is filled, one waits for the device, one
+/// is to be used again.
+pub const WRITE_BUFFERS_USUAL: u64 = 3;
+
 /// An entry that is nowhere but in RAM takes no more than one part in so many of the RAM tier.
 pub const SHARED_MEMORY_ENTRY_PARTS: u64 = 2;
 

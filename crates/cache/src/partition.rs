@@ -7,7 +7,7 @@ use crate::hybrid::Hybrid;
 use crate::index::{Capacity, Growth};
 use crate::key::{Key, KeyHasher};
 use crate::limits::SHARDS;
-use crate::memory::shared::{Arena, Claim};
+use crate::memory::shared::{Arena, MemoryCompanion};
 use crate::memory::{Memory, Pool, Role};
 use crate::options::Options;
 use crate::places::Places;
@@ -79,7 +79,7 @@ impl Partition {
         options: &Options,
         log: Log,
         recovered: granary_log::Recovered<Records>,
-        claim: Option<Claim>,
+        companion: Option<std::sync::Arc<MemoryCompanion>>,
         codecs: Arc<Codecs>,
     ) -> Self {
         let flash = options.flash.as_ref().expect("called for a cache on flash");
@@ -87,7 +87,7 @@ impl Partition {
         let capacity = flash.capacity(&geometry);
         let hybrid = Hybrid::new(&flash.admission, &log, flash.bytes_per_day);
         let hasher = KeyHasher::with_seed(log.salt());
-        let opened = claim.and_then(|claim| Arena::open(claim, log.companion(), log.salt()));
+        let opened = companion.and_then(|companion| companion.take_found());
         let (arena, chunks) = opened.map_or((None, Vec::new()), |(arena, chunks)| (Some(arena), chunks));
         let flash = Flash {
             record_bytes_max: record_bytes_max(&geometry),
@@ -104,7 +104,7 @@ impl Partition {
             // What is found may need any of them.
             shared.codecs.ids().into_iter().for_each(|id| flash.versions.note(id, flash.log.head()));
         }
-        shared.take_over_memory(chunks);
+        shared.take_over_memory(chunks, &recovered);
         // Before the flusher does: of two that empty the same slots, the slower one would empty what is used anew.
         if let Some(flash) = &shared.flash {
             flash.log.reclaim_ahead(&*shared);
@@ -154,6 +154,11 @@ impl Partition {
 
     pub fn flush(&self) -> std::io::Result<()> {
         self.shared.flash.as_ref().map_or(Ok(()), |flash| flash.log.flush())
+    }
+
+    /// See [`Cache`](crate::Cache).
+    pub fn sync_changes(&self) -> std::io::Result<()> {
+        self.shared.flash.as_ref().map_or(Ok(()), |flash| flash.log.sync_journal())
     }
 
     /// See [`Cache`](crate::Cache).

@@ -21,6 +21,17 @@ pub(crate) struct Pointed {
     pub evicted: bool,
     /// Places that were taken over without it being known whose they are.
     pub unsure: u64,
+    /// Entries that look alike are in the index beside it: they are known to be other keys'.
+    pub beside: bool,
+}
+
+/// Whose the places are that look like a key's, where a put does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LookAlikes {
+    /// Perhaps they are the key's: the index must not find them any more.
+    MayBeIts,
+    /// Other keys': no version of the key is on flash.
+    Others,
 }
 
 impl Places {
@@ -67,16 +78,29 @@ impl Places {
         self.table.relocate(bits, from, to);
     }
 
+    /// How many entries look like this hash's.
+    pub fn count(&self, hash: KeyHash) -> usize {
+        let mut count = 0;
+        self.table.any(self.bits(hash), |_| {
+            count += 1;
+            false
+        });
+        count
+    }
+
     /// Points a key at its place, and no longer at older ones.
-    pub fn point(&mut self, log: &Log, key: Key<'_>, placed: Placed) -> Pointed {
+    pub fn point(&mut self, log: &Log, key: Key<'_>, placed: Placed, look_alikes: LookAlikes) -> Pointed {
         let bits = self.bits(key.hash());
         let (table, collisions) = (&mut self.table, &self.collisions);
         let mut unsure = Unsure::default();
-        let same = |place| unsure.takes_over(place, holds(log, collisions, key, place));
+        let same = |place| match (holds(log, collisions, key, place), look_alikes) {
+            (Holds::Unknown, LookAlikes::Others) => false,
+            (holds, _) => unsure.takes_over(place, holds),
+        };
         let blocks = log.geometry().blocks();
         let age = |place: u64| (placed.block + blocks - place) % blocks;
-        let evicted = table.insert(bits, placed.block, same, age).evicted.is_some();
-        Pointed { evicted, unsure: unsure.count() }
+        let inserted = table.insert(bits, placed.block, same, age);
+        Pointed { evicted: inserted.evicted.is_some(), unsure: unsure.count(), beside: inserted.beside > 0 }
     }
 
     /// Removes all places of a key, and those that may be its; gives how many of these may be another's.
@@ -86,6 +110,12 @@ impl Places {
         let mut unsure = Unsure::default();
         table.remove_where(bits, |place| unsure.takes_over(place, holds(log, collisions, key, place)));
         unsure.count()
+    }
+
+    /// Removes all places that look like this hash's; gives how many.
+    pub fn remove_look_alikes(&mut self, hash: KeyHash) -> u64 {
+        let bits = self.bits(hash);
+        self.table.remove_where(bits, |_| true) as u64
     }
 
     /// Whether some version of a key may be on flash.

@@ -4,7 +4,7 @@ use crate::flash::Flash;
 use crate::framing::Placed;
 use crate::key::Key;
 use crate::memory::{Memory, Stored};
-use crate::places::Places;
+use crate::places::{LookAlikes, Places, Pointed};
 use crate::stats::{Counters, add};
 use granary_log::sync::sync::atomic::AtomicU64;
 
@@ -36,26 +36,27 @@ impl Shard {
     }
 }
 
-/// Points a key at its place, and no longer at older ones; `false`: that is to be overwritten already. Places that are
+/// Points a key at its place, and no longer at older ones; `None`: that is to be overwritten already. Places that are
 /// taken over and not known to hold this key are counted by `taken_over`.
 pub(crate) fn point(
     places: &mut Places,
     flash: &Flash,
     key: Key<'_>,
     placed: Placed,
+    look_alikes: LookAlikes,
     counters: &Counters,
     taken_over: &AtomicU64,
-) -> bool {
+) -> Option<Pointed> {
     // A chunk longer than a very small file overwrites its own beginning.
     if !flash.log.keeps(placed.sequence) {
         flash.note_unindexed();
-        return false;
+        return None;
     }
-    let pointed = places.point(&flash.log, key, placed);
+    let pointed = places.point(&flash.log, key, placed, look_alikes);
     if pointed.evicted {
         add(&counters.evicted_index, 1);
         flash.note_unindexed();
     }
     add(taken_over, pointed.unsure);
-    true
+    Some(pointed)
 }

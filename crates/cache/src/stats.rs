@@ -90,6 +90,11 @@ stats! {
         /// How many of these belonged to other keys, by the chance that there is for each put and delete; in parts of
         /// one, 2^[`LOOK_ALIKE_BITS`](crate::limits::LOOK_ALIKE_BITS).
         look_alikes_expected,
+        /// Entries on flash that the start left out of the index because a later one looks like theirs: they had left it
+        /// before. Those of deleted keys are not counted.
+        displaced_at_start,
+        /// Entries in the index that the start compared with later ones that look alike, versions of one key too.
+        compared_at_start,
         /// Entries copied to the RAM tier.
         promoted,
         /// DRAM first: entries that went from RAM to flash.

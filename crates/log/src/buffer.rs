@@ -1,5 +1,6 @@
 //! Memory that O_DIRECT accepts.
 
+use crate::companion::BufferOwner;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -11,9 +12,11 @@ pub const ALIGNMENT: usize = 4096;
 pub struct AlignedBuffer {
     start: NonNull<u8>,
     len: usize,
+    /// Of memory that is not the allocator's.
+    owner: Option<Box<dyn BufferOwner>>,
 }
 
-// SAFETY: the buffer owns its memory like a Box<[u8]>; nothing else holds the pointer.
+// SAFETY: the buffer owns its memory like a Box<[u8]>, or its owner does for it; nothing else holds the pointer.
 unsafe impl Send for AlignedBuffer {}
 // SAFETY: shared access is read-only, through Deref.
 unsafe impl Sync for AlignedBuffer {}
@@ -26,7 +29,30 @@ impl AlignedBuffer {
         // SAFETY: the layout has a size above zero.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Self { start, len }
+        Self { start, len, owner: None }
+    }
+
+    /// A buffer of memory that belongs to `owner`, with what is in it.
+    ///
+    /// # Safety
+    /// `start` is aligned to [`ALIGNMENT`], and the `len` bytes from there on are initialised and nobody else's until the
+    /// owner is dropped.
+    pub unsafe fn of(start: NonNull<u8>, len: usize, owner: Box<dyn BufferOwner>) -> Self {
+        assert!(
+            len > 0 && start.as_ptr().addr().is_multiple_of(ALIGNMENT),
+            "a buffer is aligned and not empty"
+        );
+        Self { start, len, owner: Some(owner) }
+    }
+
+    /// It holds a segment from here on; where the memory outlives the process, the next one finds it.
+    pub(crate) fn begin(&self, sequence: u64) {
+        self.owner.iter().for_each(|owner| owner.begin(sequence));
+    }
+
+    /// What is in it is void, for the next process too.
+    pub(crate) fn end(&self) {
+        self.owner.iter().for_each(|owner| owner.end());
     }
 
     /// A part of it. Nothing is borrowed of the rest, which the kernel may be writing.
@@ -50,8 +76,10 @@ impl AlignedBuffer {
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        // SAFETY: allocated in `zeroed` with the same layout.
-        unsafe { dealloc(self.start.as_ptr(), Self::layout(self.len)) }
+        if self.owner.is_none() {
+            // SAFETY: allocated in `zeroed` with the same layout.
+            unsafe { dealloc(self.start.as_ptr(), Self::layout(self.len)) }
+        }
     }
 }
 

@@ -73,6 +73,9 @@ impl<F: Framing> Log<F> {
 
     /// Writes segments that lie side by side. What could not be written is to be dropped or tried again.
     fn write(&self, batch: &[Arc<Segment<F>>], consumer: &dyn Consumer<F>) -> Failed {
+        if let Some(last) = batch.last() {
+            self.sync_before(last.sequence());
+        }
         let sealed: Vec<Sealed> = batch.iter().map(|segment| segment.seal(&self.framing)).collect();
         let whole = 0..self.geometry.blocks_per_segment() as usize;
         let written = if sealed.iter().all(|sealed| sealed.data == whole) {
@@ -90,13 +93,18 @@ impl<F: Framing> Log<F> {
         };
         self.counters.segments_written.fetch_add(batch.len() as u64, Ordering::Relaxed);
         let Err(error) = written else { return Failed::Drop };
+        // Before the consumer forgets what is in it: what is changed then is journalled no more.
+        batch.iter().for_each(|segment| segment.end());
         let failed = batch.iter().map(|segment| consumer.failed(&segment.summarize(&self.framing), &error));
         let failed = failed.fold(Failed::Drop, |all, one| if one == Failed::Retry { one } else { all });
         match failed {
             Failed::Drop => {
                 tracing::error!(%error, "cannot write to the device: the entries of a segment are lost")
             }
-            Failed::Retry => tracing::error!(%error, "cannot write to the device: it will be tried again"),
+            Failed::Retry => {
+                batch.iter().for_each(|segment| segment.begin());
+                tracing::error!(%error, "cannot write to the device: it will be tried again");
+            }
         }
         self.note_write_error(&error, batch.len() as u64);
         failed
@@ -128,6 +136,8 @@ impl<F: Framing> Log<F> {
 
     /// Takes written segments out of RAM.
     fn retire(&self, batch: Vec<Arc<Segment<F>>>) {
+        // Before they count as written: later changes are journalled as if nothing of these were in RAM.
+        batch.iter().for_each(|segment| segment.end());
         let mut buffers = self.buffers.write().expect("no panic under the lock");
         for _ in &batch {
             buffers.live.pop_front();

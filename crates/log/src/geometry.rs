@@ -1,6 +1,8 @@
 //! How a file is cut into segments and segments into blocks.
 
-use crate::limits::{BLOCK_SIZE_MAX, BLOCK_SIZE_MIN, PARTITIONS_MAX, SEGMENT_BYTES_MAX};
+use crate::limits::{
+    BLOCK_SIZE_MAX, BLOCK_SIZE_MIN, PARTITIONS_MAX, SEGMENT_BYTES_MAX, WRITE_QUEUE_BYTES_MAX,
+};
 
 /// Sizes that do not fit together; the text says which option to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -114,6 +116,12 @@ impl Geometry {
     /// Buffers that are kept for the next segments.
     pub(crate) fn idle_buffers_max(&self) -> usize {
         if self.partitions == 1 { 2 } else { 1 }
+    }
+
+    /// Write buffers that a log has at once, at most, those that are kept for the next segments among them.
+    pub fn write_buffers_max(&self) -> u64 {
+        let queued = self.share(WRITE_QUEUE_BYTES_MAX).div_ceil(self.segment_bytes());
+        (queued.max(2) + 1 + self.idle_buffers_max() as u64).min(self.segments + 1)
     }
 
     /// Where block `block` begins on the device, in bytes.

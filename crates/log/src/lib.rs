@@ -7,6 +7,7 @@
 mod buffer;
 mod commit;
 mod commits;
+mod companion;
 pub mod device;
 mod error;
 mod flusher;
@@ -28,10 +29,13 @@ mod slots;
 mod state;
 #[doc(hidden)]
 pub mod sync;
+mod synced;
+mod taking_over;
 mod writer;
 
-pub use buffer::AlignedBuffer;
+pub use buffer::{ALIGNMENT, AlignedBuffer};
 pub use commits::Durability;
+pub use companion::{BufferOwner, Companion};
 pub use error::OpenError;
 pub use framing::{Framing, Sealed, SegmentId, Source};
 pub use geometry::{Geometry, GeometryError};

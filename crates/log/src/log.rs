@@ -2,6 +2,7 @@
 
 use crate::buffer::AlignedBuffer;
 use crate::commits::Commits;
+use crate::companion::Companion;
 use crate::device::Device;
 use crate::framing::{Framing, Source};
 use crate::geometry::Geometry;
@@ -12,6 +13,7 @@ use crate::slots::Slots;
 use crate::state::{Identity, Left, StateFile};
 use crate::sync::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::sync::{Arc, Condvar, Mutex, RwLock, RwLockReadGuard};
+use crate::synced::Synced;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -110,16 +112,18 @@ pub struct Log<F: Framing> {
     pub(crate) instance: AtomicU64,
     pub(crate) fingerprint: u64,
     pub(crate) salt: u64,
-    pub(crate) companion: u64,
+    pub(crate) companion_number: u64,
+    pub(crate) companion: Option<std::sync::Arc<dyn Companion>>,
     pub(crate) device: std::sync::Arc<dyn Device>,
     pub(crate) framing: F,
-    pub(crate) state: StateFile,
-    /// Lock order: commits, writer, buffers, segment. No lock is held over device I/O, but for the read lock
+    pub(crate) state: Mutex<StateFile>,
+    /// Lock order: commits, writer, state, buffers, segment. No lock is held over device I/O, but for the read lock
     /// of a sealed segment while it is written, and that of commits.
     pub(crate) writer: Mutex<WriterState<F>>,
     pub(crate) buffers: RwLock<Buffers<F>>,
     pub(crate) slots: Slots,
     pub(crate) commits: Commits,
+    pub(crate) synced: Synced,
     pub(crate) requests: Mutex<FlushRequests>,
     pub(crate) requested: Condvar,
     pub(crate) written: Condvar,
@@ -147,7 +151,14 @@ impl<F: Framing> Log<F> {
     /// The number of what the consumer has of the log beside its files: the one that it named, if that belongs to the
     /// content that was found, or else a new one. 0: it has none.
     pub fn companion(&self) -> u64 {
-        self.companion
+        self.companion_number
+    }
+
+    /// Memory for a segment.
+    pub(crate) fn new_buffer(&self) -> AlignedBuffer {
+        let bytes = self.geometry.segment_bytes() as usize;
+        let lent = self.companion.as_ref().and_then(|companion| companion.buffer(bytes));
+        lent.unwrap_or_else(|| AlignedBuffer::zeroed(bytes))
     }
 
     /// What reads go to.
@@ -326,7 +337,9 @@ impl<F: Framing> Log<F> {
             flushed?;
         }
         self.sync()?;
-        self.state.write(&self.identity(), Left::Clean, self.head())?;
+        let state = self.state.lock().expect("no panic under the lock");
+        state.write(&self.identity(), Left::Clean, self.head())?;
+        drop(state);
         self.writer().clear_journal()
     }
 
@@ -338,7 +351,7 @@ impl<F: Framing> Log<F> {
     }
 
     pub(crate) fn identity(&self) -> Identity {
-        let Self { geometry, fingerprint, salt, companion, .. } = *self;
+        let Self { geometry, fingerprint, salt, companion_number: companion, .. } = *self;
         Identity { geometry, fingerprint, instance: self.instance(), salt, companion }
     }
 }

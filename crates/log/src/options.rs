@@ -1,11 +1,13 @@
 //! Where a log lies and what its shape is.
 
+use crate::companion::Companion;
 use crate::device::Space;
 use crate::error::OpenError;
 use crate::geometry::Geometry;
 use crate::slots::SlotOrder;
 use crate::state::{StateFile, beside};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Where a log lies and what its shape is.
 #[derive(Clone, Debug)]
@@ -27,10 +29,9 @@ pub struct Options {
     pub space: Space,
     /// Whether the log may start empty.
     pub in_doubt: InDoubt,
-    /// Of each partition the number of its companion, which is what the consumer has of the log beside its files (0:
-    /// nothing yet). Whoever opens the log without naming it makes it void: [`Log::companion`] says which number is
-    /// right from now on. Empty: the consumer has none.
-    pub companions: Vec<u64>,
+    /// Of each partition what the consumer keeps beside the log's files in memory that outlives the process. Whoever
+    /// opens the log without it makes it void. Empty: there is none.
+    pub companions: Vec<Arc<dyn Companion>>,
 }
 
 /// What to do where a log's files are there and what they hold cannot be trusted.
@@ -39,6 +40,11 @@ pub enum InDoubt {
     /// Start empty, as a cache may: after a loss of power, and where the files are damaged or of another shape.
     #[default]
     StartEmpty,
+    /// After a loss of power take what can be found, older versions of what was not synced among it; start empty where
+    /// the files are damaged or of another shape. What was journalled is void for good once
+    /// [`Log::sync_journal`](crate::Log::sync_journal) has returned. Only with [`SlotOrder::Fifo`]. Part of the content:
+    /// who changes to this from another wants another fingerprint.
+    ServeOlder,
     /// Take what can be found after a loss of power; refuse to open where the files are damaged or of another shape.
     Keep,
 }

@@ -35,7 +35,7 @@ impl Partition {
         let of = |(i, geometry)| {
             let state_path = path_of(&options.state_path, i);
             let fingerprint = options.fingerprint_of(i, partitions);
-            let companions = options.companions.get(i as usize).copied().into_iter().collect();
+            let companions = options.companions.get(i as usize).cloned().into_iter().collect();
             let options = Options { geometry, state_path, fingerprint, companions, ..options.clone() };
             let state = options.lock()?;
             Ok(Self { options, state })
@@ -138,7 +138,7 @@ impl Options {
                     }
                     foreign
                 }
-                Peeked::Distrusted | Peeked::Known(_) => None,
+                Peeked::Invalidated | Peeked::Known(_) => None,
             };
             if foreign.is_some() {
                 return Ok(foreign);

@@ -90,6 +90,16 @@ impl<F: Framing> Segment<F> {
         }
     }
 
+    /// Where its memory outlives the process, the next one finds the segment from here on.
+    pub(crate) fn begin(&self) {
+        self.lock().memory.begin(self.id.sequence);
+    }
+
+    /// The segment is on the device, or is about to be lost: the next process must not find it in RAM.
+    pub(crate) fn end(&self) {
+        self.lock().memory.end();
+    }
+
     /// Takes the memory back for the next segment, zeroed.
     pub(crate) fn into_memory(self, framing: &F) -> AlignedBuffer {
         let mut content = self.content.into_inner().expect("no panic under the lock");

@@ -1,6 +1,5 @@
 //! The one writer: fills the segment that is open, and opens the next.
 
-use crate::buffer::AlignedBuffer;
 use crate::framing::{Framing, SegmentId};
 use crate::log::{Log, WriterState};
 use crate::segment::Segment;
@@ -17,6 +16,8 @@ pub struct Writer<'a, F: Framing> {
     purpose: Purpose,
     /// Between `hold` and `release`: the newest segment that was ended (0: none).
     held: Option<u64>,
+    /// Segments that were opened between `hold` and `release`: the next process is not to find them yet.
+    hidden: Vec<Arc<Segment<F>>>,
 }
 
 impl<F: Framing> Drop for Writer<'_, F> {
@@ -35,7 +36,7 @@ impl<F: Framing> Log<F> {
 impl<'a, F: Framing> Writer<'a, F> {
     pub(crate) fn new(log: &'a Log<F>) -> Self {
         let state = log.writer.lock().expect("no panic under the lock");
-        Self { log, state, purpose: Purpose::Append, held: None }
+        Self { log, state, purpose: Purpose::Append, held: None, hidden: Vec::new() }
     }
 
     /// Lets the writer take the slots that are reserved for moving.
@@ -69,6 +70,23 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.open_next()?.fill(put)
     }
 
+    /// Gives the bookkeeping of a segment to `change`, if the flusher was not told to write it yet.
+    pub fn amend<R>(
+        &mut self,
+        sequence: u64,
+        change: impl FnOnce(&SegmentId, &mut F::Filling) -> R,
+    ) -> Option<R> {
+        if sequence <= self.sealed_until() {
+            return None;
+        }
+        let segment = {
+            let buffers = self.log.read_buffers();
+            let i = sequence.checked_sub(buffers.durable() + 1)?;
+            Arc::clone(buffers.live.get(i as usize)?)
+        };
+        Some(segment.fill(|id, filling, _| change(id, filling)))
+    }
+
     /// The sequence number that the next record will go to, at the least.
     pub fn next_sequence(&self) -> u64 {
         self.state.current.as_ref().map_or_else(|| self.log.head() + 1, |segment| segment.sequence())
@@ -79,10 +97,11 @@ impl<'a, F: Framing> Writer<'a, F> {
     ///
     /// If even that small write fails, the log will start empty after a crash.
     pub fn journal(&mut self, sequence: u64, words: &[u64]) {
-        let durable = self.log.read_buffers().durable();
-        if let Err(error) = self.state.journal.append(sequence, durable, words) {
+        let vouched = self.log.vouched();
+        self.log.synced.note_append();
+        if let Err(error) = self.state.journal.append(sequence, vouched, words) {
             tracing::error!(%error, "cannot write the journal: after a crash the cache will start empty");
-            if let Err(error) = self.log.state.invalidate() {
+            if let Err(error) = self.log.state.lock().expect("no panic under the lock").invalidate() {
                 tracing::error!(%error, "cannot even truncate the state file");
             }
         }
@@ -102,12 +121,21 @@ impl<'a, F: Framing> Writer<'a, F> {
             fifo.forgotten.store(log.head(), Ordering::Release);
         }
         log.instance.store(random_number(), Ordering::Release);
-        if let Err(error) = log.state.write(&log.identity(), Left::Killed, log.head()) {
+        let state = log.state.lock().expect("no panic under the lock");
+        if log.synced.is_invalidated() {
+            state.invalidate()?;
+        } else if let Err(error) = state.write(&log.identity(), Left::Killed, log.head()) {
             // Rather nothing than what was given up.
-            log.state.invalidate()?;
+            state.invalidate()?;
             return Err(error);
         }
+        drop(state);
         self.state.journal.clear(log.instance())
+    }
+
+    /// The files of the journal that hold words which were not synced; they are taken for synced from here on.
+    pub(crate) fn take_unsynced(&mut self) -> Vec<std::sync::Arc<std::fs::File>> {
+        self.state.journal.take_unsynced()
     }
 
     pub(crate) fn clear_journal(&mut self) -> io::Result<()> {
@@ -142,14 +170,17 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.log.requested.notify_all();
     }
 
-    /// Keeps the segments that end from here on off the device until [`release`](Self::release), for
-    /// records that span segments and must be in the journal before the first of these is found whole.
+    /// Keeps the segments that end from here on off the device until [`release`](Self::release), and hides those that
+    /// begin from a process that comes after this one, for records that span segments and must be in the journal before
+    /// the first of these is found.
     pub fn hold(&mut self) {
         self.held.get_or_insert(0);
     }
 
     /// Lets the flusher have what ended since [`hold`](Self::hold).
     pub fn release(&mut self) {
+        // In ascending order: where a segment is found, those before it are.
+        self.hidden.drain(..).for_each(|segment| segment.begin());
         if let Some(ended) = self.held.take().filter(|ended| *ended > 0) {
             self.order(ended);
         }
@@ -177,10 +208,14 @@ impl<'a, F: Framing> Writer<'a, F> {
             table.set_sequence(slot, sequence);
         }
         let memory = log.idle.lock().expect("no panic under the lock").pop();
-        let memory = memory.unwrap_or_else(|| AlignedBuffer::zeroed(log.geometry.segment_bytes() as usize));
+        let memory = memory.unwrap_or_else(|| log.new_buffer());
         let first_block = log.geometry.first_block_of_slot(slot);
         let id = SegmentId { geometry: log.geometry, instance: log.instance(), sequence, first_block };
         let segment = Arc::new(Segment::new(&log.framing, id, memory));
+        match self.held {
+            None => segment.begin(),
+            Some(_) => self.hidden.push(Arc::clone(&segment)),
+        }
         buffers.head = sequence;
         buffers.live.push_back(Arc::clone(&segment));
         self.state.current = Some(Arc::clone(&segment));

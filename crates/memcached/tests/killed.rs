@@ -209,3 +209,9 @@ fn what_was_acknowledged_is_there_after_a_kill_with_all_on_flash() {
 fn what_was_acknowledged_is_there_after_a_kill_with_all_on_flash_and_half_in_ram() {
     kill(&Setting { policy: "all", seed: 3, keys: 100_000, memory_bytes: 32 << 20 });
 }
+
+/// RAM has a seventh of the items: most of those that are on their way to the device are in write buffers only.
+#[test]
+fn what_was_acknowledged_is_there_after_a_kill_with_all_on_flash_and_little_ram() {
+    kill(&Setting { policy: "all", seed: 4, keys: 100_000, memory_bytes: 8 << 20 });
+}

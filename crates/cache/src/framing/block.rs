@@ -11,6 +11,7 @@
 
 use crate::limits::BLOCK_HEADER_SIZE;
 use granary_log::Geometry;
+use std::sync::atomic::{Ordering, fence};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// What the header of a checked block says.
@@ -34,15 +35,32 @@ pub fn seal(bytes: &mut [u8], instance: u64, block: u64, header: Header) {
     bytes[..8].copy_from_slice(&sum.to_le_bytes());
 }
 
+/// Notes in a block that is being filled, and not sealed yet, whose it is: a process that comes after this one finds it.
+pub fn note_sequence(bytes: &mut [u8], sequence: u64) {
+    bytes[8..14].copy_from_slice(&sequence.to_le_bytes()[..6]);
+}
+
+/// Notes in such a block how many records begin in it, when the last of them is whole.
+pub fn note_count(bytes: &mut [u8], count: u16) {
+    // Whatever was written before is there if this is.
+    fence(Ordering::Release);
+    bytes[14..16].copy_from_slice(&count.to_le_bytes());
+}
+
+/// What the header of a block says that may not be sealed.
+pub fn noted(bytes: &[u8]) -> Header {
+    let mut sequence = [0; 8];
+    sequence[..6].copy_from_slice(&bytes[8..14]);
+    Header { sequence: u64::from_le_bytes(sequence), count: u16::from_le_bytes([bytes[14], bytes[15]]) }
+}
+
 /// Checks `bytes` (one whole block) as the block `block` of `instance`; `None`: it is not that.
 pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
     let stored = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
     if stored != xxh3_64_with_seed(&bytes[8..], seed(instance, block)) {
         return None;
     }
-    let mut sequence = [0; 8];
-    sequence[..6].copy_from_slice(&bytes[8..14]);
-    Some(Header { sequence: u64::from_le_bytes(sequence), count: u16::from_le_bytes([bytes[14], bytes[15]]) })
+    Some(noted(bytes))
 }
 
 /// Bytes of a block that records may fill.

@@ -1,8 +1,8 @@
 //! Packing records into the blocks of a segment that is being filled.
 
-use super::block::payload_size;
+use super::block::{self, payload_size};
 use super::free_spaces::{FreeSpace, FreeSpaces};
-use super::summary;
+use super::{WordsOf, summary};
 use crate::limits::{BLOCK_HEADER_SIZE, FREE_SPACE_BLOCKS_BACK_MAX, FREE_SPACE_RECORDS_BACK_MAX, WORD_MAX};
 use granary_log::{Geometry, SegmentId};
 
@@ -45,14 +45,53 @@ pub struct Filling {
     pub(super) counts: Vec<u16>,
     /// One word a record, in order.
     pub(super) words: Vec<u64>,
+    /// The words of entries that were put beside others which look alike to the index, in ascending order.
+    pub(super) beside: Vec<u64>,
     /// Where blocks before the last one have room.
     free_spaces: FreeSpaces,
 }
 
 impl Filling {
+    /// The records that another process had added to `blocks`, a segment that it was filling or had sealed. `None`: the
+    /// blocks are not of this segment, or hold something else.
+    pub(super) fn taken_over(
+        id: &SegmentId,
+        words_of: WordsOf,
+        salt: u64,
+        blocks: &mut [u8],
+    ) -> Option<Self> {
+        let geometry = &id.geometry;
+        let size = geometry.block_size();
+        let is_begun = |bytes: &&[u8]| block::noted(bytes).sequence == id.sequence;
+        let begun = blocks.chunks_exact(size).take_while(is_begun).count();
+        // The last block of a summary is sealed first: where it is not, none of these is one of a summary.
+        let last = blocks.chunks_exact(size).last()?;
+        let trailer = summary::parse_trailer(last, geometry, id.instance, id.first_block)
+            .filter(|trailer| summary::has_summary(geometry) && trailer.sequence == id.sequence);
+        let data_blocks = trailer.map_or(begun, |trailer| trailer.data_blocks);
+        if data_blocks > begun {
+            return None;
+        }
+        let mut this = Self { used: payload_size(geometry), ..Self::default() };
+        for bytes in blocks.chunks_exact(size).take(data_blocks) {
+            let count = block::noted(bytes).count;
+            let before = this.words.len();
+            words_of(salt, block::payload(bytes), count, &mut this.words);
+            if this.words.len() - before != usize::from(count) {
+                return None;
+            }
+            this.counts.push(count);
+        }
+        blocks[data_blocks * size..].fill(0);
+        let summary = summary::blocks(geometry, data_blocks, this.words.len());
+        (data_blocks + summary <= geometry.blocks_per_segment() as usize).then_some(this)
+    }
+
     /// The bytes of RAM that it takes.
     pub(super) fn bytes_allocated(&self) -> usize {
-        self.counts.capacity() * 2 + self.words.capacity() * 8 + self.free_spaces.bytes_allocated()
+        self.counts.capacity() * 2
+            + (self.words.capacity() + self.beside.capacity()) * 8
+            + self.free_spaces.bytes_allocated()
     }
 
     /// Records that begin in a block, counted from the segment's first; `None`: nothing was written there.
@@ -75,6 +114,7 @@ impl Filling {
         parts: &[&[u8]],
     ) -> Option<u64> {
         assert!(word <= WORD_MAX, "summary words have 48 bits");
+        self.forget_beside(word);
         let payload = payload_size(&id.geometry);
         let len: usize = parts.iter().map(|p| p.len()).sum();
         let data_blocks = self.counts.len();
@@ -100,16 +140,39 @@ impl Filling {
         self.counts[first] += 1;
         self.words.push(word);
         let begin = FreeSpace { block: first, used: self.used };
+        let size = id.geometry.block_size();
+        for begun in 0..new_blocks {
+            block::note_sequence(&mut blocks[(first + begun) * size..], id.sequence);
+        }
         let end = copy_in(&id.geometry, blocks, begin, parts);
+        block::note_count(&mut blocks[first * size..], self.counts[first]);
         // A record over several blocks leaves the rest of its last block unused.
         self.used = if end.block > first { payload } else { end.used };
         Some(id.first_block + first as u64)
     }
 
-    /// Whether one more record fits that begins so many blocks.
+    /// Notes that the entry with this word was put beside others that look alike, if there is room for that: recovery
+    /// leaves those in the index, too.
+    pub fn note_beside(&mut self, geometry: &Geometry, word: u64) {
+        if summary::has_summary(geometry)
+            && self.has_room(geometry, 0)
+            && let Err(at) = self.beside.binary_search(&word)
+        {
+            self.beside.insert(at, word);
+        }
+    }
+
+    /// An entry with this word is put once more, perhaps in the place of those that look alike.
+    fn forget_beside(&mut self, word: u64) {
+        if let Ok(at) = self.beside.binary_search(&word) {
+            self.beside.remove(at);
+        }
+    }
+
+    /// Whether one more record fits that begins so many blocks, or one more word if it begins none.
     fn has_room(&self, geometry: &Geometry, new_blocks: usize) -> bool {
         let data_blocks = self.counts.len() + new_blocks;
-        let summary_blocks = summary::blocks(geometry, data_blocks, self.words.len() + 1);
+        let summary_blocks = summary::blocks(geometry, data_blocks, self.words.len() + self.beside.len() + 1);
         data_blocks + summary_blocks <= geometry.blocks_per_segment() as usize
     }
 
@@ -140,7 +203,9 @@ impl Filling {
         }
         words.insert(at, word);
         counts[free_space.block] += 1;
+        let count = counts[free_space.block];
         let rest = copy_in(&id.geometry, blocks, free_space, parts);
+        block::note_count(&mut blocks[free_space.block * id.geometry.block_size()..], count);
         self.free_spaces.add(rest, payload);
         Some(id.first_block + free_space.block as u64)
     }

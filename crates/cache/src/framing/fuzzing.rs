@@ -56,12 +56,15 @@ pub fn summary(data: &[u8]) {
     let counts: Vec<u16> = (0..most).map(|i| data[i] as u16 % 20).collect();
     let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
     let words: Vec<u64> = (0..total).map(|i| number(data, i % (data.len() + 1)) & WORD_MAX).collect();
-    let blocks = summary::blocks(&geometry, counts.len(), words.len());
+    let mut beside: Vec<u64> = words.iter().copied().step_by(3).collect();
+    let blocks = summary::blocks(&geometry, counts.len(), words.len() + beside.len());
     segment.fill(0);
-    summary::write(&mut segment[(16 - blocks) * SIZE..], &geometry, &counts, &words);
+    summary::write(&mut segment[(16 - blocks) * SIZE..], &geometry, &counts, &words, &beside);
     seal_all(&mut segment, first, header);
     let read = read_summary(&segment, &geometry, first).expect("what is written is read");
+    beside.sort_unstable();
     assert_eq!((read.sequence, read.counts, read.words), (header.sequence, counts, words));
+    assert_eq!(read.beside, beside);
 }
 
 fn seal_all(segment: &mut [u8], first: u64, header: Header) {

@@ -7,6 +7,8 @@ pub mod fuzzing;
 mod scan;
 mod summary;
 #[cfg(test)]
+mod taking_over_tests;
+#[cfg(test)]
 mod tests;
 
 pub use filling::{Filling, WordRule};
@@ -51,6 +53,12 @@ pub fn append(writer: &mut Writer<'_, Records>, word: u64, parts: &[&[u8]]) -> O
     })
 }
 
+/// Notes that an entry with this word, placed there, was put beside others that look alike to the index. Where its segment
+/// was ended already, nothing is noted: then recovery has the entry take the place of those others.
+pub fn note_beside(writer: &mut Writer<'_, Records>, word: u64, placed: Placed) {
+    writer.amend(placed.sequence, |id, filling| filling.note_beside(&id.geometry, word));
+}
+
 /// Longest record that fits a segment, in bytes.
 pub fn record_bytes_max(geometry: &Geometry) -> usize {
     let all = geometry.blocks_per_segment() as usize;
@@ -87,15 +95,16 @@ impl Framing for Records {
         let SegmentId { geometry, instance, sequence, first_block } = id;
         let size = geometry.block_size();
         let [data, summary] = self.used(geometry, filling);
-        let Filling { counts, words, .. } = filling;
+        let Filling { counts, words, beside, .. } = filling;
         for i in data.clone() {
             let count = counts.get(i).copied().unwrap_or(0);
             let header = Header { sequence: *sequence, count };
             block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);
         }
         if !summary.is_empty() {
-            summary::write(&mut blocks[summary.start * size..], geometry, counts, words);
-            for i in summary.clone() {
+            summary::write(&mut blocks[summary.start * size..], geometry, counts, words, beside);
+            // The last block first: see `Filling::taken_over`.
+            for i in summary.clone().rev() {
                 let header = Header { sequence: *sequence, count: 0 };
                 block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);
             }
@@ -105,7 +114,8 @@ impl Framing for Records {
 
     fn used(&self, geometry: &Geometry, filling: &Filling) -> [Range<usize>; 2] {
         let all = geometry.blocks_per_segment() as usize;
-        let summary = summary::blocks(geometry, filling.counts.len(), filling.words.len());
+        let summary =
+            summary::blocks(geometry, filling.counts.len(), filling.words.len() + filling.beside.len());
         let data = if has_summary(geometry) { filling.counts.len() } else { all };
         [0..data, all - summary..all]
     }
@@ -116,6 +126,7 @@ impl Framing for Records {
             first_block: id.first_block,
             counts: filling.counts.clone(),
             words: filling.words.clone(),
+            beside: filling.beside.clone(),
         }
     }
 
@@ -125,6 +136,10 @@ impl Framing for Records {
 
     fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
         scan::read(self.words_of, source, slots)
+    }
+
+    fn take_over(&self, id: &SegmentId, salt: u64, blocks: &mut [u8]) -> Option<Filling> {
+        Filling::taken_over(id, self.words_of, salt, blocks)
     }
 
     fn sequence_of_block(&self, source: &Source<'_>, block: u64, bytes: &[u8]) -> Option<u64> {

@@ -47,7 +47,8 @@ fn read_summary(source: &Source<'_>, slot: u64) -> Option<Summary> {
 /// A segment without summary is there if all of its blocks are, with one sequence number.
 fn scan_blocks(words_of: WordsOf, source: &Source<'_>, slot: u64, bytes: &[u8]) -> Option<Summary> {
     let first_block = source.geometry.first_block_of_slot(slot);
-    let mut summary = Summary { sequence: 0, first_block, counts: Vec::new(), words: Vec::new() };
+    let mut summary =
+        Summary { sequence: 0, first_block, counts: Vec::new(), words: Vec::new(), beside: Vec::new() };
     for (block, number) in bytes.chunks_exact(source.geometry.block_size()).zip(first_block..) {
         let header = block::check(block, source.instance, number)?;
         if number > first_block && header.sequence != summary.sequence {

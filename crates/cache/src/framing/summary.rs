@@ -1,8 +1,9 @@
 //! What the end of a segment says of the records in it, so that recovery need not read them.
 //!
 //! The payloads of the summary blocks, one after the other, hold: for each data block the number of
-//! records that begin in it (u16), then one 48-bit word a record; the last 16 bytes of the segment
-//! hold [`MAGIC`], the number of data blocks (u32) and the number of words (u32). Little endian.
+//! records that begin in it (u16), one 48-bit word a record, and the words of entries that were put beside others; the
+//! last 16 bytes of the segment hold [`MAGIC`], the number of data blocks (u32) and the number of words (u32), these
+//! too. Little endian.
 
 use super::block::{self, Header, payload_size};
 use crate::limits::{BLOCK_HEADER_SIZE, SUMMARY_BLOCKS_PER_SEGMENT_MIN};
@@ -23,9 +24,16 @@ pub struct Summary {
     pub counts: Vec<u16>,
     /// One word a record, in the order of the blocks and in them.
     pub words: Vec<u64>,
+    /// Of these, the words of entries that were put beside others which look alike to the index, in ascending order.
+    pub beside: Vec<u64>,
 }
 
 impl Summary {
+    /// Whether entries with this word were put beside those that look alike.
+    pub fn is_beside(&self, word: u64) -> bool {
+        self.beside.binary_search(&word).is_ok()
+    }
+
     /// Each word with the block (of the file) that its record begins in.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let blocks = self.counts.iter().zip(self.first_block..);
@@ -39,7 +47,7 @@ pub fn has_summary(geometry: &Geometry) -> bool {
     geometry.blocks_per_segment() >= SUMMARY_BLOCKS_PER_SEGMENT_MIN
 }
 
-/// Blocks that the summary of so many data blocks and words takes; 0 where segments carry none.
+/// Blocks that the summary of so many data blocks and words, of records and of entries beside others, takes; 0 where segments carry none.
 pub(crate) fn blocks(geometry: &Geometry, data_blocks: usize, words: usize) -> usize {
     if !has_summary(geometry) {
         return 0;
@@ -48,10 +56,11 @@ pub(crate) fn blocks(geometry: &Geometry, data_blocks: usize, words: usize) -> u
 }
 
 /// Fills the payloads of `bytes`, the blocks of the summary.
-pub(crate) fn write(bytes: &mut [u8], geometry: &Geometry, counts: &[u16], words: &[u64]) {
-    let mut stream = Vec::with_capacity(2 * counts.len() + WORD_SIZE * words.len());
+pub(crate) fn write(bytes: &mut [u8], geometry: &Geometry, counts: &[u16], words: &[u64], beside: &[u64]) {
+    let all = words.len() + beside.len();
+    let mut stream = Vec::with_capacity(2 * counts.len() + WORD_SIZE * all);
     stream.extend(counts.iter().flat_map(|count| count.to_le_bytes()));
-    for word in words {
+    for word in words.iter().chain(beside) {
         stream.extend_from_slice(&word.to_le_bytes()[..WORD_SIZE]);
     }
     let mut rest = &stream[..];
@@ -63,14 +72,14 @@ pub(crate) fn write(bytes: &mut [u8], geometry: &Geometry, counts: &[u16], words
     let trailer = bytes.len() - TRAILER_SIZE;
     bytes[trailer..trailer + 8].copy_from_slice(&MAGIC);
     bytes[trailer + 8..trailer + 12].copy_from_slice(&(counts.len() as u32).to_le_bytes());
-    bytes[trailer + 12..].copy_from_slice(&(words.len() as u32).to_le_bytes());
+    bytes[trailer + 12..].copy_from_slice(&(all as u32).to_le_bytes());
 }
 
 /// What the last block of a segment says, before the rest of the summary is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trailer {
     pub sequence: u64,
-    data_blocks: usize,
+    pub data_blocks: usize,
     words: usize,
     /// Blocks of the summary, this one included.
     pub blocks: usize,
@@ -112,8 +121,13 @@ pub(crate) fn parse(
     let (counts, rest) = stream.split_at_checked(2 * trailer.data_blocks)?;
     let counts: Vec<u16> = counts.chunks_exact(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect();
     let words = rest.get(..WORD_SIZE * trailer.words)?.chunks_exact(WORD_SIZE);
-    let words: Vec<u64> =
+    let mut words: Vec<u64> =
         words.map(|w| u64::from_le_bytes([w[0], w[1], w[2], w[3], w[4], w[5], 0, 0])).collect();
     let total: usize = counts.iter().map(|c| usize::from(*c)).sum();
-    (total == words.len()).then_some(Summary { sequence: trailer.sequence, first_block, counts, words })
+    if total > words.len() {
+        return None;
+    }
+    let mut beside = words.split_off(total);
+    beside.sort_unstable();
+    Some(Summary { sequence: trailer.sequence, first_block, counts, words, beside })
 }

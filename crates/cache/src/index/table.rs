@@ -29,6 +29,8 @@ pub(crate) struct Table {
 pub(crate) struct Inserted {
     /// Places that the new entry took over: older versions of it, as far as is known.
     pub replaced: usize,
+    /// Entries that look like it and stay.
+    pub beside: usize,
     /// An entry that left because there was no room.
     pub evicted: Option<u64>,
 }
@@ -258,7 +260,7 @@ impl Table {
         self.matches(hash, |_, _, _, _| matching = true);
         if matching {
             inserted.replaced = self.remove_where(hash, &mut same);
-            inserted.evicted = self.bound_same_hash(hash, &age);
+            (inserted.beside, inserted.evicted) = self.bound_same_hash(hash, &age);
         }
         if self.len as u64 >= self.capacity.entries {
             inserted.evicted = self.evict(hash, &age).or(inserted.evicted);
@@ -279,16 +281,17 @@ impl Table {
         inserted
     }
 
-    /// No growth parts entries of one hash, so the oldest of too many leaves.
-    fn bound_same_hash(&mut self, hash: u64, age: &impl Fn(u64) -> u64) -> Option<u64> {
+    /// No growth parts entries of one hash, so the oldest of too many leaves. Returns how many there are, and the place
+    /// of the one that left.
+    fn bound_same_hash(&mut self, hash: u64, age: &impl Fn(u64) -> u64) -> (usize, Option<u64>) {
         let (mut entries, mut oldest) = (0, None);
         self.matches(hash, |_, _, place, _| {
             entries += 1;
             oldest = oldest.max(Some((age(place), place)));
         });
-        let (_, place) = oldest.filter(|_| entries >= SAME_HASH_MAX)?;
+        let Some((_, place)) = oldest.filter(|_| entries >= SAME_HASH_MAX) else { return (entries, None) };
         self.remove(hash, place);
-        Some(place)
+        (entries - 1, Some(place))
     }
 
     /// Inserts where there is room or where moving one entry makes some.

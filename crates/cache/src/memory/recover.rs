@@ -32,6 +32,8 @@ pub(crate) enum Elsewhere {
     No,
     /// It is what its flags say.
     AsBefore,
+    /// What is on flash may be newer: it is dropped here.
+    Newer,
 }
 
 impl Memory {
@@ -66,7 +68,12 @@ impl Memory {
         for Live { hash, at, flags } in live {
             let elsewhere = elsewhere(hash);
             self.point_found(hash, at);
-            self.settle(at, flags, elsewhere);
+            match elsewhere {
+                Elsewhere::Newer => _ = self.drop_entry(hash, at),
+                Elsewhere::Yes => self.settle(at, flags, flags & !DIRTY),
+                Elsewhere::No => self.settle(at, flags, flags | DIRTY),
+                Elsewhere::AsBefore => {}
+            }
         }
         taken.entries = self.table.len() as u64;
         self.tell();
@@ -122,13 +129,8 @@ impl Memory {
         }
     }
 
-    /// Marks the entry at `at`, which has these flags, as dirty where it is nowhere else, and only there.
-    fn settle(&mut self, at: At, before: u8, elsewhere: Elsewhere) {
-        let flags = match elsewhere {
-            Elsewhere::Yes => before & !DIRTY,
-            Elsewhere::No => before | DIRTY,
-            Elsewhere::AsBefore => before,
-        };
+    /// Gives the entry at `at` these flags instead of those before: it is nowhere else, or it is.
+    fn settle(&mut self, at: At, before: u8, flags: u8) {
         if flags != before {
             let first = self.first_chunk();
             self.chunks[at.index(first)].set_flags(at.offset(), flags);

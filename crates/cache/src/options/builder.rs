@@ -1,6 +1,6 @@
 //! Options, one after the other.
 
-use super::{FlashOptions, Options};
+use super::{FlashOptions, Options, PowerLoss};
 use crate::admission::Admission;
 use crate::codec::Compression;
 use crate::drive::Helpers;
@@ -23,6 +23,7 @@ enum Said {
     MaxStoredKeys(u64),
     Admission(Admission),
     MemoryFolder(PathBuf),
+    PowerLoss(PowerLoss),
     Fingerprint(u64),
 }
 
@@ -78,6 +79,12 @@ impl Builder {
         self.say(Said::MemoryFolder(folder.into()))
     }
 
+    /// What the cache holds after a loss of power: nothing, unless it is said.
+    #[must_use]
+    pub fn power_loss(self, power_loss: PowerLoss) -> Self {
+        self.say(Said::PowerLoss(power_loss))
+    }
+
     /// Stands for what keys and values mean, as a version of their types: opened with another number than before, the
     /// cache starts empty.
     #[must_use]
@@ -128,6 +135,7 @@ impl Builder {
                 Said::Admission(admission) => flash.admission = admission,
                 Said::Fingerprint(fingerprint) => flash.fingerprint = fingerprint,
                 Said::MemoryFolder(folder) => flash.memory_folder = Some(folder),
+                Said::PowerLoss(power_loss) => flash.power_loss = power_loss,
             }
         }
         options.flash = Some(flash);

@@ -3,7 +3,7 @@
 mod readmission;
 
 use crate::flash::Flash;
-use crate::framing::{Records, Summary, block};
+use crate::framing::{Records, Summary, block, note_beside};
 use crate::key::{WordKind, parse_word};
 use crate::limits::SHARDS;
 use crate::policy::{Fate, Reinsertion, fate};
@@ -112,6 +112,10 @@ impl Shared {
                 break;
             };
             shard.places.relocate(hash, place, placed.block);
+            if shard.places.count(hash) > 1 {
+                // It stays beside those that look alike.
+                note_beside(&mut writer, hash.word(WordKind::Entry), placed);
+            }
             kept += entry.len() as u64;
             add(&self.counters.reinserted, 1);
         }

@@ -1,19 +1,22 @@
 //! The RAM tier of the process before, taken over at the start beside what flash has.
 //!
 //! An entry that counts in RAM is the newest of its key: whoever put or deleted the key later ended it there before
-//! anybody was told. So RAM wins. docs/format.md, "The RAM tier", has the cases.
+//! anybody was told. So RAM wins, unless write-through a change was under way. docs/format.md, "The RAM tier", has the cases.
 
 use crate::codec::{OwnedValue, StoredValue};
 use crate::entry::StoredEntry;
 use crate::flash::Flash;
-use crate::key::parse_word;
+use crate::framing::{Records, Summary};
+use crate::key::{KeyHash, parse_word};
 use crate::limits::{PUT_CHUNK, SHARDS, WRITE_AGAIN_SECONDS_MAX};
 use crate::memory::shared::FoundChunk;
 use crate::memory::{Elsewhere, TakenOver};
 use crate::shard::Shard;
 use crate::shared::Shared;
 use crate::stats::add;
+use granary_log::Recovered;
 use granary_log::sync::sync::Mutex;
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// A copy of an entry in RAM.
@@ -25,11 +28,12 @@ struct Copied {
 
 impl Shared {
     /// Takes over the chunks found, by shard. To be called when the index has what flash has.
-    pub fn take_over_memory(&self, found: Vec<Vec<FoundChunk>>) {
+    pub fn take_over_memory(&self, found: Vec<Vec<FoundChunk>>, recovered: &Recovered<Records>) {
         if found.iter().all(Vec::is_empty) {
             return;
         }
         let begun = Instant::now();
+        let under_way = &self.under_way(recovered);
         let taken = Mutex::new(TakenOver::default());
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(SHARDS);
         let mut of_threads: Vec<Vec<(usize, Vec<FoundChunk>)>> = Vec::new();
@@ -42,7 +46,7 @@ impl Shared {
                 let taken = &taken;
                 scope.spawn(move || {
                     for (shard, chunks) in shards {
-                        let of_shard = self.take_over_shard(shard, chunks);
+                        let of_shard = self.take_over_shard(shard, chunks, under_way);
                         *taken.lock().expect("no panic under the lock") += of_shard;
                     }
                 });
@@ -59,11 +63,28 @@ impl Shared {
         );
     }
 
-    fn take_over_shard(&self, shard: usize, chunks: Vec<FoundChunk>) -> TakenOver {
+    /// Write-through, the hashes that write buffers had records of at the kill: a change that was under way may be there,
+    /// and RAM have what was before it.
+    fn under_way(&self, recovered: &Recovered<Records>) -> HashSet<KeyHash> {
+        if self.arena.as_ref().is_none_or(|arena| !arena.was_under_way()) {
+            return HashSet::new();
+        }
+        let is_meant = |segment: &&Summary| recovered.taken_over.binary_search(&segment.sequence).is_ok();
+        let segments = recovered.segments.iter().filter(|_| self.hybrid().is_none()).filter(is_meant);
+        segments.flat_map(|segment| &segment.words).map(|word| parse_word(*word).0).collect()
+    }
+
+    fn take_over_shard(
+        &self,
+        shard: usize,
+        chunks: Vec<FoundChunk>,
+        under_way: &HashSet<KeyHash>,
+    ) -> TakenOver {
         let mut locked = self.lock(shard);
         let Shard { places, memory } = &mut *locked;
         let is_hybrid = self.hybrid().is_some();
         memory.take_over(chunks, |hash| match is_hybrid {
+            false if under_way.contains(&hash) => Elsewhere::Newer,
             // Write-through, RAM has copies only; what is not on flash is written again.
             false => Elsewhere::Yes,
             // Some entry that looks like it is on flash. Perhaps it is not its own: then it leaves RAM too early.

@@ -5,15 +5,16 @@ mod memory;
 use crate::flash::Flash;
 use crate::framing::{Records, Summary};
 use crate::key::{KeyHash, WordKind, parse_word};
-use crate::limits::SHARDS;
+use crate::limits::{SHARDS, SIDE_BY_SIDE};
 use crate::shared::Shared;
+use crate::stats::add;
 use granary_log::{Geometry, Recovered};
-use std::collections::HashMap;
 
 /// Summaries with what is needed to ask which words a block holds.
 struct Summaries<'a> {
     geometry: Geometry,
-    by_slot: HashMap<u64, (&'a Summary, Vec<u32>)>,
+    /// Of each slot the summary, and where the words of each of its blocks begin.
+    of_slots: Vec<Option<(&'a Summary, Vec<u32>)>>,
 }
 
 impl<'a> Summaries<'a> {
@@ -25,14 +26,17 @@ impl<'a> Summaries<'a> {
             });
             std::iter::once(0).chain(ends).collect()
         };
-        let slot = |summary: &Summary| geometry.slot(summary.sequence);
-        let by_slot = segments.iter().map(|summary| (slot(summary), (summary, starts(summary)))).collect();
-        Self { geometry, by_slot }
+        let mut of_slots = Vec::new();
+        of_slots.resize_with(geometry.segments() as usize, || None);
+        for summary in segments {
+            of_slots[geometry.slot(summary.sequence) as usize] = Some((summary, starts(summary)));
+        }
+        Self { geometry, of_slots }
     }
 
     /// Whether an entry with this hash lies in the block.
     fn holds(&self, place: u64, hash: KeyHash) -> bool {
-        let Some((summary, starts)) = self.by_slot.get(&self.geometry.slot_of_block(place)) else {
+        let Some((summary, starts)) = &self.of_slots[self.geometry.slot_of_block(place) as usize] else {
             return false;
         };
         let i = (place - summary.first_block) as usize;
@@ -75,10 +79,10 @@ impl Shared {
         summaries: &Summaries<'_>,
     ) {
         let blocks = summaries.geometry.blocks();
-        // DRAM first: the index itself said what was on flash, and it knows some bits of a hash only.
-        // What it took for another version of a key then is taken for one now, or else a version that it
-        // had lost sight of would come back.
-        let all = self.hybrid().is_some();
+        // What the index took for a version of the key then is taken for one now, or else an entry that it had lost
+        // sight of would come back: a deletion takes out all that look alike, and so does an entry unless it was put
+        // beside them. DRAM first, each one was (write/evict.rs).
+        let is_hybrid = self.hybrid().is_some();
         let mut tables: Vec<_> = shards.clone().map(|shard| self.lock(shard)).collect();
         let mut entries = vec![0; shards.len()];
         for word in recovered.segments.iter().flat_map(|segment| &segment.words) {
@@ -92,7 +96,8 @@ impl Shared {
             shard.places.table.resize_for(*entries);
         }
         let mut lost = recovered.lost.iter().peekable();
-        let mut evicted = false;
+        let (mut evicted, mut compared, mut displaced) = (false, 0, 0);
+        let mut records = Vec::new();
         for segment in recovered.segments.iter().map(Some).chain([None]) {
             let until = segment.map_or(u64::MAX, |segment| segment.sequence);
             while let Some((_, words)) = lost.next_if(|(sequence, _)| **sequence < until) {
@@ -100,24 +105,35 @@ impl Shared {
                     let hash = parse_word(*word).0;
                     let table = &mut tables[hash.shard() - shards.start].places.table;
                     let bits = hash.below_shard(table.hash_bits());
-                    table.remove_where(bits, |place| all || summaries.holds(place, hash));
+                    table.remove_where(bits, |_| true);
                 }
             }
-            for (place, word) in segment.iter().flat_map(|segment| segment.iter()) {
-                let (hash, kind) = parse_word(word);
-                if !shards.contains(&hash.shard()) {
-                    continue;
+            records.clear();
+            let words = segment.iter().flat_map(|segment| segment.iter());
+            let of_shards = |(_, word): &(u64, u64)| shards.contains(&parse_word(*word).0.shard());
+            records.extend(words.filter(of_shards));
+            for (i, (place, word)) in records.iter().copied().enumerate() {
+                if let Some((_, ahead)) = records.get(i + SIDE_BY_SIDE) {
+                    let hash = parse_word(*ahead).0;
+                    tables[hash.shard() - shards.start].places.prefetch(hash);
                 }
+                let (hash, kind) = parse_word(word);
                 let table = &mut tables[hash.shard() - shards.start].places.table;
                 let bits = hash.below_shard(table.hash_bits());
-                let same = |place| all || summaries.holds(place, hash);
                 match kind {
                     WordKind::Entry => {
+                        let is_beside = is_hybrid || segment.is_some_and(|segment| segment.is_beside(word));
+                        let same = |place| {
+                            compared += 1;
+                            let is_its = summaries.holds(place, hash);
+                            displaced += u64::from(!is_its && !is_beside);
+                            is_its || !is_beside
+                        };
                         let age = |other| (place + blocks - other) % blocks;
                         evicted |= table.insert(bits, place, same, age).evicted.is_some();
                     }
                     WordKind::Deletion => {
-                        table.remove_where(bits, same);
+                        table.remove_where(bits, |_| true);
                     }
                 }
             }
@@ -125,6 +141,8 @@ impl Shared {
         if evicted {
             self.note_unindexed();
         }
+        add(&self.counters.compared_at_start, compared);
+        add(&self.counters.displaced_at_start, displaced);
         for (shard, entries) in tables.iter_mut().zip(&entries) {
             // Keys that were written several times were counted several times.
             if shard.places.table.len() * 20 < entries * 19 {

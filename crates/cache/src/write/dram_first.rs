@@ -59,6 +59,8 @@ impl Shared {
         };
         let mut is_written = affordable;
         if affordable {
+            // What may be an older version of it is deleted as any other: the record itself voids none.
+            self.delete_kept(flash, hybrid, &[entry.key]);
             self.put_through(flash, &[entry], &mut |_, _| is_written = false);
         }
         if !is_written {

@@ -3,15 +3,19 @@
 
 use crate::admission::{Candidate, Verdict};
 use crate::flash::Flash;
+use crate::framing::{Records, append};
 use crate::headroom::{Headroom, spare_bytes};
 use crate::hybrid::Hybrid;
-use crate::key::{Key, WordKind};
-use crate::limits::{HOT_PERCENT_MAX, RECORD_COST_BYTES, SAVE_TRIES_MAX, SHARDS};
+use crate::key::{Key, KeyHash, WordKind};
+use crate::limits::{HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_TRIES_MAX, SHARDS};
 use crate::memory::{Aim, Eviction, Spare, Victim};
+use crate::places::{LookAlikes, Places};
 use crate::policy::concessions;
+use crate::record::HeaderBytes;
 use crate::shard::{Shard, point};
 use crate::shared::Shared;
-use crate::stats::add;
+use crate::stats::{Counters, add};
+use granary_log::Writer;
 
 /// Which of the entries that leave RAM the policy is asked about.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,9 +96,8 @@ impl Shared {
     /// Lets entries of a shard leave as far as `aim` says, or until the device is too far behind; `false`: it is.
     ///
     /// An entry goes from RAM to flash under the shard's lock: no reader misses it, nobody changes it
-    /// meanwhile. An older version of it on flash was deleted when this was put. What only looks alike and is
-    /// taken over, the journal has to know of: the index does not any more, so its next version may stay in RAM, and a
-    /// kill before this segment is on the device would bring it back.
+    /// meanwhile. An older version of it on flash was deleted when this was put: what looks alike there is another
+    /// key's, and stays in the index beside it. Where that is too much, all of these are deleted.
     fn evict(&self, flash: &Flash, hybrid: &Hybrid, shard: usize, aim: Aim, ask: Ask) -> bool {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
@@ -118,6 +121,12 @@ impl Shared {
                 rejected += 1;
                 return Eviction::Drop;
             }
+            if places.count(hash) >= SAME_HASH_MAX - 1
+                && !delete_look_alikes(&mut writer, places, hash, &self.counters)
+            {
+                behind = true;
+                return Eviction::Keep;
+            }
             let appended = flash.append_entry(&mut writer, hash, &[entry.as_bytes()], entry.value());
             let Some(placed) = appended else {
                 behind = true;
@@ -125,12 +134,10 @@ impl Shared {
             };
             admitted += 1;
             admitted_bytes += entry.len() as u64;
-            if places.any(hash) {
-                writer.journal(placed.sequence, &[hash.word(WordKind::Deletion)]);
-            }
-            match point(places, flash, key, placed, &self.counters, &self.counters.displaced) {
-                true => Eviction::Move,
-                false => Eviction::Drop,
+            let (counters, look_alikes) = (&self.counters, LookAlikes::Others);
+            match point(places, flash, key, placed, look_alikes, counters, &counters.displaced) {
+                Some(_) => Eviction::Move,
+                None => Eviction::Drop,
             }
         });
         let hot = places.table.len() * HOT_PERCENT_MAX / 100;
@@ -156,4 +163,18 @@ impl Shared {
             }
         }
     }
+}
+
+/// Deletes everything on flash that looks like this hash's; `false`: there is no room for the deletion now.
+fn delete_look_alikes(
+    writer: &mut Writer<'_, Records>,
+    places: &mut Places,
+    hash: KeyHash,
+    counters: &Counters,
+) -> bool {
+    let word = hash.word(WordKind::Deletion);
+    let Some(placed) = append(writer, word, &[HeaderBytes::deletion(hash).as_slice()]) else { return false };
+    writer.journal(placed.sequence, &[word]);
+    add(&counters.displaced, places.remove_look_alikes(hash));
+    true
 }

@@ -7,23 +7,27 @@ use crate::flash::Flash;
 use crate::framing::Placed;
 use crate::limits::{SHARDS, SHARED_ENTRIES_MIN, SIDE_BY_SIDE};
 use crate::memory::EntryState;
+use crate::places::LookAlikes;
 use crate::policy::{Promotion, placement};
 use crate::shard::{Shard, point};
 use crate::shared::Shared;
 use crate::stats::add;
+use granary_log::sync::sync::Mutex;
 use std::ops::Range;
 
 impl Shared {
     /// Lets readers find entries, each at its place. `coming`: entries of each shard, these and what follows them
     /// in the batch; these are taken off. Whoever calls this holds `putting`, so that the index and the log agree
-    /// on which version of a key is the last.
+    /// on which version of a key is the last. Returns the numbers of those that are in the index beside others that look
+    /// alike.
     pub fn publish_many(
         &self,
         flash: &Flash,
         entries: &[StoredEntry<'_>],
         placed: &[Option<Placed>],
         coming: &mut [usize; SHARDS],
-    ) {
+    ) -> Vec<usize> {
+        let beside = Mutex::default();
         let by_shard = ByShard::of_batch(entries.iter().map(|entry| entry.key.hash()));
         let publish = |shards: Range<usize>| {
             for shard in shards {
@@ -33,7 +37,10 @@ impl Shared {
                     some.iter().for_each(|asked| locked.places.prefetch(asked.hash));
                     for asked in some {
                         let i = asked.key as usize;
-                        self.publish(flash, &mut locked, entries[i], placed[i]);
+                        if self.publish(flash, &mut locked, entries[i], placed[i]) == Neighbours::Some {
+                            let mut beside = beside.lock().expect("no panic under the lock");
+                            Vec::push(&mut beside, i);
+                        }
                     }
                 }
                 let keys = by_shard.of(shard).len();
@@ -47,22 +54,40 @@ impl Shared {
             None => publish(0..SHARDS),
         }
         by_shard.shards().for_each(|(shard, asked)| coming[shard] -= asked.len());
+        beside.into_inner().expect("no panic under the lock")
     }
 
     /// Lets readers find an entry at its place; without one, lets them find no older version.
-    fn publish(&self, flash: &Flash, shard: &mut Shard, entry: StoredEntry<'_>, placed: Option<Placed>) {
+    fn publish(
+        &self,
+        flash: &Flash,
+        shard: &mut Shard,
+        entry: StoredEntry<'_>,
+        placed: Option<Placed>,
+    ) -> Neighbours {
         let StoredEntry { key, value, expires_at } = entry;
         let (places, counters) = (&mut shard.places, &self.counters);
-        let is_found = placed
-            .is_some_and(|placed| point(places, flash, key, placed, counters, &counters.taken_over_unsure));
-        if !is_found {
-            return shard.unpublish(flash, key, counters);
-        }
+        let look_alikes = LookAlikes::MayBeIts;
+        let pointed = placed.and_then(|placed| {
+            point(places, flash, key, placed, look_alikes, counters, &counters.taken_over_unsure)
+        });
+        let Some(pointed) = pointed else {
+            shard.unpublish(flash, key, counters);
+            return Neighbours::None;
+        };
         match placement(self.memory_bytes) {
             Promotion::Promote if self.has_room_for_copy(flash, entry.bytes() as u64) => {
                 shard.memory.insert(key, value, expires_at, EntryState::Clean, self.time());
             }
             _ => _ = shard.memory.remove(key),
         }
+        if pointed.beside { Neighbours::Some } else { Neighbours::None }
     }
+}
+
+/// Whether there are entries in the index that look like one that was just put.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Neighbours {
+    None,
+    Some,
 }

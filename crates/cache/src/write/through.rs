@@ -3,8 +3,8 @@
 use crate::batch::ByShard;
 use crate::entry::{Refusal, Refused, StoredEntry};
 use crate::flash::Flash;
-use crate::framing::{Placed, Records};
-use crate::key::Key;
+use crate::framing::{Placed, Records, note_beside};
+use crate::key::{Key, WordKind};
 use crate::limits::{PUT_CHUNK, SHARDS, TOMBSTONES_MAX};
 use crate::record::{HEADER_SIZE_MAX, HeaderBytes};
 use crate::shard::Shard;
@@ -36,9 +36,16 @@ impl Shared {
         refused: &mut Refused<'_>,
     ) {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
+        let under_way = self.arena.as_ref().map(|arena| arena.begin_change());
         let mut writer = flash.log.writer();
         // Deletions that wait come first: no later record may be found without them.
         let room = putting.retry(&mut writer);
+        if entries.iter().map(StoredEntry::bytes).sum::<usize>() as u64
+            <= flash.log.geometry().segment_bytes() / 2
+        {
+            // What is noted below of a segment that ends meanwhile is noted in time.
+            writer.hold();
+        }
         let mut placed: Vec<Option<Placed>> = vec![None; entries.len()];
         let mut bytes = 0;
         for (i, (entry, placed)) in entries.iter().zip(&mut placed).enumerate() {
@@ -64,8 +71,18 @@ impl Shared {
         self.measure(written, bytes as u64);
         let changes = last_placed_or_refused(entries, &placed);
         putting.journal(&mut writer, changes.into_iter().map(|i| (entries[i].key, placed[i])));
-        self.publish_many(flash, entries, &placed, coming);
+        if putting.len() > 0 {
+            // As for deletions.
+            putting.retry(&mut writer);
+        }
+        for i in self.publish_many(flash, entries, &placed, coming) {
+            let word = entries[i].key.hash().word(WordKind::Entry);
+            placed[i].iter().for_each(|placed| note_beside(&mut writer, word, *placed));
+        }
+        writer.release();
         putting.retry(&mut writer);
+        // As long as this thread has the right to put.
+        drop(under_way);
         self.bound_tombstones(flash, putting, writer);
     }
 
@@ -78,9 +95,12 @@ impl Shared {
     /// Deletes keys; `then` is called with each, by its number, while nobody else can change it.
     pub fn delete_chunk(&self, flash: &Flash, keys: &[Key<'_>], mut then: impl FnMut(&mut Shard, usize)) {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
+        let under_way = self.arena.as_ref().map(|arena| arena.begin_change());
         let mut writer = flash.log.writer();
         putting.retry(&mut writer);
         putting.journal(&mut writer, keys.iter().map(|key| (*key, None)));
+        // Before anybody sees it: the segment may be found again that was open meanwhile, and should have it then.
+        putting.retry(&mut writer);
         for (shard, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut locked = self.lock(shard);
             if flash.hybrid.is_none() {
@@ -92,6 +112,8 @@ impl Shared {
             }
         }
         putting.retry(&mut writer);
+        // As long as this thread has the right to put.
+        drop(under_way);
         self.bound_tombstones(flash, putting, writer);
     }
 

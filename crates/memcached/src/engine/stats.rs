@@ -230,6 +230,7 @@ impl Shared {
             ("evicted_flash", cache.evicted_flash),
             ("evicted_index", cache.evicted_index),
             ("index_displaced", cache.displaced()),
+            ("index_displaced_at_start", cache.displaced_at_start),
             ("lost", cache.lost),
             ("bytes_written", cache.bytes_written),
             ("write_errors", cache.write_errors),

@@ -155,6 +155,14 @@ impl Store {
         self.cache.key(key)
     }
 
+    /// Returns once the device keeps all changes so far, where that is asked for ([`Options::sync_changes`]); else at once.
+    ///
+    /// # Errors
+    /// It refuses, and what is on flash cannot be given up either.
+    pub fn sync_changes(&self) -> io::Result<()> {
+        self.cache.sync_changes()
+    }
+
     /// Whether changes should wait a moment for write buffers.
     pub fn is_behind(&self) -> bool {
         self.cache.is_behind()

@@ -5,7 +5,7 @@ use super::file::{Claim, boot_id};
 use super::header::{Header, Layout};
 use super::mapping::{MappedBytes, Mapping};
 use crate::limits::{SHARDS, SHARED_MEMORY_RESERVE_BYTES};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::FileExt;
@@ -18,15 +18,19 @@ use std::sync::{Arc, Mutex};
 /// 1. A unit is free (in `free`), or part of one extent.
 /// 2. The file's bytes before `reserved` have pages.
 pub(crate) struct Arena {
-    claim: Claim,
-    mapping: Arc<Mapping>,
-    layout: Layout,
+    pub(super) claim: Claim,
+    pub(super) mapping: Arc<Mapping>,
+    pub(super) layout: Layout,
     checksum_seed: u64,
+    /// The process before was killed while it put or deleted something.
+    was_under_way: bool,
     /// Lock order: after a shard's.
     free: Mutex<Free>,
+    /// The write buffers that nobody has.
+    pub(super) free_buffers: Mutex<BTreeSet<u64>>,
     /// Bytes of the file that have pages.
     reserved: AtomicU64,
-    is_short: AtomicBool,
+    pub(super) is_short: AtomicBool,
     #[cfg(test)]
     pub(super) before_store: Mutex<Option<Box<dyn FnMut() + Send>>>,
 }
@@ -93,12 +97,15 @@ impl Arena {
                 return None;
             }
         };
+        let [under_way, _] = mapping.words(layout.under_way_at() as usize);
         let arena = Arc::new(Self {
+            was_under_way: under_way.swap(0, Ordering::AcqRel) != 0,
             claim,
             mapping: Arc::new(mapping),
             layout,
             checksum_seed,
             free: Mutex::new(Free::between(&entries, layout.units as u32)),
+            free_buffers: Mutex::new((0..layout.buffers.number).collect()),
             reserved: AtomicU64::new(reserved),
             is_short: AtomicBool::new(false),
             #[cfg(test)]
@@ -111,6 +118,11 @@ impl Arena {
             chunks[shard].push(FoundChunk { sequence, len: len as usize, extent });
         }
         Some((arena, chunks))
+    }
+
+    /// Whether the process before was killed while it put or deleted something.
+    pub fn was_under_way(&self) -> bool {
+        self.was_under_way
     }
 
     pub fn checksum_seed(&self) -> u64 {

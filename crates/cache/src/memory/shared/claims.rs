@@ -2,17 +2,20 @@
 //! count, or that they do not.
 
 use super::abandoned::remove_abandoned;
+use super::companion::MemoryCompanion;
 use super::file::{Claim, remove_all};
 use super::header::Layout;
 use crate::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX};
+use granary_log::Companion;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A file for each partition, or none where there cannot be one for all.
 pub(crate) struct Claims {
     folder: PathBuf,
     state_path: PathBuf,
-    claims: Vec<Claim>,
+    companions: Vec<Arc<MemoryCompanion>>,
 }
 
 impl Claims {
@@ -22,8 +25,10 @@ impl Claims {
         remove_abandoned(folder);
         let claim = |partition| Claim::new(folder, state_path, partition, layout);
         let claims: io::Result<Vec<Claim>> = (0..partitions).map(claim).collect();
-        let claims =
-            claims.and_then(|claims| has_room(&claims, layout.memory_bytes() * partitions).map(|()| claims));
+        let claims = claims.and_then(|claims| {
+            has_room(&claims, (layout.memory_bytes() + layout.usual_buffer_bytes()) * partitions)
+                .map(|()| claims)
+        });
         let claims = claims.unwrap_or_else(|error| {
             tracing::warn!(folder = %folder.display(), %error, "the RAM tier dies with the process");
             Vec::new()
@@ -32,28 +37,33 @@ impl Claims {
             let (path, mib) = (claim.path().display(), (layout.memory_bytes() * partitions) >> 20);
             tracing::info!(first = %path, partitions, mib, "the RAM tier lies in files that outlive the process");
         }
-        Self { folder: folder.to_owned(), state_path: state_path.to_owned(), claims }
+        let companions = claims.into_iter().map(|claim| Arc::new(MemoryCompanion::new(claim))).collect();
+        Self { folder: folder.to_owned(), state_path: state_path.to_owned(), companions }
     }
 
     /// No files. Those that the cache had in the usual folder are removed when the log is open.
     pub fn none(state_path: &Path) -> Self {
-        Self { folder: DEFAULT_MEMORY_FOLDER.into(), state_path: state_path.to_owned(), claims: Vec::new() }
+        Self {
+            folder: DEFAULT_MEMORY_FOLDER.into(),
+            state_path: state_path.to_owned(),
+            companions: Vec::new(),
+        }
     }
 
-    /// The numbers of what was found in the files, for the log to say whether they are right.
-    pub fn companions(&self) -> Vec<u64> {
-        self.claims.iter().map(Claim::companion).collect()
+    /// The files, for the log to say whether what was found in them is right.
+    pub fn companions(&self) -> Vec<Arc<dyn Companion>> {
+        self.companions.iter().map(|companion| Arc::clone(companion) as Arc<dyn Companion>).collect()
     }
 
     /// The log is not opened: what was found stays for the next attempt.
     pub fn give_up(self) {
-        self.claims.iter().filter(|claim| claim.companion() == 0).for_each(Claim::remove);
+        self.companions.iter().for_each(|companion| companion.give_up());
     }
 
     /// The log is open: gives the files, and removes those of partitions that the cache does not have.
-    pub fn into_files(self) -> impl Iterator<Item = Option<Claim>> {
-        remove_all(&self.folder, &self.state_path, self.claims.len() as u64..PARTITIONS_MAX);
-        self.claims.into_iter().map(Some).chain(std::iter::repeat_with(|| None))
+    pub fn into_files(self) -> impl Iterator<Item = Option<Arc<MemoryCompanion>>> {
+        remove_all(&self.folder, &self.state_path, self.companions.len() as u64..PARTITIONS_MAX);
+        self.companions.into_iter().map(Some).chain(std::iter::repeat_with(|| None))
     }
 }
 

@@ -134,6 +134,12 @@ impl Claim {
         }
     }
 
+    /// Gives pages back: their bytes are zero.
+    pub fn release(&self, bytes: std::ops::Range<u64>) -> io::Result<()> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(fallocate(&self.file, flags, bytes.start, bytes.end - bytes.start)?)
+    }
+
     /// Makes what is in the file void, and removes it.
     pub fn give_up(&self) {
         if let Err(error) = self.file.set_len(0) {

@@ -2,8 +2,8 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0..8 | `GRANRAM1` |
-//! | 8..16 | XXH3-64 of bytes 16..80 |
+//! | 0..8 | `GRANRAM2` |
+//! | 8..16 | XXH3-64 of bytes 16..96 |
 //! | 16..24 | number of the companion: the one in the cache's state file, or the content is void |
 //! | 24..32 | salt: seeds the hashes of keys |
 //! | 32..40 | seed of the entries' checksums |
@@ -11,14 +11,16 @@
 //! | 56..64 | bytes of a unit |
 //! | 64..72 | number of units |
 //! | 72..80 | number of shards |
-//! | 80..82 | bytes of the path that the cache's state file is named after; 0: it is too long |
-//! | 82.. | this path, which the file's own name has the hash of |
+//! | 80..88 | number of write buffers |
+//! | 88..96 | bytes of a write buffer |
+//! | 96..98 | bytes of the path that the cache's state file is named after; 0: it is too long |
+//! | 98.. | this path, which the file's own name has the hash of |
 
-use crate::limits::{SHARDS, SHARED_MEMORY_PAGE_BYTES};
+use crate::limits::{SHARDS, SHARED_MEMORY_PAGE_BYTES, WRITE_BUFFERS_USUAL};
 use xxhash_rust::xxh3::xxh3_64;
 
-const MAGIC: [u8; 8] = *b"GRANRAM1";
-pub(crate) const SIZE: usize = 80;
+const MAGIC: [u8; 8] = *b"GRANRAM2";
+pub(crate) const SIZE: usize = 96;
 
 /// Where the path begins, and the most bytes that it may have.
 const PATH_AT: usize = SIZE + 2;
@@ -38,11 +40,19 @@ pub(crate) fn parse_path(page: &[u8]) -> Option<&[u8]> {
     (start[..8] == MAGIC && !path.is_empty()).then_some(path)
 }
 
-/// How a file is divided: the header's page, the directory, the units.
+/// How a file is divided: the header's page, the directories of units and of write buffers, the units, the write buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub unit_bytes: u64,
     pub units: u64,
+    pub buffers: WriteBuffers,
+}
+
+/// The write buffers that there may be at once. What none of them takes of the file takes no RAM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WriteBuffers {
+    pub number: u64,
+    pub bytes: u64,
 }
 
 impl Layout {
@@ -50,7 +60,12 @@ impl Layout {
     /// before others give way, and room is lost between long chunks.
     pub fn new(memory_bytes: u64, unit_bytes: u64) -> Self {
         let bytes = memory_bytes + memory_bytes / 8 + SHARED_MEMORY_PAGE_BYTES;
-        Self { unit_bytes, units: bytes.div_ceil(unit_bytes) }
+        Self { unit_bytes, units: bytes.div_ceil(unit_bytes), buffers: WriteBuffers::default() }
+    }
+
+    /// The same with write buffers.
+    pub fn with_buffers(self, buffers: WriteBuffers) -> Self {
+        Self { buffers, ..self }
     }
 
     /// Bytes of the RAM tier, or a little more.
@@ -58,18 +73,40 @@ impl Layout {
         self.units * self.unit_bytes / 9 * 8
     }
 
+    /// Bytes of the write buffers that there are most of the time.
+    pub fn usual_buffer_bytes(&self) -> u64 {
+        self.buffers.number.min(WRITE_BUFFERS_USUAL) * self.buffers.bytes
+    }
+
     pub fn directory_at(&self) -> u64 {
         SHARED_MEMORY_PAGE_BYTES
     }
 
+    /// Where the directory of the write buffers begins: as many bytes for each as for a unit.
+    pub fn buffer_directory_at(&self) -> u64 {
+        self.directory_at() + self.units * super::directory::ENTRY_SIZE as u64
+    }
+
+    /// Where it stands whether a change is under way: as many bytes, behind the write buffers' directory.
+    pub fn under_way_at(&self) -> u64 {
+        self.buffer_directory_at() + self.buffers.number * super::directory::ENTRY_SIZE as u64
+    }
+
     /// Where the units begin.
     pub fn units_at(&self) -> u64 {
-        let end = self.directory_at() + self.units * super::directory::ENTRY_SIZE as u64;
+        let end = self.under_way_at() + super::directory::ENTRY_SIZE as u64;
         end.next_multiple_of(SHARED_MEMORY_PAGE_BYTES)
     }
 
+    /// Where a write buffer begins: at a page of its own.
+    pub fn buffer_at(&self, buffer: u64) -> u64 {
+        let units_end = self.units_at() + self.units * self.unit_bytes;
+        let stride = self.buffers.bytes.next_multiple_of(SHARED_MEMORY_PAGE_BYTES);
+        units_end.next_multiple_of(SHARED_MEMORY_PAGE_BYTES) + buffer * stride
+    }
+
     pub fn file_bytes(&self) -> u64 {
-        (self.units_at() + self.units * self.unit_bytes).next_multiple_of(SHARED_MEMORY_PAGE_BYTES)
+        self.buffer_at(self.buffers.number)
     }
 }
 
@@ -94,6 +131,8 @@ impl Header {
         put(56, self.layout.unit_bytes);
         put(64, self.layout.units);
         put(72, SHARDS as u64);
+        put(80, self.layout.buffers.number);
+        put(88, self.layout.buffers.bytes);
         bytes[40..56].copy_from_slice(&self.boot_id);
         let sum = xxh3_64(&bytes[16..]);
         bytes[8..16].copy_from_slice(&sum.to_le_bytes());
@@ -109,7 +148,11 @@ impl Header {
             salt: u64_at(24),
             checksum_seed: u64_at(32),
             boot_id: bytes[40..56].try_into().expect("16 bytes"),
-            layout: Layout { unit_bytes: u64_at(56), units: u64_at(64) },
+            layout: Layout {
+                unit_bytes: u64_at(56),
+                units: u64_at(64),
+                buffers: WriteBuffers { number: u64_at(80), bytes: u64_at(88) },
+            },
         })
     }
 }

@@ -3,8 +3,10 @@
 //! Invariants:
 //! 1. The mapping is as long as the file, whose pages that are touched are reserved before: no access faults.
 //! 2. Nobody else writes to the file: it is locked, and other users may not open it.
-//! 3. The bytes of an [`MappedBytes`] belong to it alone. The [arena](super::Arena) gives units out once.
+//! 3. The bytes of an [`MappedBytes`] or a write buffer belong to it alone. The [arena](super::Arena) gives units and
+//!    buffers out once.
 
+use granary_log::{AlignedBuffer, BufferOwner};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fs::File;
 use std::io;
@@ -42,6 +44,15 @@ impl Mapping {
         // is no part of them, and is reached as atomic words only.
         let word = |i: usize| unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset + 8 * i).cast()) };
         [word(0), word(1)]
+    }
+
+    /// `len` bytes at `offset`, a page's beginning, as a buffer that belongs to `owner`, which holds this mapping. For the
+    /// write buffers: there must be no other buffer of these bytes.
+    pub fn buffer(&self, offset: usize, len: usize, owner: Box<dyn BufferOwner>) -> AlignedBuffer {
+        let start = self.place(offset, len);
+        // SAFETY: in the mapping, which the owner holds; initialised by the kernel, and nobody else's: the owner gives
+        // the buffer's number back only when it is dropped.
+        unsafe { AlignedBuffer::of(start, len, owner) }
     }
 
     fn place(&self, offset: usize, len: usize) -> NonNull<u8> {

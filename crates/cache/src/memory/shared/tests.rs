@@ -1,8 +1,9 @@
 //! A shard of a RAM tier that is killed at every store.
 
+use super::Arena;
 use super::abandoned::remove_abandoned;
+use super::file::Claim;
 use super::header::{Header, PATH_BYTES_MAX, encode_path, parse_path};
-use super::{Arena, Claim};
 use crate::codec::StoredValue;
 use crate::key::KeyHasher;
 use crate::memory::{Aim, Elsewhere, EntryState, Eviction, Memory, Pool, Role, Spare, Which};
@@ -236,13 +237,13 @@ fn a_page_says_whose_it_is_or_nothing() {
     let layout = pool(1 << 20).layout(u64::MAX);
     let header = Header { companion: COMPANION, salt: SALT, checksum_seed: 1, boot_id: [7; 16], layout };
     let page = |path: &[u8]| [&header.encode()[..], &encode_path(path)].concat();
-    assert_eq!(page(b"/a/b")[80..], *b"\x04\x00/a/b");
+    assert_eq!(page(b"/a/b")[96..], *b"\x04\x00/a/b");
     assert_eq!(parse_path(&page(b"/a/b")), Some(&b"/a/b"[..]));
     let longest = vec![b'p'; PATH_BYTES_MAX];
     assert_eq!(parse_path(&page(&longest)), Some(&longest[..]));
     assert_eq!(parse_path(&page(&[longest, vec![b'p']].concat())), None);
     assert_eq!(parse_path(&page(b"")), None);
-    assert_eq!(parse_path(&page(b"/a/b")[..85]), None);
+    assert_eq!(parse_path(&page(b"/a/b")[..101]), None);
     let mut other = page(b"/a/b");
     other[7] = b'0';
     assert_eq!(parse_path(&other), None);

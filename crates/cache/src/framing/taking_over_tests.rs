@@ -1,0 +1,114 @@
+//! Segments that a process was filling when it was killed.
+
+use super::block::{self, Header};
+use super::filling::{Filling, WordRule};
+use super::{Records, summary};
+use granary_log::{Framing, Geometry, Sealed, SegmentId};
+
+const SALT: u64 = 3;
+const SIZE: usize = 512;
+const BLOCKS: usize = 32;
+
+fn id(blocks: u64) -> SegmentId {
+    let geometry = Geometry::new(4 * blocks * SIZE as u64, blocks * SIZE as u64, SIZE as u64).unwrap();
+    SegmentId { geometry, instance: 9, sequence: 6, first_block: 2 * blocks }
+}
+
+fn records() -> Records {
+    Records { words_of: crate::record::words_of, word_rule: WordRule { ignored_bits: 9 } }
+}
+
+/// Appends entries of the numbered keys until the segment is full; calls `then` after each.
+fn fill(id: &SegmentId, blocks: &mut [u8], mut then: impl FnMut(&Filling, &mut [u8])) -> Filling {
+    use crate::codec::{Codec, StoredValue};
+    use crate::key::{KeyHasher, WordKind};
+    use crate::record::HeaderBytes;
+    let mut filling = records().begin(id);
+    for number in 0u64.. {
+        let key = number.to_le_bytes();
+        let value = vec![number as u8; [20, 90, 300, 1400, 5][number as usize % 5]];
+        let stored = StoredValue { codec: Codec::None, bytes: &value };
+        let header = HeaderBytes::entry(&key, Some(stored), 0);
+        let word = KeyHasher::with_seed(SALT).hash(&key).word(WordKind::Entry);
+        let parts = [header.as_slice(), &key[..], &value[..]];
+        if filling.append(id, records().word_rule, blocks, word, &parts).is_none() {
+            break;
+        }
+        then(&filling, blocks);
+    }
+    filling
+}
+
+fn taken_over(id: &SegmentId, blocks: &[u8]) -> Option<(Vec<u16>, Vec<u64>)> {
+    let mut blocks = blocks.to_vec();
+    let mut filling = records().take_over(id, SALT, &mut blocks)?;
+    let found = (filling.counts.clone(), filling.words.clone());
+    let sealed = records().seal(id, &mut filling, &mut blocks);
+    assert!(
+        sealed.data.end <= blocks.len() / SIZE
+            && sealed.data.end <= sealed.summary.start.max(sealed.data.end)
+    );
+    Some(found)
+}
+
+#[test]
+fn after_each_record_all_are_taken_over() {
+    for blocks in [BLOCKS as u64, 8] {
+        let id = id(blocks);
+        let mut memory = vec![0; blocks as usize * SIZE];
+        let mut tried = 0;
+        fill(&id, &mut memory, |filling, blocks| {
+            let expected = Some((filling.counts.clone(), filling.words.clone()));
+            assert_eq!(taken_over(&id, blocks), expected);
+            // The next record was being copied: it does not count.
+            let (used, mut torn) = (filling.counts.len(), blocks.to_vec());
+            if used < torn.len() / SIZE {
+                block::note_sequence(&mut torn[used * SIZE..], id.sequence);
+                torn[used * SIZE + 16..used * SIZE + 200].fill(0xA5);
+                assert_eq!(taken_over(&id, &torn).map(|(_, words)| words), Some(filling.words.clone()));
+            }
+            tried += 1;
+        });
+        assert!(tried >= 5, "{tried} records");
+    }
+}
+
+#[test]
+fn a_segment_that_was_being_sealed_is_taken_over() {
+    let id = id(BLOCKS as u64);
+    let mut memory = vec![0; BLOCKS * SIZE];
+    let mut filling = fill(&id, &mut memory, |_, _| {});
+    let words = filling.words.clone();
+    let mut whole = memory.clone();
+    let Sealed { data, summary } = records().seal(&id, &mut filling, &mut whole);
+    assert!(data.end <= summary.start && !summary.is_empty());
+    let mut steps: Vec<usize> = data.clone().collect();
+    steps.extend(summary.clone().rev());
+    let counts = &filling.counts;
+    for step in steps {
+        if step == summary.end - 1 {
+            summary::write(&mut memory[summary.start * SIZE..], &id.geometry, counts, &words, &[]);
+        }
+        let count = counts.get(step).copied().unwrap_or(0);
+        let header = Header { sequence: id.sequence, count };
+        block::seal(&mut memory[step * SIZE..][..SIZE], id.instance, id.first_block + step as u64, header);
+        assert_eq!(taken_over(&id, &memory).map(|(_, words)| words), Some(words.clone()), "block {step}");
+    }
+    assert!(memory == whole, "these are the steps of sealing");
+}
+
+#[test]
+fn what_is_not_of_the_segment_is_not_taken_over() {
+    let id = id(BLOCKS as u64);
+    let mut memory = vec![0; BLOCKS * SIZE];
+    fill(&id, &mut memory, |_, _| {});
+    let other = SegmentId { sequence: 7, ..id };
+    assert_eq!(
+        taken_over(&other, &memory),
+        Some((vec![], vec![])),
+        "another segment's blocks count for nothing"
+    );
+    // More records than there are.
+    block::note_count(&mut memory[..SIZE], 4000);
+    assert_eq!(taken_over(&id, &memory), None);
+}

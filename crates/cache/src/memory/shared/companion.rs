@@ -1,0 +1,81 @@
+//! The file of a partition's RAM tier, as the log knows it: bound to its content, and with room for its write buffers.
+
+use super::arena::{Arena, FoundChunk};
+use super::file::Claim;
+use granary_log::{AlignedBuffer, Companion};
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+/// The file, claimed and then opened with the log.
+pub(crate) struct MemoryCompanion {
+    found: u64,
+    state: Mutex<State>,
+}
+
+enum State {
+    Claimed(Claim),
+    Opened(Arc<Arena>, Vec<Vec<FoundChunk>>),
+    /// It cannot be used.
+    None,
+}
+
+impl MemoryCompanion {
+    pub fn new(claim: Claim) -> Self {
+        Self { found: claim.companion(), state: Mutex::new(State::Claimed(claim)) }
+    }
+
+    /// The log is not opened: what was found stays for the next attempt, and nothing else does.
+    pub fn give_up(&self) {
+        match &*self.state.lock().expect("no panic under the lock") {
+            State::Claimed(claim) if self.found == 0 => claim.remove(),
+            State::Opened(arena, _) if self.found == 0 => arena.remove(),
+            _ => {}
+        }
+    }
+
+    /// Returns the file and the chunks that were found in it, once, or `None` if it cannot be used. To be called when the
+    /// log is open.
+    pub fn take_found(&self) -> Option<(Arc<Arena>, Vec<Vec<FoundChunk>>)> {
+        match &mut *self.state.lock().expect("no panic under the lock") {
+            State::Opened(arena, chunks) => Some((Arc::clone(arena), std::mem::take(chunks))),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for MemoryCompanion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryCompanion").field("found", &self.found).finish_non_exhaustive()
+    }
+}
+
+impl Companion for MemoryCompanion {
+    fn found(&self) -> u64 {
+        self.found
+    }
+
+    fn open(&self, number: u64, salt: u64) -> Vec<(u64, AlignedBuffer)> {
+        let mut state = self.state.lock().expect("no panic under the lock");
+        match std::mem::replace(&mut *state, State::None) {
+            State::Claimed(claim) => {
+                let Some((arena, chunks)) = Arena::open(claim, number, salt) else { return Vec::new() };
+                let buffers = arena.found_buffers();
+                *state = State::Opened(arena, chunks);
+                buffers
+            }
+            State::Opened(arena, _) => {
+                tracing::warn!("the content is given up: the RAM tier of this process dies with it");
+                arena.remove();
+                Vec::new()
+            }
+            State::None => Vec::new(),
+        }
+    }
+
+    fn buffer(&self, bytes: usize) -> Option<AlignedBuffer> {
+        match &*self.state.lock().expect("no panic under the lock") {
+            State::Opened(arena, _) => arena.take_buffer(bytes),
+            _ => None,
+        }
+    }
+}
