@@ -36,6 +36,10 @@ fn fill(engine: &mut Engine, session: &mut Session) {
         session.receive((first..first + 100).map(set).collect::<String>().as_bytes());
         run(engine, std::slice::from_mut(session));
     }
+    // However slow the device is: the first write buffer, with these items, is written before the second.
+    while engine.shared().store.cache_stats().segments_written < 2 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
 }
 
 #[test]
