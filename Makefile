@@ -20,6 +20,8 @@ test: ## All tests, with the servers they need
 	scripts/install-test-servers.sh
 	mkdir -p target && : > $(SKIPPED)
 	$(CARGO) test $(RELEASE) --workspace
+	$(CARGO) test $(RELEASE) -p granary-cache --features async,serde --test typed --test asynchronous --test examples
+	$(CARGO) test $(RELEASE) -p granary-cache --features async,serde --doc
 	$(CARGO) test $(RELEASE) -p granary-cache --features shuttle --test interleavings
 	$(CARGO) test $(RELEASE) -p granary-volume --features shuttle --test interleavings
 	@sort -u $(SKIPPED)
@@ -28,6 +30,7 @@ test: ## All tests, with the servers they need
 lint: ## rustfmt, and clippy with warnings denied, also of what a program may be built without
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(RELEASE) --workspace --all-targets -- -D warnings
+	$(CARGO) clippy $(RELEASE) -p granary-cache --features async,serde --all-targets -- -D warnings
 	$(CARGO) clippy $(RELEASE) -p granary-dict --no-default-features -- -D warnings
 
 deny: ## Licences, banned and duplicate crates, where they come from

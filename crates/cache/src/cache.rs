@@ -6,6 +6,7 @@
 use crate::codec::{self, Codec, Encoded, OwnCodecs, StoredValue};
 use crate::drive::{self, Helpers, Io, Pending};
 use crate::entry::{Entry, Refusal, StoredEntry};
+use crate::error::Error;
 use crate::framing::{Log, Records};
 use crate::key::{Key, KeyHash, KeyHasher};
 use crate::lookup::Outcome;
@@ -18,7 +19,10 @@ use crate::stats::Stats;
 use granary_log::device::Device;
 use granary_log::sync::sync::Arc;
 use granary_log::{Engine, OpenError, Opened};
+use std::fmt;
+use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A cache. Shared by threads; dropping it stops it cleanly, and it is warm when opened again.
@@ -27,6 +31,8 @@ pub struct Cache {
     pub(crate) partitions: Vec<Partition>,
     codecs: OwnCodecs,
     pub(crate) flights: MakingFlights,
+    /// Where it lies, for errors; empty: it is in RAM alone.
+    path: PathBuf,
 }
 
 impl Cache {
@@ -41,7 +47,7 @@ impl Cache {
         let Some(flash) = &options.flash else {
             let codecs = OwnCodecs::open(options.compression, None);
             let partitions = vec![Partition::in_memory(&options, Arc::clone(&codecs))];
-            return Ok(Cache { partitions, codecs, flights: MakingFlights::default() });
+            return Ok(Cache { partitions, codecs, flights: MakingFlights::default(), path: PathBuf::new() });
         };
         Self::start(&options, |log| Log::open_partitions(flash.framing()?, log, flash.partitions))
     }
@@ -57,7 +63,8 @@ impl Cache {
         options: &Options,
         open: impl FnOnce(&granary_log::Options) -> Result<Vec<Opened<Records>>, OpenError>,
     ) -> Result<Cache, OpenError> {
-        let mut log_options = options.flash.as_ref().expect("a cache on flash").log_options()?;
+        let flash = options.flash.as_ref().expect("a cache on flash");
+        let mut log_options = flash.log_options()?;
         let claims = options.claims(&log_options);
         log_options.companions = claims.companions();
         let logs = match open(&log_options) {
@@ -68,12 +75,13 @@ impl Cache {
             }
         };
         let codecs = OwnCodecs::open(options.compression, Some(codec::path_of(&log_options.state_path)));
+        let path = flash.path.clone();
         let options = options.of_partition();
         let start = |((log, recovered), claim)| {
             Partition::start(&options, log, recovered, claim, Arc::clone(&codecs))
         };
         let partitions = logs.into_iter().zip(claims.into_files()).map(start).collect();
-        Ok(Cache { partitions, codecs, flights: MakingFlights::default() })
+        Ok(Cache { partitions, codecs, flights: MakingFlights::default(), path })
     }
 
     /// Hashes keys for this cache.
@@ -106,6 +114,27 @@ impl Cache {
         self.each_part(keys, Key::hash, |partition, keys, rows| {
             drive::get_many(&partition.shared, io, keys, now, |i, outcome| sink(rows.of(i), outcome));
         });
+    }
+
+    /// Looks up what is in RAM, or nowhere; the sink is not called for keys that may be on flash, and they are not counted.
+    #[cfg(feature = "async")]
+    pub(crate) fn get_many_in_memory(
+        &self,
+        io: &mut Io,
+        keys: &[Key<'_>],
+        now: u32,
+        mut sink: impl FnMut(usize, Outcome<'_>),
+    ) {
+        self.each_part(keys, Key::hash, |partition, keys, rows| {
+            let sink = |i, outcome: Outcome<'_>| sink(rows.of(i), outcome);
+            drive::get_many_in_memory(&partition.shared, io, keys, now, sink);
+        });
+    }
+
+    /// Whether it has a part on flash.
+    #[cfg(feature = "async")]
+    pub(crate) fn is_on_flash(&self) -> bool {
+        self.partitions[0].shared.flash.is_some()
     }
 
     /// As [`get_many`](Self::get_many), with the help of another thread where the batch is large and a core has
@@ -150,12 +179,15 @@ impl Cache {
 
     /// Stores a batch: a copy to the write buffer, or to RAM. Never waits for the device: when that is too far
     /// behind, or an entry is too large, the entry is not stored, older versions of it are gone all
-    /// the same, and a counter says so.
-    pub fn put_many(&self, entries: &[Entry<'_>]) {
-        self.try_put_many(entries, |_, _| ());
+    /// the same, and a counter says so. Returns the entries that were not stored, by their places in the batch, in any
+    /// order; who does not mind leaves them.
+    pub fn put_many(&self, entries: &[Entry<'_>]) -> Vec<(usize, Refusal)> {
+        let mut refused = Vec::new();
+        self.try_put_many(entries, |i, why| refused.push((i, why)));
+        refused
     }
 
-    /// As [`put_many`](Self::put_many); `refused(i, why)` is told of each entry that was not stored, in any order.
+    /// As [`put_many`](Self::put_many); `refused(i, why)` is told of each entry that was not stored.
     pub fn try_put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         self.flights.overtake(entries.iter().map(|entry| entry.key.bytes()));
         self.put_made(entries, &mut refused);
@@ -251,10 +283,20 @@ impl Cache {
         self.partitions.iter().any(Partition::is_behind)
     }
 
-    /// Removes keys, for good: no crash brings them back.
+    /// Removes keys, for good: no crash brings them back. A removal is never refused: what finds no room in the log waits
+    /// for it in the journal, and without a journal a crash leaves the cache empty.
     pub fn delete_many(&self, keys: &[Key<'_>]) {
         self.flights.overtake(keys.iter().map(Key::bytes));
         self.each_part(keys, Key::hash, |partition, keys, _| partition.shared.delete_many(keys));
+    }
+
+    /// Returns once no loss of power brings back what was deleted or overwritten before the call. Without flash, and with
+    /// [`PowerLoss::StartEmpty`](crate::PowerLoss), that is so at once.
+    ///
+    /// # Errors
+    /// Neither can the journal be synced, nor can the cache be made to start empty.
+    pub fn sync_changes(&self) -> std::io::Result<()> {
+        self.partitions.iter().try_for_each(Partition::sync_changes)
     }
 
     /// Visits every entry, expired and negative ones too: key, value (`None`: negative), expiry.
@@ -287,18 +329,28 @@ impl Cache {
     ///
     /// # Errors
     /// The device refused some of it: that is gone, and so are older versions of its keys.
-    pub fn flush(&self) -> std::io::Result<()> {
-        // All of them, whatever becomes of one.
-        let flushed: Vec<_> = self.partitions.iter().map(Partition::flush).collect();
-        flushed.into_iter().collect()
+    pub fn flush(&self) -> Result<(), Error> {
+        let lost_before = self.stats().lost;
+        self.in_all(Partition::flush).map_err(|source| Error::Flush {
+            path: self.path.clone(),
+            lost: self.stats().lost - lost_before,
+            source,
+        })
     }
 
     /// Forgets everything, for good.
-    pub fn clear(&self) -> std::io::Result<()> {
+    ///
+    /// # Errors
+    /// The operating system refuses: readers find nothing, but after a crash some of it may be there again.
+    pub fn clear(&self) -> Result<(), Error> {
         self.flights.overtake_all();
-        // All of them, whatever becomes of one.
-        let cleared: Vec<_> = self.partitions.iter().map(Partition::clear).collect();
-        cleared.into_iter().collect()
+        self.in_all(Partition::clear).map_err(|source| Error::Clear { path: self.path.clone(), source })
+    }
+
+    /// Does the same to all partitions, whatever becomes of one; the first error is returned.
+    fn in_all(&self, each: impl Fn(&Partition) -> io::Result<()>) -> io::Result<()> {
+        let results: Vec<_> = self.partitions.iter().map(each).collect();
+        results.into_iter().collect()
     }
 
     /// Counters and sizes.
@@ -313,9 +365,11 @@ impl Cache {
     ///
     /// # Errors
     /// What the operating system says; then the cache may start empty.
-    pub fn close(self) -> std::io::Result<()> {
-        let closed: Vec<_> = self.partitions.into_iter().map(Partition::close).collect();
-        closed.into_iter().collect()
+    pub fn close(self) -> Result<(), Error> {
+        let Self { partitions, path, .. } = self;
+        // All of them, whatever becomes of one.
+        let closed: Vec<_> = partitions.into_iter().map(Partition::close).collect();
+        closed.into_iter().collect::<io::Result<()>>().map_err(|source| Error::Close { path, source })
     }
 
     /// Stops as a kill would: write buffers are lost, nothing is marked as clean. For tests.
@@ -352,6 +406,12 @@ impl Cache {
             items.extend(rows.iter().map(|row| batch[*row as usize]));
             each(&self.partitions[of(&items[0])], &items, Rows::Some(rows));
         }
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("path", &self.path).finish_non_exhaustive()
     }
 }
 

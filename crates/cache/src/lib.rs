@@ -4,13 +4,40 @@
 //! in three passes: plan (probe RAM tier and index), fetch (read what is on flash, each block once,
 //! many at a time), deliver (check, find by full key, hand to the sink). It knows no protocol, no
 //! SQL and no async runtime.
+//!
+//! | to have | use |
+//! |---|---|
+//! | one key at a time, as in a map | [`Cache::get`], [`insert`](Cache::insert), [`remove`](Cache::remove), [`get_or_insert_with`](Cache::get_or_insert_with) |
+//! | many keys at once, the fast way | [`Cache::get_many`], [`put_many`](Cache::put_many), [`delete_many`](Cache::delete_many) |
+//! | keys and values of one's own types | [`TypedCache`]; with the feature `serde` by [`Postcard`](https://docs.rs/postcard) |
+//! | lookups by asynchronous tasks | `AsyncCache`, with the feature `async`; of any runtime |
+//!
+//! What can fail returns [`Error`], or one of what that is made of: [`OpenError`], [`Refusal`], [`CodecError`]. Lookups
+//! do not fail: what cannot be read is a miss.
+//!
+//! ```
+//! use granary_cache::Cache;
+//! use std::time::Duration;
+//!
+//! let folder = std::env::temp_dir().join("granary-first-steps");
+//! std::fs::create_dir_all(&folder)?;
+//! let cache = Cache::builder().memory(16 << 20).flash(folder.join("cache"), 64 << 20).open()?;
+//! cache.insert_with_ttl(b"session", b"42", Duration::from_secs(60))?;
+//! assert_eq!(cache.get(b"session").as_deref(), Some(&b"42"[..]));
+//! cache.close()?;
+//! std::fs::remove_dir_all(folder)?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod admission;
+#[cfg(feature = "async")]
+mod asynchronous;
 mod batch;
 mod cache;
 mod codec;
 mod drive;
 mod entry;
+mod error;
 mod flash;
 #[doc(hidden)]
 pub mod framing;
@@ -41,22 +68,30 @@ mod single;
 mod skip;
 mod stats;
 mod tombstones;
+mod typed;
 mod write;
 
+#[cfg(feature = "async")]
+pub use asynchronous::AsyncCache;
 pub use cache::Cache;
 pub use codec::Compression;
 #[doc(hidden)]
 pub use codec::{OwnedValue, ValueCodec};
 pub use drive::{Helpers, Io, Pending, Team};
 pub use entry::{Entry, Refusal};
-pub use granary_log::{Engine, Found, OpenError};
+pub use error::{CodecError, Error};
+pub use granary_log::device::OpenDeviceError;
+pub use granary_log::{Engine, Found, GeometryError, OpenError};
 pub use key::{Key, KeyHash, KeyHasher};
 pub use lookup::Outcome;
-pub use options::{Builder, FlashOptions, Options};
+pub use options::{Builder, FlashOptions, Options, PowerLoss};
 pub use policy::Reinsertion;
 pub use scan::Scan;
 pub use single::now;
 pub use stats::Stats;
+#[cfg(feature = "serde")]
+pub use typed::Postcard;
+pub use typed::{Decode, Encode, Plain, TypedCache};
 
 /// The README's example runs as it stands there.
 #[cfg(doctest)]

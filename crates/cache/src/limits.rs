@@ -55,6 +55,12 @@ pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Most bytes of room for such copies that stay from one batch to the next.
 pub const ANSWER_BYTES_KEPT: usize = 1 << 20;
 
+/// Most threads that read from the device for asynchronous tasks of a cache.
+pub const ASYNC_DRIVERS_MAX: usize = 4;
+
+/// Most bytes of room to encode keys and values in that stay with a thread.
+pub const ENCODING_BYTES_KEPT: usize = 1 << 20;
+
 /// Keys whose entries in RAM are fetched side by side.
 pub const SIDE_BY_SIDE: usize = 32;
 
@@ -91,6 +97,10 @@ pub const COLLISIONS_PER_SHARD: usize = 64;
 
 /// Deletions that wait for room in the log before the cache is reset instead.
 pub const TOMBSTONES_MAX: usize = 4 << 20;
+
+/// Most bytes of entries over several blocks that a lookup reads at once, but for a longer one: some as many as reads are
+/// in flight.
+pub const LONG_BYTES_AT_ONCE: usize = 1 << 20;
 
 /// How often a lookup follows an entry that moves while it is being read.
 pub const LOOKUP_ROUNDS_MAX: usize = 8;

@@ -3,6 +3,7 @@
 use granary_log::sync::sync::atomic::{AtomicUsize, Ordering};
 use granary_log::sync::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::collections::HashMap;
+use std::task::Waker;
 
 /// Keys whose values are being made.
 #[derive(Default)]
@@ -25,6 +26,8 @@ struct State {
     has_ended: bool,
     /// The key was changed since.
     is_overtaken: bool,
+    /// Tasks that wait for the end.
+    wakers: Vec<Waker>,
 }
 
 /// Who makes a value.
@@ -92,6 +95,22 @@ impl Making {
         state.value.clone()
     }
 
+    /// As [`wait`](Self::wait), for a task.
+    #[cfg(feature = "async")]
+    pub async fn ended(&self) -> Option<Vec<u8>> {
+        std::future::poll_fn(|context| {
+            let mut state = lock(&self.state);
+            if state.has_ended {
+                return std::task::Poll::Ready(state.value.clone());
+            }
+            if !state.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+                state.wakers.push(context.waker().clone());
+            }
+            std::task::Poll::Pending
+        })
+        .await
+    }
+
     /// Calls `store` unless the key was changed: that waits until `store` is done, and then changes what it stored.
     pub fn unless_overtaken(&self, store: impl FnOnce()) {
         let state = lock(&self.state);
@@ -112,8 +131,12 @@ impl Making {
             fn drop(&mut self) {
                 let Self(flight, flights, key) = self;
                 flights.take_out(key, |found| Arc::ptr_eq(found, flight));
-                lock(&flight.state).has_ended = true;
+                let mut state = lock(&flight.state);
+                state.has_ended = true;
+                let wakers = std::mem::take(&mut state.wakers);
+                drop(state);
                 flight.ended.notify_all();
+                wakers.into_iter().for_each(Waker::wake);
             }
         }
         End(self, flights, key)

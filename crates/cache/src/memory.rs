@@ -255,15 +255,20 @@ impl Memory {
     /// read. A candidate that is another key's is not: it would stay, or go to flash, for what nobody read.
     #[inline]
     pub fn get(&mut self, key: Key<'_>, candidate: At) -> Option<Stored<'_>> {
-        let bytes = Self::bytes(&self.chunks, self.first_chunk(), candidate);
-        let at = if is_of(bytes, key) { candidate } else { self.locate_elsewhere(key)? };
-        self.touch(at);
-        Some(record_of(Self::bytes(&self.chunks, self.first_chunk(), at)).into())
+        let first = self.first_chunk();
+        let bytes = Self::bytes(&self.chunks, first, candidate);
+        if !is_of(bytes, key) {
+            return self.get_elsewhere(key);
+        }
+        self.touch(candidate);
+        Some(record_of(Self::bytes(&self.chunks, first, candidate)).into())
     }
 
     #[cold]
-    fn locate_elsewhere(&self, key: Key<'_>) -> Option<At> {
-        self.locate(key)
+    fn get_elsewhere(&mut self, key: Key<'_>) -> Option<Stored<'_>> {
+        let at = self.locate(key)?;
+        self.touch(at);
+        Some(record_of(Self::bytes(&self.chunks, self.first_chunk(), at)).into())
     }
 
     /// Removes a key; gives its counts.

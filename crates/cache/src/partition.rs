@@ -157,6 +157,11 @@ impl Partition {
     }
 
     /// See [`Cache`](crate::Cache).
+    pub fn sync_changes(&self) -> std::io::Result<()> {
+        self.shared.flash.as_ref().map_or(Ok(()), |flash| flash.log.sync_journal())
+    }
+
+    /// See [`Cache`](crate::Cache).
     pub fn is_behind(&self) -> bool {
         self.shared.flash.as_ref().is_some_and(|flash| {
             // DRAM first, what finds no room there stays in RAM, unless that is too little for it.

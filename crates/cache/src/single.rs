@@ -5,13 +5,22 @@ use crate::cache::Cache;
 use crate::drive::Io;
 use crate::entry::{Entry, Refusal};
 use crate::lookup::Outcome;
-use crate::making::Joined;
+use crate::making::{Joined, Making};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 thread_local! {
     /// Rings and buffers belong to the calling thread.
-    static IO: RefCell<Io> = RefCell::new(Io::new());
+    static IO: RefCell<Option<Io>> = const { RefCell::new(None) };
+}
+
+/// Lends the thread's rings and buffers. Who looks something up while they are lent has others.
+pub(crate) fn with_io<T>(then: impl FnOnce(&mut Io) -> T) -> T {
+    let mut io = IO.take().unwrap_or_default();
+    let result = then(&mut io);
+    IO.set(Some(io));
+    result
 }
 
 /// The system's time, in seconds of Unix time and what is beyond them.
@@ -20,7 +29,7 @@ fn time() -> Duration {
 }
 
 /// The Unix second after which an entry is expired that lives for `ttl` from now on.
-fn end_of(ttl: Duration) -> u32 {
+pub(crate) fn end_of(ttl: Duration) -> u32 {
     u32::try_from(time().saturating_add(ttl).as_secs()).unwrap_or(u32::MAX)
 }
 
@@ -34,20 +43,21 @@ impl Cache {
     ///
     /// May read from flash; expiry is told by the system's clock.
     pub fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.look_up(key, <[u8]>::to_vec)
+        self.look_up(key, |value| Some(value.to_vec()))
     }
 
     /// Whether [`get`](Self::get) would find a value.
     pub fn contains(&self, key: &[u8]) -> bool {
-        self.look_up(key, |_| ()).is_some()
+        self.look_up(key, |_| Some(())).is_some()
     }
 
-    fn look_up<T>(&self, key: &[u8], take: impl Fn(&[u8]) -> T) -> Option<T> {
+    /// What `take` makes of the value of a key.
+    pub(crate) fn look_up<T>(&self, key: &[u8], take: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
         let mut found = None;
-        IO.with_borrow_mut(|io| {
+        with_io(|io| {
             self.get_many(io, &[self.key(key)], now(), |_, outcome| {
                 if let Outcome::Hit { value, .. } = outcome {
-                    found = Some(take(value));
+                    found = take(value);
                 }
             });
         });
@@ -70,7 +80,7 @@ impl Cache {
         self.insert_until(key, value, end_of(ttl))
     }
 
-    fn insert_until(&self, key: &[u8], value: &[u8], expires_at: u32) -> Result<(), Refusal> {
+    pub(crate) fn insert_until(&self, key: &[u8], value: &[u8], expires_at: u32) -> Result<(), Refusal> {
         let mut outcome = Ok(());
         self.try_put_many(&[Entry { key: self.key(key), value: Some(value), expires_at }], |_, why| {
             outcome = Err(why);
@@ -104,32 +114,80 @@ impl Cache {
         key: &[u8],
         make: impl FnOnce() -> Result<Vec<u8>, E>,
     ) -> Result<Vec<u8>, E> {
+        self.get_or_make_bytes(key, || 0, make)
+    }
+
+    /// As [`get_or_insert_with`](Self::get_or_insert_with); what is made expires after `ttl`, to the second.
+    ///
+    /// # Errors
+    /// What `make` returns.
+    pub fn get_or_insert_with_ttl<E>(
+        &self,
+        key: &[u8],
+        ttl: Duration,
+        make: impl FnOnce() -> Result<Vec<u8>, E>,
+    ) -> Result<Vec<u8>, E> {
+        self.get_or_make_bytes(key, || end_of(ttl), make)
+    }
+
+    fn get_or_make_bytes<E>(
+        &self,
+        key: &[u8],
+        expires_at: impl FnOnce() -> u32,
+        make: impl FnOnce() -> Result<Vec<u8>, E>,
+    ) -> Result<Vec<u8>, E> {
+        self.get_or_make(
+            key,
+            expires_at,
+            |bytes| Some(bytes.to_vec()),
+            make,
+            |value| Some(Cow::Borrowed(value)),
+        )
+    }
+
+    /// The value of a key, or what `make` gives for it. `decode` gives the value of bytes, if they are one, and `encode`
+    /// the bytes of a value that can be stored.
+    pub(crate) fn get_or_make<T, E>(
+        &self,
+        key: &[u8],
+        expires_at: impl FnOnce() -> u32,
+        decode: impl Fn(&[u8]) -> Option<T>,
+        make: impl FnOnce() -> Result<T, E>,
+        encode: impl FnOnce(&T) -> Option<Cow<'_, [u8]>>,
+    ) -> Result<T, E> {
         loop {
-            if let Some(value) = self.get(key) {
+            if let Some(value) = self.look_up(key, &decode) {
                 return Ok(value);
             }
             let flight = match self.flights.join(key) {
                 Joined::Mine(flight) => flight,
-                Joined::Others(flight) => match flight.wait() {
+                Joined::Others(flight) => match flight.wait().and_then(|value| decode(&value)) {
                     Some(value) => return Ok(value),
                     None => continue,
                 },
             };
             let _end = flight.end_at_drop(&self.flights, key);
             // It may have come before this thread was the one to make it.
-            let value = match self.get(key) {
-                Some(value) => value,
-                None => {
-                    let value = make()?;
-                    flight.unless_overtaken(|| {
-                        let entry = Entry { key: self.key(key), value: Some(&value), expires_at: 0 };
-                        self.put_made(&[entry], &mut |_, _| ());
-                    });
-                    value
+            if let Some(value) = self.look_up(key, &decode) {
+                if let Some(bytes) = encode(&value) {
+                    flight.arrive(&bytes);
                 }
-            };
-            flight.arrive(&value);
+                return Ok(value);
+            }
+            let value = make()?;
+            if let Some(bytes) = encode(&value) {
+                self.keep_made(&flight, key, &bytes, expires_at());
+            }
             return Ok(value);
         }
+    }
+
+    /// Stores a value that was made, unless its key was changed meanwhile, and gives it to those who wait for it.
+    pub(crate) fn keep_made(&self, flight: &Making, key: &[u8], value: &[u8], expires_at: u32) {
+        flight.unless_overtaken(|| {
+            let entry = Entry { key: self.key(key), value: Some(value), expires_at };
+            self.put_made(&[entry], &mut |_, _| ());
+        });
+        flight.arrive(value);
     }
 }

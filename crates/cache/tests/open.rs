@@ -18,7 +18,7 @@ fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn refusal(options: Options) -> String {
-    Cache::open(options).err().expect("it is refused").to_string()
+    Cache::open(options).expect_err("it is refused").to_string()
 }
 
 #[test]

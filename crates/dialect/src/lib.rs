@@ -12,6 +12,8 @@
 //!    [`plan::optimise`] gives the plan ClickHouse's meaning.
 //! 4. [`text`] spells the values of an answer, [`types`] names their types, and [`Error`] is what went wrong.
 
+#![forbid(unsafe_code)]
+
 mod error;
 pub mod functions;
 pub mod limits;

@@ -1,6 +1,6 @@
 //! What a dictionary is, whether DDL or XML said it.
 
-use crate::config::{Collections, FullLoadLayout, Layout, Storage};
+use crate::config::{Collections, FullLoadLayout, Layout, LayoutKind};
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::source::SourceConfig;
@@ -335,14 +335,14 @@ impl Definition {
         self.layout.validate()?;
         self.source.check_layout(&self.layout)?;
         self.validate_lookup_key()?;
-        if let (Storage::FullLoad(FullLoadLayout::Flat), Key::Complex(_)) =
-            (&self.layout.storage, &self.structure.key)
+        if let (LayoutKind::FullLoad(FullLoadLayout::Flat), Key::Complex(_)) =
+            (&self.layout.kind, &self.structure.key)
         {
             return Err(DictError::definition(
                 "Primary key for simple dictionary must contain exactly one element; LAYOUT(COMPLEX_KEY_HASHED()) takes several",
             ));
         }
-        if matches!(self.layout.storage, Storage::Direct) && self.lifetime != Lifetime::FOREVER {
+        if matches!(self.layout.kind, LayoutKind::Direct) && self.lifetime != Lifetime::FOREVER {
             return Err(DictError::bad_arguments(
                 "'lifetime' parameter is redundant for the dictionary of layout 'direct'",
             ));

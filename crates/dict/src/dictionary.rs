@@ -4,11 +4,10 @@ mod renewal;
 mod updates;
 
 use crate::answer::{Answer, AnswerRows};
-use crate::config::Storage;
+use crate::config::LayoutKind;
 use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
-use crate::kept::Kept;
 use crate::limits;
 use crate::lookup::{
     Backoff, Batch, Claim, Flight, Freshness, Loader, Pace, Pool, Refused, Turn, lock, unique,
@@ -18,13 +17,14 @@ use crate::resident::{Columns, Resident, Times};
 use crate::row::{KeyBatch, KeyFormat, RowFormat};
 use crate::source::{self, Format, RowReader, SourceFactory};
 use crate::status::Status;
+use crate::storage::Storage;
 use crate::store::Store;
 use arrow::array::{ArrayRef, BooleanArray, UInt32Array};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// How often a lookup looks into the cache again because requests landed meanwhile, before it asks itself.
+/// How often a lookup looks into the cache again because requests completed meanwhile, before it asks itself.
 const PROBES_MAX: usize = 8;
 /// How long a closing dictionary waits for requests that are under way.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
@@ -77,8 +77,8 @@ impl Dictionary {
         let update = &definition.layout.update;
         let rows = definition.rows();
         let row_format = RowFormat::new(&rows, definition.key_attribute().as_ref())?;
-        let kept = Kept::open(&definition, environment, &row_format)?;
-        let watermark = kept.store().and_then(Store::load_watermark);
+        let storage = Storage::open(&definition, environment, &row_format)?;
+        let watermark = storage.store().and_then(Store::load_watermark);
         let loader = Loader {
             name: definition.full_name(),
             key_format: KeyFormat::new(&rows),
@@ -89,9 +89,9 @@ impl Dictionary {
             waiting: environment.waiting.clone(),
             counters: environment.totals.counters(),
             factory,
-            kept,
+            storage,
             table: Mutex::default(),
-            landed: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
             backoff: Mutex::new(Backoff::new(environment.backoff_base_seconds, fastrand::Rng::new())),
             pace: Pace::new(update.max_requests_per_second, environment.clock.clone()),
             is_closing: AtomicBool::new(false),
@@ -152,7 +152,7 @@ impl Dictionary {
             return Err(DictError::bad_arguments(format!("There is no attribute {wrong}")));
         }
         if let (Some(full_load), LookupKey::Text) =
-            (loader.kept.full_load(), self.definition.layout.lookup_key())
+            (loader.storage.full_load(), self.definition.layout.lookup_key())
         {
             return full_load.read_texts(self, attributes, keys, started);
         }
@@ -165,10 +165,10 @@ impl Dictionary {
         // NULL is no key that anything is asked for.
         loader.counters.keys_requested.add(rows.len());
         let mut batch = Batch::new(loader, attributes, encoded);
-        match &loader.kept {
-            Kept::Cached(store) => self.look_up(&mut batch, store, &rows, keys)?,
-            Kept::FullLoad(full_load) => full_load.show(self, &mut batch, &rows)?,
-            Kept::Nothing => {
+        match &loader.storage {
+            Storage::Cached(store) => self.look_up(&mut batch, store, &rows, keys)?,
+            Storage::FullLoad(full_load) => full_load.show(self, &mut batch, &rows)?,
+            Storage::Nothing => {
                 let (unique, places) = unique(&batch.keys, &rows);
                 let chosen: Vec<u32> = unique.iter().map(|&(row, _)| row).collect();
                 let deadline = self.deadline();
@@ -209,10 +209,10 @@ impl Dictionary {
         let columns = Columns::new(&self.definition.rows(), times);
         let (loader, update) = (&self.core.loader, &self.definition.layout.update);
         self.core.note_use();
-        match &loader.kept {
-            Kept::Cached(_) => Ok(Resident::of_cache(loader, columns)),
-            Kept::FullLoad(full_load) => Ok(Resident::of_full_load(full_load.resident(self, columns)?)),
-            Kept::Nothing => Resident::of_source(&self.core.readers, loader, update, columns),
+        match &loader.storage {
+            Storage::Cached(_) => Ok(Resident::of_cache(loader, columns)),
+            Storage::FullLoad(full_load) => Ok(Resident::of_full_load(full_load.resident(self, columns)?)),
+            Storage::Nothing => Resident::of_source(&self.core.readers, loader, update, columns),
         }
     }
 
@@ -229,7 +229,7 @@ impl Dictionary {
 
     /// DROP DICTIONARY: files and threads go now; lookups that are running find what they can still find.
     pub fn remove(&self) {
-        if let Some(store) = self.core.loader.kept.store() {
+        if let Some(store) = self.core.loader.storage.store() {
             store.remove();
         }
         self.core.close();
@@ -265,7 +265,7 @@ impl Dictionary {
                 .strict_max_lifetime_seconds
                 .unwrap_or(self.definition.lifetime.max_seconds),
         };
-        let mut landed = loader.landed.load(Ordering::SeqCst);
+        let mut completed = loader.completed.load(Ordering::SeqCst);
         batch.probe(store, rows, freshness, loader);
         for probe in 1.. {
             if batch.missing.is_empty() {
@@ -277,13 +277,13 @@ impl Dictionary {
             // One key that has to be waited for makes the whole update one that is waited for.
             let wanted: Vec<u32> = batch.missing.iter().chain(&batch.stale).copied().collect();
             let (unique, places) = unique(&batch.keys, &wanted);
-            let unless_landed = (probe < PROBES_MAX).then_some(landed);
+            let unless_completed = (probe < PROBES_MAX).then_some(completed);
             let deadline = self.deadline();
-            if let Some(claim) = self.claim(&batch.keys, keys, &unique, unless_landed, deadline)? {
+            if let Some(claim) = self.claim(&batch.keys, keys, &unique, unless_completed, deadline)? {
                 loader.counters.keys_missed.add(batch.missing.len());
                 return self.fetch(batch, claim, &wanted, &places, deadline);
             }
-            landed = loader.landed.load(Ordering::SeqCst);
+            completed = loader.completed.load(Ordering::SeqCst);
             let missing = std::mem::take(&mut batch.missing);
             batch.probe(store, &missing, freshness, loader);
         }
@@ -304,18 +304,18 @@ impl Dictionary {
     }
 
     /// Parts keys into those under way and those that are ours to ask for, all of them wanted until `deadline`;
-    /// `None` if requests landed since `unless_landed` was read.
+    /// `None` if requests completed since `unless_completed` was read.
     fn claim(
         &self,
         keys: &KeyBatch,
         arrays: &[ArrayRef],
         unique: &[(u32, u64)],
-        unless_landed: Option<u64>,
+        unless_completed: Option<u64>,
         deadline: Instant,
     ) -> Result<Option<Claim>, DictError> {
         let loader = &*self.core.loader;
         let mut table = lock(&loader.table);
-        if unless_landed.is_some_and(|landed| landed != loader.landed.load(Ordering::SeqCst)) {
+        if unless_completed.is_some_and(|completed| completed != loader.completed.load(Ordering::SeqCst)) {
             return Ok(None);
         }
         let claim = table.claim(keys, unique, deadline, |mine| {
@@ -348,7 +348,7 @@ impl Dictionary {
         rows.chunks(self.definition.layout.update.max_keys_per_request as usize).map(flight).collect()
     }
 
-    /// Hands the claim's own flights to the source threads. All of them land, whatever this returns.
+    /// Hands the claim's own flights to the source threads. All of them complete, whatever this returns.
     fn start(&self, claim: &Claim) -> Result<(), DictError> {
         let patience = Duration::from_millis(self.definition.layout.update.update_queue_push_timeout_ms);
         let mut outcome = Ok(());
@@ -425,9 +425,9 @@ impl Dictionary {
     }
 
     fn failed(&self, error: DictError) -> DictError {
-        match self.definition.layout.storage {
-            Storage::Direct | Storage::FullLoad(_) => error,
-            Storage::Ssd(_) | Storage::Memory { .. } => DictError::new(
+        match self.definition.layout.kind {
+            LayoutKind::Direct | LayoutKind::FullLoad(_) => error,
+            LayoutKind::Ssd(_) | LayoutKind::Memory { .. } => DictError::new(
                 Code::CacheDictionaryUpdateFail,
                 format!("Update failed for dictionary '{}': {error}", self.core.loader.name),
             ),
@@ -469,8 +469,5 @@ impl Core {
 impl Drop for Core {
     fn drop(&mut self) {
         self.close();
-        if let Some(store) = self.loader.kept.store() {
-            store.close_watermark();
-        }
     }
 }

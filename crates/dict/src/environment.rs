@@ -38,6 +38,9 @@ pub struct Environment {
     pub totals: Totals,
     /// The threads that help with large batches.
     pub helpers: Helpers,
+    /// A folder on a tmpfs where the RAM tiers of SSD_CACHE lie, so that they outlive a kill of the process; `None`: they
+    /// die with it.
+    pub memory_folder: Option<PathBuf>,
 }
 
 /// Answers a SELECT in the FORMAT that it names, under the SETTINGS of a dictionary.
@@ -167,6 +170,7 @@ impl Environment {
             collections: Collections::default(),
             totals: Totals::default(),
             helpers: Helpers::default(),
+            memory_folder: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! ClickHouse-compatible cache dictionaries: DDL and XML to one definition, rows in and out as Arrow, a
 //! flash cache in front of a source.
 
+#![forbid(unsafe_code)]
 #![cfg_attr(
     not(feature = "full-load"),
     expect(dead_code, unused_imports, reason = "what rows, types and sources do for these layouts alone")
@@ -20,7 +21,6 @@ mod full_load;
 mod full_load;
 #[doc(hidden)]
 pub mod fuzzing;
-mod kept;
 pub mod limits;
 mod lookup;
 mod lookup_key;
@@ -28,6 +28,7 @@ mod resident;
 mod row;
 mod source;
 mod status;
+mod storage;
 mod store;
 mod structure;
 mod tokens;
@@ -37,8 +38,8 @@ mod xml;
 
 pub use answer::{Answer, AnswerRows};
 pub use config::{
-    Collection, Collections, Expired, FullLoadLayout, KeyAccess, KeyForm, Layout, NullBounds, Overlap,
-    PolygonKey, PolygonName, RangeSettings, SsdSettings, Storage, UpdateSettings,
+    Collection, Collections, Expired, FullLoadLayout, KeyAccess, KeyForm, Layout, LayoutKind, NullBounds,
+    Overlap, PolygonKey, PolygonName, RangeSettings, SsdSettings, UpdateSettings,
 };
 pub use ddl::{CreateDictionary, Existing, Form, identifier, parse_create, quote};
 pub use definition::{

@@ -1,5 +1,7 @@
 //! Every bound on what comes from outside, in one place.
 
+pub use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
+
 /// Key columns and attributes of one dictionary.
 pub const COLUMNS_MAX: usize = 1000;
 /// Bytes of one CREATE statement or XML document.

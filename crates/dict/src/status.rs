@@ -1,6 +1,6 @@
 //! What `system.dictionaries` shows.
 
-use crate::config::{KeyForm, Storage};
+use crate::config::{KeyForm, LayoutKind};
 use crate::definition::{Definition, Key};
 use crate::full_load::FullLoad;
 use crate::lookup::{Latency, Loader, PoolFigures, lock};
@@ -164,10 +164,10 @@ impl Status {
         opened_at: u64,
         used: bool,
     ) -> Status {
-        let full_load = loader.kept.full_load().map(FullLoad::figures);
+        let full_load = loader.storage.full_load().map(FullLoad::figures);
         let full_load = full_load.as_ref();
-        let cache = loader.kept.store().map(|store| store.cache().stats()).unwrap_or_default();
-        let entries_max = loader.kept.store().and_then(|store| store.entries_max()).unwrap_or(0);
+        let cache = loader.storage.store().map(|store| store.cache().stats()).unwrap_or_default();
+        let entries_max = loader.storage.store().and_then(|store| store.entries_max()).unwrap_or(0);
         let counters = &loader.counters;
         let rate = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
         let (requested, hit) = (counters.keys_requested.get(), counters.keys_hit.get());
@@ -256,13 +256,13 @@ fn layout_type(definition: &Definition) -> &'static str {
         (Key::Simple { .. }, KeyForm::Simple) => KeyForm::Simple,
         _ => KeyForm::Complex,
     };
-    match (&definition.layout.storage, form) {
-        (Storage::Ssd(_), KeyForm::Simple) => "SSDCache",
-        (Storage::Ssd(_), KeyForm::Complex) => "SSDComplexKeyCache",
-        (Storage::Memory { .. }, KeyForm::Simple) => "Cache",
-        (Storage::Memory { .. }, KeyForm::Complex) => "ComplexKeyCache",
-        (Storage::Direct, KeyForm::Simple) => "Direct",
-        (Storage::Direct, KeyForm::Complex) => "ComplexKeyDirect",
-        (Storage::FullLoad(layout), form) => layout.type_name(form),
+    match (&definition.layout.kind, form) {
+        (LayoutKind::Ssd(_), KeyForm::Simple) => "SSDCache",
+        (LayoutKind::Ssd(_), KeyForm::Complex) => "SSDComplexKeyCache",
+        (LayoutKind::Memory { .. }, KeyForm::Simple) => "Cache",
+        (LayoutKind::Memory { .. }, KeyForm::Complex) => "ComplexKeyCache",
+        (LayoutKind::Direct, KeyForm::Simple) => "Direct",
+        (LayoutKind::Direct, KeyForm::Complex) => "ComplexKeyDirect",
+        (LayoutKind::FullLoad(layout), form) => layout.type_name(form),
     }
 }

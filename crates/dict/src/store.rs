@@ -1,13 +1,15 @@
 //! A dictionary's cache: where it is, and what was in it before.
 
-use crate::config::{SsdSettings, Storage};
+use crate::config::{LayoutKind, SsdSettings};
 use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::watermark::{self, WatermarkFile};
-use granary_cache::{Cache, FlashOptions, Found, Io, Key, OpenError, Options, Outcome, Scan};
+use crate::watermark::WatermarkFile;
+use granary_cache::{Cache, FlashOptions, Found, Io, Key, OpenError, Options, Outcome, PowerLoss, Scan};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,9 +38,9 @@ impl Store {
     /// # Errors
     /// `BAD_ARGUMENTS` if another dictionary has the same PATH, `PATH_ACCESS_DENIED` if it is not allowed.
     pub fn open(definition: &Definition, environment: &Environment) -> Result<Option<Store>, DictError> {
-        let (mut options, entries_max) = match &definition.layout.storage {
-            Storage::Direct | Storage::FullLoad(_) => return Ok(None),
-            Storage::Memory { cells, compression } => {
+        let (mut options, entries_max) = match &definition.layout.kind {
+            LayoutKind::Direct | LayoutKind::FullLoad(_) => return Ok(None),
+            LayoutKind::Memory { cells, compression } => {
                 // A cell is an entry, whatever its size.
                 let cells = Some(cells.next_power_of_two());
                 let options = Options {
@@ -49,7 +51,7 @@ impl Store {
                 };
                 (options, cells)
             }
-            Storage::Ssd(ssd) => {
+            LayoutKind::Ssd(ssd) => {
                 let flash = flash_options(ssd, definition, environment)?;
                 let entries_max = flash.max_stored_keys;
                 let options = Options {
@@ -82,7 +84,7 @@ impl Store {
     /// # Errors
     /// `BAD_ARGUMENTS` that names the file, and those of [`open`](Self::open).
     pub fn check_place(definition: &Definition, environment: &Environment) -> Result<(), DictError> {
-        let Storage::Ssd(ssd) = &definition.layout.storage else { return Ok(()) };
+        let LayoutKind::Ssd(ssd) = &definition.layout.kind else { return Ok(()) };
         let found = flash_options(ssd, definition, environment)?.found();
         let (file, what, remedy) = match found.map_err(|error| unopened(definition, &error))? {
             Found::Fitting => return Ok(()),
@@ -136,17 +138,21 @@ impl Store {
         if let Some(file) = &self.watermark
             && !self.removed.load(Ordering::SeqCst)
         {
-            file.save(watermark, watermark::Cache::Open);
+            file.save(watermark);
         }
     }
 
-    /// Says that what is known holds at the next start, too.
-    pub fn close_watermark(&self) {
-        if let Some(file) = &self.watermark
-            && let Some(watermark) = file.load()
-        {
-            file.save(Some(&watermark), watermark::Cache::Closed);
-        }
+    /// Returns once no loss of power brings back what was forgotten or renewed before the call.
+    ///
+    /// # Errors
+    /// `CANNOT_OPEN_FILE`: the cache's files cannot be synced.
+    pub fn sync_changes(&self) -> Result<(), DictError> {
+        self.cache.sync_changes().map_err(|error| {
+            DictError::new(
+                Code::CannotOpenFile,
+                format!("Cannot sync the files of a cache, so a loss of power may undo the change: {error}"),
+            )
+        })
     }
 
     /// Takes the files away. The cache goes on without names for them, until it is dropped; another one may
@@ -157,6 +163,11 @@ impl Store {
             // One that is not there is what was wanted; one that cannot go is found, and is not ours, when a
             // dictionary with another fingerprint is opened over it.
             let _ = std::fs::remove_file(file);
+        }
+        // What is made in their place must not find them after a loss of power.
+        let folders: BTreeSet<&Path> = self.files.iter().filter_map(|file| file.parent()).collect();
+        for folder in folders {
+            let _ = File::open(folder).and_then(|folder| folder.sync_all());
         }
     }
 }
@@ -198,6 +209,9 @@ fn flash_options(
             .map(|keys| keys.next_power_of_two().max(granary_cache::limits::SHARDS as u64)),
         fingerprint: definition.fingerprint(),
         partitions: partitions(ssd),
+        memory_folder: environment.memory_folder.clone(),
+        // An older row is a right answer within its lifetime. What a user or the source has changed is synced.
+        power_loss: PowerLoss::ServeOlder,
         ..FlashOptions::new(path, ssd.total_bytes())
     })
 }

@@ -1,6 +1,6 @@
 //! What DDL and XML share in putting a definition together.
 
-use crate::config::{KeyForm, Layout, Storage};
+use crate::config::{KeyForm, Layout, LayoutKind};
 use crate::definition::{Attribute, Key, KeyColumn, Lifetime, ObjectId, Structure};
 use crate::error::{Code, DictError};
 
@@ -55,11 +55,11 @@ pub(crate) fn lifetime_or_default(
     lifetime: Option<Lifetime>,
     layout: &Layout,
 ) -> Result<Lifetime, DictError> {
-    match (lifetime, &layout.storage) {
-        (Some(_), Storage::Direct) => Err(DictError::bad_arguments(
+    match (lifetime, &layout.kind) {
+        (Some(_), LayoutKind::Direct) => Err(DictError::bad_arguments(
             "'lifetime' parameter is redundant for the dictionary of layout 'direct'",
         )),
-        (None, Storage::Direct) => Ok(Lifetime::FOREVER),
+        (None, LayoutKind::Direct) => Ok(Lifetime::FOREVER),
         (Some(lifetime), _) => Ok(lifetime),
         (None, _) => Err(DictError::definition(format!(
             "LIFETIME is missing; layout {} needs LIFETIME(seconds) or LIFETIME(MIN a MAX b), 0 for ever",

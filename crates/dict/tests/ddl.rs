@@ -1,8 +1,8 @@
 //! CREATE DICTIONARY and XML: what they mean, what they refuse, and that nothing makes them fall over.
 
 use granary_dict::{
-    Attribute, Compression, Definition, Existing, Expired, Hierarchy, Injectivity, Key, KeyForm, Lifetime,
-    Literal, ObjectId, Storage, parse_create, parse_xml, parse_xml_each, quote,
+    Attribute, Compression, Definition, Existing, Expired, Hierarchy, Injectivity, Key, KeyForm, LayoutKind,
+    Lifetime, Literal, ObjectId, parse_create, parse_xml, parse_xml_each, quote,
 };
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ fn the_seed_s_statement() {
     assert_eq!(b.default, Some(Literal::Bare("-1".into())));
     assert_eq!(c.default, Some(Literal::Quoted("none".into())));
     assert_eq!(definition.lifetime, Lifetime { min_seconds: 1000, max_seconds: 2000 });
-    let Storage::Ssd(ssd) = &definition.layout.storage else { panic!("on SSD") };
+    let LayoutKind::Ssd(ssd) = &definition.layout.kind else { panic!("on SSD") };
     assert_eq!((ssd.block_size, ssd.file_size, ssd.write_buffer_size), (4096, 1 << 30, 16384));
     assert_eq!((ssd.max_stored_keys, ssd.total_bytes()), (Some(1_048_576), 1 << 30));
     let source = &definition.source;
@@ -151,7 +151,7 @@ fn clauses_in_any_order_and_every_option() {
     assert_eq!(definition.comment, "what it's for");
     assert_eq!(definition.settings[1], ("x".into(), "y".into()));
     assert_eq!(definition.lifetime, Lifetime { min_seconds: 0, max_seconds: 300 });
-    assert_eq!(definition.layout.storage, Storage::Memory { cells: 1000, compression: Compression::None });
+    assert_eq!(definition.layout.kind, LayoutKind::Memory { cells: 1000, compression: Compression::None });
     assert_eq!(definition.layout.update.expired, Expired::Read);
     let source = &definition.source;
     assert_eq!((source.name(), source.parameter("FORMAT")), ("EXECUTABLE", Some("TabSeparated")));
@@ -166,9 +166,9 @@ fn rows_may_be_compressed() {
              LAYOUT({layout}) LIFETIME(0)"
         )
     };
-    let said = |layout: &str| match parse(&sql(layout)).layout.storage {
-        Storage::Ssd(ssd) => ssd.compression,
-        Storage::Memory { compression, .. } => compression,
+    let said = |layout: &str| match parse(&sql(layout)).layout.kind {
+        LayoutKind::Ssd(ssd) => ssd.compression,
+        LayoutKind::Memory { compression, .. } => compression,
         other => panic!("{other:?}"),
     };
     assert_eq!(said("SSD_CACHE(PATH 'c')"), Compression::None);
@@ -185,8 +185,8 @@ fn rows_may_be_compressed() {
         <source><sqlite><path>x</path><table>t</table></sqlite></source><lifetime>0</lifetime>\
         <layout><cache><size_in_cells>10</size_in_cells><compression>zstd</compression></cache></layout>\
         </dictionary></clickhouse>";
-    let storage = parse_xml(xml).unwrap().remove(0).layout.storage;
-    assert_eq!(storage, Storage::Memory { cells: 10, compression: Compression::Zstd });
+    let storage = parse_xml(xml).unwrap().remove(0).layout.kind;
+    assert_eq!(storage, LayoutKind::Memory { cells: 10, compression: Compression::Zstd });
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn defaults_of_ssd_cache() {
                LAYOUT(SSD_CACHE(PATH 'p')) LIFETIME(MIN 0 MAX 0)";
     let statement = parse_create(sql).unwrap();
     assert_eq!(statement.existing, Existing::Stays);
-    let Storage::Ssd(ssd) = &statement.definition.layout.storage else { panic!("on SSD") };
+    let LayoutKind::Ssd(ssd) = &statement.definition.layout.kind else { panic!("on SSD") };
     assert_eq!((ssd.block_size, ssd.file_size, ssd.write_buffer_size), (4096, 4 << 30, 4096));
     assert_eq!((ssd.read_buffer_size, ssd.max_partitions_count, ssd.memory_cache_size), (65536, 1, 16 << 20));
     let update = &statement.definition.layout.update;
@@ -563,7 +563,7 @@ proptest! {
         let mut attribute = Attribute::new(format!("{attribute_name}_"), granary_dict::DataType::parse(&data_type).unwrap());
         attribute.default = default;
         definition.structure.attributes.push(attribute);
-        if let Storage::Ssd(ssd) = &mut definition.layout.storage {
+        if let LayoutKind::Ssd(ssd) = &mut definition.layout.kind {
             ssd.path = path;
         }
         let sql = definition.to_sql_with_secrets();

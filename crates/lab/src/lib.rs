@@ -1,5 +1,7 @@
 //! What Granary's studies share: workloads, interleaved measurements, peers, tables and plots.
 
+#![forbid(unsafe_code)]
+
 pub mod compression;
 mod engine;
 mod fio;

@@ -73,6 +73,9 @@ impl<F: Framing> Log<F> {
 
     /// Writes segments that lie side by side. What could not be written is to be dropped or tried again.
     fn write(&self, batch: &[Arc<Segment<F>>], consumer: &dyn Consumer<F>) -> Failed {
+        if let Some(last) = batch.last() {
+            self.sync_before(last.sequence());
+        }
         let sealed: Vec<Sealed> = batch.iter().map(|segment| segment.seal(&self.framing)).collect();
         let whole = 0..self.geometry.blocks_per_segment() as usize;
         let written = if sealed.iter().all(|sealed| sealed.data == whole) {

@@ -3,7 +3,8 @@
 //! Two files take turns. Each holds appends of: magic (u32), number of words (u32), sequence number
 //! that the words go to (u64), newest durable sequence number at that time (u64), XXH3-64 of the
 //! words seeded by instance, sequence and durable mark (u64), then the words (u64 each). Plain
-//! buffered writes: they survive the process, not the machine, and that is all they are for.
+//! buffered writes: they survive the process. They survive the machine where somebody asks for that
+//! ([`Journal::take_unsynced`]).
 
 use crate::limits::{JOURNAL_BYTES_MAX, SEQUENCE_MAX, WORD_MAX};
 use crate::state::beside;
@@ -11,6 +12,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const MAGIC: u32 = 0x314A_5247;
@@ -32,15 +34,16 @@ pub(crate) struct Journal {
 }
 
 struct JournalFile {
-    file: File,
+    file: Arc<File>,
     len: u64,
     newest: u64,
+    is_synced: bool,
 }
 
 impl JournalFile {
     fn empty(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
-        (self.len, self.newest) = (0, 0);
+        (self.len, self.newest, self.is_synced) = (0, 0, true);
         Ok(())
     }
 }
@@ -57,6 +60,7 @@ impl Journal {
         let fresh = paths.each_ref().map(|path| beside(path, ".new"));
         Self::create_as(&fresh, instance, carried)
             .and_then(|this| {
+                this.files[0].file.sync_data()?;
                 for (fresh, path) in fresh.iter().zip(&paths) {
                     std::fs::rename(fresh, path)?;
                 }
@@ -69,7 +73,7 @@ impl Journal {
         let create = |path: &Path| {
             let mut options = OpenOptions::new();
             let file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-            Ok::<_, io::Error>(JournalFile { file, len: 0, newest: 0 })
+            Ok::<_, io::Error>(JournalFile { file: Arc::new(file), len: 0, newest: 0, is_synced: true })
         };
         let files = [create(&paths[0])?, create(&paths[1])?];
         let mut this = Self { instance, files, current: 0, bytes: Vec::new() };
@@ -83,7 +87,8 @@ impl Journal {
             return Ok(());
         }
         encode(&mut self.bytes, self.instance, sequence, durable, words);
-        let JournalFile { file, len, newest } = &mut self.files[self.current];
+        let JournalFile { file, len, newest, is_synced } = &mut self.files[self.current];
+        *is_synced = false;
         file.write_all_at(&self.bytes, *len)?;
         *len += self.bytes.len() as u64;
         *newest = sequence.max(*newest);
@@ -97,6 +102,14 @@ impl Journal {
             }
         }
         Ok(())
+    }
+
+    /// The files with words that were not synced. They are taken for synced from here on: the caller syncs them.
+    pub fn take_unsynced(&mut self) -> Vec<Arc<File>> {
+        let unsynced = |file: &mut JournalFile| {
+            (!std::mem::replace(&mut file.is_synced, true)).then(|| Arc::clone(&file.file))
+        };
+        self.files.iter_mut().filter_map(unsynced).collect()
     }
 
     /// Forgets everything noted: it is on the device, or belongs to an instance given up.

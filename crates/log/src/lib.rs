@@ -29,6 +29,7 @@ mod slots;
 mod state;
 #[doc(hidden)]
 pub mod sync;
+mod synced;
 mod taking_over;
 mod writer;
 

@@ -22,6 +22,10 @@ pub const WORD_MAX: u64 = (1 << 48) - 1;
 /// Bytes of sealed segments that may wait for the device before appends are refused, of all logs of a file.
 pub const WRITE_QUEUE_BYTES_MAX: u64 = 64 << 20;
 
+/// Bytes of segments that are written before the device is told to keep them, of all logs of a file that is served after
+/// a loss of power.
+pub const UNSYNCED_BYTES_MAX: u64 = 64 << 20;
+
 /// Bytes of segments that are emptied ahead of the writers, of all logs of a file.
 pub const RECLAIM_AHEAD_BYTES_MAX: u64 = 16 << 20;
 

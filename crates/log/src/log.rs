@@ -13,6 +13,7 @@ use crate::slots::Slots;
 use crate::state::{Identity, Left, StateFile};
 use crate::sync::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::sync::{Arc, Condvar, Mutex, RwLock, RwLockReadGuard};
+use crate::synced::Synced;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -115,13 +116,14 @@ pub struct Log<F: Framing> {
     pub(crate) companion: Option<std::sync::Arc<dyn Companion>>,
     pub(crate) device: std::sync::Arc<dyn Device>,
     pub(crate) framing: F,
-    pub(crate) state: StateFile,
-    /// Lock order: commits, writer, buffers, segment. No lock is held over device I/O, but for the read lock
+    pub(crate) state: Mutex<StateFile>,
+    /// Lock order: commits, writer, state, buffers, segment. No lock is held over device I/O, but for the read lock
     /// of a sealed segment while it is written, and that of commits.
     pub(crate) writer: Mutex<WriterState<F>>,
     pub(crate) buffers: RwLock<Buffers<F>>,
     pub(crate) slots: Slots,
     pub(crate) commits: Commits,
+    pub(crate) synced: Synced,
     pub(crate) requests: Mutex<FlushRequests>,
     pub(crate) requested: Condvar,
     pub(crate) written: Condvar,
@@ -335,7 +337,9 @@ impl<F: Framing> Log<F> {
             flushed?;
         }
         self.sync()?;
-        self.state.write(&self.identity(), Left::Clean, self.head())?;
+        let state = self.state.lock().expect("no panic under the lock");
+        state.write(&self.identity(), Left::Clean, self.head())?;
+        drop(state);
         self.writer().clear_journal()
     }
 

@@ -16,10 +16,12 @@ use crate::slots::{FifoSlots, SlotOrder, SlotTable, Slots};
 use crate::state::{self, Identity, Known, Left, Peeked, StateFile, beside, companion_number, random_number};
 use crate::sync::sync::atomic::AtomicU64;
 use crate::sync::sync::{Condvar, Mutex, RwLock};
+use crate::synced::{Synced, unsynced_max};
 use crate::taking_over;
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What lies where a log is to be made.
@@ -76,6 +78,12 @@ pub fn grow(options: &Options, geometry: &Geometry) -> Result<(), OpenError> {
         Identity { geometry: *geometry, fingerprint: options.fingerprint, instance, salt, companion: 0 };
     let written = state.write(&identity, Left::Clean, head);
     written.map_err(|source| OpenError::State { path: options.state_path.clone(), source })
+}
+
+/// Makes the names in the folder of a file survive a loss of power.
+fn sync_folder(file: &Path) -> io::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
 }
 
 impl<F: Framing> Log<F> {
@@ -205,8 +213,19 @@ impl<F: Framing> Log<F> {
                         taking_over::write_buffers(&framing, &source, buffers, &records, known_head);
                     (recovered, head) = recover::fifo(&framing, &source, records, known_head);
                     recovered.taken_over = taken_over;
-                    if left == Left::Killed && recover::scrub(&framing, &source, head).is_err() {
+                    let scrubbed = match left {
+                        Left::Killed => recover::scrub(&framing, &source, head, 0),
+                        Left::PowerCut => recover::scrub(&framing, &source, head, unsynced_max(&geometry)),
+                        Left::Clean | Left::Unknown => Ok(()),
+                    };
+                    // What is on record as synced has to be, and what was scrubbed must not come back.
+                    let synced = scrubbed.and_then(|()| match (in_doubt, left) {
+                        (InDoubt::ServeOlder, Left::Killed | Left::PowerCut) => device.sync(),
+                        _ => Ok(()),
+                    });
+                    if let Err(error) = synced {
                         tracing::warn!(
+                            %error,
                             "cannot remove what the last process left half written: starting empty"
                         );
                         (recovered, head, instance) = (Recovered::default(), 0, random_number());
@@ -226,7 +245,20 @@ impl<F: Framing> Log<F> {
         // What was lost stays in the journal until the consumer has appended it as deletions.
         let words = recovered.lost.values().flatten().copied().collect();
         let carried = journal::Record { sequence: head + 1, durable: head, words };
-        let journal = Journal::create(state_path, instance, &carried).map_err(state_error)?;
+        let mut journal = Journal::create(state_path, instance, &carried).map_err(state_error)?;
+        if *in_doubt == InDoubt::ServeOlder {
+            // Files that are not found after a loss of power would be taken for empty ones.
+            sync_folder(state_path).map_err(state_error)?;
+            let source = Source { geometry: &geometry, instance, salt, device: &*device };
+            // The journal has what they held by now.
+            if let Err(error) = recover::fill_holes(&framing, &source, &recovered, head) {
+                tracing::warn!(%error, "cannot mark what a loss of power took: starting empty");
+                (recovered, head, instance) = (Recovered::default(), 0, random_number());
+                journal.clear(instance).map_err(state_error)?;
+                companion_number = state::companion_number();
+                own.iter().for_each(|own| drop(own.open(companion_number, salt)));
+            }
+        }
         if own.is_none() {
             companion_number = 0;
         }
@@ -260,11 +292,12 @@ impl<F: Framing> Log<F> {
             companion: own,
             device,
             framing,
-            state,
+            state: Mutex::new(state),
             writer: Mutex::new(WriterState { journal, current: None }),
             buffers: RwLock::new(Buffers { head, live: VecDeque::new() }),
             slots,
             commits: Commits::default(),
+            synced: Synced::new(*in_doubt, head),
             requests: Mutex::new(FlushRequests::default()),
             requested: Condvar::new(),
             written: Condvar::new(),

@@ -40,6 +40,11 @@ pub enum InDoubt {
     /// Start empty, as a cache may: after a loss of power, and where the files are damaged or of another shape.
     #[default]
     StartEmpty,
+    /// After a loss of power take what can be found, older versions of what was not synced among it; start empty where
+    /// the files are damaged or of another shape. What was journalled is void for good once
+    /// [`Log::sync_journal`](crate::Log::sync_journal) has returned. Only with [`SlotOrder::Fifo`]. Part of the content:
+    /// who changes to this from another wants another fingerprint.
+    ServeOlder,
     /// Take what can be found after a loss of power; refuse to open where the files are damaged or of another shape.
     Keep,
 }

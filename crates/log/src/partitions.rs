@@ -138,7 +138,7 @@ impl Options {
                     }
                     foreign
                 }
-                Peeked::Distrusted | Peeked::Known(_) => None,
+                Peeked::Invalidated | Peeked::Known(_) => None,
             };
             if foreign.is_some() {
                 return Ok(foreign);

@@ -1,10 +1,10 @@
 //! What the process before left, and which of it may be served again.
 
 use crate::buffer::AlignedBuffer;
-use crate::framing::{Framing, Source};
+use crate::framing::{Framing, Sealed, SegmentId, Source};
 use crate::journal;
 use crate::limits::{SCRUB_TRIES_MAX, SLOTS_READ_TOGETHER, TRANSFER_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// What may be served again, for the consumer to take in.
@@ -53,10 +53,11 @@ pub(crate) fn table<F: Framing>(framing: &F, source: &Source<'_>, known_head: u6
 }
 
 /// Sequence numbers after `head` are given out again, so no block may be left that carries one:
-/// if the block that is written in its place got lost, it would pass for that.
-pub(crate) fn scrub<F: Framing>(framing: &F, source: &Source<'_>, head: u64) -> io::Result<()> {
+/// if the block that is written in its place got lost, it would pass for that. `lost`: how many segments a loss of power
+/// can have taken, beside those that were being written.
+pub(crate) fn scrub<F: Framing>(framing: &F, source: &Source<'_>, head: u64, lost: u64) -> io::Result<()> {
     let geometry = source.geometry;
-    let queued = geometry.share(WRITE_QUEUE_BYTES_MAX) / geometry.segment_bytes() + 2;
+    let queued = geometry.share(WRITE_QUEUE_BYTES_MAX) / geometry.segment_bytes() + 2 + lost;
     let size = geometry.block_size();
     let per_read = (TRANSFER_BYTES_MAX as usize / size).min(geometry.blocks_per_segment() as usize);
     let mut bytes = AlignedBuffer::zeroed(per_read * size);
@@ -88,6 +89,32 @@ pub(crate) fn scrub<F: Framing>(framing: &F, source: &Source<'_>, head: u64) -> 
         }
     }
     Ok(())
+}
+
+/// Writes empty segments in place of those that a loss of power took from among others that it left. What they held is
+/// void already, and what is older than they are must not be taken for void at the next start.
+pub(crate) fn fill_holes<F: Framing>(
+    framing: &F,
+    source: &Source<'_>,
+    recovered: &Recovered<F>,
+    head: u64,
+) -> io::Result<()> {
+    let (geometry, instance) = (*source.geometry, source.instance);
+    let found: BTreeSet<u64> = recovered.segments.iter().map(|segment| F::position(segment).0).collect();
+    let Some(first) = found.first() else { return Ok(()) };
+    for sequence in (*first..=head).filter(|sequence| !found.contains(sequence)) {
+        let first_block = geometry.first_block(sequence);
+        let id = SegmentId { geometry, instance, sequence, first_block };
+        let mut blocks = AlignedBuffer::zeroed(geometry.segment_bytes() as usize);
+        let mut filling = framing.begin(&id);
+        let Sealed { data, summary } = framing.seal(&id, &mut filling, &mut blocks);
+        for range in [data, summary].into_iter().filter(|range| !range.is_empty()) {
+            let offset = geometry.offset(first_block + range.start as u64);
+            let bytes = range.start * geometry.block_size()..range.end * geometry.block_size();
+            source.device.write_at(offset, &[&blocks[bytes]])?;
+        }
+    }
+    source.device.sync()
 }
 
 /// Chooses what may be served again. See docs/format.md, "Recovery".

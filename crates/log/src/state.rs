@@ -154,7 +154,7 @@ pub(crate) enum Peeked {
     /// Nothing.
     Nothing,
     /// A state file that says no more than that it is one: cut to nothing, or damaged.
-    Distrusted,
+    Invalidated,
     /// One of a log with this fingerprint.
     Known(u64),
     /// Another file.
@@ -172,8 +172,8 @@ pub(crate) fn peek(path: &Path) -> io::Result<Peeked> {
     Ok(match whole.and_then(parse) {
         Some(state) => Peeked::Known(state.fingerprint),
         // A loss of power can leave zeros.
-        None if bytes.len() <= SIZE && bytes.iter().all(|byte| *byte == 0) => Peeked::Distrusted,
-        None if bytes.len() <= SIZE && bytes.starts_with(&MAGIC) => Peeked::Distrusted,
+        None if bytes.len() <= SIZE && bytes.iter().all(|byte| *byte == 0) => Peeked::Invalidated,
+        None if bytes.len() <= SIZE && bytes.starts_with(&MAGIC) => Peeked::Invalidated,
         None => Peeked::Foreign,
     })
 }

@@ -97,10 +97,11 @@ impl<'a, F: Framing> Writer<'a, F> {
     ///
     /// If even that small write fails, the log will start empty after a crash.
     pub fn journal(&mut self, sequence: u64, words: &[u64]) {
-        let durable = self.log.read_buffers().durable();
-        if let Err(error) = self.state.journal.append(sequence, durable, words) {
+        let vouched = self.log.vouched();
+        self.log.synced.note_append();
+        if let Err(error) = self.state.journal.append(sequence, vouched, words) {
             tracing::error!(%error, "cannot write the journal: after a crash the cache will start empty");
-            if let Err(error) = self.log.state.invalidate() {
+            if let Err(error) = self.log.state.lock().expect("no panic under the lock").invalidate() {
                 tracing::error!(%error, "cannot even truncate the state file");
             }
         }
@@ -120,12 +121,21 @@ impl<'a, F: Framing> Writer<'a, F> {
             fifo.forgotten.store(log.head(), Ordering::Release);
         }
         log.instance.store(random_number(), Ordering::Release);
-        if let Err(error) = log.state.write(&log.identity(), Left::Killed, log.head()) {
+        let state = log.state.lock().expect("no panic under the lock");
+        if log.synced.is_invalidated() {
+            state.invalidate()?;
+        } else if let Err(error) = state.write(&log.identity(), Left::Killed, log.head()) {
             // Rather nothing than what was given up.
-            log.state.invalidate()?;
+            state.invalidate()?;
             return Err(error);
         }
+        drop(state);
         self.state.journal.clear(log.instance())
+    }
+
+    /// The files of the journal that hold words which were not synced; they are taken for synced from here on.
+    pub(crate) fn take_unsynced(&mut self) -> Vec<std::sync::Arc<std::fs::File>> {
+        self.state.journal.take_unsynced()
     }
 
     pub(crate) fn clear_journal(&mut self) -> io::Result<()> {

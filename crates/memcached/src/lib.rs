@@ -4,6 +4,8 @@
 //! [`granary_cache::Cache`]; `commands` are pure functions of a request and of what is there; `engine`
 //! carries requests out, those of many clients together; `server` owns sockets and threads.
 
+#![forbid(unsafe_code)]
+
 mod commands;
 mod counters;
 mod engine;

@@ -2,11 +2,14 @@
 //! end is not.
 
 mod common;
+#[path = "../../log/tests/common/golden.rs"]
+#[allow(dead_code, reason = "each test uses its part")]
+mod golden;
 #[path = "../../log/tests/common/random.rs"]
 mod random;
 
 use common::process::{self, Process};
-use common::{Client, with_policy};
+use common::{Client, SYNCED, with_policy};
 use granary_memcached::Server;
 use random::Random;
 use std::collections::HashMap;
@@ -29,17 +32,33 @@ enum Known {
 /// Kills in the middle of changes. An item may be lost; an older version, or a deleted one, may not come back.
 #[test]
 fn nothing_old_comes_back_after_a_kill() {
-    nothing_old_comes_back("all");
+    nothing_old_comes_back("all", After::Kill);
 }
 
 #[test]
 fn nothing_old_comes_back_after_a_kill_with_ram_first() {
-    nothing_old_comes_back("probability:0.7");
+    nothing_old_comes_back("probability:0.7", After::Kill);
 }
 
-fn nothing_old_comes_back(policy: &str) {
+/// Where changes are synced, what is on flash is there after the machine went down, too.
+#[test]
+fn nothing_old_comes_back_after_a_loss_of_power() {
+    nothing_old_comes_back(&format!("all{SYNCED}"), After::PowerLoss);
+    nothing_old_comes_back(&format!("probability:0.7{SYNCED}"), After::PowerLoss);
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum After {
+    Kill,
+    /// The kernel has all that was written, but under another boot id.
+    PowerLoss,
+}
+
+fn nothing_old_comes_back(policy: &str, after: After) {
     let folder = tempfile::tempdir().unwrap();
-    let kills = std::env::var("GRANARY_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
+    let kills: u64 = std::env::var("GRANARY_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
+    // A sync for each change takes its time.
+    let kills = if after == After::PowerLoss { kills.div_ceil(3) } else { kills };
     let mut random = Random(std::env::var("GRANARY_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1));
     let mut known: HashMap<u64, Known> = HashMap::new();
     let (mut version, mut highest, mut warm, mut checked) = (0, 0, 0, 0);
@@ -80,6 +99,9 @@ fn nothing_old_comes_back(policy: &str) {
             known.values_mut().for_each(|known| *known = Known::Deleted);
         }
         process.kill();
+        if after == After::PowerLoss {
+            golden::lose_power(&folder.path().join("memcached/items.state"));
+        }
     }
     process::end(folder.path(), policy);
     assert!(warm > 0, "not one of {checked} items was there after a kill");

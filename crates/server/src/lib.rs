@@ -1,6 +1,8 @@
 //! Granary's servers. HTTP: ClickHouse's interface for queries, and the dictionary-source endpoint that a
 //! real ClickHouse reads its dictionaries from.
 
+#![forbid(unsafe_code)]
+
 mod access;
 mod configured;
 mod figures;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::Schema;
-use granary_dialect::statement::{Command, Dropped, Name, Noun, Sought, Statement, parse_query, quoted};
+use granary_dialect::statement::{Command, Dropped, Name, Noun, ObjectKind, Statement, parse_query, quoted};
 use granary_dialect::types::pretty_type_name;
 use granary_dialect::{Error, Result};
 use granary_dict::{CreateDictionary, LoadState, parse_create};
@@ -107,10 +107,10 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             let (database, name) = full(name);
             catalogue.local_table(&database, &name)?;
         }
-        Command::Exists { sought, name } => return show::exists(session, sought, name),
+        Command::Exists { kind, name } => return show::exists(session, kind, name),
         Command::Describe(name) => return describe(session, name).await,
         Command::ShowNames(names) => return show::names(session, names).await,
-        Command::ShowCreate { sought: Sought::Database, name } => {
+        Command::ShowCreate { kind: ObjectKind::Database, name } => {
             if let Some(database) = name.database {
                 return Err(Error::syntax_error(format!(
                     "Syntax error: unexpected . behind database {database}"
@@ -118,7 +118,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             }
             return show::create_database(session, &name.name);
         }
-        Command::ShowCreate { sought, name } => return show::create(session, sought, full(name)),
+        Command::ShowCreate { kind, name } => return show::create(session, kind, full(name)),
         Command::ReloadDictionary(name) => {
             let (database, name) = of_dictionary(name);
             session.rights().check_renew(session.user(), &format!("{database}.{name}"))?;

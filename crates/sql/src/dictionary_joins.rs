@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
     lit,
 };
 use granary_dialect::plan::{Unmatched, filled, has_node};
-use granary_dict::{Dictionary, Storage};
+use granary_dict::{Dictionary, LayoutKind};
 
 use crate::catalogue::DictionaryTable;
 use crate::functions::{ColumnOfRow, RowLookup};
@@ -177,9 +177,9 @@ fn table(plan: &LogicalPlan) -> Option<(Arc<Dictionary>, Vec<usize>)> {
             let provider = source_as_provider(&scan.source).ok()?;
             let (dictionary, places) =
                 provider.downcast_ref::<Provider<DictionaryTable>>()?.0.found_by_key()?;
-            let cached = match dictionary.definition().layout.storage {
-                Storage::Direct | Storage::Ssd(_) | Storage::Memory { .. } => true,
-                Storage::FullLoad(_) => false,
+            let cached = match dictionary.definition().layout.kind {
+                LayoutKind::Direct | LayoutKind::Ssd(_) | LayoutKind::Memory { .. } => true,
+                LayoutKind::FullLoad(_) => false,
             };
             let places = match &scan.projection {
                 Some(columns) => columns.iter().map(|&column| places[column]).collect(),

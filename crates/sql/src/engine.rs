@@ -56,6 +56,7 @@ impl Engine {
             parquet: Some(keyed_parquet::reader()),
             allow_executable: options.executables == Executables::Allowed,
             user_files: options.user_files,
+            memory_folder: options.memory_folder,
             waiting: Waiting::new(options.waiting.unwrap_or(give_way)),
             ..Environment::new(&folder)
         };

@@ -3,6 +3,8 @@
 //! The one way in is [`Session`]: it cuts text into statements and answers each with a stream of record
 //! batches. [`format`] writes such streams as ClickHouse would.
 
+#![forbid(unsafe_code)]
+
 mod asker;
 mod catalogue;
 mod commands;

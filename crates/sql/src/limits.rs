@@ -1,6 +1,7 @@
 //! Every bound of this crate, in one place. Those of statements and queries are the dialect's.
 
 pub use granary_dialect::limits::{BATCH_ROWS, SLEEPERS_MAX};
+pub use granary_dict::limits::DEFAULT_MEMORY_FOLDER;
 
 /// `numbers(N)` is cut into pieces for several threads from this many rows on.
 pub const NUMBERS_SPLIT_ROWS: u64 = BATCH_ROWS as u64;

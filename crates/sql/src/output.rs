@@ -23,6 +23,7 @@ use crate::query::Query;
 
 /// The answer of a statement: batches that come as they are asked for.
 pub struct Output {
+    /// The names and types of its columns.
     pub schema: SchemaRef,
     /// The format that the statement asked for.
     pub format: Option<Format>,
@@ -41,8 +42,9 @@ pub struct Output {
 /// Rows that were put into a table, and what they take there.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Written {
+    /// Rows.
     pub rows: u64,
-    /// In columns.
+    /// Bytes that they take as columns in memory.
     pub bytes: u64,
 }
 

@@ -15,6 +15,7 @@ pub enum Access {
 /// The rights of a user.
 #[derive(Debug, Clone, Default)]
 pub struct Rights {
+    /// Which statements the user may run.
     pub access: Access,
     /// The dictionaries that may be read, as `database.name`, where a `*` stands for any text; `None`: all.
     /// Whoever may not read all of them may not change any.

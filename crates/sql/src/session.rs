@@ -32,8 +32,10 @@ const PARAMETER: &str = "param_";
 /// Whether dictionaries may run programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Executables {
+    /// A source that runs a program is an error.
     #[default]
     Refused,
+    /// They run with the rights of this process.
     Allowed,
 }
 
@@ -42,10 +44,14 @@ pub enum Executables {
 pub struct Options {
     /// Where dictionaries are kept; `None`: a temporary folder, removed at the end.
     pub path: Option<PathBuf>,
+    /// Whether dictionaries may run programs.
     pub executables: Executables,
     /// Files that statements name (of dictionaries, and tables that are files) must lie in this folder, where
     /// relative paths begin; `None`: anywhere.
     pub user_files: Option<PathBuf>,
+    /// A folder on a tmpfs where the RAM tiers of dictionaries on SSD lie, so that they outlive a kill of the process; `None`:
+    /// they die with it.
+    pub memory_folder: Option<PathBuf>,
     /// What runs each wait for a source, instead of [`give_way`](crate::give_way), which it should call.
     pub waiting: Option<fn(&mut dyn FnMut())>,
     /// The memory that queries may take; `None`: as much as they want.

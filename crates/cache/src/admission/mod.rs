@@ -83,7 +83,7 @@ impl Admitter {
         }
     }
 
-    /// Reads of keys with a [`sample_hash`] below this are to be told, others need not: few are, so that readers
+    /// Reads of keys with a `sample_hash` below this are to be told, others need not: few are, so that readers
     /// seldom come here.
     pub fn sample_threshold(&self) -> u64 {
         if let Rule::Flashield(learners) = &self.rule { learners.sample_threshold() } else { 0 }

@@ -3,8 +3,8 @@
 use super::io::Io;
 use crate::flash::Flash;
 use crate::key::Key;
-use crate::limits::LOOKUP_ROUNDS_MAX;
-use crate::lookup::{BegunReads, Lookup, Outcome, Scratch, Workspace};
+use crate::limits::{LONG_BYTES_AT_ONCE, LOOKUP_ROUNDS_MAX};
+use crate::lookup::{BegunReads, LongEntry, Lookup, Outcome, Scratch, Workspace};
 use crate::shared::Shared;
 use granary_log::ReadAhead;
 
@@ -73,17 +73,26 @@ pub(super) fn fetch_with<S: FnMut(usize, Outcome<'_>)>(
     scratch.extents = extents;
 }
 
-/// Reads and delivers the entries over several blocks whose first block was seen.
+/// Reads and delivers the entries over several blocks whose first block was seen, many at a time.
 pub(super) fn fetch_long<S: FnMut(usize, Outcome<'_>)>(
     lookup: &mut Lookup<'_, S>,
     flash: &Flash,
     io: &mut Io,
     scratch: &mut Scratch,
 ) {
-    while let Some((probe, sequence)) = scratch.long.pop() {
-        let mut record = std::mem::take(&mut scratch.record);
-        let read = io.read_record(&flash.log, probe.place, sequence, &mut record);
-        lookup.take_long(flash, probe, sequence, read.map(|_| &record[..]), scratch);
-        scratch.record = record;
+    while !scratch.long.is_empty() {
+        let (mut long, mut records) =
+            (std::mem::take(&mut scratch.long), std::mem::take(&mut scratch.record));
+        let mut bytes = 0;
+        let fits = |entry: &&LongEntry| {
+            bytes += entry.len;
+            bytes <= LONG_BYTES_AT_ONCE
+        };
+        let first = long.len() - long.iter().rev().take_while(fits).count().max(1);
+        io.read_long(&flash.log, &long[first..], &mut records, |entry, record| {
+            lookup.take_long(flash, entry, record, scratch);
+        });
+        long.truncate(first);
+        (scratch.long, scratch.record) = (long, records);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::framing::Log;
 use crate::framing::block::{self, blocks_spanned, payload_size};
-use crate::lookup::Workspace;
+use crate::lookup::{LongEntry, Workspace};
 use crate::record::{Record, parse};
 use granary_log::{Engine, Extent, ReadAhead};
 
@@ -12,6 +12,26 @@ pub struct Io {
     reads: granary_log::Io,
     /// Room of the thread's own; `None`: it is in use, or there was none yet.
     pub(super) workspace: Option<Box<Workspace>>,
+    long: LongReads,
+}
+
+/// Reads of entries over several blocks.
+#[derive(Default)]
+struct LongReads {
+    extents: Vec<Extent>,
+    parts: Vec<LongPart>,
+    /// Of each entry, the blocks that are what they should be.
+    good: Vec<usize>,
+}
+
+/// What one extent brings.
+struct LongPart {
+    /// The entry, by its number.
+    entry: usize,
+    /// Its first block, by its number in the entry.
+    block: usize,
+    /// Where that block's payload goes.
+    at: usize,
 }
 
 impl Io {
@@ -46,6 +66,49 @@ impl Io {
         done: impl FnMut(usize, std::io::Result<&[u8]>),
     ) {
         self.reads.read_many(device, extents, done);
+    }
+
+    /// Reads entries over several blocks, all at once, and hands each to `done`; `None`: a block is not what it should be.
+    pub(crate) fn read_long(
+        &mut self,
+        log: &Log,
+        entries: &[LongEntry],
+        records: &mut Vec<u8>,
+        mut done: impl FnMut(LongEntry, Option<&[u8]>),
+    ) {
+        let geometry = log.geometry();
+        let (size, payload, instance) = (geometry.block_size(), payload_size(geometry), log.instance());
+        let step = Self::extent_bytes_max(size) / size;
+        let Self { reads, long: LongReads { extents, parts, good }, .. } = self;
+        extents.clear();
+        parts.clear();
+        let mut bytes = 0;
+        for (entry, long) in entries.iter().enumerate() {
+            let blocks = blocks_spanned(geometry, long.len);
+            for block in (0..blocks).step_by(step) {
+                let offset = geometry.offset(long.probe.place + block as u64);
+                extents.push(Extent { offset, len: (blocks - block).min(step) * size });
+                parts.push(LongPart { entry, block, at: bytes + block * payload });
+            }
+            bytes += blocks * payload;
+        }
+        records.resize(bytes, 0);
+        good.clear();
+        good.resize(entries.len(), 0);
+        reads.read_many(log.device(), extents, |part, result| {
+            let LongPart { entry, block, at } = parts[part];
+            let (LongEntry { probe, sequence, .. }, Ok(bytes)) = (entries[entry], result) else { return };
+            let place = probe.place + block as u64;
+            good[entry] +=
+                block::copy_payloads(geometry, bytes, (instance, place, sequence), &mut records[at..]);
+        });
+        let mut rest = &records[..];
+        for (entry, good) in entries.iter().zip(good) {
+            let blocks = blocks_spanned(geometry, entry.len);
+            let (record, others) = rest.split_at(blocks * payload);
+            rest = others;
+            done(*entry, (*good == blocks).then_some(&record[..entry.len]));
+        }
     }
 
     /// Reads the record over several blocks that begins at `place` into `record`; gives the count of

@@ -2,6 +2,8 @@
 
 mod blocking;
 mod helpers;
+#[cfg(feature = "async")]
+mod in_memory;
 mod io;
 mod parallel;
 mod polled;
@@ -9,6 +11,8 @@ mod polled;
 pub(crate) use blocking::get_many;
 pub(crate) use helpers::Working;
 pub use helpers::{Helpers, Team};
+#[cfg(feature = "async")]
+pub(crate) use in_memory::get_many_in_memory;
 pub use io::Io;
 pub(crate) use parallel::get_many_parallel;
 pub use polled::Pending;

@@ -78,6 +78,22 @@ pub fn payload(bytes: &[u8]) -> &[u8] {
     &bytes[BLOCK_HEADER_SIZE..]
 }
 
+/// Copies the payloads of neighbouring blocks, one after the other, and returns how many of them are what they should be:
+/// of this instance, from this place on, of this sequence.
+pub fn copy_payloads(
+    geometry: &Geometry,
+    bytes: &[u8],
+    (instance, place, sequence): (u64, u64, u64),
+    to: &mut [u8],
+) -> usize {
+    let blocks = bytes.chunks_exact(geometry.block_size()).zip(to.chunks_mut(payload_size(geometry)));
+    let copied = (place..).zip(blocks).filter(|(place, (bytes, to))| {
+        let is_right = check(bytes, instance, *place).is_some_and(|header| header.sequence == sequence);
+        is_right && to.len() == payload(bytes).len()
+    });
+    copied.map(|(_, (bytes, to))| to.copy_from_slice(payload(bytes))).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 use super::Lookup;
 use super::outcome::{Outcome, Tier};
-use super::probe::{FalsePositive, Probe};
+use super::probe::{FalsePositive, LongEntry, Probe};
 use super::reads::{BegunReads, BlocksOfRead};
 use super::scratch::Scratch;
 use super::search::Search;
@@ -102,20 +102,18 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                 continue;
             };
             if !entry.is_whole() {
-                long.push((*probe, sequence));
+                long.push(LongEntry { probe: *probe, sequence, len: entry.len() });
             } else if self.resolve(probe.key) {
                 self.deliver_stored(flash, *probe, sequence, &entry);
             }
         }
     }
 
-    /// Delivers an entry over several blocks, whose first one has been seen; `record`: it, or `None` if it could not be
-    /// read.
+    /// Delivers an entry over several blocks; `record`: it, or `None` if it could not be read.
     pub fn take_long(
         &mut self,
         flash: &Flash,
-        probe: Probe,
-        sequence: u64,
+        LongEntry { probe, sequence, .. }: LongEntry,
         record: Option<&[u8]>,
         scratch: &mut Scratch,
     ) {

@@ -17,7 +17,7 @@ mod search;
 pub(crate) use deliver::ArrivedBlock;
 pub(crate) use order::order;
 pub use outcome::Outcome;
-pub(crate) use probe::{FalsePositive, Probe};
+pub(crate) use probe::{FalsePositive, LongEntry, Probe};
 pub(crate) use reads::BegunReads;
 pub(crate) use scratch::{Scratch, Workspace};
 pub(crate) use search::{KeyDigest, Search};

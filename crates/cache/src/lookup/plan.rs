@@ -2,7 +2,7 @@
 
 use super::outcome::{Outcome, Tier};
 use super::probe::Probe;
-use super::scratch::Scratch;
+use super::scratch::{Candidates, Scratch};
 use super::search::KeyDigest;
 use super::{Lookup, answers::Answers};
 use crate::batch::Asked;
@@ -18,9 +18,10 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     pub fn plan(&mut self, scratch: &mut Scratch, range: Range<usize>) {
         let mut start = range.start as u32;
         if let [key] = &self.keys[range.clone()] {
-            let (has_flash, Scratch { answers, probes, .. }) = (self.shared.flash.is_some(), &mut *scratch);
+            let Scratch { answers, candidates, probes, .. } = scratch;
+            let has_flash = self.shared.flash.is_some();
             let asked = [Asked { hash: key.hash(), key: start }];
-            let mut planning = Planning { keys: self.keys, has_flash, answers, probes };
+            let mut planning = Planning { keys: self.keys, has_flash, answers, candidates, probes };
             planning.plan(&mut self.shared.shard(key.hash()), &asked);
             return self.deliver_answers(scratch);
         }
@@ -32,11 +33,11 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             for shard in (first..SHARDS).chain(0..first) {
                 let mut planned = 0;
                 while planned < scratch.by_shard.of(shard).len() {
-                    let Scratch { by_shard, answers, probes, .. } = scratch;
+                    let Scratch { by_shard, answers, candidates, probes, .. } = scratch;
                     let rest = &by_shard.of(shard)[planned..];
                     let asked = &rest[..rest.len().min(LOCKED_LOOKUPS)];
-                    let mut planning =
-                        Planning { keys: self.keys, has_flash: self.shared.flash.is_some(), answers, probes };
+                    let has_flash = self.shared.flash.is_some();
+                    let mut planning = Planning { keys: self.keys, has_flash, answers, candidates, probes };
                     planned += planning.plan(&mut self.shared.lock(shard), asked);
                     if scratch.answers.are_many() {
                         self.deliver_answers(scratch);
@@ -97,6 +98,7 @@ struct Planning<'a> {
     keys: &'a [Key<'a>],
     has_flash: bool,
     answers: &'a mut Answers,
+    candidates: &'a mut [Candidates; 2],
     probes: &'a mut Vec<Probe>,
 }
 
@@ -106,31 +108,32 @@ impl Planning<'_> {
         let mut planned = 0;
         let mut parts = asked.chunks(SIDE_BY_SIDE);
         let mut part = parts.next().unwrap_or_default();
-        let mut candidates = self.seek(shard, part);
+        let mut turn = 0;
+        self.seek(shard, part, turn);
         while !part.is_empty() {
             // On their way while this part is looked at.
             let next = parts.next().unwrap_or_default();
-            let candidates_of_next = self.seek(shard, next);
-            for (asked, candidate) in part.iter().zip(candidates) {
-                self.plan_key(shard, *asked, candidate);
+            self.seek(shard, next, 1 - turn);
+            for (i, asked) in part.iter().enumerate() {
+                self.plan_key(shard, *asked, self.candidates[turn][i]);
             }
             planned += part.len();
             if self.answers.are_many() {
                 break;
             }
-            (part, candidates) = (next, candidates_of_next);
+            (part, turn) = (next, 1 - turn);
         }
         planned
     }
 
     /// Finds the entries in RAM that may be those of the keys, and has the processor fetch what will be looked at.
     #[inline]
-    fn seek(&self, shard: &Shard, part: &[Asked]) -> [Option<At>; SIDE_BY_SIDE] {
-        let mut candidates = [None; SIDE_BY_SIDE];
-        for (asked, candidate) in part.iter().zip(&mut candidates) {
+    fn seek(&mut self, shard: &Shard, part: &[Asked], turn: usize) {
+        let candidates = &mut self.candidates[turn];
+        for (asked, candidate) in part.iter().zip(&mut *candidates) {
             *candidate = shard.memory.candidate(asked.hash);
         }
-        for (asked, candidate) in part.iter().zip(&candidates) {
+        for (asked, candidate) in part.iter().zip(&*candidates) {
             prefetch(self.keys[asked.key as usize].bytes());
             match candidate {
                 Some(candidate) => shard.memory.prefetch(*candidate),
@@ -138,7 +141,6 @@ impl Planning<'_> {
                 None => {}
             }
         }
-        candidates
     }
 
     #[inline]

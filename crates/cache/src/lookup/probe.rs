@@ -37,3 +37,13 @@ pub(crate) struct PlannedRead {
     pub probe: usize,
     pub segment: usize,
 }
+
+/// An entry over several blocks, the first of which has been seen.
+#[derive(Clone, Copy)]
+pub(crate) struct LongEntry {
+    pub probe: Probe,
+    /// Of its segment.
+    pub sequence: u64,
+    /// Bytes of its record.
+    pub len: usize,
+}

@@ -1,17 +1,24 @@
 //! Room to plan a lookup in.
 
 use super::answers::Answers;
-use super::probe::{FalsePositive, OnDevice, PlannedRead, Probe};
+use super::probe::{FalsePositive, LongEntry, OnDevice, PlannedRead, Probe};
 use super::search::Search;
 use crate::batch::ByShard;
+use crate::limits::SIDE_BY_SIDE;
+use crate::memory::At;
 use granary_log::Extent;
 use granary_log::sync::sync::atomic::AtomicBool;
+
+/// Entries in RAM that may be those of some keys.
+pub(crate) type Candidates = [Option<At>; SIDE_BY_SIDE];
 
 /// What a lookup plans in. It allocates nothing once this has grown to the size of the batches.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub by_shard: ByShard,
     pub answers: Answers,
+    /// Of the keys that are looked at and of those that come next, the entries in RAM that may be theirs.
+    pub candidates: [Candidates; 2],
     pub probes: Vec<Probe>,
     /// Room to sort them in.
     pub spare: Vec<Probe>,
@@ -19,8 +26,8 @@ pub(crate) struct Scratch {
     pub on_device: Vec<OnDevice>,
     pub reads: Vec<PlannedRead>,
     pub extents: Vec<Extent>,
-    /// Entries over several blocks whose first block has been seen: their probe, and its segment.
-    pub long: Vec<(Probe, u64)>,
+    /// Entries over several blocks that are to be read.
+    pub long: Vec<LongEntry>,
     pub record: Vec<u8>,
     pub search: Search,
     /// Of lookups that go on: the numbers under which keys of the batch wait.

@@ -1,6 +1,6 @@
 //! Options, one after the other.
 
-use super::{FlashOptions, Options};
+use super::{FlashOptions, Options, PowerLoss};
 use crate::admission::Admission;
 use crate::codec::Compression;
 use crate::drive::Helpers;
@@ -23,6 +23,8 @@ enum Said {
     MaxStoredKeys(u64),
     Admission(Admission),
     MemoryFolder(PathBuf),
+    PowerLoss(PowerLoss),
+    Fingerprint(u64),
 }
 
 impl Builder {
@@ -77,6 +79,19 @@ impl Builder {
         self.say(Said::MemoryFolder(folder.into()))
     }
 
+    /// What the cache holds after a loss of power: nothing, unless it is said.
+    #[must_use]
+    pub fn power_loss(self, power_loss: PowerLoss) -> Self {
+        self.say(Said::PowerLoss(power_loss))
+    }
+
+    /// Stands for what keys and values mean, as a version of their types: opened with another number than before, the
+    /// cache starts empty.
+    #[must_use]
+    pub fn fingerprint(self, fingerprint: u64) -> Self {
+        self.say(Said::Fingerprint(fingerprint))
+    }
+
     /// How values are compressed: not at all, unless it is said.
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {
@@ -118,7 +133,9 @@ impl Builder {
                 Said::WriteBufferSize(bytes) => flash.write_buffer_size = bytes,
                 Said::MaxStoredKeys(keys) => flash.max_stored_keys = Some(keys),
                 Said::Admission(admission) => flash.admission = admission,
+                Said::Fingerprint(fingerprint) => flash.fingerprint = fingerprint,
                 Said::MemoryFolder(folder) => flash.memory_folder = Some(folder),
+                Said::PowerLoss(power_loss) => flash.power_loss = power_loss,
             }
         }
         options.flash = Some(flash);

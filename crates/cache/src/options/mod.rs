@@ -18,6 +18,17 @@ use granary_log::device::Space;
 use granary_log::{Found, Geometry, InDoubt, OpenError, SlotOrder};
 use std::path::{Path, PathBuf};
 
+/// What a cache on flash holds after a loss of power, which takes what was not synced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PowerLoss {
+    /// Nothing: a value may have been changed by what is lost.
+    #[default]
+    StartEmpty,
+    /// What is found, and that may be an older value where a newer one is lost; but nothing that was deleted or
+    /// overwritten before a [`Cache::sync_changes`](crate::Cache::sync_changes). The file is synced every 64 MiB.
+    ServeOlder,
+}
+
 /// The part of a cache on flash. Sizes are bytes.
 #[derive(Clone, Debug)]
 pub struct FlashOptions {
@@ -53,6 +64,8 @@ pub struct FlashOptions {
     /// A folder on a tmpfs: the RAM tier lies there in files, and a process that is killed or panics loses nothing of it.
     /// `None`: it lies in memory of the process's own.
     pub memory_folder: Option<PathBuf>,
+    /// What the cache holds after a loss of power. Changed, the cache starts empty.
+    pub power_loss: PowerLoss,
     /// What may be admitted to flash in a day, in bytes; not with [`Admission::All`].
     pub bytes_per_day: Option<u64>,
 }
@@ -73,6 +86,7 @@ impl FlashOptions {
             reinsertion: Reinsertion::None,
             admission: Admission::All,
             memory_folder: None,
+            power_loss: PowerLoss::StartEmpty,
             bytes_per_day: None,
         }
     }
@@ -90,15 +104,22 @@ impl FlashOptions {
         let hash_bits = self.capacity(&partition).hash_bits;
         // What is DRAM first recovers by another rule (recover.rs).
         let rule = if self.admission == Admission::All { 0 } else { 0b11 };
+        let serves_older = u64::from(self.power_loss == PowerLoss::ServeOlder);
         Ok(granary_log::Options {
             path: data_path,
             state_path: self.state_path.clone().unwrap_or_else(|| self.path.clone()),
             geometry,
-            fingerprint: self.fingerprint.rotate_left(8) ^ u64::from(hash_bits) ^ rule << 6,
+            fingerprint: self.fingerprint.rotate_left(8)
+                ^ u64::from(hash_bits)
+                ^ rule << 6
+                ^ serves_older << 63,
             salt: self.hash_seed,
             slots: SlotOrder::Fifo,
             space: Space::Reserved,
-            in_doubt: InDoubt::StartEmpty,
+            in_doubt: match self.power_loss {
+                PowerLoss::StartEmpty => InDoubt::StartEmpty,
+                PowerLoss::ServeOlder => InDoubt::ServeOlder,
+            },
             companions: Vec::new(),
         })
     }

@@ -29,7 +29,7 @@ struct Made {
 }
 
 /// Makes the joins of a SELECT ones that DataFusion has. What is said to be GLOBAL is ANY, for which the parser has no
-/// place (`statement::mend` writes it so).
+/// place (`statement::preprocess` writes it so).
 pub fn make(select: &mut Select) -> Result<()> {
     select.from.iter_mut().try_for_each(tables)
 }

@@ -1,5 +1,5 @@
 //! Elements of tuples: `t.1`, `dictGet(...).name`, `(1, 2).2` are calls of `tupleElement`. Places have come in
-//! single quotes from [`crate::statement::mend`]; what is behind the names of a column is one or the other.
+//! single quotes from [`crate::statement::preprocess`]; what is behind the names of a column is one or the other.
 
 use std::ops::ControlFlow;
 

@@ -1,7 +1,7 @@
 //! The statements that DataFusion does not know.
 
 use super::collection::CollectionChange;
-use super::show::{ShowNames, Sought};
+use super::show::{ObjectKind, ShowNames};
 use super::table::{CreateTable, InsertInto};
 use super::view::CreateView;
 use super::words::Name;
@@ -94,8 +94,8 @@ pub enum Command {
     UnloadDictionaries,
     /// EXISTS.
     Exists {
-        /// What is sought.
-        sought: Sought,
+        /// What is looked for: a table, a view, a dictionary or a database.
+        kind: ObjectKind,
         /// Its name.
         name: Name,
     },
@@ -106,7 +106,7 @@ pub enum Command {
     /// SHOW CREATE.
     ShowCreate {
         /// What is shown.
-        sought: Sought,
+        kind: ObjectKind,
         /// Its name.
         name: Name,
     },

@@ -1,4 +1,4 @@
-//! Queries: tokens mended, and parsed.
+//! Queries: tokens preprocessed, and parsed.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -11,7 +11,7 @@ use granary_dict::tokenize;
 
 use super::braces::quote_maps;
 use super::depth::check_depth;
-use super::mend::{Tail, mend, separate_values};
+use super::preprocess::{Tail, preprocess, separate_values};
 use super::size::check_lists;
 use super::with::take_named_expressions;
 use crate::error::{Error, Result};
@@ -34,7 +34,7 @@ pub fn parse_query(text: &str, head: usize) -> Result<ParsedQuery> {
     let mut tokens = tokens(text)?;
     check_depth(&tokens)?;
     check_lists(&tokens)?;
-    let tail = mend(&mut tokens);
+    let tail = preprocess(&mut tokens);
     tokens.drain(..head.min(tokens.len()));
     quote_maps(&mut tokens);
     separate_values(&mut tokens);
@@ -57,7 +57,7 @@ pub fn parse_query(text: &str, head: usize) -> Result<ParsedQuery> {
 /// SYNTAX_ERROR.
 pub fn parse_expression(text: &str) -> Result<Expr> {
     let mut tokens = tokens(text)?;
-    mend(&mut tokens);
+    preprocess(&mut tokens);
     Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(tokens).parse_expr().map_err(wrong)
 }
 

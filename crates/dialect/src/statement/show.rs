@@ -33,7 +33,7 @@ pub enum Listed {
 
 /// What a name that EXISTS asks for must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sought {
+pub enum ObjectKind {
     /// Anything that can be read as a table.
     Table,
     /// A dictionary.
@@ -51,19 +51,22 @@ pub fn read(words: &mut Words<'_>, _length: usize) -> Result<Option<Command>> {
     if let Some(names) = show_names(words)? {
         return Ok(Some(Command::ShowNames(names)));
     }
-    if let Some((sought, name)) = exists(words)? {
-        return Ok(Some(Command::Exists { sought, name }));
+    if let Some((kind, name)) = exists(words)? {
+        return Ok(Some(Command::Exists { kind, name }));
     }
     Ok(Some(if words.take(&["DESCRIBE"]) || words.take(&["DESC"]) {
         words.take(&["TABLE"]);
         Command::Describe(described(words)?)
     } else if words.take(&["SHOW", "CREATE"]) {
-        const NOUNS: [(&str, Sought); 3] =
-            [("DICTIONARY", Sought::Dictionary), ("VIEW", Sought::View), ("DATABASE", Sought::Database)];
+        const NOUNS: [(&str, ObjectKind); 3] = [
+            ("DICTIONARY", ObjectKind::Dictionary),
+            ("VIEW", ObjectKind::View),
+            ("DATABASE", ObjectKind::Database),
+        ];
         let noun = NOUNS.into_iter().find(|(noun, _)| words.take(&[noun]));
-        let sought = noun.map_or(Sought::Table, |(_, sought)| sought);
+        let kind = noun.map_or(ObjectKind::Table, |(_, kind)| kind);
         words.take(&["TABLE"]);
-        Command::ShowCreate { sought, name: words.name()? }
+        Command::ShowCreate { kind, name: words.name()? }
     } else {
         return Ok(None);
     }))
@@ -110,12 +113,12 @@ fn show_names(words: &mut Words<'_>) -> Result<Option<ShowNames>> {
 }
 
 /// EXISTS [DICTIONARY | TABLE | VIEW | DATABASE | TEMPORARY [TABLE | VIEW]] name.
-fn exists(words: &mut Words<'_>) -> Result<Option<(Sought, Name)>> {
-    const NOUNS: [(&str, Sought); 4] = [
-        ("DICTIONARY", Sought::Dictionary),
-        ("TABLE", Sought::Table),
-        ("VIEW", Sought::View),
-        ("DATABASE", Sought::Database),
+fn exists(words: &mut Words<'_>) -> Result<Option<(ObjectKind, Name)>> {
+    const NOUNS: [(&str, ObjectKind); 4] = [
+        ("DICTIONARY", ObjectKind::Dictionary),
+        ("TABLE", ObjectKind::Table),
+        ("VIEW", ObjectKind::View),
+        ("DATABASE", ObjectKind::Database),
     ];
     if !words.take(&["EXISTS"]) {
         return Ok(None);
@@ -125,10 +128,10 @@ fn exists(words: &mut Words<'_>) -> Result<Option<(Sought, Name)>> {
             return Err(Error::syntax_error("Temporary dictionaries are not possible"));
         }
         let _ = words.take(&["TABLE"]) || words.take(&["VIEW"]);
-        return Ok(Some((Sought::Temporary, words.name()?)));
+        return Ok(Some((ObjectKind::Temporary, words.name()?)));
     }
     let noun = NOUNS.into_iter().find(|(noun, _)| words.take(&[noun]));
-    Ok(Some((noun.map_or(Sought::Table, |(_, sought)| sought), words.name()?)))
+    Ok(Some((noun.map_or(ObjectKind::Table, |(_, kind)| kind), words.name()?)))
 }
 
 /// The text of an expression, up to one of some words outside of parentheses.

@@ -3,7 +3,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::mend::ends_expression;
+use super::preprocess::ends_expression;
 use super::words::is_word;
 
 /// `.1` right behind an expression is a period and a place in a tuple, which gets single quotes: names have others.
@@ -69,12 +69,12 @@ fn is_empty_group(tokens: &[TokenWithSpan], start: usize, around: Option<usize>)
 
 #[cfg(test)]
 mod tests {
-    use crate::statement::mend::mend;
+    use crate::statement::preprocess::preprocess;
     use granary_dict::tokenize;
 
-    fn mended(sql: &str) -> String {
+    fn preprocessed(sql: &str) -> String {
         let mut tokens = tokenize(sql).unwrap();
-        mend(&mut tokens);
+        preprocess(&mut tokens);
         let texts: Vec<String> = tokens.iter().map(|token| token.token.to_string()).collect();
         texts.join(" ")
     }
@@ -82,22 +82,22 @@ mod tests {
     #[test]
     fn places_in_tuples() {
         assert_eq!(
-            mended("SELECT t.1, f(x).2.3, (1, 2).1"),
+            preprocessed("SELECT t.1, f(x).2.3, (1, 2).1"),
             "SELECT t . '1' , f ( x ) . '2' . '3' , ( 1 , 2 ) . '1'"
         );
-        assert_eq!(mended("SELECT .5, 1 + .5"), "SELECT .5 , 1 + .5");
+        assert_eq!(preprocessed("SELECT .5, 1 + .5"), "SELECT .5 , 1 + .5");
     }
 
     #[test]
     fn tuples_of_one() {
         assert_eq!(
-            mended("SELECT (1,), f((2,)), x IN (3,)"),
+            preprocessed("SELECT (1,), f((2,)), x IN (3,)"),
             "SELECT `tuple` ( 1 ) , f ( `tuple` ( 2 ) ) , x IN ( 3 )"
         );
-        assert_eq!(mended("SELECT f(1,)"), "SELECT f ( 1 , )");
-        assert_eq!(mended("SELECT (), f(), f(())"), "SELECT `tuple` ( ) , f ( ) , f ( `tuple` ( ) )");
+        assert_eq!(preprocessed("SELECT f(1,)"), "SELECT f ( 1 , )");
+        assert_eq!(preprocessed("SELECT (), f(), f(())"), "SELECT `tuple` ( ) , f ( ) , f ( `tuple` ( ) )");
         for sql in ["x IN ( )", "GROUP BY ( )", "GROUP BY GROUPING SETS ( ( a ) , ( ) )"] {
-            assert_eq!(mended(sql), sql);
+            assert_eq!(preprocessed(sql), sql);
         }
     }
 }

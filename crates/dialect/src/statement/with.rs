@@ -68,7 +68,7 @@ fn name(item: &[TokenWithSpan]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statement::mend::mend;
+    use crate::statement::preprocess::preprocess;
     use granary_dict::tokenize;
 
     #[test]
@@ -89,7 +89,7 @@ mod tests {
             ("SELECT 1", "SELECT 1", &[]),
         ] {
             let mut tokens = tokenize(sql).unwrap();
-            mend(&mut tokens);
+            preprocess(&mut tokens);
             let named = take_named_expressions(&mut tokens);
             let found: Vec<&str> = named.iter().map(|named| named.name.as_str()).collect();
             let texts: Vec<String> = tokens.iter().map(|token| token.token.to_string()).collect();

@@ -14,7 +14,7 @@ pub struct Layout {
     /// Simple or complex: as written, or as the key wants it (`Layout::fit_key`).
     pub key_form: KeyForm,
     /// Where entries live.
-    pub storage: Storage,
+    pub kind: LayoutKind,
     /// How they are refreshed.
     pub update: UpdateSettings,
 }
@@ -30,7 +30,7 @@ pub enum KeyForm {
 
 /// Where entries live.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Storage {
+pub enum LayoutKind {
     /// A file on SSD, an index and a small hot tier in RAM.
     Ssd(SsdSettings),
     /// RAM only; `cells` entries, and those up to the next power of two.
@@ -90,28 +90,28 @@ const CACHE_PARAMETERS: &[&str] = &["SIZE_IN_CELLS", "COMPRESSION"];
 impl Layout {
     /// Reads the one element inside LAYOUT(..) or `<layout>`.
     pub(crate) fn from_node(node: &Node) -> Result<Layout, DictError> {
-        let (mut key_form, kind) = match node.name.strip_prefix("COMPLEX_KEY_") {
-            Some(kind) => (KeyForm::Complex, kind),
+        let (mut key_form, name) = match node.name.strip_prefix("COMPLEX_KEY_") {
+            Some(name) => (KeyForm::Complex, name),
             None => (KeyForm::Simple, node.name.as_str()),
         };
         let parameters = node.settings("LAYOUT")?;
         let settings =
             |allowed: &[&[&'static str]]| Settings::new("LAYOUT", &node.name, parameters, allowed.concat());
-        let (storage, settings) = match kind {
+        let (kind, settings) = match name {
             "SSD_CACHE" => {
                 let settings = settings(&[SSD_PARAMETERS, EXPIRY_PARAMETERS, SOURCE_PARAMETERS])?;
-                (Storage::Ssd(SsdSettings::take(&settings)?), settings)
+                (LayoutKind::Ssd(SsdSettings::take(&settings)?), settings)
             }
             "CACHE" => {
                 let settings = settings(&[CACHE_PARAMETERS, EXPIRY_PARAMETERS, SOURCE_PARAMETERS])?;
                 let cells = settings
                     .number("SIZE_IN_CELLS", 1, limits::CELLS_MAX)?
                     .ok_or_else(|| settings.error("SIZE_IN_CELLS", "is required"))?;
-                (Storage::Memory { cells, compression: compression(&settings)? }, settings)
+                (LayoutKind::Memory { cells, compression: compression(&settings)? }, settings)
             }
-            "DIRECT" => (Storage::Direct, settings(&[SOURCE_PARAMETERS])?),
+            "DIRECT" => (LayoutKind::Direct, settings(&[SOURCE_PARAMETERS])?),
             _ => {
-                let (form, settings) = FullLoadLayout::from_node(node, kind, key_form, parameters)?
+                let (form, settings) = FullLoadLayout::from_node(node, name, key_form, parameters)?
                     .ok_or_else(|| {
                         DictError::new(
                             Code::UnknownElementInConfig,
@@ -125,31 +125,31 @@ impl Layout {
                     return Err(built_without("LAYOUT", &node.name, "full-load"));
                 }
                 key_form = form.key_form(key_form);
-                (Storage::FullLoad(form), settings)
+                (LayoutKind::FullLoad(form), settings)
             }
         };
-        Ok(Layout { key_form, storage, update: UpdateSettings::take(&settings)? })
+        Ok(Layout { key_form, kind, update: UpdateSettings::take(&settings)? })
     }
 
     /// Makes a simple layout complex if its key is no lone number, as ClickHouse does of what DDL says. FLAT has no
     /// complex form.
     pub(crate) fn fit_key(&mut self, types: &[&DataType]) {
         let is_number = matches!(types, [only] if only.is_number());
-        if !is_number && self.storage != Storage::FullLoad(FullLoadLayout::Flat) {
+        if !is_number && self.kind != LayoutKind::FullLoad(FullLoadLayout::Flat) {
             self.key_form = KeyForm::Complex;
         }
     }
 
     /// The layout as DDL names it, such as `COMPLEX_KEY_SSD_CACHE`.
     pub fn name(&self) -> &'static str {
-        match (self.key_form, &self.storage) {
-            (KeyForm::Simple, Storage::Ssd(_)) => "SSD_CACHE",
-            (KeyForm::Simple, Storage::Memory { .. }) => "CACHE",
-            (KeyForm::Simple, Storage::Direct) => "DIRECT",
-            (KeyForm::Complex, Storage::Ssd(_)) => "COMPLEX_KEY_SSD_CACHE",
-            (KeyForm::Complex, Storage::Memory { .. }) => "COMPLEX_KEY_CACHE",
-            (KeyForm::Complex, Storage::Direct) => "COMPLEX_KEY_DIRECT",
-            (key_form, Storage::FullLoad(form)) => form.name(key_form),
+        match (self.key_form, &self.kind) {
+            (KeyForm::Simple, LayoutKind::Ssd(_)) => "SSD_CACHE",
+            (KeyForm::Simple, LayoutKind::Memory { .. }) => "CACHE",
+            (KeyForm::Simple, LayoutKind::Direct) => "DIRECT",
+            (KeyForm::Complex, LayoutKind::Ssd(_)) => "COMPLEX_KEY_SSD_CACHE",
+            (KeyForm::Complex, LayoutKind::Memory { .. }) => "COMPLEX_KEY_CACHE",
+            (KeyForm::Complex, LayoutKind::Direct) => "COMPLEX_KEY_DIRECT",
+            (key_form, LayoutKind::FullLoad(form)) => form.name(key_form),
         }
     }
 
@@ -163,8 +163,8 @@ impl Layout {
         let unless_default = |compression: Compression| {
             (compression != Compression::default()).then(|| compression.to_string())
         };
-        match &self.storage {
-            Storage::Ssd(ssd) => {
+        match &self.kind {
+            LayoutKind::Ssd(ssd) => {
                 put("BLOCK_SIZE", unless(ssd.block_size, DEFAULT_BLOCK_SIZE));
                 put("FILE_SIZE", Some(ssd.file_size.to_string()));
                 put("READ_BUFFER_SIZE", unless(ssd.read_buffer_size, 16 * ssd.block_size));
@@ -175,12 +175,12 @@ impl Layout {
                 put("MEMORY_CACHE_SIZE", unless(ssd.memory_cache_size, DEFAULT_MEMORY_CACHE_SIZE));
                 put("COMPRESSION", unless_default(ssd.compression));
             }
-            Storage::Memory { cells, compression } => {
+            LayoutKind::Memory { cells, compression } => {
                 put("SIZE_IN_CELLS", Some(cells.to_string()));
                 put("COMPRESSION", unless_default(*compression));
             }
-            Storage::Direct => {}
-            Storage::FullLoad(form) => form.put(&mut nodes),
+            LayoutKind::Direct => {}
+            LayoutKind::FullLoad(form) => form.put(&mut nodes),
         }
         self.update.put(&mut nodes);
         Node { name: self.name().to_string(), value: Value::Group(nodes) }
@@ -188,7 +188,7 @@ impl Layout {
 
     /// Checks the sizes against each other.
     pub fn validate(&self) -> Result<(), DictError> {
-        let Storage::Ssd(ssd) = &self.storage else { return Ok(()) };
+        let LayoutKind::Ssd(ssd) = &self.kind else { return Ok(()) };
         let check = |holds: bool, what: String| {
             holds
                 .then_some(())

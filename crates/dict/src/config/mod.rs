@@ -11,7 +11,7 @@ mod values;
 
 pub use collections::{Collection, Collections};
 pub use full_load::{FullLoadLayout, KeyAccess, PolygonKey, PolygonName};
-pub use layout::{KeyForm, Layout, SsdSettings, Storage};
+pub use layout::{KeyForm, Layout, LayoutKind, SsdSettings};
 pub use range::{NullBounds, Overlap, RangeSettings};
 pub use update::{Expired, UpdateSettings};
 

@@ -1,6 +1,6 @@
 //! A definition as SHOW CREATE DICTIONARY prints it.
 
-use crate::config::{HIDDEN, Node, Storage, Value};
+use crate::config::{HIDDEN, LayoutKind, Node, Value};
 use crate::definition::{Attribute, Definition, Hierarchy, Injectivity, Key, KeyColumn, Literal, ObjectId};
 use crate::row::ROW_FORMAT_VERSION;
 use crate::types::{DataType, print_fixed};
@@ -107,7 +107,7 @@ impl Definition {
         }
         sql += &self.columns(form);
         sql += &format!("{between}SOURCE({})", node(&self.source.to_node(password)));
-        if !matches!(self.layout.storage, Storage::Direct) {
+        if !matches!(self.layout.kind, LayoutKind::Direct) {
             let lifetime = self.lifetime;
             sql += &format!("{between}LIFETIME(MIN {} MAX {})", lifetime.min_seconds, lifetime.max_seconds);
         }

@@ -5,6 +5,7 @@ use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{Batch, lock, unique};
 use crate::row::KeyBatch;
+use crate::store::Store;
 use arrow::array::ArrayRef;
 use granary_cache::Key;
 use std::sync::PoisonError;
@@ -18,7 +19,7 @@ impl Dictionary {
     /// # Errors
     /// That the cache cannot be emptied, or those of the source; the old rows are then still there.
     pub fn reload(&self) -> Result<(), DictError> {
-        if let Some(store) = self.core.loader.kept.store() {
+        if let Some(store) = self.core.loader.storage.store() {
             self.forget_requests();
             store.cache().clear().map_err(|e| {
                 DictError::new(
@@ -30,12 +31,12 @@ impl Dictionary {
         self.core.note_use();
         lock(&self.core.loader.backoff).reset();
         self.core.opened_at.store(self.core.loader.clock.now(), Ordering::Relaxed);
-        self.core.loader.kept.full_load().map_or(Ok(()), |full_load| full_load.reload(self))
+        self.core.loader.storage.full_load().map_or(Ok(()), |full_load| full_load.reload(self))
     }
 
     /// What cannot be done with a layout that holds all rows: a row of its own cannot be forgotten or renewed.
     fn refuse_keys_of_full_load(&self) -> Result<(), DictError> {
-        match self.core.loader.kept.full_load() {
+        match self.core.loader.storage.full_load() {
             None => Ok(()),
             Some(_) => Err(DictError::new(
                 Code::UnsupportedMethod,
@@ -49,18 +50,19 @@ impl Dictionary {
     }
 
     /// Forgets what is known of these keys (as for [`get`](Self::get)): whoever looks them up next asks the source.
-    /// That holds across a kill, too.
+    /// That holds across a kill and a loss of power, too.
     ///
     /// # Errors
-    /// `UNSUPPORTED_METHOD` if the layout holds all rows.
+    /// `UNSUPPORTED_METHOD` if the layout holds all rows; `CANNOT_OPEN_FILE` if the cache's files cannot be synced.
     pub fn invalidate(&self, keys: &[ArrayRef]) -> Result<(), DictError> {
         self.refuse_keys_of_full_load()?;
         let encoded = self.core.loader.key_format.encode(keys)?;
-        if let Some(store) = self.core.loader.kept.store() {
+        if let Some(store) = self.core.loader.storage.store() {
             self.forget_requests_of(&encoded);
             let keys: Vec<Key<'_>> =
                 (0..encoded.len()).map(|row| store.cache().key(encoded.get(row))).collect();
             store.cache().delete_many(&keys);
+            store.sync_changes()?;
         }
         Ok(())
     }
@@ -69,7 +71,7 @@ impl Dictionary {
     /// was known stays if the source fails.
     ///
     /// # Errors
-    /// The errors of [`get`](Self::get), and `UNSUPPORTED_METHOD` if the layout holds all rows.
+    /// The errors of [`get`](Self::get) and [`invalidate`](Self::invalidate).
     pub fn refresh(&self, keys: &[ArrayRef]) -> Result<usize, DictError> {
         self.refuse_keys_of_full_load()?;
         self.core.note_use();
@@ -81,7 +83,7 @@ impl Dictionary {
         let mut batch = Batch::new(&self.core.loader, &[], encoded);
         let (unique, places) = unique(&batch.keys, &rows);
         let deadline = self.deadline();
-        let claim = match self.core.loader.kept.store() {
+        let claim = match self.core.loader.storage.store() {
             Some(_) => {
                 // Joining a request that began earlier would bring what was true then.
                 self.forget_requests_of(&batch.keys);
@@ -97,6 +99,7 @@ impl Dictionary {
         if let Some(claim) = claim {
             self.fetch(&mut batch, claim, &rows, &places, deadline)?;
         }
+        self.core.loader.storage.store().map_or(Ok(()), Store::sync_changes)?;
         Ok(batch.finish().found().true_count())
     }
 

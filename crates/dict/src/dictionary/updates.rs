@@ -40,7 +40,7 @@ impl Dictionary {
     /// Looks for changes every UPDATE_PERIOD, for as long as the dictionary is there; without UPDATE_FIELD, and with
     /// nothing cached, there is nothing to do. Where all rows are held, they are loaded anew when LIFETIME is over.
     pub fn watch(self: &Arc<Self>) {
-        if let Some(full_load) = self.core.loader.kept.full_load() {
+        if let Some(full_load) = self.core.loader.storage.full_load() {
             full_load.watch_lifetime(self);
         }
         let Some(updates) = self.updates() else { return };
@@ -52,7 +52,7 @@ impl Dictionary {
 
     fn updates(&self) -> Option<Updates> {
         let updates = self.definition.source.updates()?;
-        self.core.loader.kept.store().map(|_| updates)
+        self.core.loader.storage.store().map(|_| updates)
     }
 
     /// Looks for changes now, and returns how many entries were asked for anew.
@@ -60,7 +60,7 @@ impl Dictionary {
     /// # Errors
     /// The errors of the source. What is known stays as it is, and the next look begins where this one did.
     pub fn take_updates(&self) -> Result<usize, DictError> {
-        let (Some(updates), Some(store)) = (self.updates(), self.core.loader.kept.store()) else {
+        let (Some(updates), Some(store)) = (self.updates(), self.core.loader.storage.store()) else {
             return Ok(0);
         };
         // One look at a time; lookups do not need this lock.
@@ -155,6 +155,8 @@ impl Dictionary {
                 .map_err(|e| DictError::new(crate::error::Code::LimitExceeded, e.to_string()))?;
             self.refresh(&keys)?;
         }
+        // Before the watermark says that these changes are known.
+        store.sync_changes()?;
         Ok(renewed)
     }
 

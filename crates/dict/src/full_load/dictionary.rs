@@ -1,7 +1,7 @@
 //! Dictionaries that hold all rows: when these are loaded, and who waits for that.
 
 use super::{Children, FullLoad, FullLoadRows, Load, Snapshot, Turn};
-use crate::config::Storage;
+use crate::config::LayoutKind;
 use crate::definition::Lifetime;
 use crate::dictionary::Dictionary;
 use crate::error::DictError;
@@ -21,8 +21,8 @@ impl Dictionary {
     pub fn children(&self) -> Result<Option<Arc<Children>>, DictError> {
         let loader = &self.core.loader;
         let parent = self.definition.structure.parent_index();
-        let (Some(full_load), Storage::FullLoad(layout), Some(parent)) =
-            (loader.kept.full_load(), &self.definition.layout.storage, parent)
+        let (Some(full_load), LayoutKind::FullLoad(layout), Some(parent)) =
+            (loader.storage.full_load(), &self.definition.layout.kind, parent)
         else {
             return Ok(None);
         };
@@ -34,7 +34,7 @@ impl Dictionary {
     fn renew_if_due(&self) {
         let loader = &self.core.loader;
         let now = loader.clock.now();
-        if let Some(full_load) = loader.kept.full_load().filter(|full_load| full_load.is_due(now))
+        if let Some(full_load) = loader.storage.full_load().filter(|full_load| full_load.is_due(now))
             && lock(&loader.backoff).wait_until(now).is_none()
         {
             full_load.begin(self);

@@ -169,7 +169,7 @@ impl Load {
     /// Reads everything, on a source thread. The connection is not used again.
     pub fn run(mut self, connection: &mut Option<Box<dyn Source>>) {
         let loader = Arc::clone(&self.loader);
-        let Some(full_load) = loader.kept.full_load() else { return };
+        let Some(full_load) = loader.storage.full_load() else { return };
         let mut builder = Builder::new(&full_load.arrangement, loader.clock.now());
         let outcome = loader.ask(connection, |source| {
             source.load_all(&mut |batch| {
@@ -186,7 +186,7 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        if let Some(full_load) = self.loader.kept.full_load() {
+        if let Some(full_load) = self.loader.storage.full_load() {
             let outcome = self.outcome.take().unwrap_or_else(|| Err(self.loader.not_started()));
             full_load.end(outcome, self.loader.lifetime);
         }

@@ -26,7 +26,7 @@ impl Dictionary {
     ) -> Result<Vec<ArrayRef>, DictError> {
         let started = Instant::now();
         let (Some(full_load), LookupKey::Text) =
-            (self.core.loader.kept.full_load(), self.definition.layout.lookup_key())
+            (self.core.loader.storage.full_load(), self.definition.layout.lookup_key())
         else {
             let name = self.definition.full_name();
             let what = format!("Method getColumnAllValues is not supported for {name} dictionary");

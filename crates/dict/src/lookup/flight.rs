@@ -27,7 +27,7 @@ pub(crate) struct Flight {
     /// When the last of those who wait for it gives up.
     wanted_until: Mutex<Instant>,
     outcome: Mutex<Option<Result<Arc<Loaded>, DictError>>>,
-    landed: Condvar,
+    completed: Condvar,
 }
 
 /// A bit for each slot of a flight; none before the first is set.
@@ -71,7 +71,7 @@ impl Flight {
             number: OnceLock::new(),
             wanted_until: Mutex::new(wanted_until),
             outcome: Mutex::new(None),
-            landed: Condvar::new(),
+            completed: Condvar::new(),
         }
     }
 
@@ -102,10 +102,10 @@ impl Flight {
     }
 
     /// Wakes everybody who waits. The first outcome stays.
-    pub fn land(&self, outcome: Result<Arc<Loaded>, DictError>) {
+    pub fn complete(&self, outcome: Result<Arc<Loaded>, DictError>) {
         let mut slot = lock(&self.outcome);
         slot.get_or_insert(outcome);
-        self.landed.notify_all();
+        self.completed.notify_all();
     }
 
     /// The outcome; `None` if it is not there by `deadline`.
@@ -116,8 +116,11 @@ impl Flight {
                 return Some(outcome.clone());
             }
             let left = deadline.checked_duration_since(Instant::now())?;
-            outcome =
-                self.landed.wait_timeout(outcome, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            outcome = self
+                .completed
+                .wait_timeout(outcome, left)
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .0;
         }
     }
 }

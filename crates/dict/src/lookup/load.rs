@@ -1,4 +1,4 @@
-//! One request to the source: ask, encode, keep, land.
+//! One request to the source: ask, encode, keep, complete.
 
 use super::counters::Counters;
 use super::flight::{Flight, FlightTable, Loaded, lock};
@@ -7,9 +7,9 @@ use super::{Backoff, Pace};
 use crate::definition::Lifetime;
 use crate::environment::{Clock, Waiting};
 use crate::error::{Code, DictError};
-use crate::kept::Kept;
 use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, Raw, RowFormat};
 use crate::source::{Source, SourceFactory};
+use crate::storage::Storage;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use granary_cache::{Cache, Entry};
 use hashbrown::HashTable;
@@ -38,11 +38,11 @@ pub(crate) struct Loader {
     pub waiting: Waiting,
     pub counters: Arc<Counters>,
     pub factory: SourceFactory,
-    pub kept: Kept,
+    pub storage: Storage,
     pub table: Mutex<FlightTable>,
     /// Flights that were taken out of the table, counted under its lock. A lookup that read a smaller number
     /// before it missed a key may find it in the cache now.
-    pub landed: AtomicU64,
+    pub completed: AtomicU64,
     pub backoff: Mutex<Backoff>,
     pub pace: Pace,
     /// No request begins any more.
@@ -80,12 +80,12 @@ impl Loader {
             },
             Turn::Closed => Err(self.not_started()),
         };
-        if self.kept.store().is_some() {
+        if self.storage.store().is_some() {
             let mut table = lock(&self.table);
             table.remove(flight);
-            self.landed.fetch_add(1, Ordering::SeqCst);
+            self.completed.fetch_add(1, Ordering::SeqCst);
         }
-        flight.land(outcome);
+        flight.complete(outcome);
     }
 
     /// Until when a flight that has not begun is waited for. One that is not is out of the table with this: nobody
@@ -159,7 +159,7 @@ impl Loader {
     /// 510 until the next request is scheduled.
     pub fn may_ask(&self) -> Result<(), DictError> {
         match lock(&self.backoff).wait_until(self.clock.now()) {
-            Some(next) if self.kept.store().is_some() => Err(DictError::new(
+            Some(next) if self.storage.store().is_some() => Err(DictError::new(
                 Code::CacheDictionaryUpdateFail,
                 format!(
                     "Query contains keys that are not present in cache or expired. Could not update cache \
@@ -297,7 +297,7 @@ impl Loader {
 
     /// Writes rows and absences to the cache, each with a lifetime of its own.
     fn keep(&self, flight: &Flight, loaded: &Loaded) {
-        let Some(store) = self.kept.store() else { return };
+        let Some(store) = self.storage.store() else { return };
         let now = self.clock.now();
         let entries: Vec<Entry<'_>> = (0..flight.keys.len())
             .map(|slot| Entry {
@@ -306,6 +306,14 @@ impl Loader {
                 expires_at: self.expiry(now, flight.keys.get(slot)),
             })
             .collect();
+        if flight.renews() {
+            // No loss of power may bring back what others have seen replaced. Who asks meanwhile waits for this flight.
+            store.cache().delete_many(&entries.iter().map(|entry| entry.key).collect::<Vec<_>>());
+            if store.sync_changes().is_err() {
+                // The log says why, and who asked for the renewal is told.
+                return;
+            }
+        }
         // What finds no room is asked for again at the next lookup, which costs more than to wait.
         let mut batches = store.cache().batches_with_room(&entries, KEEP_PATIENCE);
         while batches.next().is_some_and(|slots| self.keep_some(flight, store.cache(), &entries, slots)) {}

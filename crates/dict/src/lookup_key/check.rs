@@ -1,7 +1,7 @@
 //! What can be found by what, and what is refused.
 
 use super::{LookupKey, Outline};
-use crate::config::{FullLoadLayout, PolygonKey, Storage};
+use crate::config::{FullLoadLayout, LayoutKind, PolygonKey};
 use crate::definition::{Attribute, Definition, Hierarchy, KeyColumn};
 use crate::error::{Code, DictError};
 use crate::types::DataType;
@@ -91,8 +91,8 @@ impl Definition {
 
     /// Refuses to read all rows where they have lost their keys.
     pub(crate) fn require_rows(&self) -> Result<(), DictError> {
-        match self.layout.storage {
-            Storage::FullLoad(FullLoadLayout::Polygon(_, PolygonKey::Dropped)) => Err(DictError::new(
+        match self.layout.kind {
+            LayoutKind::FullLoad(FullLoadLayout::Polygon(_, PolygonKey::Dropped)) => Err(DictError::new(
                 Code::UnsupportedMethod,
                 "Set `store_polygon_key_column` setting in dictionary configuration to true to support reading from PolygonDictionary.",
             )),

@@ -9,7 +9,7 @@ pub(crate) use bounds::{RangeNames, bounds_first};
 pub(crate) use outline::Outline;
 pub(crate) use regexps::Flags;
 
-use crate::config::{FullLoadLayout, KeyAccess, Layout, Storage};
+use crate::config::{FullLoadLayout, KeyAccess, Layout, LayoutKind};
 use crate::definition::{Attribute, Definition, KeyColumn, Structure};
 use crate::types::DataType;
 
@@ -31,11 +31,11 @@ pub enum LookupKey {
 impl Layout {
     /// What its rows are found by.
     pub fn lookup_key(&self) -> LookupKey {
-        match self.storage {
-            Storage::FullLoad(FullLoadLayout::RangeHashed(_)) => LookupKey::KeyInRange,
-            Storage::FullLoad(FullLoadLayout::IpTrie(_)) => LookupKey::Address,
-            Storage::FullLoad(FullLoadLayout::Polygon(..)) => LookupKey::Point,
-            Storage::FullLoad(FullLoadLayout::RegexpTree) => LookupKey::Text,
+        match self.kind {
+            LayoutKind::FullLoad(FullLoadLayout::RangeHashed(_)) => LookupKey::KeyInRange,
+            LayoutKind::FullLoad(FullLoadLayout::IpTrie(_)) => LookupKey::Address,
+            LayoutKind::FullLoad(FullLoadLayout::Polygon(..)) => LookupKey::Point,
+            LayoutKind::FullLoad(FullLoadLayout::RegexpTree) => LookupKey::Text,
             _ => LookupKey::Key,
         }
     }
@@ -86,7 +86,7 @@ impl Definition {
 
     /// The key as an attribute, where it can be asked for as one.
     pub(crate) fn key_attribute(&self) -> Option<Attribute> {
-        let Storage::FullLoad(FullLoadLayout::IpTrie(KeyAccess::Attribute)) = self.layout.storage else {
+        let LayoutKind::FullLoad(FullLoadLayout::IpTrie(KeyAccess::Attribute)) = self.layout.kind else {
             return None;
         };
         let key = self.structure.key_columns().swap_remove(0);

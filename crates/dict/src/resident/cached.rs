@@ -27,7 +27,7 @@ impl Cached {
 
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, DictError> {
         let (loader, shows_times) = (&*self.loader, self.columns.shows_times);
-        let Some(store) = loader.kept.store() else { return Ok(None) };
+        let Some(store) = loader.storage.store() else { return Ok(None) };
         let now = loader.clock.now();
         let all: Vec<usize> = (0..loader.row_format.data_types().len()).collect();
         let mut keys: Vec<Column> = loader.key_format.data_types().iter().map(Column::new).collect();

@@ -3,7 +3,7 @@
 mod tree;
 
 use self::tree::{Element, Variables, read_tree};
-use crate::config::{Layout, Storage};
+use crate::config::{Layout, LayoutKind};
 use crate::definition::{
     Attribute, Definition, Hierarchy, Injectivity, Key, Lifetime, Literal, ObjectId, Structure,
 };
@@ -85,7 +85,7 @@ fn dictionary(element: &Element) -> Result<Definition, DictError> {
         .and_then(|n| Layout::from_node(&n))
         .map_err(named)?;
     // A number alone is passed over where there is no lifetime, as in ClickHouse.
-    let is_said = |said: &&Element| !said.children.is_empty() || !matches!(layout.storage, Storage::Direct);
+    let is_said = |said: &&Element| !said.children.is_empty() || !matches!(layout.kind, LayoutKind::Direct);
     let lifetime = element.child("lifetime").filter(is_said).map(lifetime).transpose().map_err(named)?;
     // Those of its source stand there; those of REGEXP_TREE, beside it.
     let settings = source.children("settings").chain(element.children("settings"));

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::memory;
 use clap::Args;
 use granary_sql::format::Format;
+use granary_sql::limits::DEFAULT_MEMORY_FOLDER;
 use granary_sql::{Error, Executables, InputFormat, Options, STACK_BYTES, Session};
 
 use statements::Runner;
@@ -124,6 +125,7 @@ fn go(arguments: Arguments) -> Result<(), Error> {
         .map_err(|error| Error::logical_error(format!("Cannot start threads: {error}")))?;
     let session = Arc::new(Session::open(Options {
         path: arguments.path.clone(),
+        memory_folder: arguments.path.is_some().then(|| DEFAULT_MEMORY_FOLDER.into()),
         executables: if arguments.allow_executable { Executables::Allowed } else { Executables::Refused },
         memory: Some(memory::options(None, || 0)),
         ..Options::default()

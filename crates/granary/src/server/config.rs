@@ -24,6 +24,7 @@ pub struct Config {
     pub tls: Option<Tls>,
     pub dictionaries: Option<Vec<String>>,
     pub allow_executable: Option<bool>,
+    pub dictionary_memory_folder: Option<PathBuf>,
     pub connections: Option<NonZeroUsize>,
     pub query_memory: Option<size::Size>,
     pub log: Option<String>,

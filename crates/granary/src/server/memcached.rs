@@ -71,6 +71,12 @@ pub struct Arguments {
     #[arg(long = "memcached-memory-folder", value_name = "FOLDER", env = "GRANARY_MEMCACHED_MEMORY_FOLDER")]
     memory_folder: Option<PathBuf>,
 
+    /// Have the SSD keep each change of an item there before it is answered, so that a power cut leaves the items on SSD;
+    /// without, it empties them. Costs a sync for each turn in which such items change
+    #[arg(long = "memcached-sync-changes", env = "GRANARY_MEMCACHED_SYNC_CHANGES")]
+    #[serde(default)]
+    sync_changes: bool,
+
     /// Which items go to SSD when they leave RAM: reuse, flashield[:READS], reject-first, probability:P, none; or all,
     /// each as soon as it is stored [default: reuse]
     #[arg(long = "memcached-admission", value_name = "POLICY", env = "GRANARY_MEMCACHED_ADMISSION")]
@@ -153,6 +159,7 @@ impl Arguments {
             max_item_size: self.max_item_size.or(others.max_item_size),
             block_size: self.block_size.or(others.block_size),
             memory_folder: self.memory_folder.or(others.memory_folder),
+            sync_changes: self.sync_changes || others.sync_changes,
             admission: self.admission.or(others.admission),
             compression: self.compression.or(others.compression),
             write_budget: self.write_budget.or(others.write_budget),
@@ -195,6 +202,7 @@ impl Arguments {
         if let Some(folder) = self.memory_folder {
             store.memory_folder = Some(folder).filter(|folder| folder != Path::new("none"));
         }
+        store.sync_changes = self.sync_changes;
         store.admission = self.admission.unwrap_or(store.admission);
         store.compression = self.compression.unwrap_or_default();
         if let Admission::Flashield(flashield) = &mut store.admission {

@@ -13,13 +13,14 @@ mod volume_figures;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::memory;
 use clap::Args;
 use granary_server::{Neighbours, Options, Tls, limits, tls_configuration};
 use granary_sql::Executables;
+use granary_sql::limits::DEFAULT_MEMORY_FOLDER;
 
 use config::{Config, ConfigError};
 use logging::LogFormat;
@@ -97,6 +98,11 @@ pub struct Arguments {
     /// Allow dictionaries to run programs: SOURCE(EXECUTABLE(...)), SOURCE(EXECUTABLE_POOL(...))
     #[arg(long, env = "GRANARY_ALLOW_EXECUTABLE")]
     allow_executable: bool,
+
+    /// Folder on a tmpfs where the RAM tiers of dictionaries on SSD lie, so that they outlive a kill of the server; if it
+    /// has no room for one, or with none, it dies with it [default: /dev/shm]
+    #[arg(long, value_name = "FOLDER", env = "GRANARY_DICTIONARY_MEMORY_FOLDER")]
+    dictionary_memory_folder: Option<PathBuf>,
 
     /// Connections served at once [default: 4096]
     #[arg(long, value_name = "N", env = "GRANARY_CONNECTIONS")]
@@ -231,8 +237,11 @@ fn options(
         true => config.dictionaries.unwrap_or_default(),
         false => arguments.dictionaries,
     };
+    let memory_folder = arguments.dictionary_memory_folder.or(config.dictionary_memory_folder);
+    let memory_folder = memory_folder.unwrap_or_else(|| DEFAULT_MEMORY_FOLDER.into());
     Ok(Options {
         session: granary_sql::Options {
+            memory_folder: Some(memory_folder).filter(|folder| folder != Path::new("none")),
             user_files: Some(path.join("user_files")),
             path: Some(path),
             executables,

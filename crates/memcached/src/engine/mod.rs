@@ -6,6 +6,7 @@ mod connections;
 mod dumping;
 mod memory;
 mod pending;
+mod pieces;
 mod reading;
 mod session;
 mod stats;

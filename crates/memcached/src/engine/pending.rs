@@ -1,5 +1,7 @@
 //! Reads of sessions that wait for the device: what was found of their keys until they are answered, in order.
 
+use super::pieces::{KeptPieces, Piece};
+use super::session::{Cursor, Input};
 use crate::item::{Header, Item};
 use crate::limits::{BUFFER_BYTES_KEPT, PARTLY_ANSWERED_KEYS_MAX, PENDING_BYTES_MAX, PENDING_READS_MAX};
 use crate::store::{Looked, Why};
@@ -45,6 +47,8 @@ pub(super) struct PendingRead {
     /// How many of them were answered.
     answered: usize,
     queue: Queue,
+    /// The requests that they are of.
+    pieces: KeptPieces,
 }
 
 /// Where a place is among those of its session.
@@ -66,6 +70,11 @@ impl PendingRead {
         let rest = &self.found[self.answered..];
         let ready = rest.iter().position(|found| matches!(found, Found::Awaited)).unwrap_or(rest.len());
         (&rest[..ready], &self.values)
+    }
+
+    /// The next pieces of the requests, of so many keys, and where the input goes on behind them.
+    pub fn pieces<'a>(&'a self, input: &'a Input, keys: usize) -> (Vec<Piece<'a>>, Cursor) {
+        self.pieces.next(input, keys)
     }
 }
 
@@ -134,6 +143,11 @@ impl PendingReads {
         }
     }
 
+    /// Keeps the requests that the keys are of, up to this cursor.
+    pub fn keep(&mut self, id: u32, input: &Input, pieces: &[Piece<'_>], end: Cursor) {
+        self.all[id as usize].pieces.keep(input, pieces, end);
+    }
+
     /// A key was found, or not.
     pub fn tell(&mut self, ticket: u64, looked: Looked<'_>) {
         let (id, nth) = parse(ticket);
@@ -152,10 +166,11 @@ impl PendingReads {
         }
     }
 
-    /// The next `count` keys were answered; whether these were the last.
-    pub fn answered(&mut self, id: u32, count: usize) -> bool {
+    /// The next so many keys were answered, and pieces given; whether these were the last.
+    pub fn answered(&mut self, id: u32, keys: usize, pieces: usize) -> bool {
         let pending = &mut self.all[id as usize];
-        pending.answered += count;
+        pending.answered += keys;
+        pending.pieces.give(pieces);
         pending.answered == pending.found.len()
     }
 
@@ -169,6 +184,7 @@ impl PendingReads {
         let pending = &mut self.all[id as usize];
         (pending.owner, pending.answered) = (None, 0);
         pending.found.clear();
+        pending.pieces.clear();
         pending.values.clear();
         pending.values.shrink_to(BUFFER_BYTES_KEPT);
         self.free.push(id);
@@ -179,6 +195,7 @@ impl PendingReads {
         let pending = &mut self.all[id as usize];
         (pending.owner, pending.answered) = (None, 0);
         (pending.found, pending.values) = (Vec::new(), Vec::new());
+        pending.pieces = KeptPieces::default();
         if pending.left == 0 {
             self.free.push(id);
         }

@@ -1,80 +1,18 @@
 //! Reads of many clients at once: all leading `get`, `gets` and plain `mg` of all sessions are one look
 //! into the cache. A session some of whose keys are on the device waits for these, and is answered then;
-//! reads that it asks for meanwhile are begun, and wait behind them.
+//! reads that it asks for meanwhile are begun, and wait behind them. Each request is parsed once (`pieces.rs`).
 
 use super::Engine;
 use super::pending::{Found, Queue};
+use super::pieces::{Part, Piece, gather};
 use super::session::{Cursor, Input, Output, Session, may_be_read};
 use crate::commands::{self, Shown};
 use crate::item::Item;
 use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH};
-use crate::protocol::{Meta, Numbered, Request, Step, Taken, keys_from, reply};
+use crate::protocol::{Numbered, reply};
 use crate::store::{KeyVersion, Looked};
 use granary_cache::Key;
 use std::ops::Range;
-
-/// A part of a reply.
-enum Part<'a> {
-    Key {
-        key: &'a [u8],
-        numbered: Numbered,
-    },
-    /// `END`.
-    End,
-    Meta(Box<Meta<'a>>),
-}
-
-/// A part of a reply, and where the request that it answers begins.
-struct Piece<'a> {
-    at: usize,
-    /// Where its key begins among the keys of the request.
-    resume: usize,
-    part: Part<'a>,
-}
-
-impl Piece<'_> {
-    fn key(&self) -> Option<&[u8]> {
-        match &self.part {
-            Part::Key { key, .. } => Some(key),
-            Part::End => None,
-            Part::Meta(meta) => Some(&meta.key),
-        }
-    }
-}
-
-/// The pieces of the reads that a session's input goes on with, of so many keys at most.
-fn gather<'a>(input: &'a Input, from: Cursor, keys_max: usize, pieces: &mut Vec<Piece<'a>>) -> Cursor {
-    let mut done = from;
-    let mut gathered = 0;
-    loop {
-        if !may_be_read(&input.rest()[done.len..]) || gathered >= keys_max {
-            return done;
-        }
-        let at = done.len;
-        let (request, len) = match input.next_after(at) {
-            Step::Request(request, Taken { len, .. }) => (request, len),
-            _ => return done,
-        };
-        match request {
-            Request::Get { keys, numbered } => {
-                for (resume, key) in keys_from(keys, done.resume) {
-                    if gathered >= keys_max {
-                        return Cursor { len: at, resume };
-                    }
-                    gathered += 1;
-                    pieces.push(Piece { at, resume, part: Part::Key { key, numbered } });
-                }
-                pieces.push(Piece { at, resume: keys.len(), part: Part::End });
-            }
-            Request::MetaGet(meta) if commands::is_plain(&meta) => {
-                gathered += 1;
-                pieces.push(Piece { at, resume: 0, part: Part::Meta(Box::new(meta)) });
-            }
-            _ => return done,
-        }
-        done = Cursor { len: at + len, resume: 0 };
-    }
-}
 
 /// What was found of keys.
 struct Lookups<'a> {
@@ -146,6 +84,8 @@ impl Engine {
             let (keys, found) = (&keys[asking.keys.clone()], &found[asking.keys.clone()]);
             if let Some(id) = asking.pending {
                 self.pending.fill(id, found, &self.values);
+                let input = parts[asking.session].0;
+                self.pending.keep(id, input, &pieces[asking.pieces.clone()], asking.cursor);
                 is_progress = true;
                 continue;
             }
@@ -177,18 +117,16 @@ impl Engine {
                     self.fetched(session, id, key, now);
                     continue;
                 }
-                // The same that were gathered when it began to wait: its input has only become longer since.
                 let Session { input, output, .. } = session;
-                let mut pieces = Vec::new();
-                let from = Cursor { len: 0, resume: input.resume };
-                let cursor = gather(input, from, found.len(), &mut pieces);
+                let (pieces, cursor) = self.pending.get(id).pieces(input, found.len());
                 let keys: Vec<Key<'_>> = pieces
                     .iter()
                     .filter_map(|piece| piece.key().map(|key| self.shared.store.key(key)))
                     .collect();
                 let lookups = Lookups { keys: &keys, found, values };
                 let (_, stopped) = self.give(&pieces, lookups, now, output);
-                if self.pending.answered(id, found.len()) {
+                let (keys, pieces) = (found.len(), pieces.len());
+                if self.pending.answered(id, keys, pieces) {
                     self.pending.close(id);
                     session.pending.pop_front();
                 }

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 pub(super) struct Input {
     bytes: Vec<u8>,
     begin: usize,
+    /// How many bytes there were before those.
+    passed: u64,
     decoder: Decoder,
     /// Bytes of keys of the request that comes next which were answered already.
     pub resume: usize,
@@ -25,6 +27,11 @@ impl Input {
     /// What the input goes on with.
     pub fn rest(&self) -> &[u8] {
         &self.bytes[self.begin..]
+    }
+
+    /// Where the rest begins, in bytes since the session began.
+    pub fn position(&self) -> u64 {
+        self.passed
     }
 
     /// A look ahead.
@@ -45,6 +52,7 @@ impl Input {
     /// Goes on behind a step.
     pub fn advance(&mut self, taken: Taken) {
         self.begin += taken.len;
+        self.passed += taken.len as u64;
         self.resume = 0;
         self.decoder.advance(taken);
     }
@@ -61,7 +69,7 @@ pub(super) fn may_be_read(rest: &[u8]) -> bool {
 }
 
 /// How far reads reach that an input begins with: bytes of whole requests, and of keys of the next.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cursor {
     pub len: usize,
     pub resume: usize,
@@ -120,7 +128,7 @@ impl Session {
     /// For a client that has just connected.
     pub fn new(item_bytes_max: usize, access: Access, number: usize) -> Self {
         let decoder = Decoder::new(item_bytes_max, access);
-        let input = Input { bytes: Vec::new(), begin: 0, decoder, resume: 0 };
+        let input = Input { bytes: Vec::new(), begin: 0, passed: 0, decoder, resume: 0 };
         let (pending, begun) = (VecDeque::new(), Cursor::default());
         let output = Output::default();
         Self {

@@ -121,6 +121,27 @@ impl<'a> MetaFlags<'a> {
         super::words::split(self.text).map(|word| Flag { letter: word[0], token: &word[1..] })
     }
 
+    /// The same flags, whose text lies elsewhere.
+    pub fn with_text<'b>(&self, text: &'b [u8]) -> MetaFlags<'b> {
+        MetaFlags {
+            text,
+            key_form: self.key_form,
+            value: self.value,
+            unnoticed: self.unnoticed,
+            quiet: self.quiet,
+            invalidate: self.invalidate,
+            vivify: self.vivify,
+            exptime: self.exptime,
+            recache: self.recache,
+            cas: self.cas,
+            explicit_cas: self.explicit_cas,
+            flags: self.flags,
+            mode: self.mode,
+            delta: self.delta,
+            initial: self.initial,
+        }
+    }
+
     /// [`Reply`] of a flag `q`.
     pub fn reply(&self) -> Reply {
         if self.quiet { Reply::Quiet } else { Reply::Wanted }

@@ -189,6 +189,11 @@ impl Worker {
         engine.turn(&mut sessions, now);
         // Reads are on their way while replies are sent.
         engine.poll(now);
+        // What a reply says or shows must not be undone by a loss of power.
+        let synced = engine.shared().store.sync_changes();
+        if let Err(error) = &synced {
+            tracing::error!(%error, "changes cannot be synced: the clients are let go without a reply");
+        }
         let (mut written, mut yields) = (0, 0);
         let mut fates = Vec::with_capacity(listed.len());
         for (slot, session) in listed.iter().zip(sessions) {
@@ -197,6 +202,10 @@ impl Worker {
             connection.session = Some(session);
             connection.is_listed = false;
             yields += std::mem::take(&mut connection.yields);
+            if synced.is_err() {
+                fates.push(Fate::Close);
+                continue;
+            }
             written += connection.write();
             fates.push(connection.fate());
         }

@@ -121,7 +121,7 @@ impl Store {
         let (numbers, found) = Numbers::open(options.numbers_path()).map_err(refused)?;
         if found == Found::Nothing {
             // What is there may have been flushed, and its numbers would be given again.
-            cache.clear().map_err(refused)?;
+            cache.clear().map_err(|error| refused(error.into()))?;
         }
         let (stripes, reads) = (Stripes::new(), Reads::new());
         Ok(Store { cache, numbers, stripes, reads, item_bytes_max: options.item_bytes_max })
@@ -153,6 +153,14 @@ impl Store {
     /// A key of this store.
     pub fn key<'a>(&self, key: &'a [u8]) -> Key<'a> {
         self.cache.key(key)
+    }
+
+    /// Returns once the device keeps all changes so far, where that is asked for ([`Options::sync_changes`]); else at once.
+    ///
+    /// # Errors
+    /// It refuses, and what is on flash cannot be given up either.
+    pub fn sync_changes(&self) -> io::Result<()> {
+        self.cache.sync_changes()
     }
 
     /// Whether changes should wait a moment for write buffers.

@@ -7,7 +7,7 @@ use crate::limits::{
 };
 use granary_cache::admission::Admission;
 use granary_cache::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX, SHARED_MEMORY_ENTRY_PARTS};
-use granary_cache::{Compression, FlashOptions, Reinsertion};
+use granary_cache::{Compression, FlashOptions, PowerLoss, Reinsertion};
 use std::path::PathBuf;
 
 /// Stands for the bytes of an item, `item.rs`: after a change of them a store starts empty.
@@ -31,6 +31,9 @@ pub struct Options {
     /// A folder on a tmpfs where the items in RAM lie, so that a process that is killed does not lose them; where that
     /// cannot be, and with `None`, they die with it. Without flash they do, too.
     pub memory_folder: Option<PathBuf>,
+    /// Have the device keep each change before it is answered, so that the items on flash outlive a loss of power; without,
+    /// a loss of power empties the store. Changed, the store starts empty.
+    pub sync_changes: bool,
     /// Which items go to flash.
     pub admission: Admission,
     /// How items are compressed.
@@ -70,6 +73,7 @@ impl Options {
             item_bytes_max: ITEM_BYTES_DEFAULT,
             block_size: None,
             memory_folder: Some(DEFAULT_MEMORY_FOLDER.into()),
+            sync_changes: false,
             admission: Admission::Reuse,
             compression: Compression::None,
             bytes_per_day: None,
@@ -172,6 +176,9 @@ impl Options {
         flash.admission = self.admission.clone();
         flash.bytes_per_day = self.bytes_per_day;
         flash.memory_folder = self.memory_folder.clone();
+        if self.sync_changes {
+            flash.power_loss = PowerLoss::ServeOlder;
+        }
         flash.hash_seed = self.hash_seed;
         Ok(Some(flash))
     }

@@ -20,10 +20,18 @@ pub fn options(folder: &Path) -> Options {
 }
 
 /// As little RAM as makes items leave it all the time.
+/// Behind the name of a policy: each change is synced.
+pub const SYNCED: &str = " synced";
+
 pub fn with_policy(folder: &Path, admission: &str) -> Options {
     let mut options = options(folder);
     options.store.memory_bytes = 4 << 20;
+    let (admission, synced) = match admission.strip_suffix(SYNCED) {
+        Some(admission) => (admission, true),
+        None => (admission, false),
+    };
     options.store.admission = admission.parse().unwrap();
+    options.store.sync_changes = synced;
     options
 }
 

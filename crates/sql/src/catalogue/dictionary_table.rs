@@ -10,7 +10,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use granary_dialect::Error;
-use granary_dict::{Definition, DictError, Dictionary, Key, Storage, Times};
+use granary_dict::{Definition, DictError, Dictionary, Key, LayoutKind, Times};
 
 use crate::tables::provider::{Table, Wanted};
 use crate::tables::scan::Scan;
@@ -70,9 +70,9 @@ impl Table for DictionaryTable {
         };
         let scan = Scan::new("dictionary", Arc::clone(&rows.schema), vec![Arc::new(rows)]);
         // Of a source nobody knows how many rows it has.
-        Ok(Arc::new(match self.dictionary.definition().layout.storage {
-            Storage::Direct => scan,
-            Storage::Ssd(_) | Storage::Memory { .. } | Storage::FullLoad(_) => {
+        Ok(Arc::new(match self.dictionary.definition().layout.kind {
+            LayoutKind::Direct => scan,
+            LayoutKind::Ssd(_) | LayoutKind::Memory { .. } | LayoutKind::FullLoad(_) => {
                 scan.with_rows(self.dictionary.status().element_count)
             }
         }))

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use granary_dialect::statement::{Missing, Noun};
 use granary_dialect::{Error, Result};
 use granary_dict::{
-    Code, CreateDictionary, Definition, Dictionary, Environment, Existing, Helpers, Storage, Waiting,
+    Code, CreateDictionary, Definition, Dictionary, Environment, Existing, Helpers, LayoutKind, Waiting,
 };
 
 use configured::{Home, Origins};
@@ -305,8 +305,8 @@ impl Catalogue {
     }
 
     fn data_file(&self, definition: &Definition) -> Option<PathBuf> {
-        match &definition.layout.storage {
-            Storage::Ssd(ssd) => self.environment.resolve(&ssd.path).ok(),
+        match &definition.layout.kind {
+            LayoutKind::Ssd(ssd) => self.environment.resolve(&ssd.path).ok(),
             _ => None,
         }
     }

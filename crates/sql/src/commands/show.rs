@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray, BooleanArray, RecordBatch, UInt8Array};
 use datafusion::arrow::compute::filter_record_batch;
-use granary_dialect::statement::{Listed, Name, Noun, ShowNames, Sought};
+use granary_dialect::statement::{Listed, Name, Noun, ObjectKind, ShowNames};
 use granary_dialect::{Error, Result};
 use granary_dict::{Form, identifier};
 
@@ -43,12 +43,12 @@ fn readable(session: &Session, database: Option<String>, table: &str) -> Result<
 }
 
 /// SHOW CREATE.
-pub fn create(session: &Session, sought: Sought, (database, name): FullName) -> Result<Output> {
+pub fn create(session: &Session, kind: ObjectKind, (database, name): FullName) -> Result<Output> {
     session.rights().check_read(session.user(), &format!("{database}.{name}"))?;
     let wrong = |what: &str| Error::bad_arguments(format!("`{database}`.`{name}` is not a {what}"));
     let sql = match session.catalogue().entry(&database, &name) {
-        Some(Entry::Table(_)) if sought == Sought::Dictionary => return Err(wrong("DICTIONARY")),
-        Some(entry) if sought == Sought::View && !entry.is_view() => return Err(wrong("VIEW")),
+        Some(Entry::Table(_)) if kind == ObjectKind::Dictionary => return Err(wrong("DICTIONARY")),
+        Some(entry) if kind == ObjectKind::View && !entry.is_view() => return Err(wrong("VIEW")),
         Some(Entry::Table(table)) => table.to_sql(&database, &name, Form::Lines),
         Some(entry) => match (entry.definition(), &entry) {
             (Some(definition), _) => definition.to_sql(),
@@ -71,15 +71,15 @@ pub fn create_database(session: &Session, name: &str) -> Result<Output> {
 }
 
 /// EXISTS.
-pub fn exists(session: &Session, sought: Sought, name: Name) -> Result<Output> {
+pub fn exists(session: &Session, kind: ObjectKind, name: Name) -> Result<Output> {
     let catalogue = session.catalogue();
     let entry = || catalogue.entry(&name.database.clone().unwrap_or_else(|| session.database()), &name.name);
-    let exists = match sought {
-        Sought::Database => catalogue.check_database(&name.name).is_ok(),
-        Sought::Table => entry().is_some(),
-        Sought::Dictionary => entry().is_some_and(|entry| entry.noun() == Noun::Dictionary),
-        Sought::View => entry().is_some_and(|entry| entry.is_view()),
-        Sought::Temporary => false,
+    let exists = match kind {
+        ObjectKind::Database => catalogue.check_database(&name.name).is_ok(),
+        ObjectKind::Table => entry().is_some(),
+        ObjectKind::Dictionary => entry().is_some_and(|entry| entry.noun() == Noun::Dictionary),
+        ObjectKind::View => entry().is_some_and(|entry| entry.is_view()),
+        ObjectKind::Temporary => false,
     };
     Output::columns(vec![("result", Arc::new(UInt8Array::from(vec![u8::from(exists)])))])
 }

@@ -26,29 +26,53 @@ use granary_dialect::{Error, Result};
 /// The formats that a result can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
+    /// Tabs between values, escapes with backslashes.
     TabSeparated,
+    /// The same without escapes.
     TabSeparatedRaw,
+    /// TabSeparated after a line of column names.
     TabSeparatedWithNames,
+    /// TabSeparated after lines of column names and of their types.
     TabSeparatedWithNamesAndTypes,
+    /// Commas between values, texts in double quotes.
     Csv,
+    /// CSV after a line of column names.
     CsvWithNames,
+    /// One object with columns, rows as objects, and statistics.
     Json,
+    /// The same with rows as arrays.
     JsonCompact,
+    /// An object a line.
     JsonEachRow,
+    /// An array a line.
     JsonCompactEachRow,
+    /// The same after an array of column names.
     JsonCompactEachRowWithNames,
+    /// The same after arrays of column names and of their types.
     JsonCompactEachRowWithNamesAndTypes,
+    /// Rows in parentheses, as behind VALUES of an INSERT.
     Values,
+    /// A table with a frame, for people.
     Pretty,
+    /// A table with lines around the names only.
     PrettyCompact,
+    /// A line for each value, below a line for each row.
     Vertical,
+    /// ClickHouse's binary values, a row after the other.
     RowBinary,
+    /// The same after the column names.
     RowBinaryWithNames,
+    /// The same after the column names and their types.
     RowBinaryWithNamesAndTypes,
+    /// ClickHouse's blocks of columns.
     Native,
+    /// A Parquet file.
     Parquet,
+    /// An Arrow file.
     Arrow,
+    /// A stream of Arrow IPC messages.
     ArrowStream,
+    /// Nothing: the query runs, and its rows are dropped.
     Null,
 }
 
@@ -115,8 +139,9 @@ impl FromStr for Format {
 /// What a query has read from tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Statistics {
+    /// Rows.
     pub rows_read: usize,
-    /// In columns, not in files.
+    /// Bytes that they take as columns in memory, not in files.
     pub bytes_read: usize,
 }
 

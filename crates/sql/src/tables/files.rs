@@ -19,9 +19,13 @@ use crate::settings::configuration;
 pub enum InputFormat {
     /// The first row is taken for a header if it has texts only and a column below has something else.
     Csv,
+    /// The first row has the names of the columns.
     CsvWithNames,
+    /// Tabs between values, escapes with backslashes; the first row is taken for a header as with CSV.
     TabSeparated,
+    /// The first row has the names of the columns.
     TabSeparatedWithNames,
+    /// Parquet, by the schema in its footer.
     Parquet,
 }
 

@@ -61,22 +61,22 @@ fn open(file: File, wanted: &ParquetWanted<'_>) -> Result<Builder> {
     })) else {
         return Ok(builder);
     };
-    match Sought::of(keys, builder.schema().field(place).data_type())? {
-        Some(sought) => narrowed(builder, place, sought),
+    match WantedKeys::of(keys, builder.schema().field(place).data_type())? {
+        Some(wanted) => narrowed(builder, place, wanted),
         None => Ok(builder),
     }
 }
 
 /// The keys as the file would have them.
-struct Sought {
+struct WantedKeys {
     converter: RowConverter,
     /// As bytes that are ordered as they are, in that order.
     keys: Vec<Vec<u8>>,
 }
 
-impl Sought {
+impl WantedKeys {
     /// `None`: values of these types are not equal just when they are in the file.
-    fn of(keys: &ArrayRef, in_file: &DataType) -> Result<Option<Sought>> {
+    fn of(keys: &ArrayRef, in_file: &DataType) -> Result<Option<WantedKeys>> {
         let alike = keys.data_type().is_integer() && in_file.is_integer()
             || keys.data_type().is_string() && in_file.is_string()
             || keys.data_type() == in_file && !in_file.is_nested() && !in_file.is_floating();
@@ -90,7 +90,7 @@ impl Sought {
         let there = (0..theirs.len()).filter(|at| theirs.is_valid(*at));
         let mut keys: Vec<Vec<u8>> = there.map(|at| rows.row(at).as_ref().to_vec()).collect();
         keys.sort_unstable();
-        Ok(Some(Sought { converter, keys }))
+        Ok(Some(WantedKeys { converter, keys }))
     }
 
     /// Whether one of the keys lies between two bounds, for each pair of them. A bound that is not known excludes none.
@@ -109,12 +109,12 @@ impl Sought {
 }
 
 /// Leaves out row groups, pages and rows that have none of the keys in the column of this place.
-fn narrowed(builder: Builder, place: usize, sought: Sought) -> Result<Builder> {
+fn narrowed(builder: Builder, place: usize, wanted: WantedKeys) -> Result<Builder> {
     let metadata = Arc::clone(builder.metadata());
     let (schema, groups) = (Arc::clone(builder.schema()), metadata.row_groups());
     let name = schema.field(place).name();
     let statistics = StatisticsConverter::try_new(name, &schema, builder.parquet_schema())?;
-    let kept = sought.between(&statistics.row_group_mins(groups)?, &statistics.row_group_maxes(groups)?)?;
+    let kept = wanted.between(&statistics.row_group_mins(groups)?, &statistics.row_group_maxes(groups)?)?;
     let kept: Vec<usize> = (0..groups.len()).filter(|group| kept[*group]).collect();
     let mut pages = None;
     if let (Some(columns), Some(offsets)) = (metadata.column_index(), metadata.offset_index())
@@ -122,10 +122,10 @@ fn narrowed(builder: Builder, place: usize, sought: Sought) -> Result<Builder> {
     {
         let least = statistics.data_page_mins(columns, offsets, &kept)?;
         let greatest = statistics.data_page_maxes(columns, offsets, &kept)?;
-        pages = Some(selection(&rows, &sought.between(&least, &greatest)?));
+        pages = Some(selection(&rows, &wanted.between(&least, &greatest)?));
     }
     let of_key = ProjectionMask::roots(builder.parquet_schema(), [place]);
-    let filter = RowFilter::new(vec![Box::new(ArrowPredicateFn::new(of_key, having(sought)))]);
+    let filter = RowFilter::new(vec![Box::new(ArrowPredicateFn::new(of_key, having(wanted)))]);
     let builder = builder.with_row_groups(kept).with_row_filter(filter);
     Ok(match pages {
         Some(pages) => builder.with_row_selection(pages),
@@ -142,8 +142,8 @@ fn selection(rows: &UInt64Array, kept: &[bool]) -> RowSelection {
 }
 
 /// Which rows of a batch of the key column alone have one of the keys.
-fn having(sought: Sought) -> impl FnMut(RecordBatch) -> std::result::Result<BooleanArray, ArrowError> {
-    let Sought { converter, keys } = sought;
+fn having(wanted: WantedKeys) -> impl FnMut(RecordBatch) -> std::result::Result<BooleanArray, ArrowError> {
+    let WantedKeys { converter, keys } = wanted;
     let keys: HashSet<Vec<u8>> = keys.into_iter().collect();
     move |batch| {
         let rows = converter.convert_columns(batch.columns())?;

@@ -5,10 +5,12 @@ use super::waiting::{Read, Tables, Waiting};
 use crate::drive::blocking::fetch_long;
 use crate::drive::io::Io;
 use crate::flash::Flash;
+use crate::framing::block::{blocks_spanned, copy_payloads, payload_size};
 use crate::key::Key;
 use crate::limits::{LOOKUP_ROUNDS_MAX, SIDE_BY_SIDE};
-use crate::lookup::{ArrivedBlock, FalsePositive, Lookup, Outcome, Probe, Scratch};
+use crate::lookup::{ArrivedBlock, FalsePositive, LongEntry, Lookup, Outcome, Probe, Scratch};
 use crate::shared::Shared;
+use granary_log::Extent;
 use granary_log::sync::sync::atomic::AtomicBool;
 
 /// Keys whose reads have come.
@@ -17,13 +19,15 @@ pub(super) struct Arriving<'a> {
     flash: &'a Flash,
     now: u32,
     tables: &'a mut Tables,
+    /// Reads to begin.
+    opened: &'a mut Vec<u32>,
 }
 
 impl<'a> Arriving<'a> {
     /// Of one partition.
-    pub fn new(shared: &'a Shared, now: u32, tables: &'a mut Tables) -> Self {
+    pub fn new(shared: &'a Shared, now: u32, tables: &'a mut Tables, opened: &'a mut Vec<u32>) -> Self {
         let flash = shared.flash.as_ref().expect("what is read is on flash");
-        Self { shared, flash, now, tables }
+        Self { shared, flash, now, tables, opened }
     }
 
     /// Delivers what a read has brought.
@@ -31,30 +35,39 @@ impl<'a> Arriving<'a> {
         &mut self,
         io: &mut Io,
         scratch: &mut Scratch,
-        opened: &mut Vec<u32>,
         id: u32,
         bytes: &[u8],
         sink: &mut dyn FnMut(u64, Outcome<'_>),
     ) {
         let read = self.tables.take(id);
+        if let Some(len) = read.record_len {
+            self.arrive_record(scratch, &read, len, bytes, sink);
+            self.has_come(scratch, &read.probes, sink);
+            return self.tables.close(id, read);
+        }
         let geometry = self.flash.log.geometry();
         for same in read.probes.chunk_by(|a, b| a.place == b.place) {
             let at = (geometry.offset(same[0].place) - read.extent.offset) as usize;
             let bytes = bytes.get(at..at + geometry.block_size());
             for some in same.chunks(SIDE_BY_SIDE) {
                 self.arrive_block(io, scratch, &read, some, bytes, sink);
-                for probe in some {
-                    let waiting = &mut self.tables.waiting[probe.key as usize];
-                    waiting.reads -= 1;
-                    match waiting.reads {
-                        0 if waiting.answered => self.tables.dismiss(probe.key),
-                        0 => self.look_again(scratch, opened, probe.key, sink),
-                        _ => {}
-                    }
-                }
+                self.has_come(scratch, some, sink);
             }
         }
         self.tables.close(id, read);
+    }
+
+    /// A read has come that these keys waited for.
+    fn has_come(&mut self, scratch: &mut Scratch, probes: &[Probe], sink: &mut dyn FnMut(u64, Outcome<'_>)) {
+        for probe in probes {
+            let waiting = &mut self.tables.waiting[probe.key as usize];
+            waiting.reads -= 1;
+            match waiting.reads {
+                0 if waiting.answered => self.tables.dismiss(probe.key),
+                0 => self.look_again(scratch, probe.key, sink),
+                _ => {}
+            }
+        }
     }
 
     /// Delivers what a block has of some keys that wait.
@@ -78,8 +91,26 @@ impl<'a> Arriving<'a> {
         scratch.begin();
         let block = ArrivedBlock { bytes, instance: read.instance, sequence: read.sequence };
         lookup.take_block(self.flash, block, &probes[..same.len()], scratch);
+        let geometry = self.flash.log.geometry();
+        let longest = Io::extent_bytes_max(geometry.block_size());
+        let fits =
+            |entry: &mut LongEntry| blocks_spanned(geometry, entry.len) * geometry.block_size() <= longest;
+        let long = scratch.long.extract_if(.., fits);
+        let begun: Vec<LongEntry> = long.filter(|entry| !lookup.is_resolved(entry.probe.key)).collect();
+        // What is longer than any read is waited for.
         fetch_long(&mut lookup, self.flash, io, scratch);
         lookup.count();
+        for LongEntry { probe, sequence, len } in begun {
+            let blocks = blocks_spanned(geometry, len);
+            let extent = Extent { offset: geometry.offset(probe.place), len: blocks * geometry.block_size() };
+            let opening = self.tables.open(extent, sequence, read.instance);
+            self.opened.push(opening);
+            let id = same[probe.key as usize].key;
+            self.tables.waiting[id as usize].reads += 1;
+            let read = &mut self.tables.reads[opening as usize];
+            read.record_len = Some(len);
+            read.probes.push(Probe { key: id, ..probe });
+        }
         for (probe, resolved) in same.iter().zip(resolved) {
             self.tables.waiting[probe.key as usize].answered = resolved.into_inner();
         }
@@ -89,14 +120,42 @@ impl<'a> Arriving<'a> {
         }
     }
 
-    /// Plans a key again that was not where it should be.
-    fn look_again(
+    /// Delivers an entry over several blocks, all of which have come.
+    fn arrive_record(
         &mut self,
         scratch: &mut Scratch,
-        opened: &mut Vec<u32>,
-        id: u32,
+        read: &Read,
+        len: usize,
+        bytes: &[u8],
         sink: &mut dyn FnMut(u64, Outcome<'_>),
     ) {
+        let probe = read.probes[0];
+        let waiting = &self.tables.waiting[probe.key as usize];
+        if waiting.answered {
+            return;
+        }
+        let geometry = self.flash.log.geometry();
+        let mut record = std::mem::take(&mut scratch.record);
+        let blocks = blocks_spanned(geometry, len);
+        record.resize(blocks * payload_size(geometry), 0);
+        let of = (read.instance, probe.place, read.sequence);
+        let is_whole = copy_payloads(geometry, bytes, of, &mut record) == blocks;
+        let (keys, resolved) = ([waiting.key()], [AtomicBool::new(false)]);
+        let sink = |_, outcome: Outcome<'_>| sink(waiting.ticket, outcome);
+        let mut lookup = Lookup::new(self.shared, &keys, &resolved, self.now, sink);
+        scratch.begin();
+        let entry = LongEntry { probe: Probe { key: 0, ..probe }, sequence: read.sequence, len };
+        lookup.take_long(self.flash, entry, is_whole.then_some(&record[..len]), scratch);
+        lookup.count();
+        scratch.record = record;
+        let [resolved] = resolved;
+        let waiting = &mut self.tables.waiting[probe.key as usize];
+        waiting.answered = resolved.into_inner();
+        waiting.false_positives.append(&mut scratch.false_positives);
+    }
+
+    /// Plans a key again that was not where it should be.
+    fn look_again(&mut self, scratch: &mut Scratch, id: u32, sink: &mut dyn FnMut(u64, Outcome<'_>)) {
         // Out of the table while it is planned, for it may begin to wait again.
         let Waiting { ticket, bytes, hash, round, false_positives, .. } = self.tables.lift(id);
         scratch.begin();
@@ -107,7 +166,7 @@ impl<'a> Arriving<'a> {
         let mut lookup = Lookup::new(self.shared, &keys, &resolved, self.now, sink);
         lookup.plan_again(scratch, round == LOOKUP_ROUNDS_MAX);
         if !scratch.probes.is_empty() {
-            open_reads(&mut lookup, self.flash, scratch, self.tables, opened, round + 1, |_, _| id);
+            open_reads(&mut lookup, self.flash, scratch, self.tables, self.opened, round + 1, |_, _| id);
         }
         lookup.count();
         self.tables.put_back(id, ticket, bytes, hash);

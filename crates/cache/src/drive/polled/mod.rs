@@ -21,7 +21,7 @@ use waiting::Tables;
 /// The lookups of one thread that wait for the device. Dropping it waits for reads in flight, and forgets
 /// what they were for.
 pub struct Pending {
-    /// For entries over several blocks, which are waited for, and room to plan in.
+    /// For entries that are longer than a read, which are waited for, and room to plan in.
     io: Io,
     /// `None`: everything is in RAM.
     flights: Option<Flights>,
@@ -98,10 +98,9 @@ pub(crate) fn go_on<'a>(
             let (id, bytes) = (id as u32, result.unwrap_or(&[]));
             let offset = tables.reads[id as usize].extent.offset;
             let shared = partition((offset / flash.log.geometry().file_bytes()) as usize);
-            Arriving::new(shared, now, tables).arrive(
+            Arriving::new(shared, now, tables, opened).arrive(
                 io,
                 &mut workspace.scratch,
-                opened,
                 id,
                 bytes,
                 &mut sink,

@@ -34,6 +34,8 @@ pub(super) struct Read {
     pub instance: u64,
     /// By place; their keys are numbers of [`Waiting`].
     pub probes: Vec<Probe>,
+    /// It is of all blocks of one entry, whose record has so many bytes.
+    pub record_len: Option<usize>,
 }
 
 #[derive(Default)]
@@ -84,7 +86,7 @@ impl Tables {
         self.waiting_free.push(id);
     }
 
-    /// A read of one block.
+    /// A read of neighbouring blocks.
     pub fn open(&mut self, extent: Extent, sequence: u64, instance: u64) -> u32 {
         let id = self.reads_free.pop().unwrap_or_else(|| {
             self.reads.push(Read::default());
@@ -92,6 +94,7 @@ impl Tables {
         });
         let read = &mut self.reads[id as usize];
         read.probes.clear();
+        read.record_len = None;
         (read.extent, read.sequence, read.instance) = (extent, sequence, instance);
         id
     }

@@ -2,7 +2,7 @@
 
 use super::kind::{Opening, SourceKind};
 use super::{Source, SourceFactory, Take};
-use crate::config::{Layout, Storage, Values};
+use crate::config::{Layout, LayoutKind, Values};
 use crate::error::{Code, DictError};
 use arrow::array::{ArrayRef, RecordBatch};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ pub(super) const KIND: SourceKind = SourceKind { fits, ..SourceKind::new("NULL",
 struct Null;
 
 fn fits(layout: &Layout) -> Result<(), DictError> {
-    match layout.storage {
-        Storage::FullLoad(_) => Ok(()),
+    match layout.kind {
+        LayoutKind::FullLoad(_) => Ok(()),
         _ => {
             Err(no_keys(&format!("; it is for layouts that hold all rows, which {} does not", layout.name())))
         }

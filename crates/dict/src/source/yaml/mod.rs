@@ -6,7 +6,7 @@ pub(crate) use self::client::Yaml;
 
 use super::kind::{Opening, SourceKind};
 use super::{PATH, SourceFactory};
-use crate::config::{FullLoadLayout, Layout, Storage, Values};
+use crate::config::{FullLoadLayout, Layout, LayoutKind, Values};
 use crate::error::DictError;
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ pub(super) const KIND: SourceKind =
 
 /// Only this layout has what a YAML file says.
 fn fits(layout: &Layout) -> Result<(), DictError> {
-    match layout.storage {
-        Storage::FullLoad(FullLoadLayout::RegexpTree) => Ok(()),
+    match layout.kind {
+        LayoutKind::FullLoad(FullLoadLayout::RegexpTree) => Ok(()),
         _ => Err(DictError::bad_arguments(format!(
             "SOURCE(YAMLREGEXPTREE): it is for the layout REGEXP_TREE, not {}",
             layout.name()

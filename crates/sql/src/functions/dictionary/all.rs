@@ -120,9 +120,10 @@ impl ScalarUDFImpl for AllFunction {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let constants = constants(&args.args);
         let (call, most) = (self.resolve(&constants)?, most(&constants)?);
-        let sought = KEY..KEY + 1;
-        let rows = rows(&args.args[sought.clone()], args.number_rows);
-        let keys = keys(&call, &args.arg_fields[sought.clone()], &args.args[sought.clone()], rows)?;
+        let key_arguments = KEY..KEY + 1;
+        let rows = rows(&args.args[key_arguments.clone()], args.number_rows);
+        let keys =
+            keys(&call, &args.arg_fields[key_arguments.clone()], &args.args[key_arguments.clone()], rows)?;
         if keys.nulls.is_some() {
             let what = format!("Function {NAME} does not support nullable keys");
             return Err(Error::unsupported_method(what).into());
@@ -135,6 +136,6 @@ impl ScalarUDFImpl for AllFunction {
             }
             _ => columns.swap_remove(0),
         };
-        shaped(answer, &args.args[sought])
+        shaped(answer, &args.args[key_arguments])
     }
 }

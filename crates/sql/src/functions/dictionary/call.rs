@@ -74,8 +74,9 @@ impl Call {
     }
 
     /// The field of the answer, by those of what is looked up.
-    pub fn field(&self, function: &str, kind: Kind, sought: &[FieldRef]) -> FieldRef {
-        let may_be_null = sought.iter().any(|field| field.is_nullable() || field.data_type().is_null());
+    pub fn field(&self, function: &str, kind: Kind, key_arguments: &[FieldRef]) -> FieldRef {
+        let may_be_null =
+            key_arguments.iter().any(|field| field.is_nullable() || field.data_type().is_null());
         if kind == Kind::Has {
             return Arc::new(Field::new(function, DataType::Boolean, may_be_null));
         }
@@ -110,7 +111,7 @@ impl Call {
     }
 
     /// How many arguments say what is looked up: the key, and a value in the range of its rows where they have one.
-    pub fn sought_arguments(&self) -> usize {
+    pub fn key_argument_count(&self) -> usize {
         match self.dictionary.definition().layout.lookup_key() {
             LookupKey::Key | LookupKey::Address | LookupKey::Point | LookupKey::Text => 1,
             LookupKey::KeyInRange => 2,

@@ -48,12 +48,12 @@ impl Kind {
 
     /// How many arguments a call has.
     fn arguments(self, call: &Call) -> usize {
-        self.key() + call.sought_arguments() + usize::from(self == Kind::GetOrDefault)
+        self.key() + call.key_argument_count() + usize::from(self == Kind::GetOrDefault)
     }
 
     /// Where what is looked up stands.
-    fn sought(self, call: &Call) -> Range<usize> {
-        self.key()..self.key() + call.sought_arguments()
+    fn key_arguments(self, call: &Call) -> Range<usize> {
+        self.key()..self.key() + call.key_argument_count()
     }
 }
 
@@ -171,22 +171,24 @@ impl ScalarUDFImpl for DictionaryFunction {
         if self.kind == Kind::GetOrDefault {
             check_default(&call, &args.arg_fields[args.arg_fields.len() - 1])?;
         }
-        Ok(call.field(self.shown(), self.kind, &args.arg_fields[self.kind.sought(&call)]))
+        Ok(call.field(self.shown(), self.kind, &args.arg_fields[self.kind.key_arguments(&call)]))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let call = self.resolve(&constants(&args.args))?;
-        let (place, sought) = (self.kind.key(), self.kind.sought(&call));
+        let (place, key_arguments) = (self.kind.key(), self.kind.key_arguments(&call));
         let rows = rows(&args.args[place..], args.number_rows);
-        let keys = keys(&call, &args.arg_fields[sought.clone()], &args.args[sought.clone()], rows)?;
+        let keys =
+            keys(&call, &args.arg_fields[key_arguments.clone()], &args.args[key_arguments.clone()], rows)?;
         let answer = look_up(&call, keys)?;
         let array: ArrayRef = match self.kind {
             Kind::Has => with_nulls(Arc::new(answer.found), &answer.nulls)?,
             _ => {
                 let default = match self.kind {
-                    Kind::GetOrDefault => {
-                        Some((&args.arg_fields[sought.end], args.args[sought.end].to_array(rows)?))
-                    }
+                    Kind::GetOrDefault => Some((
+                        &args.arg_fields[key_arguments.end],
+                        args.args[key_arguments.end].to_array(rows)?,
+                    )),
                     _ => None,
                 };
                 self.columns(&call, answer, default, &args.return_field)?

@@ -117,7 +117,7 @@ fn null_part(part: &ArrayRef, argument: &ColumnarValue, wanted: &Field) -> Error
 fn wrong_key(call: &Call, given: &DataType) -> Error {
     let definition = call.dictionary.definition();
     let (name, mut key) = (definition.full_name(), definition.lookup_columns());
-    key.truncate(key.len() + 1 - call.sought_arguments());
+    key.truncate(key.len() + 1 - call.key_argument_count());
     let wanted: Vec<String> =
         key.iter().map(|column| format!("{} {}", column.name, column.data_type)).collect();
     let (wanted_count, wanted) = (wanted.len(), wanted.join(", "));

@@ -73,10 +73,13 @@ fn is_at_hand(expr: &Expr) -> bool {
 impl LazyDefaults {
     fn chosen(&self, expr: Expr) -> Transformed<Expr> {
         let Some(arguments) = lazy(&expr) else { return Transformed::no(expr) };
-        let sought = &arguments[2..arguments.len() - 1];
+        let key_arguments = &arguments[2..arguments.len() - 1];
         // A call of constants must not run while it is planned.
-        let volatility =
-            if sought.iter().any(Expr::any_column_refs) { Volatility::Stable } else { Volatility::Volatile };
+        let volatility = if key_arguments.iter().any(Expr::any_column_refs) {
+            Volatility::Stable
+        } else {
+            Volatility::Volatile
+        };
         let part = |part: Part, arguments: &[Expr]| {
             let function = DefaultPart::new(part, volatility, Arc::clone(&self.catalogue));
             ScalarUDF::from(function).call(arguments.to_vec())
@@ -137,8 +140,8 @@ impl DefaultPart {
 
     /// The whole answer's field.
     fn answer(&self, call: &Call, arguments: &[FieldRef]) -> FieldRef {
-        let sought = &arguments[2..2 + call.sought_arguments()];
-        let field = call.field(VALUE, Kind::GetOrDefault, sought);
+        let key_arguments = &arguments[2..2 + call.key_argument_count()];
+        let field = call.field(VALUE, Kind::GetOrDefault, key_arguments);
         Arc::new(field.as_ref().clone().with_name(VALUE))
     }
 }

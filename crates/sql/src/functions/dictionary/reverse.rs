@@ -118,12 +118,12 @@ impl ScalarUDFImpl for KeysFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let asked = self.resolve(&constants(&args.args))?;
-        let sought = &args.args[VALUE..];
-        let values = sought[0].to_array(rows(sought, args.number_rows))?;
+        let value_arguments = &args.args[VALUE..];
+        let values = value_arguments[0].to_array(rows(value_arguments, args.number_rows))?;
         let values = as_attribute(&args.arg_fields[VALUE], &values, &asked.attribute)?;
         let mut wanted = Wanted::new(&values)?;
         wanted.look_through(&asked)?;
-        shaped(wanted.answer(&asked.key_field())?, sought)
+        shaped(wanted.answer(&asked.key_field())?, value_arguments)
     }
 }
 

@@ -22,7 +22,7 @@ use granary_dialect::functions::constant_text;
 use granary_dialect::functions::{rows, shaped};
 use granary_dialect::rewrite::CONSTANT_SUFFIX;
 use granary_dialect::types::type_name;
-use granary_dict::{Dictionary, Key, Storage};
+use granary_dict::{Dictionary, Key, LayoutKind};
 
 use self::down::{Level, descendants};
 use self::up::Ways;
@@ -128,7 +128,7 @@ impl HierarchyFunction {
             return Err(Error::unsupported_method(message).into());
         };
         // No cache layout knows the way down: it would have to have all keys.
-        let has_all = matches!(dictionary.definition().layout.storage, Storage::FullLoad(_));
+        let has_all = matches!(dictionary.definition().layout.kind, LayoutKind::FullLoad(_));
         if !has_all && matches!(self.question, Question::Children | Question::Descendants) {
             let message = format!("Function {shown}: hierarchical index is not supported for {full_name}");
             return Err(Error::not_implemented(message).into());

@@ -1,4 +1,4 @@
-//! What ClickHouse's grammar allows and the parser does not, mended among the tokens before they are parsed.
+//! What ClickHouse's grammar allows and the parser does not, rewritten among the tokens before they are parsed.
 //!
 //! In a query without FROM the parser takes the word FORMAT or SETTINGS for an alias of the last column, and
 //! `FROM table` for the beginning of a table function.
@@ -33,7 +33,7 @@ const OPEN: &[&str] = &[
 ];
 
 /// Quotes the table name `table`, and cuts FORMAT and SETTINGS off the end.
-pub fn mend(tokens: &mut Vec<TokenWithSpan>) -> Tail {
+pub fn preprocess(tokens: &mut Vec<TokenWithSpan>) -> Tail {
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
     quote_table(tokens);
     quote_roundings(tokens);
@@ -68,7 +68,7 @@ pub fn mend(tokens: &mut Vec<TokenWithSpan>) -> Tail {
 pub fn data_type(name: &str) -> Result<DataType> {
     let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {name}: {error}"));
     let mut tokens = tokenize(name).map_err(|error| wrong(&error))?;
-    if mend(&mut tokens) != Tail::default() {
+    if preprocess(&mut tokens) != Tail::default() {
         return Err(wrong(&"this is more than a type"));
     }
     check_depth(&tokens)?;
@@ -214,9 +214,9 @@ fn read_tail(tokens: &[Token]) -> Option<Tail> {
 mod tests {
     use super::*;
 
-    fn mended(sql: &str) -> (String, Tail) {
+    fn preprocessed(sql: &str) -> (String, Tail) {
         let mut tokens = tokenize(sql).unwrap();
-        let tail = mend(&mut tokens);
+        let tail = preprocess(&mut tokens);
         let texts: Vec<String> = tokens.iter().map(|token| token.token.to_string()).collect();
         (texts.join(" "), tail)
     }
@@ -237,7 +237,7 @@ mod tests {
             ("SELECT 1 SETTINGS a = 1 FORMAT CSV", "SELECT 1", tail(Some("CSV"), &[("a", "1")])),
             ("SELECT 1 FORMAT CSV SETTINGS a = 1", "SELECT 1", tail(Some("CSV"), &[("a", "1")])),
         ] {
-            assert_eq!(mended(sql), (rest.to_owned(), expected), "{sql}");
+            assert_eq!(preprocessed(sql), (rest.to_owned(), expected), "{sql}");
         }
     }
 
@@ -249,20 +249,20 @@ mod tests {
             "SELECT 1 , format",
             "SELECT ( SELECT 1 format x )",
         ] {
-            assert_eq!(mended(sql), (sql.to_owned(), Tail::default()));
+            assert_eq!(preprocessed(sql), (sql.to_owned(), Tail::default()));
         }
     }
 
     #[test]
     fn an_array_behind_in_is_a_list() {
-        assert_eq!(mended("SELECT x IN [ 1 , [ 2 ] ] [ 1 ]").0, "SELECT x IN ( 1 , [ 2 ] ) [ 1 ]");
-        assert_eq!(mended("SELECT x IN [ 1").0, "SELECT x IN [ 1");
+        assert_eq!(preprocessed("SELECT x IN [ 1 , [ 2 ] ] [ 1 ]").0, "SELECT x IN ( 1 , [ 2 ] ) [ 1 ]");
+        assert_eq!(preprocessed("SELECT x IN [ 1").0, "SELECT x IN [ 1");
     }
 
     #[test]
     fn a_table_may_be_called_table() {
-        assert_eq!(mended("SELECT 1 FROM table WHERE x").0, "SELECT 1 FROM `table` WHERE x");
-        assert_eq!(mended("SELECT 1 FROM t JOIN Table").0, "SELECT 1 FROM t JOIN `Table`");
-        assert_eq!(mended("SELECT 1 FROM TABLE ( f )").0, "SELECT 1 FROM TABLE ( f )");
+        assert_eq!(preprocessed("SELECT 1 FROM table WHERE x").0, "SELECT 1 FROM `table` WHERE x");
+        assert_eq!(preprocessed("SELECT 1 FROM t JOIN Table").0, "SELECT 1 FROM t JOIN `Table`");
+        assert_eq!(preprocessed("SELECT 1 FROM TABLE ( f )").0, "SELECT 1 FROM TABLE ( f )");
     }
 }

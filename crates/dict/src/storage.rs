@@ -1,6 +1,6 @@
 //! What a dictionary keeps of its source.
 
-use crate::config::Storage;
+use crate::config::LayoutKind;
 use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::DictError;
@@ -9,7 +9,7 @@ use crate::row::RowFormat;
 use crate::store::Store;
 
 /// What a dictionary keeps, by its layout.
-pub(crate) enum Kept {
+pub(crate) enum Storage {
     /// DIRECT asks each time.
     Nothing,
     /// What was looked up, in a cache.
@@ -18,7 +18,7 @@ pub(crate) enum Kept {
     FullLoad(FullLoad),
 }
 
-impl Kept {
+impl Storage {
     /// Opens the cache, if there is one; rows are not loaded before somebody needs them.
     ///
     /// # Errors
@@ -27,25 +27,27 @@ impl Kept {
         definition: &Definition,
         environment: &Environment,
         format: &RowFormat,
-    ) -> Result<Kept, DictError> {
-        Ok(match (Store::open(definition, environment)?, &definition.layout.storage) {
-            (Some(store), _) => Kept::Cached(store),
-            (None, Storage::FullLoad(layout)) => Kept::FullLoad(FullLoad::new(*layout, definition, format)?),
-            (None, _) => Kept::Nothing,
+    ) -> Result<Storage, DictError> {
+        Ok(match (Store::open(definition, environment)?, &definition.layout.kind) {
+            (Some(store), _) => Storage::Cached(store),
+            (None, LayoutKind::FullLoad(layout)) => {
+                Storage::FullLoad(FullLoad::new(*layout, definition, format)?)
+            }
+            (None, _) => Storage::Nothing,
         })
     }
 
     pub fn store(&self) -> Option<&Store> {
         match self {
-            Kept::Cached(store) => Some(store),
-            Kept::Nothing | Kept::FullLoad(_) => None,
+            Storage::Cached(store) => Some(store),
+            Storage::Nothing | Storage::FullLoad(_) => None,
         }
     }
 
     pub fn full_load(&self) -> Option<&FullLoad> {
         match self {
-            Kept::FullLoad(full_load) => Some(full_load),
-            Kept::Nothing | Kept::Cached(_) => None,
+            Storage::FullLoad(full_load) => Some(full_load),
+            Storage::Nothing | Storage::Cached(_) => None,
         }
     }
 }

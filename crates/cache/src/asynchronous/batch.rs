@@ -1,0 +1,88 @@
+//! Values that are on their way from the device to a task.
+
+use granary_log::sync::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+/// Values by the places of their keys in a batch; `None`: the key has none.
+pub(super) type Values = Vec<Option<Vec<u8>>>;
+
+/// What drivers and the task that waits share.
+struct Shared(Mutex<State>);
+
+struct State {
+    values: Values,
+    /// Keys that have no outcome yet.
+    left: usize,
+    waker: Option<Waker>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The values of a batch, when all have come. Whoever drops it does not want them any more.
+pub(super) struct Arriving(Arc<Shared>);
+
+impl Future for Arriving {
+    type Output = Values;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Values> {
+        let mut state = self.0.lock();
+        if state.left == 0 {
+            return Poll::Ready(std::mem::take(&mut state.values));
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+/// The duty to tell the outcome of one key. Dropped, it tells that there is none.
+pub(super) struct Answer {
+    batch: Arc<Shared>,
+    place: usize,
+    value: Option<Vec<u8>>,
+}
+
+impl Answer {
+    /// Whether somebody waits for it.
+    pub fn is_wanted(&self) -> bool {
+        // Each answer of the batch has a share, and whoever waits has one.
+        Arc::strong_count(&self.batch) > self.batch.lock().left
+    }
+
+    /// The value has come.
+    pub fn give(mut self, value: Vec<u8>) {
+        self.value = Some(value);
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let mut state = self.batch.lock();
+        state.values[self.place] = self.value.take();
+        state.left -= 1;
+        let waker = if state.left == 0 { state.waker.take() } else { None };
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// A batch whose `values` are known but for those at `places`, which are to be told.
+pub(super) fn batch(values: Values, places: &[usize]) -> (Arriving, impl Iterator<Item = Answer>) {
+    let state = State { values, left: places.len(), waker: None };
+    let shared = Arc::new(Shared(Mutex::new(state)));
+    let answers: Vec<Answer> = places
+        .iter()
+        .map(|place| Answer { batch: Arc::clone(&shared), place: *place, value: None })
+        .collect();
+    (Arriving(shared), answers.into_iter())
+}

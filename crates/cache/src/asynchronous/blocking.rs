@@ -1,0 +1,79 @@
+//! What waits for the device as a whole: on a thread of its own, which ends with it.
+
+use super::AsyncCache;
+use crate::error::Error;
+use granary_log::sync::sync::{Arc, Mutex, PoisonError};
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
+
+/// What a thread and the task that waits for it share.
+struct State<T> {
+    result: Option<T>,
+    waker: Option<Waker>,
+}
+
+/// Calls `work` on a thread of its own. It goes on if the future is dropped.
+async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let shared = Arc::new(Mutex::new(State { result: None, waker: None }));
+    let told = Arc::clone(&shared);
+    let work = move || {
+        let result = work();
+        let mut state = told.lock().unwrap_or_else(PoisonError::into_inner);
+        state.result = Some(result);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    };
+    let thread = std::thread::Builder::new().name("granary-flush".into());
+    thread.spawn(work).map_err(|source| Error::Start { source })?;
+    poll_fn(|context| {
+        let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+impl<K: ?Sized + 'static, V: 'static, C: 'static> AsyncCache<K, V, C> {
+    /// Waits until what was put is on the device.
+    ///
+    /// # Errors
+    /// The device refused some of it.
+    pub async fn flush(&self) -> Result<(), Error> {
+        let this = self.clone();
+        on_thread(move || this.typed().flush()).await
+    }
+
+    /// Forgets everything, for good.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub async fn clear(&self) -> Result<(), Error> {
+        let this = self.clone();
+        on_thread(move || this.typed().clear()).await
+    }
+
+    /// Stops cleanly, if this is the last of its clones; else the last one does when it is dropped.
+    ///
+    /// # Errors
+    /// As [`Cache::close`](crate::Cache::close).
+    pub async fn close(self) -> Result<(), Error> {
+        on_thread(move || match Arc::into_inner(self.0) {
+            Some(super::Shared { drivers, typed }) => {
+                drop(drivers);
+                typed.close()
+            }
+            None => Ok(()),
+        })
+        .await
+    }
+}

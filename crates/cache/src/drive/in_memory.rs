@@ -1,0 +1,24 @@
+//! The part of a lookup that needs no device.
+
+use super::io::Io;
+use crate::key::Key;
+use crate::lookup::{Lookup, Outcome, Workspace};
+use crate::shared::Shared;
+
+/// Delivers the outcomes of keys that are in the RAM tier, or nowhere. The others have none yet, and are not counted:
+/// another lookup is to find them.
+pub(crate) fn get_many_in_memory(
+    shared: &Shared,
+    io: &mut Io,
+    keys: &[Key<'_>],
+    now: u32,
+    sink: impl FnMut(usize, Outcome<'_>),
+) {
+    let mut workspace = shared.helpers.lend(&mut io.workspace, keys.len());
+    let Workspace { scratch, resolved } = &mut *workspace;
+    let mut lookup = Lookup::new(shared, keys, resolved, now, sink);
+    scratch.begin();
+    lookup.plan(scratch, 0..keys.len());
+    lookup.count();
+    shared.helpers.take_back(&mut io.workspace, workspace);
+}

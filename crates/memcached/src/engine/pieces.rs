@@ -1,0 +1,268 @@
+//! Reads cut into the parts of their replies, once: what waits for the device is kept as places in the input.
+
+use super::session::{Cursor, Input, may_be_read};
+use crate::commands;
+use crate::protocol::{Meta, MetaFlags, Numbered, Request, Step, Taken, keys_from};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A part of a reply.
+#[derive(Debug, PartialEq)]
+pub(super) enum Part<'a> {
+    Key {
+        key: &'a [u8],
+        numbered: Numbered,
+    },
+    /// `END`.
+    End,
+    Meta(Box<Meta<'a>>),
+}
+
+/// A part of a reply, and where the request that it answers begins.
+#[derive(Debug, PartialEq)]
+pub(super) struct Piece<'a> {
+    pub at: usize,
+    /// Where its key begins among the keys of the request.
+    pub resume: usize,
+    pub part: Part<'a>,
+}
+
+impl Piece<'_> {
+    /// The key that is looked up for it.
+    pub fn key(&self) -> Option<&[u8]> {
+        match &self.part {
+            Part::Key { key, .. } => Some(key),
+            Part::End => None,
+            Part::Meta(meta) => Some(&meta.key),
+        }
+    }
+}
+
+/// The pieces of the reads that a session's input goes on with, of so many keys at most.
+pub(super) fn gather<'a>(
+    input: &'a Input,
+    from: Cursor,
+    keys_max: usize,
+    pieces: &mut Vec<Piece<'a>>,
+) -> Cursor {
+    let mut done = from;
+    let mut gathered = 0;
+    loop {
+        if !may_be_read(&input.rest()[done.len..]) || gathered >= keys_max {
+            return done;
+        }
+        let at = done.len;
+        let (request, len) = match input.next_after(at) {
+            Step::Request(request, Taken { len, .. }) => (request, len),
+            _ => return done,
+        };
+        match request {
+            Request::Get { keys, numbered } => {
+                for (resume, key) in keys_from(keys, done.resume) {
+                    if gathered >= keys_max {
+                        return Cursor { len: at, resume };
+                    }
+                    gathered += 1;
+                    pieces.push(Piece { at, resume, part: Part::Key { key, numbered } });
+                }
+                pieces.push(Piece { at, resume: keys.len(), part: Part::End });
+            }
+            Request::MetaGet(meta) if commands::is_plain(&meta) => {
+                gathered += 1;
+                pieces.push(Piece { at, resume: 0, part: Part::Meta(Box::new(meta)) });
+            }
+            _ => return done,
+        }
+        done = Cursor { len: at + len, resume: 0 };
+    }
+}
+
+/// Bytes of a request, counted from its beginning.
+type InRequest = Range<u32>;
+
+/// The pieces of reads that wait for the device. Their bytes stay in the input, which only becomes longer behind them.
+#[derive(Debug, Default)]
+pub(super) struct KeptPieces {
+    pieces: Vec<KeptPiece>,
+    /// How many of them were given.
+    given: usize,
+    /// Where the input goes on behind them, in bytes since the session began.
+    end: u64,
+    /// Where the keys go on of the request that begins there.
+    end_resume: usize,
+}
+
+/// A piece apart from its input.
+#[derive(Debug)]
+struct KeptPiece {
+    /// Where its request begins, in bytes since the session began.
+    at: u64,
+    resume: u32,
+    part: KeptPart,
+}
+
+#[derive(Debug)]
+enum KeptPart {
+    Key { key: InRequest, numbered: Numbered },
+    End,
+    Meta(Box<KeptMeta>),
+}
+
+#[derive(Debug)]
+struct KeptMeta {
+    key: KeptKey,
+    /// But for their text, which is empty.
+    flags: MetaFlags<'static>,
+    text: InRequest,
+}
+
+#[derive(Debug)]
+enum KeptKey {
+    AsSent(InRequest),
+    Decoded(Box<[u8]>),
+}
+
+/// Where a part of a slice begins and ends in it.
+fn place_of(part: &[u8], whole: &[u8]) -> InRequest {
+    let begin = part.as_ptr() as usize - whole.as_ptr() as usize;
+    begin as u32..(begin + part.len()) as u32
+}
+
+fn bytes_at(request: &[u8], place: &InRequest) -> Range<usize> {
+    debug_assert!(place.end as usize <= request.len());
+    place.start as usize..place.end as usize
+}
+
+impl KeptPieces {
+    /// Keeps pieces that were gathered from an input, up to this cursor.
+    pub fn keep(&mut self, input: &Input, pieces: &[Piece<'_>], end: Cursor) {
+        let rest = input.rest();
+        let kept = pieces.iter().map(|Piece { at, resume, part }| {
+            let request = &rest[*at..];
+            let part = match part {
+                Part::Key { key, numbered } => {
+                    KeptPart::Key { key: place_of(key, request), numbered: *numbered }
+                }
+                Part::End => KeptPart::End,
+                Part::Meta(meta) => KeptPart::Meta(Box::new(KeptMeta {
+                    key: match &meta.key {
+                        Cow::Borrowed(key) => KeptKey::AsSent(place_of(key, request)),
+                        Cow::Owned(key) => KeptKey::Decoded(key.as_slice().into()),
+                    },
+                    flags: meta.flags.with_text(b""),
+                    text: match meta.flags.text {
+                        [] => 0..0,
+                        text => place_of(text, request),
+                    },
+                })),
+            };
+            KeptPiece { at: input.position() + *at as u64, resume: *resume as u32, part }
+        });
+        self.pieces.extend(kept);
+        (self.end, self.end_resume) = (input.position() + end.len as u64, end.resume);
+    }
+
+    /// The next pieces, of so many keys, and where the input goes on behind them.
+    pub fn next<'a>(&'a self, input: &'a Input, keys: usize) -> (Vec<Piece<'a>>, Cursor) {
+        let rest = &self.pieces[self.given..];
+        // The end of a reply goes with the last of its keys.
+        let mut left = keys;
+        let count = rest.iter().position(|piece| match piece.part {
+            KeptPart::End => false,
+            _ if left == 0 => true,
+            _ => {
+                left -= 1;
+                false
+            }
+        });
+        let next = &rest[..count.unwrap_or(rest.len())];
+        let from = |at: u64| (at - input.position()) as usize;
+        let pieces = next.iter().map(|piece| {
+            let at = from(piece.at);
+            let request = &input.rest()[at..];
+            let part = match &piece.part {
+                KeptPart::Key { key, numbered } => {
+                    Part::Key { key: &request[bytes_at(request, key)], numbered: *numbered }
+                }
+                KeptPart::End => Part::End,
+                KeptPart::Meta(meta) => Part::Meta(Box::new(Meta {
+                    key: Cow::Borrowed(match &meta.key {
+                        KeptKey::AsSent(key) => &request[bytes_at(request, key)],
+                        KeptKey::Decoded(key) => key,
+                    }),
+                    flags: meta.flags.with_text(&request[bytes_at(request, &meta.text)]),
+                })),
+            };
+            Piece { at, resume: piece.resume as usize, part }
+        });
+        let end = match rest.get(next.len()) {
+            Some(KeptPiece { at, resume, .. }) => {
+                let is_begun = next.last().is_some_and(|last| last.at == *at);
+                Cursor { len: from(*at), resume: if is_begun { *resume as usize } else { 0 } }
+            }
+            None => Cursor { len: from(self.end), resume: self.end_resume },
+        };
+        (pieces.collect(), end)
+    }
+
+    /// So many more were given.
+    pub fn give(&mut self, count: usize) {
+        self.given += count;
+    }
+
+    /// There are none any more.
+    pub fn clear(&mut self) {
+        self.pieces.clear();
+        self.given = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::session::Session;
+    use super::*;
+    use crate::protocol::Access;
+
+    /// Whatever part of it is answered at once, what was kept is what would be read again.
+    #[test]
+    fn what_is_kept_is_what_was_sent() {
+        const READS: [&str; 9] = [
+            "get a\r\n",
+            "gets  bb ccc  dddd \r\n",
+            "get a a a a a a a a\r\n",
+            "mg a\r\n",
+            "mg key v k q Oopaque t c\r\n",
+            "mg a2V5IHdpdGggYmxhbmtz b k v\r\n",
+            "mg a2V5 v k O1 b s\r\n",
+            "mn\r\n",
+            "bget x y\r\n",
+        ];
+        for seed in 0..500 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let text: String = (0..random.usize(1..12)).map(|_| READS[random.usize(..READS.len())]).collect();
+            let mut session = Session::new(1 << 20, Access::Granted, 0);
+            session.receive(b"get before\r\n");
+            session.receive(text.as_bytes());
+            session.go_behind(Cursor { len: 12, resume: 0 });
+            let mut kept = KeptPieces::default();
+            let (mut pieces, mut keys) = (Vec::new(), 0);
+            let keys_max = random.usize(1..30);
+            let end = gather(&session.input, Cursor::default(), keys_max, &mut pieces);
+            keys += pieces.iter().filter(|piece| piece.key().is_some()).count();
+            kept.keep(&session.input, &pieces, end);
+            while keys > 0 {
+                session.receive(b"get behind\r\n");
+                let count = random.usize(1..=keys);
+                keys -= count;
+                let from = Cursor { len: 0, resume: session.input.resume };
+                let mut again = Vec::new();
+                let cursor = gather(&session.input, from, count, &mut again);
+                let next = kept.next(&session.input, count);
+                assert_eq!(next, (again, cursor), "{text:?}");
+                let given = next.0.len();
+                kept.give(given);
+                session.go_behind(cursor);
+            }
+        }
+    }
+}
