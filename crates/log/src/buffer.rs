@@ -1,12 +1,21 @@
 //! Memory that O_DIRECT accepts.
 
-use crate::companion::BufferOwner;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 /// Alignment that every device here accepts.
 pub const ALIGNMENT: usize = 4096;
+
+/// The owner of the memory that a buffer lies in. When the buffer is dropped, so is this: the memory is free for another
+/// buffer unless its segment was begun and not ended. Then it is for the next process to find.
+pub trait BufferOwner: Send + Sync {
+    /// The buffer holds a segment from here on, which is empty yet.
+    fn begin(&self, sequence: u64);
+
+    /// The segment is on the device, or lost: the next process must not find it.
+    fn end(&self);
+}
 
 /// A zeroed byte buffer aligned to [`ALIGNMENT`]. Large ones take RAM only as they are touched.
 pub struct AlignedBuffer {

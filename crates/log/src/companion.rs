@@ -18,13 +18,3 @@ pub trait Companion: Send + Sync + fmt::Debug {
     /// memory, and lost with the process.
     fn buffer(&self, bytes: usize) -> Option<AlignedBuffer>;
 }
-
-/// The owner of the memory that a buffer lies in. When the buffer is dropped, so is this: the memory is free for another
-/// buffer unless its segment was begun and not ended. Then it is for the next process to find.
-pub trait BufferOwner: Send + Sync {
-    /// The buffer holds a segment from here on, which is empty yet.
-    fn begin(&self, sequence: u64);
-
-    /// The segment is on the device, or lost: the next process must not find it.
-    fn end(&self);
-}

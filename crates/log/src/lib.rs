@@ -33,9 +33,9 @@ mod synced;
 mod taking_over;
 mod writer;
 
-pub use buffer::{ALIGNMENT, AlignedBuffer};
+pub use buffer::{ALIGNMENT, AlignedBuffer, BufferOwner};
 pub use commits::Durability;
-pub use companion::{BufferOwner, Companion};
+pub use companion::Companion;
 pub use error::OpenError;
 pub use framing::{Framing, Sealed, SegmentId, Source};
 pub use geometry::{Geometry, GeometryError};

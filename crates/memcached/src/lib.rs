@@ -4,7 +4,7 @@
 //! [`granary_cache::Cache`]; `commands` are pure functions of a request and of what is there; `engine`
 //! carries requests out, those of many clients together; `server` owns sockets and threads.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod commands;
 mod counters;

@@ -1,8 +1,10 @@
 //! Requests of clients carried out, without sockets.
 
+mod allocator;
 mod changing;
 mod connections;
 mod dumping;
+mod memory;
 mod pending;
 mod pieces;
 mod reading;

@@ -1,6 +1,7 @@
 //! `stats`. Names are memcached's where the thing is the same; what has no counterpart here is left out.
 
 use super::connections::Peer;
+use super::memory::ProcessMemory;
 use super::{Shared, usage};
 use crate::counters::Totals;
 use crate::protocol::{Group, VERSION, reply};
@@ -247,6 +248,18 @@ impl Shared {
             ("codec_trainings", cache.codec_trainings),
             ("values_undecodable", cache.values_undecodable),
             ("codec_bytes", cache.codec_bytes),
+        ] {
+            reply::stat(out, name, value);
+        }
+        let process = ProcessMemory::now();
+        for (name, value) in [
+            ("rss_bytes", process.resident),
+            ("rss_shared_bytes", process.shared),
+            ("rss_program_bytes", process.program),
+            ("rss_own_bytes", process.own),
+            ("allocated_bytes", process.allocated),
+            ("allocated_other_bytes", process.allocated_other(&cache)),
+            ("allocator_free_bytes", process.allocator_free),
         ] {
             reply::stat(out, name, value);
         }

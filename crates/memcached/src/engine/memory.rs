@@ -1,0 +1,70 @@
+//! What RAM the process takes, as the kernel and the allocator have it, and what of it is known to be whose.
+
+use granary_cache::Stats;
+use std::fs;
+
+/// RAM of the process, in bytes. What cannot be found out is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessMemory {
+    /// All that is resident.
+    pub resident: u64,
+    /// Of that, files in RAM that outlive the process: the RAM tier and write buffers.
+    pub shared: u64,
+    /// Of that, the program and its libraries.
+    pub program: u64,
+    /// Of that, memory of the process's own: the allocator's, and the threads' stacks.
+    pub own: u64,
+    /// What the allocator has given out.
+    pub allocated: u64,
+    /// What the allocator keeps for later: for the most part it is resident.
+    pub allocator_free: u64,
+}
+
+impl ProcessMemory {
+    /// RAM of this process now.
+    pub fn now() -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let of_kernel = parse(&status);
+        let (allocated, allocator_free) = super::allocator::sizes();
+        Self { allocated, allocator_free, ..of_kernel }
+    }
+
+    /// What the allocator has given out beside what the cache counts: connections, rooms that reads go to, journals,
+    /// tables of the program.
+    pub fn allocated_other(&self, cache: &Stats) -> u64 {
+        let outside = (cache.memory_bytes + cache.buffer_bytes).saturating_sub(self.shared);
+        let counted = cache.index_bytes + cache.policy_bytes + cache.codec_bytes + outside;
+        self.allocated.saturating_sub(counted)
+    }
+}
+
+fn parse(status: &str) -> ProcessMemory {
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+        kib.unwrap_or(0) << 10
+    };
+    ProcessMemory {
+        resident: bytes("VmRSS"),
+        shared: bytes("RssShmem"),
+        program: bytes("RssFile"),
+        own: bytes("RssAnon"),
+        ..ProcessMemory::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_figures_are_read() {
+        let text = "Name:\tVmRSS: 1 kB\nVmRSS:\t    300 kB\nRssAnon:\t 100 kB\nRssFile:\t  50 kB\nRssShmem:\t 150 kB\n";
+        let found = parse(text);
+        assert_eq!(
+            [found.resident, found.own, found.program, found.shared].map(|n| n >> 10),
+            [300, 100, 50, 150]
+        );
+        assert_eq!(parse("VmRSS:\tmany kB\n"), ProcessMemory::default());
+    }
+}
