@@ -23,6 +23,7 @@ mod log;
 mod open;
 mod options;
 mod partitions;
+mod power_loss;
 mod recover;
 mod segment;
 mod slots;

@@ -19,7 +19,7 @@ impl Shared {
     /// Lets readers find entries, each at its place. `coming`: entries of each shard, these and what follows them
     /// in the batch; these are taken off. Whoever calls this holds `putting`, so that the index and the log agree
     /// on which version of a key is the last. Returns the numbers of those that are in the index beside others that look
-    /// alike.
+    /// alike, all that there were.
     pub fn publish_many(
         &self,
         flash: &Flash,
@@ -81,11 +81,12 @@ impl Shared {
             }
             _ => _ = shard.memory.remove(key),
         }
-        if pointed.beside { Neighbours::Some } else { Neighbours::None }
+        // Of neighbours some of which left the index the next start cannot tell which: they are all to leave.
+        if pointed.beside && pointed.unsure == 0 { Neighbours::Some } else { Neighbours::None }
     }
 }
 
-/// Whether there are entries in the index that look like one that was just put.
+/// Whether there are entries in the index that look like one that was just put, which took the place of none.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Neighbours {
     None,

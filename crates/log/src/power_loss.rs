@@ -1,0 +1,80 @@
+//! A log that is served after a loss of power: how much of it the device is told to keep, and when.
+
+use crate::framing::Framing;
+use crate::log::Log;
+use crate::state::Left;
+use crate::sync::sync::atomic::Ordering;
+use crate::synced::{Synced, unsynced_max};
+use std::io;
+
+impl<F: Framing> Log<F> {
+    /// The newest segment whose words the journal need not have any more, as it and all before it are on the device.
+    pub(crate) fn vouched(&self) -> u64 {
+        match self.synced.is_active() {
+            true => self.synced.on_record.load(Ordering::Acquire),
+            false => self.read_buffers().durable(),
+        }
+    }
+
+    /// Syncs what was written if segments up to this one would otherwise be too many that a loss of power can take.
+    /// Called by the thread that writes.
+    pub(crate) fn sync_before(&self, sequence: u64) {
+        let synced = &self.synced;
+        let until = synced.on_record.load(Ordering::Acquire) + unsynced_max(&self.geometry);
+        if !synced.is_active() || sequence <= until {
+            return;
+        }
+        let durable = self.durable();
+        let recorded = self.sync().and_then(|()| {
+            let state = self.state.lock().expect("no panic under the lock");
+            state.write(&self.identity(), Left::Killed, durable)
+        });
+        match recorded {
+            Ok(()) => drop(synced.on_record.fetch_max(durable, Ordering::AcqRel)),
+            Err(error) => drop(self.invalidate_content(&error)),
+        }
+    }
+
+    /// Returns once the words that were journalled so far survive a loss of power. Of a log that starts empty after one
+    /// that is so at once.
+    ///
+    /// # Errors
+    /// Neither can the journal be synced, nor can the log be made to start empty.
+    pub fn sync_journal(&self) -> io::Result<()> {
+        if !self.synced.is_active() {
+            return Ok(());
+        }
+        let Synced { appends, journal, appends_synced, .. } = &self.synced;
+        let wanted = appends.load(Ordering::Acquire);
+        if appends_synced.load(Ordering::Acquire) >= wanted {
+            return Ok(());
+        }
+        let _alone = journal.lock().expect("no panic under the lock");
+        if appends_synced.load(Ordering::Acquire) >= wanted {
+            return Ok(());
+        }
+        let (files, count) = {
+            let mut writer = self.writer();
+            (writer.take_unsynced(), appends.load(Ordering::Acquire))
+        };
+        match files.iter().try_for_each(|file| file.sync_data()) {
+            Ok(()) => {
+                appends_synced.store(count, Ordering::Release);
+                Ok(())
+            }
+            Err(error) => self.invalidate_content(&error),
+        }
+    }
+
+    /// Makes the log start empty next time, whatever its end: what a loss of power would leave is not known.
+    fn invalidate_content(&self, error: &io::Error) -> io::Result<()> {
+        tracing::error!(%error, "cannot sync: after the next start the cache will be empty");
+        let invalidated = self.state.lock().expect("no panic under the lock").invalidate();
+        if let Err(error) = &invalidated {
+            tracing::error!(%error, "cannot even truncate the state file");
+        } else {
+            self.synced.is_invalidated.store(true, Ordering::Release);
+        }
+        invalidated
+    }
+}
