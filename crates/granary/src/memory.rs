@@ -1,6 +1,8 @@
 //! What RAM there is, and what of it is allocated.
 
+use granary_memcached::AllocatorSizes;
 use granary_sql::MemoryOptions;
+use std::ffi::CStr;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,8 +48,19 @@ fn machine() -> u64 {
 
 /// Bytes that the allocator has given out.
 pub fn allocated() -> u64 {
+    figure(c"stats.allocated")
+}
+
+/// What the allocator has given out, and what it keeps.
+pub fn allocator_sizes() -> AllocatorSizes {
+    let allocated = allocated();
+    AllocatorSizes { allocated, kept: figure(c"stats.resident").saturating_sub(allocated) }
+}
+
+/// A figure of the allocator's, as of now.
+fn figure(name: &CStr) -> u64 {
     let (mut epoch, mut bytes, mut len) = (1u64, 0usize, size_of::<usize>());
-    // SAFETY: the epoch is a `uint64_t` that is written, the figure a `size_t` that is read, each by its own size.
+    // SAFETY: the epoch is a `uint64_t` that is written, the figures are of `size_t` and are read, each by its own size.
     unsafe {
         tikv_jemalloc_sys::mallctl(
             c"epoch".as_ptr(),
@@ -57,7 +70,7 @@ pub fn allocated() -> u64 {
             size_of::<u64>(),
         );
         tikv_jemalloc_sys::mallctl(
-            c"stats.allocated".as_ptr(),
+            name.as_ptr(),
             (&raw mut bytes).cast(),
             &raw mut len,
             std::ptr::null_mut(),

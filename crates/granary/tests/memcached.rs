@@ -101,3 +101,42 @@ fn sizes_that_do_not_fit_are_refused() {
     assert!(run(&["--memcached-block-size", "5KiB"]).contains("a power of two"));
     assert!(run(&["--memcached-auth-file", "/nonexistent"]).contains("/nonexistent"));
 }
+
+/// `stats granary` accounts for the RAM of the program: what the kernel says is resident is what its parts say.
+#[test]
+fn what_is_resident_is_accounted_for() {
+    const ITEMS: usize = 100_000;
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path());
+    let value = "x".repeat(150);
+    for first in (0..ITEMS).step_by(500) {
+        let requests: Vec<String> =
+            (first..first + 500).map(|key| format!("set k{key} 0 0 150 noreply\r\n{value}")).collect();
+        assert_eq!(process.say(&requests.join("\r\n")), "");
+    }
+    let heard = process.say("stats granary");
+    let of = |name: &str| -> f64 {
+        let line = heard.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
+        line.unwrap_or_else(|| panic!("no {name} in {heard}")).parse().unwrap()
+    };
+    let rss = of("rss_bytes");
+    let is_near = |what: &str, a: f64, b: f64, most: f64| {
+        assert!((a - b).abs() <= most, "{what}: {a} and {b} of {rss}\n{heard}");
+    };
+    let mib = f64::from(1 << 20);
+    is_near("parts", rss, of("rss_shared_bytes") + of("rss_program_bytes") + of("rss_own_bytes"), mib);
+    if of("memory_file_bytes") > 0.0 {
+        // As far as they were touched.
+        is_near(
+            "files",
+            of("rss_shared_bytes"),
+            of("memory_file_bytes") + of("buffer_bytes"),
+            0.02 * rss + mib,
+        );
+    }
+    // The stacks of some dozen threads are nobody's.
+    let own = of("allocated_bytes") + of("allocator_kept_bytes");
+    is_near("own", of("rss_own_bytes"), own, 0.02 * rss + 8.0 * mib);
+    assert!(of("allocated_other_bytes") < of("allocated_bytes"));
+    process.kill();
+}

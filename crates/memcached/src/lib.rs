@@ -4,7 +4,7 @@
 //! [`granary_cache::Cache`]; `commands` are pure functions of a request and of what is there; `engine`
 //! carries requests out, those of many clients together; `server` owns sockets and threads.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod commands;
 mod counters;
@@ -18,7 +18,7 @@ mod server;
 mod store;
 mod users;
 
-pub use engine::Flush;
+pub use engine::{AllocatorSizes, Flush};
 pub use granary_cache::Compression;
 pub use granary_cache::admission::Admission;
 pub use rustls::ServerConfig;

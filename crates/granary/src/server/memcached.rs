@@ -3,6 +3,7 @@
 use super::address;
 use super::mode::{self, Mode};
 use super::size::{self, Size};
+use crate::memory;
 use clap::Args;
 use granary_memcached::{
     Admission, Compression, Flush, Options, Server, ServerConfig, ServerError, StoreOptions, UnixSocket,
@@ -220,6 +221,7 @@ impl Arguments {
             idle_seconds: self.idle_timeout.unwrap_or(0),
             users: self.auth_file,
             tls,
+            allocator: Some(memory::allocator_sizes),
         };
         Server::start(&options).map(Some)
     }

@@ -14,27 +14,33 @@ pub struct ProcessMemory {
     pub program: u64,
     /// Of that, memory of the process's own: the allocator's, and the threads' stacks.
     pub own: u64,
-    /// What the allocator has given out.
+    /// Of that, what the allocator says; `None`: nobody asked it.
+    pub allocator: Option<AllocatorSizes>,
+}
+
+/// What the allocator of the program says of itself, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AllocatorSizes {
+    /// What it has given out.
     pub allocated: u64,
-    /// What the allocator keeps for later: for the most part it is resident.
-    pub allocator_free: u64,
+    /// What is resident and not given out: kept for later, rounded up, or its own.
+    pub kept: u64,
 }
 
 impl ProcessMemory {
-    /// RAM of this process now.
-    pub fn now() -> Self {
+    /// RAM of this process now. `allocator` asks the allocator.
+    pub fn now(allocator: Option<fn() -> AllocatorSizes>) -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let of_kernel = parse(&status);
-        let (allocated, allocator_free) = super::allocator::sizes();
-        Self { allocated, allocator_free, ..of_kernel }
+        Self { allocator: allocator.map(|sizes| sizes()), ..of_kernel }
     }
 
     /// What the allocator has given out beside what the cache counts: connections, rooms that reads go to, journals,
     /// tables of the program.
-    pub fn allocated_other(&self, cache: &Stats) -> u64 {
+    pub fn allocated_other(&self, sizes: AllocatorSizes, cache: &Stats) -> u64 {
         let outside = (cache.memory_bytes + cache.buffer_bytes).saturating_sub(self.shared);
         let counted = cache.index_bytes + cache.policy_bytes + cache.codec_bytes + outside;
-        self.allocated.saturating_sub(counted)
+        sizes.allocated.saturating_sub(counted)
     }
 }
 

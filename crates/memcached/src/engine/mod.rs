@@ -1,6 +1,5 @@
 //! Requests of clients carried out, without sockets.
 
-mod allocator;
 mod changing;
 mod connections;
 mod dumping;
@@ -17,6 +16,7 @@ mod usage;
 mod writing;
 
 pub use connections::{Connections, Peer};
+pub use memory::AllocatorSizes;
 pub use session::Session;
 pub use stats::{Flush, Settings};
 

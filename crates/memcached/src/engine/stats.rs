@@ -1,7 +1,7 @@
 //! `stats`. Names are memcached's where the thing is the same; what has no counterpart here is left out.
 
 use super::connections::Peer;
-use super::memory::ProcessMemory;
+use super::memory::{AllocatorSizes, ProcessMemory};
 use super::{Shared, usage};
 use crate::counters::Totals;
 use crate::protocol::{Group, VERSION, reply};
@@ -43,6 +43,8 @@ pub struct Settings {
     pub item_bytes_max: usize,
     /// Seconds after which an idle connection is closed; 0: never.
     pub idle_seconds: u64,
+    /// Asks the program's allocator.
+    pub allocator: Option<fn() -> AllocatorSizes>,
 }
 
 impl Shared {
@@ -251,17 +253,19 @@ impl Shared {
         ] {
             reply::stat(out, name, value);
         }
-        let process = ProcessMemory::now();
+        let process = ProcessMemory::now(self.settings.allocator);
         for (name, value) in [
             ("rss_bytes", process.resident),
             ("rss_shared_bytes", process.shared),
             ("rss_program_bytes", process.program),
             ("rss_own_bytes", process.own),
-            ("allocated_bytes", process.allocated),
-            ("allocated_other_bytes", process.allocated_other(&cache)),
-            ("allocator_free_bytes", process.allocator_free),
         ] {
             reply::stat(out, name, value);
+        }
+        if let Some(sizes) = process.allocator {
+            reply::stat(out, "allocated_bytes", sizes.allocated);
+            reply::stat(out, "allocated_other_bytes", process.allocated_other(sizes, &cache));
+            reply::stat(out, "allocator_kept_bytes", sizes.kept);
         }
         reply::stat(out, "compression_ratio", format_args!("{:.3}", cache.compression_ratio()));
     }

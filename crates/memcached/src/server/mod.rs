@@ -8,7 +8,7 @@ mod stream;
 mod watch;
 mod worker;
 
-use crate::engine::{Engine, Flush, Settings, Shared};
+use crate::engine::{AllocatorSizes, Engine, Flush, Settings, Shared};
 use crate::limits::CONNECTIONS_DEFAULT;
 use crate::store::{self, Store};
 use crate::users::Users;
@@ -46,6 +46,8 @@ pub struct Options {
     pub users: Option<PathBuf>,
     /// With it, clients must speak TLS.
     pub tls: Option<Arc<ServerConfig>>,
+    /// Asks the program's allocator, for `stats granary`.
+    pub allocator: Option<fn() -> AllocatorSizes>,
 }
 
 impl Options {
@@ -66,6 +68,7 @@ impl Options {
             idle_seconds: 0,
             users: None,
             tls: None,
+            allocator: None,
         }
     }
 
@@ -162,6 +165,7 @@ impl Server {
             threads,
             item_bytes_max: options.store.item_bytes_max,
             idle_seconds: options.idle_seconds,
+            allocator: options.allocator,
         };
         let shared = Arc::new(Shared::new(Store::open(&options.store)?, users, settings));
         Self::serve(listeners, address, shared, options.tls.clone())
