@@ -79,6 +79,8 @@ fn the_exporter_of_prometheus_reads_all_that_it_asks_for() {
     let (granary, exporter) = (free(), free());
     let _server = serve(folder.path(), granary);
     use_it(granary);
+    // The age of the oldest item is in whole seconds.
+    std::thread::sleep(Duration::from_millis(1100));
     let mut child = Command::new(program)
         .arg(format!("--memcached.address={granary}"))
         .arg(format!("--web.listen-address={exporter}"))
