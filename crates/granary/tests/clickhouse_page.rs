@@ -124,7 +124,7 @@ fn rows_that_nobody_asked_for_are_ignored_and_counted() {
     let too_much = r#"{print $1 "\t" $1 * 10; print $1 + 1000 "\t1"}"#;
     let counter = "SELECT source_rows_uninvited, element_count FROM system.dictionaries;";
     let query = "SELECT sum(dictGet('d', 'v', number)), sum(dictHas('d', number)) FROM numbers(10);";
-    let sql = create(too_much, "UInt64", "MIN 1000 MAX 2000", "CACHE(SIZE_IN_CELLS 100)") + query + counter;
+    let sql = create(too_much, "UInt64", "MIN 1000 MAX 2000", "CACHE(SIZE_IN_CELLS 10000)") + query + counter;
     let seen = run(folder.path(), &format!("{sql}SELECT count() FROM d WHERE id >= 1000; DROP DICTIONARY d"));
     assert_eq!(seen, ["450", "10", "10", "10", "0"]);
     // Each of the two functions asks a DIRECT dictionary, and both come back.

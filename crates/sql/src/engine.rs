@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use granary_dialect::Result;
@@ -112,13 +113,14 @@ fn state(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionState>
     Ok(context.state())
 }
 
-/// What a plan runs with. Its functions are in the plan, so the context names none.
-pub fn task_context(state: &SessionState, memory: &Arc<QueryMemory>) -> Arc<TaskContext> {
+/// What a plan runs with, and its memory. Its functions are in the plan, so the context names none.
+pub fn task_context(state: &SessionState, memory: &Arc<QueryMemory>) -> (Arc<TaskContext>, Arc<QueryPool>) {
     let settings = state.config_options().extensions.get::<QuerySettings>();
     let limit = settings.map_or(0, |settings| settings.max_memory_usage);
-    let memory_pool = Arc::new(QueryPool::new(limit, Arc::clone(memory)));
+    let pool = Arc::new(QueryPool::new(limit, Arc::clone(memory)));
+    let memory_pool: Arc<dyn MemoryPool> = Arc::clone(&pool) as _;
     let runtime = Arc::new(RuntimeEnv { memory_pool, ..state.runtime_env().as_ref().clone() });
-    Arc::new(TaskContext::new(
+    let context = Arc::new(TaskContext::new(
         None,
         state.session_id().to_owned(),
         state.config().clone(),
@@ -127,7 +129,8 @@ pub fn task_context(state: &SessionState, memory: &Arc<QueryMemory>) -> Arc<Task
         HashMap::new(),
         HashMap::new(),
         runtime,
-    ))
+    ));
+    (context, pool)
 }
 
 /// Waits for a source where a query runs: on a thread of the runtime, whose other tasks (connections among them)

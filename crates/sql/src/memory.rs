@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use datafusion::common::DataFusionError;
@@ -154,6 +154,8 @@ pub struct QueryPool {
     /// max_memory_usage; `None`: as much as all queries may.
     limit: Option<u64>,
     all: Arc<QueryMemory>,
+    /// Why a reservation was refused last. Operators that want to go on by writing to disk say instead that they cannot.
+    refusal: Mutex<Option<String>>,
 }
 
 impl fmt::Debug for QueryMemory {
@@ -165,7 +167,28 @@ impl fmt::Debug for QueryMemory {
 impl QueryPool {
     /// With a limit of its own, unless that is 0.
     pub fn new(limit: u64, all: Arc<QueryMemory>) -> QueryPool {
-        QueryPool { reserved: AtomicUsize::new(0), limit: Some(limit).filter(|limit| *limit > 0), all }
+        let limit = Some(limit).filter(|limit| *limit > 0);
+        QueryPool { reserved: AtomicUsize::new(0), limit, all, refusal: Mutex::default() }
+    }
+
+    /// The error of an operator, or why it was refused memory if that is what it suffers from.
+    pub fn explain(&self, error: DataFusionError) -> DataFusionError {
+        let DataFusionError::ResourcesExhausted(text) = error.find_root() else { return error };
+        let refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match refusal {
+            Some(refusal) if !text.contains("Memory limit (") => DataFusionError::ResourcesExhausted(refusal),
+            _ => error,
+        }
+    }
+
+    fn check(&self, more: usize) -> Result<(), DataFusionError> {
+        let taken = self.reserved.load(Ordering::Relaxed) as u64;
+        match self.limit {
+            Some(limit) if taken.saturating_add(more as u64) > limit => {
+                Err(exceeded("for query", taken, more, limit))
+            }
+            _ => self.all.check(more),
+        }
     }
 }
 
@@ -191,13 +214,11 @@ impl MemoryPool for QueryPool {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<(), DataFusionError> {
-        let taken = self.reserved.load(Ordering::Relaxed) as u64;
-        match self.limit {
-            Some(limit) if taken.saturating_add(additional as u64) > limit => {
-                return Err(exceeded("for query", taken, additional, limit));
+        self.check(additional).inspect_err(|error| {
+            if let DataFusionError::ResourcesExhausted(text) = error {
+                *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.clone());
             }
-            _ => self.all.check(additional)?,
-        }
+        })?;
         self.grow(reservation, additional);
         Ok(())
     }
@@ -238,6 +259,20 @@ mod tests {
         two.try_grow(100).unwrap();
         drop(two);
         assert_eq!(all.reserved.load(Ordering::Relaxed), 0);
+    }
+
+    /// An operator that cannot go on by writing to disk says so, and not why it wanted to.
+    #[test]
+    fn the_reason_is_the_limit_and_not_that_nothing_is_written_to_disk() {
+        let query = Arc::new(QueryPool::new(300, memory(Some(1000), 0)));
+        let spilled = || DataFusionError::ResourcesExhausted("Memory Exhausted while Spilling".to_owned());
+        let other = query.explain(DataFusionError::Plan("x".to_owned())).to_string();
+        assert!(other.contains('x'), "{other}");
+        assert!(query.explain(spilled()).to_string().contains("Spilling"), "nothing was refused");
+        let pool: Arc<dyn MemoryPool> = Arc::clone(&query) as _;
+        MemoryConsumer::new("one").register(&pool).try_grow(301).unwrap_err();
+        let explained = query.explain(spilled().context("of an operator")).to_string();
+        assert!(explained.contains("Memory limit (for query) exceeded: would use 301.00 B"), "{explained}");
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::dictionary_joins::dictionary_joins;
 use crate::engine::task_context;
 use crate::format::Format;
 use crate::limits::PARTITION_BATCHES_AHEAD;
-use crate::memory::QueryMemory;
+use crate::memory::{QueryMemory, QueryPool};
 use crate::output::{Limits, Output};
 use crate::session::Session;
 use crate::settings::{Said, apply, is_on};
@@ -140,12 +140,12 @@ async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Resul
         .map_err(|error| Error::not_implemented(error.strip_backtrace()))?;
     let Optimised { plan, declared } = optimise(&mut state, plan, dictionary_joins)?;
     let plan = yielding(state.query_planner().create_physical_plan(&plan, &state).await?)?;
-    let context = task_context(&state, session.memory());
+    let (context, pool) = task_context(&state, session.memory());
     session.take_back(state);
     let schema = as_declared(&plan.schema(), &declared);
     let memory = Arc::clone(session.memory());
     let helpers = session.catalogue().helpers().clone();
-    Ok(Query { plan, schema, context, memory, helpers })
+    Ok(Query { plan, schema, context, pool, memory, helpers })
 }
 
 /// The first of the tables that a statement names and that there are not.
@@ -192,6 +192,7 @@ pub struct Query {
     pub plan: Arc<dyn ExecutionPlan>,
     pub schema: SchemaRef,
     context: Arc<TaskContext>,
+    pool: Arc<QueryPool>,
     memory: Arc<QueryMemory>,
     helpers: Helpers,
 }
@@ -224,8 +225,11 @@ impl Query {
 
     /// The same batches, as long as queries have memory: what answers take in buffers, nobody reserves.
     fn bounded<S: Stream<Item = Batch>>(&self, batches: S) -> impl Stream<Item = Batch> + use<S> {
-        let memory = Arc::clone(&self.memory);
-        batches.map(move |batch| batch.and_then(|batch| memory.check(0).map(|()| batch)))
+        let (memory, pool) = (Arc::clone(&self.memory), Arc::clone(&self.pool));
+        batches.map(move |batch| {
+            let batch = batch.map_err(|error| pool.explain(error))?;
+            memory.check(0).map(|()| batch)
+        })
     }
 
     /// Its threads, as dictionaries should know of them, for as long as it runs.
