@@ -82,6 +82,7 @@ impl Flash {
     /// To be asked under the lock of the shard in question.
     pub fn has_unindexed(&self, hybrid: &Hybrid) -> bool {
         let until = hybrid.unindexed_until.load(Ordering::Acquire);
-        until > 0 && self.log.durable() < until
+        // A loss of power may bring back what was overwritten and not synced.
+        until > 0 && self.log.vouched() < until
     }
 }

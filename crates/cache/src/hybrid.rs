@@ -14,7 +14,7 @@ pub(crate) struct Hybrid {
     pub writes: bool,
     /// Of its [`Admitter::sample_threshold`], to be read without the lock.
     pub sample_threshold: AtomicU64,
-    /// Until the log has written this segment, there may be entries on flash that a recovery would find
+    /// Until the log vouches for this segment, there may be entries on flash that a recovery would find
     /// and the index does not know: blocks that could not be read may be readable the next time.
     pub unindexed_until: AtomicU64,
     pub requests: Mutex<FlushRequests>,

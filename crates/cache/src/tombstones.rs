@@ -16,6 +16,8 @@ pub(crate) struct TombstoneQueue {
     words: Vec<u64>,
     /// The segment that the journal has them for.
     journalled_for: u64,
+    /// Whether there were some when the lock was free: then they may have been answered, and synced.
+    have_waited: bool,
 }
 
 impl TombstoneQueue {
@@ -50,6 +52,7 @@ impl TombstoneQueue {
         words.sort_unstable();
         words.dedup();
         self.words = words;
+        self.have_waited = true;
     }
 
     /// No deletion waits any more: all that was there is gone.
@@ -68,6 +71,7 @@ impl TombstoneQueue {
         // A segment that is found whole voids what the journal has for it; that is all that waits,
         // and some of it may go to the segments after it.
         writer.hold();
+        let mut segments = 0;
         while let Some(word) = self.words.last() {
             let header = HeaderBytes::deletion(parse_word(*word).0);
             let Some(placed) = append(writer, *word, &[header.as_slice()]) else { break };
@@ -75,6 +79,7 @@ impl TombstoneQueue {
                 writer.journal(sequence, &words);
                 words.clear();
                 sequence = placed.sequence;
+                segments += 1;
             }
             words.push(*word);
             self.words.pop();
@@ -84,7 +89,14 @@ impl TombstoneQueue {
         if !self.words.is_empty() && self.journalled_for < next {
             writer.journal(next, &self.words);
             self.journalled_for = next;
+            segments += 1;
         }
+        if self.have_waited && segments > 1 {
+            // The journal had them all for the first of these, perhaps synced. A loss of power that leaves that segment
+            // must leave in the journal what it does not have. Where it cannot be synced, the log starts empty.
+            let _ = writer.sync_journal();
+        }
+        self.have_waited = !self.words.is_empty();
         writer.release();
         self.words.is_empty()
     }

@@ -7,8 +7,12 @@ mod skip;
 
 use common::{get, put};
 use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
-use granary_cache::{Cache, FlashOptions, Options};
-use std::path::Path;
+use granary_cache::{Cache, FlashOptions, Options, PowerLoss};
+use granary_log::device::{Device, MemoryDevice};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 
 const KEYS: u64 = 30_000;
 
@@ -104,4 +108,113 @@ fn what_is_out_of_date_is_not_taken_over() {
     cache.abandon();
     let cache = Cache::open(options(folder.path(), memory.path())).unwrap();
     assert_eq!((0..KEYS).filter(|key| get(&cache, *key).is_some()).count(), 0);
+}
+
+/// A device whose writes wait while it is told so, and whose syncs panic from a number on.
+struct Gated {
+    memory: MemoryDevice,
+    is_shut: Mutex<bool>,
+    opened: Condvar,
+    has_waited: AtomicBool,
+    syncs_left: AtomicU32,
+}
+
+impl Gated {
+    fn of(bytes: &[u8], syncs: u32) -> Arc<Self> {
+        let memory = MemoryDevice::new(bytes.len() as u64);
+        memory.write_at(0, &[bytes]).unwrap();
+        let (is_shut, opened, has_waited) = Default::default();
+        Arc::new(Self { memory, is_shut, opened, has_waited, syncs_left: syncs.into() })
+    }
+
+    fn shut(&self, is_shut: bool) {
+        *self.is_shut.lock().unwrap() = is_shut;
+        self.opened.notify_all();
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.memory.size() as usize];
+        self.memory.read_at(0, &mut bytes).unwrap();
+        bytes
+    }
+}
+
+impl Device for Gated {
+    fn size(&self) -> u64 {
+        self.memory.size()
+    }
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> std::io::Result<()> {
+        self.memory.read_at(offset, bytes)
+    }
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> std::io::Result<()> {
+        let mut is_shut = self.is_shut.lock().unwrap();
+        while *is_shut {
+            self.has_waited.store(true, Ordering::Release);
+            is_shut = self.opened.wait(is_shut).unwrap();
+        }
+        self.memory.write_at(offset, buffers)
+    }
+    fn sync(&self) -> std::io::Result<()> {
+        let left = self.syncs_left.load(Ordering::Acquire).checked_sub(1).expect("a kill at this sync");
+        self.syncs_left.store(left, Ordering::Release);
+        Ok(())
+    }
+}
+
+fn files(folders: &[&Path]) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let paths = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    paths.map(|path| (path.clone(), std::fs::read(&path).unwrap())).collect()
+}
+
+/// A start without the folder counts the write buffers for lost; killed before it has begun, it leaves them to nobody.
+#[test]
+fn a_start_without_them_that_is_killed_leaves_none() {
+    const SEGMENT: u64 = 16 * 512;
+    let Some((folder, memory)) = folders() else { return };
+    let mut options = options(folder.path(), memory.path());
+    let flash = options.flash.as_mut().unwrap();
+    (flash.file_size, flash.write_buffer_size, flash.block_size) = (8 * SEGMENT, SEGMENT, 512);
+    flash.power_loss = PowerLoss::ServeOlder;
+    let open = |device: &Arc<Gated>, options: &Options| {
+        Cache::open_on(Box::new(Arc::clone(device)), options.clone()).unwrap()
+    };
+    let device = Gated::of(&[0; 8 * SEGMENT as usize], u32::MAX);
+    let cache = open(&device, &options);
+    // The oldest segments are reused at once.
+    for key in [0, 2, 1] {
+        put(&cache, key, 7);
+        cache.flush().unwrap();
+    }
+    device.shut(true);
+    let dropped = cache.stats().puts_dropped;
+    for key in 1_000.. {
+        put(&cache, key, 1);
+        if cache.stats().puts_dropped > dropped {
+            break;
+        }
+    }
+    while !device.has_waited.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    // It waits for room: the journal has it for the segment behind all that are in write buffers.
+    delete(&cache, 1);
+    assert_eq!(get(&cache, 1), None);
+    let (left, bytes) = (files(&[folder.path(), memory.path()]), device.bytes());
+    device.shut(false);
+    cache.close().unwrap();
+    for (path, bytes) in left {
+        std::fs::write(&path, bytes).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    let mut without = options.clone();
+    without.flash.as_mut().unwrap().memory_folder = None;
+    let device = Gated::of(&bytes, 1);
+    let killed = std::panic::AssertUnwindSafe(|| open(&device, &without));
+    assert!(std::panic::catch_unwind(killed).is_err(), "it is killed at the second sync");
+    let device = Gated::of(&device.bytes(), u32::MAX);
+    let cache = open(&device, &options);
+    assert_eq!(get(&cache, 1), None, "its deletion was answered");
+    cache.abandon();
 }

@@ -112,6 +112,15 @@ impl Journal {
         self.files.iter_mut().filter_map(unsynced).collect()
     }
 
+    /// Makes writes fail from here on, or no longer.
+    #[cfg(test)]
+    pub fn fail(&mut self, path: &Path, fails: bool) {
+        for (file, path) in self.files.iter_mut().zip(&paths(path)) {
+            let mut options = OpenOptions::new();
+            file.file = Arc::new(options.read(true).write(!fails).open(path).expect("it is there"));
+        }
+    }
+
     /// Forgets everything noted: it is on the device, or belongs to an instance given up.
     pub fn clear(&mut self, instance: u64) -> io::Result<()> {
         self.instance = instance;

@@ -24,6 +24,8 @@ mod open;
 mod options;
 mod partitions;
 mod power_loss;
+#[cfg(all(test, not(any(feature = "shuttle", miri))))]
+mod power_loss_tests;
 mod recover;
 mod segment;
 mod slots;

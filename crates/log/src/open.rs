@@ -196,6 +196,11 @@ impl<F: Framing> Log<F> {
         let named = own.as_ref().map_or(0, |own| own.found());
         let is_its = named != 0 && named == companion && left == Left::Killed && *slots == SlotOrder::Fifo;
         let mut companion_number = if is_its { named } else { companion_number() };
+        if known.companion != 0 && !is_its {
+            // What it has is void before the journal counts it for lost.
+            let identity = Identity { geometry, fingerprint, instance, salt, companion: 0 };
+            state.write(&identity, Left::Killed, known_head).map_err(state_error)?;
+        }
         let buffers = own.as_ref().map_or_else(Vec::new, |own| own.open(companion_number, salt));
         let mut recovered = Recovered::default();
         let mut head = 0;

@@ -5,11 +5,20 @@ use crate::log::Log;
 use crate::state::Left;
 use crate::sync::sync::atomic::Ordering;
 use crate::synced::{Synced, unsynced_max};
+use std::fs::File;
 use std::io;
+use std::sync::Arc;
+
+fn in_doubt() -> io::Error {
+    io::Error::other(
+        "an earlier sync, or a write to the journal, failed: what it should have kept may be lost",
+    )
+}
 
 impl<F: Framing> Log<F> {
-    /// The newest segment whose words the journal need not have any more, as it and all before it are on the device.
-    pub(crate) fn vouched(&self) -> u64 {
+    /// The newest segment whose words the journal need not have any more, as it and all before it are on the device: for
+    /// good, and in place of what was there before, as far as the log is served after a loss of power.
+    pub fn vouched(&self) -> u64 {
         match self.synced.is_active() {
             true => self.synced.on_record.load(Ordering::Acquire),
             false => self.read_buffers().durable(),
@@ -27,7 +36,11 @@ impl<F: Framing> Log<F> {
         let durable = self.durable();
         let recorded = self.sync().and_then(|()| {
             let state = self.state.lock().expect("no panic under the lock");
-            state.write(&self.identity(), Left::Killed, durable)
+            // Nobody takes back that it says nothing.
+            match synced.is_in_doubt() {
+                true => Err(in_doubt()),
+                false => state.write(&self.identity(), Left::Killed, durable),
+            }
         });
         match recorded {
             Ok(()) => drop(synced.on_record.fetch_max(durable, Ordering::AcqRel)),
@@ -57,24 +70,45 @@ impl<F: Framing> Log<F> {
             let mut writer = self.writer();
             (writer.take_unsynced(), appends.load(Ordering::Acquire))
         };
-        match files.iter().try_for_each(|file| file.sync_data()) {
-            Ok(()) => {
-                appends_synced.store(count, Ordering::Release);
-                Ok(())
-            }
-            Err(error) => self.invalidate_content(&error),
-        }
+        self.sync_files(&files)?;
+        appends_synced.store(count, Ordering::Release);
+        Ok(())
+    }
+
+    /// Syncs files of the journal.
+    pub(crate) fn sync_files(&self, files: &[Arc<File>]) -> io::Result<()> {
+        let synced = match self.synced.is_in_doubt() {
+            // A file that could not be synced once does not say again what it lost then.
+            true => Err(in_doubt()),
+            false => files.iter().try_for_each(|file| file.sync_data()),
+        };
+        synced.or_else(|error| self.invalidate_content(&error))
+    }
+
+    /// Whether the words that were journalled so far survive a loss of power.
+    #[doc(hidden)]
+    pub fn is_journal_synced(&self) -> bool {
+        let Synced { appends, appends_synced, .. } = &self.synced;
+        appends_synced.load(Ordering::Acquire) >= appends.load(Ordering::Acquire)
     }
 
     /// Makes the log start empty next time, whatever its end: what a loss of power would leave is not known.
     fn invalidate_content(&self, error: &io::Error) -> io::Result<()> {
         tracing::error!(%error, "cannot sync: after the next start the cache will be empty");
-        let invalidated = self.state.lock().expect("no panic under the lock").invalidate();
-        if let Err(error) = &invalidated {
-            tracing::error!(%error, "cannot even truncate the state file");
-        } else {
-            self.synced.is_invalidated.store(true, Ordering::Release);
+        self.invalidate()
+    }
+
+    /// Has the state file say nothing. Of a log that is served after a loss of power that is for as long as it is open.
+    pub(crate) fn invalidate(&self) -> io::Result<()> {
+        let state = self.state.lock().expect("no panic under the lock");
+        self.synced.is_in_doubt.store(self.synced.serves_older, Ordering::Release);
+        match state.invalidate() {
+            Ok(()) => self.synced.is_invalidated.store(self.synced.serves_older, Ordering::Release),
+            Err(error) => {
+                tracing::error!(%error, "cannot even truncate the state file");
+                return Err(error);
+            }
         }
-        invalidated
+        Ok(())
     }
 }

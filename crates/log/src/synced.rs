@@ -9,10 +9,13 @@ use crate::sync::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// How much of the log survives a loss of power.
 pub(crate) struct Synced {
     /// Whether the log is served after a loss of power by what was journalled ([`InDoubt::ServeOlder`]).
-    serves_older: bool,
+    pub serves_older: bool,
     /// The state file says that all segments up to this one are synced.
     pub on_record: AtomicU64,
-    /// A sync failed, and the state file says nothing any more: the log starts empty next time.
+    /// The journal cannot be relied on, or a sync failed: the state file must say nothing from here on. Set under the
+    /// lock of the state file.
+    pub is_in_doubt: AtomicBool,
+    /// The log is in doubt, and the state file says nothing any more: the log starts empty next time.
     pub is_invalidated: AtomicBool,
     /// Appends to the journal, counted under the writer's lock.
     pub appends: AtomicU64,
@@ -28,6 +31,7 @@ impl Synced {
         Self {
             serves_older,
             on_record: head.into(),
+            is_in_doubt: false.into(),
             is_invalidated: false.into(),
             appends: 0.into(),
             appends_synced: 0.into(),
@@ -43,6 +47,10 @@ impl Synced {
     /// Words are about to be appended to the journal.
     pub fn note_append(&self) {
         self.appends.fetch_add(1, Ordering::Release);
+    }
+
+    pub fn is_in_doubt(&self) -> bool {
+        self.is_in_doubt.load(Ordering::Acquire)
     }
 
     pub fn is_invalidated(&self) -> bool {

@@ -101,10 +101,28 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.log.synced.note_append();
         if let Err(error) = self.state.journal.append(sequence, vouched, words) {
             tracing::error!(%error, "cannot write the journal: after a crash the cache will start empty");
-            if let Err(error) = self.log.state.lock().expect("no panic under the lock").invalidate() {
-                tracing::error!(%error, "cannot even truncate the state file");
-            }
+            // The log has said why that cannot be done either.
+            let _ = self.log.invalidate();
         }
+    }
+
+    /// As [`Log::sync_journal`], before anything that ended since [`hold`](Self::hold) is written.
+    ///
+    /// # Errors
+    /// Those of [`Log::sync_journal`].
+    pub fn sync_journal(&mut self) -> io::Result<()> {
+        let log = self.log;
+        if !log.synced.is_active() {
+            return Ok(());
+        }
+        // Where somebody else is at it, the files that he has count when he says so.
+        let alone = log.synced.journal.try_lock();
+        let appends = log.synced.appends.load(Ordering::Acquire);
+        log.sync_files(&self.take_unsynced())?;
+        if alone.is_ok() {
+            log.synced.appends_synced.store(appends, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// Gives up everything appended so far, for good: waits for the device, then starts another instance.
@@ -122,7 +140,7 @@ impl<'a, F: Framing> Writer<'a, F> {
         }
         log.instance.store(random_number(), Ordering::Release);
         let state = log.state.lock().expect("no panic under the lock");
-        if log.synced.is_invalidated() {
+        if log.synced.is_in_doubt() {
             state.invalidate()?;
         } else if let Err(error) = state.write(&log.identity(), Left::Killed, log.head()) {
             // Rather nothing than what was given up.

@@ -1,6 +1,8 @@
 //! Filling the index from the summaries that the log found.
 
 mod memory;
+#[cfg(all(test, not(any(feature = "shuttle", miri))))]
+mod power_loss_tests;
 
 use crate::flash::Flash;
 use crate::framing::{Records, Summary};

@@ -1,0 +1,101 @@
+//! A log that is served after a loss of power and that cannot write its journal.
+
+use crate::device::{Device, MemoryDevice, Space};
+use crate::sync::sync::Arc;
+use crate::{
+    Consumer, Failed, Framing, Geometry, InDoubt, Log, Options, Sealed, SegmentId, SlotOrder, Source,
+};
+use std::io;
+use std::ops::Range;
+
+/// Segments of one block with nothing but their sequence number.
+#[derive(Clone)]
+struct Bare;
+
+impl Framing for Bare {
+    type Filling = ();
+    type Summary = (u64, u64);
+
+    fn begin(&self, _: &SegmentId) {}
+    fn bytes_allocated((): &()) -> usize {
+        0
+    }
+    fn seal(&self, id: &SegmentId, (): &mut (), blocks: &mut [u8]) -> Sealed {
+        blocks[..8].copy_from_slice(&id.sequence.to_le_bytes());
+        Sealed { data: 0..1, summary: 0..0 }
+    }
+    fn used(&self, _: &Geometry, (): &()) -> [Range<usize>; 2] {
+        [0..1, 0..0]
+    }
+    fn summarize(&self, id: &SegmentId, (): &()) -> (u64, u64) {
+        (id.sequence, id.first_block)
+    }
+    fn position(summary: &(u64, u64)) -> (u64, u64) {
+        *summary
+    }
+    fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<(u64, u64)>> {
+        let read = |slot| {
+            let mut bytes = [0; 512];
+            source.device.read_at(source.geometry.offset(slot), &mut bytes).ok()?;
+            Some((u64::from_le_bytes(bytes[..8].try_into().ok()?), slot))
+                .filter(|(sequence, _)| *sequence > 0)
+        };
+        slots.map(read).collect()
+    }
+    fn sequence_of_block(&self, _: &Source<'_>, _: u64, bytes: &[u8]) -> Option<u64> {
+        Some(u64::from_le_bytes(bytes[..8].try_into().ok()?)).filter(|sequence| *sequence > 0)
+    }
+}
+
+struct Nobody;
+
+impl Consumer<Bare> for Nobody {
+    fn reclaim(&self, _: &(u64, u64)) {}
+    fn reclaim_unread(&self, _: Range<u64>) {}
+    fn failed(&self, _: &(u64, u64), _: &io::Error) -> Failed {
+        Failed::Drop
+    }
+}
+
+fn write_segments(log: &Log<Bare>, segments: u64) {
+    for _ in 0..segments {
+        log.writer().fill(|_, (), _| Some(())).unwrap();
+        log.flush().unwrap();
+    }
+}
+
+#[test]
+fn a_journal_that_lacks_words_is_not_trusted_again_at_the_next_sync() {
+    let folder = tempfile::tempdir().unwrap();
+    let geometry = Geometry::new(64 * 512, 512, 512).unwrap();
+    let options = Options {
+        path: folder.path().join("d.bin"),
+        state_path: folder.path().join("d"),
+        geometry,
+        fingerprint: 1,
+        salt: Some(0),
+        companions: Vec::new(),
+        slots: SlotOrder::Fifo,
+        space: Space::Reserved,
+        in_doubt: InDoubt::ServeOlder,
+    };
+    let state_bytes = || std::fs::metadata(folder.path().join("d.state")).unwrap().len();
+    let device: Box<dyn Device> = Box::new(MemoryDevice::new(64 * 512));
+    let (log, _) = Log::open_on(Bare, device, &options).unwrap();
+    let log = Arc::new(log);
+    let served = Arc::clone(&log);
+    let flusher = std::thread::spawn(move || served.serve(&Nobody));
+    write_segments(&log, 2);
+    log.writer.lock().unwrap().journal.fail(&options.state_path, true);
+    log.writer().journal(3, &[6]);
+    assert_eq!(state_bytes(), 0, "the next start finds nothing");
+    log.sync_journal().unwrap();
+    write_segments(&log, 40);
+    assert_eq!(state_bytes(), 0, "it was synced meanwhile, which says nothing of the journal");
+    log.writer.lock().unwrap().journal.fail(&options.state_path, false);
+    log.writer().clear().unwrap();
+    assert_eq!(state_bytes(), 0, "nor is the journal whole now");
+    log.stop().unwrap();
+    assert!(state_bytes() > 0, "all is on the device");
+    flusher.join().unwrap();
+}
