@@ -84,7 +84,7 @@ pub use granary_log::device::OpenDeviceError;
 pub use granary_log::{Engine, Found, GeometryError, OpenError};
 pub use key::{Key, KeyHash, KeyHasher};
 pub use lookup::Outcome;
-pub use options::{Builder, FlashOptions, Options, PowerLoss};
+pub use options::{Builder, FlashOptions, MemoryDivision, Options, PowerLoss};
 pub use policy::Reinsertion;
 pub use scan::Scan;
 pub use single::now;

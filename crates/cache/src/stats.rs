@@ -38,6 +38,8 @@ stats! {
     counters {
         /// Keys found in the RAM tier (negative and expired ones too, as below).
         hits_memory,
+        /// Of these, those found in a block that the RAM tier keeps.
+        hits_block,
         /// Keys found in a write buffer.
         hits_buffer,
         /// Keys found on flash.
@@ -135,6 +137,8 @@ stats! {
         index_bytes,
         /// Bytes of RAM of the RAM tier now.
         memory_bytes,
+        /// Of these, those of blocks.
+        block_bytes,
         /// Bytes of RAM that the files take in which the RAM tier outlives the process, what is free in them too; 0: it
         /// lies in memory of the process's own.
         memory_file_bytes,

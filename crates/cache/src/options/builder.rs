@@ -1,6 +1,6 @@
 //! Options, one after the other.
 
-use super::{FlashOptions, Options, PowerLoss};
+use super::{FlashOptions, MemoryDivision, Options, PowerLoss};
 use crate::admission::Admission;
 use crate::codec::Compression;
 use crate::drive::Helpers;
@@ -39,6 +39,13 @@ impl Builder {
     #[must_use]
     pub fn memory_entries(mut self, entries: u64) -> Self {
         self.options.memory_entries = Some(entries);
+        self
+    }
+
+    /// How the RAM tier is divided between entries and blocks: as measured, unless it is said.
+    #[must_use]
+    pub fn memory_division(mut self, division: MemoryDivision) -> Self {
+        self.options.memory_division = division;
         self
     }
 

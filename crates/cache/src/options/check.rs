@@ -1,6 +1,6 @@
 //! Options that make no sense are refused, by their names, before anything is touched.
 
-use super::{FlashOptions, Options};
+use super::{FlashOptions, MemoryDivision, Options};
 use crate::admission::{Admission, COUNT_MAX};
 use granary_log::OpenError;
 use granary_log::limits::PARTITIONS_MAX;
@@ -15,6 +15,9 @@ impl Options {
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         if self.memory_entries == Some(0) {
             return invalid("memory_entries", "a bound of 0 entries keeps none; for no bound leave it out");
+        }
+        if let MemoryDivision::Fixed { blocks_percent: percent @ 101.. } = self.memory_division {
+            return invalid("memory_division", format!("{percent} % of the RAM tier is more than all of it"));
         }
         match &self.flash {
             Some(flash) => flash.check(),

@@ -197,6 +197,20 @@ fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device())
 }
 
+/// How the RAM tier in front of flash is divided between entries and blocks. A block of flash in RAM answers for all keys
+/// in it: those that were put one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryDivision {
+    /// By the reads of flash that more of each would have saved, measured as the cache is used.
+    #[default]
+    Measured,
+    /// So many of a hundred bytes are for blocks, as far as entries keep the least that they need.
+    Fixed {
+        /// From 0 to 100; 0: blocks are not kept.
+        blocks_percent: u8,
+    },
+}
+
 /// A cache: on flash with a RAM tier, or in RAM alone. The default has room for nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -206,6 +220,9 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Most entries of the RAM tier, whatever their size.
     pub memory_entries: Option<u64>,
+    /// How the RAM tier is divided. It keeps no blocks without flash, and none with another admission than
+    /// [`Admission::All`].
+    pub memory_division: MemoryDivision,
     /// How values are compressed. What was compressed otherwise before is found all the same.
     pub compression: Compression,
     /// Threads that help with large batches; a process with several caches gives them all the same.
