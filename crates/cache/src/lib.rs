@@ -33,6 +33,7 @@ pub mod admission;
 #[cfg(feature = "async")]
 mod asynchronous;
 mod batch;
+mod blocks;
 mod cache;
 mod codec;
 mod drive;
@@ -43,6 +44,7 @@ mod flash;
 pub mod framing;
 #[doc(hidden)]
 pub mod fuzzing;
+mod ghosts;
 mod headroom;
 mod hybrid;
 mod index;

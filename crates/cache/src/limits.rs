@@ -266,3 +266,40 @@ pub const SPARE_DECODERS_MAX: usize = 16;
 
 /// What stays of a thread's room for decompressed values.
 pub const DECODED_BYTES_KEPT: usize = 256 << 10;
+
+/// Bytes of RAM for each object that left RAM and is remembered for a while, to learn what more RAM would save.
+pub const GHOST_BYTES: u64 = 2;
+
+/// They are remembered while as much leaves as one part in so many of the RAM tier.
+pub const GHOST_WINDOW_PARTS: u64 = 2;
+
+/// Bytes of an entry of the RAM tier, as ghosts of them expect it.
+pub const GHOST_ENTRY_BYTES: u64 = 64;
+
+/// Of the RAM tier, blocks have one part in so many at least: what is asked for block by block needs no more.
+pub const LEAST_BLOCKS_PARTS: u64 = 64;
+
+/// Blocks that this part holds at least.
+pub const LEAST_BLOCKS: u64 = 8;
+
+/// Where these blocks were more than one part in so many of the RAM tier, none are kept.
+pub const MOST_OF_LEAST_BLOCKS_PARTS: u64 = 8;
+
+/// Of the RAM tier, entries have one part in so many at least: four chunks for each shard.
+pub const LEAST_ENTRIES_PARTS: u64 = 8;
+
+/// Shards that let entries go, at most, when a read block wants room.
+pub const SHARDS_ASKED_FOR_ROOM: usize = 8;
+
+/// Most parts, each with a lock of its own, that the blocks in RAM are cut into.
+pub const BLOCK_SHARDS_MAX: u64 = 16;
+
+/// The RAM tier is divided anew after reads of flash of one part in so many of its bytes.
+pub const DIVISION_WINDOW_PARTS: u64 = 32;
+
+/// A block that is asked for again counts as such when one in so many of the blocks beside it has been replaced: until
+/// then it is one visit, of a run of keys.
+pub const BLOCK_VISIT_PARTS: usize = 16;
+
+/// Of what is found in blocks in RAM, one in so many is copied to the entries.
+pub const BLOCK_FINDS_PROMOTED: u8 = 8;

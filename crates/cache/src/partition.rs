@@ -1,5 +1,6 @@
 //! One partition of a cache: shards over one log.
 
+use crate::blocks::{Blocks, Plan};
 use crate::codec::{Codecs, StoredValue, VersionUser, VersionUses};
 use crate::flash::Flash;
 use crate::framing::{Log, Records, record_bytes_max};
@@ -15,7 +16,7 @@ use crate::policy;
 use crate::shard::Shard;
 use crate::shared::Shared;
 use crate::stats::{Counters, Stats};
-use granary_log::sync::sync::atomic::{AtomicBool, AtomicU32};
+use granary_log::sync::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use granary_log::sync::sync::{Arc, Mutex};
 use granary_log::sync::thread::{self, JoinHandle};
 use std::time::Instant;
@@ -51,8 +52,17 @@ impl Partition {
         arena: Option<std::sync::Arc<Arena>>,
         codecs: Arc<Codecs>,
     ) -> Shared {
-        let pool = std::sync::Arc::new(Pool::new(options.memory_bytes, options.memory_entries));
+        let pool = Pool::new(options.memory_bytes, options.memory_entries);
         let entries = options.entries_of_shard();
+        // DRAM first, entries are nowhere else, and the cleaner needs all of the RAM.
+        let with_blocks = flash.as_ref().filter(|flash| flash.hybrid.is_none());
+        let plan = with_blocks
+            .and_then(|flash| Plan::new(options.memory_division, &pool, entries, flash.log.geometry()));
+        let pool = std::sync::Arc::new(match plan.as_ref().and_then(Plan::entry_ghosts) {
+            Some(ghosts) => pool.with_ghosts(ghosts),
+            None => pool,
+        });
+        let blocks = plan.map(|plan| Blocks::new(plan, std::sync::Arc::clone(&pool), arena.clone()));
         let role = if flash.is_some() { Role::Tier } else { Role::Whole };
         let shard = |number| {
             let pool = std::sync::Arc::clone(&pool);
@@ -68,6 +78,8 @@ impl Partition {
             large_bytes: policy::large_bytes(options.memory_bytes, options.partitions()),
             now: AtomicU32::new(0),
             pool,
+            blocks,
+            shard_in_turn: AtomicUsize::new(0),
             counters: Counters::default(),
             helpers: options.helpers.clone(),
             codecs,
@@ -215,6 +227,10 @@ impl Partition {
             index_bytes += shard.places.bytes_allocated() + size_of::<Mutex<Shard>>();
         }
         stats.index_bytes = index_bytes as u64;
+        if let Some(blocks) = &self.shared.blocks {
+            stats.block_bytes = blocks.bytes_allocated();
+            stats.memory_bytes += stats.block_bytes;
+        }
         stats.memory_file_bytes = self.shared.arena.as_ref().map_or(0, |arena| arena.bytes_reserved());
         if let Some(flash) = &self.shared.flash {
             let log = flash.log.stats();
@@ -267,6 +283,9 @@ impl Partition {
             shard.places.table.validate();
             shard.memory.validate();
             bytes += shard.memory.bytes_allocated();
+        }
+        if let Some(blocks) = &self.shared.blocks {
+            blocks.validate();
         }
         // The cleaner takes no rest.
         if !self.shared.is_hybrid() {

@@ -1,17 +1,19 @@
 //! What the threads of one partition share.
 
+use crate::blocks::Blocks;
 use crate::codec::{Codecs, VersionUser};
 use crate::drive::Helpers;
 use crate::flash::Flash;
 use crate::headroom::Headroom;
 use crate::hybrid::Hybrid;
-use crate::key::{KeyHash, KeyHasher};
-use crate::limits::SHARDS;
+use crate::key::{Key, KeyHash, KeyHasher};
+use crate::limits::{SHARDS, SHARDS_ASKED_FOR_ROOM};
+use crate::lookup::Probe;
 use crate::memory::shared::Arena;
-use crate::memory::{Pool, Which};
+use crate::memory::{Aim, Eviction, Pool, Spare, Which};
 use crate::shard::Shard;
 use crate::stats::Counters;
-use granary_log::sync::sync::atomic::{AtomicU32, Ordering};
+use granary_log::sync::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use granary_log::sync::sync::{Arc, Mutex, MutexGuard};
 
 /// One partition: shards over one log.
@@ -24,6 +26,10 @@ pub(crate) struct Shared {
     pub arena: Option<std::sync::Arc<Arena>>,
     /// The RAM of the shards' tiers.
     pub pool: std::sync::Arc<Pool>,
+    /// The blocks of the RAM tier; `None`: it has entries only.
+    pub blocks: Option<Blocks>,
+    /// Who lets entries go next when blocks want room.
+    pub shard_in_turn: AtomicUsize,
     /// Longer entries do not wait in RAM, where others can go to flash.
     pub large_bytes: u64,
     /// The newest time that was told with a lookup.
@@ -79,6 +85,39 @@ impl Shared {
             hybrid.order_cleaning();
         }
         after > Headroom::TooLittle && Headroom::of(flash, &self.pool) >= Headroom::Less
+    }
+
+    /// Whether all entries that a block was read for have left RAM lately: a larger RAM would have saved the read.
+    pub fn entries_return(&self, keys: &[Key<'_>], probes: &[Probe]) -> bool {
+        let Some(ghosts) = self.pool.ghosts() else { return false };
+        probes.iter().all(|probe| ghosts.returns(keys[probe.key as usize].hash().to_bits()))
+    }
+
+    /// An entry of so many bytes is about to be copied to RAM, where blocks may have its room.
+    #[inline]
+    pub fn blocks_give_way(&self, bytes: usize) {
+        if let Some(blocks) = &self.blocks {
+            blocks.give_way(bytes as u64);
+        }
+    }
+
+    /// Lets copies of entries leave RAM where they take more than their share, until there is room for what blocks take;
+    /// whether there is.
+    pub fn make_room_for_blocks(&self, blocks: &Blocks) -> bool {
+        let fits = || self.pool.used() + blocks.bytes_allocated() <= self.pool.bytes();
+        for spare in [Spare::Fresh, Spare::Nothing] {
+            for _ in 0..SHARDS_ASKED_FOR_ROOM {
+                if fits() {
+                    return true;
+                }
+                let shard = self.shard_in_turn.fetch_add(1, Ordering::Relaxed) % SHARDS;
+                let aim = Aim { shard: self.pool.share(), pool: 0, spare };
+                let memory = &mut self.lock(shard).memory;
+                memory.shrink(aim, self.time(), |_| Eviction::Keep);
+                memory.release_spare();
+            }
+        }
+        fits()
     }
 
     /// Notes what time it is.

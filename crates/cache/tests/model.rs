@@ -7,7 +7,7 @@ mod random;
 use granary_cache::admission::{Admission, Flashield};
 use granary_cache::limits::{DEFAULT_MEMORY_FOLDER, HASH_BITS};
 use granary_cache::{
-    Cache, Compression, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion,
+    Cache, Compression, Engine, Entry, FlashOptions, Io, Key, MemoryDivision, Options, Outcome, Reinsertion,
 };
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
 use random::Random;
@@ -31,6 +31,15 @@ struct Shape {
     admission: fn(&mut Random) -> Admission,
     /// Each opening divides the file into one of these numbers of partitions.
     partitions: &'static [u64],
+}
+
+impl Shape {
+    /// Whether the RAM tier keeps blocks.
+    fn keeps_blocks(&self) -> bool {
+        let partitions = self.partitions.iter().max().expect("one at least");
+        let has_room = self.memory_bytes / partitions >= 80 * self.block_size;
+        has_room && (self.admission)(&mut Random(1)) == Admission::All
+    }
 }
 
 fn all(_: &mut Random) -> Admission {
@@ -78,7 +87,17 @@ fn options(folder: &std::path::Path, shape: Shape, random: &mut Random) -> Optio
     flash.partitions = shape.partitions[random.below(shape.partitions.len() as u64) as usize];
     // Without a draw of its own, so that the runs are those that they were before.
     let compression = [Compression::None, Compression::Zstd, Compression::Lz4][(random.0 % 3) as usize];
-    Options { flash: Some(flash), memory_bytes: shape.memory_bytes, compression, ..Options::default() }
+    let fixed = |blocks_percent| MemoryDivision::Fixed { blocks_percent };
+    let memory_division = match random.0 / 3 % 4 {
+        // As all do whose RAM has no room for blocks.
+        _ if !shape.keeps_blocks() => MemoryDivision::Measured,
+        0 => fixed(0),
+        1 => fixed(50),
+        2 => fixed(100),
+        _ => MemoryDivision::Measured,
+    };
+    let memory_bytes = shape.memory_bytes;
+    Options { flash: Some(flash), memory_bytes, memory_division, compression, ..Options::default() }
 }
 
 /// The keys of a run: half of them look alike to the index in groups of two to four, the others are any.
@@ -195,11 +214,15 @@ fn mutate(cache: &Cache, model: &mut Model, keys: &Keys, random: &mut Random, sh
     }
 }
 
-fn some_keys(random: &mut Random, keys: &Keys) -> Vec<u64> {
+/// Many keys, or where blocks are kept a few, so that these are.
+fn some_keys(random: &mut Random, keys: &Keys, shape: Shape) -> Vec<u64> {
+    if shape.keeps_blocks() && random.below(4) > 0 {
+        return (0..1 + random.below(4)).map(|_| keys.any(random)).collect();
+    }
     (0..1 + random.below(200)).map(|_| keys.any(random)).collect()
 }
 
-const SHAPES: [Shape; 11] = [
+const SHAPES: [Shape; 12] = [
     // Everything fits: many segments without summary.
     Shape {
         file_size: 4 << 20,
@@ -343,6 +366,19 @@ const SHAPES: [Shape; 11] = [
         admission: any_dram_first,
         partitions: &[8, 8, 8, 8, 8, 8, 8, 8, 2],
     },
+    // RAM that keeps blocks of a file that is reused all the time.
+    Shape {
+        file_size: 1 << 20,
+        write_buffer_size: 16 << 10,
+        block_size: 512,
+        max_stored_keys: None,
+        memory_bytes: 256 << 10,
+        keys: 4_000,
+        value_max: 2_000,
+        reinsertion: Reinsertion::None,
+        admission: all,
+        partitions: &[1],
+    },
 ];
 
 /// Operations of the long runs; set GRANARY_MODEL_OPERATIONS for longer ones.
@@ -362,10 +398,12 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
     let (mut looked_up, mut found, mut operations_done) = (0u64, 0u64, 0u64);
     // Entries that were in RAM when the process was killed, and those of them that were there afterwards.
     let (mut killed, mut taken_over) = (0, 0);
+    let mut found_in_blocks = 0;
     while operations_done < operations() / SHAPES.len() as u64 {
         let what = format!("seed {seed}, after {operations_done} operations");
         match random.below(100) {
             0 => {
+                found_in_blocks += cache.stats().hits_block;
                 drop(cache);
                 opened = options(folder.path(), shape, &mut random);
                 cache = Cache::open(opened.clone()).unwrap();
@@ -373,6 +411,7 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
             }
             1 => {
                 let in_memory = cache.stats().memory_entries;
+                found_in_blocks += cache.stats().hits_block;
                 cache.abandon();
                 let next = options(folder.path(), shape, &mut random);
                 let parts = |options: &Options| {
@@ -397,7 +436,7 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
             }
             n if n < 40 => mutate(&cache, &mut model, &keys, &mut random, shape),
             _ => {
-                let some = some_keys(&mut random, &keys);
+                let some = some_keys(&mut random, &keys, shape);
                 looked_up += some.len() as u64;
                 found += check(&cache, &mut io, &model, &keys, &some, &what) as u64;
                 operations_done += some.len() as u64;
@@ -406,6 +445,9 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
         operations_done += 30;
         if random.below(50) == 0 {
             cache.validate();
+            if shape.keeps_blocks() {
+                assert!(cache.stats().memory_bytes <= shape.memory_bytes, "{what}: {:?}", cache.stats());
+            }
             if let (Some(most), Admission::All) = (shape.max_stored_keys, (shape.admission)(&mut random)) {
                 assert!(cache.stats().entries <= most.div_ceil(64) * 64);
             }
@@ -419,7 +461,10 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
         assert_eq!(model.get(&known), Some(&(value.map(<[u8]>::to_vec), expires_at)), "scan: key {known}");
         scanned += 1;
     });
-    println!("{killed} entries in RAM at kills, {taken_over} of them taken over");
+    println!(
+        "{killed} entries in RAM at kills, {taken_over} of them taken over; {found_in_blocks} in blocks"
+    );
+    assert_eq!(found_in_blocks > 0, shape.keeps_blocks(), "{found_in_blocks} keys found in blocks in RAM");
     // Entries leave RAM and come back between the count and the kill; a long one may lie outside.
     assert!(taken_over * 100 >= killed * 95 && taken_over * 95 <= killed * 100);
     assert!(scanned > 0 || shape.file_size == shape.write_buffer_size, "a scan shows something");
@@ -526,11 +571,16 @@ fn a_faulty_device_costs_misses_only() {
                 }
                 n if n < 30 => mutate(&cache, &mut model, &keys, &mut random, shape),
                 _ => {
-                    check(&cache, &mut io, &model, &keys, &some_keys(&mut random, &keys), &what);
+                    check(&cache, &mut io, &model, &keys, &some_keys(&mut random, &keys, shape), &what);
                 }
             }
         }
         cache.validate();
         assert!(device.struck() > 0, "fault seed {seed}: no fault struck");
     }
+}
+
+#[test]
+fn blocks_in_ram() {
+    run(14, SHAPES[11], Engine::Ring);
 }

@@ -4,7 +4,8 @@
 mod common;
 
 use common::{HASH_SEED, Hooked, TWINS, get, options, put, put_alone};
-use granary_cache::{Cache, Engine, Io, KeyHasher};
+use granary_cache::limits::{HASH_BITS, SHARDS};
+use granary_cache::{Cache, Engine, Io, KeyHasher, MemoryDivision, Options};
 use granary_log::device::{Device, MemoryDevice};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +48,9 @@ fn a_slow_reader_does_not_promote_what_was_overwritten() {
     let device = Hooked::new(Arc::new(MemoryDevice::new(4 * 512)));
     let open = || {
         let boxed: Box<dyn Device> = Box::new(Arc::clone(&device));
-        Arc::new(Cache::open_on(boxed, options(folder.path(), 4, 1, 1 << 20)).unwrap())
+        let memory_division = MemoryDivision::Fixed { blocks_percent: 0 };
+        let options = Options { memory_division, ..options(folder.path(), 4, 1, 1 << 20) };
+        Arc::new(Cache::open_on(boxed, options).unwrap())
     };
     let cache = open();
     put_alone(&cache, 1, 1);
@@ -62,6 +65,39 @@ fn a_slow_reader_does_not_promote_what_was_overwritten() {
     });
     get(&cache, 1);
     assert_eq!(get(&cache, 1), Some(3), "version 1 was read before version 2 was put");
+}
+
+/// The same of a block that the RAM tier keeps: it was read before the ring came round, and is kept after it did.
+#[test]
+fn a_slow_reader_does_not_keep_a_block_that_was_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = Hooked::new(Arc::new(MemoryDevice::new(4 * 512)));
+    let open = || {
+        let boxed: Box<dyn Device> = Box::new(Arc::clone(&device));
+        let memory_division = MemoryDivision::Fixed { blocks_percent: 50 };
+        // An entry for each shard: another one of the shard evicts it, and its block is asked for.
+        let memory_entries = Some(SHARDS as u64);
+        let options = Options { memory_division, memory_entries, ..options(folder.path(), 4, 1, 1 << 20) };
+        Arc::new(Cache::open_on(boxed, options).unwrap())
+    };
+    let cache = open();
+    put_alone(&cache, 1, 1);
+    drop(cache);
+    let cache = open();
+    let shard = |key: u64| cache.key(&key.to_le_bytes()).hash().to_bits() >> (HASH_BITS - SHARDS.ilog2());
+    let other = (100..).find(|key| shard(*key) == shard(1)).unwrap();
+    let shared = Arc::clone(&cache);
+    device.after_next_read(move || {
+        for (key, version) in [(1, 2), (8, 0), (9, 0), (1, 3), (other, 0)] {
+            put_alone(&shared, key, version);
+        }
+    });
+    get(&cache, 1);
+    let before = cache.stats();
+    assert_eq!(get(&cache, 1), Some(3), "version 1 was read before version 2 was put");
+    assert_eq!(cache.stats().hits_flash, before.hits_flash + 1, "and version 3 is in RAM no more");
+    assert_eq!(get(&cache, 1), Some(3));
+    assert_eq!(cache.stats().hits_block, 1, "its block is, from now on");
 }
 
 /// Where the small files lie, and the device.

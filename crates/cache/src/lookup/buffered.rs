@@ -1,4 +1,4 @@
-//! The second step, for what lies in write buffers: it is looked through at once.
+//! The second step, for what lies in write buffers and in blocks of the RAM tier: it is looked through at once.
 
 use super::Lookup;
 use super::deliver::search_block;
@@ -6,35 +6,113 @@ use super::order::order;
 use super::outcome::{Outcome, Tier};
 use super::probe::{FalsePositive, OnDevice, Probe};
 use super::scratch::Scratch;
+use crate::blocks::{Blocks, Find};
 use crate::flash::Flash;
 use crate::framing::block::{self, payload_size};
-use crate::framing::{Records, is_settled, records_in};
+use crate::framing::{Placed, Records, is_settled, records_in};
+use crate::policy::Promotion;
 use crate::record::{Record, parse};
 use granary_log::{Location, Segment};
 
-impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
-    /// Sorts the probes by place, and answers those that lie in write buffers; notes which are on the device.
+impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
+    /// Sorts the probes by place, and answers those that lie in write buffers or in blocks of the RAM tier; notes which are
+    /// on the device.
     pub fn fetch_buffered(&mut self, flash: &Flash, scratch: &mut Scratch) {
         let geometry = flash.log.geometry();
         order(&mut scratch.probes, &mut scratch.spare);
         scratch.on_device.clear();
-        let probes = std::mem::take(&mut scratch.probes);
-        let mut start = 0;
-        for same in probes.chunk_by(|a, b| geometry.slot_of_block(a.place) == geometry.slot_of_block(b.place))
-        {
-            let range = start..start + same.len();
-            start = range.end;
-            match flash.log.locate(same[0].place) {
-                Location::Memory(segment) => {
-                    for same in same.chunk_by(|a, b| a.place == b.place) {
-                        self.search_buffer(flash, &segment, same, scratch);
+        let mut probes = std::mem::take(&mut scratch.probes);
+        let blocks = self.blocks_for(&probes);
+        let (mut start, mut kept) = (0, 0);
+        while start < probes.len() {
+            let slot = geometry.slot_of_block(probes[start].place);
+            let is_same_slot = |probe: &Probe| geometry.slot_of_block(probe.place) == slot;
+            let end = start + probes[start..].iter().take_while(|probe| is_same_slot(probe)).count();
+            let location = flash.log.locate(probes[start].place);
+            let first = kept;
+            while start < end {
+                let same = of_one_block(&probes[start..end]);
+                let is_answered = match (&location, blocks) {
+                    (Location::Memory(segment), _) => {
+                        self.search_buffer(flash, segment, same, scratch);
                         self.deliver_answers(scratch);
+                        true
                     }
+                    (Location::Device { sequence }, Some(blocks)) => {
+                        self.search_kept(flash, blocks, *sequence, same, scratch)
+                    }
+                    (Location::Device { .. }, None) => false,
+                };
+                let next = start + same.len();
+                if !is_answered {
+                    probes.copy_within(start..next, kept);
+                    kept += next - start;
                 }
-                Location::Device { sequence } => scratch.on_device.push(OnDevice { range, sequence }),
+                start = next;
+            }
+            if let Location::Device { sequence } = location
+                && kept > first
+            {
+                scratch.on_device.push(OnDevice { range: first..kept, sequence });
             }
         }
+        probes.truncate(kept);
         scratch.probes = probes;
+    }
+
+    /// The blocks of the RAM tier, if these probes, sorted, look into no more of them than it keeps.
+    fn blocks_for(&mut self, probes: &[Probe]) -> Option<&'a Blocks> {
+        let blocks = self.shared.blocks.as_ref()?;
+        let capacity = blocks.capacity();
+        let are_many = |probes: &[Probe]| probes.chunk_by(|a, b| a.place == b.place).count() > capacity;
+        self.passes_blocks_by = probes.len() > capacity && are_many(probes);
+        (!self.passes_blocks_by).then_some(blocks)
+    }
+
+    /// Looks a block of the RAM tier through for the keys that are looked for there; `false`: it is not in RAM, or an entry
+    /// reaches beyond it.
+    fn search_kept(
+        &mut self,
+        flash: &Flash,
+        blocks: &Blocks,
+        sequence: u64,
+        probes: &[Probe],
+        scratch: &mut Scratch,
+    ) -> bool {
+        let place = probes[0].place;
+        let Scratch { answers, false_positives, search, record, .. } = scratch;
+        let (mut promoted, mut reaches_beyond) = (None, false);
+        record.clear();
+        let find = blocks.find(place, sequence, |bytes, promotion| {
+            let count = block::noted(bytes).count;
+            let found = search_block(self.keys, block::payload(bytes), count, probes, search);
+            for (i, probe) in probes.iter().enumerate() {
+                let Some(entry) = found.found(i) else {
+                    false_positives.push(FalsePositive { key: probe.key, place, sequence });
+                    continue;
+                };
+                if !entry.is_whole() {
+                    reaches_beyond = true;
+                } else if self.resolve(probe.key) {
+                    answers.entry(probe.key, Tier::Block, entry.value(), entry.expires_at);
+                    if promotion == Promotion::Promote && probe.recent && promoted.is_none() {
+                        record.extend_from_slice(entry.as_bytes());
+                        promoted = Some(*probe);
+                    }
+                }
+            }
+        });
+        if find == Some(Find::SecondOfRead) {
+            self.counts.of_blocks.ghost_entries -= 1;
+        }
+        self.deliver_answers(scratch);
+        if let Some(probe) = promoted
+            && let Some(Record::Entry(entry)) = parse(&scratch.record)
+        {
+            let placed = Placed { sequence, block: place };
+            self.promote(flash, self.keys[probe.key as usize], placed, &entry);
+        }
+        find.is_some() && !reaches_beyond
     }
 
     /// Copies what a block of a write buffer has of the keys that are looked for there, while the buffer is locked.
@@ -83,4 +161,10 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             }
         }
     }
+}
+
+/// The first probes of some that are sorted: those of one block.
+fn of_one_block(probes: &[Probe]) -> &[Probe] {
+    let place = probes[0].place;
+    &probes[..probes.iter().take_while(|probe| probe.place == place).count()]
 }

@@ -6,6 +6,7 @@ use super::probe::{FalsePositive, LongEntry, Probe};
 use super::reads::{BegunReads, BlocksOfRead};
 use super::scratch::Scratch;
 use super::search::Search;
+use crate::blocks::Block;
 use crate::flash::Flash;
 use crate::framing::Placed;
 use crate::framing::block::{self, Header};
@@ -74,7 +75,11 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let place = probes[0].place;
         match bytes.and_then(|bytes| Some((block::check(bytes, instance, place)?, bytes))) {
             Some((header, bytes)) if header.sequence == sequence => {
+                let long = scratch.long.len();
                 self.deliver_block(flash, header, block::payload(bytes), probes, scratch);
+                if scratch.long.len() == long {
+                    self.keep_block(bytes, sequence, probes);
+                }
             }
             // Another block, or one that recovery wiped out, is there for good.
             Some(_) => self.bad_block(flash, probes, sequence, Bad::Overwritten, scratch),
@@ -82,6 +87,23 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                 self.bad_block(flash, probes, sequence, Bad::Overwritten, scratch);
             }
             None => self.bad_block(flash, probes, sequence, Bad::Unread, scratch),
+        }
+    }
+
+    /// Counts a block that was not in RAM, and has the RAM tier keep it.
+    fn keep_block(&mut self, bytes: &[u8], sequence: u64, probes: &[Probe]) {
+        let Some(blocks) = &self.shared.blocks else { return };
+        let place = probes[0].place;
+        let misses = &mut self.counts.of_blocks;
+        misses.reads += 1;
+        misses.ghost_blocks += u64::from(blocks.returns(place));
+        let for_ghost = self.shared.entries_return(self.keys, probes);
+        misses.ghost_entries += i64::from(for_ghost);
+        if self.passes_blocks_by {
+            blocks.note(place);
+        } else {
+            let block = Block { place, sequence, bytes, for_ghost };
+            blocks.keep(block, || self.shared.make_room_for_blocks(blocks));
         }
     }
 
@@ -142,13 +164,14 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 
     /// Copies an entry just read to the RAM tier, if it is still the current one: the index has it there, and its
     /// segment was not overwritten meanwhile.
-    fn promote(&self, flash: &Flash, key: Key<'_>, placed: Placed, entry: &EntryRecord<'_>) {
+    pub(super) fn promote(&self, flash: &Flash, key: Key<'_>, placed: Placed, entry: &EntryRecord<'_>) {
         let now = self.shared.time();
         let mut shard = self.shared.shard(key.hash());
         if flash.log.sequence_of(placed.block) == placed.sequence
             && self.shared.has_room_for_copy(flash, entry.len() as u64)
             && shard.places.at(key.hash(), placed.block).is_some()
         {
+            self.shared.blocks_give_way(entry.len());
             let kept = shard.memory.insert(key, entry.value(), entry.expires_at, EntryState::Clean, now);
             add(&self.shared.counters.promoted, u64::from(kept));
         }

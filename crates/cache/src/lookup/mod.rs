@@ -45,6 +45,8 @@ pub(crate) struct Lookup<'a, S> {
     decoder: Option<Decoder>,
     /// The admission policy wants to know of keys that drew less.
     sample_threshold: u64,
+    /// It reads more blocks than the RAM tier keeps: they would only take each other's place.
+    passes_blocks_by: bool,
 }
 
 impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
@@ -59,7 +61,17 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         shared.note_time(now);
         let sample_threshold =
             shared.hybrid().map_or(0, |(_, hybrid)| hybrid.sample_threshold.load(Ordering::Relaxed));
-        Self { shared, keys, resolved, now, sink, counts: Counts::default(), decoder: None, sample_threshold }
+        Self {
+            shared,
+            keys,
+            resolved,
+            now,
+            sink,
+            counts: Counts::default(),
+            decoder: None,
+            sample_threshold,
+            passes_blocks_by: false,
+        }
     }
 
     pub fn is_resolved(&self, key: u32) -> bool {
@@ -141,14 +153,18 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         if let Some(decoder) = self.decoder.take() {
             self.shared.codecs.take_back(decoder);
         }
-        let Counts { tiers: [memory, buffer, flash], expired, negative, misses } =
+        let Counts { tiers: [memory, block, buffer, flash], expired, negative, misses, of_blocks } =
             std::mem::take(&mut self.counts);
         let counters = &self.shared.counters;
-        add(&counters.hits_memory, memory);
+        add(&counters.hits_memory, memory + block);
+        add(&counters.hits_block, block);
         add(&counters.hits_buffer, buffer);
         add(&counters.hits_flash, flash);
         add(&counters.expired, expired);
         add(&counters.negative, negative);
         add(&counters.misses, misses);
+        if let Some(blocks) = &self.shared.blocks {
+            blocks.count(of_blocks);
+        }
     }
 }

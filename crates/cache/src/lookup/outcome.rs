@@ -1,5 +1,7 @@
 //! What a lookup yields.
 
+use crate::policy::division::Misses;
+
 /// What the lookup of one key yields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
@@ -30,6 +32,8 @@ pub enum Outcome<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tier {
     Memory,
+    /// A block of the RAM tier.
+    Block,
     Buffer,
     Flash,
 }
@@ -37,8 +41,11 @@ pub(crate) enum Tier {
 /// Outcomes of a lookup, by kind.
 #[derive(Default)]
 pub(crate) struct Counts {
-    pub tiers: [u64; 3],
+    pub tiers: [u64; 4],
     pub expired: u64,
     pub negative: u64,
+    /// Keys that were not found.
     pub misses: u64,
+    /// Blocks that were not in RAM.
+    pub of_blocks: Misses,
 }

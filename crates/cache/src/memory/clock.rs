@@ -9,6 +9,9 @@ use super::{At, COMPACT_STEPS, Memory, Role, UPDATE, spread};
 use crate::key::KeyHash;
 use crate::record::EntryRecord;
 
+/// Entries that a table has room for whatever it holds.
+const TABLE_CAPACITY_KEPT: usize = 64;
+
 /// An entry that is nowhere else and has to leave.
 pub(crate) struct Victim<'a> {
     pub hash: KeyHash,
@@ -95,6 +98,29 @@ impl Memory {
             bytes as u64 > aim.shard && all > aim.pool as i64
         };
         self.evict_while(exceeds, aim.spare, now, leave);
+        self.shrink_table();
+    }
+
+    /// Gives the memory back that is kept for the next chunk.
+    pub fn release_spare(&mut self) {
+        self.spare.take().into_iter().for_each(Chunk::release);
+        self.tell();
+    }
+
+    /// What an entry with a record of so many bytes takes, its part of the table included.
+    fn entry_cost(&self, record: usize) -> usize {
+        RECORD_AT + record + self.table.allocation_size() / self.table.len().max(1)
+    }
+
+    /// Gives RAM of the table back that far fewer entries need.
+    fn shrink_table(&mut self) {
+        let len = self.table.len();
+        if self.table.capacity() > TABLE_CAPACITY_KEPT.max(4 * len) {
+            let (chunks, first, hasher) = (&self.chunks, self.first_chunk(), self.hasher);
+            self.table
+                .shrink_to(2 * len, |at| spread(hash_of(Self::bytes(chunks, first, *at), hasher).to_bits()));
+            self.tell();
+        }
     }
 
     pub(super) fn evict_while(
@@ -171,7 +197,11 @@ impl Memory {
         match left {
             Eviction::Keep => return Step::Stuck,
             Eviction::Drop => self.gone.count(is_expired, flags & FETCHED != 0),
-            Eviction::Move => {}
+            Eviction::Move => {
+                if let Some(ghosts) = self.pool.ghosts() {
+                    ghosts.note(hash.to_bits(), self.entry_cost(record.len()) as u64);
+                }
+            }
         }
         self.drop_entry(hash, At::new(self.first_chunk(), self.hand));
         self.skip();

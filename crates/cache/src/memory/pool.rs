@@ -1,6 +1,7 @@
 //! The RAM that the shards of a partition share, and what was put into it lately.
 
 use super::shared::Layout;
+use crate::ghosts::Ghosts;
 use crate::limits::{
     FRESH_PARTS, MEMORY_CHUNK_BYTES_MAX, MEMORY_CHUNK_BYTES_MIN, SHARDS, SHARED_MEMORY_ENTRY_PARTS,
     SHARED_MEMORY_PAGE_BYTES,
@@ -33,6 +34,10 @@ const _: () = assert!(FRESH_PARTS < STAMPS, "the hand comes to an entry before i
 /// take more than there is.
 pub(crate) struct Pool {
     bytes: u64,
+    /// What entries may take: all, or what the tier's blocks leave them.
+    entry_bytes: AtomicU64,
+    /// Entries that left RAM lately, if anybody wants to know.
+    ghosts: Option<Ghosts>,
     shards: u64,
     used: AtomicU64,
     /// The bytes put since the cache was opened, as [`PART`]s of the pool's turnover.
@@ -54,6 +59,8 @@ impl Pool {
         let whole = (FRESH_PARTS * PART) as f64;
         Self {
             bytes,
+            entry_bytes: AtomicU64::new(bytes),
+            ghosts: None,
             shards,
             used: AtomicU64::new(0),
             put: AtomicU64::new(0),
@@ -62,9 +69,25 @@ impl Pool {
         }
     }
 
-    /// The most that all shards may take.
+    /// The same, noting which entries leave.
+    pub fn with_ghosts(self, ghosts: Ghosts) -> Self {
+        Self { ghosts: Some(ghosts), ..self }
+    }
+
+    /// Entries that left RAM lately.
+    #[inline]
+    pub fn ghosts(&self) -> Option<&Ghosts> {
+        self.ghosts.as_ref()
+    }
+
+    /// The most that all shards and the tier's blocks may take.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Entries may take so many bytes from now on.
+    pub fn set_entry_bytes(&self, bytes: u64) {
+        self.entry_bytes.store(bytes.min(self.bytes), Ordering::Relaxed);
     }
 
     /// What they take.
@@ -72,8 +95,14 @@ impl Pool {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// What a shard takes if all take the same.
+    /// What a shard takes if all take the same of what is for entries.
+    #[inline]
     pub fn share(&self) -> u64 {
+        self.entry_bytes.load(Ordering::Relaxed) / self.shards
+    }
+
+    /// The same if there are no blocks.
+    fn whole_share(&self) -> u64 {
         self.bytes / self.shards
     }
 
@@ -84,9 +113,9 @@ impl Pool {
 
     /// A small part of a share, of short entries if their number is what bounds them; not so small that there were
     /// more chunks than numbers for them.
-    pub(super) fn chunk_bytes(&self, entries: u64) -> usize {
-        let bytes = self.share().min(entries.saturating_mul(SHORT_ENTRY_BYTES as u64));
-        let least = self.share().div_ceil(CHUNKS_OF_SHARE) as usize;
+    pub fn chunk_bytes(&self, entries: u64) -> usize {
+        let bytes = self.whole_share().min(entries.saturating_mul(SHORT_ENTRY_BYTES as u64));
+        let least = self.whole_share().div_ceil(CHUNKS_OF_SHARE) as usize;
         let chunk = ((bytes / 32) as usize).max(least).clamp(MEMORY_CHUNK_BYTES_MIN, MEMORY_CHUNK_BYTES_MAX);
         let page = SHARED_MEMORY_PAGE_BYTES as usize;
         chunk.next_multiple_of(if chunk < page { MEMORY_CHUNK_BYTES_MIN / 8 } else { page })

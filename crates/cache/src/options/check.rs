@@ -2,6 +2,8 @@
 
 use super::{FlashOptions, MemoryDivision, Options};
 use crate::admission::{Admission, COUNT_MAX};
+use crate::blocks::Plan;
+use crate::memory::Pool;
 use granary_log::OpenError;
 use granary_log::limits::PARTITIONS_MAX;
 use std::os::unix::ffi::OsStrExt;
@@ -19,6 +21,17 @@ impl Options {
         if let MemoryDivision::Fixed { blocks_percent: percent @ 101.. } = self.memory_division {
             return invalid("memory_division", format!("{percent} % of the RAM tier is more than all of it"));
         }
+        if let (MemoryDivision::Fixed { blocks_percent: 1.. }, false) =
+            (self.memory_division, self.keeps_blocks())
+        {
+            return invalid(
+                "memory_division",
+                format!(
+                    "{} bytes of RAM keep no blocks: they need flash with Admission::All, and room for some blocks of it beside entries",
+                    self.memory_bytes
+                ),
+            );
+        }
         match &self.flash {
             Some(flash) => flash.check(),
             None if self.memory_bytes == 0 => {
@@ -26,6 +39,20 @@ impl Options {
             }
             None => Ok(()),
         }
+    }
+}
+
+impl Options {
+    /// Whether the RAM tier of each partition keeps blocks, if its division lets it.
+    fn keeps_blocks(&self) -> bool {
+        let options = self.of_partition();
+        let Some(flash) = options.flash.as_ref().filter(|flash| flash.admission == Admission::All) else {
+            return false;
+        };
+        // What is wrong with sizes is not for this to say.
+        let Ok(geometry) = flash.geometry() else { return true };
+        let pool = Pool::new(options.memory_bytes, options.memory_entries);
+        Plan::new(options.memory_division, &pool, options.entries_of_shard(), &geometry).is_some()
     }
 }
 

@@ -126,14 +126,18 @@ impl FlashOptions {
 
     /// The framing of the records.
     pub(crate) fn framing(&self) -> Result<Records, OpenError> {
-        let geometry = Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?;
-        let hash_bits = self.capacity(&self.partition(geometry)?).hash_bits;
+        let hash_bits = self.capacity(&self.geometry()?).hash_bits;
         // The index knows the shard and `hash_bits` bits of a hash; a word has one bit below the hash.
         let word_rule = WordRule { ignored_bits: 1 + HASH_BITS - SHARDS.ilog2() - hash_bits };
         Ok(Records { words_of: crate::record::words_of, word_rule })
     }
 
     /// The shape of each partition.
+    pub(super) fn geometry(&self) -> Result<Geometry, OpenError> {
+        self.partition(Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?)
+    }
+
+    /// The shape of each partition of a file with this one.
     fn partition(&self, geometry: Geometry) -> Result<Geometry, OpenError> {
         Ok(geometry.divide(self.partitions)?[0])
     }
@@ -154,8 +158,7 @@ impl FlashOptions {
     /// # Errors
     /// Sizes that do not fit together.
     pub fn index_hash_bits(&self) -> Result<u32, OpenError> {
-        let geometry = Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?;
-        Ok(SHARDS.ilog2() + self.capacity(&self.partition(geometry)?).hash_bits)
+        Ok(SHARDS.ilog2() + self.capacity(&self.geometry()?).hash_bits)
     }
 
     /// What lies where these options would make a cache; nothing is touched.

@@ -77,6 +77,7 @@ impl Shared {
         };
         match placement(self.memory_bytes) {
             Promotion::Promote if self.has_room_for_copy(flash, entry.bytes() as u64) => {
+                self.blocks_give_way(entry.bytes());
                 shard.memory.insert(key, value, expires_at, EntryState::Clean, self.time());
             }
             _ => _ = shard.memory.remove(key),

@@ -158,6 +158,9 @@ impl Shared {
         flash.awaits_flusher.store(true, Ordering::Release);
         let cleared = writer.clear();
         flash.awaits_flusher.store(false, Ordering::Release);
+        if let Some(blocks) = &self.blocks {
+            blocks.clear();
+        }
         if let (Ok(()), Some(hybrid)) = (&cleared, &flash.hybrid) {
             // The writer is held: there is nothing on flash yet.
             hybrid.unindexed_until.store(0, Ordering::Release);

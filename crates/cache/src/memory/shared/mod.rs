@@ -14,8 +14,7 @@ mod file;
 mod header;
 mod mapping;
 
-pub(super) use arena::Extent;
-pub(crate) use arena::{Arena, FoundChunk};
+pub(crate) use arena::{Arena, Extent, FoundChunk};
 pub(crate) use claims::Claims;
 pub(crate) use companion::MemoryCompanion;
 pub(crate) use file::path_of;

@@ -1,5 +1,7 @@
 //! What is kept and where: pure functions, so that they can be tried without a device.
 
+pub(crate) mod division;
+
 use crate::limits::{HYBRID_MEMORY_PARTS, HYBRID_PARTITION_PARTS, SHARDS};
 
 /// What becomes of live entries when their segment is reused.

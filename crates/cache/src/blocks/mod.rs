@@ -1,0 +1,215 @@
+//! The blocks of the RAM tier: those of flash that were read lately, as they are there.
+//!
+//! A block answers for all keys in it, those that were put one after the other. Index and checks are those of flash: a
+//! block is found by its number, and counts only as the segment that is there now. What blocks may take of the RAM
+//! tier's budget is divided anew as the cache is used ([`division`](crate::policy::division)).
+
+mod plan;
+mod shard;
+mod slab;
+
+use crate::ghosts::Ghosts;
+use crate::limits::BLOCK_FINDS_PROMOTED;
+use crate::memory::Pool;
+use crate::memory::shared::Arena;
+use crate::policy::Promotion;
+use crate::policy::division::{Division, Misses};
+use granary_log::sync::sync::Mutex;
+use granary_log::sync::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+pub(crate) use plan::Plan;
+pub(crate) use shard::Block;
+use shard::BlockShard;
+use std::sync::Arc;
+
+/// The blocks in RAM of one partition.
+pub(crate) struct Blocks {
+    plan: Plan,
+    pool: Arc<Pool>,
+    arena: Option<Arc<Arena>>,
+    /// Lock order: behind those of keys' shards.
+    shards: Box<[Mutex<BlockShard>]>,
+    /// Bytes that blocks may take.
+    target: AtomicU64,
+    /// Bytes that they take.
+    used: AtomicU64,
+    ghost_bytes: u64,
+    ghosts: Option<Ghosts>,
+    /// Reads, ghosts of blocks and ghosts of entries since they were last looked at.
+    misses: [AtomicU64; 3],
+    /// The shard that gives a slab back next.
+    shard_in_turn: AtomicUsize,
+    /// Lock order: behind all others.
+    division: Mutex<Division>,
+}
+
+/// What finding a block says of the read that brought it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Find {
+    /// It was made for entries that had left RAM, and is now used for others: had they been there, it would have been made
+    /// nevertheless.
+    SecondOfRead,
+    Other,
+}
+
+impl Blocks {
+    pub fn new(plan: Plan, pool: Arc<Pool>, arena: Option<Arc<Arena>>) -> Self {
+        let shard = || Mutex::new(BlockShard::new(plan.block_size as usize, plan.blocks_per_slab as usize));
+        let this = Self {
+            pool,
+            arena,
+            shards: (0..plan.shards).map(|_| shard()).collect(),
+            target: AtomicU64::new(0),
+            used: AtomicU64::new(0),
+            ghost_bytes: plan.ghost_bytes(),
+            ghosts: plan.block_ghosts(),
+            misses: Default::default(),
+            shard_in_turn: AtomicUsize::new(0),
+            division: Mutex::new(plan.division),
+            plan,
+        };
+        this.divide(plan.division.blocks);
+        this
+    }
+
+    /// Bytes of RAM.
+    pub fn bytes_allocated(&self) -> u64 {
+        self.used.load(Ordering::Relaxed) + self.ghost_bytes
+    }
+
+    /// Blocks that there may be, as far as none takes room that entries want.
+    pub fn capacity(&self) -> usize {
+        (self.most() / self.plan.block_size) as usize
+    }
+
+    /// Bytes that blocks may take now: their part, and what entries do not use of theirs.
+    fn most(&self) -> u64 {
+        let target = self.target.load(Ordering::Relaxed);
+        let unused = self.pool.bytes().saturating_sub(self.pool.used() + self.ghost_bytes);
+        if self.plan.is_measured { target.max(unused.saturating_sub(self.plan.chunk_bytes)) } else { target }
+    }
+
+    fn shard(&self, place: u64) -> &Mutex<BlockShard> {
+        let mixed = u128::from(place.wrapping_mul(0xD6E8_FEB8_6659_FD93));
+        &self.shards[((mixed * self.shards.len() as u128) >> 64) as usize]
+    }
+
+    /// Hands over the block at `place`, if it is here as that of segment `sequence`: under its shard's lock, so that the
+    /// visitor copies what it wants. It is told whether an entry that it finds is to be copied to the entries.
+    pub fn find(&self, place: u64, sequence: u64, visit: impl FnOnce(&[u8], Promotion)) -> Option<Find> {
+        let mut shard = self.shard(place).lock().expect("no panic under the lock");
+        let kept = shard.get(place).filter(|kept| kept.sequence == sequence)?;
+        *kept.finds = kept.finds.wrapping_add(1);
+        // Entries are to have the room that blocks have beyond their part.
+        let promotes = *kept.finds % BLOCK_FINDS_PROMOTED == 0 || self.has_more_than_its_part();
+        visit(kept.bytes, if promotes { Promotion::Promote } else { Promotion::Leave });
+        Some(if std::mem::take(kept.for_ghost) { Find::SecondOfRead } else { Find::Other })
+    }
+
+    /// Keeps a block that was read and checked. `make_room` is asked, while no lock is held, to let entries go until there
+    /// is room for what blocks take, and says whether there is.
+    pub fn keep(&self, block: Block<'_>, make_room: impl FnOnce() -> bool) {
+        let (slab, most) = (self.plan.slab_bytes(), self.most());
+        // Each shard takes the same.
+        let slabs = (most / slab / self.plan.shards).max(1) as usize;
+        let mut shard = self.shard(block.place).lock().expect("no panic under the lock");
+        if !shard.has_free() && shard.slabs() < slabs && self.used.load(Ordering::Relaxed) + slab <= most {
+            drop(shard);
+            // Taken before it is there, so that others do not count on it.
+            let before = self.used.fetch_add(slab, Ordering::Relaxed);
+            let grows = before + slab <= most && make_room();
+            shard = self.shard(block.place).lock().expect("no panic under the lock");
+            if grows {
+                shard.grow(self.arena.as_ref());
+            } else {
+                self.used.fetch_sub(slab, Ordering::Relaxed);
+            }
+        }
+        let kept = shard.insert(block, |place| self.note(place));
+        drop(shard);
+        if !kept {
+            self.note(block.place);
+        }
+    }
+
+    fn has_more_than_its_part(&self) -> bool {
+        self.used.load(Ordering::Relaxed) > self.target.load(Ordering::Relaxed)
+    }
+
+    /// An entry of so many bytes is about to take room: blocks give back what they have beyond their part.
+    #[inline]
+    pub fn give_way(&self, bytes: u64) {
+        let more = bytes.max(self.plan.chunk_bytes);
+        while self.pool.used() + self.bytes_allocated() + more > self.pool.bytes()
+            && self.has_more_than_its_part()
+        {
+            if !self.shrink_one() {
+                break;
+            }
+        }
+    }
+
+    /// A block was read and is not kept: as if it had left at once.
+    pub fn note(&self, place: u64) {
+        if let Some(ghosts) = &self.ghosts {
+            ghosts.note(place, self.plan.block_size + BlockShard::SLOT_BYTES as u64);
+        }
+    }
+
+    /// Whether the block at `place` left RAM lately, as far as that is known.
+    pub fn returns(&self, place: u64) -> bool {
+        self.ghosts.as_ref().is_some_and(|ghosts| ghosts.returns(place))
+    }
+
+    /// Counts misses, and divides the budget anew if there were enough of them.
+    pub fn count(&self, misses: Misses) {
+        let Misses { reads, ghost_blocks, ghost_entries } = misses;
+        if !self.plan.is_measured || misses == Misses::default() {
+            return;
+        }
+        let [all, blocks, entries] = &self.misses;
+        blocks.fetch_add(ghost_blocks, Ordering::Relaxed);
+        // Below 0, it wraps.
+        entries.fetch_add(ghost_entries as u64, Ordering::Relaxed);
+        let window = self.plan.window();
+        if all.fetch_add(reads, Ordering::Relaxed) + reads < window {
+            return;
+        }
+        let Ok(mut division) = self.division.try_lock() else { return };
+        let [reads, ghost_blocks, ghost_entries] =
+            [all, blocks, entries].map(|count| count.swap(0, Ordering::Relaxed));
+        *division = division.after(Misses { reads, ghost_blocks, ghost_entries: ghost_entries as i64 });
+        self.divide(division.blocks);
+    }
+
+    /// Gives blocks what the division says, and entries the rest. Either gives up what is too much when the other wants it.
+    fn divide(&self, blocks: u64) {
+        self.target.store(blocks, Ordering::Relaxed);
+        self.pool.set_entry_bytes(self.pool.bytes() - self.ghost_bytes - blocks);
+    }
+
+    /// Takes a slab of the next shard that has one; whether any had.
+    fn shrink_one(&self) -> bool {
+        for _ in &self.shards {
+            let turn = self.shard_in_turn.fetch_add(1, Ordering::Relaxed) % self.shards.len();
+            let mut shard = self.shards[turn].lock().expect("no panic under the lock");
+            if shard.slabs() > 0 {
+                shard.shrink(|place| self.note(place));
+                self.used.fetch_sub(self.plan.slab_bytes(), Ordering::Relaxed);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Forgets all blocks.
+    pub fn clear(&self) {
+        while self.shrink_one() {}
+    }
+
+    /// Derives everything anew and compares.
+    pub fn validate(&self) {
+        for shard in &self.shards {
+            shard.lock().expect("no panic under the lock").validate();
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! How a RAM tier keeps blocks beside entries: sizes, and the division to begin with.
+
+use super::shard::BlockShard;
+use crate::ghosts::Ghosts;
+use crate::limits::{
+    BLOCK_SHARDS_MAX, DIVISION_WINDOW_PARTS, GHOST_ENTRY_BYTES, GHOST_WINDOW_PARTS, LEAST_BLOCKS,
+    LEAST_BLOCKS_PARTS, LEAST_ENTRIES_PARTS, MOST_OF_LEAST_BLOCKS_PARTS,
+};
+use crate::memory::Pool;
+use crate::options::MemoryDivision;
+use crate::policy::division::{Division, Misses};
+use granary_log::Geometry;
+
+/// How the budget of a RAM tier is divided at first, and how far that may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub division: Division,
+    pub block_size: u64,
+    pub blocks_per_slab: u64,
+    pub shards: u64,
+    /// Otherwise the division is fixed.
+    pub is_measured: bool,
+    /// Bytes that entries take at once.
+    pub chunk_bytes: u64,
+    /// Bytes of entries and of blocks that are remembered when they have left.
+    ghost_window: u64,
+}
+
+impl Plan {
+    /// For a pool in front of flash of this shape, with so many entries in a shard at most. `None`: it keeps no blocks.
+    pub fn new(division: MemoryDivision, pool: &Pool, entries: u64, geometry: &Geometry) -> Option<Self> {
+        let chunk_bytes = pool.chunk_bytes(entries) as u64;
+        let block_size = geometry.block_size() as u64;
+        let blocks_per_slab = (chunk_bytes / block_size).max(1);
+        let slab = slab_bytes(blocks_per_slab, block_size);
+        let (wanted, is_measured) = match division {
+            MemoryDivision::Measured => (0, true),
+            MemoryDivision::Fixed { blocks_percent: 0 } => return None,
+            MemoryDivision::Fixed { blocks_percent } => {
+                (pool.bytes() / 100 * u64::from(blocks_percent), false)
+            }
+        };
+        let least = (pool.bytes() / LEAST_BLOCKS_PARTS).max(LEAST_BLOCKS.div_ceil(blocks_per_slab) * slab);
+        // Two slabs for each at least.
+        let shards = (least / slab / 2).clamp(1, BLOCK_SHARDS_MAX);
+        let ghost_window =
+            if is_measured { (pool.bytes() / GHOST_WINDOW_PARTS).min(geometry.file_bytes()) } else { 0 };
+        let reads_remembered = pool.bytes() / block_size;
+        let mut plan = Self {
+            division: Division { least, most: 0, blocks: 0, misses: Misses::default(), reads_remembered },
+            block_size,
+            blocks_per_slab,
+            shards,
+            is_measured,
+            chunk_bytes,
+            ghost_window,
+        };
+        let entries = pool.bytes() / LEAST_ENTRIES_PARTS;
+        let most = pool.bytes().checked_sub(entries + plan.ghost_bytes())?;
+        if least > pool.bytes() / MOST_OF_LEAST_BLOCKS_PARTS {
+            return None;
+        }
+        plan.division.most = most;
+        plan.division.blocks = wanted.clamp(least, most);
+        Some(plan)
+    }
+
+    /// Bytes of RAM of a slab.
+    pub fn slab_bytes(&self) -> u64 {
+        slab_bytes(self.blocks_per_slab, self.block_size)
+    }
+
+    /// Reads of flash after which the budget is divided anew.
+    pub fn window(&self) -> u64 {
+        (self.division.reads_remembered / DIVISION_WINDOW_PARTS).max(1)
+    }
+
+    /// Ghosts of entries, if any are wanted.
+    pub fn entry_ghosts(&self) -> Option<Ghosts> {
+        self.is_measured.then(|| Ghosts::new(self.ghost_window, GHOST_ENTRY_BYTES))
+    }
+
+    /// Ghosts of blocks, if any are wanted.
+    pub fn block_ghosts(&self) -> Option<Ghosts> {
+        self.is_measured.then(|| Ghosts::new(self.ghost_window, self.block_size))
+    }
+
+    /// Bytes of RAM of both.
+    pub fn ghost_bytes(&self) -> u64 {
+        let bytes = |object| if self.is_measured { Ghosts::bytes(self.ghost_window, object) } else { 0 };
+        bytes(GHOST_ENTRY_BYTES) + bytes(self.block_size)
+    }
+}
+
+fn slab_bytes(blocks: u64, block_size: u64) -> u64 {
+    blocks * (block_size + BlockShard::SLOT_BYTES as u64)
+}

@@ -1,0 +1,225 @@
+//! One shard of the blocks in RAM. Knows no lock.
+
+use super::slab::Slab;
+use crate::limits::BLOCK_VISIT_PARTS;
+use crate::memory::shared::Arena;
+use hashbrown::HashTable;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What a shard knows of one of its blocks.
+#[derive(Clone, Copy)]
+struct Slot {
+    /// The block's number; [`NOTHING`]: the slot is free.
+    place: u64,
+    /// The segment that it was read of.
+    sequence: u64,
+    /// How often it was visited since the hand passed, up to [`VISITS_MAX`].
+    visits: u8,
+    /// When it was asked for last, as [`BlockShard::visit_now`] counts.
+    visited: u8,
+    /// Keys found in it, in turns of 256.
+    finds: u8,
+    /// It was read for nothing but entries that had left RAM lately.
+    for_ghost: bool,
+}
+
+const NOTHING: u64 = u64::MAX;
+
+/// A block that was visited more often is no more likely to be visited again.
+const VISITS_MAX: u8 = 3;
+
+/// Blocks by their numbers, in the slots of slabs; which one is replaced a hand tells that goes round (CLOCK).
+///
+/// Invariants, checked by `validate`:
+/// 1. `table` has exactly the slots that are not free.
+/// 2. There are `blocks_per_slab` slots for each slab.
+pub(super) struct BlockShard {
+    block_size: usize,
+    blocks_per_slab: usize,
+    table: HashTable<u32>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    slabs: Vec<Slab>,
+    hand: usize,
+    /// Blocks that were replaced, to tell visits apart.
+    replaced: usize,
+}
+
+/// A block that was read.
+#[derive(Clone, Copy)]
+pub(crate) struct Block<'a> {
+    /// Its number.
+    pub place: u64,
+    /// The segment that it is of.
+    pub sequence: u64,
+    pub bytes: &'a [u8],
+    /// It was read for nothing but entries that had left RAM lately.
+    pub for_ghost: bool,
+}
+
+/// A block that is in RAM.
+pub(super) struct Kept<'a> {
+    pub bytes: &'a [u8],
+    pub sequence: u64,
+    /// Keys found in it before, in turns of 256.
+    pub finds: &'a mut u8,
+    /// It was read for nothing but entries that had left RAM lately, and nothing else was found in it since.
+    pub for_ghost: &'a mut bool,
+}
+
+fn spread(place: u64) -> u64 {
+    place.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+impl BlockShard {
+    pub fn new(block_size: usize, blocks_per_slab: usize) -> Self {
+        Self {
+            block_size,
+            blocks_per_slab,
+            table: HashTable::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            slabs: Vec::new(),
+            hand: 0,
+            replaced: 0,
+        }
+    }
+
+    /// Bytes of RAM that a block takes beside itself, at most: its slot, and its part of the table and of the free list.
+    pub const SLOT_BYTES: usize = size_of::<Slot>() + 2 * (size_of::<u32>() + 1) + size_of::<u32>();
+
+    pub fn slabs(&self) -> usize {
+        self.slabs.len()
+    }
+
+    /// Changes whenever a part of the blocks has been replaced.
+    fn visit_now(&self) -> u8 {
+        (self.replaced / (self.slots.len() / BLOCK_VISIT_PARTS).max(1)) as u8
+    }
+
+    fn slot_of(&self, place: u64) -> Option<u32> {
+        self.table.find(spread(place), |slot| self.slots[*slot as usize].place == place).copied()
+    }
+
+    /// The slab of a slot, and where in it its block is.
+    fn room_of(&self, slot: u32) -> (usize, Range<usize>) {
+        let slot = slot as usize;
+        let at = slot % self.blocks_per_slab * self.block_size;
+        (slot / self.blocks_per_slab, at..at + self.block_size)
+    }
+
+    /// The block at `place`, which is visited by that.
+    pub fn get(&mut self, place: u64) -> Option<Kept<'_>> {
+        let number = self.slot_of(place)?;
+        let now = self.visit_now();
+        let slot = &mut self.slots[number as usize];
+        if slot.visited != now {
+            slot.visited = now;
+            slot.visits = (slot.visits + 1).min(VISITS_MAX);
+        }
+        let (slab, range) = self.room_of(number);
+        let Slot { sequence, finds, for_ghost, .. } = &mut self.slots[number as usize];
+        Some(Kept { bytes: &self.slabs[slab][range], sequence: *sequence, finds, for_ghost })
+    }
+
+    /// Keeps a block, in place of an older one there, in a free slot, or in place of another block, of which `leaves` is
+    /// told; `false`: there is no slot.
+    pub fn insert(&mut self, block: Block<'_>, leaves: impl FnMut(u64)) -> bool {
+        let Block { place, sequence, bytes, for_ghost } = block;
+        let number = match self.slot_of(place) {
+            Some(number) => number,
+            None => {
+                let Some(number) = self.free.pop().or_else(|| self.evict(leaves)) else { return false };
+                let slots = &self.slots;
+                self.table.insert_unique(spread(place), number, |slot| spread(slots[*slot as usize].place));
+                number
+            }
+        };
+        let visited = self.visit_now();
+        self.slots[number as usize] = Slot { place, sequence, visits: 0, visited, finds: 0, for_ghost };
+        let (slab, range) = self.room_of(number);
+        self.slabs[slab][range].copy_from_slice(bytes);
+        true
+    }
+
+    /// Whether the next block takes no other's place.
+    pub fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Frees the slot of the block that is worth least; `None`: there is none.
+    fn evict(&mut self, mut leaves: impl FnMut(u64)) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        loop {
+            self.hand = (self.hand + 1) % self.slots.len();
+            let slot = &mut self.slots[self.hand];
+            if slot.visits > 0 {
+                slot.visits -= 1;
+                continue;
+            }
+            leaves(slot.place);
+            self.forget(self.hand as u32);
+            self.replaced += 1;
+            return Some(self.hand as u32);
+        }
+    }
+
+    fn forget(&mut self, number: u32) {
+        let place = self.slots[number as usize].place;
+        if let Ok(entry) = self.table.find_entry(spread(place), |slot| *slot == number) {
+            entry.remove();
+        }
+        self.slots[number as usize].place = NOTHING;
+    }
+
+    /// Takes a slab more.
+    pub fn grow(&mut self, arena: Option<&Arc<Arena>>) {
+        self.slabs.push(Slab::new(arena, self.blocks_per_slab * self.block_size));
+        let first = self.slots.len();
+        let slot = Slot { place: NOTHING, sequence: 0, visits: 0, visited: 0, finds: 0, for_ghost: false };
+        self.slots.resize(first + self.blocks_per_slab, slot);
+        self.free.extend((first as u32..self.slots.len() as u32).rev());
+    }
+
+    /// Gives a slab back. What was visited in it takes the place of what was not elsewhere; `leaves` is told of what goes.
+    pub fn shrink(&mut self, mut leaves: impl FnMut(u64)) {
+        let Some(slab) = self.slabs.pop() else { return };
+        let first = self.slots.len() - self.blocks_per_slab;
+        let mut visited = Vec::new();
+        for number in first..self.slots.len() {
+            let slot = self.slots[number];
+            if slot.place != NOTHING {
+                self.forget(number as u32);
+                let stays = slot.visits > 0 && first > 0;
+                if stays { visited.push((number - first, slot)) } else { leaves(slot.place) }
+            }
+        }
+        self.slots.truncate(first);
+        self.free.retain(|number| (*number as usize) < first);
+        for (at, Slot { place, sequence, for_ghost, .. }) in visited {
+            let bytes = &slab[at * self.block_size..(at + 1) * self.block_size];
+            self.insert(Block { place, sequence, bytes, for_ghost }, &mut leaves);
+        }
+        slab.release();
+        if self.slabs.is_empty() {
+            *self = Self::new(self.block_size, self.blocks_per_slab);
+        } else if self.table.capacity() > 4 * first {
+            let slots = &self.slots;
+            self.table.shrink_to(first, |slot| spread(slots[*slot as usize].place));
+            self.slots.shrink_to_fit();
+            self.free.shrink_to(first);
+        }
+    }
+
+    /// Derives everything anew and compares.
+    pub fn validate(&self) {
+        let used = self.slots.iter().filter(|slot| slot.place != NOTHING);
+        assert_eq!(used.clone().count(), self.table.len(), "invariant 1");
+        assert!(used.clone().all(|slot| self.slot_of(slot.place).is_some()), "invariant 1");
+        assert_eq!(self.table.len() + self.free.len(), self.slots.len(), "invariant 1");
+        assert_eq!(self.slabs.len() * self.blocks_per_slab, self.slots.len(), "invariant 2");
+    }
+}
