@@ -20,6 +20,8 @@ pub enum Failure {
     #[error(transparent)]
     Compression(#[from] granary_lab::compression::StudyError),
     #[error(transparent)]
+    Store(#[from] granary_lab::store::StoreError),
+    #[error(transparent)]
     Volume(#[from] granary_volume::Error),
     #[error("{0}: {1}")]
     File(String, std::io::Error),

@@ -36,6 +36,48 @@ fn the_study_of_dictionaries_runs() {
     assert_eq!(left, 1, "nothing but its answer is left");
 }
 
+/// LevelDB, RocksDB and memory cgroups are left out where they are missing: the page says so.
+#[test]
+fn the_study_of_caches_runs() {
+    let rivals = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rivals");
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let study = |rivals: &Path, only: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_granary"))
+            .args(["study", "cache", "--quick", "--rivals"])
+            .arg(rivals)
+            .arg("--out")
+            .arg(&out)
+            .arg("--data")
+            .arg(folder.path())
+            .args(only)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        std::fs::read_to_string(out.join("cache.md")).unwrap()
+    };
+    let page = study(&rivals, &[]);
+    for words in
+        ["Made with `--quick`", "LevelDB, pread", "not possible", "predicted, us", "Granary, divides itself"]
+    {
+        assert!(page.contains(words), "{words:?} is not in\n{page}");
+    }
+    assert!(!page.contains("Not measured"), "all parts are there:\n{page}");
+    let has_peers = rivals.join("stores/stores").exists();
+    assert_eq!(page.contains("their columns are empty"), !has_peers);
+    let csv = std::fs::read_to_string(out.join("cache.csv")).unwrap();
+    assert_eq!(csv.contains("\"RocksDB"), has_peers, "a peer that is there is measured");
+    assert!(csv.lines().count() > 40);
+    for part in ["blocks", "large", "model", "division"] {
+        let plot = std::fs::read_to_string(out.join(format!("cache-{part}.svg"))).unwrap();
+        assert!(plot.starts_with("<svg"));
+    }
+    let page = study(folder.path(), &["--only", "skewed"]);
+    assert!(page.contains("their columns are empty") && page.contains("left out `blocks`"), "{page}");
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 1, "nothing but its answer is left");
+}
+
 #[test]
 fn the_study_of_memcached_runs() {
     let rivals = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rivals");

@@ -1,5 +1,6 @@
 //! `granary study`: measurements that anybody can repeat, written down as a page.
 
+mod cache;
 mod compression;
 mod dictionary;
 mod figure;
@@ -27,6 +28,8 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Study {
+    /// What a cache in front of an on-disk store is worth: Granary, LevelDB and RocksDB
+    Cache(cache::Arguments),
     /// Compression of values: codecs on real values, what it saves, and page compression in RocksDB
     Compression(compression::Arguments),
     /// Cache dictionaries against a real ClickHouse and the device itself
@@ -43,6 +46,9 @@ enum Study {
     Replay(replay::Arguments),
     /// Volumes: what maps cost, servers beside each other, cleaning, opening
     Volume(volume::Arguments),
+    /// Loads or reads a store (a part of `cache`)
+    #[command(hide = true)]
+    StoreProcess(cache::StoreProcess),
     /// Writes to a cache until it is killed (a part of `dictionary`)
     #[command(hide = true)]
     WriteUntilKilled(dictionary::WriteUntilKilled),
@@ -51,6 +57,7 @@ enum Study {
 /// Runs a study.
 pub fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.study {
+        Study::Cache(arguments) => cache::run(arguments),
         Study::Compression(arguments) => compression::run(arguments),
         Study::Dictionary(arguments) => dictionary::run(arguments),
         Study::Flashield(arguments) => flashield::run(arguments),
@@ -59,6 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Study::Proxy(arguments) => proxy::run(arguments),
         Study::Replay(arguments) => replay::run(arguments),
         Study::Volume(arguments) => volume::run(arguments),
+        Study::StoreProcess(arguments) => arguments.run(),
         Study::WriteUntilKilled(arguments) => arguments.run(),
     }
 }

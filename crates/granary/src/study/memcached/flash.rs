@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use granary_lab::{Asking, Fio, Items, Load, Report, Samples, fio_random_reads, interleave};
+use granary_lab::{Asking, Fio, Items, Load, MemoryLimit, Report, Samples, fio_random_reads, interleave};
 use granary_memcached::limits::BLOCK_BYTES;
 
-use super::memory_limit::MemoryLimit;
 use super::page::{ratio, reached};
 use super::servers::{self, Given, Server};
 use super::{INSTALL, Runs, Size};

@@ -3,7 +3,6 @@
 
 mod flash;
 mod memory;
-mod memory_limit;
 mod page;
 mod servers;
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::memory_limit::MemoryLimit;
+use granary_lab::MemoryLimit;
+
 use crate::failure::{Failure, Result};
 
 /// What a server is given.

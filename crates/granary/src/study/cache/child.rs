@@ -1,0 +1,21 @@
+//! The process of one measurement.
+
+use clap::Args;
+use granary_lab::store;
+
+use crate::failure::Result;
+
+/// Arguments of `granary study store-process`.
+#[derive(Args)]
+pub struct StoreProcess {
+    /// What to load or to read, in JSON
+    request: String,
+}
+
+impl StoreProcess {
+    /// Does it, and prints a line of JSON.
+    pub fn run(&self) -> Result<()> {
+        println!("{}", store::serve(&self.request)?);
+        Ok(())
+    }
+}

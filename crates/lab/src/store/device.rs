@@ -1,0 +1,55 @@
+//! What a single read of the device takes.
+
+use super::random::Random;
+use rustix::fs::OFlags;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Buffers of O_DIRECT begin at a multiple of this.
+const ALIGNMENT: usize = 4096;
+
+/// A file that is read a block at a time, at random, past the page cache if the file system lets us.
+pub struct DeviceReads {
+    file: File,
+    blocks: u64,
+    block_bytes: usize,
+    buffer: Vec<u8>,
+    random: Random,
+    took: Duration,
+    reads: u32,
+}
+
+impl DeviceReads {
+    /// Opens a file, of which the first `bytes` are read.
+    pub fn open(path: &Path, bytes: u64, block_bytes: u64) -> io::Result<Self> {
+        let direct = OFlags::DIRECT.bits() as i32;
+        // Where the file system has no direct reads, Granary has none either.
+        let file =
+            File::options().read(true).custom_flags(direct).open(path).or_else(|_| File::open(path))?;
+        let (blocks, block_bytes) = ((bytes / block_bytes).max(1), block_bytes as usize);
+        let buffer = vec![0; block_bytes + ALIGNMENT];
+        let random = Random::new(3);
+        Ok(Self { file, blocks, block_bytes, buffer, random, took: Duration::ZERO, reads: 0 })
+    }
+
+    /// Reads so many blocks, one after the other.
+    pub fn read(&mut self, count: u32) -> io::Result<()> {
+        let start = self.buffer.as_ptr().align_offset(ALIGNMENT);
+        for _ in 0..count {
+            let place = self.random.below(self.blocks) * self.block_bytes as u64;
+            let begun = Instant::now();
+            self.file.read_exact_at(&mut self.buffer[start..start + self.block_bytes], place)?;
+            self.took += begun.elapsed();
+        }
+        self.reads += count;
+        Ok(())
+    }
+
+    /// The mean time of a read, in microseconds; `None` before the first.
+    pub fn mean_us(&self) -> Option<f64> {
+        (self.reads > 0).then(|| self.took.as_secs_f64() * 1e6 / f64::from(self.reads))
+    }
+}

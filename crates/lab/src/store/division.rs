@@ -1,0 +1,221 @@
+//! A workload that changes: points, then neighbours, then a scan. Fixed divisions of the RAM, and one that follows.
+
+use super::contender::{Engine, GRANARY, ROCKSDB};
+use super::error::StoreError;
+use super::measurement::{Phase, Window};
+use super::page::{add_runs, number, reached, size_name};
+use super::run::{Job, Runner, Runs, median};
+use super::skewed::{ROW_PERCENTS, row_percent};
+use super::study::{Size, VALUE_BYTES, job};
+use super::workload::PHASES;
+use crate::{PlotError, Report, bars};
+use std::path::Path;
+
+const BLOCK_BYTES: u64 = 4096;
+
+/// Percent of Granary's RAM that are for blocks, where that is fixed.
+const BLOCK_PERCENTS: [u8; 5] = [0, 25, 50, 75, 100];
+
+/// How far above the best fixed division, in percent, the measured one may be.
+const WANTED_PERCENT: f64 = 5.0;
+
+/// Granary that divides itself is the first of the jobs, these many fixed ones follow.
+const FIXED: std::ops::Range<usize> = 1..1 + BLOCK_PERCENTS.len();
+
+/// Figures of each division.
+pub struct Division {
+    jobs: Vec<Job>,
+    runs: Vec<Runs>,
+    budget: u64,
+}
+
+impl Division {
+    /// Loads the stores in the order of the keys, and reads them with each division.
+    pub fn run(runner: &Runner<'_>, size: &Size) -> Result<Self, StoreError> {
+        let contents = |engine| runner.contents(engine, size.medium_keys, VALUE_BYTES, BLOCK_BYTES, true);
+        for engine in [Engine::Granary, Engine::RocksDb] {
+            runner.load(engine, &contents(engine))?;
+        }
+        let budget = size.medium_cache;
+        let granary = |blocks_percent| {
+            let mut job =
+                job(&GRANARY, contents(Engine::Granary), "phases", [budget, 0], size.phase_operations);
+            job.reading.blocks_percent = blocks_percent;
+            job
+        };
+        let mut jobs = vec![granary(None)];
+        jobs.extend(BLOCK_PERCENTS.map(|percent| granary(Some(percent))));
+        jobs.extend(ROW_PERCENTS.map(|percent| {
+            let rows = budget * percent / 100;
+            let contents = contents(Engine::RocksDb);
+            job(&ROCKSDB, contents, "phases", [budget - rows, rows], size.phase_operations)
+        }));
+        jobs.iter_mut().for_each(|job| job.reading.windows = size.windows);
+        let runs = runner.measure(&jobs)?;
+        runner.remove(&[Engine::Granary, Engine::RocksDb]);
+        Ok(Self { jobs, runs, budget })
+    }
+
+    fn name(job: &Job) -> String {
+        match (job.contender.engine, job.reading.blocks_percent) {
+            (Engine::Granary, None) => "Granary, divides itself".to_owned(),
+            (Engine::Granary, Some(percent)) => format!("Granary, {percent} % blocks"),
+            _ => format!("RocksDB, {} % rows", row_percent(job)),
+        }
+    }
+
+    /// The mean of a figure over all phases, which have the same number of operations.
+    fn whole(runs: &Runs, figure: impl Fn(&Phase) -> f64 + Copy) -> f64 {
+        (0..PHASES.len()).map(|phase| median(runs, phase, figure)).sum::<f64>() / PHASES.len() as f64
+    }
+
+    fn table(&self) -> Report {
+        let mut report = Report::new(&[
+            "who",
+            "points: reads",
+            "us",
+            "neighbours: reads",
+            "us",
+            "scan: reads",
+            "us",
+            "whole: reads",
+            "us",
+        ]);
+        for (job, runs) in self.jobs.iter().zip(&self.runs) {
+            let mut cells = vec![Self::name(job)];
+            for phase in 0..PHASES.len() {
+                cells.push(number(median(runs, phase, Phase::reads_per_operation), 4));
+                cells.push(number(median(runs, phase, |phase| phase.mean_us), 2));
+            }
+            cells.push(number(Self::whole(runs, Phase::reads_per_operation), 4));
+            cells.push(number(Self::whole(runs, |phase| phase.mean_us), 2));
+            report.row(cells);
+        }
+        report
+    }
+
+    /// The fixed division with the fewest reads by `reads`, and these.
+    fn best(&self, reads: impl Fn(&Runs) -> f64) -> (usize, f64) {
+        let all = FIXED.map(|place| (place, reads(&self.runs[place])));
+        all.min_by(|one, other| one.1.total_cmp(&other.1)).expect("there are fixed divisions")
+    }
+
+    fn differences(&self) -> Report {
+        let mut report = Report::new(&[
+            "phase",
+            "best fixed",
+            "reads",
+            "Granary, divides itself",
+            "difference",
+            "wanted",
+            "reached",
+            "MB read until within 5 %",
+            "of the budget",
+        ]);
+        for (phase, name) in PHASES.iter().enumerate() {
+            let reads = |runs: &Runs| median(runs, phase, Phase::reads_per_operation);
+            let (best, least) = self.best(reads);
+            let own = reads(&self.runs[0]);
+            let until = self.bytes_until_near(phase, best);
+            report.row(self.difference(name, best, least, own, WANTED_PERCENT).into_iter().chain([
+                number(until / 1e6, 1),
+                format!("{} %", number(until / self.budget as f64 * 100.0, 0)),
+            ]));
+        }
+        let reads = |runs: &Runs| Self::whole(runs, Phase::reads_per_operation);
+        let (best, least) = self.best(reads);
+        let whole = self.difference("whole", best, least, reads(&self.runs[0]), 0.0);
+        report.row(whole.into_iter().chain(["-".to_owned(), "-".to_owned()]));
+        report
+    }
+
+    fn difference(&self, name: &str, best: usize, least: f64, own: f64, wanted: f64) -> Vec<String> {
+        let percent = (own / least - 1.0) * 100.0;
+        vec![
+            name.to_owned(),
+            Self::name(&self.jobs[best]),
+            number(least, 4),
+            number(own, 4),
+            format!("{percent:+.1} %"),
+            format!("{wanted:+.0} %"),
+            reached(percent, percent <= wanted),
+        ]
+    }
+
+    /// Bytes that Granary reads in a phase until the rest of it takes no more than 5 % more reads than the same rest
+    /// takes with a fixed division; the median, NaN if it never comes to that.
+    fn bytes_until_near(&self, phase: usize, fixed: usize) -> f64 {
+        let (Some(own), Some(fixed)) = (&self.runs[0], &self.runs[fixed]) else { return f64::NAN };
+        let mut until = crate::Samples::default();
+        for (own, fixed) in own.iter().zip(fixed) {
+            until.push(bytes_until_near(&own.phases[phase].windows, &fixed.phases[phase].windows));
+        }
+        until.median()
+    }
+
+    /// Its tables.
+    pub fn text(&self) -> String {
+        let (table, differences) = (self.table().markdown(), self.differences().markdown());
+        let block_bytes: Vec<String> = (0..PHASES.len())
+            .map(|phase| {
+                let share = |runs: &Vec<super::measurement::Measured>| {
+                    let part = |run: &super::measurement::Measured| {
+                        run.block_bytes[phase] as f64 / self.budget as f64 * 100.0
+                    };
+                    super::run::samples(runs, part).median()
+                };
+                let percent = self.runs[0].as_ref().map_or(f64::NAN, share);
+                format!("{} % after {}", number(percent, 0), PHASES[phase])
+            })
+            .collect();
+        format!(
+            "{} of RAM. Reads of the device and microseconds, both an operation:\n\n{table}\n\n{differences}\n\n\
+             What blocks have of the RAM that divides itself: {}.\n",
+            size_name(self.budget),
+            block_bytes.join(", ")
+        )
+    }
+
+    /// Its lines of the CSV.
+    pub fn csv(&self, report: &mut Report) {
+        for (job, runs) in self.jobs.iter().zip(&self.runs) {
+            add_runs(report, "division", &Self::name(job), job, runs);
+        }
+    }
+
+    /// Draws reads of the device in each phase.
+    pub fn plot(&self, path: &Path) -> Result<(), PlotError> {
+        let names: Vec<String> = self.jobs.iter().map(Self::name).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let group = |(phase, name): (usize, &&str)| {
+            let reads = |runs: &Runs| median(runs, phase, Phase::reads_per_operation);
+            ((*name).to_owned(), self.runs.iter().map(reads).collect())
+        };
+        let groups: Vec<(String, Vec<f64>)> = PHASES.iter().enumerate().map(group).collect();
+        bars(path, "Reads of the device", "reads an operation", &names, &groups)
+    }
+}
+
+fn bytes_until_near(own: &[Window], fixed: &[Window]) -> f64 {
+    let reads = |windows: &[Window]| windows.iter().map(|window| window.1.unwrap_or(0)).sum::<u64>() as f64;
+    let is_near =
+        |first: &usize| reads(&own[*first..]) <= (1.0 + WANTED_PERCENT / 100.0) * reads(&fixed[*first..]);
+    let first = (0..own.len().min(fixed.len())).find(is_near);
+    first.map_or(f64::NAN, |first| own[..first].iter().map(|window| window.2).sum::<u64>() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adaptation_ends_where_the_rest_is_as_good_as_fixed() {
+        let windows = |reads: &[u64]| -> Vec<Window> {
+            reads.iter().map(|reads| Window(1.0, Some(*reads), reads * 4096)).collect()
+        };
+        let fixed = windows(&[10, 10, 10, 10]);
+        assert_eq!(bytes_until_near(&windows(&[10, 10, 11, 10]), &fixed), 0.0);
+        assert_eq!(bytes_until_near(&windows(&[30, 20, 10, 10]), &fixed), 50.0 * 4096.0);
+        assert!(bytes_until_near(&windows(&[10, 10, 10, 20]), &fixed).is_nan());
+    }
+}

@@ -1,0 +1,21 @@
+//! What can stop a part of the study.
+
+/// A store that cannot be loaded or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A cache cannot be opened.
+    #[error(transparent)]
+    Open(#[from] granary_cache::OpenError),
+    /// A request or an answer is no JSON, or lacks something.
+    #[error("a request or an answer of a measurement: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A file or process failed.
+    #[error("{0}: {1}")]
+    Process(String, String),
+    /// A store does not hold what was put.
+    #[error("{0}")]
+    Wrong(String),
+    /// A plot cannot be drawn.
+    #[error(transparent)]
+    Plot(#[from] crate::PlotError),
+}

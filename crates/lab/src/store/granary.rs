@@ -1,0 +1,271 @@
+//! Granary at the work: loads a store, and reads it one key at a time, as the peers do.
+
+use super::device::DeviceReads;
+use super::error::StoreError;
+use super::measurement::{Contents, Latencies, Loaded, Measured, Phase, Reading, Request, Window};
+use super::workload::{Keys, PHASES, key_of, load_order, value_of};
+use granary_cache::{Cache, Entry, FlashOptions, Io, Key, MemoryDivision, Options, Outcome, Scan};
+use std::time::{Duration, Instant};
+
+/// Values that compress to about half.
+const COMPRESSIBLE: bool = true;
+
+/// Keys that are put, or looked up before the measurement, at once.
+const BATCH: u64 = 1024;
+
+/// Bytes of a record beside key and value, at most, with its share of blocks that are not full and of summaries.
+const BESIDE_BYTES: u64 = 24;
+
+/// Of the entries that a scan visits, one in so many is compared with what was put.
+const CHECKED_ONE_IN: u64 = 256;
+
+const SEGMENT_BYTES: u64 = 1 << 20;
+
+const PUT_WAIT: Duration = Duration::from_secs(60);
+
+/// Times that a store is looked through for keys that are missing.
+const PASSES: u32 = 4;
+
+/// Of a thousand keys, so many have to be found: a cache may lose some.
+const FOUND_IN_THOUSAND: u64 = 999;
+
+/// The seed of the warm-up is the measurement's and this.
+const WARM_UP_SEEDS_APART: u64 = 1000;
+
+/// Does what a process is asked for, and returns the line that it prints.
+///
+/// # Errors
+/// The cache cannot be opened, or a value is wrong.
+pub fn serve(request: &str) -> Result<String, StoreError> {
+    let request: Request = serde_json::from_str(request)?;
+    Ok(match &request.reading {
+        None => serde_json::to_string(&load(&request.contents)?)?,
+        Some(reading) => serde_json::to_string(&read(&request.contents, reading)?)?,
+    })
+}
+
+fn options(contents: &Contents, memory_bytes: u64, division: MemoryDivision) -> Options {
+    let bytes = contents.bytes() + contents.keys * BESIDE_BYTES;
+    // A block that is not full is a part of the record that found no room.
+    let bytes = bytes + bytes / (contents.block_bytes / contents.value_bytes.max(1)).clamp(2, 32);
+    let file_size = bytes.next_multiple_of(SEGMENT_BYTES) + 8 * SEGMENT_BYTES;
+    let mut flash = FlashOptions::new(contents.folder.join("granary"), file_size);
+    flash.block_size = contents.block_bytes;
+    Options { flash: Some(flash), memory_bytes, memory_division: division, ..Options::default() }
+}
+
+fn load(contents: &Contents) -> Result<Loaded, StoreError> {
+    let start = Instant::now();
+    std::fs::create_dir_all(&contents.folder)
+        .map_err(|why| StoreError::Process(contents.folder.display().to_string(), why.to_string()))?;
+    let cache = Cache::open(options(contents, 0, MemoryDivision::Measured))?;
+    let order = load_order(contents.keys);
+    let number = |place| if contents.in_key_order { place } else { order.at(place) };
+    let batches = || {
+        let firsts = (0..contents.keys).step_by(BATCH as usize);
+        firsts.map(|first| (first..contents.keys.min(first + BATCH)).map(number).collect::<Vec<u64>>())
+    };
+    batches().try_for_each(|numbers| put(&cache, contents, &numbers))?;
+    // Of keys that look alike to the index the last is there. Whoever misses one of the others and puts it again has
+    // them side by side.
+    let mut io = Io::new();
+    for _ in 0..PASSES {
+        let mut missing = 0;
+        for numbers in batches() {
+            let absent = absent(&cache, &mut io, &numbers);
+            missing += absent.len();
+            put(&cache, contents, &absent)?;
+        }
+        if missing == 0 {
+            break;
+        }
+    }
+    let failed = |why: granary_cache::Error| StoreError::Wrong(why.to_string());
+    cache.flush().map_err(failed)?;
+    let stats = cache.stats();
+    cache.close().map_err(failed)?;
+    if stats.entries * 1000 < contents.keys * FOUND_IN_THOUSAND || stats.evicted_flash > 0 {
+        return Err(StoreError::Wrong(format!("of {} keys {} are there", contents.keys, stats.entries)));
+    }
+    let disk_bytes = stats.flash_bytes_used();
+    Ok(Loaded { keys: stats.entries, disk_bytes, seconds: start.elapsed().as_secs_f64() })
+}
+
+/// Puts keys with their values.
+fn put(cache: &Cache, contents: &Contents, numbers: &[u64]) -> Result<(), StoreError> {
+    let length = contents.value_bytes as usize;
+    let keys: Vec<[u8; 16]> = numbers.iter().map(|number| key_of(*number)).collect();
+    let mut values = vec![0; numbers.len() * length];
+    for (i, number) in numbers.iter().enumerate() {
+        value_of(*number, COMPRESSIBLE, &mut values[i * length..(i + 1) * length]);
+    }
+    let entry = |(i, key)| {
+        let value = Some(&values[i * length..(i + 1) * length]);
+        Entry { key: cache.key(key), value, expires_at: 0 }
+    };
+    let entries: Vec<Entry<'_>> = keys.iter().map(|key| &key[..]).enumerate().map(entry).collect();
+    let mut refused = Ok(());
+    cache.put_many_waiting(&entries, PUT_WAIT, |_, why| {
+        refused = Err(StoreError::Wrong(format!("a key was not stored: {why}")));
+    });
+    refused
+}
+
+/// Returns those of the keys that are not there.
+fn absent(cache: &Cache, io: &mut Io, numbers: &[u64]) -> Vec<u64> {
+    let bytes: Vec<[u8; 16]> = numbers.iter().map(|number| key_of(*number)).collect();
+    let keys: Vec<Key<'_>> = bytes.iter().map(|key| cache.key(key)).collect();
+    let mut absent = Vec::new();
+    cache.get_many(io, &keys, 1, |i, outcome| {
+        if outcome == Outcome::Miss {
+            absent.push(numbers[i]);
+        }
+    });
+    absent
+}
+
+/// A number after a name in a file of `/proc/self`; 0: the system does not say.
+fn of_process(file: &str, name: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+fn read(contents: &Contents, reading: &Reading) -> Result<Measured, StoreError> {
+    let division = match reading.blocks_percent {
+        None => MemoryDivision::Measured,
+        Some(blocks_percent) => MemoryDivision::Fixed { blocks_percent },
+    };
+    let options = options(contents, reading.cache_bytes, division);
+    let file = contents.folder.join("granary.bin");
+    let cache = Cache::open(options)?;
+    // The file system answers reads of what was never written without asking the device.
+    let device = DeviceReads::open(&file, cache.stats().flash_bytes_used(), contents.block_bytes)
+        .map_err(|why| StoreError::Process(file.display().to_string(), why.to_string()))?;
+    let mut run = Run { cache: &cache, contents, reading, io: Io::new(), device };
+    let names = if reading.workload == "phases" { PHASES.to_vec() } else { vec![&reading.workload[..]] };
+    run.warm_up(names[0])?;
+    let (mut phases, mut block_bytes) = (Vec::new(), Vec::new());
+    for name in names {
+        phases.push(if name == "readseq" { run.scan()? } else { run.phase(name)? });
+        block_bytes.push(cache.stats().block_bytes);
+    }
+    let device_us = run.device.mean_us();
+    Ok(Measured { phases, memory_bytes: of_process("status", "VmHWM:") << 10, device_us, block_bytes })
+}
+
+struct Run<'a> {
+    cache: &'a Cache,
+    contents: &'a Contents,
+    reading: &'a Reading,
+    io: Io,
+    device: DeviceReads,
+}
+
+impl Run<'_> {
+    fn keys(&self, name: &str, seed: u64) -> Result<Keys, StoreError> {
+        let keys = Keys::new(name, self.contents.keys, seed);
+        keys.filter(|_| name != "seekrandom").ok_or_else(|| StoreError::Wrong(format!("no workload {name}")))
+    }
+
+    fn warm_up(&mut self, name: &str) -> Result<(), StoreError> {
+        let apart = if self.reading.is_rehearsed { 0 } else { WARM_UP_SEEDS_APART };
+        let mut keys = self.keys(name, self.reading.seed + apart)?;
+        for first in (0..self.reading.warm_up).step_by(BATCH as usize) {
+            let count = (self.reading.warm_up - first).min(BATCH) as usize;
+            let bytes: Vec<[u8; 16]> = keys.by_ref().take(count).map(key_of).collect();
+            let batch: Vec<Key<'_>> = bytes.iter().map(|key| self.cache.key(key)).collect();
+            self.cache.get_many(&mut self.io, &batch, 1, |_, _| {});
+        }
+        Ok(())
+    }
+
+    fn phase(&mut self, name: &str) -> Result<Phase, StoreError> {
+        let mut keys = self.keys(name, self.reading.seed)?;
+        let operations = self.reading.operations;
+        let (mut latencies, mut windows, mut hits) = (Latencies::default(), Vec::new(), 0);
+        let mut wanted = vec![0; self.contents.value_bytes as usize];
+        let mut found = Vec::with_capacity(wanted.len());
+        let mut done = 0;
+        for window in 1..=self.reading.windows {
+            let (before, bytes) = (self.cache.stats().reads, of_process("io", "read_bytes:"));
+            let mut time = Duration::ZERO;
+            let end = operations * window / self.reading.windows;
+            for number in keys.by_ref().take((end - done) as usize) {
+                let key = key_of(number);
+                value_of(number, COMPRESSIBLE, &mut wanted);
+                found.clear();
+                let mut is_hit = false;
+                let start = Instant::now();
+                self.cache.get_many(&mut self.io, &[self.cache.key(&key)], 1, |_, outcome| {
+                    if let Outcome::Hit { value, .. } = outcome {
+                        (is_hit, _) = (true, found.extend_from_slice(value));
+                    }
+                });
+                let took = start.elapsed();
+                time += took;
+                latencies.push(took);
+                if is_hit && found != wanted {
+                    return Err(StoreError::Wrong(format!("the value of key {number} is wrong")));
+                }
+                hits += u64::from(is_hit);
+            }
+            done = end;
+            let reads = self.cache.stats().reads - before;
+            let bytes = of_process("io", "read_bytes:") - bytes;
+            windows.push(Window(time.as_secs_f64() * 1e6, Some(reads), bytes));
+            let count = u64::from(self.reading.device_reads) / self.reading.windows;
+            self.device
+                .read(count as u32)
+                .map_err(|why| StoreError::Process("a read of the device".to_owned(), why.to_string()))?;
+        }
+        if hits * 1000 < operations * FOUND_IN_THOUSAND {
+            return Err(StoreError::Wrong(format!("{name}: of {operations} keys {hits} were found")));
+        }
+        Ok(finish(name, operations, hits, latencies, windows))
+    }
+
+    /// Visits entries in the order of the log, as many as there are operations.
+    fn scan(&mut self) -> Result<Phase, StoreError> {
+        let most = self.reading.operations.min(self.contents.keys);
+        let (mut scan, mut visited, mut is_wrong) = (Scan::default(), 0, false);
+        let bytes = of_process("io", "read_bytes:");
+        let mut time = Duration::ZERO;
+        let mut sample = Vec::new();
+        while visited < most {
+            let start = Instant::now();
+            let more = self.cache.scan_on(&mut self.io, &mut scan, |key, value, _| {
+                visited += 1;
+                if let (Some(value), 1) = (value, visited % CHECKED_ONE_IN) {
+                    sample.push((key.to_owned(), value.to_owned()));
+                }
+            });
+            time += start.elapsed();
+            if !more {
+                break;
+            }
+        }
+        let mut wanted = vec![0; self.contents.value_bytes as usize];
+        for (key, value) in sample {
+            let number = std::str::from_utf8(&key).ok().and_then(|digits| digits.parse().ok());
+            value_of(number.unwrap_or(u64::MAX), COMPRESSIBLE, &mut wanted);
+            is_wrong |= value != wanted;
+        }
+        if is_wrong || visited * 1000 < most * FOUND_IN_THOUSAND {
+            return Err(StoreError::Wrong(format!(
+                "a scan found {visited} entries of {most}, or wrong ones"
+            )));
+        }
+        let bytes = of_process("io", "read_bytes:") - bytes;
+        let windows = vec![Window(time.as_secs_f64() * 1e6, None, bytes)];
+        Ok(finish("readseq", visited, visited, Latencies::default(), windows))
+    }
+}
+
+fn finish(name: &str, operations: u64, hits: u64, latencies: Latencies, windows: Vec<Window>) -> Phase {
+    let mean_us = windows.iter().map(|window| window.0).sum::<f64>() / operations as f64;
+    let [p50_us, p99_us] = latencies.percentiles_us();
+    let reads = windows.iter().map(|window| window.1).sum();
+    let read_bytes = windows.iter().map(|window| window.2).sum();
+    Phase { name: name.to_owned(), operations, mean_us, p50_us, p99_us, hits, reads, read_bytes, windows }
+}

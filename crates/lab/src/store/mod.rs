@@ -1,0 +1,24 @@
+//! What a cache in front of an on-disk store is worth: Granary, LevelDB and RocksDB on the same keys, caches of many
+//! sizes, under a bound on memory that the page cache counts for.
+
+mod blocks;
+mod contender;
+mod device;
+mod division;
+mod error;
+mod granary;
+mod large;
+mod measurement;
+mod model;
+mod page;
+mod random;
+mod run;
+mod skewed;
+mod study;
+mod workload;
+
+pub use contender::Programs;
+pub use error::StoreError;
+pub use granary::serve;
+pub use study::{Findings, Part, Size, Study};
+pub use workload::{Keys, key_of, load_order, value_of};

@@ -1,0 +1,157 @@
+//! docs/studies/cache.md, its figures as CSV, and its plots.
+
+use super::contender::{ALLOWANCE_BYTES, ALLOWANCE_KEY_BYTES};
+use super::error::StoreError;
+use super::measurement::Phase;
+use super::run::{Job, Runs, samples};
+use super::study::{Findings, Part};
+use crate::Report;
+use std::path::{Path, PathBuf};
+
+const INTRODUCTION: &str = include_str!("introduction.md");
+const BLOCKS: &str = include_str!("blocks.md");
+const LARGE: &str = include_str!("large.md");
+const MODEL: &str = include_str!("model.md");
+const DIVISION: &str = include_str!("division.md");
+const SKEWED: &str = include_str!("skewed.md");
+
+/// A number with so many digits; `-` for one that was not measured.
+pub fn number(value: f64, digits: usize) -> String {
+    if value.is_finite() { format!("{value:.digits$}") } else { "-".to_owned() }
+}
+
+/// Whether something is reached; `-` if what it depends on was not measured.
+pub fn reached(measured: f64, holds: bool) -> String {
+    match (measured.is_finite(), holds) {
+        (false, _) => "-",
+        (_, true) => "yes",
+        (_, false) => "no",
+    }
+    .to_owned()
+}
+
+/// A size in MiB or MB, as it was chosen.
+pub fn size_name(bytes: u64) -> String {
+    if bytes.is_multiple_of(1 << 20) {
+        format!("{} MiB", bytes >> 20)
+    } else {
+        format!("{} MB", bytes / 1_000_000)
+    }
+}
+
+type Figure = fn(&Phase) -> f64;
+
+/// Adds the figures of a job to the CSV.
+pub fn add_runs(report: &mut Report, part: &str, name: &str, job: &Job, runs: &Runs) {
+    let Some(runs) = runs else { return };
+    let (contents, reading) = (&job.contents, &job.reading);
+    let phases = runs.first().map_or(0, |measured| measured.phases.len());
+    for phase in 0..phases {
+        let figures: [(&str, Figure); 5] = [
+            ("mean us", |phase| phase.mean_us),
+            ("median us", |phase| phase.p50_us.unwrap_or(f64::NAN)),
+            ("p99 us", |phase| phase.p99_us.unwrap_or(f64::NAN)),
+            ("reads an operation", |phase| phase.reads_per_operation()),
+            ("bytes read an operation", |phase| phase.read_bytes as f64 / phase.operations as f64),
+        ];
+        for (figure, of) in figures {
+            let samples = samples(runs, |measured| of(&measured.phases[phase]));
+            let numbers = [samples.median(), samples.min(), samples.max()];
+            if numbers[0].is_nan() {
+                continue;
+            }
+            let sizes = [contents.keys, contents.block_bytes, reading.cache_bytes, reading.row_cache_bytes];
+            let words = [part, name, &runs[0].phases[phase].name, figure].map(str::to_owned);
+            let sizes = sizes.map(|size| size.to_string());
+            report.row(words.into_iter().chain(sizes).chain(numbers.map(|number| number.to_string())));
+        }
+    }
+}
+
+impl Findings {
+    /// The page; `notes` say what it was measured on.
+    pub fn text(&self, notes: &[String]) -> String {
+        let mut warnings = String::new();
+        if self.size.is_quick {
+            warnings +=
+                "\n**Made with `--quick`: the runs are too short for the figures to mean anything.**\n";
+        }
+        if !self.has_peers {
+            warnings += "\n**The driver of LevelDB and RocksDB was not there (`rivals/stores/setup.sh` compiles it): their columns are empty.**\n";
+        }
+        if !self.can_limit {
+            warnings += "\n**No memory cgroup could be made: what is said to be limited was not, and the page cache hides the answer for LevelDB.**\n";
+        }
+        let notes: Vec<String> = notes.iter().map(|note| format!("- {note}")).collect();
+        let introduction = INTRODUCTION
+            .replace("ALLOWANCE_MIB", &(ALLOWANCE_BYTES >> 20).to_string())
+            .replace("ALLOWANCE_KEY_BYTES", &ALLOWANCE_KEY_BYTES.to_string())
+            .replace("REPETITIONS", &self.size.repetitions.to_string());
+        let mut text = format!(
+            "<!-- Written by `granary study cache`. Change the program, not this page. -->\n\n\
+             # What a cache in front of an on-disk store is worth\n{warnings}\n{introduction}\n{}\n",
+            notes.join("\n")
+        );
+        let parts = [
+            (Part::Blocks, BLOCKS, self.blocks.as_ref().map(super::blocks::Blocks::text)),
+            (Part::Large, LARGE, self.large.as_ref().map(super::large::Large::text)),
+            (Part::Model, MODEL, self.model.as_ref().map(super::model::Model::text)),
+            (Part::Division, DIVISION, self.division.as_ref().map(super::division::Division::text)),
+            (Part::Skewed, SKEWED, self.skewed.as_ref().map(super::skewed::Skewed::text)),
+        ];
+        for (part, words, tables) in parts {
+            let missing = || format!("Not measured: `--only` left out `{}`.\n", part.name());
+            text += &format!("\n{words}\n{}", tables.unwrap_or_else(missing));
+        }
+        text
+    }
+
+    /// A line for each figure.
+    pub fn csv(&self) -> String {
+        let mut report = Report::new(&[
+            "part",
+            "contender",
+            "workload",
+            "figure",
+            "keys",
+            "block bytes",
+            "cache bytes",
+            "row cache bytes",
+            "median",
+            "min",
+            "max",
+        ]);
+        self.blocks.iter().for_each(|part| part.csv(&mut report));
+        self.large.iter().for_each(|part| part.csv(&mut report));
+        self.model.iter().for_each(|part| part.csv(&mut report));
+        self.division.iter().for_each(|part| part.csv(&mut report));
+        self.skewed.iter().for_each(|part| part.csv(&mut report));
+        report.csv()
+    }
+
+    /// Draws `cache-<part>.svg` into a folder.
+    ///
+    /// # Errors
+    /// A plot cannot be drawn or written.
+    pub fn plot(&self, folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+        let path = |part: Part| folder.join(format!("cache-{}.svg", part.name()));
+        let mut drawn = Vec::new();
+        if let Some(blocks) = &self.blocks {
+            drawn.push(path(Part::Blocks));
+            blocks.plot(&path(Part::Blocks))?;
+        }
+        if let Some(large) = &self.large {
+            drawn.push(path(Part::Large));
+            large.plot(&path(Part::Large))?;
+        }
+        if let Some(model) = &self.model {
+            drawn.push(path(Part::Model));
+            model.plot(&path(Part::Model))?;
+        }
+        if let Some(division) = &self.division {
+            drawn.push(path(Part::Division));
+            division.plot(&path(Part::Division))?;
+        }
+        Ok(drawn)
+    }
+}

@@ -1,0 +1,154 @@
+//! Measurements in turns.
+
+use super::contender::{Contender, Engine, Programs, limit_bytes};
+use super::error::StoreError;
+use super::measurement::{Contents, Loaded, Measured, Phase, Reading};
+use crate::Samples;
+use std::path::PathBuf;
+
+/// A row of measurements: who reads what.
+#[derive(Clone)]
+pub struct Job {
+    pub contender: Contender,
+    pub contents: Contents,
+    pub reading: Reading,
+}
+
+/// What came of a job: a measurement for each repetition; `None`: it cannot run, or failed.
+pub type Runs = Option<Vec<Measured>>;
+
+/// Carries out the study.
+pub struct Runner<'a> {
+    pub programs: &'a Programs,
+    /// Where the stores lie.
+    pub folder: PathBuf,
+    pub repetitions: u64,
+    pub say: &'a dyn Fn(&str),
+}
+
+impl Runner<'_> {
+    /// A store of an engine in a folder of its own.
+    pub fn contents(
+        &self,
+        engine: Engine,
+        keys: u64,
+        value_bytes: u64,
+        block_bytes: u64,
+        in_key_order: bool,
+    ) -> Contents {
+        let folder = self.folder.join(engine.name());
+        Contents { folder, keys, value_bytes, in_key_order, block_bytes }
+    }
+
+    /// Loads a store. A peer that fails is left out: `None`.
+    ///
+    /// # Errors
+    /// Granary fails.
+    pub fn load(&self, engine: Engine, contents: &Contents) -> Result<Option<Loaded>, StoreError> {
+        if engine != Engine::Granary && self.programs.peers.is_none() {
+            return Ok(None);
+        }
+        let loaded = self.unless_peer_fails(engine, self.programs.load(engine, contents))?;
+        if let Some(loaded) = &loaded {
+            let (keys, bytes, seconds) = (loaded.keys, loaded.disk_bytes >> 20, loaded.seconds);
+            (self.say)(&format!("{} loaded: {keys} keys, {bytes} MiB, {seconds:.1} s", engine.name()));
+        }
+        Ok(loaded)
+    }
+
+    /// Removes stores.
+    pub fn remove(&self, engines: &[Engine]) {
+        for engine in engines {
+            // What is left goes with the whole folder.
+            let _ = std::fs::remove_dir_all(self.folder.join(engine.name()));
+        }
+    }
+
+    /// Runs jobs in turns, each as often as there are repetitions.
+    ///
+    /// # Errors
+    /// Granary fails.
+    pub fn measure(&self, jobs: &[Job]) -> Result<Vec<Runs>, StoreError> {
+        let mut all: Vec<Runs> =
+            jobs.iter().map(|job| self.programs.can_run(&job.contender).then(Vec::new)).collect();
+        for repetition in 1..=self.repetitions {
+            for (job, runs) in jobs.iter().zip(&mut all) {
+                let Some(list) = runs else { continue };
+                let mut reading = job.reading.clone();
+                reading.seed = repetition;
+                let measured = self.programs.read(&job.contender, &job.contents, &reading);
+                match self.unless_peer_fails(job.contender.engine, measured)? {
+                    Some(measured) => {
+                        (self.say)(&line(job, &measured));
+                        list.push(measured);
+                    }
+                    None => *runs = None,
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn unless_peer_fails<T>(
+        &self,
+        engine: Engine,
+        result: Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(why) if engine != Engine::Granary => {
+                (self.say)(&format!("{} is left out: {why}", engine.name()));
+                Ok(None)
+            }
+            Err(why) => Err(why),
+        }
+    }
+}
+
+fn line(job: &Job, measured: &Measured) -> String {
+    let reading = &job.reading;
+    let phase = |phase: &Phase| format!("{} {:.2} us", phase.name, phase.mean_us);
+    let phases: Vec<String> = measured.phases.iter().map(phase).collect();
+    format!(
+        "{}, blocks of {}, cache {} + {} KiB: {}, {} MiB of RAM",
+        job.contender.name,
+        job.contents.block_bytes,
+        reading.cache_bytes >> 10,
+        reading.row_cache_bytes >> 10,
+        phases.join(", "),
+        measured.memory_bytes >> 20
+    )
+}
+
+/// A figure of each repetition.
+pub fn samples(runs: &[Measured], figure: impl Fn(&Measured) -> f64) -> Samples {
+    let mut samples = Samples::default();
+    runs.iter().for_each(|measured| samples.push(figure(measured)));
+    samples
+}
+
+/// The median of a figure of a phase; NaN: it was not measured.
+pub fn median(runs: &Runs, phase: usize, figure: impl Fn(&Phase) -> f64) -> f64 {
+    runs.as_ref().map_or(f64::NAN, |runs| samples(runs, |measured| figure(&measured.phases[phase])).median())
+}
+
+/// How many operations fill the caches, before any is measured: twice what they have room for, but no more than five
+/// times what there is to be read.
+pub fn warm_up(contender: &Contender, contents: &Contents, reading: &Reading) -> u64 {
+    let entry_bytes = 16 + contents.value_bytes;
+    let part = if reading.workload == "readhot" { 100 } else { 1 };
+    match (contender.engine, &reading.workload[..]) {
+        (_, "readseq" | "phases") => 0,
+        (Engine::Granary, _) => (2 * reading.cache_bytes / entry_bytes).min(5 * contents.keys.div_ceil(part)),
+        _ => {
+            let blocks = limit_bytes(contents, reading) / contents.block_bytes;
+            let rows = reading.row_cache_bytes / entry_bytes;
+            let all = if reading.row_cache_bytes > 0 {
+                contents.keys.div_ceil(part)
+            } else {
+                (contents.bytes() / part).div_ceil(contents.block_bytes)
+            };
+            (2 * (blocks + rows)).min(5 * all)
+        }
+    }
+}

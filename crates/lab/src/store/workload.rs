@@ -1,0 +1,136 @@
+//! Keys, values, and the orders in which they are read: the same as those of `rivals/stores/workload.hh`.
+
+use super::random::{Permutation, Random, Zipf};
+
+/// The seed of the order in which keys are loaded.
+const LOAD_SEED: u64 = 1;
+
+/// The seed of the order in which popular keys, and runs, are scattered among the others.
+const SCATTER_SEED: u64 = 2;
+
+/// Consecutive keys that `neighbours` reads after each other.
+pub const RUN_LENGTH: u64 = 50;
+
+/// The phases of the workload `phases`.
+pub const PHASES: [&str; 3] = ["zipf", "neighbours", "scan"];
+
+enum Kind {
+    Random,
+    Hot,
+    Zipf,
+    Neighbours,
+    InOrder,
+}
+
+/// Numbers of keys, in the order in which a workload reads them.
+pub struct Keys {
+    kind: Kind,
+    keys: u64,
+    random: Random,
+    zipf: Zipf,
+    scatter: Permutation,
+    count: u64,
+    start: u64,
+}
+
+impl Keys {
+    /// The workload with this name on the keys below `keys`; `None`: no workload has this name.
+    pub fn new(name: &str, keys: u64, seed: u64) -> Option<Self> {
+        let kind = match name {
+            "readrandom" | "seekrandom" => Kind::Random,
+            "readhot" => Kind::Hot,
+            "zipf" => Kind::Zipf,
+            "neighbours" => Kind::Neighbours,
+            "scan" | "readseq" => Kind::InOrder,
+            _ => return None,
+        };
+        let ranks = if matches!(kind, Kind::Neighbours) { (keys / RUN_LENGTH).max(1) } else { keys };
+        Some(Self {
+            kind,
+            keys,
+            random: Random::new(seed),
+            zipf: Zipf::new(ranks),
+            scatter: Permutation::new(ranks, SCATTER_SEED),
+            count: 0,
+            start: 0,
+        })
+    }
+}
+
+impl Iterator for Keys {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let count = self.count;
+        self.count += 1;
+        Some(match self.kind {
+            Kind::Random => self.random.below(self.keys),
+            Kind::Hot => self.random.below(self.keys.div_ceil(100)),
+            Kind::Zipf => self.scatter.at(self.zipf.rank(&mut self.random)),
+            Kind::Neighbours => {
+                let place = count % RUN_LENGTH;
+                if place == 0 {
+                    self.start = self.scatter.at(self.zipf.rank(&mut self.random)) * RUN_LENGTH;
+                }
+                (self.start + place) % self.keys
+            }
+            Kind::InOrder => count % self.keys,
+        })
+    }
+}
+
+/// The order in which keys are loaded at random.
+pub fn load_order(keys: u64) -> Permutation {
+    Permutation::new(keys, LOAD_SEED)
+}
+
+/// The bytes of a key: its number in sixteen digits.
+pub fn key_of(number: u64) -> [u8; 16] {
+    let (mut digits, mut rest) = ([b'0'; 16], number);
+    for digit in digits.iter_mut().rev() {
+        *digit += (rest % 10) as u8;
+        rest /= 10;
+    }
+    digits
+}
+
+/// Writes the value of a key over `value`, whose length it keeps. The second half of a compressible one repeats the
+/// first.
+pub fn value_of(number: u64, is_compressible: bool, value: &mut [u8]) {
+    let drawn = if is_compressible { value.len().div_ceil(2) } else { value.len() };
+    let mut random = Random::new(number);
+    for word in value[..drawn].chunks_mut(8) {
+        let bytes = random.draw().to_le_bytes();
+        word.copy_from_slice(&bytes[..word.len()]);
+    }
+    let rest = value.len() - drawn;
+    value.copy_within(..rest, drawn);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workloads_read_what_their_names_say() {
+        let take = |name| Keys::new(name, 10_000, 1).unwrap().take(10_000).collect::<Vec<_>>();
+        assert_eq!(take("scan"), (0..10_000).collect::<Vec<_>>());
+        assert!(take("readhot").iter().all(|key| *key < 100));
+        assert!(take("neighbours").chunks(50).all(|run| run.windows(2).all(|pair| pair[1] == pair[0] + 1)));
+        let mut popular = take("zipf");
+        popular.sort_unstable();
+        popular.dedup();
+        assert!((2000..5000).contains(&popular.len()), "{} keys", popular.len());
+        assert!(Keys::new("nothing", 1, 1).is_none());
+    }
+
+    #[test]
+    fn keys_and_values_are_these_bytes() {
+        assert_eq!(&key_of(1234), b"0000000000001234");
+        let (mut half, mut whole) = ([0; 13], [0; 13]);
+        value_of(5, true, &mut half);
+        value_of(5, false, &mut whole);
+        assert_eq!((&half[..7], &half[7..]), (&whole[..7], &half[..6]));
+        assert_ne!(half, whole);
+    }
+}
