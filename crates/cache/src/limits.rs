@@ -285,8 +285,8 @@ pub const LEAST_BLOCKS: u64 = 8;
 /// Where these blocks were more than one part in so many of the RAM tier, none are kept.
 pub const MOST_OF_LEAST_BLOCKS_PARTS: u64 = 8;
 
-/// Of the RAM tier, entries have one part in so many at least: four chunks for each shard.
-pub const LEAST_ENTRIES_PARTS: u64 = 8;
+/// Chunks of entries that each shard has room for at least, beside blocks.
+pub const LEAST_ENTRY_CHUNKS: u64 = 4;
 
 /// Shards that let entries go, at most, when a read block wants room.
 pub const SHARDS_ASKED_FOR_ROOM: usize = 8;
