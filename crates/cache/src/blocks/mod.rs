@@ -135,11 +135,12 @@ impl Blocks {
         self.used.load(Ordering::Relaxed) > self.target.load(Ordering::Relaxed)
     }
 
-    /// An entry of so many bytes is about to take room: blocks give back what they have beyond their part.
+    /// An entry of so many bytes is about to take room, a chunk if it is short; 0: it has. Blocks give back what they have
+    /// beyond their part.
     #[inline]
     pub fn give_way(&self, bytes: u64) {
-        let more = bytes.max(self.plan.chunk_bytes);
-        while self.pool.used() + self.bytes_allocated() + more > self.pool.bytes()
+        let wanted = if bytes > 0 { bytes.max(self.plan.chunk_bytes) } else { 0 };
+        while self.pool.used() + self.bytes_allocated() + wanted > self.pool.bytes()
             && self.has_more_than_its_part()
         {
             if !self.shrink_one() {

@@ -11,7 +11,6 @@ use crate::flash::Flash;
 use crate::framing::Placed;
 use crate::framing::block::{self, Header};
 use crate::key::Key;
-use crate::memory::EntryState;
 use crate::policy::{Promotion, promotion};
 use crate::prefetch::prefetch;
 use crate::record::{EntryRecord, Record, find_last, parse};
@@ -165,14 +164,13 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     /// Copies an entry just read to the RAM tier, if it is still the current one: the index has it there, and its
     /// segment was not overwritten meanwhile.
     pub(super) fn promote(&self, flash: &Flash, key: Key<'_>, placed: Placed, entry: &EntryRecord<'_>) {
-        let now = self.shared.time();
         let mut shard = self.shared.shard(key.hash());
         if flash.log.sequence_of(placed.block) == placed.sequence
             && self.shared.has_room_for_copy(flash, entry.len() as u64)
             && shard.places.at(key.hash(), placed.block).is_some()
         {
-            self.shared.blocks_give_way(entry.len());
-            let kept = shard.memory.insert(key, entry.value(), entry.expires_at, EntryState::Clean, now);
+            let memory = &mut shard.memory;
+            let kept = self.shared.copy_to_memory(memory, key, entry.value(), entry.expires_at);
             add(&self.shared.counters.promoted, u64::from(kept));
         }
     }
