@@ -299,7 +299,10 @@ pub const DIVISION_WINDOW_PARTS: u64 = 32;
 
 /// A block that is asked for again counts as such when one in so many of the blocks beside it has been replaced: until
 /// then it is one visit, of a run of keys.
-pub const BLOCK_VISIT_PARTS: usize = 16;
+pub const BLOCK_VISIT_PARTS: u64 = 16;
+
+/// And not before so many have been: others may read while a run goes on.
+pub const BLOCK_VISIT_REPLACED_MIN: u64 = 8;
 
 /// Of what is found in blocks in RAM, one in so many is copied to the entries.
 pub const BLOCK_FINDS_PROMOTED: u8 = 8;

@@ -87,7 +87,22 @@ impl Shared {
         after > Headroom::TooLittle && Headroom::of(flash, &self.pool) >= Headroom::Less
     }
 
-    /// Whether all entries that a block was read for have left RAM lately: a larger RAM would have saved the read.
+    /// Whether all entries that a block is looked through for have left RAM lately: they would have been in a larger one.
+    pub fn are_ghosts(&self, keys: &[Key<'_>], probes: &[Probe]) -> bool {
+        let Some(ghosts) = self.pool.ghosts() else { return false };
+        probes.iter().all(|probe| ghosts.contains(keys[probe.key as usize].hash().to_bits()))
+    }
+
+    /// Remembers entries that were found in a block in RAM, and that would have come to the entries without it, as if they
+    /// had left these just now.
+    pub fn note_as_ghosts(&self, keys: &[Key<'_>], probes: &[Probe], bytes: u64) {
+        let Some(ghosts) = self.pool.ghosts() else { return };
+        for probe in probes {
+            ghosts.note(keys[probe.key as usize].hash().to_bits(), bytes / probes.len() as u64);
+        }
+    }
+
+    /// The same; they are no ghosts any more.
     pub fn entries_return(&self, keys: &[Key<'_>], probes: &[Probe]) -> bool {
         let Some(ghosts) = self.pool.ghosts() else { return false };
         probes.iter().all(|probe| ghosts.returns(keys[probe.key as usize].hash().to_bits()))

@@ -6,7 +6,7 @@ use super::probe::{FalsePositive, LongEntry, Probe};
 use super::reads::{BegunReads, BlocksOfRead};
 use super::scratch::Scratch;
 use super::search::Search;
-use crate::blocks::Block;
+use crate::blocks::{Block, Saving};
 use crate::flash::Flash;
 use crate::framing::Placed;
 use crate::framing::block::{self, Header};
@@ -95,13 +95,19 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let place = probes[0].place;
         let misses = &mut self.counts.of_blocks;
         misses.reads += 1;
-        misses.ghost_blocks += u64::from(blocks.returns(place));
-        let for_ghost = self.shared.entries_return(self.keys, probes);
-        misses.ghost_entries += i64::from(for_ghost);
+        let saving = match (self.shared.entries_return(self.keys, probes), blocks.returns(place)) {
+            (true, false) => Saving::Entries,
+            (true, true) => Saving::EntriesOrBlocks,
+            (false, returns) => {
+                misses.ghost_blocks += u64::from(returns);
+                Saving::NotEntries
+            }
+        };
+        misses.ghost_entries += i64::from(saving != Saving::NotEntries);
         if self.passes_blocks_by {
             blocks.note(place);
         } else {
-            let block = Block { place, sequence, bytes, for_ghost };
+            let block = Block { place, sequence, bytes, saving };
             blocks.keep(block, || self.shared.make_room_for_blocks(blocks));
         }
     }

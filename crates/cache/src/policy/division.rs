@@ -11,7 +11,7 @@ use std::ops::Add;
 pub struct Misses {
     /// Blocks read.
     pub reads: u64,
-    /// Reads of a block that had left RAM lately.
+    /// Reads of a block that had left RAM lately, but those that entries would have saved.
     pub ghost_blocks: u64,
     /// Reads for nothing but entries that had left RAM lately, less those among earlier ones that turned out to be of use
     /// for other entries, too.

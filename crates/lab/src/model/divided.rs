@@ -3,7 +3,10 @@
 
 use super::Lru;
 use granary_cache::division::{Division, Misses};
-use granary_cache::limits::{DIVISION_WINDOW_PARTS, GHOST_WINDOW_PARTS, LEAST_BLOCKS_PARTS};
+use granary_cache::limits::{
+    BLOCK_VISIT_PARTS, BLOCK_VISIT_REPLACED_MIN, DIVISION_WINDOW_PARTS, GHOST_WINDOW_PARTS,
+    LEAST_BLOCKS_PARTS,
+};
 
 /// What is divided. Sizes are bytes.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +45,11 @@ pub struct Divided {
     block_ghosts: Lru,
     /// Of each key, whether it was found on flash before.
     is_recent: Vec<bool>,
-    /// Of each block, whether it was read for an entry that had left, and nothing else was found in it since.
-    for_ghost: Vec<bool>,
+    /// Of each block, what would have saved its last read: more room for entries, and for blocks; until that is settled.
+    savings: Vec<[bool; 2]>,
+    /// Of each block, how many had been read when it was visited last.
+    visited: Vec<u64>,
+    reads: u64,
     division: Division,
     misses: Misses,
 }
@@ -69,7 +75,9 @@ impl Divided {
             entry_ghosts: Lru::new(window, keys),
             block_ghosts: Lru::new(window, blocks),
             is_recent: vec![false; keys as usize],
-            for_ghost: vec![false; blocks as usize],
+            savings: vec![[false; 2]; blocks as usize],
+            visited: vec![0; blocks as usize],
+            reads: 0,
             division,
             misses: Misses::default(),
         }
@@ -89,7 +97,7 @@ impl Divided {
         }
         if self.blocks.contains(block) {
             self.blocks.touch(block);
-            self.misses.ghost_entries -= i64::from(std::mem::take(&mut self.for_ghost[block as usize]));
+            self.visit(key, block);
             return FoundIn::Blocks;
         }
         self.read(key, block);
@@ -100,12 +108,31 @@ impl Divided {
         FoundIn::Flash
     }
 
+    /// A block that is in RAM is of use.
+    fn visit(&mut self, key: u32, block: u32) {
+        let entry_bytes = self.options.entry_bytes;
+        let visited = &mut self.visited[block as usize];
+        let is_new_visit =
+            self.reads - *visited > (self.blocks.objects() / BLOCK_VISIT_PARTS).max(BLOCK_VISIT_REPLACED_MIN);
+        let saving = &mut self.savings[block as usize];
+        if is_new_visit {
+            (*visited, *saving) = (self.reads, [false; 2]);
+            self.entry_ghosts.put(key, entry_bytes, |_, _| {});
+        } else if saving[0] && !self.entry_ghosts.contains(key) {
+            self.misses.ghost_entries -= 1;
+            self.misses.ghost_blocks += u64::from(saving[1]);
+            *saving = [false; 2];
+        }
+    }
+
     fn read(&mut self, key: u32, block: u32) {
-        let returns = self.entry_ghosts.take(key).is_some();
-        self.for_ghost[block as usize] = returns;
+        let saving = [self.entry_ghosts.take(key).is_some(), self.block_ghosts.take(block).is_some()];
+        self.savings[block as usize] = saving;
+        self.reads += 1;
+        self.visited[block as usize] = self.reads;
         self.misses.reads += 1;
-        self.misses.ghost_blocks += u64::from(self.block_ghosts.take(block).is_some());
-        self.misses.ghost_entries += i64::from(returns);
+        self.misses.ghost_entries += i64::from(saving[0]);
+        self.misses.ghost_blocks += u64::from(saving == [false, true]);
         let ghosts = &mut self.block_ghosts;
         self.blocks.put(block, self.options.block_bytes, |block, bytes| ghosts.put(block, bytes, |_, _| {}));
         let is_measured = self.options.blocks_percent.is_none();
