@@ -40,17 +40,24 @@ impl Ghosts {
         slot.store(u16::from(tag) << 8 | u16::from(self.stamp(left)), Ordering::Relaxed);
     }
 
-    /// Whether an object left within the window, but for one in 256 that did not; that is told once.
-    pub fn returns(&self, hash: u64) -> bool {
+    /// Whether an object left within the window, but for one in 256 that did not.
+    pub fn contains(&self, hash: u64) -> bool {
         let (slot, tag) = self.slot(hash);
         let found = slot.load(Ordering::Relaxed);
         if found as u8 == 0 || (found >> 8) as u8 != tag {
             return false;
         }
         let now = u64::from(self.stamp(self.left.load(Ordering::Relaxed)));
-        let age = (now + STAMPS - u64::from(found as u8)) % STAMPS;
-        slot.store(0, Ordering::Relaxed);
-        age <= PARTS
+        (now + STAMPS - u64::from(found as u8)) % STAMPS <= PARTS
+    }
+
+    /// The same; the object is no ghost any more.
+    pub fn returns(&self, hash: u64) -> bool {
+        let contains = self.contains(hash);
+        if contains {
+            self.slot(hash).0.store(0, Ordering::Relaxed);
+        }
+        contains
     }
 
     fn stamp(&self, left: u64) -> u8 {

@@ -87,7 +87,7 @@ pub use granary_log::{Engine, Found, GeometryError, OpenError};
 pub use key::{Key, KeyHash, KeyHasher};
 pub use lookup::Outcome;
 pub use options::{Builder, FlashOptions, MemoryDivision, Options, PowerLoss};
-pub use policy::Reinsertion;
+pub use policy::{Reinsertion, division};
 pub use scan::Scan;
 pub use single::now;
 pub use stats::Stats;

@@ -285,8 +285,8 @@ pub const LEAST_BLOCKS: u64 = 8;
 /// Where these blocks were more than one part in so many of the RAM tier, none are kept.
 pub const MOST_OF_LEAST_BLOCKS_PARTS: u64 = 8;
 
-/// Of the RAM tier, entries have one part in so many at least: four chunks for each shard.
-pub const LEAST_ENTRIES_PARTS: u64 = 8;
+/// Chunks of entries that each shard has room for at least, beside blocks.
+pub const LEAST_ENTRY_CHUNKS: u64 = 4;
 
 /// Shards that let entries go, at most, when a read block wants room.
 pub const SHARDS_ASKED_FOR_ROOM: usize = 8;
@@ -299,7 +299,10 @@ pub const DIVISION_WINDOW_PARTS: u64 = 32;
 
 /// A block that is asked for again counts as such when one in so many of the blocks beside it has been replaced: until
 /// then it is one visit, of a run of keys.
-pub const BLOCK_VISIT_PARTS: usize = 16;
+pub const BLOCK_VISIT_PARTS: u64 = 16;
+
+/// And not before so many have been: others may read while a run goes on.
+pub const BLOCK_VISIT_REPLACED_MIN: u64 = 8;
 
 /// Of what is found in blocks in RAM, one in so many is copied to the entries.
 pub const BLOCK_FINDS_PROMOTED: u8 = 8;

@@ -1,7 +1,7 @@
 //! What the threads of one partition share.
 
 use crate::blocks::Blocks;
-use crate::codec::{Codecs, VersionUser};
+use crate::codec::{Codecs, StoredValue, VersionUser};
 use crate::drive::Helpers;
 use crate::flash::Flash;
 use crate::headroom::Headroom;
@@ -10,7 +10,7 @@ use crate::key::{Key, KeyHash, KeyHasher};
 use crate::limits::{SHARDS, SHARDS_ASKED_FOR_ROOM};
 use crate::lookup::Probe;
 use crate::memory::shared::Arena;
-use crate::memory::{Aim, Eviction, Pool, Spare, Which};
+use crate::memory::{Aim, EntryState, Eviction, Memory, Pool, Spare, Which};
 use crate::shard::Shard;
 use crate::stats::Counters;
 use granary_log::sync::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -87,18 +87,45 @@ impl Shared {
         after > Headroom::TooLittle && Headroom::of(flash, &self.pool) >= Headroom::Less
     }
 
-    /// Whether all entries that a block was read for have left RAM lately: a larger RAM would have saved the read.
+    /// Whether all entries that a block is looked through for have left RAM lately: they would have been in a larger one.
+    pub fn are_ghosts(&self, keys: &[Key<'_>], probes: &[Probe]) -> bool {
+        let Some(ghosts) = self.pool.ghosts() else { return false };
+        probes.iter().all(|probe| ghosts.contains(keys[probe.key as usize].hash().to_bits()))
+    }
+
+    /// Remembers entries that were found in a block in RAM, and that would have come to the entries without it, as if they
+    /// had left these just now.
+    pub fn note_as_ghosts(&self, keys: &[Key<'_>], probes: &[Probe], bytes: u64) {
+        let Some(ghosts) = self.pool.ghosts() else { return };
+        for probe in probes {
+            ghosts.note(keys[probe.key as usize].hash().to_bits(), bytes / probes.len() as u64);
+        }
+    }
+
+    /// The same; they are no ghosts any more.
     pub fn entries_return(&self, keys: &[Key<'_>], probes: &[Probe]) -> bool {
         let Some(ghosts) = self.pool.ghosts() else { return false };
         probes.iter().all(|probe| ghosts.returns(keys[probe.key as usize].hash().to_bits()))
     }
 
-    /// An entry of so many bytes is about to be copied to RAM, where blocks may have its room.
-    #[inline]
-    pub fn blocks_give_way(&self, bytes: usize) {
+    /// Copies an entry that is on flash to RAM, where blocks may have had its room; whether it was not too long for that.
+    pub fn copy_to_memory(
+        &self,
+        memory: &mut Memory,
+        key: Key<'_>,
+        value: Option<StoredValue<'_>>,
+        expires_at: u32,
+    ) -> bool {
+        let bytes = key.bytes().len() + value.map_or(0, |value| value.bytes.len());
         if let Some(blocks) = &self.blocks {
             blocks.give_way(bytes as u64);
         }
+        let kept = memory.insert(key, value, expires_at, EntryState::Clean, self.time());
+        if let Some(blocks) = &self.blocks {
+            // For a table that has grown.
+            blocks.give_way(0);
+        }
+        kept
     }
 
     /// Lets copies of entries leave RAM where they take more than their share, until there is room for what blocks take;

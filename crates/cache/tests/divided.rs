@@ -126,11 +126,12 @@ fn what_is_measured_is_as_good_as_the_best_division_for_points_and_for_runs() {
     let phases = [Phase::Points, Phase::Runs, Phase::Points, Phase::Runs];
     let measured = measure(MemoryDivision::Measured, &phases);
     println!("points {best_points} to {worst_points}, runs {best_runs} to {worst_runs}: {measured:?}");
-    for (phase, (reads, blocks_percent)) in phases.into_iter().zip(measured) {
+    for (phase, (reads, _)) in phases.into_iter().zip(&measured) {
         let best = if phase == Phase::Points { best_points } else { best_runs };
-        assert!(reads <= best * 11 / 10 + 1, "{reads} for 1000 gets, {best} at best");
-        assert_eq!(blocks_percent > 50, phase == Phase::Runs, "{blocks_percent} %");
+        assert!(*reads <= best * 11 / 10 + 1, "{reads} for 1000 gets, {best} at best");
     }
+    let [of_points, of_runs, ..] = measured[..] else { panic!("a figure for each phase") };
+    assert!(of_points.1 < 20 && of_runs.1 > 50, "most RAM went from entries to blocks: {measured:?}");
 }
 
 #[test]

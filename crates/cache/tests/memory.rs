@@ -6,9 +6,23 @@ mod counting;
 
 use counting::{ALONE, allocated};
 use granary_cache::admission::Admission;
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Options, Outcome};
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Options, Outcome, Stats};
 use granary_log::device::MemoryDevice;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Compares what was allocated since `before` with what the cache says, once its threads have come to rest.
+fn compare(cache: &Cache, before: i64, tolerance: i64) -> Stats {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let stats = cache.stats();
+        let (counted, said) = (allocated() - before, stats.bytes_allocated() as i64);
+        if (counted - said).abs() < tolerance {
+            return stats;
+        }
+        assert!(Instant::now() < deadline, "{counted} bytes were allocated, stats say {said}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
 
 /// Puts `entries` entries with keys of `key_bytes` bytes and compares what was allocated.
 fn measure(entries: u64, file_size: u64, max_stored_keys: Option<u64>, key_bytes: usize, value_bytes: usize) {
@@ -31,10 +45,7 @@ fn measure(entries: u64, file_size: u64, max_stored_keys: Option<u64>, key_bytes
     }
     drop((keys, value));
     cache.flush().unwrap();
-    let stats = cache.stats();
-    let counted = allocated() - before;
-    let said = stats.bytes_allocated() as i64;
-    assert!((counted - said).abs() < 128 << 10, "{counted} bytes were allocated, stats say {said}");
+    let stats = compare(&cache, before, 128 << 10);
     let fill = stats.entries as f64 / stats.index_slots as f64;
     let per_entry = stats.index_bytes as f64 / stats.entries as f64;
     println!("{entries} entries, keys of {key_bytes} bytes: fill {fill:.3}, {per_entry:.2} bytes an entry");
@@ -145,4 +156,45 @@ fn five_bytes_an_entry() {
     measure(300_000, 1 << 30, Some(2_097_152), 100, 12);
     measure(2_000_000, 1 << 28, None, 8, 40);
     measure(1_000_000, 1 << 31, Some(1_100_000), 32, 200);
+}
+
+/// The RAM tier full of entries and of blocks: their table, slots and ghosts are in what is said, and that is the budget.
+#[test]
+fn entries_and_blocks_take_what_is_said() {
+    const MEMORY_BYTES: u64 = 16 << 20;
+    const KEYS: u64 = 400_000;
+    let _alone = ALONE.lock();
+    for run in [1, 50] {
+        let folder = tempfile::tempdir().unwrap();
+        let flash = Some(FlashOptions::new(folder.path().join("c"), 64 << 20));
+        let options = Options { flash, memory_bytes: MEMORY_BYTES, ..Options::default() };
+        let device = Box::new(MemoryDevice::new(64 << 20));
+        let before = allocated();
+        let cache = Cache::open_on(device, options).unwrap();
+        let keys: Vec<[u8; 8]> = (0..KEYS).map(u64::to_le_bytes).collect();
+        let entries: Vec<Entry<'_>> = keys
+            .iter()
+            .map(|key| Entry { key: cache.key(key), value: Some(&[7; 80]), expires_at: 0 })
+            .collect();
+        cache.put_many_waiting(&entries, Duration::from_secs(30), |_, why| panic!("{why:?}"));
+        drop(entries);
+        cache.flush().unwrap();
+        let mut io = Io::new();
+        let mut random = fastrand::Rng::with_seed(9);
+        let mut most = 0;
+        for _ in 0..200_000 / run {
+            // What is asked for often is not put together.
+            let first = (random.f64().powi(4) * (KEYS / run) as f64) as u64 * 7919 % (KEYS / run) * run;
+            for key in &keys[first as usize..(first + run) as usize] {
+                cache.get_many(&mut io, &[cache.key(key)], 0, |_, _| {});
+            }
+            most = most.max(cache.stats().memory_bytes);
+        }
+        drop((io, keys));
+        // What a thread reads with is its own.
+        let stats = compare(&cache, before, 640 << 10);
+        println!("runs of {run}: {} of {} bytes are blocks", stats.block_bytes, stats.memory_bytes);
+        assert!(most <= MEMORY_BYTES && most > MEMORY_BYTES * 9 / 10, "{most}");
+        assert_eq!(stats.block_bytes > MEMORY_BYTES / 2, run > 1, "{stats:?}");
+    }
 }

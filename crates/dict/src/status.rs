@@ -26,6 +26,8 @@ pub struct Status {
     pub index_bytes: u64,
     /// RAM of the hot tier alone.
     pub memory_bytes: u64,
+    /// Of these, those of blocks.
+    pub block_bytes: u64,
     /// RAM of write buffers alone.
     pub buffer_bytes: u64,
     /// Bytes of rows that were put over bytes that are kept of them; 1 where nothing is compressed.
@@ -58,6 +60,8 @@ pub struct Status {
     pub rows_bad: u64,
     /// Entries found in the RAM tier.
     pub hits_memory: u64,
+    /// Of these, those found in a block of flash that the RAM tier keeps.
+    pub hits_block: u64,
     /// Entries found in a write buffer.
     pub hits_buffer: u64,
     /// Entries found on flash.
@@ -194,6 +198,7 @@ impl Status {
             hierarchy_bytes: full_load.map_or(0, |full_load| full_load.hierarchy_bytes as u64),
             index_bytes: full_load.map_or(cache.index_bytes, |full_load| full_load.index_bytes as u64),
             memory_bytes: cache.memory_bytes,
+            block_bytes: cache.block_bytes,
             buffer_bytes: cache.buffer_bytes,
             compression_ratio: cache.compression_ratio(),
             compression_versions: cache.codec_versions,
@@ -209,6 +214,7 @@ impl Status {
             keys_updated: counters.keys_updated.get(),
             rows_bad: counters.rows_bad.get(),
             hits_memory: cache.hits_memory,
+            hits_block: cache.hits_block,
             hits_buffer: cache.hits_buffer,
             hits_flash: cache.hits_flash,
             flash_block_reads: cache.block_reads,

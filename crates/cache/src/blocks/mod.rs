@@ -17,8 +17,8 @@ use crate::policy::division::{Division, Misses};
 use granary_log::sync::sync::Mutex;
 use granary_log::sync::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub(crate) use plan::Plan;
-pub(crate) use shard::Block;
 use shard::BlockShard;
+pub(crate) use shard::{Block, Saving};
 use std::sync::Arc;
 
 /// The blocks in RAM of one partition.
@@ -42,13 +42,14 @@ pub(crate) struct Blocks {
     division: Mutex<Division>,
 }
 
-/// What finding a block says of the read that brought it.
+/// What finding a block says of the budget's division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Find {
-    /// It was made for entries that had left RAM, and is now used for others: had they been there, it would have been made
-    /// nevertheless.
-    SecondOfRead,
-    Other,
+pub(crate) struct Find {
+    /// What the read that brought it was counted for, if it is now of use for others: had the entries been there that it was
+    /// made for, it would have been made nevertheless.
+    pub counted_anew: Saving,
+    /// Others were asked for since it was asked for last: it is not one run of keys.
+    pub is_new_visit: bool,
 }
 
 impl Blocks {
@@ -94,15 +95,27 @@ impl Blocks {
     }
 
     /// Hands over the block at `place`, if it is here as that of segment `sequence`: under its shard's lock, so that the
-    /// visitor copies what it wants. It is told whether an entry that it finds is to be copied to the entries.
-    pub fn find(&self, place: u64, sequence: u64, visit: impl FnOnce(&[u8], Promotion)) -> Option<Find> {
+    /// visitor copies what it wants. It is told whether an entry that it finds is to be copied to the entries. `is_ghost`
+    /// says whether what is looked for has left the entries lately.
+    pub fn find(
+        &self,
+        place: u64,
+        sequence: u64,
+        is_ghost: impl FnOnce() -> bool,
+        visit: impl FnOnce(&[u8], Promotion),
+    ) -> Option<Find> {
         let mut shard = self.shard(place).lock().expect("no panic under the lock");
         let kept = shard.get(place).filter(|kept| kept.sequence == sequence)?;
         *kept.finds = kept.finds.wrapping_add(1);
         // Entries are to have the room that blocks have beyond their part.
-        let promotes = *kept.finds % BLOCK_FINDS_PROMOTED == 0 || self.has_more_than_its_part();
+        let promotes =
+            kept.is_new_visit || *kept.finds % BLOCK_FINDS_PROMOTED == 0 || self.has_more_than_its_part();
         visit(kept.bytes, if promotes { Promotion::Promote } else { Promotion::Leave });
-        Some(if std::mem::take(kept.for_ghost) { Find::SecondOfRead } else { Find::Other })
+        // A later visit would have had a read of its own.
+        let is_settled = kept.is_new_visit || *kept.saving == Saving::NotEntries || !is_ghost();
+        let saving = if is_settled { std::mem::take(kept.saving) } else { Saving::NotEntries };
+        let counted_anew = if kept.is_new_visit { Saving::NotEntries } else { saving };
+        Some(Find { counted_anew, is_new_visit: kept.is_new_visit })
     }
 
     /// Keeps a block that was read and checked. `make_room` is asked, while no lock is held, to let entries go until there
@@ -135,11 +148,12 @@ impl Blocks {
         self.used.load(Ordering::Relaxed) > self.target.load(Ordering::Relaxed)
     }
 
-    /// An entry of so many bytes is about to take room: blocks give back what they have beyond their part.
+    /// An entry of so many bytes is about to take room, a chunk if it is short; 0: it has. Blocks give back what they have
+    /// beyond their part.
     #[inline]
     pub fn give_way(&self, bytes: u64) {
-        let more = bytes.max(self.plan.chunk_bytes);
-        while self.pool.used() + self.bytes_allocated() + more > self.pool.bytes()
+        let wanted = if bytes > 0 { bytes.max(self.plan.chunk_bytes) } else { 0 };
+        while self.pool.used() + self.bytes_allocated() + wanted > self.pool.bytes()
             && self.has_more_than_its_part()
         {
             if !self.shrink_one() {

@@ -4,7 +4,7 @@ use super::shard::BlockShard;
 use crate::ghosts::Ghosts;
 use crate::limits::{
     BLOCK_SHARDS_MAX, DIVISION_WINDOW_PARTS, GHOST_ENTRY_BYTES, GHOST_WINDOW_PARTS, LEAST_BLOCKS,
-    LEAST_BLOCKS_PARTS, LEAST_ENTRIES_PARTS, MOST_OF_LEAST_BLOCKS_PARTS,
+    LEAST_BLOCKS_PARTS, LEAST_ENTRY_CHUNKS, MOST_OF_LEAST_BLOCKS_PARTS, SHARDS,
 };
 use crate::memory::Pool;
 use crate::options::MemoryDivision;
@@ -55,9 +55,9 @@ impl Plan {
             chunk_bytes,
             ghost_window,
         };
-        let entries = pool.bytes() / LEAST_ENTRIES_PARTS;
+        let entries = LEAST_ENTRY_CHUNKS * SHARDS as u64 * chunk_bytes;
         let most = pool.bytes().checked_sub(entries + plan.ghost_bytes())?;
-        if least > pool.bytes() / MOST_OF_LEAST_BLOCKS_PARTS {
+        if least > most.min(pool.bytes() / MOST_OF_LEAST_BLOCKS_PARTS) {
             return None;
         }
         plan.division.most = most;

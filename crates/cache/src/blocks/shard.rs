@@ -1,7 +1,7 @@
 //! One shard of the blocks in RAM. Knows no lock.
 
 use super::slab::Slab;
-use crate::limits::BLOCK_VISIT_PARTS;
+use crate::limits::{BLOCK_VISIT_PARTS, BLOCK_VISIT_REPLACED_MIN};
 use crate::memory::shared::Arena;
 use hashbrown::HashTable;
 use std::ops::Range;
@@ -20,8 +20,20 @@ struct Slot {
     visited: u8,
     /// Keys found in it, in turns of 256.
     finds: u8,
-    /// It was read for nothing but entries that had left RAM lately.
-    for_ghost: bool,
+    saving: Saving,
+}
+
+/// What would have saved the read that brought a block, and nothing else: it is counted for that, until the block turns out
+/// to be of use for others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Saving {
+    /// More room for blocks; or nothing.
+    #[default]
+    NotEntries,
+    /// More room for entries: those that it was read for had left RAM lately.
+    Entries,
+    /// The same, and more room for blocks, which takes more of it.
+    EntriesOrBlocks,
 }
 
 const NOTHING: u64 = u64::MAX;
@@ -43,7 +55,7 @@ pub(super) struct BlockShard {
     slabs: Vec<Slab>,
     hand: usize,
     /// Blocks that were replaced, to tell visits apart.
-    replaced: usize,
+    replaced: u64,
 }
 
 /// A block that was read.
@@ -54,18 +66,18 @@ pub(crate) struct Block<'a> {
     /// The segment that it is of.
     pub sequence: u64,
     pub bytes: &'a [u8],
-    /// It was read for nothing but entries that had left RAM lately.
-    pub for_ghost: bool,
+    pub saving: Saving,
 }
 
 /// A block that is in RAM.
 pub(super) struct Kept<'a> {
     pub bytes: &'a [u8],
     pub sequence: u64,
+    /// Others were asked for since it was asked for last.
+    pub is_new_visit: bool,
     /// Keys found in it before, in turns of 256.
     pub finds: &'a mut u8,
-    /// It was read for nothing but entries that had left RAM lately, and nothing else was found in it since.
-    pub for_ghost: &'a mut bool,
+    pub saving: &'a mut Saving,
 }
 
 fn spread(place: u64) -> u64 {
@@ -95,7 +107,8 @@ impl BlockShard {
 
     /// Changes whenever a part of the blocks has been replaced.
     fn visit_now(&self) -> u8 {
-        (self.replaced / (self.slots.len() / BLOCK_VISIT_PARTS).max(1)) as u8
+        let part = self.slots.len() as u64 / BLOCK_VISIT_PARTS;
+        (self.replaced / part.max(BLOCK_VISIT_REPLACED_MIN)) as u8
     }
 
     fn slot_of(&self, place: u64) -> Option<u32> {
@@ -114,19 +127,20 @@ impl BlockShard {
         let number = self.slot_of(place)?;
         let now = self.visit_now();
         let slot = &mut self.slots[number as usize];
-        if slot.visited != now {
+        let is_new_visit = slot.visited != now;
+        if is_new_visit {
             slot.visited = now;
             slot.visits = (slot.visits + 1).min(VISITS_MAX);
         }
         let (slab, range) = self.room_of(number);
-        let Slot { sequence, finds, for_ghost, .. } = &mut self.slots[number as usize];
-        Some(Kept { bytes: &self.slabs[slab][range], sequence: *sequence, finds, for_ghost })
+        let Slot { sequence, finds, saving, .. } = &mut self.slots[number as usize];
+        Some(Kept { bytes: &self.slabs[slab][range], sequence: *sequence, is_new_visit, finds, saving })
     }
 
     /// Keeps a block, in place of an older one there, in a free slot, or in place of another block, of which `leaves` is
     /// told; `false`: there is no slot.
     pub fn insert(&mut self, block: Block<'_>, leaves: impl FnMut(u64)) -> bool {
-        let Block { place, sequence, bytes, for_ghost } = block;
+        let Block { place, sequence, bytes, saving } = block;
         let number = match self.slot_of(place) {
             Some(number) => number,
             None => {
@@ -137,7 +151,7 @@ impl BlockShard {
             }
         };
         let visited = self.visit_now();
-        self.slots[number as usize] = Slot { place, sequence, visits: 0, visited, finds: 0, for_ghost };
+        self.slots[number as usize] = Slot { place, sequence, visits: 0, visited, finds: 0, saving };
         let (slab, range) = self.room_of(number);
         self.slabs[slab][range].copy_from_slice(bytes);
         true
@@ -179,7 +193,8 @@ impl BlockShard {
     pub fn grow(&mut self, arena: Option<&Arc<Arena>>) {
         self.slabs.push(Slab::new(arena, self.blocks_per_slab * self.block_size));
         let first = self.slots.len();
-        let slot = Slot { place: NOTHING, sequence: 0, visits: 0, visited: 0, finds: 0, for_ghost: false };
+        let slot =
+            Slot { place: NOTHING, sequence: 0, visits: 0, visited: 0, finds: 0, saving: Saving::default() };
         self.slots.resize(first + self.blocks_per_slab, slot);
         self.free.extend((first as u32..self.slots.len() as u32).rev());
     }
@@ -199,9 +214,9 @@ impl BlockShard {
         }
         self.slots.truncate(first);
         self.free.retain(|number| (*number as usize) < first);
-        for (at, Slot { place, sequence, for_ghost, .. }) in visited {
+        for (at, Slot { place, sequence, saving, .. }) in visited {
             let bytes = &slab[at * self.block_size..(at + 1) * self.block_size];
-            self.insert(Block { place, sequence, bytes, for_ghost }, &mut leaves);
+            self.insert(Block { place, sequence, bytes, saving }, &mut leaves);
         }
         slab.release();
         if self.slabs.is_empty() {

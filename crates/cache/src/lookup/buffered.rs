@@ -6,10 +6,11 @@ use super::order::order;
 use super::outcome::{Outcome, Tier};
 use super::probe::{FalsePositive, OnDevice, Probe};
 use super::scratch::Scratch;
-use crate::blocks::{Blocks, Find};
+use crate::blocks::{Blocks, Find, Saving};
 use crate::flash::Flash;
 use crate::framing::block::{self, payload_size};
 use crate::framing::{Placed, Records, is_settled, records_in};
+use crate::memory::entry::cost as entry_cost;
 use crate::policy::Promotion;
 use crate::record::{Record, parse};
 use granary_log::{Location, Segment};
@@ -81,9 +82,10 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
     ) -> bool {
         let place = probes[0].place;
         let Scratch { answers, false_positives, search, record, .. } = scratch;
-        let (mut promoted, mut reaches_beyond) = (None, false);
+        let (mut promoted, mut reaches_beyond, mut entry_bytes) = (None, false, 0);
         record.clear();
-        let find = blocks.find(place, sequence, |bytes, promotion| {
+        let is_ghost = || self.shared.are_ghosts(self.keys, probes);
+        let find = blocks.find(place, sequence, is_ghost, |bytes, promotion| {
             let count = block::noted(bytes).count;
             let found = search_block(self.keys, block::payload(bytes), count, probes, search);
             for (i, probe) in probes.iter().enumerate() {
@@ -95,6 +97,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
                     reaches_beyond = true;
                 } else if self.resolve(probe.key) {
                     answers.entry(probe.key, Tier::Block, entry.value(), entry.expires_at);
+                    entry_bytes += entry_cost(entry.len());
                     if promotion == Promotion::Promote && probe.recent && promoted.is_none() {
                         record.extend_from_slice(entry.as_bytes());
                         promoted = Some(*probe);
@@ -102,8 +105,13 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
                 }
             }
         });
-        if find == Some(Find::SecondOfRead) {
-            self.counts.of_blocks.ghost_entries -= 1;
+        if let Some(Find { counted_anew, is_new_visit }) = find {
+            let misses = &mut self.counts.of_blocks;
+            misses.ghost_entries -= i64::from(counted_anew != Saving::NotEntries);
+            misses.ghost_blocks += u64::from(counted_anew == Saving::EntriesOrBlocks);
+            if is_new_visit && promoted.is_none() {
+                self.shared.note_as_ghosts(self.keys, probes, entry_bytes);
+            }
         }
         self.deliver_answers(scratch);
         if let Some(probe) = promoted

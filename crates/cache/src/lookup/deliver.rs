@@ -6,12 +6,11 @@ use super::probe::{FalsePositive, LongEntry, Probe};
 use super::reads::{BegunReads, BlocksOfRead};
 use super::scratch::Scratch;
 use super::search::Search;
-use crate::blocks::Block;
+use crate::blocks::{Block, Saving};
 use crate::flash::Flash;
 use crate::framing::Placed;
 use crate::framing::block::{self, Header};
 use crate::key::Key;
-use crate::memory::EntryState;
 use crate::policy::{Promotion, promotion};
 use crate::prefetch::prefetch;
 use crate::record::{EntryRecord, Record, find_last, parse};
@@ -96,13 +95,19 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let place = probes[0].place;
         let misses = &mut self.counts.of_blocks;
         misses.reads += 1;
-        misses.ghost_blocks += u64::from(blocks.returns(place));
-        let for_ghost = self.shared.entries_return(self.keys, probes);
-        misses.ghost_entries += i64::from(for_ghost);
+        let saving = match (self.shared.entries_return(self.keys, probes), blocks.returns(place)) {
+            (true, false) => Saving::Entries,
+            (true, true) => Saving::EntriesOrBlocks,
+            (false, returns) => {
+                misses.ghost_blocks += u64::from(returns);
+                Saving::NotEntries
+            }
+        };
+        misses.ghost_entries += i64::from(saving != Saving::NotEntries);
         if self.passes_blocks_by {
             blocks.note(place);
         } else {
-            let block = Block { place, sequence, bytes, for_ghost };
+            let block = Block { place, sequence, bytes, saving };
             blocks.keep(block, || self.shared.make_room_for_blocks(blocks));
         }
     }
@@ -165,14 +170,13 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     /// Copies an entry just read to the RAM tier, if it is still the current one: the index has it there, and its
     /// segment was not overwritten meanwhile.
     pub(super) fn promote(&self, flash: &Flash, key: Key<'_>, placed: Placed, entry: &EntryRecord<'_>) {
-        let now = self.shared.time();
         let mut shard = self.shared.shard(key.hash());
         if flash.log.sequence_of(placed.block) == placed.sequence
             && self.shared.has_room_for_copy(flash, entry.len() as u64)
             && shard.places.at(key.hash(), placed.block).is_some()
         {
-            self.shared.blocks_give_way(entry.len());
-            let kept = shard.memory.insert(key, entry.value(), entry.expires_at, EntryState::Clean, now);
+            let memory = &mut shard.memory;
+            let kept = self.shared.copy_to_memory(memory, key, entry.value(), entry.expires_at);
             add(&self.shared.counters.promoted, u64::from(kept));
         }
     }

@@ -2,7 +2,8 @@
 
 use super::chunk::Chunk;
 use super::entry::{
-    COUNTS_AT, DEAD, DIRTY, FETCHED, FLAGS_AT, READ, RECORD_AT, STAMP_SHIFT, entry_len, hash_of, record_of,
+    self, COUNTS_AT, DEAD, DIRTY, FETCHED, FLAGS_AT, READ, RECORD_AT, STAMP_SHIFT, entry_len, hash_of,
+    record_of,
 };
 use super::pool::Stamp;
 use super::{At, COMPACT_STEPS, Memory, Role, UPDATE, spread};
@@ -107,11 +108,6 @@ impl Memory {
         self.tell();
     }
 
-    /// What an entry with a record of so many bytes takes, its part of the table included.
-    fn entry_cost(&self, record: usize) -> usize {
-        RECORD_AT + record + self.table.allocation_size() / self.table.len().max(1)
-    }
-
     /// Gives RAM of the table back that far fewer entries need.
     fn shrink_table(&mut self) {
         let len = self.table.len();
@@ -199,7 +195,7 @@ impl Memory {
             Eviction::Drop => self.gone.count(is_expired, flags & FETCHED != 0),
             Eviction::Move => {
                 if let Some(ghosts) = self.pool.ghosts() {
-                    ghosts.note(hash.to_bits(), self.entry_cost(record.len()) as u64);
+                    ghosts.note(hash.to_bits(), entry::cost(record.len()));
                 }
             }
         }

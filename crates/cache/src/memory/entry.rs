@@ -15,6 +15,8 @@ const TAG_AT: usize = 4;
 pub(super) const FLAGS_AT: usize = 6;
 pub(super) const COUNTS_AT: usize = 7;
 pub(super) const RECORD_AT: usize = 8;
+/// An entry's part of a table: five bytes for each of its slots, of which 44 to 88 of a hundred are taken.
+const TABLE_BYTES: usize = 8;
 
 /// It was read since the hand last passed.
 pub(super) const READ: u8 = 1;
@@ -81,6 +83,11 @@ pub(super) fn has_tag(bytes: &[u8], hash: KeyHash) -> bool {
 /// Bytes of the entry that begins `bytes`.
 pub(super) fn entry_len(bytes: &[u8]) -> usize {
     RECORD_AT + record_of(bytes).len()
+}
+
+/// Bytes of RAM of an entry with a record of so many bytes, its part of a table included, in the mean.
+pub(crate) fn cost(record: usize) -> u64 {
+    (RECORD_AT + record + TABLE_BYTES) as u64
 }
 
 /// An entry of another process, checked.

@@ -21,8 +21,18 @@ impl Options {
         if let MemoryDivision::Fixed { blocks_percent: percent @ 101.. } = self.memory_division {
             return invalid("memory_division", format!("{percent} % of the RAM tier is more than all of it"));
         }
-        if let (MemoryDivision::Fixed { blocks_percent: 1.. }, false) =
-            (self.memory_division, self.keeps_blocks())
+        match &self.flash {
+            Some(flash) => flash.check()?,
+            None if self.memory_bytes == 0 => {
+                return invalid(
+                    "memory_bytes",
+                    "with 0 bytes of RAM and no flash there is no room for anything",
+                );
+            }
+            None => {}
+        }
+        if matches!(self.memory_division, MemoryDivision::Fixed { blocks_percent: 1.. })
+            && !self.keeps_blocks()
         {
             return invalid(
                 "memory_division",
@@ -32,13 +42,7 @@ impl Options {
                 ),
             );
         }
-        match &self.flash {
-            Some(flash) => flash.check(),
-            None if self.memory_bytes == 0 => {
-                invalid("memory_bytes", "with 0 bytes of RAM and no flash there is no room for anything")
-            }
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -8,9 +8,10 @@ use std::ops::Add;
 
 /// Reads of flash, and what would have saved some of them; of a sample, the same of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Misses {
+pub struct Misses {
+    /// Blocks read.
     pub reads: u64,
-    /// Reads of a block that had left RAM lately.
+    /// Reads of a block that had left RAM lately, but those that entries would have saved.
     pub ghost_blocks: u64,
     /// Reads for nothing but entries that had left RAM lately, less those among earlier ones that turned out to be of use
     /// for other entries, too.
@@ -31,8 +32,10 @@ impl Add for Misses {
 
 /// What blocks may have, and have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Division {
+pub struct Division {
+    /// Bytes that blocks have at least.
     pub least: u64,
+    /// Bytes that blocks have at most.
     pub most: u64,
     /// Bytes for blocks now.
     pub blocks: u64,
@@ -55,7 +58,7 @@ const GAIN: f64 = 0.25;
 const LEAST_GAIN: f64 = 1.0 / 32.0;
 
 impl Division {
-    /// The division after some more misses: changed, if what was seen since the last change says something.
+    /// Returns the division after some more misses: changed, if what was seen since the last change says something.
     pub fn after(self, misses: Misses) -> Self {
         let misses = self.misses + misses;
         let (blocks, entries) = (misses.ghost_blocks as f64, misses.ghost_entries.max(0) as f64);

@@ -1,6 +1,6 @@
 //! What is kept and where: pure functions, so that they can be tried without a device.
 
-pub(crate) mod division;
+pub mod division;
 
 use crate::limits::{HYBRID_MEMORY_PARTS, HYBRID_PARTITION_PARTS, SHARDS};
 

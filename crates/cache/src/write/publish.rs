@@ -6,7 +6,6 @@ use crate::entry::StoredEntry;
 use crate::flash::Flash;
 use crate::framing::Placed;
 use crate::limits::{SHARDS, SHARED_ENTRIES_MIN, SIDE_BY_SIDE};
-use crate::memory::EntryState;
 use crate::places::LookAlikes;
 use crate::policy::{Promotion, placement};
 use crate::shard::{Shard, point};
@@ -77,8 +76,7 @@ impl Shared {
         };
         match placement(self.memory_bytes) {
             Promotion::Promote if self.has_room_for_copy(flash, entry.bytes() as u64) => {
-                self.blocks_give_way(entry.bytes());
-                shard.memory.insert(key, value, expires_at, EntryState::Clean, self.time());
+                self.copy_to_memory(&mut shard.memory, key, value, expires_at);
             }
             _ => _ = shard.memory.remove(key),
         }

@@ -77,15 +77,25 @@ impl Lru {
         if u64::from(bytes) > self.capacity {
             return left(key, bytes);
         }
-        while self.used + u64::from(bytes) > self.capacity {
-            let oldest = self.newer[self.ring() as usize];
-            let bytes = self.take(oldest).expect("there is one as long as bytes are used");
-            left(oldest, bytes);
-        }
+        self.evict_beyond(self.capacity - u64::from(bytes), left);
         self.bytes[key as usize] = bytes;
         self.used += u64::from(bytes);
         self.objects += 1;
         self.link(key);
+    }
+
+    /// Has room for so many bytes from now on, and gives those that leave for want of it to `left`.
+    pub(super) fn resize(&mut self, capacity: u64, left: impl FnMut(u32, u32)) {
+        self.capacity = capacity;
+        self.evict_beyond(capacity, left);
+    }
+
+    fn evict_beyond(&mut self, most: u64, mut left: impl FnMut(u32, u32)) {
+        while self.used > most {
+            let oldest = self.newer[self.ring() as usize];
+            let bytes = self.take(oldest).expect("there is one as long as bytes are used");
+            left(oldest, bytes);
+        }
     }
 
     /// Bytes that objects take.

@@ -7,6 +7,7 @@
 
 mod belady;
 mod costs;
+mod divided;
 mod fifo;
 mod hybrid;
 mod lru;
@@ -20,6 +21,7 @@ mod workload;
 
 pub use belady::Belady;
 pub use costs::{Costs, LARGE_DRAM_PARTS, Layout};
+pub use divided::{Divided, DividedOptions, FoundIn};
 pub use fifo::Fifo;
 pub use hybrid::{Filter, Hybrid, HybridOptions, Offer};
 pub use lru::Lru;

@@ -118,6 +118,7 @@ const FIGURES: &[OfDictionary] = &[
         s.keys_joined as f64
     }),
     ("hits_memory", Counter, "Entries found in the RAM tier", |s| s.hits_memory as f64),
+    ("hits_block", Counter, "Entries found in blocks of the RAM tier", |s| s.hits_block as f64),
     ("hits_buffer", Counter, "Entries found in a write buffer", |s| s.hits_buffer as f64),
     ("hits_flash", Counter, "Entries found on flash", |s| s.hits_flash as f64),
     ("flash_block_reads", Counter, "Blocks read", |s| s.flash_block_reads as f64),
@@ -151,7 +152,8 @@ const FIGURES: &[OfDictionary] = &[
     ("elements", Gauge, "Entries, absent and expired ones too", |s| s.element_count as f64),
     ("ram_bytes", Gauge, "RAM: index, hot entries, write buffers", |s| s.bytes_allocated as f64),
     ("ram_index_bytes", Gauge, "RAM of the index alone", |s| s.index_bytes as f64),
-    ("ram_memory_bytes", Gauge, "RAM of hot entries alone", |s| s.memory_bytes as f64),
+    ("ram_memory_bytes", Gauge, "RAM of the RAM tier alone", |s| s.memory_bytes as f64),
+    ("ram_block_bytes", Gauge, "RAM of its blocks alone", |s| s.block_bytes as f64),
     ("ram_buffer_bytes", Gauge, "RAM of write buffers alone", |s| s.buffer_bytes as f64),
     ("last_successful_update_seconds", Gauge, "Unix time of the source's last answer", |s| {
         s.last_successful_update_time as f64
