@@ -3,8 +3,9 @@
 //               [--compression none|snappy]
 //   stores read leveldb|rocksdb DIR KEYS VALUE_BYTES --workload NAME --cache BYTES [--row-cache BYTES] --operations N
 //               [--warm-up N] [--windows N] [--seed N] [--values half|random] [--file-reads direct|buffered|mmap]
-//               [--cold yes]
+//               [--cold yes] [--seconds N]
 // A workload is one of workload.hh, or `phases`: zipf, neighbours and scan after each other, N operations each.
+// --seconds: the warm-up ends after so long, and so does each window, however few operations it has done by then.
 // --cold drops the store's files from the page cache first. Wrong or missing values end it with an error.
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -32,6 +33,7 @@ struct Arguments {
     std::string command, engine;
     Settings settings;
     uint64_t keys = 0, value_bytes = 0, operations = 0, warm_up = 0, windows = 1, seed = 1;
+    uint64_t seconds = 1'000'000;  // For each window.
     std::string workload, order = "random";
     bool compressible = true, cold = false;
 };
@@ -79,6 +81,7 @@ Arguments parse(int count, char **words) {
         else if (name == "--operations") a.operations = number(name, value);
         else if (name == "--warm-up") a.warm_up = number(name, value);
         else if (name == "--windows") a.windows = std::max<uint64_t>(number(name, value), 1);
+        else if (name == "--seconds") a.seconds = std::min<uint64_t>(number(name, value), 1'000'000);
         else if (name == "--seed") a.seed = number(name, value);
         else if (name == "--file-reads") a.settings.file_reads = one_of(name, value, {"direct", "buffered", "mmap"});
         else if (name == "--cold") a.cold = one_of(name, value, {"yes", "no"}) == "yes";
@@ -130,6 +133,7 @@ void load(const Arguments &a) {
 
 // Reads without being timed, many at a time: only what lies in the caches afterwards counts.
 void warm_up(const Arguments &a, Store &store, const std::string &name) {
+    const auto deadline = Clock::now() + std::chrono::seconds(a.seconds);
     std::vector<std::thread> threads;
     std::vector<std::exception_ptr> errors(warm_up_threads);
     for (int t = 0; t < warm_up_threads; t++)
@@ -137,7 +141,7 @@ void warm_up(const Arguments &a, Store &store, const std::string &name) {
             try {
                 workload::Keys keys(name, a.keys, a.seed + 1000 + t);
                 std::string value;
-                for (uint64_t i = 0; i < a.warm_up / warm_up_threads; i++) store.get(workload::key_of(keys.next()), value);
+                for (uint64_t i = 0; i < a.warm_up / warm_up_threads && Clock::now() < deadline; i++) store.get(workload::key_of(keys.next()), value);
             } catch (...) {
                 errors[t] = std::current_exception();
             }
@@ -184,12 +188,15 @@ void phase(const Arguments &a, Store &store, const std::string &name) {
     std::vector<Window> windows;
     std::string value, wanted(a.value_bytes, ' ');
     std::unique_ptr<Cursor> cursor = sequential ? store.cursor() : nullptr;
-    for (uint64_t w = 0, done = 0; w < a.windows; w++) {
+    uint64_t done = 0;
+    for (uint64_t w = 0; w < a.windows; w++) {
+        const auto deadline = Clock::now() + std::chrono::seconds(a.seconds);
         const uint64_t end = operations * (w + 1) / a.windows;
         const uint64_t bytes = of_process("io", "read_bytes: ");
         const int64_t reads = store.device_reads().blocks;
         Window window;
         for (; done < end; done++) {
+            if (Clock::now() >= deadline) break;
             const uint64_t number = keys.next();
             const std::string key = workload::key_of(number);
             workload::value_of(number, a.compressible, wanted);
@@ -216,7 +223,7 @@ void phase(const Arguments &a, Store &store, const std::string &name) {
         if (reads >= 0) window.reads = store.device_reads().blocks - reads;
         windows.push_back(window);
     }
-    print_phase(name, operations, ns, windows);
+    print_phase(name, done, ns, windows);
 }
 
 void read(const Arguments &a) {

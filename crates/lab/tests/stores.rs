@@ -61,7 +61,7 @@ fn request(folder: &Path, reading: &str) -> String {
 fn reading(workload: &str, division: &str) -> String {
     format!(
         r#"{{"workload": "{workload}", "cache_bytes": 4194304, "row_cache_bytes": 0, "blocks_percent": {division},
-            "operations": 4000, "warm_up": 0, "is_rehearsed": false, "device_reads": 100, "windows": 4, "seed": 1}}"#
+            "operations": 4000, "warm_up": 0, "is_rehearsed": false, "seconds_max": null, "device_reads": 100, "windows": 4, "seed": 1}}"#
     )
 }
 

@@ -156,8 +156,12 @@ impl Programs {
                     ("--cold", is_cold),
                 ];
                 words.extend(names.iter().flat_map(|(name, value)| [name, value]).map(OsString::from));
-                let numbers = numbers.map(|(name, number)| [name.to_owned(), number.to_string()]);
-                words.extend(numbers.into_iter().flatten().map(OsString::from));
+                let seconds = reading.seconds_max.map(|seconds| ("--seconds", seconds));
+                let numbers = numbers
+                    .into_iter()
+                    .chain(seconds)
+                    .map(|(name, number)| [name.to_owned(), number.to_string()]);
+                words.extend(numbers.flatten().map(OsString::from));
                 words
             }
         };

@@ -42,6 +42,8 @@ pub struct Reading {
     pub warm_up: u64,
     /// Whether the operations before are the measured ones, so that all keys have been read; Granary only.
     pub is_rehearsed: bool,
+    /// The most seconds that a warm-up, and a window, take in a peer; `None`: as long as they take.
+    pub seconds_max: Option<u64>,
     /// Single reads of the device by themselves, some after each window; Granary only.
     pub device_reads: u32,
     /// Parts of a phase that are reported one by one.

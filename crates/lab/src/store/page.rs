@@ -4,7 +4,7 @@ use super::contender::{ALLOWANCE_BYTES, ALLOWANCE_KEY_BYTES};
 use super::error::StoreError;
 use super::measurement::Phase;
 use super::run::{Job, Runs, samples};
-use super::study::{Findings, Part};
+use super::study::{Findings, PEER_SECONDS_MAX, Part};
 use crate::Report;
 use std::path::{Path, PathBuf};
 
@@ -86,6 +86,7 @@ impl Findings {
         let introduction = INTRODUCTION
             .replace("ALLOWANCE_MIB", &(ALLOWANCE_BYTES >> 20).to_string())
             .replace("ALLOWANCE_KEY_BYTES", &ALLOWANCE_KEY_BYTES.to_string())
+            .replace("PEER_SECONDS_MAX", &PEER_SECONDS_MAX.to_string())
             .replace("REPETITIONS", &self.size.repetitions.to_string());
         let mut text = format!(
             "<!-- Written by `granary study cache`. Change the program, not this page. -->\n\n\
