@@ -1,16 +1,17 @@
-//! Faults of reads by the ring and by the pool: what is handed over is right, or an error.
+//! Faults of reads by the ring and by the pool: what is handed over is right, or an error. Faults of syncs.
 
 mod common;
 
-use common::engines;
 use common::random::Random;
 use common::skip::skipped;
-use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice};
+use common::{Unframed, engines, options};
+use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, MemoryDevice};
 use granary_log::limits::{READ_BYTES_MAX, READ_DEPTH};
-use granary_log::{AlignedBuffer, Engine, Extent, Flights, Io};
+use granary_log::{AlignedBuffer, Durability, Engine, Extent, Flights, Geometry, Io, Log};
 use std::io::{self, ErrorKind};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -226,4 +227,22 @@ fn a_fault_is_an_error_or_in_the_bytes() {
             assert!(right > extents.len() / 3, "{what}: {right} are right");
         });
     }
+}
+
+/// Two logs on one device, whose sync fails when one of them asks for it: it may have lost what the other one wrote.
+#[test]
+fn a_failed_sync_is_never_followed_by_one_that_succeeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), Geometry::new(SIZE, 16 << 10, BLOCK as u64).unwrap());
+    let device = Arc::new(FaultyDevice::new(MemoryDevice::new(SIZE), BLOCK, Faults::default()));
+    let boxed: Box<dyn Device> = Box::new(Arc::clone(&device));
+    let logs = Log::open_partitions_on(Unframed, boxed, &options, 2).unwrap();
+    let sync = |log: usize| logs[log].0.commit(Durability::Synced);
+    sync(0).unwrap();
+    sync(1).unwrap();
+    device.set_faults(Faults { seed: 1, chances: vec![(Fault::Eio, 65_536)], crash_after_writes: None });
+    assert_eq!(sync(0).unwrap_err().raw_os_error(), Some(5));
+    device.set_faults(Faults::default());
+    assert!(sync(0).is_err() && sync(1).is_err());
+    assert_eq!(device.syncs_failed(), 1);
 }

@@ -3,11 +3,13 @@
 mod faulty;
 mod file;
 mod memory;
+mod shared;
 mod volatile;
 
 pub use faulty::{Fault, Faults, FaultyDevice};
 pub use file::{Access, FileDevice, OpenDeviceError, Space};
 pub use memory::MemoryDevice;
+pub(crate) use shared::SharedDevice;
 pub use volatile::VolatileDevice;
 
 use crate::io::Engine;
