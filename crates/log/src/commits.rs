@@ -1,7 +1,7 @@
 //! What is known of commits, those that run and those before.
 
 use crate::sync::sync::Mutex;
-use crate::sync::sync::atomic::{AtomicBool, AtomicU64};
+use crate::sync::sync::atomic::AtomicU64;
 use std::io;
 
 /// What a commit guards against.
@@ -19,8 +19,6 @@ pub(crate) struct Commits {
     /// Commits that were asked for.
     pub asked: AtomicU64,
     pub running: Mutex<Covered>,
-    /// A sync failed once: what the device was told before it may be gone, and no later sync says so.
-    pub sync_failed: AtomicBool,
     /// Why a segment could not be written lately.
     pub write_error: Mutex<Option<Failure>>,
 }

@@ -4,6 +4,7 @@
 mod arena;
 mod event;
 mod extent;
+mod flight;
 mod flights;
 mod places;
 mod pool;
@@ -16,6 +17,7 @@ pub use flights::Flights;
 use crate::buffer::AlignedBuffer;
 use crate::device::Device;
 use crate::limits::{READ_BYTES_MAX, RINGS_MAX};
+use flight::ByDescriptor;
 use pool::PoolReader;
 use ring::{Refused, Ring};
 use std::io;
@@ -142,12 +144,11 @@ impl Io {
         begun: usize,
         mut done: impl FnMut(usize, io::Result<&[u8]>),
     ) {
-        if let Some(descriptor) = device.descriptor() {
+        if let Some(by) = ByDescriptor::of(device) {
             self.engine();
             match &mut self.reader {
                 Reader::Ring(ring, _) => {
-                    let Err(Refused { error, left }) = ring.read_many(descriptor, extents, begun, &mut done)
-                    else {
+                    let Err(Refused { error, left }) = ring.read_many(by, extents, begun, &mut done) else {
                         return;
                     };
                     tracing::error!(%error, "io_uring takes no more reads, reading with a thread pool");
@@ -155,11 +156,11 @@ impl Io {
                     // First, for `done` may panic: nothing is ever read through that ring again.
                     self.reader = Reader::Pool(PoolReader::new());
                     if let Reader::Pool(pool) = &mut self.reader {
-                        pool.read_many(descriptor, &rest, &mut |i, result| done(left[i], result));
+                        pool.read_many(by, &rest, &mut |i, result| done(left[i], result));
                     }
                     return;
                 }
-                Reader::Pool(pool) => return pool.read_many(descriptor, extents, &mut done),
+                Reader::Pool(pool) => return pool.read_many(by, extents, &mut done),
                 Reader::Unset | Reader::Plain => {}
             }
         }

@@ -118,7 +118,7 @@ pub struct Log<F: Framing> {
     pub(crate) framing: F,
     pub(crate) state: Mutex<StateFile>,
     /// Lock order: commits, writer, state, buffers, segment. No lock is held over device I/O, but for the read lock
-    /// of a sealed segment while it is written, and that of commits.
+    /// of a sealed segment while it is written, that of commits, and that of syncs of the device.
     pub(crate) writer: Mutex<WriterState<F>>,
     pub(crate) buffers: RwLock<Buffers<F>>,
     pub(crate) slots: Slots,

@@ -147,7 +147,7 @@ impl<F: Framing> Log<F> {
         let held = partitions.iter().try_for_each(|partition| partition.hold().map(|hold| holds.push(hold)));
         let opened = held
             .and(device)
-            .and_then(|device| Partition::start_all(framing, partitions, options, Arc::new(device)));
+            .and_then(|device| Partition::start_all(framing, partitions, options, Box::new(device)));
         let opened = opened.inspect_err(|_| files.iter().for_each(|file| drop(std::fs::remove_file(file))));
         drop(holds);
         opened
@@ -169,7 +169,7 @@ impl<F: Framing> Log<F> {
         if let Some(path) = foreign {
             return Err(OpenError::Foreign { path });
         }
-        Partition::start_all(framing, Partition::of(options, partitions)?, options, device.into())
+        Partition::start_all(framing, Partition::of(options, partitions)?, options, device)
     }
 
     pub(crate) fn start(

@@ -4,7 +4,7 @@
 //! opens the file as another number of logs finds nothing in them, and nothing may be left of those that he does not
 //! open: they would not hear of what changes meanwhile.
 
-use crate::device::Device;
+use crate::device::{Device, SharedDevice};
 use crate::error::OpenError;
 use crate::framing::Framing;
 use crate::journal;
@@ -65,9 +65,10 @@ impl Partition {
         framing: F,
         partitions: Vec<Self>,
         options: &Options,
-        device: Arc<dyn Device>,
+        device: Box<dyn Device>,
     ) -> Result<Vec<Opened<F>>, OpenError> {
         forget_from(options, partitions.len() as u64)?;
+        let device: Arc<dyn Device> = Arc::new(SharedDevice::new(device));
         let salt = Self::salt(&partitions);
         let start =
             |Self { options, state }| Log::start(framing.clone(), Arc::clone(&device), state, &options, salt);

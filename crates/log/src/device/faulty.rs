@@ -2,8 +2,10 @@
 
 use super::Device;
 use crate::buffer::AlignedBuffer;
+use crate::io::Engine;
 use crate::sync::sync::Mutex;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// One way of failing.
@@ -15,15 +17,15 @@ pub enum Fault {
     Lost,
     /// A write that lands one block further, and says it worked.
     Misdirected,
-    /// A write that stops half way and says so.
+    /// A write that stops half way and says so, or a read by the descriptor that brings fewer bytes than asked for.
     Short,
     /// One bit flipped in what is read.
     FlippedBit,
-    /// A read or write refused with EIO.
+    /// A read, write or sync refused with EIO.
     Eio,
     /// A write refused with ENOSPC.
     Enospc,
-    /// A read or write that takes a millisecond longer.
+    /// A read, write or sync that takes a millisecond longer.
     Delay,
 }
 
@@ -57,6 +59,9 @@ struct State {
     random: u64,
     writes: u64,
     struck: u64,
+    /// Faults of reads, of each engine by its number.
+    struck_reads: [u64; 3],
+    syncs_failed: u64,
 }
 
 impl State {
@@ -78,9 +83,15 @@ impl State {
         }
         None
     }
+
+    fn draw_for_read(&mut self, engine: Engine, possible: &[Fault]) -> Option<Fault> {
+        let fault = self.draw(possible);
+        self.struck_reads[engine as usize] += u64::from(fault.is_some());
+        fault
+    }
 }
 
-/// Passes everything on to `inner`, but for the faults.
+/// Passes everything on to `inner`, but for the faults. They strike reads by the descriptor, too.
 pub struct FaultyDevice<D> {
     inner: D,
     block_size: usize,
@@ -90,7 +101,14 @@ pub struct FaultyDevice<D> {
 impl<D: Device> FaultyDevice<D> {
     /// `block_size`: the unit of torn and misdirected writes, bytes.
     pub fn new(inner: D, block_size: usize, faults: Faults) -> Self {
-        let state = State { random: faults.seed, faults, writes: 0, struck: 0 };
+        let state = State {
+            random: faults.seed,
+            faults,
+            writes: 0,
+            struck: 0,
+            struck_reads: [0; 3],
+            syncs_failed: 0,
+        };
         Self { inner, block_size, state: Mutex::new(state) }
     }
 
@@ -111,6 +129,16 @@ impl<D: Device> FaultyDevice<D> {
         self.state.lock().expect("no panic under the lock").struck
     }
 
+    /// Faults that struck reads through an engine so far.
+    pub fn struck_reads(&self, engine: Engine) -> u64 {
+        self.state.lock().expect("no panic under the lock").struck_reads[engine as usize]
+    }
+
+    /// Syncs that failed so far.
+    pub fn syncs_failed(&self) -> u64 {
+        self.state.lock().expect("no panic under the lock").syncs_failed
+    }
+
     fn eio() -> io::Error {
         io::Error::from_raw_os_error(5)
     }
@@ -124,7 +152,8 @@ impl<D: Device> Device for FaultyDevice<D> {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let (fault, at) = {
             let mut state = self.state.lock().expect("no panic under the lock");
-            (state.draw(&[Fault::Eio, Fault::FlippedBit, Fault::Delay]), state.random() as usize)
+            let possible = [Fault::Eio, Fault::FlippedBit, Fault::Delay];
+            (state.draw_for_read(Engine::Plain, &possible), state.random() as usize)
         };
         match fault {
             Some(Fault::Eio) => return Err(Self::eio()),
@@ -192,7 +221,50 @@ impl<D: Device> Device for FaultyDevice<D> {
     }
 
     fn sync(&self) -> io::Result<()> {
+        let fault = {
+            let mut state = self.state.lock().expect("no panic under the lock");
+            let fault = state.draw(&[Fault::Eio, Fault::Delay]);
+            state.syncs_failed += u64::from(fault == Some(Fault::Eio));
+            fault
+        };
+        match fault {
+            Some(Fault::Eio) => return Err(Self::eio()),
+            Some(_) => crate::sync::thread::sleep(Duration::from_millis(1)),
+            None => {}
+        }
         self.inner.sync()
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.descriptor()
+    }
+
+    fn complete_read(
+        &self,
+        engine: Engine,
+        offset: u64,
+        bytes: &mut [u8],
+        answer: io::Result<usize>,
+    ) -> io::Result<usize> {
+        let read = self.inner.complete_read(engine, offset, bytes, answer)?;
+        let (fault, at) = {
+            let mut state = self.state.lock().expect("no panic under the lock");
+            let possible = [Fault::Eio, Fault::Short, Fault::FlippedBit, Fault::Delay];
+            (state.draw_for_read(engine, &possible), state.random() as usize)
+        };
+        match fault {
+            Some(Fault::Eio) => return Err(Self::eio()),
+            Some(Fault::Delay) => crate::sync::thread::sleep(Duration::from_millis(1)),
+            Some(Fault::Short) => {
+                let short = at % (read / self.block_size).max(1) * self.block_size;
+                // What did not come is not there.
+                bytes[short..].iter_mut().for_each(|byte| *byte = !*byte);
+                return Ok(short);
+            }
+            Some(_) if read > 0 => bytes[at / 8 % read] ^= 1 << (at % 8),
+            _ => {}
+        }
+        Ok(read)
     }
 }
 
@@ -209,7 +281,16 @@ impl<D: Device + ?Sized> Device for std::sync::Arc<D> {
     fn sync(&self) -> io::Result<()> {
         (**self).sync()
     }
-    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         (**self).descriptor()
+    }
+    fn complete_read(
+        &self,
+        engine: Engine,
+        offset: u64,
+        bytes: &mut [u8],
+        answer: io::Result<usize>,
+    ) -> io::Result<usize> {
+        (**self).complete_read(engine, offset, bytes, answer)
     }
 }

@@ -3,13 +3,16 @@
 mod faulty;
 mod file;
 mod memory;
+mod shared;
 mod volatile;
 
 pub use faulty::{Fault, Faults, FaultyDevice};
 pub use file::{Access, FileDevice, OpenDeviceError, Space};
 pub use memory::MemoryDevice;
+pub(crate) use shared::SharedDevice;
 pub use volatile::VolatileDevice;
 
+use crate::io::Engine;
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -30,5 +33,19 @@ pub trait Device: Send + Sync {
     /// A descriptor that a ring or a pool may read by itself, where there is one.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
+    }
+
+    /// Called when the ring or the pool has read by the descriptor, before anybody sees the bytes. `answer` is the
+    /// kernel's: how many bytes were read from `offset` to the start of `bytes`. What is returned counts in its place,
+    /// as does what is in `bytes` then: a device that simulates faults changes them.
+    fn complete_read(
+        &self,
+        engine: Engine,
+        offset: u64,
+        bytes: &mut [u8],
+        answer: io::Result<usize>,
+    ) -> io::Result<usize> {
+        let _ = (engine, offset, bytes);
+        answer
     }
 }

@@ -2,8 +2,9 @@
 
 use super::event::ring_event;
 use super::extent::{Engine, Extent};
+use super::flight::{ByDescriptor, Flight};
 use super::pool_flights::PoolFlights;
-use super::ring::{Flight, Ring};
+use super::ring::Ring;
 use crate::buffer::AlignedBuffer;
 use crate::device::Device;
 use rustix::event::{EventfdFlags, eventfd};
@@ -87,10 +88,10 @@ impl Flights {
     /// Sends on their way what can be, and hands over what has landed: `done(ticket, bytes or error)`.
     /// `device` is the same each time. Waits for nothing.
     pub fn poll(&mut self, device: &dyn Device, mut done: impl FnMut(u64, io::Result<&[u8]>)) {
-        if let Some(file) = device.descriptor() {
+        if let Some(by) = ByDescriptor::of(device) {
             match &mut self.way {
                 Way::Ring(ring) => {
-                    let Err(error) = land_in(ring, &mut self.waiting, file, &mut done) else {
+                    let Err(error) = land_in(ring, &mut self.waiting, by, &mut done) else {
                         if let (true, Some(event)) = (ring.has_unsubmitted(), &self.event) {
                             // The kernel has no room now: somebody must come again.
                             ring_event(event);
@@ -104,7 +105,7 @@ impl Flights {
                     left.into_iter().for_each(|f| self.waiting.push_front((f.extent, f.ticket)));
                     return self.poll(device, done);
                 }
-                Way::Pool(pool) => return pool.poll(&mut self.waiting, file, &mut done),
+                Way::Pool(pool) => return pool.poll(&mut self.waiting, by, &mut done),
                 Way::Plain => {}
             }
         }
@@ -122,12 +123,12 @@ impl Flights {
 fn land_in(
     ring: &mut Ring,
     waiting: &mut VecDeque<(Extent, u64)>,
-    file: BorrowedFd<'_>,
+    by: ByDescriptor<'_>,
     done: &mut dyn FnMut(u64, io::Result<&[u8]>),
 ) -> io::Result<()> {
     loop {
         while let Some((extent, ticket)) = waiting.front().copied() {
-            if !ring.begin(file, extent, ticket) {
+            if !ring.begin(by.file, extent, ticket) {
                 break;
             }
             waiting.pop_front();
@@ -140,7 +141,7 @@ fn land_in(
         let mut landed = 0;
         while let Some(completion) = ring.next() {
             landed += 1;
-            if let Some((ticket, result)) = ring.finish(file, completion) {
+            if let Some((ticket, result)) = ring.finish(by, completion) {
                 done(ticket, result);
             }
         }

@@ -1,11 +1,12 @@
 //! Reads through a pool of threads that call pread, where io_uring is refused.
 
 use super::event::ring_event;
-use super::extent::Extent;
+use super::extent::{Engine, Extent};
+use super::flight::{ByDescriptor, Flight};
 use crate::buffer::AlignedBuffer;
 use crate::limits::POOL_THREADS;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -14,20 +15,28 @@ pub(super) const DEPTH: usize = POOL_THREADS;
 
 pub(super) struct Job {
     pub file: Arc<OwnedFd>,
-    pub offset: u64,
-    pub len: usize,
-    pub ticket: u64,
+    pub flight: Flight,
     pub buffer: AlignedBuffer,
     pub answer: Sender<Done>,
     /// Rung after the answer, for who does not wait for it.
     pub event: Option<Arc<OwnedFd>>,
 }
 
+/// A read that a thread of the pool has made.
 pub(super) struct Done {
-    pub ticket: u64,
-    pub len: usize,
+    pub flight: Flight,
     pub buffer: AlignedBuffer,
-    pub result: io::Result<()>,
+    answer: io::Result<usize>,
+}
+
+impl Done {
+    /// `None`: the rest has to be read.
+    pub fn advance(&mut self, by: ByDescriptor<'_>) -> Option<io::Result<()>> {
+        let Self { flight, buffer, answer } = self;
+        let bytes = &mut buffer[flight.done()..flight.extent.len];
+        // The read that comes next has an answer of its own.
+        flight.advance(by, Engine::Pool, bytes, std::mem::replace(answer, Ok(0)))
+    }
 }
 
 /// One pool serves the process.
@@ -50,29 +59,17 @@ pub(super) fn pool() -> &'static Sender<Job> {
 fn work(jobs: &Mutex<Receiver<Job>>) {
     loop {
         let job = jobs.lock().expect("no panic under the lock").recv();
-        let Ok(Job { file, offset, len, ticket, mut buffer, answer, event }) = job else { return };
-        let result = read_whole(&file, offset, &mut buffer[..len]);
+        let Ok(Job { file, flight, mut buffer, answer: asker, event }) = job else { return };
+        let bytes = &mut buffer[flight.done()..flight.extent.len];
+        let answer = rustix::io::pread(&file, bytes, flight.rest().offset).map_err(io::Error::from);
         // Not longer than the asker waits: the file's lock goes with its last descriptor.
         drop(file);
         // The asker is gone only if its callback panicked; then nobody wants the answer.
-        let _ = answer.send(Done { ticket, len, buffer, result });
+        let _ = asker.send(Done { flight, buffer, answer });
         if let Some(event) = event {
             ring_event(&event);
         }
     }
-}
-
-fn read_whole(file: &OwnedFd, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-    let mut done = 0;
-    while done < bytes.len() {
-        match rustix::io::pread(file, &mut bytes[done..], offset + done as u64) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(n) => done += n,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(())
 }
 
 /// One thread's way to the pool: buffers are lent to it and come back with the answer.
@@ -88,11 +85,11 @@ impl PoolReader {
 
     pub(super) fn read_many(
         &mut self,
-        file: BorrowedFd<'_>,
+        by: ByDescriptor<'_>,
         extents: &[Extent],
         done: &mut dyn FnMut(usize, io::Result<&[u8]>),
     ) {
-        let file = match file.try_clone_to_owned() {
+        let file = match by.file.try_clone_to_owned() {
             Ok(file) => Arc::new(file),
             Err(error) => {
                 for i in 0..extents.len() {
@@ -104,6 +101,11 @@ impl PoolReader {
         // A channel of this call's own: a panic in `done` leaves no answer for the next call.
         let (sender, receiver) = channel();
         let longest = extents.iter().map(|e| e.len).max().unwrap_or(0);
+        let send = |flight, buffer| {
+            let (file, answer) = (Arc::clone(&file), sender.clone());
+            let job = Job { file, flight, buffer, answer, event: None };
+            pool().send(job).expect("the pool lives as long as the process");
+        };
         let (mut next, mut in_flight) = (0, 0);
         while next < extents.len() || in_flight > 0 {
             while next < extents.len() && in_flight < DEPTH {
@@ -111,16 +113,19 @@ impl PoolReader {
                     Some(buffer) if buffer.len() >= longest => buffer,
                     _ => AlignedBuffer::zeroed(longest),
                 };
-                let Extent { offset, len } = extents[next];
-                let (file, ticket, answer) = (file.clone(), next as u64, sender.clone());
-                let job = Job { file, offset, len, ticket, buffer, answer, event: None };
-                pool().send(job).expect("the pool lives as long as the process");
+                send(Flight::new(extents[next], next as u64), buffer);
                 next += 1;
                 in_flight += 1;
             }
-            let Done { ticket, len, buffer, result } = receiver.recv().expect("every job answers");
+            let mut landed = receiver.recv().expect("every job answers");
+            let outcome = landed.advance(by);
+            let Done { flight, buffer, .. } = landed;
+            let Some(result) = outcome else {
+                send(flight, buffer);
+                continue;
+            };
             in_flight -= 1;
-            done(ticket as usize, result.map(|()| &buffer[..len]));
+            done(flight.ticket as usize, result.map(|()| &buffer[..flight.extent.len]));
             self.idle.push(buffer);
         }
     }

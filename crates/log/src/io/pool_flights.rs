@@ -1,11 +1,12 @@
 //! Reads through the pool that nobody waits for.
 
 use super::extent::Extent;
+use super::flight::{ByDescriptor, Flight};
 use super::pool::{DEPTH, Done, Job, pool};
 use crate::buffer::AlignedBuffer;
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -25,42 +26,54 @@ impl PoolFlights {
     pub fn poll(
         &mut self,
         waiting: &mut VecDeque<(Extent, u64)>,
-        file: BorrowedFd<'_>,
+        by: ByDescriptor<'_>,
         done: &mut dyn FnMut(u64, io::Result<&[u8]>),
     ) {
-        let mut landed = Vec::new();
-        while let Ok(answer) = self.answers.1.try_recv() {
-            landed.push(answer);
+        let (mut landed, mut unfinished) = (Vec::new(), Vec::new());
+        while let Ok(mut answer) = self.answers.1.try_recv() {
+            self.in_flight -= 1;
+            match answer.advance(by) {
+                Some(result) => landed.push((answer, result)),
+                None => unfinished.push(answer),
+            }
         }
-        self.in_flight -= landed.len();
-        if !waiting.is_empty() && self.in_flight < DEPTH {
-            match file.try_clone_to_owned() {
-                Ok(file) => self.send(waiting, &Arc::new(file)),
+        if !unfinished.is_empty() || !waiting.is_empty() && self.in_flight < DEPTH {
+            match by.file.try_clone_to_owned() {
+                Ok(file) => self.send(unfinished, waiting, &Arc::new(file)),
                 Err(error) => {
-                    for (_, ticket) in waiting.drain(..) {
+                    let unfinished = unfinished.iter().map(|done| done.flight.ticket);
+                    for ticket in unfinished.chain(waiting.drain(..).map(|(_, ticket)| ticket)) {
                         done(ticket, Err(io::Error::new(error.kind(), error.to_string())));
                     }
                 }
             }
         }
-        for Done { ticket, len, buffer, result } in landed {
-            done(ticket, result.map(|()| &buffer[..len]));
+        for (Done { flight, buffer, .. }, result) in landed {
+            done(flight.ticket, result.map(|()| &buffer[..flight.extent.len]));
             self.idle.push(buffer);
         }
     }
 
-    fn send(&mut self, waiting: &mut VecDeque<(Extent, u64)>, file: &Arc<OwnedFd>) {
-        while self.in_flight < DEPTH
-            && let Some((Extent { offset, len }, ticket)) = waiting.pop_front()
-        {
-            let buffer = self.idle.pop().filter(|buffer| buffer.len() >= len);
-            let buffer = buffer.unwrap_or_else(|| AlignedBuffer::zeroed(len));
-            let (file, answer) = (Arc::clone(file), self.answers.0.clone());
-            let event = Some(Arc::clone(&self.event));
-            let job = Job { file, offset, len, ticket, buffer, answer, event };
-            pool().send(job).expect("the pool lives as long as the process");
-            self.in_flight += 1;
+    /// Sends the rest of what was begun, then what waits, as far as it may be in flight.
+    fn send(&mut self, unfinished: Vec<Done>, waiting: &mut VecDeque<(Extent, u64)>, file: &Arc<OwnedFd>) {
+        for Done { flight, buffer, .. } in unfinished {
+            self.send_one(flight, buffer, file);
         }
+        while self.in_flight < DEPTH
+            && let Some((extent, ticket)) = waiting.pop_front()
+        {
+            let buffer = self.idle.pop().filter(|buffer| buffer.len() >= extent.len);
+            let buffer = buffer.unwrap_or_else(|| AlignedBuffer::zeroed(extent.len));
+            self.send_one(Flight::new(extent, ticket), buffer, file);
+        }
+    }
+
+    fn send_one(&mut self, flight: Flight, buffer: AlignedBuffer, file: &Arc<OwnedFd>) {
+        let (file, answer, event) = (Arc::clone(file), self.answers.0.clone(), Some(Arc::clone(&self.event)));
+        pool()
+            .send(Job { file, flight, buffer, answer, event })
+            .expect("the pool lives as long as the process");
+        self.in_flight += 1;
     }
 }
 

@@ -2,23 +2,14 @@
 //! that nobody waits for are in `flights.rs`, the buffers in `arena.rs`.
 
 use super::arena;
-use super::extent::Extent;
+use super::extent::{Engine, Extent};
+use super::flight::{ByDescriptor, Flight};
 use super::places::{Places, bytes_each};
 use crate::buffer::AlignedBuffer;
 use crate::limits::{READ_BYTES_MAX, READ_DEPTH};
 use io_uring::{IoUring, opcode, squeue, types::Fd};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-
-/// What is being read into a place, or into it and its neighbours.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Flight {
-    pub extent: Extent,
-    /// What its reader calls it.
-    pub ticket: u64,
-    /// Bytes that are there.
-    done: usize,
-}
 
 /// The kernel takes no more reads: the ring is of no use any longer.
 #[derive(Debug)]
@@ -38,7 +29,7 @@ pub(super) struct Ring {
     is_registered: bool,
     /// Reads were given up that the kernel may still be at.
     refused: bool,
-    /// Each at its first place.
+    /// What is being read into a place, or into it and its neighbours: each at its first place.
     flights: [Option<Flight>; READ_DEPTH],
     places: Places,
     /// Flights that there are.
@@ -99,7 +90,7 @@ impl Ring {
     /// Puts a read in the queue of those to submit; `false`: there is no place for it.
     pub(super) fn begin(&mut self, file: BorrowedFd<'_>, extent: Extent, ticket: u64) -> bool {
         let Some(place) = self.places.take(self.places_of(extent)) else { return false };
-        self.flights[place] = Some(Flight { extent, ticket, done: 0 });
+        self.flights[place] = Some(Flight::new(extent, ticket));
         self.count += 1;
         self.start(file, place);
         true
@@ -110,12 +101,11 @@ impl Ring {
     }
 
     fn start(&mut self, file: BorrowedFd<'_>, place: usize) {
-        let Flight { extent, done, .. } = self.flights[place].expect("it was begun");
-        let at = place * self.place_bytes;
-        let left = extent.len - done;
+        let flight = self.flights[place].expect("it was begun");
+        let Extent { offset, len } = flight.rest();
+        let at = place * self.place_bytes + flight.done();
         let arena = self.arena.as_mut().expect("reads have places");
-        let (start, len) = (arena.part_start(at + done, left), left as u32);
-        let offset = extent.offset + done as u64;
+        let (start, len) = (arena.part_start(at, len), len as u32);
         let fd = Fd(file.as_raw_fd());
         let entry: squeue::Entry = if self.is_registered {
             opcode::ReadFixed::new(fd, start, len, 0).offset(offset).build()
@@ -175,34 +165,25 @@ impl Ring {
     /// goes on.
     pub(super) fn finish(
         &mut self,
-        file: BorrowedFd<'_>,
+        by: ByDescriptor<'_>,
         (place, result): (usize, i32),
     ) -> Option<(u64, io::Result<&[u8]>)> {
         let flight = self.flights[place].as_mut().expect("it was begun");
-        let outcome = match result {
-            // EINTR, EAGAIN: ask again.
-            -4 | -11 => {
-                self.start(file, place);
-                return None;
-            }
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            n if n < 0 => Err(io::Error::from_raw_os_error(-n)),
-            n => {
-                flight.done += n as usize;
-                if flight.done < flight.extent.len {
-                    self.start(file, place);
-                    return None;
-                }
-                Ok(())
-            }
+        let answer =
+            if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(result as usize) };
+        let arena = self.arena.as_mut().expect("reads have places");
+        let bytes = arena.part(place * self.place_bytes + flight.done(), flight.rest().len);
+        let Some(outcome) = flight.advance(by, Engine::Ring, bytes, answer) else {
+            self.start(by.file, place);
+            return None;
         };
         let Flight { extent, ticket, .. } = *flight;
         self.flights[place] = None;
         self.count -= 1;
         self.places.give_back(place, self.places_of(extent));
         let at = place * self.place_bytes;
-        let arena = self.arena.as_ref().expect("reads have places");
-        Some((ticket, outcome.map(|()| arena.part(at, extent.len))))
+        let arena = self.arena.as_mut().expect("reads have places");
+        Some((ticket, outcome.map(|()| &*arena.part(at, extent.len))))
     }
 
     /// The reads that were begun and not finished.
@@ -228,7 +209,7 @@ impl Ring {
     /// `begun`: how many of the extents are on their way already.
     pub(super) fn read_many(
         &mut self,
-        file: BorrowedFd<'_>,
+        by: ByDescriptor<'_>,
         extents: &[Extent],
         begun: usize,
         done: &mut dyn FnMut(usize, io::Result<&[u8]>),
@@ -241,7 +222,7 @@ impl Ring {
         if begun == 0 {
             self.begin_batch(extents);
         }
-        let mut batch = Batch { ring: self, file, extents };
+        let mut batch = Batch { ring: self, file: by.file, extents };
         let mut next = begun;
         while next < extents.len() || batch.ring.in_flight() > 0 {
             while batch.start_next(&mut next) {}
@@ -252,7 +233,7 @@ impl Ring {
             }
             let mut begun = 0;
             while let Some(completion) = batch.ring.next() {
-                if let Some((extent, result)) = batch.ring.finish(file, completion) {
+                if let Some((extent, result)) = batch.ring.finish(by, completion) {
                     done(extent as usize, result);
                 }
                 // The device goes on while the rest of what it brought is looked at.

@@ -1,6 +1,6 @@
 //! A log for tests whose blocks mean nothing.
 
-#![allow(dead_code, reason = "each test uses its part")]
+#![allow(dead_code, unused_imports, reason = "each test uses its part")]
 
 pub mod options;
 pub mod random;

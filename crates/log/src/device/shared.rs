@@ -1,0 +1,58 @@
+//! The device of logs that lie side by side on it.
+
+use super::Device;
+use crate::io::Engine;
+use crate::sync::sync::Mutex;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// A device whose sync never succeeds once one has failed, whichever log asked for it: what that sync should have kept
+/// may be of any of them, and the kernel says only once that it lost something.
+pub(crate) struct SharedDevice {
+    inner: Box<dyn Device>,
+    /// Held while the device syncs: no sync that began before another failed says afterwards that all is well.
+    sync_failed: Mutex<bool>,
+}
+
+impl SharedDevice {
+    /// No sync has failed yet.
+    pub fn new(inner: Box<dyn Device>) -> Self {
+        Self { inner, sync_failed: Mutex::new(false) }
+    }
+}
+
+impl Device for SharedDevice {
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.inner.read_at(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
+        self.inner.write_at(offset, buffers)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut failed = self.sync_failed.lock().expect("no panic under the lock");
+        if *failed {
+            return Err(io::Error::other("an earlier sync failed: what it should have kept may be lost"));
+        }
+        self.inner.sync().inspect_err(|_| *failed = true)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.descriptor()
+    }
+
+    fn complete_read(
+        &self,
+        engine: Engine,
+        offset: u64,
+        bytes: &mut [u8],
+        answer: io::Result<usize>,
+    ) -> io::Result<usize> {
+        self.inner.complete_read(engine, offset, bytes, answer)
+    }
+}
