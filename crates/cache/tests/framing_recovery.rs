@@ -231,7 +231,12 @@ fn with_faults(seed: u64, kind: Option<Fault>, geometry: Geometry) -> u64 {
             let _ = store.log.flush();
         }
         let instance = store.log.instance();
-        end(store, if random.below(3) == 0 { End::Clean } else { End::Kill }, &options);
+        if random.below(3) == 0 {
+            // Where the device fails, it is a kill.
+            let _ = store.try_stop();
+        } else {
+            store.abandon();
+        }
         // Half of the starts see what is there; the others are in trouble themselves.
         let calm = random.below(2) == 0;
         let next = if calm { Faults::default() } else { faults(&mut random, kind, device.writes()) };

@@ -6,7 +6,7 @@
 
 use std::ops::Add;
 
-/// Reads of flash, and what would have saved some of them; of a sample, the same of all.
+/// Reads of flash, and what would have saved some of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misses {
     /// Blocks read.

@@ -213,8 +213,14 @@ impl Store {
 
     /// A clean stop.
     pub fn stop(self) {
-        self.log.stop().unwrap();
+        self.try_stop().unwrap();
+    }
+
+    /// A clean stop, or a kill where the device fails.
+    pub fn try_stop(self) -> std::io::Result<()> {
+        let stopped = self.log.stop();
         self.flusher.join().unwrap();
+        stopped
     }
 
     /// As a kill.
