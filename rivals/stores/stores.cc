@@ -8,6 +8,7 @@
 // --seconds: the warm-up ends after so long, and so does each window, however few operations it has done by then.
 // --cold drops the store's files from the page cache first. Wrong or missing values end it with an error.
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -246,6 +247,8 @@ void read(const Arguments &a) {
 }  // namespace
 
 int main(int count, char **words) {
+    // Else each thread of the warm-up leaves a heap of its own behind, which counts for the limit and caches nothing.
+    mallopt(M_ARENA_MAX, 1);
     // A table is an open file.
     rlimit files{};
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {

@@ -14,6 +14,9 @@ pub const ALLOWANCE_BYTES: u64 = 64 << 20;
 /// and for each key, for the index (Granary) or for the tables' indexes and filters (LevelDB, RocksDB).
 pub const ALLOWANCE_KEY_BYTES: u64 = 6;
 
+/// Of the caches, the part that allocators may need beside: a peer that is killed at its limit has no figure.
+pub const ALLOWANCE_CACHE_PART: u64 = 16;
+
 /// Who stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
@@ -78,7 +81,7 @@ pub const LEVELDB_UNLIMITED: Contender = Contender {
 /// The RAM of a limited process.
 pub fn limit_bytes(contents: &Contents, reading: &Reading) -> u64 {
     let caches = reading.cache_bytes + reading.row_cache_bytes;
-    caches + ALLOWANCE_BYTES + ALLOWANCE_KEY_BYTES * contents.keys
+    caches + caches / ALLOWANCE_CACHE_PART + ALLOWANCE_BYTES + ALLOWANCE_KEY_BYTES * contents.keys
 }
 
 /// The programs that load and read stores.
