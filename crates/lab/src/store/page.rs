@@ -101,8 +101,14 @@ impl Findings {
             (Part::Skewed, SKEWED, self.skewed.as_ref().map(super::skewed::Skewed::text)),
         ];
         for (part, words, tables) in parts {
-            let missing = || format!("Not measured: `--only` left out `{}`.\n", part.name());
-            text += &format!("\n{words}\n{}", tables.unwrap_or_else(missing));
+            text += &match tables {
+                Some(tables) => format!("\n{words}\n{tables}"),
+                None => format!(
+                    "\n{}\nNot measured: `--only` left out `{}`.\n",
+                    without_plots(words),
+                    part.name()
+                ),
+            };
         }
         text
     }
@@ -155,4 +161,11 @@ impl Findings {
         }
         Ok(drawn)
     }
+}
+
+/// The words about a part that was not measured: its plot is not there.
+fn without_plots(words: &str) -> String {
+    let lines = words.lines().filter(|line| !line.starts_with("!["));
+    let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+    format!("{}\n", text.trim_end())
 }
