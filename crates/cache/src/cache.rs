@@ -45,7 +45,7 @@ impl Cache {
     pub fn open(options: Options) -> Result<Cache, OpenError> {
         options.check()?;
         let Some(flash) = &options.flash else {
-            let codecs = OwnCodecs::open(options.compression, None);
+            let codecs = OwnCodecs::in_memory(options.compression, &options.applications);
             let partitions = vec![Partition::in_memory(&options, Arc::clone(&codecs))];
             return Ok(Cache { partitions, codecs, flights: MakingFlights::default(), path: PathBuf::new() });
         };
@@ -65,6 +65,10 @@ impl Cache {
     ) -> Result<Cache, OpenError> {
         let flash = options.flash.as_ref().expect("a cache on flash");
         let mut log_options = flash.log_options()?;
+        let dictionaries = codec::path_of(&log_options.state_path);
+        let dictionaries_error = |source| OpenError::State { path: dictionaries.clone(), source };
+        log_options.depends_on =
+            codec::file_number(&dictionaries, options.compression).map_err(dictionaries_error)?;
         let claims = options.claims(&log_options);
         log_options.companions = claims.companions();
         let logs = match open(&log_options) {
@@ -74,7 +78,10 @@ impl Cache {
                 return Err(error);
             }
         };
-        let codecs = OwnCodecs::open(options.compression, Some(codec::path_of(&log_options.state_path)));
+        // Only now is it this cache's alone.
+        let number = log_options.depends_on;
+        let codecs = OwnCodecs::open(options.compression, &options.applications, &dictionaries, number)
+            .map_err(dictionaries_error)?;
         let path = flash.path.clone();
         let options = options.of_partition();
         let start = |((log, recovered), claim)| {
@@ -203,7 +210,7 @@ impl Cache {
         let stored: Vec<Option<(Codec, Range<usize>)>> = entries
             .iter()
             .map(|entry| {
-                let stored = self.codecs.encode(entry.value?, &mut encoded);
+                let stored = self.codecs.encode(entry.key.bytes(), entry.value?, &mut encoded);
                 let begin = bytes.len();
                 if stored.codec != Codec::None {
                     bytes.extend_from_slice(stored.bytes);
@@ -218,7 +225,9 @@ impl Cache {
         let stored = stored_as(entries, stored);
         self.put_stored(&stored, refused);
         let values = entries.iter().zip(&stored);
-        self.codecs.learn(values.filter_map(|(raw, stored)| Some((raw.value?, stored.value?.bytes.len()))));
+        self.codecs.learn(
+            values.filter_map(|(raw, stored)| Some((raw.key.bytes(), raw.value?, stored.value?.bytes.len()))),
+        );
     }
 
     fn put_stored(&self, entries: &[StoredEntry<'_>], refused: &mut dyn FnMut(usize, Refusal)) {

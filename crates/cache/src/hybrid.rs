@@ -1,6 +1,7 @@
 //! What a cache keeps in order to be DRAM first.
 
 use crate::admission::{Admission, Admitter};
+use crate::applications::Applications;
 use crate::framing::Log;
 use granary_log::sync::sync::atomic::AtomicU64;
 use granary_log::sync::sync::{Condvar, Mutex};
@@ -32,10 +33,16 @@ pub(crate) struct FlushRequests {
 
 impl Hybrid {
     /// `None`: everything that is put is written.
-    pub fn new(admission: &Admission, log: &Log, bytes_per_day: Option<u64>) -> Option<Self> {
+    pub fn new(
+        admission: &Admission,
+        applications: &Applications,
+        log: &Log,
+        bytes_per_day: Option<u64>,
+    ) -> Option<Self> {
         let geometry = log.geometry();
         let flash_bytes = geometry.file_bytes();
-        let mut admitter = Admitter::new(admission, flash_bytes, bytes_per_day, fastrand::u64(..));
+        let mut admitter =
+            Admitter::new(admission, applications, flash_bytes, bytes_per_day, fastrand::u64(..));
         let free_segments = geometry.segments().saturating_sub(log.durable());
         admitter.set_free_bytes(free_segments * geometry.segment_bytes());
         (*admission != Admission::All).then(|| Self {

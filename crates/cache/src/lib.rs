@@ -30,6 +30,7 @@
 //! ```
 
 pub mod admission;
+mod applications;
 #[cfg(feature = "async")]
 mod asynchronous;
 mod batch;
@@ -73,6 +74,7 @@ mod tombstones;
 mod typed;
 mod write;
 
+pub use applications::Applications;
 #[cfg(feature = "async")]
 pub use asynchronous::AsyncCache;
 pub use cache::Cache;

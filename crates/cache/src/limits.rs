@@ -243,8 +243,11 @@ pub const LZ4_DICTIONARY_BYTES: usize = 4 << 10;
 /// Bytes of values that the first dictionary is trained on.
 pub const EARLY_TRAINING_BYTES: usize = 256 << 10;
 
-/// Bytes of values that later dictionaries are trained on.
+/// Bytes of values that later dictionaries are trained on; applications share them.
 pub const TRAINING_BYTES: usize = 4 << 20;
+
+/// Bytes of values that a later dictionary is trained on at least, however many applications there are.
+pub const TRAINING_BYTES_MIN: usize = 1 << 20;
 
 /// Fewer values are no training.
 pub const TRAINING_SAMPLES_MIN: usize = 32;
@@ -255,7 +258,7 @@ pub const SAMPLE_BYTES_MAX: usize = 8 << 10;
 /// The ratio of compression is looked at every so many bytes of values.
 pub const RATIO_WINDOW_BYTES: u64 = 16 << 20;
 
-/// Dictionaries of one cache that are in use, at most.
+/// Dictionaries of one application that are in use, at most.
 pub const CODEC_VERSIONS_MAX: usize = 16;
 
 /// Contexts to compress in that wait for the next who does.

@@ -97,7 +97,7 @@ impl Partition {
         let flash = options.flash.as_ref().expect("called for a cache on flash");
         let geometry = *log.geometry();
         let capacity = flash.capacity(&geometry);
-        let hybrid = Hybrid::new(&flash.admission, &log, flash.bytes_per_day);
+        let hybrid = Hybrid::new(&flash.admission, &options.applications, &log, flash.bytes_per_day);
         let hasher = KeyHasher::with_seed(log.salt());
         let opened = companion.and_then(|companion| companion.take_found());
         let (arena, chunks) = opened.map_or((None, Vec::new()), |(arena, chunks)| (Some(arena), chunks));

@@ -5,8 +5,9 @@
 mod golden;
 
 use golden::{compare, fix_boot_id, fix_instance, lose_power, read, without_boot_id};
-use granary_cache::{Cache, Entry, FlashOptions, Io, Options, Outcome};
+use granary_cache::{Cache, Compression, Entry, FlashOptions, Io, Options, Outcome};
 use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 const NOW: u32 = 1_700_000_000;
 const SUFFIXES: [&str; 4] = ["bin", "state", "journal.0", "journal.1"];
@@ -89,8 +90,12 @@ fn get(cache: &Cache, key: &[u8]) -> Option<(Option<Vec<u8>>, u32)> {
 
 /// Puts the golden files where the cache looks for its own.
 fn unpack(options: &Options, name: &str) -> PathBuf {
+    unpack_all(options, name, &SUFFIXES)
+}
+
+fn unpack_all(options: &Options, name: &str, suffixes: &[&str]) -> PathBuf {
     let path = &options.flash.as_ref().unwrap().path;
-    for suffix in SUFFIXES {
+    for suffix in suffixes {
         std::fs::write(path.with_extension(suffix), read(&folder(), &format!("{name}.{suffix}.txt")))
             .unwrap();
     }
@@ -152,6 +157,70 @@ fn what_was_agreed_is_served() {
             cache.validate();
         }
     }
+}
+
+/// A file with one dictionary, which the next is to follow as number 8, by docs/format.md.
+fn dictionaries() -> Vec<u8> {
+    const FILE: u64 = 0x0D1C_0D1C_0D1C_0D1C;
+    let text: String = (0..40).map(|i| format!("the {i}th name of a city, ")).collect();
+    let mut file = b"GRANDIC2".to_vec();
+    file.extend(FILE.to_le_bytes());
+    file.extend(8u64.to_le_bytes());
+    file.extend(xxh3_64(&file).to_le_bytes());
+    let mut header = 7u32.to_le_bytes().to_vec();
+    header.extend((text.len() as u32).to_le_bytes());
+    header.extend(0u64.to_le_bytes());
+    let checksum = xxh3_64_with_seed(text.as_bytes(), xxh3_64_with_seed(&header, FILE));
+    file.extend(header);
+    file.extend(checksum.to_le_bytes());
+    file.extend(text.as_bytes());
+    file
+}
+
+/// A value of each codec: short ones of one block, and one of several that is the same everywhere.
+fn compressible(codec: Compression) -> Vec<Stored> {
+    let name = |i: usize| format!("{codec}: the {i}th name of a city, the {}th name of a city, ", i + 1);
+    vec![
+        (if codec == Compression::Zstd { b"zstd" } else { b"lz4" }, Some(name(30).into_bytes()), 0),
+        (
+            if codec == Compression::Zstd { b"long" } else { b"long lz4" },
+            Some(name(3).repeat(if codec == Compression::Zstd { 3000 } else { 3 }).into_bytes()),
+            0,
+        ),
+        (if codec == Compression::Zstd { b"short" } else { b"short lz4" }, Some(b"a city, ".to_vec()), 0),
+    ]
+}
+
+const CODECS: [Compression; 2] = [Compression::Zstd, Compression::Lz4];
+
+#[test]
+fn compressed_values_are_what_was_agreed() {
+    let all = [&SUFFIXES[..], &["dictionaries"]].concat();
+    let temporary = tempfile::tempdir().unwrap();
+    let mut options = options(temporary.path(), "summaries");
+    let path = options.flash.as_ref().unwrap().path.clone();
+    options.compression = CODECS[0];
+    std::fs::write(path.with_extension("dictionaries"), dictionaries()).unwrap();
+    drop(Cache::open(options.clone()).unwrap());
+    fix_instance(&path.with_extension("state"));
+    for codec in CODECS {
+        options.compression = codec;
+        let cache = Cache::open(options.clone()).unwrap();
+        put(&cache, &compressible(codec));
+        cache.close().unwrap();
+    }
+    for suffix in &all {
+        let path = path.with_extension(suffix);
+        let bytes = if *suffix == "state" { without_boot_id(&path) } else { std::fs::read(&path).unwrap() };
+        compare(&folder(), &format!("compressed-clean.{suffix}.txt"), &bytes);
+    }
+    unpack_all(&options, "compressed-clean", &all);
+    options.compression = Compression::None;
+    let cache = Cache::open(options).unwrap();
+    for (key, value, expires_at) in CODECS.into_iter().flat_map(compressible) {
+        assert_eq!(get(&cache, key), Some((value, expires_at)), "{}", String::from_utf8_lossy(key));
+    }
+    assert_eq!(cache.stats().values_undecodable, 0);
 }
 
 /// After a loss of power, with another fingerprint or another number of hash bits, nothing is served.

@@ -132,7 +132,7 @@ fn options_that_make_no_sense_are_refused_by_their_names() {
         ("admission", |options| flash(options).admission = Admission::Probability(-0.1)),
         ("admission", |options| flash(options).admission = Admission::Probability(f64::NAN)),
         ("admission", |options| {
-            flash(options).admission = Admission::Flashield(Flashield { reads: 0, ..Flashield::default() });
+            flash(options).admission = Admission::Flashield(Flashield { reads: 0 });
         }),
         ("bytes_per_day", |options| flash(options).bytes_per_day = Some(1 << 30)),
         ("bytes_per_day", |options| {

@@ -43,25 +43,27 @@ pub fn journal(data: &[u8]) {
 
 /// The state file.
 pub fn state(data: &[u8]) {
-    let mut bytes = [0; state::SIZE];
-    let len = data.len().min(bytes.len());
-    bytes[..len].copy_from_slice(&data[..len]);
-    if let Some(read) = state::parse(&bytes) {
+    if let Some(read) = state::parse(&data[..data.len().min(state::SIZE_MAX)]) {
         assert_eq!(state::parse(&state::encode(&read)), Some(read));
     }
-    let read = state::State {
-        shape: [number(data, 16), number(data, 24), number(data, 32)],
-        instance: number(data, 40),
-        fingerprint: number(data, 48),
-        salt: number(data, 56),
-        clean: number(data, 56) & 1 == 1,
-        companion: if number(data, 56) & 1 == 1 { 0 } else { number(data, 56) },
-        boot_id: (u128::from(number(data, 64)) << 64 | u128::from(number(data, 72))).to_be_bytes(),
-        head: number(data, 80),
-    };
-    let mut bytes = state::encode(&read);
-    assert_eq!(state::parse(&bytes), Some(read));
-    let bit = number(data, 16) as usize % (state::SIZE * 8);
-    bytes[bit / 8] ^= 1 << (bit % 8);
-    assert_eq!(state::parse(&bytes), None, "bit {bit} is flipped");
+    for depends_on in [0, number(data, 88)] {
+        let read = state::State {
+            shape: [number(data, 16), number(data, 24), number(data, 32)],
+            instance: number(data, 40),
+            fingerprint: number(data, 48),
+            salt: number(data, 56),
+            clean: number(data, 56) & 1 == 1,
+            companion: if number(data, 56) & 1 == 1 { 0 } else { number(data, 56) },
+            boot_id: (u128::from(number(data, 64)) << 64 | u128::from(number(data, 72))).to_be_bytes(),
+            head: number(data, 80),
+            depends_on,
+        };
+        let mut bytes = state::encode(&read);
+        assert_eq!(state::parse(&bytes), Some(read));
+        assert_eq!(state::parse(&[&bytes[..], &[7; 8]].concat()), Some(read), "it was longer once");
+        assert_eq!(state::parse(&bytes[..bytes.len() - 1]), None);
+        let bit = number(data, 16) as usize % (bytes.len() * 8);
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(state::parse(&bytes), None, "bit {bit} is flipped");
+    }
 }

@@ -111,6 +111,8 @@ pub struct Log<F: Framing> {
     pub(crate) geometry: Geometry,
     pub(crate) instance: AtomicU64,
     pub(crate) fingerprint: u64,
+    /// See [`Options::depends_on`].
+    pub(crate) depends_on: u64,
     pub(crate) salt: u64,
     pub(crate) companion_number: u64,
     pub(crate) companion: Option<std::sync::Arc<dyn Companion>>,
@@ -351,7 +353,7 @@ impl<F: Framing> Log<F> {
     }
 
     pub(crate) fn identity(&self) -> Identity {
-        let Self { geometry, fingerprint, salt, companion_number: companion, .. } = *self;
-        Identity { geometry, fingerprint, instance: self.instance(), salt, companion }
+        let Self { geometry, fingerprint, salt, companion_number: companion, depends_on, .. } = *self;
+        Identity { geometry, fingerprint, instance: self.instance(), salt, companion, depends_on }
     }
 }

@@ -66,16 +66,17 @@ impl Options {
 /// The log is open, was not stopped cleanly, or its state file cannot be written.
 pub fn grow(options: &Options, geometry: &Geometry) -> Result<(), OpenError> {
     let state = options.lock()?;
-    if state.read(geometry, options.fingerprint).left == Left::Clean {
+    if state.read(geometry, options.fingerprint, options.depends_on).left == Left::Clean {
         // It was done before.
         return Ok(());
     }
-    let Known { left, instance, salt, head, .. } = state.read(&options.geometry, options.fingerprint);
+    let Known { left, instance, salt, head, .. } =
+        state.read(&options.geometry, options.fingerprint, options.depends_on);
     if left != Left::Clean {
         return Err(OpenError::Damaged { path: beside(&options.state_path, ".state") });
     }
-    let identity =
-        Identity { geometry: *geometry, fingerprint: options.fingerprint, instance, salt, companion: 0 };
+    let Options { fingerprint, depends_on, .. } = *options;
+    let identity = Identity { geometry: *geometry, fingerprint, instance, salt, companion: 0, depends_on };
     let written = state.write(&identity, Left::Clean, head);
     written.map_err(|source| OpenError::State { path: options.state_path.clone(), source })
 }
@@ -179,10 +180,11 @@ impl<F: Framing> Log<F> {
         options: &Options,
         salt: u64,
     ) -> Result<Opened<F>, OpenError> {
-        let Options { state_path, geometry, fingerprint, slots, in_doubt, companions, .. } = options;
-        let (geometry, fingerprint) = (*geometry, *fingerprint);
+        let Options { state_path, geometry, fingerprint, depends_on, slots, in_doubt, companions, .. } =
+            options;
+        let (geometry, fingerprint, depends_on) = (*geometry, *fingerprint, *depends_on);
         let state_error = |source| OpenError::State { path: state_path.clone(), source };
-        let read = state.read(&geometry, fingerprint);
+        let read = state.read(&geometry, fingerprint, depends_on);
         if *in_doubt == InDoubt::Keep && read.left == Left::Unknown && !state.is_new().map_err(state_error)? {
             return Err(OpenError::Damaged { path: beside(state_path, ".state") });
         }
@@ -198,7 +200,7 @@ impl<F: Framing> Log<F> {
         let mut companion_number = if is_its { named } else { companion_number() };
         if known.companion != 0 && !is_its {
             // What it has is void before the journal counts it for lost.
-            let identity = Identity { geometry, fingerprint, instance, salt, companion: 0 };
+            let identity = Identity { geometry, fingerprint, instance, salt, companion: 0, depends_on };
             state.write(&identity, Left::Killed, known_head).map_err(state_error)?;
         }
         let buffers = own.as_ref().map_or_else(Vec::new, |own| own.open(companion_number, salt));
@@ -268,7 +270,7 @@ impl<F: Framing> Log<F> {
             companion_number = 0;
         }
         let companion = companion_number;
-        let identity = Identity { geometry, fingerprint, instance, salt, companion };
+        let identity = Identity { geometry, fingerprint, instance, salt, companion, depends_on };
         state.write(&identity, Left::Killed, head).map_err(state_error)?;
         let positions = recovered.segments.iter().map(F::position);
         let slots = match slots {
@@ -293,6 +295,7 @@ impl<F: Framing> Log<F> {
             instance: AtomicU64::new(instance),
             fingerprint,
             salt,
+            depends_on,
             companion_number,
             companion: own,
             device,

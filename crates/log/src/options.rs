@@ -23,6 +23,10 @@ pub struct Options {
     /// A number that the consumer's words depend on, kept with the content; another one starts empty. `None`: the
     /// one that is there, or a random one.
     pub salt: Option<u64>,
+    /// The number of a file of the consumer's that the content depends on, which is kept with the content: another one,
+    /// or none where there was one, starts empty. Content that depends on nothing stays, and depends on it from here on.
+    /// 0: nothing.
+    pub depends_on: u64,
     /// How slots are chosen for segments. Part of the content: another order wants another fingerprint.
     pub slots: SlotOrder,
     /// When the file takes its space.

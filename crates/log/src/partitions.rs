@@ -52,9 +52,9 @@ impl Partition {
     fn salt(partitions: &[Self]) -> u64 {
         let asked = partitions.iter().find_map(|partition| partition.options.salt);
         asked.unwrap_or_else(|| {
-            let known = partitions
-                .iter()
-                .map(|Self { options, state }| state.read(&options.geometry, options.fingerprint));
+            let known = partitions.iter().map(|Self { options, state }| {
+                state.read(&options.geometry, options.fingerprint, options.depends_on)
+            });
             { known }.find(|known| known.left != Left::Unknown).map_or_else(random_number, |known| known.salt)
         })
     }

@@ -74,6 +74,7 @@ fn a_journal_that_lacks_words_is_not_trusted_again_at_the_next_sync() {
         geometry,
         fingerprint: 1,
         salt: Some(0),
+        depends_on: 0,
         companions: Vec::new(),
         slots: SlotOrder::Fifo,
         space: Space::Reserved,

@@ -2,8 +2,8 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0..8 | `GRANARY1` |
-//! | 8..16 | XXH3-64 of bytes 16..96 |
+//! | 0..8 | `GRANARY1`, or `GRANARY2` where there are bytes from 96 on |
+//! | 8..16 | XXH3-64 of the bytes from 16 on |
 //! | 16..24 | block size |
 //! | 24..32 | segment size |
 //! | 32..40 | file size |
@@ -13,6 +13,7 @@
 //! | 64..80 | boot id of the kernel that the log was opened under |
 //! | 80..88 | newest sequence number at that stop, or when the log was opened |
 //! | 88..96 | salt: a number that the consumer's words depend on; kept as long as the content |
+//! | 96..104 | number of the consumer's file that the content depends on; not there: on none |
 
 use crate::geometry::Geometry;
 use crate::lock::{Lock, lock};
@@ -23,7 +24,11 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: [u8; 8] = *b"GRANARY1";
-pub(crate) const SIZE: usize = 96;
+const SIZE: usize = 96;
+
+/// Where the content depends on a file of the consumer's.
+const MAGIC_DEPENDENT: [u8; 8] = *b"GRANARY2";
+pub(crate) const SIZE_MAX: usize = SIZE + 8;
 
 /// How a log was left that was stopped cleanly. No companion has this number, nor 0.
 const CLEAN: u64 = 1;
@@ -56,6 +61,8 @@ pub(crate) struct Identity {
     pub salt: u64,
     /// 0: none.
     pub companion: u64,
+    /// See [`Options::depends_on`](crate::Options::depends_on); 0: nothing.
+    pub depends_on: u64,
 }
 
 /// What a state file says of the log that it belongs to.
@@ -99,16 +106,16 @@ impl StateFile {
         }
     }
 
-    /// How a log of this shape was left.
-    pub fn read(&self, geometry: &Geometry, fingerprint: u64) -> Known {
-        let mut bytes = [0; SIZE];
-        let state = self.file.read_exact_at(&mut bytes, 0).ok().and_then(|()| parse(&bytes));
-        let Some(State { shape, instance, fingerprint: own, clean, companion, boot_id: boot, head, salt }) =
-            state
+    /// How a log of this shape was left, whose content depends on nothing or on this.
+    pub fn read(&self, geometry: &Geometry, fingerprint: u64, depends_on: u64) -> Known {
+        let state = read_state(&self.file);
+        let Some(State { instance, clean, companion, boot_id: boot, head, salt, .. }) =
+            state.filter(|state| state.shape == shape_of(geometry) && state.fingerprint == fingerprint)
         else {
             return Known::NOTHING;
         };
-        if shape != shape_of(geometry) || own != fingerprint {
+        if state.is_some_and(|state| ![0, depends_on].contains(&state.depends_on)) {
+            tracing::warn!("what the content depends on is lost: starting empty");
             return Known::NOTHING;
         }
         if clean {
@@ -128,10 +135,10 @@ impl StateFile {
     /// Says that everything up to segment `head` is on the device, and whether the log is open or
     /// was stopped cleanly (`Left::Clean`).
     pub fn write(&self, identity: &Identity, left: Left, head: u64) -> io::Result<()> {
-        let Identity { geometry, fingerprint, instance, salt, companion } = *identity;
+        let Identity { geometry, fingerprint, instance, salt, companion, depends_on } = *identity;
         let clean = left == Left::Clean;
         let (shape, boot_id) = (shape_of(&geometry), boot_id());
-        let state = State { shape, instance, fingerprint, clean, companion, boot_id, head, salt };
+        let state = State { shape, instance, fingerprint, clean, companion, boot_id, head, salt, depends_on };
         self.file.write_all_at(&encode(&state), 0)?;
         self.file.sync_data()
     }
@@ -166,16 +173,32 @@ pub(crate) fn peek(path: &Path) -> io::Result<Peeked> {
     let mut bytes = Vec::new();
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Peeked::Nothing),
-        opened => opened?.take(SIZE as u64 + 1).read_to_end(&mut bytes)?,
+        opened => opened?.take(SIZE_MAX as u64 + 1).read_to_end(&mut bytes)?,
     };
-    let whole = bytes.first_chunk().filter(|_| bytes.len() == SIZE);
-    Ok(match whole.and_then(parse) {
+    let is_short = bytes.len() <= SIZE_MAX;
+    Ok(match parse(&bytes).filter(|_| is_short) {
         Some(state) => Peeked::Known(state.fingerprint),
         // A loss of power can leave zeros.
-        None if bytes.len() <= SIZE && bytes.iter().all(|byte| *byte == 0) => Peeked::Invalidated,
-        None if bytes.len() <= SIZE && bytes.starts_with(&MAGIC) => Peeked::Invalidated,
+        None if is_short && bytes.iter().all(|byte| *byte == 0) => Peeked::Invalidated,
+        None if is_short && [MAGIC, MAGIC_DEPENDENT].iter().any(|magic| bytes.starts_with(magic)) => {
+            Peeked::Invalidated
+        }
         None => Peeked::Foreign,
     })
+}
+
+fn read_state(file: &File) -> Option<State> {
+    let mut bytes = [0; SIZE_MAX];
+    let mut len = 0;
+    while len < bytes.len() {
+        match file.read_at(&mut bytes[len..], len as u64) {
+            Ok(0) => break,
+            Ok(read) => len += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
+    parse(&bytes[..len])
 }
 
 /// What the file says.
@@ -191,15 +214,17 @@ pub(crate) struct State {
     pub boot_id: [u8; 16],
     pub head: u64,
     pub salt: u64,
+    /// 0: nothing.
+    pub depends_on: u64,
 }
 
 fn shape_of(geometry: &Geometry) -> [u64; 3] {
     [geometry.block_size() as u64, geometry.segment_bytes(), geometry.file_bytes()]
 }
 
-pub(crate) fn encode(state: &State) -> [u8; SIZE] {
-    let mut bytes = [0; SIZE];
-    bytes[..8].copy_from_slice(&MAGIC);
+pub(crate) fn encode(state: &State) -> Vec<u8> {
+    let mut bytes = vec![0; if state.depends_on == 0 { SIZE } else { SIZE_MAX }];
+    bytes[..8].copy_from_slice(if state.depends_on == 0 { &MAGIC } else { &MAGIC_DEPENDENT });
     let [block, segment, file] = state.shape;
     let left = if state.clean { CLEAN } else { state.companion };
     let numbers = [block, segment, file, state.instance, state.fingerprint, left];
@@ -209,15 +234,21 @@ pub(crate) fn encode(state: &State) -> [u8; SIZE] {
     bytes[64..80].copy_from_slice(&state.boot_id);
     bytes[80..88].copy_from_slice(&state.head.to_le_bytes());
     bytes[88..96].copy_from_slice(&state.salt.to_le_bytes());
+    if state.depends_on != 0 {
+        bytes[SIZE..].copy_from_slice(&state.depends_on.to_le_bytes());
+    }
     let sum = xxh3_64(&bytes[16..]);
     bytes[8..16].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
 
-/// `None`: not a state file, or not whole.
-pub(crate) fn parse(bytes: &[u8; SIZE]) -> Option<State> {
+/// `None`: not a state file, or not whole. Of a file that was longer once, the end may be left.
+pub(crate) fn parse(bytes: &[u8]) -> Option<State> {
+    let is_dependent = bytes.starts_with(&MAGIC_DEPENDENT);
+    let bytes = bytes.get(..if is_dependent { SIZE_MAX } else { SIZE })?;
     let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-    (bytes[..8] == MAGIC && u64_at(8) == xxh3_64(&bytes[16..])).then(|| State {
+    let is_whole = (is_dependent || bytes.starts_with(&MAGIC)) && u64_at(8) == xxh3_64(&bytes[16..]);
+    is_whole.then(|| State {
         shape: [u64_at(16), u64_at(24), u64_at(32)],
         instance: u64_at(40),
         fingerprint: u64_at(48),
@@ -226,6 +257,7 @@ pub(crate) fn parse(bytes: &[u8; SIZE]) -> Option<State> {
         boot_id: bytes[64..80].try_into().expect("16 bytes"),
         head: u64_at(80),
         salt: u64_at(88),
+        depends_on: if is_dependent { u64_at(SIZE) } else { 0 },
     })
 }
 

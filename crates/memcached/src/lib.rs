@@ -19,8 +19,8 @@ mod store;
 mod users;
 
 pub use engine::{AllocatorSizes, Flush};
-pub use granary_cache::Compression;
 pub use granary_cache::admission::Admission;
+pub use granary_cache::{Applications, Compression};
 pub use rustls::ServerConfig;
 pub use server::{Options, Server, ServerError, Stats, UnixSocket};
 pub use store::{OpenError, Options as StoreOptions};

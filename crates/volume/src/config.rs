@@ -229,6 +229,7 @@ impl Config {
             companions: Vec::new(),
             slots: SlotOrder::Table { reserved: RESERVED_SEGMENTS },
             space: Space::Thin,
+            depends_on: 0,
             in_doubt: InDoubt::Keep,
         })
     }

@@ -4,6 +4,7 @@ use super::candidate::{COUNT_MAX, Candidate, Verdict};
 use super::lifetime::Lifetime;
 use super::samples::{Counts, Samples};
 use super::svm::{Features, Svm};
+use crate::applications::Applications;
 use crate::key::Key;
 use crate::limits::EXAMPLES_MIN;
 use fastrand::Rng;
@@ -13,58 +14,55 @@ use fastrand::Rng;
 pub struct Flashield {
     /// Reads to expect while it is on flash: more means fewer writes and fewer hits.
     pub reads: u8,
-    /// Applications, each with a machine of its own, by what their keys begin with; the first that fits
-    /// counts. All other keys are one more application.
-    pub prefixes: Vec<Vec<u8>>,
 }
 
 impl Default for Flashield {
     fn default() -> Self {
-        Self { reads: 1, prefixes: Vec::new() }
+        Self { reads: 1 }
     }
 }
 
+/// What is known of the objects of one application.
 #[derive(Default)]
-struct Application {
+struct Learner {
     samples: Samples,
     svm: Svm,
 }
 
-/// The applications.
+/// A learner for each application.
 pub(super) struct Learners {
     options: Flashield,
-    /// As many as prefixes, and one.
-    applications: Vec<Application>,
+    applications: Applications,
+    learners: Vec<Learner>,
     lifetime: Lifetime,
     random: Rng,
 }
 
 impl Learners {
-    pub fn new(options: &Flashield, flash_bytes: u64, seed: u64) -> Self {
-        let applications = (0..=options.prefixes.len()).map(|_| Application::default()).collect();
-        let random = Rng::with_seed(seed);
-        Self { options: options.clone(), applications, lifetime: Lifetime::new(flash_bytes), random }
-    }
-
-    fn application(&self, key: Key<'_>) -> usize {
-        let prefixes = &self.options.prefixes;
-        prefixes.iter().position(|prefix| key.bytes().starts_with(prefix)).unwrap_or(prefixes.len())
+    pub fn new(options: &Flashield, applications: &Applications, flash_bytes: u64, seed: u64) -> Self {
+        Self {
+            options: options.clone(),
+            applications: applications.clone(),
+            learners: (0..applications.count()).map(|_| Learner::default()).collect(),
+            lifetime: Lifetime::new(flash_bytes),
+            random: Rng::with_seed(seed),
+        }
     }
 
     pub fn sample_threshold(&self) -> u64 {
-        self.applications.iter().map(|application| application.samples.below()).max().unwrap_or(0)
+        self.learners.iter().map(|learner| learner.samples.below()).max().unwrap_or(0)
     }
 
     pub fn on_read(&mut self, key: Key<'_>, found: bool) {
-        let application = self.application(key);
-        self.applications[application].samples.on_read(key.hash(), found, &mut self.random);
+        let application = self.applications.of(key.bytes());
+        self.learners[application].samples.on_read(key.hash(), found, &mut self.random);
     }
 
     pub fn on_put(&mut self, key: Key<'_>, bytes: u64) {
         self.lifetime.on_put(bytes);
         let (lifetime, wanted) = (self.lifetime.bytes(), self.options.reads);
-        let application = self.application(key);
-        let Application { samples, svm } = &mut self.applications[application];
+        let application = self.applications.of(key.bytes());
+        let Learner { samples, svm } = &mut self.learners[application];
         let cut_short = samples.on_put(key.hash(), bytes);
         let ended = std::iter::from_fn(|| samples.next(lifetime));
         for example in cut_short.into_iter().chain(ended) {
@@ -74,7 +72,7 @@ impl Learners {
 
     pub fn decide(&mut self, candidate: &Candidate<'_>) -> Verdict {
         let Candidate { key, bytes, reads, updates } = *candidate;
-        let svm = &self.applications[self.application(key)].svm;
+        let svm = &self.learners[self.applications.of(key.bytes())].svm;
         // What was never read scores nothing; until enough is learnt, a read is as good as a promise.
         let flashy = reads > 0
             && match svm.examples() < EXAMPLES_MIN {
@@ -89,7 +87,7 @@ impl Learners {
     }
 
     pub fn bytes_allocated(&self) -> usize {
-        self.applications.iter().map(|a| size_of::<Application>() + a.samples.bytes_allocated()).sum()
+        self.learners.iter().map(|learner| size_of::<Learner>() + learner.samples.bytes_allocated()).sum()
     }
 }
 

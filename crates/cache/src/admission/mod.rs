@@ -20,6 +20,7 @@ pub use flashield::Flashield;
 pub use name::UnknownAdmission;
 pub(crate) use samples::sample_hash;
 
+use crate::applications::Applications;
 use crate::key::Key;
 use budget::Budget;
 use fastrand::Rng;
@@ -62,7 +63,13 @@ pub struct Admitter {
 
 impl Admitter {
     /// For `flash_bytes` of flash. `bytes_per_day`: what may be written, on top of what the policy says.
-    pub fn new(admission: &Admission, flash_bytes: u64, bytes_per_day: Option<u64>, seed: u64) -> Self {
+    pub fn new(
+        admission: &Admission,
+        applications: &Applications,
+        flash_bytes: u64,
+        bytes_per_day: Option<u64>,
+        seed: u64,
+    ) -> Self {
         let rule = match admission {
             Admission::All => Rule::Always(Verdict::Flash),
             Admission::None => Rule::Always(Verdict::Drop),
@@ -70,7 +77,7 @@ impl Admitter {
             Admission::RejectFirst => Rule::RejectFirst(Returning::new(flash_bytes)),
             Admission::Reuse => Rule::Reuse(Reuse::new(flash_bytes, seed)),
             Admission::Flashield(options) => {
-                Rule::Flashield(Box::new(Learners::new(options, flash_bytes, seed)))
+                Rule::Flashield(Box::new(Learners::new(options, applications, flash_bytes, seed)))
             }
         };
         Self { rule, budget: bytes_per_day.map(Budget::new), random: Rng::with_seed(seed) }

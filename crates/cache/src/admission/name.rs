@@ -24,9 +24,7 @@ impl FromStr for Admission {
             ("reuse", None) => Ok(Self::Reuse),
             ("flashield", None) => Ok(Self::Flashield(Flashield::default())),
             ("flashield", Some(reads)) => match reads.parse() {
-                Ok(reads @ 1..=super::COUNT_MAX) => {
-                    Ok(Self::Flashield(Flashield { reads, ..Flashield::default() }))
-                }
+                Ok(reads @ 1..=super::COUNT_MAX) => Ok(Self::Flashield(Flashield { reads })),
                 _ => Err(unknown()),
             },
             ("probability", Some(value)) => match value.parse() {
@@ -46,7 +44,7 @@ impl fmt::Display for Admission {
             Self::Probability(probability) => write!(f, "probability:{probability}"),
             Self::RejectFirst => f.write_str("reject-first"),
             Self::Reuse => f.write_str("reuse"),
-            Self::Flashield(Flashield { reads, .. }) => write!(f, "flashield:{reads}"),
+            Self::Flashield(Flashield { reads }) => write!(f, "flashield:{reads}"),
         }
     }
 }

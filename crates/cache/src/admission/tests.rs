@@ -12,7 +12,7 @@ fn name(prefix: &str, n: u32) -> Vec<u8> {
 #[test]
 fn the_plain_policies_do_what_their_names_say() {
     let admitted = |admission: &Admission, times: usize| {
-        let mut admitter = Admitter::new(admission, 1 << 20, None, 1);
+        let mut admitter = Admitter::new(admission, &Applications::default(), 1 << 20, None, 1);
         (0..4000)
             .map(name_of_plain)
             .map(|key| {
@@ -36,7 +36,7 @@ fn name_of_plain(n: u32) -> Vec<u8> {
 
 #[test]
 fn reject_first_forgets_in_time() {
-    let mut admitter = Admitter::new(&Admission::RejectFirst, 1 << 20, None, 1);
+    let mut admitter = Admitter::new(&Admission::RejectFirst, &Applications::default(), 1 << 20, None, 1);
     let key = b"once and much later";
     assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Verdict::Drop);
     for n in 0..100_000 {
@@ -54,7 +54,7 @@ fn reject_first_forgets_in_time() {
 
 #[test]
 fn reuse_takes_what_was_read_what_returns_and_a_few_others() {
-    let mut admitter = Admitter::new(&Admission::Reuse, 64 << 20, None, 1);
+    let mut admitter = Admitter::new(&Admission::Reuse, &Applications::default(), 64 << 20, None, 1);
     let admitted = |admitter: &mut Admitter, reads: u8, keys: std::ops::Range<u32>| {
         let mut admits = |key: &Vec<u8>| admitter.decide(&candidate(key, reads, 0), 0.0) == Verdict::Flash;
         keys.map(name_of_plain).filter(|key| admits(key)).count()
@@ -71,7 +71,7 @@ fn reuse_takes_what_was_read_what_returns_and_a_few_others() {
 #[test]
 fn a_budget_is_held_within_five_percent() {
     let per_day = 86_400 * 10_000;
-    let mut admitter = Admitter::new(&Admission::All, 1 << 30, Some(per_day), 1);
+    let mut admitter = Admitter::new(&Admission::All, &Applications::default(), 1 << 30, Some(per_day), 1);
     // Two hours of 25 000 bytes a second, one hour of nothing, two of 25 000: a budget of 10 000.
     let mut written = 0;
     for second in (0..7200).chain(10_800..18_000) {
@@ -86,8 +86,9 @@ fn a_budget_is_held_within_five_percent() {
 }
 
 /// Objects "good" are read again and again, "bad" ones once, "changing" ones are read and then updated.
-fn learnt(options: Flashield) -> Admitter {
-    let mut admitter = Admitter::new(&Admission::Flashield(options), 64 << 10, None, 1);
+fn learnt(applications: &Applications) -> Admitter {
+    let mut admitter =
+        Admitter::new(&Admission::Flashield(Flashield::default()), applications, 64 << 10, None, 1);
     let read = |admitter: &mut Admitter, key: &[u8]| {
         admitter.on_read(KeyHasher::with_seed(0).key(key), true);
     };
@@ -110,7 +111,7 @@ fn learnt(options: Flashield) -> Admitter {
 
 #[test]
 fn flashield_learns_who_is_read_again() {
-    let mut admitter = learnt(Flashield::default());
+    let mut admitter = learnt(&Applications::default());
     assert_eq!(admitter.decide(&candidate(b"never read", 0, 0), 0.0), Verdict::Drop);
     assert_eq!(admitter.decide(&candidate(b"read once", 1, 0), 0.0), Verdict::Drop, "as the bad ones");
     assert_eq!(admitter.decide(&candidate(b"read a lot", 12, 0), 0.0), Verdict::Flash);
@@ -120,15 +121,21 @@ fn flashield_learns_who_is_read_again() {
 
 #[test]
 fn applications_are_learnt_apart() {
-    let prefixes = vec![b"good".to_vec(), b"bad".to_vec()];
-    let mut admitter = learnt(Flashield { reads: 1, prefixes });
+    let applications = Applications::new([b"good".to_vec(), b"bad".to_vec()]);
+    let mut admitter = learnt(&applications);
     assert_eq!(admitter.decide(&candidate(b"good one", 1, 0), 0.0), Verdict::Flash);
     assert_eq!(admitter.decide(&candidate(b"bad one", 1, 0), 0.0), Verdict::Drop);
 }
 
 #[test]
 fn before_it_has_learnt_a_read_is_enough() {
-    let mut admitter = Admitter::new(&Admission::Flashield(Flashield::default()), 1 << 20, None, 1);
+    let mut admitter = Admitter::new(
+        &Admission::Flashield(Flashield::default()),
+        &Applications::default(),
+        1 << 20,
+        None,
+        1,
+    );
     assert_eq!(admitter.decide(&candidate(b"read", 1, 0), 0.0), Verdict::Flash);
     assert_eq!(admitter.decide(&candidate(b"not read", 0, 0), 0.0), Verdict::Drop);
 }

@@ -1,6 +1,6 @@
 //! Decompresses values. Whatever the bytes are: the value, or nothing.
 
-use super::frame;
+use super::frame::{self, Content};
 use super::stored::{Codec, Parts, StoredValue};
 use super::versions::Versions;
 use crate::limits::{DECODED_BYTES_KEPT, LZ4_DICTIONARY_BYTES};
@@ -29,12 +29,16 @@ impl Decoder {
         self.value.shrink_to(DECODED_BYTES_KEPT);
         let len = match stored.codec {
             Codec::None | Codec::Unknown(_) => return None,
-            Codec::Zstd => {
+            Codec::Zstd | Codec::ZstdBlock => {
                 if self.context.is_none() {
                     self.context = DCtx::try_create();
                 }
                 let context = self.context.as_mut()?;
-                frame::with_header(payload, raw_len, &mut self.frame);
+                let content = match stored.codec {
+                    Codec::ZstdBlock => Content::Block(payload),
+                    _ => Content::Blocks(payload),
+                };
+                frame::rebuild(content, raw_len, &mut self.frame);
                 self.value.reserve(raw_len);
                 match &version {
                     Some(version) => {

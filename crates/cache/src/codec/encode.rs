@@ -1,6 +1,6 @@
 //! Compresses values.
 
-use super::frame;
+use super::frame::{self, Content};
 use super::stored::{Codec, Compression, StoredValue, write_head};
 use super::versions::Version;
 use crate::limits::{LZ4_DICTIONARY_BYTES, SPARE_ENCODERS_MAX, ZSTD_LEVEL};
@@ -34,7 +34,7 @@ impl Encoders {
         write_head(version.map_or(0, |version| version.id), value.len(), &mut encoded.bytes);
         let codec = match compression {
             Compression::None => return StoredValue::raw(value),
-            Compression::Zstd => self.zstd(version, value, encoded).map(|()| Codec::Zstd),
+            Compression::Zstd => self.zstd(version, value, encoded),
             Compression::Lz4 => lz4(version, value, &mut encoded.bytes).map(|()| Codec::Lz4),
         };
         match codec {
@@ -45,7 +45,7 @@ impl Encoders {
         }
     }
 
-    fn zstd(&self, version: Option<&Version>, value: &[u8], encoded: &mut Encoded) -> Option<()> {
+    fn zstd(&self, version: Option<&Version>, value: &[u8], encoded: &mut Encoded) -> Option<Codec> {
         let spare = self.spare.lock().expect("no panic under the lock").pop();
         let mut context = spare.or_else(CCtx::try_create)?;
         let Encoded { bytes, frame } = encoded;
@@ -61,8 +61,12 @@ impl Encoders {
         }
         drop(spare);
         compressed.ok()?;
-        bytes.extend_from_slice(frame::blocks(frame)?);
-        Some(())
+        let (codec, content) = match frame::content(frame)? {
+            Content::Block(data) => (Codec::ZstdBlock, data),
+            Content::Blocks(blocks) => (Codec::Zstd, blocks),
+        };
+        bytes.extend_from_slice(content);
+        Some(codec)
     }
 
     /// Bytes of RAM that the contexts take.

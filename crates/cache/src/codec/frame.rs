@@ -1,5 +1,5 @@
-//! Zstandard frames without what a record says anyway: their magic number, the dictionary and the length of the value.
-//! RFC 8878, 3.1.1, has a frame's header.
+//! Zstandard frames without what a record says anyway: their magic number, the dictionary and the length of the value,
+//! and where there is but one block its header. RFC 8878, 3.1.1, has the format.
 
 /// What every frame begins with.
 const MAGIC: [u8; 4] = 0xFD2F_B528u32.to_le_bytes();
@@ -7,11 +7,26 @@ const MAGIC: [u8; 4] = 0xFD2F_B528u32.to_le_bytes();
 /// One segment, whose length takes four bytes; no checksum, no dictionary.
 const DESCRIPTOR: u8 = 0b1010_0000;
 
-/// Bytes of the header that [`with_header`] writes.
+/// Bytes of the header that [`rebuild`] writes.
 const HEADER_SIZE: usize = 9;
 
-/// The blocks of a frame: what follows its header; `None`: it is none.
-pub(super) fn blocks(frame: &[u8]) -> Option<&[u8]> {
+/// Bytes of what each block begins with: whether it is the last (bit 0), its type (bits 1 and 2), its length.
+const BLOCK_HEADER_SIZE: usize = 3;
+
+/// What the header of a last block with compressed data has in its lowest three bits.
+const LAST_COMPRESSED: u32 = 1 | 2 << 1;
+
+/// What is stored of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content<'a> {
+    /// The data of its only block, which is compressed: its length is that of these bytes.
+    Block(&'a [u8]),
+    /// All its blocks, with their headers.
+    Blocks(&'a [u8]),
+}
+
+/// What is to be stored of a frame; `None`: it is none.
+pub(super) fn content(frame: &[u8]) -> Option<Content<'_>> {
     let rest = frame.strip_prefix(&MAGIC)?;
     let descriptor = *rest.first()?;
     let is_one_segment = descriptor >> 5 & 1 == 1;
@@ -20,15 +35,30 @@ pub(super) fn blocks(frame: &[u8]) -> Option<&[u8]> {
         0 => usize::from(is_one_segment),
         size => 1 << size,
     };
-    rest.get(1 + usize::from(!is_one_segment) + dictionary + len..)
+    let blocks = rest.get(1 + usize::from(!is_one_segment) + dictionary + len..)?;
+    Some(match blocks.split_first_chunk() {
+        Some((header, data)) if *header == block_header(data.len()) => Content::Block(data),
+        _ => Content::Blocks(blocks),
+    })
 }
 
-/// A frame of these blocks, for a value of `raw_len` bytes.
-pub(super) fn with_header(blocks: &[u8], raw_len: usize, frame: &mut Vec<u8>) {
+/// The header of a frame's only block, of compressed data of this length.
+fn block_header(len: usize) -> [u8; BLOCK_HEADER_SIZE] {
+    // Lengths have 21 bits, and longer values several blocks.
+    let [first, second, third, _] = ((len as u32) << 3 | LAST_COMPRESSED).to_le_bytes();
+    [first, second, third]
+}
+
+/// Makes the frame of a value of `raw_len` bytes.
+pub(super) fn rebuild(content: Content<'_>, raw_len: usize, frame: &mut Vec<u8>) {
+    let (Content::Block(bytes) | Content::Blocks(bytes)) = content;
     frame.clear();
-    frame.reserve(HEADER_SIZE + blocks.len());
+    frame.reserve(HEADER_SIZE + BLOCK_HEADER_SIZE + bytes.len());
     frame.extend_from_slice(&MAGIC);
     frame.push(DESCRIPTOR);
     frame.extend_from_slice(&(raw_len as u32).to_le_bytes());
-    frame.extend_from_slice(blocks);
+    if let Content::Block(data) = content {
+        frame.extend_from_slice(&block_header(data.len()));
+    }
+    frame.extend_from_slice(bytes);
 }

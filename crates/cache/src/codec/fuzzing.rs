@@ -4,12 +4,9 @@
 use super::decode::Decoder;
 use super::encode::{Encoded, Encoders};
 use super::stored::{Codec, Compression, StoredValue};
-use super::versions::{Version, Versions};
+use super::versions::Versions;
 use crate::limits::COMPRESSED_VALUE_BYTES_MAX;
 use std::sync::LazyLock;
-
-/// One dictionary, with this number.
-const ID: u32 = 7;
 
 static VERSIONS: LazyLock<Versions> = LazyLock::new(|| {
     let words = ["name", "city", "street", "country", "Amsterdam", "true", "false", "null"];
@@ -30,7 +27,9 @@ static VERSIONS: LazyLock<Versions> = LazyLock::new(|| {
     let mut dictionary = Vec::with_capacity(2048);
     let trained = zstd_safe::train_from_buffer(&mut dictionary, samples.concat().as_bytes(), &sizes);
     trained.expect("these have much in common");
-    Versions::of(vec![Version::new(ID, dictionary)])
+    let versions = Versions::in_memory();
+    versions.add(0, dictionary).expect("it is the first");
+    versions
 });
 
 /// Stored bytes, of which the first is the record's flags.
@@ -39,7 +38,7 @@ pub fn stored(data: &[u8]) {
     let mut decoder = Decoder::default();
     let codec = Codec::of_flags(*flags);
     // As they are, and as those of the dictionary that is there.
-    let ours = [&ID.to_le_bytes(), bytes].concat();
+    let ours = [&[1], bytes].concat();
     for bytes in [bytes, &ours] {
         let stored = StoredValue { codec, bytes };
         if let Some(value) = decoder.decode(stored, &VERSIONS) {
@@ -48,7 +47,7 @@ pub fn stored(data: &[u8]) {
     }
     let encoders = Encoders::default();
     for compression in [Compression::Zstd, Compression::Lz4] {
-        for version in [None, VERSIONS.current()] {
+        for version in [None, VERSIONS.current(0)] {
             let mut encoded = Encoded::default();
             let stored = encoders.encode(compression, version, data, &mut encoded);
             assert_eq!(decoder.decode(stored, &VERSIONS), Some(data));
@@ -56,7 +55,7 @@ pub fn stored(data: &[u8]) {
             if stored.codec != Codec::None {
                 let cut = StoredValue { bytes: &stored.bytes[..stored.bytes.len() - 1], ..stored };
                 assert_ne!(decoder.decode(cut, &VERSIONS), Some(data));
-                let unknown = StoredValue { bytes: &[&[9, 9, 9, 9], &stored.bytes[4..]].concat(), ..stored };
+                let unknown = StoredValue { bytes: &[&[9], &stored.bytes[1..]].concat(), ..stored };
                 assert_eq!(decoder.decode(unknown, &VERSIONS), None, "its dictionary is not there");
             }
         }

@@ -3,6 +3,7 @@
 use super::stored::OwnedValue;
 use super::training::Samples;
 use super::{Compression, Decoder, Encoded, OwnCodecs};
+use crate::applications::Applications;
 use crate::limits::TRAINING_BYTES;
 
 /// What a cache compresses values with, without the cache.
@@ -15,7 +16,7 @@ pub struct ValueCodec {
 impl ValueCodec {
     /// A codec without a dictionary, as a new cache has it.
     pub fn untrained(compression: Compression) -> Self {
-        let codecs = OwnCodecs::open(compression, None);
+        let codecs = OwnCodecs::in_memory(compression, &Applications::default());
         Self { codecs, encoded: Encoded::default(), decoder: Decoder::default() }
     }
 
@@ -29,18 +30,18 @@ impl ValueCodec {
             }
             samples.add(value);
         }
-        this.codecs.train(&samples);
+        this.codecs.train(0, &samples);
         this
     }
 
     /// Compresses a value; returns how many bytes a cache would store.
     pub fn stored_len(&mut self, value: &[u8]) -> usize {
-        self.codecs.encode(value, &mut self.encoded).bytes.len()
+        self.codecs.encode(&[], value, &mut self.encoded).bytes.len()
     }
 
     /// The value as a cache would store it.
     pub fn compress(&mut self, value: &[u8]) -> OwnedValue {
-        self.codecs.encode(value, &mut self.encoded).to_owned()
+        self.codecs.encode(&[], value, &mut self.encoded).to_owned()
     }
 
     /// The value of stored bytes, or `None` if they are none of this codec.

@@ -2,9 +2,11 @@
 //!
 //! A value is compressed when it is put and decompressed when it is handed out: in between, in RAM, write buffers, on
 //! flash and when segments are reclaimed, everybody moves the stored bytes. What those begin with is in `stored.rs`,
-//! the dictionaries and their file in `versions.rs`, when one is trained in `training.rs`.
+//! the dictionaries in `versions.rs`, their file in `dictionary_file.rs`, when one is trained in `training.rs`. Each
+//! application has dictionaries of its own.
 
 mod decode;
+mod dictionary_file;
 mod encode;
 mod frame;
 #[doc(hidden)]
@@ -15,46 +17,72 @@ mod training;
 mod versions;
 
 pub(crate) use decode::Decoder;
+pub(crate) use dictionary_file::path_of;
 pub(crate) use encode::Encoded;
 pub use measuring::ValueCodec;
 pub(crate) use stored::{CODEC_MASK, Codec, StoredValue};
 pub use stored::{Compression, OwnedValue};
-pub(crate) use versions::{VersionUser, VersionUses, path_of};
+pub(crate) use versions::{VersionUser, VersionUses};
 
+use crate::applications::Applications;
 use crate::limits::{
     COMPRESSED_VALUE_BYTES_MAX, COMPRESSED_VALUE_BYTES_MIN, DICTIONARY_BYTES_MAX, LZ4_DICTIONARY_BYTES,
     SPARE_DECODERS_MAX,
 };
 use crate::stats::Stats;
+use dictionary_file::DictionaryFile;
 use encode::Encoders;
 use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
 use granary_log::sync::sync::{Arc, Mutex, Weak};
 use granary_log::sync::thread::{self, JoinHandle};
+use std::io;
 use std::ops::Deref;
-use std::path::PathBuf;
-use training::Training;
+use std::path::Path;
+use training::{Samples, Training};
 use versions::Versions;
 
 /// What a cache compresses with. All its partitions share it.
 pub(crate) struct Codecs {
     compression: Compression,
-    versions: Arc<Versions>,
+    applications: Applications,
+    versions: Versions,
     encoders: Encoders,
     decoders: Mutex<Vec<Decoder>>,
-    training: Mutex<Training>,
+    trainings: Mutex<Trainings>,
     users: Mutex<Vec<Weak<dyn VersionUser>>>,
     /// The thread that trains, or has trained.
     trainer: Mutex<Option<JoinHandle<()>>>,
     counters: CodecCounters,
 }
 
+/// What is known of the values of each application.
+struct Trainings {
+    of: Vec<Training>,
+    /// The trainer is at it.
+    is_one_underway: bool,
+}
+
 /// The codecs of one cache, which owns them: dropping this waits for the thread that trains a dictionary.
 pub(crate) struct OwnCodecs(Arc<Codecs>);
 
 impl OwnCodecs {
-    /// See [`Codecs::open`].
-    pub fn open(compression: Compression, path: Option<PathBuf>) -> Self {
-        Self(Arc::new(Codecs::open(compression, path)))
+    /// Without dictionaries yet, and with none that outlive this.
+    pub fn in_memory(compression: Compression, applications: &Applications) -> Self {
+        Self(Arc::new(Codecs::new(compression, applications, Versions::in_memory())))
+    }
+
+    /// With the dictionaries of the file at `path`, which has this number ([`file_number`]).
+    ///
+    /// # Errors
+    /// The file cannot be read, or is another one by now.
+    pub fn open(
+        compression: Compression,
+        applications: &Applications,
+        path: &Path,
+        number: u64,
+    ) -> io::Result<Self> {
+        let versions = Versions::open(path, number)?;
+        Ok(Self(Arc::new(Codecs::new(compression, applications, versions))))
     }
 }
 
@@ -85,16 +113,17 @@ struct CodecCounters {
 }
 
 impl Codecs {
-    /// With the dictionaries that a file has; `None`: they live in RAM only.
-    fn open(compression: Compression, path: Option<PathBuf>) -> Self {
-        let versions = Arc::new(Versions::open(path));
-        let training = if versions.len() == 0 { Training::default() } else { Training::watching() };
+    fn new(compression: Compression, applications: &Applications, versions: Versions) -> Self {
+        let count = applications.count();
+        let training = |i| Training::new(versions.current(applications.number(i)).is_some(), count);
+        let of = (0..count).map(training).collect();
         Self {
             compression,
+            applications: applications.clone(),
             versions,
             encoders: Encoders::default(),
             decoders: Mutex::default(),
-            training: Mutex::new(training),
+            trainings: Mutex::new(Trainings { of, is_one_underway: false }),
             users: Mutex::default(),
             trainer: Mutex::default(),
             counters: CodecCounters::default(),
@@ -106,43 +135,62 @@ impl Codecs {
         self.compression != Compression::None
     }
 
-    /// Compresses a value into `encoded`, if that saves enough.
-    pub fn encode<'a>(&self, value: &'a [u8], encoded: &'a mut Encoded) -> StoredValue<'a> {
+    /// Compresses a value of this key into `encoded`, if that saves enough.
+    pub fn encode<'a>(&self, key: &[u8], value: &'a [u8], encoded: &'a mut Encoded) -> StoredValue<'a> {
         let (raw, range) = (value.len(), COMPRESSED_VALUE_BYTES_MIN..=COMPRESSED_VALUE_BYTES_MAX);
-        let stored = match range.contains(&raw) {
-            true => self.encoders.encode(self.compression, self.versions.current(), value, encoded),
-            false => StoredValue::raw(value),
+        let stored = if range.contains(&raw) {
+            let application = self.applications.number(self.applications.of(key));
+            self.encoders.encode(self.compression, self.versions.current(application), value, encoded)
+        } else {
+            StoredValue::raw(value)
         };
         self.counters.raw_bytes.fetch_add(raw as u64, Ordering::Relaxed);
         self.counters.kept_bytes.fetch_add(stored.bytes.len() as u64, Ordering::Relaxed);
         stored
     }
 
-    /// Learns from values that were put, each with the number of bytes that are kept of it, and trains a dictionary on a
-    /// thread of its own when it is time for one.
-    pub fn learn<'a>(self: &Arc<Self>, values: impl Iterator<Item = (&'a [u8], usize)>) {
+    /// Learns from values that were put, each with its key and with the number of bytes that are kept of it, and trains a
+    /// dictionary on a thread of its own when it is time for one.
+    pub fn learn<'a>(self: &Arc<Self>, values: impl Iterator<Item = (&'a [u8], &'a [u8], usize)>) {
         // Whoever finds another at it leaves it to that.
-        let Ok(mut training) = self.training.try_lock() else { return };
-        for (value, kept) in values {
-            training.note(value, kept);
+        let Ok(mut trainings) = self.trainings.try_lock() else { return };
+        for (key, value, kept) in values {
+            trainings.of[self.applications.of(key)].note(value, kept);
         }
-        if let Some(samples) = training.samples_to_train_on() {
-            drop(training);
-            let codecs = Arc::clone(self);
-            let train = move || {
-                codecs.train(&samples);
-                codecs.training.lock().expect("no panic under the lock").has_trained();
-            };
-            let mut trainer = self.trainer.lock().expect("no panic under the lock");
-            if let Some(before) = trainer.take() {
-                // It has told that it is done.
-                let _ = before.join();
+        if trainings.is_one_underway {
+            return;
+        }
+        let due = trainings.of.iter_mut().enumerate();
+        let due = { due }.find_map(|(place, training)| Some((place, training.samples_to_train_on()?)));
+        let Some((place, samples)) = due else { return };
+        trainings.is_one_underway = true;
+        drop(trainings);
+        let codecs = Arc::clone(self);
+        let train = move || {
+            codecs.train(codecs.applications.number(place), &samples);
+            codecs.has_trained(place);
+        };
+        let mut trainer = self.trainer.lock().expect("no panic under the lock");
+        if let Some(before) = trainer.take() {
+            // It has told that it is done.
+            let _ = before.join();
+        }
+        match thread::Builder::new().name("granary-train".into()).spawn(train) {
+            Ok(handle) => *trainer = Some(handle),
+            Err(error) => {
+                tracing::warn!(%error, "no thread to train a dictionary for compression");
+                self.has_trained(place);
             }
-            *trainer = thread::Builder::new().name("granary-train".into()).spawn(train).ok();
         }
     }
 
-    fn train(&self, samples: &training::Samples) {
+    fn has_trained(&self, place: usize) {
+        let mut trainings = self.trainings.lock().expect("no panic under the lock");
+        trainings.of[place].has_trained();
+        trainings.is_one_underway = false;
+    }
+
+    fn train(&self, application: u64, samples: &Samples) {
         let bytes_max = match self.compression {
             Compression::Lz4 => LZ4_DICTIONARY_BYTES,
             Compression::Zstd | Compression::None => DICTIONARY_BYTES_MAX,
@@ -151,7 +199,7 @@ impl Codecs {
             tracing::debug!("too few values, or too different ones, for a dictionary");
             return;
         };
-        match self.versions.add(dictionary) {
+        match self.versions.add(application, dictionary) {
             Ok(()) => {
                 self.counters.trainings.fetch_add(1, Ordering::Relaxed);
                 self.retire();
@@ -188,7 +236,9 @@ impl Codecs {
     fn retire(&self) {
         let users = self.users.lock().expect("no panic under the lock").clone();
         let is_used = |version| users.iter().filter_map(Weak::upgrade).any(|user| user.uses(version));
-        if let Err(error) = self.versions.retire(is_used) {
+        let applications: Vec<u64> =
+            (0..self.applications.count()).map(|place| self.applications.number(place)).collect();
+        if let Err(error) = self.versions.retire(&applications, is_used) {
             tracing::warn!(%error, "the file of dictionaries for compression cannot be written");
         }
     }
@@ -217,12 +267,12 @@ impl Codecs {
     /// Bytes of RAM that dictionaries, contexts and samples take.
     fn bytes_allocated(&self) -> usize {
         let decoders = self.decoders.lock().expect("no panic under the lock");
-        let training = self.training.lock().expect("no panic under the lock");
+        let trainings = self.trainings.lock().expect("no panic under the lock");
         let contexts = decoders.iter().map(Decoder::bytes_allocated).sum::<usize>();
         self.versions.bytes_allocated()
             + self.encoders.bytes_allocated()
             + contexts
-            + training.bytes_allocated()
+            + trainings.of.iter().map(Training::bytes_allocated).sum::<usize>()
     }
 
     /// Waits for the thread that trains.
@@ -233,4 +283,13 @@ impl Codecs {
             let _ = trainer.join();
         }
     }
+}
+
+/// The number of the file of dictionaries at a path, which the log has to be bound to; 0: there is none. With a
+/// compression it is made, if it is not there.
+///
+/// # Errors
+/// It cannot be read, or not be made.
+pub(crate) fn file_number(path: &Path, compression: Compression) -> io::Result<u64> {
+    DictionaryFile::number_at(path, compression != Compression::None)
 }

@@ -1,7 +1,7 @@
 //! A value as it is stored: as it came, or compressed.
 //!
-//! Compressed, it begins with the number of the dictionary (u32, little endian; 0: none) and the length of the value
-//! (LEB128). The record's flags name the codec.
+//! Compressed, it begins with the number of the dictionary (0: none) and the length of the value, both LEB128. The
+//! record's flags name the codec.
 
 use crate::limits::COMPRESSED_VALUE_BYTES_MAX;
 use std::fmt;
@@ -56,7 +56,10 @@ pub struct UnknownCompression(pub String);
 pub(crate) enum Codec {
     #[default]
     None,
+    /// Zstandard: all blocks of a frame.
     Zstd,
+    /// Zstandard: the data of a frame's only block.
+    ZstdBlock,
     Lz4,
     /// This program knows no such codec.
     Unknown(u8),
@@ -68,8 +71,10 @@ impl Codec {
     pub fn flags(self) -> u8 {
         let number = match self {
             Self::None => 0,
-            Self::Zstd => 1,
-            Self::Lz4 => 2,
+            // 1 and 2 were Zstandard and LZ4 with longer numbers of dictionaries.
+            Self::Zstd => 3,
+            Self::ZstdBlock => 4,
+            Self::Lz4 => 5,
             Self::Unknown(number) => number,
         };
         number << CODEC_SHIFT
@@ -80,8 +85,9 @@ impl Codec {
     pub fn of_flags(flags: u8) -> Self {
         match (flags & CODEC_MASK) >> CODEC_SHIFT {
             0 => Self::None,
-            1 => Self::Zstd,
-            2 => Self::Lz4,
+            3 => Self::Zstd,
+            4 => Self::ZstdBlock,
+            5 => Self::Lz4,
             number => Self::Unknown(number),
         }
     }
@@ -133,29 +139,36 @@ impl<'a> StoredValue<'a> {
 
     /// `None`: these are no bytes of a compressed value.
     pub(super) fn parts(&self) -> Option<Parts<'a>> {
-        let (version, rest) = self.bytes.split_first_chunk::<4>()?;
-        let (mut raw_len, mut at) = (0usize, 0);
-        for shift in (0..28).step_by(7) {
-            let byte = *rest.get(at)?;
-            at += 1;
-            raw_len |= usize::from(byte & 0x7F) << shift;
-            if byte < 0x80 {
-                // What is longer is not compressed: nobody allocates more for bytes that may be anything.
-                let is_possible = raw_len <= COMPRESSED_VALUE_BYTES_MAX;
-                let version = u32::from_le_bytes(*version);
-                return is_possible.then_some(Parts { version, raw_len, payload: &rest[at..] });
-            }
-        }
-        None
+        let mut rest = self.bytes;
+        let version = take_number(&mut rest)?;
+        let raw_len = take_number(&mut rest)? as usize;
+        // What is longer is not compressed: nobody allocates more for bytes that may be anything.
+        (raw_len <= COMPRESSED_VALUE_BYTES_MAX).then_some(Parts { version, raw_len, payload: rest })
     }
 }
 
 /// Writes what the bytes of a compressed value begin with.
-pub(super) fn write_head(version: u32, mut raw_len: usize, out: &mut Vec<u8>) {
-    out.extend_from_slice(&version.to_le_bytes());
-    while raw_len >= 0x80 {
-        out.push(raw_len as u8 | 0x80);
-        raw_len >>= 7;
+pub(super) fn write_head(version: u32, raw_len: usize, out: &mut Vec<u8>) {
+    for mut number in [version, raw_len as u32] {
+        while number >= 0x80 {
+            out.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        out.push(number as u8);
     }
-    out.push(raw_len as u8);
+}
+
+/// The number that bytes begin with (LEB128), which it leaves out of them; `None`: it is not whole, or has more than 32
+/// bits.
+fn take_number(bytes: &mut &[u8]) -> Option<u32> {
+    let mut number = 0u64;
+    for shift in (0..35).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7F) << shift;
+        if *byte < 0x80 {
+            return u32::try_from(number).ok();
+        }
+    }
+    None
 }

@@ -5,7 +5,7 @@
 
 use crate::limits::{
     DICTIONARY_PARTS, EARLY_TRAINING_BYTES, RATIO_WINDOW_BYTES, SAMPLE_BYTES_MAX, TRAINING_BYTES,
-    TRAINING_SAMPLES_MIN,
+    TRAINING_BYTES_MIN, TRAINING_SAMPLES_MIN,
 };
 
 /// A ratio that is so much lower than it was right after a training wants another one.
@@ -53,7 +53,7 @@ enum Stage {
     Watching,
 }
 
-/// What a cache knows of the values that were put.
+/// What is known of the values of an application that were put.
 pub(super) struct Training {
     stage: Stage,
     samples: Samples,
@@ -63,32 +63,40 @@ pub(super) struct Training {
     ratio: Option<f64>,
     /// The next training is the early one.
     was_early: bool,
-}
-
-impl Default for Training {
-    fn default() -> Self {
-        Self {
-            stage: Stage::Early,
-            samples: Samples::default(),
-            window: [0; 2],
-            ratio: None,
-            was_early: true,
-        }
-    }
+    /// Bytes of values that later trainings take.
+    training_bytes: usize,
 }
 
 impl Training {
-    /// A cache that has a dictionary already watches.
-    pub fn watching() -> Self {
-        Self { stage: Stage::Watching, was_early: false, ..Self::default() }
+    /// One of so many that may collect values at the same time: together these take what one would, as far as each has
+    /// enough. It watches, if there is a dictionary already.
+    pub fn new(has_dictionary: bool, trainings: usize) -> Self {
+        Self {
+            stage: if has_dictionary { Stage::Watching } else { Stage::Early },
+            samples: Samples::default(),
+            window: [0; 2],
+            ratio: None,
+            was_early: !has_dictionary,
+            training_bytes: (TRAINING_BYTES / trainings).max(TRAINING_BYTES_MIN),
+        }
+    }
+
+    /// Bytes of values that it collects now.
+    fn enough(&self) -> usize {
+        match self.stage {
+            Stage::Early => EARLY_TRAINING_BYTES,
+            Stage::Collecting => self.training_bytes,
+            Stage::Training | Stage::Watching => 0,
+        }
     }
 
     /// A value was put, of which so many bytes are kept.
     pub fn note(&mut self, value: &[u8], kept: usize) {
-        match self.stage {
-            Stage::Early | Stage::Collecting => self.samples.add(value),
-            Stage::Training => return,
-            Stage::Watching => {}
+        if self.stage == Stage::Training {
+            return;
+        }
+        if self.samples.len() < self.enough() {
+            self.samples.add(value);
         }
         self.window[0] += value.len() as u64;
         self.window[1] += kept as u64;
@@ -105,12 +113,10 @@ impl Training {
 
     /// The values that were collected, once they are enough: they are trained on, and no others collected meanwhile.
     pub fn samples_to_train_on(&mut self) -> Option<Samples> {
-        let enough = match self.stage {
-            Stage::Early => EARLY_TRAINING_BYTES,
-            Stage::Collecting => TRAINING_BYTES,
-            Stage::Training | Stage::Watching => return None,
-        };
-        if self.samples.len() < enough || self.samples.sizes.len() < TRAINING_SAMPLES_MIN {
+        let is_collecting = matches!(self.stage, Stage::Early | Stage::Collecting);
+        let has_enough =
+            self.samples.len() >= self.enough() && self.samples.sizes.len() >= TRAINING_SAMPLES_MIN;
+        if !(is_collecting && has_enough) {
             return None;
         }
         self.was_early = self.stage == Stage::Early;
@@ -135,7 +141,7 @@ mod tests {
 
     #[test]
     fn one_is_trained_early_one_from_many_and_another_when_the_ratio_falls() {
-        let mut training = Training::default();
+        let mut training = Training::new(false, 1);
         let put = |training: &mut Training, bytes: usize, kept: usize| {
             (0..bytes / 1000).for_each(|_| training.note(&[7; 1000], kept));
             training.samples_to_train_on().map(|samples| samples.bytes.len())
@@ -152,7 +158,21 @@ mod tests {
         }
         assert_eq!(put(&mut training, window, 115), None, "it has fallen: values are collected");
         assert!(put(&mut training, TRAINING_BYTES + 1000, 115).is_some());
-        let mut watching = Training::watching();
+        let mut watching = Training::new(true, 1);
         assert_eq!(put(&mut watching, 2 * TRAINING_BYTES, 500), None);
+    }
+
+    #[test]
+    fn no_more_is_collected_than_is_trained_on() {
+        for (trainings, most) in [(1, TRAINING_BYTES), (3, TRAINING_BYTES / 3), (100, TRAINING_BYTES_MIN)] {
+            let mut training = Training::new(false, trainings);
+            for enough in [EARLY_TRAINING_BYTES, most] {
+                // Another one is trained meanwhile: nobody asks for the samples.
+                (0..2 * TRAINING_BYTES / 1000).for_each(|_| training.note(&[7; 1000], 1000));
+                let samples = training.samples_to_train_on().unwrap();
+                assert!((enough..enough + 1000).contains(&samples.len()), "{trainings}: {}", samples.len());
+                training.has_trained();
+            }
+        }
     }
 }

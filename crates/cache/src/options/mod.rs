@@ -6,6 +6,7 @@ mod check;
 pub use builder::Builder;
 
 use crate::admission::Admission;
+use crate::applications::Applications;
 use crate::codec::{self, Compression};
 use crate::drive::Helpers;
 use crate::framing::{Records, WordRule, has_summary};
@@ -114,6 +115,7 @@ impl FlashOptions {
                 ^ rule << 6
                 ^ serves_older << 63,
             salt: self.hash_seed,
+            depends_on: 0,
             slots: SlotOrder::Fifo,
             space: Space::Reserved,
             in_doubt: match self.power_loss {
@@ -228,6 +230,9 @@ pub struct Options {
     pub memory_division: MemoryDivision,
     /// How values are compressed. What was compressed otherwise before is found all the same.
     pub compression: Compression,
+    /// Applications that share the cache: dictionaries for compression are trained for each, and
+    /// [`Admission::Flashield`] learns for each. One unless it is said.
+    pub applications: Applications,
     /// Threads that help with large batches; a process with several caches gives them all the same.
     pub helpers: Helpers,
 }

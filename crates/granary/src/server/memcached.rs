@@ -6,8 +6,8 @@ use super::size::{self, Size};
 use crate::memory;
 use clap::Args;
 use granary_memcached::{
-    Admission, Compression, Flush, Options, Server, ServerConfig, ServerError, StoreOptions, UnixSocket,
-    limits,
+    Admission, Applications, Compression, Flush, Options, Server, ServerConfig, ServerError, StoreOptions,
+    UnixSocket, limits,
 };
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -97,7 +97,8 @@ pub struct Arguments {
     )]
     write_budget: Option<Size>,
 
-    /// Learn apart which keys with this prefix flashield wants on SSD; repeatable
+    /// Train dictionaries for compression for keys with this prefix apart, and learn apart which of them flashield wants
+    /// on SSD; repeatable
     #[arg(
         long = "memcached-application",
         value_name = "PREFIX",
@@ -206,9 +207,7 @@ impl Arguments {
         store.sync_changes = self.sync_changes;
         store.admission = self.admission.unwrap_or(store.admission);
         store.compression = self.compression.unwrap_or_default();
-        if let Admission::Flashield(flashield) = &mut store.admission {
-            flashield.prefixes = self.applications.into_iter().map(String::into_bytes).collect();
-        }
+        store.applications = Applications::new(self.applications.into_iter().map(String::into_bytes));
         store.bytes_per_day = self.write_budget.map(|size| size.0);
         let mode = self.socket_mode.map_or(limits::SOCKET_MODE_DEFAULT, |mode| mode.0);
         let options = Options {

@@ -4,8 +4,8 @@ use super::{
     Belady, Budget, Costs, Fifo, Filter, Hybrid, HybridOptions, Layout, Lru, Model, Offer, Ripq, S3Fifo,
     Victim,
 };
-use granary_cache::KeyHasher;
 use granary_cache::admission::{Admission, Admitter, Candidate, Flashield, Verdict};
+use granary_cache::{Applications, KeyHasher};
 use std::fmt;
 use std::str::FromStr;
 
@@ -72,7 +72,8 @@ impl Policy {
     }
 
     fn hybrid(admission: &Admission, budget: &Budget, keys: u32, costs: Costs) -> Hybrid<Served> {
-        let filter = Served(Admitter::new(admission, budget.flash_bytes, None, SEED));
+        let filter =
+            Served(Admitter::new(admission, &Applications::default(), budget.flash_bytes, None, SEED));
         Hybrid::with_costs(budget, keys, HybridOptions::default(), costs, filter)
     }
 
@@ -101,7 +102,7 @@ impl fmt::Display for Policy {
             Self::Victim => "victim",
             Self::Ripq => "ripq",
             Self::Belady => "belady",
-            Self::Hybrid(Admission::Flashield(Flashield { reads: 1, .. })) => "flashield",
+            Self::Hybrid(Admission::Flashield(Flashield { reads: 1 })) => "flashield",
             Self::Hybrid(admission) => return admission.fmt(f),
         };
         f.write_str(name)

@@ -63,7 +63,7 @@ pub fn read(folder: &Path, name: &str) -> Vec<u8> {
 pub fn change_state(path: &Path, change: impl FnOnce(&mut [u8])) {
     let mut bytes = std::fs::read(path).unwrap();
     change(&mut bytes);
-    let sum = xxh3_64(&bytes[16..96]);
+    let sum = xxh3_64(&bytes[16..]);
     bytes[8..16].copy_from_slice(&sum.to_le_bytes());
     std::fs::write(path, bytes).unwrap();
 }

@@ -11,6 +11,7 @@ pub fn options(folder: &Path, geometry: Geometry) -> Options {
         geometry,
         fingerprint: 0xF00D,
         salt: Some(0),
+        depends_on: 0,
         companions: Vec::new(),
         slots: SlotOrder::Fifo,
         space: Space::Reserved,

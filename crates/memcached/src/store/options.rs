@@ -7,7 +7,7 @@ use crate::limits::{
 };
 use granary_cache::admission::Admission;
 use granary_cache::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX, SHARED_MEMORY_ENTRY_PARTS};
-use granary_cache::{Compression, FlashOptions, PowerLoss, Reinsertion};
+use granary_cache::{Applications, Compression, FlashOptions, PowerLoss, Reinsertion};
 use std::path::PathBuf;
 
 /// Stands for the bytes of an item, `item.rs`: after a change of them a store starts empty.
@@ -38,6 +38,8 @@ pub struct Options {
     pub admission: Admission,
     /// How items are compressed.
     pub compression: Compression,
+    /// Applications that share the store, by what their items' keys begin with.
+    pub applications: Applications,
     /// What may be written to flash in a day, in bytes.
     pub bytes_per_day: Option<u64>,
     /// Seeds the hash of keys, instead of a random number, for a store on flash whose keys nobody chooses to do harm.
@@ -76,6 +78,7 @@ impl Options {
             sync_changes: false,
             admission: Admission::Reuse,
             compression: Compression::None,
+            applications: Applications::default(),
             bytes_per_day: None,
             hash_seed: None,
         }
@@ -138,6 +141,7 @@ impl Options {
             flash: self.flash()?,
             memory_bytes: self.memory_bytes,
             compression: self.compression,
+            applications: self.applications.clone(),
             ..granary_cache::Options::default()
         })
     }

@@ -1,0 +1,51 @@
+//! Applications that share a cache, told apart by what their keys begin with.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Prefixes of keys, each of an application; all other keys are of one more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applications {
+    prefixes: Vec<Vec<u8>>,
+}
+
+impl Applications {
+    /// By these prefixes, of which the first that fits counts.
+    pub fn new(prefixes: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        Self { prefixes: prefixes.into_iter().collect() }
+    }
+
+    /// How many there are; never 0.
+    pub fn count(&self) -> usize {
+        self.prefixes.len() + 1
+    }
+
+    /// The place of a key's application, below [`count`](Self::count).
+    #[inline]
+    pub fn of(&self, key: &[u8]) -> usize {
+        self.prefixes.iter().position(|prefix| key.starts_with(prefix)).unwrap_or(self.prefixes.len())
+    }
+
+    /// What names an application in files: its prefix, whichever others there are; 0: that of all other keys.
+    pub(crate) fn number(&self, place: usize) -> u64 {
+        self.prefixes.get(place).map_or(0, |prefix| xxh3_64(prefix).max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_prefix_that_fits_counts() {
+        let applications = Applications::new([b"user:".to_vec(), b"us".to_vec()]);
+        assert_eq!(applications.count(), 3);
+        for (key, place) in [("user:1", 0), ("usher", 1), ("u", 2), ("", 2), ("1user:", 2)] {
+            assert_eq!(applications.of(key.as_bytes()), place, "{key}");
+        }
+        assert_eq!(Applications::default().of(b"user:1"), 0);
+        let others = Applications::new([b"us".to_vec()]);
+        assert_eq!(others.number(0), applications.number(1), "its place among others does not matter");
+        assert_ne!(applications.number(0), applications.number(1));
+        assert_eq!((applications.number(2), others.number(1)), (0, 0));
+    }
+}
