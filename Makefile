@@ -57,7 +57,6 @@ study: ## Granary beside ClickHouse, fio and PostgreSQL; writes pages of docs/st
 	rivals/values/fetch.sh
 	$(CARGO) run $(RELEASE) -p granary -- study compression
 	$(CARGO) run $(RELEASE) -p granary -- study cache
-	$(CARGO) run $(RELEASE) -p granary -- study cache
 	rivals/foyer/study.sh
 
 fuzz: ## Every fuzz target for FUZZ_SECONDS (60), on nightly

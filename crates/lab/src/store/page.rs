@@ -69,8 +69,8 @@ pub fn add_runs(report: &mut Report, part: &str, name: &str, job: &Job, runs: &R
 }
 
 impl Findings {
-    /// The page; `notes` say what it was measured on.
-    pub fn text(&self, notes: &[String]) -> String {
+    /// The page; `notes` say what it was measured on. Parts that were not measured are as in the page `before`.
+    pub fn text(&self, notes: &[String], before: &str) -> String {
         let mut warnings = String::new();
         if self.size.is_quick {
             warnings +=
@@ -82,16 +82,15 @@ impl Findings {
         if !self.can_limit {
             warnings += "\n**No memory cgroup could be made: what is said to be limited was not, and the page cache hides the answer for LevelDB.**\n";
         }
-        let notes: Vec<String> = notes.iter().map(|note| format!("- {note}")).collect();
+        let repetitions = self.size.repetitions;
+        let measured_on = format!("Medians of {repetitions}. {}.", notes.join("; "));
         let introduction = INTRODUCTION
             .replace("ALLOWANCE_MIB", &(ALLOWANCE_BYTES >> 20).to_string())
             .replace("ALLOWANCE_KEY_BYTES", &ALLOWANCE_KEY_BYTES.to_string())
-            .replace("PEER_SECONDS_MAX", &PEER_SECONDS_MAX.to_string())
-            .replace("REPETITIONS", &self.size.repetitions.to_string());
+            .replace("PEER_SECONDS_MAX", &PEER_SECONDS_MAX.to_string());
         let mut text = format!(
             "<!-- Written by `granary study cache`. Change the program, not this page. -->\n\n\
-             # What a cache in front of an on-disk store is worth\n{warnings}\n{introduction}\n{}\n",
-            notes.join("\n")
+             # What a cache in front of an on-disk store is worth\n{warnings}\n{introduction}"
         );
         let parts = [
             (Part::Blocks, BLOCKS, self.blocks.as_ref().map(super::blocks::Blocks::text)),
@@ -101,9 +100,11 @@ impl Findings {
             (Part::Skewed, SKEWED, self.skewed.as_ref().map(super::skewed::Skewed::text)),
         ];
         for (part, words, tables) in parts {
-            text += &match tables {
-                Some(tables) => format!("\n{words}\n{tables}"),
-                None => format!(
+            let heading = words.lines().next().unwrap_or_default();
+            text += &match (tables, section(before, heading)) {
+                (Some(tables), _) => format!("\n{words}\n{measured_on}\n\n{tables}"),
+                (None, Some(kept)) => format!("\n{kept}\n"),
+                (None, None) => format!(
                     "\n{}\nNot measured: `--only` left out `{}`.\n",
                     without_plots(words),
                     part.name()
@@ -113,8 +114,8 @@ impl Findings {
         text
     }
 
-    /// A line for each figure.
-    pub fn csv(&self) -> String {
+    /// A line for each figure. Lines of parts that were not measured are as in the CSV `before`.
+    pub fn csv(&self, before: &str) -> String {
         let mut report = Report::new(&[
             "part",
             "contender",
@@ -133,7 +134,22 @@ impl Findings {
         self.model.iter().for_each(|part| part.csv(&mut report));
         self.division.iter().for_each(|part| part.csv(&mut report));
         self.skewed.iter().for_each(|part| part.csv(&mut report));
-        report.csv()
+        let is_kept = |line: &&str| {
+            let part = Part::ALL.into_iter().find(|part| line.split(',').next() == Some(part.name()));
+            part.is_some_and(|part| !self.has(part))
+        };
+        let kept: String = before.lines().filter(is_kept).flat_map(|line| [line, "\n"]).collect();
+        report.csv() + &kept
+    }
+
+    fn has(&self, part: Part) -> bool {
+        match part {
+            Part::Blocks => self.blocks.is_some(),
+            Part::Large => self.large.is_some(),
+            Part::Model => self.model.is_some(),
+            Part::Division => self.division.is_some(),
+            Part::Skewed => self.skewed.is_some(),
+        }
     }
 
     /// Draws `cache-<part>.svg` into a folder.
@@ -163,9 +179,53 @@ impl Findings {
     }
 }
 
+/// The section of a page with this heading, without the empty lines around it.
+fn section<'a>(page: &'a str, heading: &str) -> Option<&'a str> {
+    let start = page.find(&format!("\n{heading}\n"))? + 1;
+    let section = &page[start..];
+    let end = section[heading.len()..].find("\n## ").map_or(section.len(), |end| heading.len() + end);
+    Some(section[..end].trim_end())
+}
+
 /// The words about a part that was not measured: its plot is not there.
 fn without_plots(words: &str) -> String {
     let lines = words.lines().filter(|line| !line.starts_with("!["));
     let text: String = lines.flat_map(|line| [line, "\n"]).collect();
     format!("{}\n", text.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nothing_measured() -> Findings {
+        Findings {
+            size: super::super::study::Size::quick(),
+            has_peers: true,
+            can_limit: true,
+            blocks: None,
+            large: None,
+            model: None,
+            division: None,
+            skewed: None,
+        }
+    }
+
+    #[test]
+    fn parts_that_are_not_measured_stay_as_they_were() {
+        let nothing = nothing_measured();
+        let first = nothing.text(&[], "");
+        assert_eq!(first.matches("\nNot measured").count(), 5);
+        assert_eq!(nothing.text(&[], &first), first);
+        let heading = MODEL.lines().next().unwrap();
+        let at = first.find(heading).unwrap() + heading.len();
+        let edited = format!("{}\n\n### measured\n\n| 7 |{}", &first[..at], &first[at..]);
+        let again = nothing.text(&[], &edited);
+        assert!(again.contains("### measured\n\n| 7 |"));
+        assert_eq!(again, edited);
+
+        let line = "model,Granary,readrandom,mean us,1,2,3,4,5,6,7\n";
+        let csv = nothing.csv(&format!("part,contender\n{line}other,x\n"));
+        assert!(csv.ends_with(&format!("max\n{line}")), "{csv}");
+    }
 }

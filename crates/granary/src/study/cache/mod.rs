@@ -17,7 +17,7 @@ use crate::study::machine;
 /// Arguments of `granary study cache`.
 #[derive(Args)]
 pub struct Arguments {
-    /// Where cache.md, cache.csv and the plots go
+    /// Where cache.md, cache.csv and the plots go, and may be from before
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
 
@@ -29,7 +29,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(10_000..=10_000_000_000))]
     keys: u64,
 
-    /// Parts to measure, of blocks, large, model, division and skewed; all of them unless given
+    /// Parts to measure, of blocks, large, model, division and skewed; all of them unless given. The others stay as they
+    /// are in the page
     #[arg(long, value_name = "PARTS", value_delimiter = ',', value_parser = part)]
     only: Vec<Part>,
 
@@ -72,8 +73,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let findings = study.run(&|line| println!("{line}"))?;
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
-    write("cache.md", findings.text(&notes))?;
-    write("cache.csv", findings.csv())?;
+    // What `--only` leaves out stays.
+    let before = |name: &str| std::fs::read_to_string(place(name)).unwrap_or_default();
+    write("cache.md", findings.text(&notes, &before("cache.md")))?;
+    write("cache.csv", findings.csv(&before("cache.csv")))?;
     let plots = findings.plot(&arguments.out)?.len();
     println!("Written: cache.md, cache.csv and {plots} plots in {}", arguments.out.display());
     Ok(())
