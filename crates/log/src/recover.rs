@@ -106,8 +106,8 @@ pub(crate) fn fill_holes<F: Framing>(
         let first_block = geometry.first_block(sequence);
         let id = SegmentId { geometry, instance, sequence, first_block };
         let mut blocks = AlignedBuffer::zeroed(geometry.segment_bytes() as usize);
-        let mut filling = framing.begin(&id);
-        let Sealed { data, summary } = framing.seal(&id, &mut filling, &mut blocks);
+        let mut builder = framing.begin(&id);
+        let Sealed { data, summary } = framing.seal(&id, &mut builder, &mut blocks);
         for range in [data, summary].into_iter().filter(|range| !range.is_empty()) {
             let offset = geometry.offset(first_block + range.start as u64);
             let bytes = range.start * geometry.block_size()..range.end * geometry.block_size();

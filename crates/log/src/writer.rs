@@ -54,7 +54,7 @@ impl<'a, F: Framing> Writer<'a, F> {
     /// `None`: `put` answered so twice, or no further segment can be opened now. Nobody waited.
     pub fn fill<R>(
         &mut self,
-        mut put: impl FnMut(&SegmentId, &mut F::Filling, &mut [u8]) -> Option<R>,
+        mut put: impl FnMut(&SegmentId, &mut F::Builder, &mut [u8]) -> Option<R>,
     ) -> Option<R> {
         if let (Slots::Table(table), Purpose::Append) = (&self.log.slots, self.purpose)
             && table.is_reserve_in_use()
@@ -74,7 +74,7 @@ impl<'a, F: Framing> Writer<'a, F> {
     pub fn amend<R>(
         &mut self,
         sequence: u64,
-        change: impl FnOnce(&SegmentId, &mut F::Filling) -> R,
+        change: impl FnOnce(&SegmentId, &mut F::Builder) -> R,
     ) -> Option<R> {
         if sequence <= self.sealed_until() {
             return None;
@@ -84,7 +84,7 @@ impl<'a, F: Framing> Writer<'a, F> {
             let i = sequence.checked_sub(buffers.durable() + 1)?;
             Arc::clone(buffers.live.get(i as usize)?)
         };
-        Some(segment.fill(|id, filling, _| change(id, filling)))
+        Some(segment.fill(|id, builder, _| change(id, builder)))
     }
 
     /// The sequence number that the next record will go to, at the least.

@@ -1,17 +1,17 @@
 //! How a cache lays out its segments: records packed into blocks that check themselves, and a summary behind them.
 
 pub mod block;
-mod filling;
 mod free_spaces;
 pub mod fuzzing;
 mod scan;
+mod segment_builder;
 mod summary;
 #[cfg(test)]
 mod taking_over_tests;
 #[cfg(test)]
 mod tests;
 
-pub use filling::{Filling, WordRule};
+pub use segment_builder::{SegmentBuilder, WordRule};
 pub use summary::{Summary, has_summary};
 
 use block::Header;
@@ -47,8 +47,8 @@ pub struct Placed {
 /// [`record_bytes_max`]; nothing was written and nobody waited.
 pub fn append(writer: &mut Writer<'_, Records>, word: u64, parts: &[&[u8]]) -> Option<Placed> {
     let rule = writer.framing().word_rule;
-    writer.fill(|id, filling, blocks| {
-        let block = filling.append(id, rule, blocks, word, parts)?;
+    writer.fill(|id, builder, blocks| {
+        let block = builder.append(id, rule, blocks, word, parts)?;
         Some(Placed { sequence: id.sequence, block })
     })
 }
@@ -56,7 +56,7 @@ pub fn append(writer: &mut Writer<'_, Records>, word: u64, parts: &[&[u8]]) -> O
 /// Notes that an entry with this word, placed there, was put beside others that look alike to the index. Where its segment
 /// was ended already, nothing is noted: then recovery has the entry take the place of those others.
 pub fn note_beside(writer: &mut Writer<'_, Records>, word: u64, placed: Placed) {
-    writer.amend(placed.sequence, |id, filling| filling.note_beside(&id.geometry, word));
+    writer.amend(placed.sequence, |id, builder| builder.note_beside(&id.geometry, word));
 }
 
 /// Longest record that fits a segment, in bytes.
@@ -69,33 +69,33 @@ pub fn record_bytes_max(geometry: &Geometry) -> usize {
 /// The records that begin in `block` (of the file), and the bytes from there to the segment's end.
 /// `None`: nothing was written there.
 pub fn records_in<'a>(segment: &'a SegmentReader<'_, Records>, block: u64) -> Option<(u16, &'a [u8])> {
-    let count = segment.filling().count(block.checked_sub(segment.first_block())? as usize)?;
+    let count = segment.builder().count(block.checked_sub(segment.first_block())? as usize)?;
     Some((count, segment.bytes_from(block)))
 }
 
 /// Whether no more records will begin in `block` (of the file), in a segment that is in RAM.
 pub fn is_settled(segment: &SegmentReader<'_, Records>, block: u64) -> bool {
-    segment.filling().is_settled((block - segment.first_block()) as usize)
+    segment.builder().is_settled((block - segment.first_block()) as usize)
 }
 
 impl Framing for Records {
-    type Filling = Filling;
+    type Builder = SegmentBuilder;
     type Summary = Summary;
 
-    fn begin(&self, _: &SegmentId) -> Filling {
-        Filling::default()
+    fn begin(&self, _: &SegmentId) -> SegmentBuilder {
+        SegmentBuilder::default()
     }
 
-    fn bytes_allocated(filling: &Filling) -> usize {
-        filling.bytes_allocated()
+    fn bytes_allocated(builder: &SegmentBuilder) -> usize {
+        builder.bytes_allocated()
     }
 
     /// Writes headers, checksums and the summary.
-    fn seal(&self, id: &SegmentId, filling: &mut Filling, blocks: &mut [u8]) -> Sealed {
+    fn seal(&self, id: &SegmentId, builder: &mut SegmentBuilder, blocks: &mut [u8]) -> Sealed {
         let SegmentId { geometry, instance, sequence, first_block } = id;
         let size = geometry.block_size();
-        let [data, summary] = self.used(geometry, filling);
-        let Filling { counts, words, beside, .. } = filling;
+        let [data, summary] = self.used(geometry, builder);
+        let SegmentBuilder { counts, words, beside, .. } = builder;
         for i in data.clone() {
             let count = counts.get(i).copied().unwrap_or(0);
             let header = Header { sequence: *sequence, count };
@@ -103,7 +103,7 @@ impl Framing for Records {
         }
         if !summary.is_empty() {
             summary::write(&mut blocks[summary.start * size..], geometry, counts, words, beside);
-            // The last block first: see `Filling::taken_over`.
+            // The last block first: see `SegmentBuilder::taken_over`.
             for i in summary.clone().rev() {
                 let header = Header { sequence: *sequence, count: 0 };
                 block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);
@@ -112,21 +112,21 @@ impl Framing for Records {
         Sealed { data, summary }
     }
 
-    fn used(&self, geometry: &Geometry, filling: &Filling) -> [Range<usize>; 2] {
+    fn used(&self, geometry: &Geometry, builder: &SegmentBuilder) -> [Range<usize>; 2] {
         let all = geometry.blocks_per_segment() as usize;
         let summary =
-            summary::blocks(geometry, filling.counts.len(), filling.words.len() + filling.beside.len());
-        let data = if has_summary(geometry) { filling.counts.len() } else { all };
+            summary::blocks(geometry, builder.counts.len(), builder.words.len() + builder.beside.len());
+        let data = if has_summary(geometry) { builder.counts.len() } else { all };
         [0..data, all - summary..all]
     }
 
-    fn summarize(&self, id: &SegmentId, filling: &Filling) -> Summary {
+    fn summarize(&self, id: &SegmentId, builder: &SegmentBuilder) -> Summary {
         Summary {
             sequence: id.sequence,
             first_block: id.first_block,
-            counts: filling.counts.clone(),
-            words: filling.words.clone(),
-            beside: filling.beside.clone(),
+            counts: builder.counts.clone(),
+            words: builder.words.clone(),
+            beside: builder.beside.clone(),
         }
     }
 
@@ -138,8 +138,8 @@ impl Framing for Records {
         scan::read(self.words_of, source, slots)
     }
 
-    fn take_over(&self, id: &SegmentId, salt: u64, blocks: &mut [u8]) -> Option<Filling> {
-        Filling::taken_over(id, self.words_of, salt, blocks)
+    fn take_over(&self, id: &SegmentId, salt: u64, blocks: &mut [u8]) -> Option<SegmentBuilder> {
+        SegmentBuilder::taken_over(id, self.words_of, salt, blocks)
     }
 
     fn sequence_of_block(&self, source: &Source<'_>, block: u64, bytes: &[u8]) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! Segments that a process was filling when it was killed.
 
 use super::block::{self, Header};
-use super::filling::{Filling, WordRule};
+use super::segment_builder::{SegmentBuilder, WordRule};
 use super::{Records, summary};
 use granary_log::{Framing, Geometry, Sealed, SegmentId};
 
@@ -19,11 +19,15 @@ fn records() -> Records {
 }
 
 /// Appends entries of the numbered keys until the segment is full; calls `then` after each.
-fn fill(id: &SegmentId, blocks: &mut [u8], mut then: impl FnMut(&Filling, &mut [u8])) -> Filling {
+fn fill(
+    id: &SegmentId,
+    blocks: &mut [u8],
+    mut then: impl FnMut(&SegmentBuilder, &mut [u8]),
+) -> SegmentBuilder {
     use crate::codec::{Codec, StoredValue};
     use crate::key::{KeyHasher, WordKind};
     use crate::record::HeaderBytes;
-    let mut filling = records().begin(id);
+    let mut builder = records().begin(id);
     for number in 0u64.. {
         let key = number.to_le_bytes();
         let value = vec![number as u8; [20, 90, 300, 1400, 5][number as usize % 5]];
@@ -31,19 +35,19 @@ fn fill(id: &SegmentId, blocks: &mut [u8], mut then: impl FnMut(&Filling, &mut [
         let header = HeaderBytes::entry(&key, Some(stored), 0);
         let word = KeyHasher::with_seed(SALT).hash(&key).word(WordKind::Entry);
         let parts = [header.as_slice(), &key[..], &value[..]];
-        if filling.append(id, records().word_rule, blocks, word, &parts).is_none() {
+        if builder.append(id, records().word_rule, blocks, word, &parts).is_none() {
             break;
         }
-        then(&filling, blocks);
+        then(&builder, blocks);
     }
-    filling
+    builder
 }
 
 fn taken_over(id: &SegmentId, blocks: &[u8]) -> Option<(Vec<u16>, Vec<u64>)> {
     let mut blocks = blocks.to_vec();
-    let mut filling = records().take_over(id, SALT, &mut blocks)?;
-    let found = (filling.counts.clone(), filling.words.clone());
-    let sealed = records().seal(id, &mut filling, &mut blocks);
+    let mut builder = records().take_over(id, SALT, &mut blocks)?;
+    let found = (builder.counts.clone(), builder.words.clone());
+    let sealed = records().seal(id, &mut builder, &mut blocks);
     assert!(
         sealed.data.end <= blocks.len() / SIZE
             && sealed.data.end <= sealed.summary.start.max(sealed.data.end)
@@ -57,15 +61,15 @@ fn after_each_record_all_are_taken_over() {
         let id = id(blocks);
         let mut memory = vec![0; blocks as usize * SIZE];
         let mut tried = 0;
-        fill(&id, &mut memory, |filling, blocks| {
-            let expected = Some((filling.counts.clone(), filling.words.clone()));
+        fill(&id, &mut memory, |builder, blocks| {
+            let expected = Some((builder.counts.clone(), builder.words.clone()));
             assert_eq!(taken_over(&id, blocks), expected);
             // The next record was being copied: it does not count.
-            let (used, mut torn) = (filling.counts.len(), blocks.to_vec());
+            let (used, mut torn) = (builder.counts.len(), blocks.to_vec());
             if used < torn.len() / SIZE {
                 block::note_sequence(&mut torn[used * SIZE..], id.sequence);
                 torn[used * SIZE + 16..used * SIZE + 200].fill(0xA5);
-                assert_eq!(taken_over(&id, &torn).map(|(_, words)| words), Some(filling.words.clone()));
+                assert_eq!(taken_over(&id, &torn).map(|(_, words)| words), Some(builder.words.clone()));
             }
             tried += 1;
         });
@@ -77,14 +81,14 @@ fn after_each_record_all_are_taken_over() {
 fn a_segment_that_was_being_sealed_is_taken_over() {
     let id = id(BLOCKS as u64);
     let mut memory = vec![0; BLOCKS * SIZE];
-    let mut filling = fill(&id, &mut memory, |_, _| {});
-    let words = filling.words.clone();
+    let mut builder = fill(&id, &mut memory, |_, _| {});
+    let words = builder.words.clone();
     let mut whole = memory.clone();
-    let Sealed { data, summary } = records().seal(&id, &mut filling, &mut whole);
+    let Sealed { data, summary } = records().seal(&id, &mut builder, &mut whole);
     assert!(data.end <= summary.start && !summary.is_empty());
     let mut steps: Vec<usize> = data.clone().collect();
     steps.extend(summary.clone().rev());
-    let counts = &filling.counts;
+    let counts = &builder.counts;
     for step in steps {
         if step == summary.end - 1 {
             summary::write(&mut memory[summary.start * SIZE..], &id.geometry, counts, &words, &[]);

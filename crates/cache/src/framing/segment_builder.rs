@@ -36,9 +36,9 @@ impl WordRule {
     }
 }
 
-/// Records of a segment that is being filled.
+/// Builds a segment: adds records to its blocks, and keeps what its summary will say.
 #[derive(Default)]
-pub struct Filling {
+pub struct SegmentBuilder {
     /// Payload bytes used in the last data block.
     used: usize,
     /// Records that begin in each data block so far.
@@ -51,7 +51,7 @@ pub struct Filling {
     free_spaces: FreeSpaces,
 }
 
-impl Filling {
+impl SegmentBuilder {
     /// The records that another process had added to `blocks`, a segment that it was filling or had sealed. `None`: the
     /// blocks are not of this segment, or hold something else.
     pub(super) fn taken_over(
