@@ -20,8 +20,8 @@ pub struct Options {
     pub geometry: Geometry,
     /// A number that stands for what the consumer stores; another one starts empty.
     pub fingerprint: u64,
-    /// A number that the consumer's words depend on, kept with the content; another one starts empty. `None`: the
-    /// one that is there, or a random one.
+    /// A number that the consumer's summary entries depend on, kept with the content; another one starts empty.
+    /// `None`: the one that is there, or a random one.
     pub salt: Option<u64>,
     /// How slots are chosen for segments. Part of the content: another order wants another fingerprint.
     pub slots: SlotOrder,

@@ -92,14 +92,14 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.state.current.as_ref().map_or_else(|| self.log.head() + 1, |segment| segment.sequence())
     }
 
-    /// Notes that what `words` stand for changes with segment `sequence`, so that a kill before it
+    /// Notes that what `entries` stand for changes with segment `sequence`, so that a kill before it
     /// is on the device does not bring older records of theirs back.
     ///
     /// If even that small write fails, the log will start empty after a crash.
-    pub fn journal(&mut self, sequence: u64, words: &[u64]) {
+    pub fn journal(&mut self, sequence: u64, entries: &[u64]) {
         let vouched = self.log.vouched();
         self.log.synced.note_append();
-        if let Err(error) = self.state.journal.append(sequence, vouched, words) {
+        if let Err(error) = self.state.journal.append(sequence, vouched, entries) {
             tracing::error!(%error, "cannot write the journal: after a crash the cache will start empty");
             // The log has said why that cannot be done either.
             let _ = self.log.invalidate();
@@ -151,7 +151,7 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.state.journal.clear(log.instance())
     }
 
-    /// The files of the journal that hold words which were not synced; they are taken for synced from here on.
+    /// The files of the journal that hold entries which were not synced; they are taken for synced from here on.
     pub(crate) fn take_unsynced(&mut self) -> Vec<std::sync::Arc<std::fs::File>> {
         self.state.journal.take_unsynced()
     }
