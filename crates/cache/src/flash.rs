@@ -4,7 +4,7 @@ use crate::codec::{Codec, StoredValue, VersionUses};
 use crate::framing::block::payload_size;
 use crate::framing::{Log, Placed, Records, append};
 use crate::hybrid::Hybrid;
-use crate::key::{KeyHash, WordKind};
+use crate::key::{KeyHash, RecordKind};
 use crate::limits::VALUE_BYTES_MAX;
 use crate::policy::Reinsertion;
 use crate::record::HEADER_SIZE_MAX;
@@ -48,7 +48,7 @@ impl Flash {
         parts: &[&[u8]],
         value: Option<StoredValue<'_>>,
     ) -> Option<Placed> {
-        let placed = append(writer, hash.word(WordKind::Entry), parts)?;
+        let placed = append(writer, hash.summary_entry(RecordKind::Entry), parts)?;
         if let Some(value) = value.filter(|value| value.codec != Codec::None) {
             self.versions.note(value.version(), placed.sequence);
         }

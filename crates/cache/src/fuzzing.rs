@@ -2,9 +2,9 @@
 //! to itself. Called by the fuzz target and, with a fixed seed, by the tests.
 
 use crate::codec::{Codec, StoredValue};
-use crate::key::{KeyHasher, WordKind, parse_word};
+use crate::key::{KeyHasher, RecordKind, parse_summary_entry};
 use crate::lookup::{KeyDigest, Search};
-use crate::record::{HeaderBytes, Record, Records, find_last, parse, words_of};
+use crate::record::{HeaderBytes, Record, Records, find_last, parse, summary_entries_of};
 
 /// A stored value: the first byte is the flags of its record.
 pub use crate::codec::fuzzing::stored as compressed;
@@ -13,20 +13,20 @@ pub use crate::codec::fuzzing::stored as compressed;
 pub fn records(data: &[u8]) {
     let Some((count, payload)) = data.split_first_chunk::<2>() else { return };
     let count = u16::from_le_bytes(*count) % 1024;
-    let mut words = Vec::new();
+    let mut summary_entries = Vec::new();
     let seed = payload.len() as u64;
     let hasher = KeyHasher::with_seed(seed);
-    words_of(seed, payload, count, &mut words);
+    summary_entries_of(seed, payload, count, &mut summary_entries);
     let records: Vec<Record<'_>> = Records::new(payload, count).collect();
-    assert!(records.len() <= usize::from(count) && words.len() == records.len());
+    assert!(records.len() <= usize::from(count) && summary_entries.len() == records.len());
     let mut search = Search::default();
-    for (record, word) in records.iter().zip(words) {
-        assert_eq!(record.word(hasher), word);
+    for (record, summary_entry) in records.iter().zip(summary_entries) {
+        assert_eq!(record.summary_entry(hasher), summary_entry);
         let Record::Entry(entry) = record else {
-            assert_eq!(parse_word(word).1, WordKind::Deletion);
+            assert_eq!(parse_summary_entry(summary_entry).1, RecordKind::Deletion);
             continue;
         };
-        assert_eq!(parse_word(word), (hasher.hash(entry.key), WordKind::Entry));
+        assert_eq!(parse_summary_entry(summary_entry), (hasher.hash(entry.key), RecordKind::Entry));
         assert_eq!(entry.value().is_some(), entry.is_whole() && !entry.negative);
         // Both ways to find a key agree, on the last entry of it.
         let last = records.iter().rev().find_map(|record| match record {
@@ -38,7 +38,7 @@ pub fn records(data: &[u8]) {
         search.run(payload, count, keys.into_iter().map(KeyDigest::of), |i| keys[i]);
         assert_eq!([0, 2].map(|i| search.found(payload, i)), [last, last]);
         assert_eq!(search.found(payload, 1), find_last(payload, count, data));
-        assert_eq!(parse(entry.as_bytes()).map(|again| again.word(hasher)), Some(word));
+        assert_eq!(parse(entry.as_bytes()).map(|again| again.summary_entry(hasher)), Some(summary_entry));
     }
     round_trip(payload, usize::from(count));
 }

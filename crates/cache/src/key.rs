@@ -64,7 +64,8 @@ impl KeyHash {
         self.0
     }
 
-    pub(crate) fn word(self, kind: WordKind) -> u64 {
+    /// The entry that the summary of a segment has for a record of this hash.
+    pub(crate) fn summary_entry(self, kind: RecordKind) -> u64 {
         self.0 << 1 | kind as u64
     }
 }
@@ -88,15 +89,18 @@ pub(crate) fn short_word(bytes: &[u8]) -> Option<u64> {
     }
 }
 
-/// What a word in the log's summaries stands for.
+/// What a record does, as its summary entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WordKind {
+pub(crate) enum RecordKind {
+    /// It holds a key and a value.
     Entry = 0,
+    /// It voids the records of its hash that came before it.
     Deletion = 1,
 }
 
-pub(crate) fn parse_word(word: u64) -> (KeyHash, WordKind) {
-    (KeyHash(word >> 1), if word & 1 == 0 { WordKind::Entry } else { WordKind::Deletion })
+/// The hash of a record, and what it does.
+pub(crate) fn parse_summary_entry(entry: u64) -> (KeyHash, RecordKind) {
+    (KeyHash(entry >> 1), if entry & 1 == 0 { RecordKind::Entry } else { RecordKind::Deletion })
 }
 
 /// A key, hashed once, for the cache whose [`KeyHasher`] made it. Another cache must not be asked for it: it would

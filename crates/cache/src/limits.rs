@@ -2,7 +2,7 @@
 
 pub use granary_log::limits::PARTITIONS_MAX;
 
-/// Bits of a key's hash that the cache knows: with one bit for deletions, a word of the log.
+/// Bits of a key's hash that the cache knows: with one bit for deletions, a summary entry.
 pub const HASH_BITS: u32 = 47;
 
 /// The index and the RAM tier are cut into this many shards, each with a lock of its own.
@@ -151,7 +151,7 @@ pub const SPARE_MEMORY_PARTS: u64 = 16;
 /// DRAM first: at most this share of the entries on flash is taken for hot (Flashield's HDT).
 pub const HOT_PERCENT_MAX: usize = 70;
 
-/// What an entry costs on flash beside its record: its word in the summary, its part of block headers
+/// What an entry costs on flash beside its record: its summary entry, its part of block headers
 /// and of unused space.
 pub const RECORD_COST_BYTES: usize = 10;
 
@@ -197,7 +197,7 @@ pub const SCAN_STEP_BYTES: usize = 1 << 20;
 /// Bytes of RAM that a scan copies at once: a shard is copied in parts if it has more, and looked through for each.
 pub const SCAN_COPY_BYTES: usize = 64 << 20;
 
-const _: () = assert!(HASH_BITS + 1 == 48, "a word of the log has 48 bits");
+const _: () = assert!(HASH_BITS + 1 == 48, "a summary entry has 48 bits");
 const _: () = assert!(SHARDS.is_power_of_two());
 
 /// Bytes of a block that are its header: checksum, sequence number, record count.
@@ -210,7 +210,7 @@ pub const SUMMARY_BLOCKS_PER_SEGMENT_MIN: u32 = 16;
 pub const FREE_SPACES_MAX: usize = 16;
 
 /// A free space is filled while its block is one of the last so many, and has some so many records behind it: their
-/// words are looked at, and moved.
+/// summary entries are looked at, and moved.
 pub const FREE_SPACE_BLOCKS_BACK_MAX: usize = 64;
 /// See above.
 pub const FREE_SPACE_RECORDS_BACK_MAX: usize = 2048;
@@ -219,7 +219,7 @@ pub const FREE_SPACE_RECORDS_BACK_MAX: usize = 2048;
 pub const FREE_SPACE_BYTES_MIN: usize = 32;
 
 const _: () = assert!(granary_log::limits::BLOCK_SIZE_MIN as usize > BLOCK_HEADER_SIZE);
-pub use granary_log::limits::WORD_MAX;
+pub use granary_log::limits::SUMMARY_ENTRY_MAX;
 
 /// Values between these lengths, in bytes, are compressed: shorter ones hardly ever save an eighth. Whatever a record
 /// says, no more is allocated for one.

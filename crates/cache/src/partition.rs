@@ -130,7 +130,7 @@ impl Partition {
         if let Some(flash) = &shared.flash {
             // What was lost is void for good: its older versions must not come back at a later start.
             let lost: Vec<u64> = recovered.lost.into_values().flatten().collect();
-            shared.delete_words(flash, lost.clone());
+            shared.delete_lost(flash, lost.clone());
             shared.write_again(flash, lost);
         }
         let cleaner = shared.is_hybrid().then(|| {

@@ -4,7 +4,7 @@
 //! (LEB128), key, value. A deletion: flags, 48 bits of the key's hash. Little endian.
 
 use crate::codec::{CODEC_MASK, Codec, StoredValue};
-use crate::key::{KeyHash, KeyHasher, WordKind, short_word};
+use crate::key::{KeyHash, KeyHasher, RecordKind, short_word};
 use crate::limits::HASH_BITS;
 
 const KIND_VALUE: u8 = 0;
@@ -118,10 +118,10 @@ impl<'a> EntryRecord<'a> {
 }
 
 impl Record<'_> {
-    pub fn word(&self, hasher: KeyHasher) -> u64 {
+    pub fn summary_entry(&self, hasher: KeyHasher) -> u64 {
         match self {
-            Record::Entry(entry) => hasher.hash(entry.key).word(WordKind::Entry),
-            Record::Deletion(hash) => hash.word(WordKind::Deletion),
+            Record::Entry(entry) => hasher.hash(entry.key).summary_entry(RecordKind::Entry),
+            Record::Deletion(hash) => hash.summary_entry(RecordKind::Deletion),
         }
     }
 }
@@ -268,8 +268,8 @@ pub(crate) fn same_bytes(a: &[u8], b: &[u8]) -> bool {
         }
 }
 
-/// The words of the records that begin in a block, as the log asks for them. The log's salt is the seed of hashes.
-pub(crate) fn words_of(salt: u64, payload: &[u8], count: u16, words: &mut Vec<u64>) {
+/// Makes the summary entries of the records that begin in a block. The log's salt is the seed of hashes.
+pub(crate) fn summary_entries_of(salt: u64, payload: &[u8], count: u16, summary_entries: &mut Vec<u64>) {
     let hasher = KeyHasher::with_seed(salt);
-    words.extend(Records::new(payload, count).map(|record| record.word(hasher)));
+    summary_entries.extend(Records::new(payload, count).map(|record| record.summary_entry(hasher)));
 }

@@ -1,19 +1,19 @@
 //! Deletions that wait for room in the log.
 
 use crate::framing::{Placed, Records, append};
-use crate::key::{Key, WordKind, parse_word};
+use crate::key::{Key, RecordKind, parse_summary_entry};
 use crate::limits::PUT_CHUNK;
 use crate::record::HeaderBytes;
 use granary_log::Writer;
 
-/// The words of deletions that found no room in the log yet.
+/// The summary entries of deletions that found no room in the log yet.
 ///
 /// Whoever appends to the log has it.
 #[derive(Default)]
 pub(crate) struct TombstoneQueue {
     /// Invariant, whenever the lock is free: either there are none, or no segment is open and the
     /// journal has all of them for the segment that is opened next, which they will begin.
-    words: Vec<u64>,
+    summary_entries: Vec<u64>,
     /// The segment that the journal has them for.
     journalled_for: u64,
     /// Whether there were some when the lock was free: then they may have been answered, and synced.
@@ -28,66 +28,66 @@ impl TombstoneQueue {
         writer: &mut Writer<'_, Records>,
         changes: impl Iterator<Item = (Key<'a>, Option<Placed>)>,
     ) {
-        let mut words = Vec::with_capacity(PUT_CHUNK);
+        let mut summary_entries = Vec::with_capacity(PUT_CHUNK);
         let mut sequence = 0;
         let next = writer.next_sequence();
         for (key, placed) in changes {
-            let word = key.hash().word(WordKind::Deletion);
+            let summary_entry = key.hash().summary_entry(RecordKind::Deletion);
             let goes_to = placed.map_or(next, |placed| placed.sequence);
             if placed.is_none() {
-                self.words.push(word);
+                self.summary_entries.push(summary_entry);
             }
             if goes_to != sequence {
-                writer.journal(sequence, &words);
-                words.clear();
+                writer.journal(sequence, &summary_entries);
+                summary_entries.clear();
                 sequence = goes_to;
             }
-            words.push(word);
+            summary_entries.push(summary_entry);
         }
-        writer.journal(sequence, &words);
+        writer.journal(sequence, &summary_entries);
     }
 
-    /// Replaces the deletions that wait by these words, which the journal has already.
-    pub fn replace(&mut self, mut words: Vec<u64>) {
-        words.sort_unstable();
-        words.dedup();
-        self.words = words;
+    /// Replaces the deletions that wait by these summary entries, which the journal has already.
+    pub fn replace(&mut self, mut summary_entries: Vec<u64>) {
+        summary_entries.sort_unstable();
+        summary_entries.dedup();
+        self.summary_entries = summary_entries;
         self.have_waited = true;
     }
 
     /// No deletion waits any more: all that was there is gone.
     pub fn clear(&mut self) {
-        self.words.clear();
+        self.summary_entries.clear();
     }
 
     pub fn len(&self) -> usize {
-        self.words.len()
+        self.summary_entries.len()
     }
 
     /// Appends the deletions that wait, as far as there is room; `false`: some still wait.
     pub fn retry(&mut self, writer: &mut Writer<'_, Records>) -> bool {
         let mut sequence = 0;
-        let mut words = Vec::new();
+        let mut summary_entries = Vec::new();
         // A segment that is found whole voids what the journal has for it; that is all that waits,
         // and some of it may go to the segments after it.
         writer.hold();
         let mut segments = 0;
-        while let Some(word) = self.words.last() {
-            let header = HeaderBytes::deletion(parse_word(*word).0);
-            let Some(placed) = append(writer, *word, &[header.as_slice()]) else { break };
+        while let Some(summary_entry) = self.summary_entries.last() {
+            let header = HeaderBytes::deletion(parse_summary_entry(*summary_entry).0);
+            let Some(placed) = append(writer, *summary_entry, &[header.as_slice()]) else { break };
             if placed.sequence != sequence {
-                writer.journal(sequence, &words);
-                words.clear();
+                writer.journal(sequence, &summary_entries);
+                summary_entries.clear();
                 sequence = placed.sequence;
                 segments += 1;
             }
-            words.push(*word);
-            self.words.pop();
+            summary_entries.push(*summary_entry);
+            self.summary_entries.pop();
         }
-        writer.journal(sequence, &words);
+        writer.journal(sequence, &summary_entries);
         let next = writer.next_sequence();
-        if !self.words.is_empty() && self.journalled_for < next {
-            writer.journal(next, &self.words);
+        if !self.summary_entries.is_empty() && self.journalled_for < next {
+            writer.journal(next, &self.summary_entries);
             self.journalled_for = next;
             segments += 1;
         }
@@ -96,8 +96,8 @@ impl TombstoneQueue {
             // must leave in the journal what it does not have. Where it cannot be synced, the log starts empty.
             let _ = writer.sync_journal();
         }
-        self.have_waited = !self.words.is_empty();
+        self.have_waited = !self.summary_entries.is_empty();
         writer.release();
-        self.words.is_empty()
+        self.summary_entries.is_empty()
     }
 }

@@ -3,7 +3,7 @@
 mod framing;
 
 use framing::golden::{compare, fix_boot_id, fix_instance, read, without_boot_id};
-use framing::{Store, append, intact, options, word};
+use framing::{Store, append, intact, options, summary_entry};
 use granary_cache::framing::Log;
 use granary_log::device::MemoryDevice;
 use granary_log::{Geometry, Io, Options};
@@ -27,15 +27,15 @@ fn start(options: &Options) -> Store {
 /// Two segments on the device, a third in RAM alone; then stopped as `stop` says.
 fn write(options: &Options, stop: impl FnOnce(Store)) {
     let store = start(options);
-    append(&store.log, word(1, false), 1, 30);
-    append(&store.log, word(2, false), 1, 500);
-    append(&store.log, word(3, false), 1, 40);
+    append(&store.log, summary_entry(1, false), 1, 30);
+    append(&store.log, summary_entry(2, false), 1, 500);
+    append(&store.log, summary_entry(3, false), 1, 40);
     store.log.flush().unwrap();
-    append(&store.log, word(1, false), 2, 30);
-    append(&store.log, word(3, true), 2, 16);
+    append(&store.log, summary_entry(1, false), 2, 30);
+    append(&store.log, summary_entry(3, true), 2, 16);
     store.log.flush().unwrap();
-    append(&store.log, word(2, false), 3, 16);
-    append(&store.log, word(4, false), 3, 16);
+    append(&store.log, summary_entry(2, false), 3, 16);
+    append(&store.log, summary_entry(4, false), 3, 16);
     stop(store);
 }
 

@@ -3,7 +3,7 @@
 
 mod framing;
 
-use framing::{Store, options, record, word};
+use framing::{Store, options, record, summary_entry};
 use granary_cache::framing::{Log, Placed, Records, Summary, append, block};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
 use granary_log::{Consumer, Engine, Failed, Geometry, Io};
@@ -27,12 +27,12 @@ fn fill(log: &Log, keys: u64) {
     // The next start begins with a deletion for each key that is lost. With as many before them here,
     // the keys come to lie in the same blocks again.
     for key in keys..2 * keys {
-        append(&mut writer, word(key, true), &[&record(word(key, true), 0, 0)]).unwrap();
+        append(&mut writer, summary_entry(key, true), &[&record(summary_entry(key, true), 0, 0)]).unwrap();
     }
     for key in 0..keys {
-        let word = word(key, false);
-        let placed = append(&mut writer, word, &[&record(word, 1, 100)]).unwrap();
-        writer.journal(placed.sequence, &[word]);
+        let summary_entry = summary_entry(key, false);
+        let placed = append(&mut writer, summary_entry, &[&record(summary_entry, 1, 100)]).unwrap();
+        writer.journal(placed.sequence, &[summary_entry]);
     }
     writer.seal();
     drop(writer);
@@ -138,7 +138,8 @@ fn a_place_is_kept_until_it_is_forgotten() {
         log.abandon();
         let append = |key| {
             let mut writer = log.writer();
-            let placed = append(&mut writer, word(key, false), &[&record(word(key, false), 1, 100)]);
+            let placed =
+                append(&mut writer, summary_entry(key, false), &[&record(summary_entry(key, false), 1, 100)]);
             writer.seal();
             drop(writer);
             log.serve(&told);

@@ -125,10 +125,10 @@ fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_by
     assert!(missed < hits / 50.0, "{missed} misses, {hits} hits");
     let (reads, _, misses) = look_up(objects..2 * objects);
     let reads_per_miss = reads / misses;
-    // Records, and their words in the summaries, of the file but for two segments of each partition, which are empty
+    // Records, and their summary entries, of the file but for two segments of each partition, which are empty
     // ahead of the writer.
-    let (record_header, word) = (8.0, 6.0);
-    let used = (bytes as f64 / found as f64 + record_header + word) * on_flash as f64;
+    let (record_header, summary_entry) = (8.0, 6.0);
+    let used = (bytes as f64 / found as f64 + record_header + summary_entry) * on_flash as f64;
     let space = used / (file_size - partitions * (8 << 20)) as f64;
     println!(
         "{on_flash} objects of {} bytes in {partitions} partitions: {per_object:.2} bytes of RAM each, {reads_per_hit:.3} reads a hit, \

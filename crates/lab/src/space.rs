@@ -13,7 +13,7 @@ pub struct SpaceUse {
     pub objects: u64,
     /// Bytes of their keys and values.
     pub object_bytes: u64,
-    /// Bytes of their records and of the records' words.
+    /// Bytes of their records and of the records' summary entries.
     pub record_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
@@ -55,7 +55,7 @@ const MISSES: u64 = 20_000;
 
 const KEY_BYTES: usize = 8;
 
-/// A record's header but for the length of the value, and its word in the summary.
+/// A record's header but for the length of the value, and its summary entry.
 const RECORD_BYTES: u64 = 1 + 4 + 1 + 6;
 
 /// Stores objects of three eighths of a file's bytes, so that none leaves even if half of the file is wasted.
@@ -125,7 +125,7 @@ impl SpaceUse {
         self.object_bytes as f64 / self.written_bytes as f64
     }
 
-    /// Records and their words, of all that was written.
+    /// Records and their summary entries, of all that was written.
     pub fn records_share(&self) -> f64 {
         self.record_bytes as f64 / self.written_bytes as f64
     }

@@ -41,31 +41,31 @@ pub struct Source<'a> {
 
 /// The layout of a segment. The log calls it and knows nothing of what the blocks hold.
 pub trait Framing: Send + Sync + Sized + 'static {
-    /// The bookkeeping of a segment that is being filled, kept in RAM beside its blocks.
-    type Filling: Send + Sync;
+    /// Builds a segment: what is in it so far, kept in RAM beside its blocks.
+    type Builder: Send + Sync;
     /// The contents of a segment as recovery and reclaiming see them, without its data.
     type Summary: Send + Sync;
 
     /// A segment is opened; its blocks are zero.
-    fn begin(&self, id: &SegmentId) -> Self::Filling;
+    fn begin(&self, id: &SegmentId) -> Self::Builder;
 
-    /// The bytes of RAM that a filling takes beside its blocks.
-    fn bytes_allocated(filling: &Self::Filling) -> usize;
+    /// The bytes of RAM that a builder takes beside its blocks.
+    fn bytes_allocated(builder: &Self::Builder) -> usize;
 
     /// Completes `blocks`, the whole segment, for the device: nothing is added afterwards.
-    fn seal(&self, id: &SegmentId, filling: &mut Self::Filling, blocks: &mut [u8]) -> Sealed;
+    fn seal(&self, id: &SegmentId, builder: &mut Self::Builder, blocks: &mut [u8]) -> Sealed;
 
     /// Completes what was added so far, and gives the number of blocks from the segment's beginning that a recovery
     /// needs to find it. More may be added behind them. `None`: the segment can only be sealed.
-    fn commit(&self, _id: &SegmentId, _filling: &mut Self::Filling, _blocks: &mut [u8]) -> Option<usize> {
+    fn commit(&self, _id: &SegmentId, _builder: &mut Self::Builder, _blocks: &mut [u8]) -> Option<usize> {
         None
     }
 
     /// The ranges of blocks that are not zero any more; those are cleared before the memory is used again.
-    fn used(&self, geometry: &Geometry, filling: &Self::Filling) -> [Range<usize>; 2];
+    fn used(&self, geometry: &Geometry, builder: &Self::Builder) -> [Range<usize>; 2];
 
     /// What a summary read from the device would be.
-    fn summarize(&self, id: &SegmentId, filling: &Self::Filling) -> Self::Summary;
+    fn summarize(&self, id: &SegmentId, builder: &Self::Builder) -> Self::Summary;
 
     /// The sequence number and the first block of the segment that a summary is of.
     fn position(summary: &Self::Summary) -> (u64, u64);
@@ -75,7 +75,7 @@ pub trait Framing: Send + Sync + Sized + 'static {
 
     /// Takes over the blocks of a segment that another process was filling, or had sealed, when it was killed: its
     /// records, as far as they were added whole. `None`: the blocks are not what a segment with this number has.
-    fn take_over(&self, _id: &SegmentId, _salt: u64, _blocks: &mut [u8]) -> Option<Self::Filling> {
+    fn take_over(&self, _id: &SegmentId, _salt: u64, _blocks: &mut [u8]) -> Option<Self::Builder> {
         None
     }
 

@@ -1,7 +1,7 @@
 //! One function a decoder: any bytes are refused or decoded, never a panic, and what is written
 //! decodes to itself. Called by the fuzz targets and, with a fixed seed, by the tests.
 
-use crate::limits::{SEQUENCE_MAX, WORD_MAX};
+use crate::limits::{SEQUENCE_MAX, SUMMARY_ENTRY_MAX};
 use crate::{journal, state};
 
 const INSTANCE: u64 = 0x0123_4567_89AB_CDEF;
@@ -20,22 +20,22 @@ pub fn journal(data: &[u8]) {
     let records = journal::parse(data, INSTANCE);
     let (mut all, mut one) = (Vec::new(), Vec::new());
     for record in &records {
-        journal::encode(&mut one, INSTANCE, record.sequence, record.durable, &record.words);
+        journal::encode(&mut one, INSTANCE, record.sequence, record.durable, &record.entries);
         all.extend_from_slice(&one);
     }
     assert!(data.starts_with(&all), "what is read is what was written");
     // What is written is read, up to where it is cut.
     let (sequence, durable) = (number(data, 0) & SEQUENCE_MAX, number(data, 6) & SEQUENCE_MAX);
-    let words: Vec<u64> = (0..data.len() % 50).map(|i| number(data, i) & WORD_MAX).collect();
-    journal::encode(&mut one, INSTANCE, sequence, durable, &words);
-    let written = journal::Record { sequence, durable, words };
+    let entries: Vec<u64> = (0..data.len() % 50).map(|i| number(data, i) & SUMMARY_ENTRY_MAX).collect();
+    journal::encode(&mut one, INSTANCE, sequence, durable, &entries);
+    let written = journal::Record { sequence, durable, entries };
     let mut file = [one.as_slice(), one.as_slice()].concat();
     assert_eq!(journal::parse(&file, INSTANCE), [written.clone(), written.clone()]);
     file.truncate(one.len() + number(data, 3) as usize % one.len());
     assert_eq!(journal::parse(&file, INSTANCE), std::slice::from_ref(&written));
-    if !written.words.is_empty() {
-        // The header's own fields are sums of the seed; the words are what the sum is of.
-        let bit = number(data, 1) as usize % (written.words.len() * 64);
+    if !written.entries.is_empty() {
+        // The header's own fields are sums of the seed; the entries are what the sum is of.
+        let bit = number(data, 1) as usize % (written.entries.len() * 64);
         file[one.len() - 1 - bit / 8] ^= 1 << (bit % 8);
         assert_eq!(journal::parse(&file, INSTANCE), [], "bit {bit} is flipped");
     }

@@ -1,12 +1,13 @@
-//! The words of records that are not on the device yet: what a kill would otherwise bring back.
+//! The journal: the summary entries of records that are not on the device yet. Without them a kill would bring back
+//! what these records replace.
 //!
-//! Two files take turns. Each holds appends of: magic (u32), number of words (u32), sequence number
-//! that the words go to (u64), newest durable sequence number at that time (u64), XXH3-64 of the
-//! words seeded by instance, sequence and durable mark (u64), then the words (u64 each). Plain
+//! Two files take turns. Each holds appends of: magic (u32), number of entries (u32), sequence number
+//! that the entries go to (u64), newest durable sequence number at that time (u64), XXH3-64 of the
+//! entries seeded by instance, sequence and durable mark (u64), then the entries (u64 each). Plain
 //! buffered writes: they survive the process. They survive the machine where somebody asks for that
 //! ([`Journal::take_unsynced`]).
 
-use crate::limits::{JOURNAL_BYTES_MAX, SEQUENCE_MAX, WORD_MAX};
+use crate::limits::{JOURNAL_BYTES_MAX, SEQUENCE_MAX, SUMMARY_ENTRY_MAX};
 use crate::state::beside;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -23,7 +24,7 @@ const HEADER_SIZE: usize = 32;
 pub(crate) struct Record {
     pub sequence: u64,
     pub durable: u64,
-    pub words: Vec<u64>,
+    pub entries: Vec<u64>,
 }
 
 pub(crate) struct Journal {
@@ -54,7 +55,7 @@ pub(crate) fn paths(path: &Path) -> [PathBuf; 2] {
 }
 
 impl Journal {
-    /// Starts over with nothing but `carried`. At no moment is a word of it missing from the files.
+    /// Starts over with nothing but `carried`. At no moment is an entry of it missing from the files.
     pub fn create(path: &Path, instance: u64, carried: &Record) -> io::Result<Self> {
         let paths = paths(path);
         let fresh = paths.each_ref().map(|path| beside(path, ".new"));
@@ -77,16 +78,16 @@ impl Journal {
         };
         let files = [create(&paths[0])?, create(&paths[1])?];
         let mut this = Self { instance, files, current: 0, bytes: Vec::new() };
-        this.append(carried.sequence, carried.durable, &carried.words)?;
+        this.append(carried.sequence, carried.durable, &carried.entries)?;
         Ok(this)
     }
 
-    /// Notes that `words` go to segment `sequence` while everything up to `durable` is on the device.
-    pub fn append(&mut self, sequence: u64, durable: u64, words: &[u64]) -> io::Result<()> {
-        if words.is_empty() {
+    /// Notes that `entries` go to segment `sequence` while everything up to `durable` is on the device.
+    pub fn append(&mut self, sequence: u64, durable: u64, entries: &[u64]) -> io::Result<()> {
+        if entries.is_empty() {
             return Ok(());
         }
-        encode(&mut self.bytes, self.instance, sequence, durable, words);
+        encode(&mut self.bytes, self.instance, sequence, durable, entries);
         let JournalFile { file, len, newest, is_synced } = &mut self.files[self.current];
         *is_synced = false;
         file.write_all_at(&self.bytes, *len)?;
@@ -104,7 +105,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The files with words that were not synced. They are taken for synced from here on: the caller syncs them.
+    /// The files with entries that were not synced. They are taken for synced from here on: the caller syncs them.
     pub fn take_unsynced(&mut self) -> Vec<Arc<File>> {
         let unsynced = |file: &mut JournalFile| {
             (!std::mem::replace(&mut file.is_synced, true)).then(|| Arc::clone(&file.file))
@@ -131,18 +132,18 @@ impl Journal {
     }
 }
 
-fn checksum(instance: u64, sequence: u64, durable: u64, words: &[u8]) -> u64 {
-    xxh3_64_with_seed(words, instance ^ sequence.rotate_left(20) ^ durable.rotate_left(40))
+fn checksum(instance: u64, sequence: u64, durable: u64, entries: &[u8]) -> u64 {
+    xxh3_64_with_seed(entries, instance ^ sequence.rotate_left(20) ^ durable.rotate_left(40))
 }
 
 /// Replaces `bytes` by one append.
-pub(crate) fn encode(bytes: &mut Vec<u8>, instance: u64, sequence: u64, durable: u64, words: &[u64]) {
+pub(crate) fn encode(bytes: &mut Vec<u8>, instance: u64, sequence: u64, durable: u64, entries: &[u64]) {
     bytes.clear();
     bytes.extend_from_slice(&[0; HEADER_SIZE]);
-    bytes.extend(words.iter().flat_map(|w| w.to_le_bytes()));
+    bytes.extend(entries.iter().flat_map(|w| w.to_le_bytes()));
     let sum = checksum(instance, sequence, durable, &bytes[HEADER_SIZE..]);
     bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
-    bytes[4..8].copy_from_slice(&(words.len() as u32).to_le_bytes());
+    bytes[4..8].copy_from_slice(&(entries.len() as u32).to_le_bytes());
     bytes[8..16].copy_from_slice(&sequence.to_le_bytes());
     bytes[16..24].copy_from_slice(&durable.to_le_bytes());
     bytes[24..32].copy_from_slice(&sum.to_le_bytes());
@@ -167,16 +168,16 @@ pub(crate) fn parse(mut bytes: &[u8], instance: u64) -> Vec<Record> {
         let u64_at = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
         let (magic, count) = (u64_at(0) as u32, (u64_at(0) >> 32) as usize);
         let (sequence, durable, sum) = (u64_at(8), u64_at(16), u64_at(24));
-        let Some((words, rest)) = rest.split_at_checked(count * 8) else { break };
-        if magic != MAGIC || sum != checksum(instance, sequence, durable, words) {
+        let Some((entries, rest)) = rest.split_at_checked(count * 8) else { break };
+        if magic != MAGIC || sum != checksum(instance, sequence, durable, entries) {
             break;
         }
-        let words = words.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().expect("8 bytes")));
-        let words: Vec<u64> = words.collect();
-        if words.iter().any(|word| *word > WORD_MAX) || sequence.max(durable) > SEQUENCE_MAX {
+        let entries = entries.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().expect("8 bytes")));
+        let entries: Vec<u64> = entries.collect();
+        if entries.iter().any(|entry| *entry > SUMMARY_ENTRY_MAX) || sequence.max(durable) > SEQUENCE_MAX {
             break;
         }
-        records.push(Record { sequence, durable, words });
+        records.push(Record { sequence, durable, entries });
         bytes = rest;
     }
     records
@@ -194,11 +195,11 @@ mod tests {
         journal.append(3, 1, &[10, 11]).unwrap();
         journal.append(4, 2, &[12]).unwrap();
         let expected = [
-            Record { sequence: 3, durable: 1, words: vec![10, 11] },
-            Record { sequence: 4, durable: 2, words: vec![12] },
+            Record { sequence: 3, durable: 1, entries: vec![10, 11] },
+            Record { sequence: 4, durable: 2, entries: vec![12] },
         ];
         assert_eq!(read(&path, 9).unwrap(), expected);
-        assert_eq!(read(&path, 8).unwrap(), [], "another instance's words mean nothing");
+        assert_eq!(read(&path, 8).unwrap(), [], "another instance's entries mean nothing");
         let file = &paths(&path)[0];
         let bytes = std::fs::read(file).unwrap();
         for len in 0..bytes.len() {
@@ -213,9 +214,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d");
         let mut journal = Journal::create(&path, 9, &Record::default()).unwrap();
-        let words = vec![7; 100_000];
+        let entries = vec![7; 100_000];
         for sequence in 10..40 {
-            journal.append(sequence, sequence - 4, &words).unwrap();
+            journal.append(sequence, sequence - 4, &entries).unwrap();
             let kept: Vec<u64> = read(&path, 9).unwrap().iter().map(|r| r.sequence).collect();
             for open in (sequence - 3).max(10)..=sequence {
                 assert!(kept.contains(&open), "segment {open} is not durable at {sequence}: {kept:?}");

@@ -16,8 +16,8 @@ pub const PARTITIONS_MAX: u64 = 64;
 /// Sequence numbers take 48 bits on the device.
 pub const SEQUENCE_MAX: u64 = (1 << 48) - 1;
 
-/// Summary words take 48 bits on the device.
-pub const WORD_MAX: u64 = (1 << 48) - 1;
+/// The greatest entry of a summary, and so of the journal: 48 bits.
+pub const SUMMARY_ENTRY_MAX: u64 = (1 << 48) - 1;
 
 /// Bytes of sealed segments that may wait for the device before appends are refused, of all logs of a file.
 pub const WRITE_QUEUE_BYTES_MAX: u64 = 64 << 20;

@@ -145,7 +145,7 @@ impl<F: Framing> Log<F> {
         self.instance.load(Ordering::Acquire)
     }
 
-    /// The number that the consumer's words depend on ([`Options::salt`](crate::Options)).
+    /// The number that the consumer's summary entries depend on ([`Options::salt`](crate::Options)).
     pub fn salt(&self) -> u64 {
         self.salt
     }

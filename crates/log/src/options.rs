@@ -20,8 +20,8 @@ pub struct Options {
     pub geometry: Geometry,
     /// A number that stands for what the consumer stores; another one starts empty.
     pub fingerprint: u64,
-    /// A number that the consumer's words depend on, kept with the content; another one starts empty. `None`: the
-    /// one that is there, or a random one.
+    /// A number that the consumer's summary entries depend on, kept with the content; another one starts empty.
+    /// `None`: the one that is there, or a random one.
     pub salt: Option<u64>,
     /// The number of a file of the consumer's that the content depends on, which is kept with the content: another one,
     /// or none where there was one, starts empty. Content that depends on nothing stays, and depends on it from here on.

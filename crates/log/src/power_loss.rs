@@ -16,8 +16,8 @@ fn in_doubt() -> io::Error {
 }
 
 impl<F: Framing> Log<F> {
-    /// The newest segment whose words the journal need not have any more, as it and all before it are on the device: for
-    /// good, and in place of what was there before, as far as the log is served after a loss of power.
+    /// The newest segment whose entries the journal need not have any more, as it and all before it are on the device:
+    /// for good, and in place of what was there before, as far as the log is served after a loss of power.
     pub fn vouched(&self) -> u64 {
         match self.synced.is_active() {
             true => self.synced.on_record.load(Ordering::Acquire),
@@ -48,8 +48,8 @@ impl<F: Framing> Log<F> {
         }
     }
 
-    /// Returns once the words that were journalled so far survive a loss of power. Of a log that starts empty after one
-    /// that is so at once.
+    /// Waits until the entries that were journalled so far survive a loss of power. Returns at once if the log starts
+    /// empty after one anyway.
     ///
     /// # Errors
     /// Neither can the journal be synced, nor can the log be made to start empty.
@@ -85,7 +85,7 @@ impl<F: Framing> Log<F> {
         synced.or_else(|error| self.invalidate_content(&error))
     }
 
-    /// Whether the words that were journalled so far survive a loss of power.
+    /// Whether the entries that were journalled so far survive a loss of power.
     #[doc(hidden)]
     pub fn is_journal_synced(&self) -> bool {
         let Synced { appends, appends_synced, .. } = &self.synced;

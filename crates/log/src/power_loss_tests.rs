@@ -13,7 +13,7 @@ use std::ops::Range;
 struct Bare;
 
 impl Framing for Bare {
-    type Filling = ();
+    type Builder = ();
     type Summary = (u64, u64);
 
     fn begin(&self, _: &SegmentId) {}

@@ -11,8 +11,8 @@ use std::io;
 pub struct Recovered<F: Framing> {
     /// In order of sequence number; a gap of a segment that was lost is in `lost`.
     pub segments: Vec<F::Summary>,
-    /// (sequence number, words) of changes whose segments never reached the device: older records
-    /// of these words are void.
+    /// (sequence number, journal entries) of changes whose segments never reached the device: older records
+    /// with these entries are void.
     pub lost: BTreeMap<u64, Vec<u64>>,
     /// The sequence numbers of segments that were in write buffers when the process was killed, in ascending order.
     /// Whatever was under way then may be in them, or not.
@@ -106,8 +106,8 @@ pub(crate) fn fill_holes<F: Framing>(
         let first_block = geometry.first_block(sequence);
         let id = SegmentId { geometry, instance, sequence, first_block };
         let mut blocks = AlignedBuffer::zeroed(geometry.segment_bytes() as usize);
-        let mut filling = framing.begin(&id);
-        let Sealed { data, summary } = framing.seal(&id, &mut filling, &mut blocks);
+        let mut builder = framing.begin(&id);
+        let Sealed { data, summary } = framing.seal(&id, &mut builder, &mut blocks);
         for range in [data, summary].into_iter().filter(|range| !range.is_empty()) {
             let offset = geometry.offset(first_block + range.start as u64);
             let bytes = range.start * geometry.block_size()..range.end * geometry.block_size();
@@ -147,10 +147,10 @@ pub(crate) fn fifo<F: Framing>(
     }
     let mut recovered = Recovered::default();
     for record in records {
-        // The journal keeps words long after their segment is on the device; the ring may have passed
+        // The journal keeps entries long after their segment is on the device; the ring may have passed
         // it since. What nothing older is served of needs no voiding.
         if record.sequence >= from && !found.contains_key(&record.sequence) {
-            recovered.lost.entry(record.sequence).or_default().extend(record.words);
+            recovered.lost.entry(record.sequence).or_default().extend(record.entries);
         }
     }
     recovered.segments =

@@ -13,14 +13,14 @@ pub struct Segment<F: Framing> {
 
 struct Content<F: Framing> {
     memory: AlignedBuffer,
-    filling: F::Filling,
+    builder: F::Builder,
     /// The blocks from the segment's beginning that are on the device already.
     written: usize,
 }
 
 impl<F: Framing> Segment<F> {
     pub(crate) fn new(framing: &F, id: SegmentId, memory: AlignedBuffer) -> Self {
-        let content = Content { memory, filling: framing.begin(&id), written: 0 };
+        let content = Content { memory, builder: framing.begin(&id), written: 0 };
         Self { id, content: RwLock::new(content) }
     }
 
@@ -37,7 +37,7 @@ impl<F: Framing> Segment<F> {
     /// The bytes of RAM that it takes.
     pub(crate) fn bytes_allocated(&self) -> u64 {
         let content = self.lock();
-        (content.memory.len() + F::bytes_allocated(&content.filling)) as u64
+        (content.memory.len() + F::bytes_allocated(&content.builder)) as u64
     }
 
     fn lock(&self) -> RwLockReadGuard<'_, Content<F>> {
@@ -45,10 +45,10 @@ impl<F: Framing> Segment<F> {
     }
 
     /// Gives the segment to `put` while nobody reads it.
-    pub(crate) fn fill<R>(&self, put: impl FnOnce(&SegmentId, &mut F::Filling, &mut [u8]) -> R) -> R {
+    pub(crate) fn fill<R>(&self, put: impl FnOnce(&SegmentId, &mut F::Builder, &mut [u8]) -> R) -> R {
         let mut content = self.content.write().expect("no panic under the lock");
-        let Content { memory, filling, .. } = &mut *content;
-        put(&self.id, filling, memory)
+        let Content { memory, builder, .. } = &mut *content;
+        put(&self.id, builder, memory)
     }
 
     /// The segment for reading, as long as the guard is held: nothing is added meanwhile.
@@ -57,14 +57,14 @@ impl<F: Framing> Segment<F> {
     }
 
     pub(crate) fn summarize(&self, framing: &F) -> F::Summary {
-        framing.summarize(&self.id, &self.lock().filling)
+        framing.summarize(&self.id, &self.lock().builder)
     }
 
     /// Completes the segment. Of its data, only what is not on the device yet is to be written.
     pub(crate) fn seal(&self, framing: &F) -> Sealed {
         let mut content = self.content.write().expect("no panic under the lock");
-        let Content { memory, filling, written } = &mut *content;
-        let mut sealed = framing.seal(&self.id, filling, memory);
+        let Content { memory, builder, written } = &mut *content;
+        let mut sealed = framing.seal(&self.id, builder, memory);
         sealed.data.start = (*written).min(sealed.data.end);
         sealed
     }
@@ -73,8 +73,8 @@ impl<F: Framing> Segment<F> {
     /// `None`: the segment can only be sealed.
     pub(crate) fn commit(&self, framing: &F) -> Option<(Range<usize>, AlignedBuffer)> {
         let mut content = self.content.write().expect("no panic under the lock");
-        let Content { memory, filling, written } = &mut *content;
-        let end = framing.commit(&self.id, filling, memory)?;
+        let Content { memory, builder, written } = &mut *content;
+        let end = framing.commit(&self.id, builder, memory)?;
         let (blocks, size) = (*written..end.max(*written), self.id.geometry.block_size());
         let bytes = &memory[blocks.start * size..blocks.end * size];
         let mut copy = AlignedBuffer::zeroed(bytes.len().max(size));
@@ -104,7 +104,7 @@ impl<F: Framing> Segment<F> {
     pub(crate) fn into_memory(self, framing: &F) -> AlignedBuffer {
         let mut content = self.content.into_inner().expect("no panic under the lock");
         let size = self.id.geometry.block_size();
-        for used in framing.used(&self.id.geometry, &content.filling) {
+        for used in framing.used(&self.id.geometry, &content.builder) {
             content.memory[used.start * size..used.end * size].fill(0);
         }
         content.memory
@@ -128,9 +128,9 @@ impl<F: Framing> SegmentReader<'_, F> {
         self.id.first_block
     }
 
-    /// The consumer's bookkeeping of the segment.
-    pub fn filling(&self) -> &F::Filling {
-        &self.content.filling
+    /// The builder of the segment.
+    pub fn builder(&self) -> &F::Builder {
+        &self.content.builder
     }
 
     /// The bytes from a block to the segment's end. The block is counted from the log's beginning.

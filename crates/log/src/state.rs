@@ -12,7 +12,7 @@
 //! | 56..64 | 0: open; 1: stopped cleanly; another number: open, with a companion of this number |
 //! | 64..80 | boot id of the kernel that the log was opened under |
 //! | 80..88 | newest sequence number at that stop, or when the log was opened |
-//! | 88..96 | salt: a number that the consumer's words depend on; kept as long as the content |
+//! | 88..96 | salt: a number that the consumer's summary entries depend on; kept as long as the content |
 //! | 96..104 | number of the consumer's file that the content depends on; not there: on none |
 
 use crate::geometry::Geometry;

@@ -30,14 +30,14 @@ pub(crate) fn write_buffers<F: Framing>(
         let geometry = *source.geometry;
         let first_block = geometry.first_block(*sequence);
         let id = SegmentId { geometry, instance: source.instance, sequence: *sequence, first_block };
-        let Some(mut filling) = framing.take_over(&id, source.salt, memory) else {
+        let Some(mut builder) = framing.take_over(&id, source.salt, memory) else {
             tracing::warn!(
                 segment = *sequence,
                 "a write buffer of the process before is not whole: it is lost"
             );
             continue;
         };
-        let Sealed { data, summary } = framing.seal(&id, &mut filling, memory);
+        let Sealed { data, summary } = framing.seal(&id, &mut builder, memory);
         // The data first: a summary on the device says that all it speaks of is there too.
         let write = |blocks| write(source.device, &id, memory, blocks);
         match write(data).and_then(|()| write(summary)) {

@@ -54,7 +54,7 @@ impl<'a, F: Framing> Writer<'a, F> {
     /// `None`: `put` answered so twice, or no further segment can be opened now. Nobody waited.
     pub fn fill<R>(
         &mut self,
-        mut put: impl FnMut(&SegmentId, &mut F::Filling, &mut [u8]) -> Option<R>,
+        mut put: impl FnMut(&SegmentId, &mut F::Builder, &mut [u8]) -> Option<R>,
     ) -> Option<R> {
         if let (Slots::Table(table), Purpose::Append) = (&self.log.slots, self.purpose)
             && table.is_reserve_in_use()
@@ -74,7 +74,7 @@ impl<'a, F: Framing> Writer<'a, F> {
     pub fn amend<R>(
         &mut self,
         sequence: u64,
-        change: impl FnOnce(&SegmentId, &mut F::Filling) -> R,
+        change: impl FnOnce(&SegmentId, &mut F::Builder) -> R,
     ) -> Option<R> {
         if sequence <= self.sealed_until() {
             return None;
@@ -84,7 +84,7 @@ impl<'a, F: Framing> Writer<'a, F> {
             let i = sequence.checked_sub(buffers.durable() + 1)?;
             Arc::clone(buffers.live.get(i as usize)?)
         };
-        Some(segment.fill(|id, filling, _| change(id, filling)))
+        Some(segment.fill(|id, builder, _| change(id, builder)))
     }
 
     /// The sequence number that the next record will go to, at the least.
@@ -92,14 +92,14 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.state.current.as_ref().map_or_else(|| self.log.head() + 1, |segment| segment.sequence())
     }
 
-    /// Notes that what `words` stand for changes with segment `sequence`, so that a kill before it
+    /// Notes that what `entries` stand for changes with segment `sequence`, so that a kill before it
     /// is on the device does not bring older records of theirs back.
     ///
     /// If even that small write fails, the log will start empty after a crash.
-    pub fn journal(&mut self, sequence: u64, words: &[u64]) {
+    pub fn journal(&mut self, sequence: u64, entries: &[u64]) {
         let vouched = self.log.vouched();
         self.log.synced.note_append();
-        if let Err(error) = self.state.journal.append(sequence, vouched, words) {
+        if let Err(error) = self.state.journal.append(sequence, vouched, entries) {
             tracing::error!(%error, "cannot write the journal: after a crash the cache will start empty");
             // The log has said why that cannot be done either.
             let _ = self.log.invalidate();
@@ -151,7 +151,7 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.state.journal.clear(log.instance())
     }
 
-    /// The files of the journal that hold words which were not synced; they are taken for synced from here on.
+    /// The files of the journal that hold entries which were not synced; they are taken for synced from here on.
     pub(crate) fn take_unsynced(&mut self) -> Vec<std::sync::Arc<std::fs::File>> {
         self.state.journal.take_unsynced()
     }

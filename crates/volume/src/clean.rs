@@ -133,7 +133,7 @@ impl Shared {
                 let Some((Live { lba, stored, .. }, (hash, bytes))) = moved.peek() else { break };
                 // What was written meanwhile lies behind this in the log, and must not come before it.
                 if self.map.get(*lba) == Some(stored.place) {
-                    let to = writer.fill(|id, filling, blocks| filling.push(id, blocks, *lba, *hash, bytes));
+                    let to = writer.fill(|id, builder, blocks| builder.push(id, blocks, *lba, *hash, bytes));
                     let Some(to) = to else {
                         is_full = true;
                         break;

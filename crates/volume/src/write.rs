@@ -45,7 +45,7 @@ impl Shared {
                 let mut writer = self.log.writer();
                 while let Some(((lba, block), hash)) = next {
                     let Some(at) =
-                        writer.fill(|id, filling, blocks| filling.push(id, blocks, lba, hash, block))
+                        writer.fill(|id, builder, blocks| builder.push(id, blocks, lba, hash, block))
                     else {
                         break;
                     };
@@ -74,7 +74,7 @@ impl Shared {
             if self.version(lba) != before {
                 continue;
             }
-            let at = writer.fill(|id, filling, blocks| filling.push(id, blocks, lba, hash, &block));
+            let at = writer.fill(|id, builder, blocks| builder.push(id, blocks, lba, hash, &block));
             if let Some(at) = at {
                 self.point(lba, at);
                 return Ok(());
@@ -133,8 +133,8 @@ impl Shared {
         while let Some((first, _)) = mapped(&*self.map, lba..end).next() {
             let behind = end.min(first + ZEROES_LOCKED_MAX);
             let mut writer = self.log.writer();
-            let block = writer.fill(|id, filling, _| {
-                filling.push_zeroes(id, first, behind - first)?;
+            let block = writer.fill(|id, builder, _| {
+                builder.push_zeroes(id, first, behind - first)?;
                 Some(id.first_block)
             });
             let Some(block) = block else {

@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub struct Header {
     /// Sequence number of the segment that the block was written in.
     pub sequence: u64,
-    /// Records that begin in the block (or, in a summary, words in the block).
+    /// Records that begin in the block (or, in a summary, its entries in the block).
     pub count: u16,
 }
 

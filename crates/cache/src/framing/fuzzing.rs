@@ -4,7 +4,7 @@ use super::block::{self, Header};
 use super::summary;
 use granary_log::Geometry;
 use granary_log::fuzzing::number;
-use granary_log::limits::{BLOCK_SIZE_MIN, SEQUENCE_MAX, WORD_MAX};
+use granary_log::limits::{BLOCK_SIZE_MIN, SEQUENCE_MAX, SUMMARY_ENTRY_MAX};
 
 const INSTANCE: u64 = 0x0123_4567_89AB_CDEF;
 const SIZE: usize = BLOCK_SIZE_MIN as usize;
@@ -55,15 +55,16 @@ pub fn summary(data: &[u8]) {
     let most = data.len() % 8;
     let counts: Vec<u16> = (0..most).map(|i| data[i] as u16 % 20).collect();
     let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
-    let words: Vec<u64> = (0..total).map(|i| number(data, i % (data.len() + 1)) & WORD_MAX).collect();
-    let mut beside: Vec<u64> = words.iter().copied().step_by(3).collect();
-    let blocks = summary::blocks(&geometry, counts.len(), words.len() + beside.len());
+    let entries: Vec<u64> =
+        (0..total).map(|i| number(data, i % (data.len() + 1)) & SUMMARY_ENTRY_MAX).collect();
+    let mut beside: Vec<u64> = entries.iter().copied().step_by(3).collect();
+    let blocks = summary::blocks(&geometry, counts.len(), entries.len() + beside.len());
     segment.fill(0);
-    summary::write(&mut segment[(16 - blocks) * SIZE..], &geometry, &counts, &words, &beside);
+    summary::write(&mut segment[(16 - blocks) * SIZE..], &geometry, &counts, &entries, &beside);
     seal_all(&mut segment, first, header);
     let read = read_summary(&segment, &geometry, first).expect("what is written is read");
     beside.sort_unstable();
-    assert_eq!((read.sequence, read.counts, read.words), (header.sequence, counts, words));
+    assert_eq!((read.sequence, read.counts, read.entries), (header.sequence, counts, entries));
     assert_eq!(read.beside, beside);
 }
 
@@ -78,7 +79,7 @@ fn read_summary(segment: &[u8], geometry: &Geometry, first: u64) -> Option<summa
     let trailer = summary::parse_trailer(last, geometry, INSTANCE, first)?;
     let bytes = &segment[segment.len() - trailer.blocks * SIZE..];
     let read = summary::parse(bytes, trailer, geometry, INSTANCE, first)?;
-    assert_eq!(read.iter().count(), read.words.len());
+    assert_eq!(read.iter().count(), read.entries.len());
     assert!(read.iter().all(|(place, _)| (first..first + 16).contains(&place)));
     Some(read)
 }

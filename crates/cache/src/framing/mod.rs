@@ -1,34 +1,35 @@
 //! How a cache lays out its segments: records packed into blocks that check themselves, and a summary behind them.
 
 pub mod block;
-mod filling;
 mod free_spaces;
 pub mod fuzzing;
 mod scan;
+mod segment_builder;
 mod summary;
 #[cfg(test)]
 mod taking_over_tests;
 #[cfg(test)]
 mod tests;
 
-pub use filling::{Filling, WordRule};
+pub use segment_builder::{SegmentBuilder, SharingRule};
 pub use summary::{Summary, has_summary};
 
 use block::Header;
 use granary_log::{Framing, Geometry, Sealed, SegmentId, SegmentReader, Source, Writer};
 use std::ops::Range;
 
-/// Gives the words of the records that begin in a block, in order; used where segments carry no
-/// summary. Arguments: the salt, the block after its header, its number of records, where the words go.
-pub type WordsOf = fn(salt: u64, payload: &[u8], count: u16, words: &mut Vec<u64>);
+/// Makes the summary entries of the records that begin in a block, in order; used where segments carry no summary.
+/// Arguments: the salt, the block after its header, its number of records, and the list that they are added to.
+pub type SummaryEntriesOf = fn(salt: u64, payload: &[u8], count: u16, entries: &mut Vec<u64>);
 
-/// The framing of records. Each is known by a *word* of 48 bits, which the summary repeats.
+/// The framing of records. Each has an entry of 48 bits in the summary of its segment: its key's hash, and whether it
+/// deletes the key.
 #[derive(Clone, Copy)]
 pub struct Records {
-    /// How the words of a block are found.
-    pub words_of: WordsOf,
+    /// Makes the summary entries of a block's records.
+    pub summary_entries_of: SummaryEntriesOf,
     /// Which records may share a block. Part of the content: another rule wants another fingerprint.
-    pub word_rule: WordRule,
+    pub sharing_rule: SharingRule,
 }
 
 /// A log of records.
@@ -45,18 +46,18 @@ pub struct Placed {
 
 /// Appends a record made of `parts`. `None`: the device is behind, or the record is longer than
 /// [`record_bytes_max`]; nothing was written and nobody waited.
-pub fn append(writer: &mut Writer<'_, Records>, word: u64, parts: &[&[u8]]) -> Option<Placed> {
-    let rule = writer.framing().word_rule;
-    writer.fill(|id, filling, blocks| {
-        let block = filling.append(id, rule, blocks, word, parts)?;
+pub fn append(writer: &mut Writer<'_, Records>, entry: u64, parts: &[&[u8]]) -> Option<Placed> {
+    let rule = writer.framing().sharing_rule;
+    writer.fill(|id, builder, blocks| {
+        let block = builder.append(id, rule, blocks, entry, parts)?;
         Some(Placed { sequence: id.sequence, block })
     })
 }
 
-/// Notes that an entry with this word, placed there, was put beside others that look alike to the index. Where its segment
-/// was ended already, nothing is noted: then recovery has the entry take the place of those others.
-pub fn note_beside(writer: &mut Writer<'_, Records>, word: u64, placed: Placed) {
-    writer.amend(placed.sequence, |id, filling| filling.note_beside(&id.geometry, word));
+/// Notes that the record with this summary entry, placed there, was put beside others that look alike to the index.
+/// Where its segment was ended already, nothing is noted: then recovery has the record take the place of those others.
+pub fn note_beside(writer: &mut Writer<'_, Records>, entry: u64, placed: Placed) {
+    writer.amend(placed.sequence, |id, builder| builder.note_beside(&id.geometry, entry));
 }
 
 /// Longest record that fits a segment, in bytes.
@@ -69,41 +70,41 @@ pub fn record_bytes_max(geometry: &Geometry) -> usize {
 /// The records that begin in `block` (of the file), and the bytes from there to the segment's end.
 /// `None`: nothing was written there.
 pub fn records_in<'a>(segment: &'a SegmentReader<'_, Records>, block: u64) -> Option<(u16, &'a [u8])> {
-    let count = segment.filling().count(block.checked_sub(segment.first_block())? as usize)?;
+    let count = segment.builder().count(block.checked_sub(segment.first_block())? as usize)?;
     Some((count, segment.bytes_from(block)))
 }
 
 /// Whether no more records will begin in `block` (of the file), in a segment that is in RAM.
 pub fn is_settled(segment: &SegmentReader<'_, Records>, block: u64) -> bool {
-    segment.filling().is_settled((block - segment.first_block()) as usize)
+    segment.builder().is_settled((block - segment.first_block()) as usize)
 }
 
 impl Framing for Records {
-    type Filling = Filling;
+    type Builder = SegmentBuilder;
     type Summary = Summary;
 
-    fn begin(&self, _: &SegmentId) -> Filling {
-        Filling::default()
+    fn begin(&self, _: &SegmentId) -> SegmentBuilder {
+        SegmentBuilder::default()
     }
 
-    fn bytes_allocated(filling: &Filling) -> usize {
-        filling.bytes_allocated()
+    fn bytes_allocated(builder: &SegmentBuilder) -> usize {
+        builder.bytes_allocated()
     }
 
     /// Writes headers, checksums and the summary.
-    fn seal(&self, id: &SegmentId, filling: &mut Filling, blocks: &mut [u8]) -> Sealed {
+    fn seal(&self, id: &SegmentId, builder: &mut SegmentBuilder, blocks: &mut [u8]) -> Sealed {
         let SegmentId { geometry, instance, sequence, first_block } = id;
         let size = geometry.block_size();
-        let [data, summary] = self.used(geometry, filling);
-        let Filling { counts, words, beside, .. } = filling;
+        let [data, summary] = self.used(geometry, builder);
+        let SegmentBuilder { counts, entries, beside, .. } = builder;
         for i in data.clone() {
             let count = counts.get(i).copied().unwrap_or(0);
             let header = Header { sequence: *sequence, count };
             block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);
         }
         if !summary.is_empty() {
-            summary::write(&mut blocks[summary.start * size..], geometry, counts, words, beside);
-            // The last block first: see `Filling::taken_over`.
+            summary::write(&mut blocks[summary.start * size..], geometry, counts, entries, beside);
+            // The last block first: see `SegmentBuilder::taken_over`.
             for i in summary.clone().rev() {
                 let header = Header { sequence: *sequence, count: 0 };
                 block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);
@@ -112,21 +113,21 @@ impl Framing for Records {
         Sealed { data, summary }
     }
 
-    fn used(&self, geometry: &Geometry, filling: &Filling) -> [Range<usize>; 2] {
+    fn used(&self, geometry: &Geometry, builder: &SegmentBuilder) -> [Range<usize>; 2] {
         let all = geometry.blocks_per_segment() as usize;
         let summary =
-            summary::blocks(geometry, filling.counts.len(), filling.words.len() + filling.beside.len());
-        let data = if has_summary(geometry) { filling.counts.len() } else { all };
+            summary::blocks(geometry, builder.counts.len(), builder.entries.len() + builder.beside.len());
+        let data = if has_summary(geometry) { builder.counts.len() } else { all };
         [0..data, all - summary..all]
     }
 
-    fn summarize(&self, id: &SegmentId, filling: &Filling) -> Summary {
+    fn summarize(&self, id: &SegmentId, builder: &SegmentBuilder) -> Summary {
         Summary {
             sequence: id.sequence,
             first_block: id.first_block,
-            counts: filling.counts.clone(),
-            words: filling.words.clone(),
-            beside: filling.beside.clone(),
+            counts: builder.counts.clone(),
+            entries: builder.entries.clone(),
+            beside: builder.beside.clone(),
         }
     }
 
@@ -135,11 +136,11 @@ impl Framing for Records {
     }
 
     fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
-        scan::read(self.words_of, source, slots)
+        scan::read(self.summary_entries_of, source, slots)
     }
 
-    fn take_over(&self, id: &SegmentId, salt: u64, blocks: &mut [u8]) -> Option<Filling> {
-        Filling::taken_over(id, self.words_of, salt, blocks)
+    fn take_over(&self, id: &SegmentId, salt: u64, blocks: &mut [u8]) -> Option<SegmentBuilder> {
+        SegmentBuilder::taken_over(id, self.summary_entries_of, salt, blocks)
     }
 
     fn sequence_of_block(&self, source: &Source<'_>, block: u64, bytes: &[u8]) -> Option<u64> {

@@ -1,12 +1,16 @@
-//! Reading summaries from the device, or the words of segments that have none.
+//! Reading summaries from the device, or making them of the blocks of segments that have none.
 
 use super::summary::{self, Summary, has_summary};
-use super::{WordsOf, block};
+use super::{SummaryEntriesOf, block};
 use granary_log::{AlignedBuffer, Source};
 use std::ops::Range;
 
 /// The summaries of the segments in `slots`; `None` where there is no whole and valid one.
-pub(super) fn read(words_of: WordsOf, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
+pub(super) fn read(
+    summary_entries_of: SummaryEntriesOf,
+    source: &Source<'_>,
+    slots: Range<u64>,
+) -> Vec<Option<Summary>> {
     let geometry = source.geometry;
     if has_summary(geometry) {
         return slots.map(|slot| read_summary(source, slot)).collect();
@@ -24,7 +28,7 @@ pub(super) fn read(words_of: WordsOf, source: &Source<'_>, slots: Range<u64>) ->
         }
     }
     let parts = bytes.chunks_exact(segment_bytes);
-    slots.zip(parts).map(|(slot, part)| scan_blocks(words_of, source, slot, part)).collect()
+    slots.zip(parts).map(|(slot, part)| scan_blocks(summary_entries_of, source, slot, part)).collect()
 }
 
 fn read_summary(source: &Source<'_>, slot: u64) -> Option<Summary> {
@@ -45,10 +49,15 @@ fn read_summary(source: &Source<'_>, slot: u64) -> Option<Summary> {
 }
 
 /// A segment without summary is there if all of its blocks are, with one sequence number.
-fn scan_blocks(words_of: WordsOf, source: &Source<'_>, slot: u64, bytes: &[u8]) -> Option<Summary> {
+fn scan_blocks(
+    summary_entries_of: SummaryEntriesOf,
+    source: &Source<'_>,
+    slot: u64,
+    bytes: &[u8],
+) -> Option<Summary> {
     let first_block = source.geometry.first_block_of_slot(slot);
     let mut summary =
-        Summary { sequence: 0, first_block, counts: Vec::new(), words: Vec::new(), beside: Vec::new() };
+        Summary { sequence: 0, first_block, counts: Vec::new(), entries: Vec::new(), beside: Vec::new() };
     for (block, number) in bytes.chunks_exact(source.geometry.block_size()).zip(first_block..) {
         let header = block::check(block, source.instance, number)?;
         if number > first_block && header.sequence != summary.sequence {
@@ -56,8 +65,8 @@ fn scan_blocks(words_of: WordsOf, source: &Source<'_>, slot: u64, bytes: &[u8]) 
         }
         summary.sequence = header.sequence;
         summary.counts.push(header.count);
-        words_of(source.salt, block::payload(block), header.count, &mut summary.words);
+        summary_entries_of(source.salt, block::payload(block), header.count, &mut summary.entries);
     }
     let total: usize = summary.counts.iter().map(|c| usize::from(*c)).sum();
-    (total == summary.words.len()).then_some(summary)
+    (total == summary.entries.len()).then_some(summary)
 }

@@ -1,9 +1,9 @@
 //! What the end of a segment says of the records in it, so that recovery need not read them.
 //!
 //! The payloads of the summary blocks, one after the other, hold: for each data block the number of
-//! records that begin in it (u16), one 48-bit word a record, and the words of entries that were put beside others; the
-//! last 16 bytes of the segment hold [`MAGIC`], the number of data blocks (u32) and the number of words (u32), these
-//! too. Little endian.
+//! records that begin in it (u16), an entry of 48 bits for each record, and once more the entries of records that were
+//! put beside others; the last 16 bytes of the segment hold [`MAGIC`], the number of data blocks (u32) and the number
+//! of entries (u32), the repeated ones included. Little endian.
 
 use super::block::{self, Header, payload_size};
 use crate::limits::{BLOCK_HEADER_SIZE, SUMMARY_BLOCKS_PER_SEGMENT_MIN};
@@ -11,9 +11,9 @@ use granary_log::Geometry;
 
 const MAGIC: [u8; 8] = *b"GRANSUM1";
 const TRAILER_SIZE: usize = 16;
-const WORD_SIZE: usize = 6;
+const ENTRY_SIZE: usize = 6;
 
-/// The words of one segment's records.
+/// The records of a segment, an entry of 48 bits for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Sequence number of the segment.
@@ -22,23 +22,23 @@ pub struct Summary {
     pub first_block: u64,
     /// Records that begin in each data block.
     pub counts: Vec<u16>,
-    /// One word a record, in the order of the blocks and in them.
-    pub words: Vec<u64>,
-    /// Of these, the words of entries that were put beside others which look alike to the index, in ascending order.
+    /// The entry of each record, in the order of the blocks and in them.
+    pub entries: Vec<u64>,
+    /// The entries of records that were put beside others which look alike to the index, in ascending order.
     pub beside: Vec<u64>,
 }
 
 impl Summary {
-    /// Whether entries with this word were put beside those that look alike.
-    pub fn is_beside(&self, word: u64) -> bool {
-        self.beside.binary_search(&word).is_ok()
+    /// Whether records with this entry were put beside those that look alike.
+    pub fn is_beside(&self, entry: u64) -> bool {
+        self.beside.binary_search(&entry).is_ok()
     }
 
-    /// Each word with the block (of the file) that its record begins in.
+    /// Each record's block (of the file) that it begins in, and its entry.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let blocks = self.counts.iter().zip(self.first_block..);
         let places = blocks.flat_map(|(count, block)| std::iter::repeat_n(block, usize::from(*count)));
-        places.zip(self.words.iter().copied())
+        places.zip(self.entries.iter().copied())
     }
 }
 
@@ -47,21 +47,21 @@ pub fn has_summary(geometry: &Geometry) -> bool {
     geometry.blocks_per_segment() >= SUMMARY_BLOCKS_PER_SEGMENT_MIN
 }
 
-/// Blocks that the summary of so many data blocks and words, of records and of entries beside others, takes; 0 where segments carry none.
-pub(crate) fn blocks(geometry: &Geometry, data_blocks: usize, words: usize) -> usize {
+/// The number of blocks that a summary of so many data blocks and entries takes; 0 where segments carry none.
+pub(crate) fn blocks(geometry: &Geometry, data_blocks: usize, entries: usize) -> usize {
     if !has_summary(geometry) {
         return 0;
     }
-    (2 * data_blocks + WORD_SIZE * words + TRAILER_SIZE).div_ceil(payload_size(geometry))
+    (2 * data_blocks + ENTRY_SIZE * entries + TRAILER_SIZE).div_ceil(payload_size(geometry))
 }
 
 /// Fills the payloads of `bytes`, the blocks of the summary.
-pub(crate) fn write(bytes: &mut [u8], geometry: &Geometry, counts: &[u16], words: &[u64], beside: &[u64]) {
-    let all = words.len() + beside.len();
-    let mut stream = Vec::with_capacity(2 * counts.len() + WORD_SIZE * all);
+pub(crate) fn write(bytes: &mut [u8], geometry: &Geometry, counts: &[u16], entries: &[u64], beside: &[u64]) {
+    let all = entries.len() + beside.len();
+    let mut stream = Vec::with_capacity(2 * counts.len() + ENTRY_SIZE * all);
     stream.extend(counts.iter().flat_map(|count| count.to_le_bytes()));
-    for word in words.iter().chain(beside) {
-        stream.extend_from_slice(&word.to_le_bytes()[..WORD_SIZE]);
+    for entry in entries.iter().chain(beside) {
+        stream.extend_from_slice(&entry.to_le_bytes()[..ENTRY_SIZE]);
     }
     let mut rest = &stream[..];
     for block in bytes.chunks_exact_mut(geometry.block_size()) {
@@ -80,7 +80,7 @@ pub(crate) fn write(bytes: &mut [u8], geometry: &Geometry, counts: &[u16], words
 pub(crate) struct Trailer {
     pub sequence: u64,
     pub data_blocks: usize,
-    words: usize,
+    entries: usize,
     /// Blocks of the summary, this one included.
     pub blocks: usize,
 }
@@ -96,10 +96,10 @@ pub(crate) fn parse_trailer(
     let Header { sequence, .. } = block::check(last, instance, number)?;
     let trailer = last.last_chunk::<TRAILER_SIZE>()?;
     let u32_at = |i: usize| u32::from_le_bytes(trailer[i..i + 4].try_into().expect("4 bytes")) as usize;
-    let (data_blocks, words) = (u32_at(8), u32_at(12));
-    let blocks = blocks(geometry, data_blocks, words);
+    let (data_blocks, entries) = (u32_at(8), u32_at(12));
+    let blocks = blocks(geometry, data_blocks, entries);
     let fits = data_blocks.checked_add(blocks)? <= geometry.blocks_per_segment() as usize;
-    (trailer[..8] == MAGIC && fits).then_some(Trailer { sequence, data_blocks, words, blocks })
+    (trailer[..8] == MAGIC && fits).then_some(Trailer { sequence, data_blocks, entries, blocks })
 }
 
 /// Reads the whole summary from its blocks; `None`: one of them is not what it should be.
@@ -120,14 +120,14 @@ pub(crate) fn parse(
     }
     let (counts, rest) = stream.split_at_checked(2 * trailer.data_blocks)?;
     let counts: Vec<u16> = counts.chunks_exact(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect();
-    let words = rest.get(..WORD_SIZE * trailer.words)?.chunks_exact(WORD_SIZE);
-    let mut words: Vec<u64> =
-        words.map(|w| u64::from_le_bytes([w[0], w[1], w[2], w[3], w[4], w[5], 0, 0])).collect();
+    let entries = rest.get(..ENTRY_SIZE * trailer.entries)?.chunks_exact(ENTRY_SIZE);
+    let mut entries: Vec<u64> =
+        entries.map(|w| u64::from_le_bytes([w[0], w[1], w[2], w[3], w[4], w[5], 0, 0])).collect();
     let total: usize = counts.iter().map(|c| usize::from(*c)).sum();
-    if total > words.len() {
+    if total > entries.len() {
         return None;
     }
-    let mut beside = words.split_off(total);
+    let mut beside = entries.split_off(total);
     beside.sort_unstable();
-    Some(Summary { sequence: trailer.sequence, first_block, counts, words, beside })
+    Some(Summary { sequence: trailer.sequence, first_block, counts, entries, beside })
 }

@@ -1,7 +1,7 @@
 //! Segments that a process was filling when it was killed.
 
 use super::block::{self, Header};
-use super::filling::{Filling, WordRule};
+use super::segment_builder::{SegmentBuilder, SharingRule};
 use super::{Records, summary};
 use granary_log::{Framing, Geometry, Sealed, SegmentId};
 
@@ -15,35 +15,42 @@ fn id(blocks: u64) -> SegmentId {
 }
 
 fn records() -> Records {
-    Records { words_of: crate::record::words_of, word_rule: WordRule { ignored_bits: 9 } }
+    Records {
+        summary_entries_of: crate::record::summary_entries_of,
+        sharing_rule: SharingRule { ignored_bits: 9 },
+    }
 }
 
 /// Appends entries of the numbered keys until the segment is full; calls `then` after each.
-fn fill(id: &SegmentId, blocks: &mut [u8], mut then: impl FnMut(&Filling, &mut [u8])) -> Filling {
+fn fill(
+    id: &SegmentId,
+    blocks: &mut [u8],
+    mut then: impl FnMut(&SegmentBuilder, &mut [u8]),
+) -> SegmentBuilder {
     use crate::codec::{Codec, StoredValue};
-    use crate::key::{KeyHasher, WordKind};
+    use crate::key::{KeyHasher, RecordKind};
     use crate::record::HeaderBytes;
-    let mut filling = records().begin(id);
+    let mut builder = records().begin(id);
     for number in 0u64.. {
         let key = number.to_le_bytes();
         let value = vec![number as u8; [20, 90, 300, 1400, 5][number as usize % 5]];
         let stored = StoredValue { codec: Codec::None, bytes: &value };
         let header = HeaderBytes::entry(&key, Some(stored), 0);
-        let word = KeyHasher::with_seed(SALT).hash(&key).word(WordKind::Entry);
+        let entry = KeyHasher::with_seed(SALT).hash(&key).summary_entry(RecordKind::Entry);
         let parts = [header.as_slice(), &key[..], &value[..]];
-        if filling.append(id, records().word_rule, blocks, word, &parts).is_none() {
+        if builder.append(id, records().sharing_rule, blocks, entry, &parts).is_none() {
             break;
         }
-        then(&filling, blocks);
+        then(&builder, blocks);
     }
-    filling
+    builder
 }
 
 fn taken_over(id: &SegmentId, blocks: &[u8]) -> Option<(Vec<u16>, Vec<u64>)> {
     let mut blocks = blocks.to_vec();
-    let mut filling = records().take_over(id, SALT, &mut blocks)?;
-    let found = (filling.counts.clone(), filling.words.clone());
-    let sealed = records().seal(id, &mut filling, &mut blocks);
+    let mut builder = records().take_over(id, SALT, &mut blocks)?;
+    let found = (builder.counts.clone(), builder.entries.clone());
+    let sealed = records().seal(id, &mut builder, &mut blocks);
     assert!(
         sealed.data.end <= blocks.len() / SIZE
             && sealed.data.end <= sealed.summary.start.max(sealed.data.end)
@@ -57,15 +64,15 @@ fn after_each_record_all_are_taken_over() {
         let id = id(blocks);
         let mut memory = vec![0; blocks as usize * SIZE];
         let mut tried = 0;
-        fill(&id, &mut memory, |filling, blocks| {
-            let expected = Some((filling.counts.clone(), filling.words.clone()));
+        fill(&id, &mut memory, |builder, blocks| {
+            let expected = Some((builder.counts.clone(), builder.entries.clone()));
             assert_eq!(taken_over(&id, blocks), expected);
             // The next record was being copied: it does not count.
-            let (used, mut torn) = (filling.counts.len(), blocks.to_vec());
+            let (used, mut torn) = (builder.counts.len(), blocks.to_vec());
             if used < torn.len() / SIZE {
                 block::note_sequence(&mut torn[used * SIZE..], id.sequence);
                 torn[used * SIZE + 16..used * SIZE + 200].fill(0xA5);
-                assert_eq!(taken_over(&id, &torn).map(|(_, words)| words), Some(filling.words.clone()));
+                assert_eq!(taken_over(&id, &torn).map(|(_, entries)| entries), Some(builder.entries.clone()));
             }
             tried += 1;
         });
@@ -77,22 +84,26 @@ fn after_each_record_all_are_taken_over() {
 fn a_segment_that_was_being_sealed_is_taken_over() {
     let id = id(BLOCKS as u64);
     let mut memory = vec![0; BLOCKS * SIZE];
-    let mut filling = fill(&id, &mut memory, |_, _| {});
-    let words = filling.words.clone();
+    let mut builder = fill(&id, &mut memory, |_, _| {});
+    let entries = builder.entries.clone();
     let mut whole = memory.clone();
-    let Sealed { data, summary } = records().seal(&id, &mut filling, &mut whole);
+    let Sealed { data, summary } = records().seal(&id, &mut builder, &mut whole);
     assert!(data.end <= summary.start && !summary.is_empty());
     let mut steps: Vec<usize> = data.clone().collect();
     steps.extend(summary.clone().rev());
-    let counts = &filling.counts;
+    let counts = &builder.counts;
     for step in steps {
         if step == summary.end - 1 {
-            summary::write(&mut memory[summary.start * SIZE..], &id.geometry, counts, &words, &[]);
+            summary::write(&mut memory[summary.start * SIZE..], &id.geometry, counts, &entries, &[]);
         }
         let count = counts.get(step).copied().unwrap_or(0);
         let header = Header { sequence: id.sequence, count };
         block::seal(&mut memory[step * SIZE..][..SIZE], id.instance, id.first_block + step as u64, header);
-        assert_eq!(taken_over(&id, &memory).map(|(_, words)| words), Some(words.clone()), "block {step}");
+        assert_eq!(
+            taken_over(&id, &memory).map(|(_, entries)| entries),
+            Some(entries.clone()),
+            "block {step}"
+        );
     }
     assert!(memory == whole, "these are the steps of sealing");
 }

@@ -9,7 +9,7 @@ use crate::admission::Admission;
 use crate::applications::Applications;
 use crate::codec::{self, Compression};
 use crate::drive::Helpers;
-use crate::framing::{Records, WordRule, has_summary};
+use crate::framing::{Records, SharingRule, has_summary};
 use crate::index::{Capacity, Growth};
 use crate::limits::{HASH_BITS, SHARDS};
 use crate::memory::Pool;
@@ -97,7 +97,7 @@ impl FlashOptions {
         let data_path = if is_block_device(&self.path) { self.path.clone() } else { with_bin(&self.path) };
         let geometry = Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?;
         // What is live in the next segment is journalled for the one that overwrites it, and changes in RAM only from
-        // then on. Where that is one and the same segment, a clean stop would forget those words too early.
+        // then on. Where that is one and the same segment, a clean stop would forget those summary entries too early.
         let partition = self.partition(geometry)?;
         if self.admission != Admission::All && partition.segments() < 2 {
             return Err(OpenError::OneSegment { path: self.path.clone() });
@@ -129,9 +129,9 @@ impl FlashOptions {
     /// The framing of the records.
     pub(crate) fn framing(&self) -> Result<Records, OpenError> {
         let hash_bits = self.capacity(&self.geometry()?).hash_bits;
-        // The index knows the shard and `hash_bits` bits of a hash; a word has one bit below the hash.
-        let word_rule = WordRule { ignored_bits: 1 + HASH_BITS - SHARDS.ilog2() - hash_bits };
-        Ok(Records { words_of: crate::record::words_of, word_rule })
+        // The index knows the shard and `hash_bits` bits of a hash; a summary entry has one bit below the hash.
+        let sharing_rule = SharingRule { ignored_bits: 1 + HASH_BITS - SHARDS.ilog2() - hash_bits };
+        Ok(Records { summary_entries_of: crate::record::summary_entries_of, sharing_rule })
     }
 
     /// The shape of each partition.

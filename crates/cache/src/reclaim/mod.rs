@@ -4,7 +4,7 @@ mod readmission;
 
 use crate::flash::Flash;
 use crate::framing::{Records, Summary, block, note_beside};
-use crate::key::{WordKind, parse_word};
+use crate::key::{RecordKind, parse_summary_entry};
 use crate::limits::SHARDS;
 use crate::policy::{Fate, Reinsertion, fate};
 use crate::record::newest_entries;
@@ -54,8 +54,8 @@ impl Shared {
     /// Takes the entries of a segment out of the index, unless newer versions are there by now; gives how many.
     fn forget_segment(&self, segment: &Summary) -> u64 {
         let mut forgotten = 0;
-        for (place, word) in segment.iter() {
-            if let (hash, WordKind::Entry) = parse_word(word) {
+        for (place, summary_entry) in segment.iter() {
+            if let (hash, RecordKind::Entry) = parse_summary_entry(summary_entry) {
                 forgotten += u64::from(self.shard(hash).places.remove(hash, place));
             }
         }
@@ -67,8 +67,8 @@ impl Shared {
         let segment_bytes = flash.log.geometry().segment_bytes();
         let mut kept_bytes = 0;
         let mut last_block = None;
-        for (place, word) in segment.iter() {
-            let (hash, WordKind::Entry) = parse_word(word) else { continue };
+        for (place, summary_entry) in segment.iter() {
+            let (hash, RecordKind::Entry) = parse_summary_entry(summary_entry) else { continue };
             let recent = self.shard(hash).places.at(hash, place);
             let Some(recent) = recent else { continue };
             if last_block == Some(place)
@@ -114,7 +114,7 @@ impl Shared {
             shard.places.relocate(hash, place, placed.block);
             if shard.places.count(hash) > 1 {
                 // It stays beside those that look alike.
-                note_beside(&mut writer, hash.word(WordKind::Entry), placed);
+                note_beside(&mut writer, hash.summary_entry(RecordKind::Entry), placed);
             }
             kept += entry.len() as u64;
             add(&self.counters.reinserted, 1);

@@ -5,7 +5,7 @@ use crate::drive::Io;
 use crate::flash::Flash;
 use crate::framing::Summary;
 use crate::framing::block::{self, Header};
-use crate::key::{KeyHash, WordKind, parse_word};
+use crate::key::{KeyHash, RecordKind, parse_summary_entry};
 use crate::limits::TAKE_BACK_READ_BYTES_MAX;
 use crate::memory::EntryState;
 use crate::record::{EntryRecord, Record, newest_entries, parse};
@@ -18,11 +18,12 @@ impl Shared {
     pub fn take_back(&self, flash: &Flash, segment: &Summary) {
         let live = self.live(segment);
         // A kill may come before the segment is overwritten. What is live in it and changes from here on
-        // changes in RAM only, for the index will not know it: without these words it would come back.
-        let words: Vec<u64> = live.iter().map(|live| live.hash.word(WordKind::Deletion)).collect();
+        // changes in RAM only, for the index will not know it: without these summary entries it would come back.
+        let summary_entries: Vec<u64> =
+            live.iter().map(|live| live.hash.summary_entry(RecordKind::Deletion)).collect();
         let Some(_putting) = flash.putting_unless_awaited() else { return };
         let overwritten_by = segment.sequence + flash.log.geometry().segments();
-        flash.log.writer().journal(overwritten_by, &words);
+        flash.log.writer().journal(overwritten_by, &summary_entries);
         drop(_putting);
         let mut places = Vec::new();
         for live in live {
@@ -47,8 +48,8 @@ impl Shared {
     /// What the index still knows of a segment.
     fn live(&self, segment: &Summary) -> Vec<Live> {
         let mut live = Vec::new();
-        for (place, word) in segment.iter() {
-            let (hash, WordKind::Entry) = parse_word(word) else { continue };
+        for (place, summary_entry) in segment.iter() {
+            let (hash, RecordKind::Entry) = parse_summary_entry(summary_entry) else { continue };
             if let Some(recent) = self.shard(hash).places.at(hash, place) {
                 live.push(Live { hash, place, recent });
             }

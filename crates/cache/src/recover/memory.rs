@@ -7,7 +7,7 @@ use crate::codec::{OwnedValue, StoredValue};
 use crate::entry::StoredEntry;
 use crate::flash::Flash;
 use crate::framing::{Records, Summary};
-use crate::key::{KeyHash, parse_word};
+use crate::key::{KeyHash, parse_summary_entry};
 use crate::limits::{PUT_CHUNK, SHARDS, WRITE_AGAIN_SECONDS_MAX};
 use crate::memory::shared::FoundChunk;
 use crate::memory::{Elsewhere, TakenOver};
@@ -71,7 +71,10 @@ impl Shared {
         }
         let is_meant = |segment: &&Summary| recovered.taken_over.binary_search(&segment.sequence).is_ok();
         let segments = recovered.segments.iter().filter(|_| self.hybrid().is_none()).filter(is_meant);
-        segments.flat_map(|segment| &segment.words).map(|word| parse_word(*word).0).collect()
+        segments
+            .flat_map(|segment| &segment.entries)
+            .map(|summary_entry| parse_summary_entry(*summary_entry).0)
+            .collect()
     }
 
     fn take_over_shard(
@@ -93,13 +96,14 @@ impl Shared {
         })
     }
 
-    /// Write-through: writes again what RAM has of these words, whose segments did not reach the device.
-    pub fn write_again(&self, flash: &Flash, words: Vec<u64>) {
+    /// Write-through: writes again what RAM has of these summary entries, whose segments did not reach the device.
+    pub fn write_again(&self, flash: &Flash, summary_entries: Vec<u64>) {
         if flash.hybrid.is_some() || self.arena.is_none() {
             return;
         }
         let deadline = Instant::now() + Duration::from_secs(WRITE_AGAIN_SECONDS_MAX);
-        let mut hashes: Vec<_> = words.into_iter().map(|word| parse_word(word).0).collect();
+        let mut hashes: Vec<_> =
+            summary_entries.into_iter().map(|summary_entry| parse_summary_entry(summary_entry).0).collect();
         hashes.sort_unstable();
         hashes.dedup();
         let mut copied = Vec::new();

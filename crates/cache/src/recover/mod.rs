@@ -6,16 +6,16 @@ mod power_loss_tests;
 
 use crate::flash::Flash;
 use crate::framing::{Records, Summary};
-use crate::key::{KeyHash, WordKind, parse_word};
+use crate::key::{KeyHash, RecordKind, parse_summary_entry};
 use crate::limits::{SHARDS, SIDE_BY_SIDE};
 use crate::shared::Shared;
 use crate::stats::add;
 use granary_log::{Geometry, Recovered};
 
-/// Summaries with what is needed to ask which words a block holds.
+/// Summaries with what is needed to ask which summary entries a block holds.
 struct Summaries<'a> {
     geometry: Geometry,
-    /// Of each slot the summary, and where the words of each of its blocks begin.
+    /// Of each slot the summary, and where the summary entries of each of its blocks begin.
     of_slots: Vec<Option<(&'a Summary, Vec<u32>)>>,
 }
 
@@ -42,7 +42,8 @@ impl<'a> Summaries<'a> {
             return false;
         };
         let i = (place - summary.first_block) as usize;
-        summary.words[starts[i] as usize..starts[i + 1] as usize].contains(&hash.word(WordKind::Entry))
+        summary.entries[starts[i] as usize..starts[i + 1] as usize]
+            .contains(&hash.summary_entry(RecordKind::Entry))
     }
 }
 
@@ -60,7 +61,7 @@ impl Shared {
         if misses_some(flash, recovered) {
             flash.note_unindexed();
         }
-        let records: usize = recovered.segments.iter().map(|segment| segment.words.len()).sum();
+        let records: usize = recovered.segments.iter().map(|segment| segment.entries.len()).sum();
         let segment_bytes = flash.log.geometry().segment_bytes();
         self.measure(records as u64, recovered.segments.len() as u64 * segment_bytes);
         let summaries = &Summaries::new(*flash.log.geometry(), &recovered.segments);
@@ -87,9 +88,12 @@ impl Shared {
         let is_hybrid = self.hybrid().is_some();
         let mut tables: Vec<_> = shards.clone().map(|shard| self.lock(shard)).collect();
         let mut entries = vec![0; shards.len()];
-        for word in recovered.segments.iter().flat_map(|segment| &segment.words) {
-            if let Some(count) =
-                parse_word(*word).0.shard().checked_sub(shards.start).and_then(|i| entries.get_mut(i))
+        for summary_entry in recovered.segments.iter().flat_map(|segment| &segment.entries) {
+            if let Some(count) = parse_summary_entry(*summary_entry)
+                .0
+                .shard()
+                .checked_sub(shards.start)
+                .and_then(|i| entries.get_mut(i))
             {
                 *count += 1;
             }
@@ -102,29 +106,35 @@ impl Shared {
         let mut records = Vec::new();
         for segment in recovered.segments.iter().map(Some).chain([None]) {
             let until = segment.map_or(u64::MAX, |segment| segment.sequence);
-            while let Some((_, words)) = lost.next_if(|(sequence, _)| **sequence < until) {
-                for word in words.iter().filter(|word| shards.contains(&parse_word(**word).0.shard())) {
-                    let hash = parse_word(*word).0;
+            while let Some((_, summary_entries)) = lost.next_if(|(sequence, _)| **sequence < until) {
+                for summary_entry in summary_entries
+                    .iter()
+                    .filter(|summary_entry| shards.contains(&parse_summary_entry(**summary_entry).0.shard()))
+                {
+                    let hash = parse_summary_entry(*summary_entry).0;
                     let table = &mut tables[hash.shard() - shards.start].places.table;
                     let bits = hash.below_shard(table.hash_bits());
                     table.remove_where(bits, |_| true);
                 }
             }
             records.clear();
-            let words = segment.iter().flat_map(|segment| segment.iter());
-            let of_shards = |(_, word): &(u64, u64)| shards.contains(&parse_word(*word).0.shard());
-            records.extend(words.filter(of_shards));
-            for (i, (place, word)) in records.iter().copied().enumerate() {
+            let summary_entries = segment.iter().flat_map(|segment| segment.iter());
+            let of_shards = |(_, summary_entry): &(u64, u64)| {
+                shards.contains(&parse_summary_entry(*summary_entry).0.shard())
+            };
+            records.extend(summary_entries.filter(of_shards));
+            for (i, (place, summary_entry)) in records.iter().copied().enumerate() {
                 if let Some((_, ahead)) = records.get(i + SIDE_BY_SIDE) {
-                    let hash = parse_word(*ahead).0;
+                    let hash = parse_summary_entry(*ahead).0;
                     tables[hash.shard() - shards.start].places.prefetch(hash);
                 }
-                let (hash, kind) = parse_word(word);
+                let (hash, kind) = parse_summary_entry(summary_entry);
                 let table = &mut tables[hash.shard() - shards.start].places.table;
                 let bits = hash.below_shard(table.hash_bits());
                 match kind {
-                    WordKind::Entry => {
-                        let is_beside = is_hybrid || segment.is_some_and(|segment| segment.is_beside(word));
+                    RecordKind::Entry => {
+                        let is_beside =
+                            is_hybrid || segment.is_some_and(|segment| segment.is_beside(summary_entry));
                         let same = |place| {
                             compared += 1;
                             let is_its = summaries.holds(place, hash);
@@ -134,7 +144,7 @@ impl Shared {
                         let age = |other| (place + blocks - other) % blocks;
                         evicted |= table.insert(bits, place, same, age).evicted.is_some();
                     }
-                    WordKind::Deletion => {
+                    RecordKind::Deletion => {
                         table.remove_where(bits, |_| true);
                     }
                 }

@@ -79,9 +79,9 @@ fn what_was_lost_stays_lost_when_its_deletions_are_lost_in_part() {
         // What the start before it synced: the first append.
         let path = folder.path().join("c.journal.0");
         let mut journal = std::fs::read(&path).unwrap();
-        let words = u32::from_le_bytes(journal[4..8].try_into().unwrap());
-        assert!(u64::from(words) >= KEYS);
-        journal.truncate(32 + 8 * words as usize);
+        let summary_entries = u32::from_le_bytes(journal[4..8].try_into().unwrap());
+        assert!(u64::from(summary_entries) >= KEYS);
+        journal.truncate(32 + 8 * summary_entries as usize);
         std::fs::write(&path, journal).unwrap();
         std::fs::write(folder.path().join("c.journal.1"), []).unwrap();
     }

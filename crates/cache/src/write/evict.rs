@@ -6,7 +6,7 @@ use crate::flash::Flash;
 use crate::framing::{Records, append};
 use crate::headroom::{Headroom, spare_bytes};
 use crate::hybrid::Hybrid;
-use crate::key::{Key, KeyHash, WordKind};
+use crate::key::{Key, KeyHash, RecordKind};
 use crate::limits::{HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_TRIES_MAX, SHARDS};
 use crate::memory::{Aim, Eviction, Spare, Victim};
 use crate::places::{LookAlikes, Places};
@@ -172,9 +172,11 @@ fn delete_look_alikes(
     hash: KeyHash,
     counters: &Counters,
 ) -> bool {
-    let word = hash.word(WordKind::Deletion);
-    let Some(placed) = append(writer, word, &[HeaderBytes::deletion(hash).as_slice()]) else { return false };
-    writer.journal(placed.sequence, &[word]);
+    let summary_entry = hash.summary_entry(RecordKind::Deletion);
+    let Some(placed) = append(writer, summary_entry, &[HeaderBytes::deletion(hash).as_slice()]) else {
+        return false;
+    };
+    writer.journal(placed.sequence, &[summary_entry]);
     add(&counters.displaced, places.remove_look_alikes(hash));
     true
 }

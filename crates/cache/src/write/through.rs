@@ -4,7 +4,7 @@ use crate::batch::ByShard;
 use crate::entry::{Refusal, Refused, StoredEntry};
 use crate::flash::Flash;
 use crate::framing::{Placed, Records, note_beside};
-use crate::key::{Key, WordKind};
+use crate::key::{Key, RecordKind};
 use crate::limits::{PUT_CHUNK, SHARDS, TOMBSTONES_MAX};
 use crate::record::{HEADER_SIZE_MAX, HeaderBytes};
 use crate::shard::Shard;
@@ -76,8 +76,8 @@ impl Shared {
             putting.retry(&mut writer);
         }
         for i in self.publish_many(flash, entries, &placed, coming) {
-            let word = entries[i].key.hash().word(WordKind::Entry);
-            placed[i].iter().for_each(|placed| note_beside(&mut writer, word, *placed));
+            let summary_entry = entries[i].key.hash().summary_entry(RecordKind::Entry);
+            placed[i].iter().for_each(|placed| note_beside(&mut writer, summary_entry, *placed));
         }
         writer.release();
         putting.retry(&mut writer);
@@ -117,10 +117,10 @@ impl Shared {
         self.bound_tombstones(flash, putting, writer);
     }
 
-    /// Deletes by hash what recovery found to be void; the log's journal has the words already.
-    pub fn delete_words(&self, flash: &Flash, words: Vec<u64>) {
+    /// Deletes by hash what recovery found to be void; the log's journal has the summary entries already.
+    pub fn delete_lost(&self, flash: &Flash, summary_entries: Vec<u64>) {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
-        putting.replace(words);
+        putting.replace(summary_entries);
         let mut writer = flash.log.writer();
         putting.retry(&mut writer);
     }

@@ -10,7 +10,7 @@ pub mod options;
 pub mod random;
 
 use granary_cache::framing::block::{self, payload_size};
-use granary_cache::framing::{self, Log, Placed, Records, Summary, WordRule, has_summary, records_in};
+use granary_cache::framing::{self, Log, Placed, Records, SharingRule, Summary, has_summary, records_in};
 use granary_log::device::Device;
 use granary_log::{Consumer, Extent, Failed, Geometry, Io, Location, Options, Recovered};
 pub use options::options;
@@ -19,25 +19,25 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// A record: its length (u16), word (u48), version (u64), and bytes that follow from these.
+/// A record: its length (u16), summary entry (u48), version (u64), and bytes that follow from these.
 const HEADER: usize = 16;
 
-/// A key's word; the lowest bit says that the record deletes it.
-pub fn word(key: u64, deletes: bool) -> u64 {
+/// A key's summary entry; the lowest bit says that the record deletes it.
+pub fn summary_entry(key: u64, deletes: bool) -> u64 {
     key << 1 | u64::from(deletes)
 }
 
-pub fn record(word: u64, version: u64, len: usize) -> Vec<u8> {
+pub fn record(summary_entry: u64, version: u64, len: usize) -> Vec<u8> {
     let len = len.max(HEADER);
     let mut bytes = (len as u16).to_le_bytes().to_vec();
-    bytes.extend_from_slice(&word.to_le_bytes()[..6]);
+    bytes.extend_from_slice(&summary_entry.to_le_bytes()[..6]);
     bytes.extend_from_slice(&version.to_le_bytes());
-    bytes.extend((HEADER..len).map(|i| filler(word, version, i)));
+    bytes.extend((HEADER..len).map(|i| filler(summary_entry, version, i)));
     bytes
 }
 
-fn filler(word: u64, version: u64, i: usize) -> u8 {
-    (word ^ version.rotate_left(7) ^ i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes()[7]
+fn filler(summary_entry: u64, version: u64, i: usize) -> u8 {
+    (summary_entry ^ version.rotate_left(7) ^ i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes()[7]
 }
 
 fn u64_at(bytes: &[u8], at: usize, len: usize) -> u64 {
@@ -46,7 +46,7 @@ fn u64_at(bytes: &[u8], at: usize, len: usize) -> u64 {
     u64::from_le_bytes(number)
 }
 
-/// (word, version, length) of the records that begin in a payload.
+/// (summary entry, version, length) of the records that begin in a payload.
 fn records(payload: &[u8], count: u16) -> Vec<(u64, u64, usize, usize)> {
     let mut at = 0;
     let mut found = Vec::new();
@@ -61,12 +61,12 @@ fn records(payload: &[u8], count: u16) -> Vec<(u64, u64, usize, usize)> {
     found
 }
 
-pub fn words_of(_salt: u64, payload: &[u8], count: u16, words: &mut Vec<u64>) {
-    words.extend(records(payload, count).iter().map(|record| record.0));
+pub fn summary_entries_of(_salt: u64, payload: &[u8], count: u16, summary_entries: &mut Vec<u64>) {
+    summary_entries.extend(records(payload, count).iter().map(|record| record.0));
 }
 
 /// Records that may share blocks as they please.
-pub const FRAMING: Records = Records { words_of, word_rule: WordRule { ignored_bits: 0 } };
+pub const FRAMING: Records = Records { summary_entries_of, sharing_rule: SharingRule { ignored_bits: 0 } };
 
 #[derive(Default)]
 pub struct Index {
@@ -76,9 +76,9 @@ pub struct Index {
 impl Index {
     fn unpublish(&self, summary: &Summary) {
         let mut places = self.places.lock().unwrap();
-        for (place, word) in summary.iter() {
-            if places.get(&(word >> 1)) == Some(&place) {
-                places.remove(&(word >> 1));
+        for (place, summary_entry) in summary.iter() {
+            if places.get(&(summary_entry >> 1)) == Some(&place) {
+                places.remove(&(summary_entry >> 1));
             }
         }
     }
@@ -120,7 +120,7 @@ impl Store {
         let this = Self { log, index, flusher };
         // What was lost must stay so after another start.
         let lost: Vec<u64> = recovered.lost.into_values().flatten().collect();
-        let mut keys: Vec<u64> = lost.iter().map(|word| word >> 1).collect();
+        let mut keys: Vec<u64> = lost.iter().map(|summary_entry| summary_entry >> 1).collect();
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
@@ -131,13 +131,15 @@ impl Store {
 
     /// Appends a version of a key, or its deletion; `false`: the log has no room, nothing changed.
     pub fn append(&self, key: u64, deletes: bool, version: u64, len: usize) -> bool {
-        let word = word(key, deletes);
-        let record = record(word, version, len);
+        let summary_entry = summary_entry(key, deletes);
+        let record = record(summary_entry, version, len);
         for _ in 0..1_000 {
             {
                 let mut writer = self.log.writer();
-                if let Some(placed) = framing::append(&mut writer, word, &[&record[..3], &record[3..]]) {
-                    writer.journal(placed.sequence, &[word]);
+                if let Some(placed) =
+                    framing::append(&mut writer, summary_entry, &[&record[..3], &record[3..]])
+                {
+                    writer.journal(placed.sequence, &[summary_entry]);
                     let mut places = self.index.places.lock().unwrap();
                     if deletes || !self.log.keeps(placed.sequence) {
                         places.remove(&key);
@@ -192,14 +194,15 @@ impl Store {
                 }
             };
             let found = records(&payloads, count).into_iter().rfind(|found| found.0 >> 1 == key)?;
-            let (word, version, at, len) = found;
+            let (summary_entry, version, at, len) = found;
             if at + len > payloads.len() {
                 wanted = len.div_ceil(payload_size(&geometry));
                 continue;
             }
-            assert_eq!(word & 1, 0, "a deletion is in the index");
+            assert_eq!(summary_entry & 1, 0, "a deletion is in the index");
             let filled = &payloads[at + HEADER..at + len];
-            let right = filled.iter().zip(HEADER..).all(|(byte, i)| *byte == filler(word, version, i));
+            let right =
+                filled.iter().zip(HEADER..).all(|(byte, i)| *byte == filler(summary_entry, version, i));
             assert!(right, "key {key} is torn");
             return Some(version);
         }
@@ -235,14 +238,14 @@ pub fn take_in(recovered: &Recovered<Records>, places: &mut HashMap<u64, u64>) {
     let mut lost = recovered.lost.iter().peekable();
     for segment in recovered.segments.iter().map(Some).chain([None]) {
         let until = segment.map_or(u64::MAX, |segment| segment.sequence);
-        while let Some((_, words)) = lost.next_if(|(sequence, _)| **sequence < until) {
-            places.retain(|key, _| !words.iter().any(|word| word >> 1 == *key));
+        while let Some((_, summary_entries)) = lost.next_if(|(sequence, _)| **sequence < until) {
+            places.retain(|key, _| !summary_entries.iter().any(|summary_entry| summary_entry >> 1 == *key));
         }
-        for (place, word) in segment.iter().flat_map(|segment| segment.iter()) {
-            if word & 1 == 0 {
-                places.insert(word >> 1, place);
+        for (place, summary_entry) in segment.iter().flat_map(|segment| segment.iter()) {
+            if summary_entry & 1 == 0 {
+                places.insert(summary_entry >> 1, place);
             } else {
-                places.remove(&(word >> 1));
+                places.remove(&(summary_entry >> 1));
             }
         }
     }
@@ -265,8 +268,8 @@ pub fn intact(device: &dyn Device, geometry: &Geometry, instance: u64) -> Vec<u6
             if trailer[..8] != *b"GRANSUM1" {
                 continue;
             }
-            let (data, words) = (u64_at(trailer, 8, 4) as usize, u64_at(trailer, 12, 4) as usize);
-            let summary = (2 * data + 6 * words + 16).div_ceil(payload_size(geometry));
+            let (data, summary_entries) = (u64_at(trailer, 8, 4) as usize, u64_at(trailer, 12, 4) as usize);
+            let summary = (2 * data + 6 * summary_entries + 16).div_ceil(payload_size(geometry));
             whole = (0..data).chain(headers.len() - summary..headers.len()).collect();
         }
         let right = |i: &usize| headers[*i].is_some_and(|header| header.sequence == last.sequence);
@@ -279,9 +282,10 @@ pub fn intact(device: &dyn Device, geometry: &Geometry, instance: u64) -> Vec<u6
 }
 
 /// Appends to a log by hand.
-pub fn append(log: &Log, word: u64, version: u64, len: usize) -> Placed {
+pub fn append(log: &Log, summary_entry: u64, version: u64, len: usize) -> Placed {
     let mut writer = log.writer();
-    let placed = framing::append(&mut writer, word, &[&record(word, version, len)]).unwrap();
-    writer.journal(placed.sequence, &[word]);
+    let placed =
+        framing::append(&mut writer, summary_entry, &[&record(summary_entry, version, len)]).unwrap();
+    writer.journal(placed.sequence, &[summary_entry]);
     placed
 }

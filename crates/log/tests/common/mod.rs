@@ -15,7 +15,7 @@ use std::ops::Range;
 pub struct Unframed;
 
 impl Framing for Unframed {
-    type Filling = usize;
+    type Builder = usize;
     type Summary = (u64, u64);
 
     fn begin(&self, _: &SegmentId) -> usize {
@@ -27,8 +27,8 @@ impl Framing for Unframed {
     fn seal(&self, id: &SegmentId, _: &mut usize, _: &mut [u8]) -> Sealed {
         Sealed { data: 0..id.geometry.blocks_per_segment() as usize, summary: 0..0 }
     }
-    fn used(&self, _: &Geometry, filling: &usize) -> [Range<usize>; 2] {
-        [0..*filling, 0..0]
+    fn used(&self, _: &Geometry, builder: &usize) -> [Range<usize>; 2] {
+        [0..*builder, 0..0]
     }
     fn summarize(&self, id: &SegmentId, _: &usize) -> (u64, u64) {
         (id.sequence, id.first_block)

@@ -41,22 +41,22 @@ fn written(geometry: &Geometry, data: &[u8]) -> (Vec<u8>, Summary) {
         SegmentId { geometry: *geometry, instance: INSTANCE, sequence: 5, first_block: 0 },
     );
     let mut bytes = vec![0; BLOCK * BLOCKS];
-    let mut filling = blocks.begin(&id);
+    let mut builder = blocks.begin(&id);
     for (i, step) in data.iter().enumerate().take(4 * BLOCKS) {
         let lba = number(data, i) >> 16;
         let content = [*step; BLOCK];
         match step % 8 {
-            0 => _ = blocks.commit(&id, &mut filling, &mut bytes),
-            1 => _ = filling.push_zeroes(&id, lba, number(data, i + 3) >> 20),
-            _ => _ = filling.push(&id, &mut bytes, lba, content_hash(&content), &content),
+            0 => _ = blocks.commit(&id, &mut builder, &mut bytes),
+            1 => _ = builder.push_zeroes(&id, lba, number(data, i + 3) >> 20),
+            _ => _ = builder.push(&id, &mut bytes, lba, content_hash(&content), &content),
         }
     }
     if data.len().is_multiple_of(2) {
-        blocks.seal(&id, &mut filling, &mut bytes);
-        return (bytes, blocks.summarize(&id, &filling));
+        blocks.seal(&id, &mut builder, &mut bytes);
+        return (bytes, blocks.summarize(&id, &builder));
     }
-    blocks.commit(&id, &mut filling, &mut bytes);
-    let summary = blocks.summarize(&id, &filling);
+    blocks.commit(&id, &mut builder, &mut bytes);
+    let summary = blocks.summarize(&id, &builder);
     // The entry of a commit's own footer is known to the summary alone.
     let entries = summary.entries.into_iter().filter(|(_, entry)| !matches!(entry, Entry::Footer { .. }));
     (bytes, Summary { entries: entries.collect(), is_sealed: false, ..summary })

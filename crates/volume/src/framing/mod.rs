@@ -2,14 +2,14 @@
 //! says which logical blocks they are and what their checksums are.
 
 mod entry;
-mod filling;
 mod footer;
 pub mod fuzzing;
 mod scan;
+mod segment_builder;
 
 pub use entry::{Entry, checksum, content_hash};
-pub use filling::Filling;
 pub use scan::Summary;
+pub use segment_builder::SegmentBuilder;
 
 use footer::entries_per_block;
 use granary_log::{Framing, Geometry, Sealed, SegmentId, Source};
@@ -37,32 +37,32 @@ pub fn blocks_in_segment(geometry: &Geometry) -> u64 {
 }
 
 impl Framing for Blocks {
-    type Filling = Filling;
+    type Builder = SegmentBuilder;
     type Summary = Summary;
 
-    fn begin(&self, _: &SegmentId) -> Filling {
-        Filling::default()
+    fn begin(&self, _: &SegmentId) -> SegmentBuilder {
+        SegmentBuilder::default()
     }
 
-    fn bytes_allocated(filling: &Filling) -> usize {
-        filling.entries.capacity() * size_of::<Entry>()
+    fn bytes_allocated(builder: &SegmentBuilder) -> usize {
+        builder.entries.capacity() * size_of::<Entry>()
     }
 
-    fn seal(&self, id: &SegmentId, filling: &mut Filling, blocks: &mut [u8]) -> Sealed {
-        let summary = filling.seal(id, blocks, self.synced.load(Ordering::Acquire));
-        Sealed { data: 0..filling.position, summary }
+    fn seal(&self, id: &SegmentId, builder: &mut SegmentBuilder, blocks: &mut [u8]) -> Sealed {
+        let summary = builder.seal(id, blocks, self.synced.load(Ordering::Acquire));
+        Sealed { data: 0..builder.position, summary }
     }
 
-    fn commit(&self, id: &SegmentId, filling: &mut Filling, blocks: &mut [u8]) -> Option<usize> {
-        Some(filling.commit(id, blocks, self.synced.load(Ordering::Acquire)))
+    fn commit(&self, id: &SegmentId, builder: &mut SegmentBuilder, blocks: &mut [u8]) -> Option<usize> {
+        Some(builder.commit(id, blocks, self.synced.load(Ordering::Acquire)))
     }
 
     /// Nothing has to be cleared: what lies between the content and the summary goes nowhere.
-    fn used(&self, _: &Geometry, _: &Filling) -> [Range<usize>; 2] {
+    fn used(&self, _: &Geometry, _: &SegmentBuilder) -> [Range<usize>; 2] {
         [0..0, 0..0]
     }
 
-    fn summarize(&self, id: &SegmentId, filling: &Filling) -> Summary {
+    fn summarize(&self, id: &SegmentId, builder: &SegmentBuilder) -> Summary {
         let mut position = 1;
         let with_position = |entry: &Entry| {
             let at = position;
@@ -72,7 +72,7 @@ impl Framing for Blocks {
         Summary {
             sequence: id.sequence,
             first_block: id.first_block,
-            entries: filling.entries.iter().map(with_position).collect(),
+            entries: builder.entries.iter().map(with_position).collect(),
             synced: self.synced.load(Ordering::Acquire),
             is_sealed: true,
             is_read: true,

@@ -92,7 +92,7 @@ impl Space {
 The paper finds a place for an object inside its segment by one of 16 hash functions, which fills {paper:.0} % of it. \
 Granary has no such functions: records lie one after the other in blocks, the index knows the block, and the key finds \
 its own inside. What decides instead is how large blocks are. Measured on the cache itself, in a file of {file} MiB \
-with segments of 4 MiB; records with their headers and their words in the segment's summary, of all bytes written; \
+with segments of 4 MiB; records with their headers and their entries in the segment's summary, of all bytes written; \
 *no*: less than the {wanted:.0} % that we want.
 
 {beside}

@@ -139,7 +139,7 @@ own: a model finds the same part of them in as many times the space.
 {inputs}
 
 *model*: objects take their bytes and nothing else, as in the study of admission. *with all costs*: DRAM and flash take \
-what an object costs there beside its bytes (37 bytes in DRAM; 21 on flash, and its word in the segment's summary), \
+what an object costs there beside its bytes (37 bytes in DRAM; 21 on flash, and its entry in the segment's summary), \
 records are packed into blocks as the log does it, DRAM that the cleaner keeps free and segments that are \
 emptied ahead hold nothing, and objects of more than a {large}th of DRAM are written at once.
 

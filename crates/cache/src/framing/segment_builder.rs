@@ -2,61 +2,63 @@
 
 use super::block::{self, payload_size};
 use super::free_spaces::{FreeSpace, FreeSpaces};
-use super::{WordsOf, summary};
-use crate::limits::{BLOCK_HEADER_SIZE, FREE_SPACE_BLOCKS_BACK_MAX, FREE_SPACE_RECORDS_BACK_MAX, WORD_MAX};
+use super::{SummaryEntriesOf, summary};
+use crate::limits::{
+    BLOCK_HEADER_SIZE, FREE_SPACE_BLOCKS_BACK_MAX, FREE_SPACE_RECORDS_BACK_MAX, SUMMARY_ENTRY_MAX,
+};
 use granary_log::{Geometry, SegmentId};
 
-/// Which records may share a block: two different words must differ above their lowest
+/// Which records may share a block: two different summary entries must differ above their lowest
 /// `ignored_bits` bits, so that a consumer that knows only those upper bits and the block knows the
 /// record. 0: all may.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WordRule {
+pub struct SharingRule {
     /// Low bits that do not tell two records of a block apart.
     pub ignored_bits: u32,
 }
 
-impl WordRule {
-    fn allows(self, word: u64, others: &[u64]) -> bool {
+impl SharingRule {
+    fn allows(self, entry: u64, others: &[u64]) -> bool {
         self.ignored_bits == 0
-            || !self.may_look_like(word, others)
-            || others.iter().all(|o| *o == word || (*o ^ word) >> self.ignored_bits != 0)
+            || !self.may_look_like(entry, others)
+            || others.iter().all(|o| *o == entry || (*o ^ entry) >> self.ignored_bits != 0)
     }
 
     /// Whether a record may lie before others although it came after them: it has nothing to do with them, for
-    /// their words differ in their upper bits.
-    fn commutes(self, word: u64, others: &[u64]) -> bool {
-        self.ignored_bits > 0 && !self.may_look_like(word, others)
+    /// their summary entries differ in their upper bits.
+    fn commutes(self, entry: u64, others: &[u64]) -> bool {
+        self.ignored_bits > 0 && !self.may_look_like(entry, others)
     }
 
     /// `false`: no other has the same upper bits.
-    fn may_look_like(self, word: u64, others: &[u64]) -> bool {
-        let mark = |word: u64| (word >> self.ignored_bits) as u32;
+    fn may_look_like(self, entry: u64, others: &[u64]) -> bool {
+        let mark = |entry: u64| (entry >> self.ignored_bits) as u32;
         // Without an early exit the compiler compares several at a time.
-        others.iter().fold(false, |any, other| any | (mark(*other) == mark(word)))
+        others.iter().fold(false, |any, other| any | (mark(*other) == mark(entry)))
     }
 }
 
-/// Records of a segment that is being filled.
+/// Builds a segment: adds records to its blocks, and keeps what its summary will say.
 #[derive(Default)]
-pub struct Filling {
+pub struct SegmentBuilder {
     /// Payload bytes used in the last data block.
     used: usize,
     /// Records that begin in each data block so far.
     pub(super) counts: Vec<u16>,
-    /// One word a record, in order.
-    pub(super) words: Vec<u64>,
-    /// The words of entries that were put beside others which look alike to the index, in ascending order.
+    /// The summary entry of each record, in order.
+    pub(super) entries: Vec<u64>,
+    /// Those of records that were put beside others which look alike to the index, in ascending order.
     pub(super) beside: Vec<u64>,
     /// Where blocks before the last one have room.
     free_spaces: FreeSpaces,
 }
 
-impl Filling {
+impl SegmentBuilder {
     /// The records that another process had added to `blocks`, a segment that it was filling or had sealed. `None`: the
     /// blocks are not of this segment, or hold something else.
     pub(super) fn taken_over(
         id: &SegmentId,
-        words_of: WordsOf,
+        summary_entries_of: SummaryEntriesOf,
         salt: u64,
         blocks: &mut [u8],
     ) -> Option<Self> {
@@ -75,22 +77,22 @@ impl Filling {
         let mut this = Self { used: payload_size(geometry), ..Self::default() };
         for bytes in blocks.chunks_exact(size).take(data_blocks) {
             let count = block::noted(bytes).count;
-            let before = this.words.len();
-            words_of(salt, block::payload(bytes), count, &mut this.words);
-            if this.words.len() - before != usize::from(count) {
+            let before = this.entries.len();
+            summary_entries_of(salt, block::payload(bytes), count, &mut this.entries);
+            if this.entries.len() - before != usize::from(count) {
                 return None;
             }
             this.counts.push(count);
         }
         blocks[data_blocks * size..].fill(0);
-        let summary = summary::blocks(geometry, data_blocks, this.words.len());
+        let summary = summary::blocks(geometry, data_blocks, this.entries.len());
         (data_blocks + summary <= geometry.blocks_per_segment() as usize).then_some(this)
     }
 
     /// The bytes of RAM that it takes.
     pub(super) fn bytes_allocated(&self) -> usize {
         self.counts.capacity() * 2
-            + (self.words.capacity() + self.beside.capacity()) * 8
+            + (self.entries.capacity() + self.beside.capacity()) * 8
             + self.free_spaces.bytes_allocated()
     }
 
@@ -108,23 +110,23 @@ impl Filling {
     pub fn append(
         &mut self,
         id: &SegmentId,
-        rule: WordRule,
+        rule: SharingRule,
         blocks: &mut [u8],
-        word: u64,
+        entry: u64,
         parts: &[&[u8]],
     ) -> Option<u64> {
-        assert!(word <= WORD_MAX, "summary words have 48 bits");
-        self.forget_beside(word);
+        assert!(entry <= SUMMARY_ENTRY_MAX, "summary entries have 48 bits");
+        self.forget_beside(entry);
         let payload = payload_size(&id.geometry);
         let len: usize = parts.iter().map(|p| p.len()).sum();
         let data_blocks = self.counts.len();
         let last_count = usize::from(self.counts.last().copied().unwrap_or(0));
-        let last_words = &self.words[self.words.len() - last_count..];
+        let last_entries = &self.entries[self.entries.len() - last_count..];
         let joins = last_count > 0
             && last_count < usize::from(u16::MAX)
             && len <= payload - self.used
-            && rule.allows(word, last_words);
-        if !joins && let Some(block) = self.append_to_free_space(id, rule, blocks, word, parts, len) {
+            && rule.allows(entry, last_entries);
+        if !joins && let Some(block) = self.append_to_free_space(id, rule, blocks, entry, parts, len) {
             return Some(block);
         }
         let new_blocks = if joins { 0 } else { len.div_ceil(payload).max(1) };
@@ -138,7 +140,7 @@ impl Filling {
         }
         let first = self.counts.len() - new_blocks.max(1);
         self.counts[first] += 1;
-        self.words.push(word);
+        self.entries.push(entry);
         let begin = FreeSpace { block: first, used: self.used };
         let size = id.geometry.block_size();
         for begun in 0..new_blocks {
@@ -151,28 +153,29 @@ impl Filling {
         Some(id.first_block + first as u64)
     }
 
-    /// Notes that the entry with this word was put beside others that look alike, if there is room for that: recovery
-    /// leaves those in the index, too.
-    pub fn note_beside(&mut self, geometry: &Geometry, word: u64) {
+    /// Notes that the record with this summary entry was put beside others that look alike, if there is room for that:
+    /// recovery leaves those in the index, too.
+    pub fn note_beside(&mut self, geometry: &Geometry, entry: u64) {
         if summary::has_summary(geometry)
             && self.has_room(geometry, 0)
-            && let Err(at) = self.beside.binary_search(&word)
+            && let Err(at) = self.beside.binary_search(&entry)
         {
-            self.beside.insert(at, word);
+            self.beside.insert(at, entry);
         }
     }
 
-    /// An entry with this word is put once more, perhaps in the place of those that look alike.
-    fn forget_beside(&mut self, word: u64) {
-        if let Ok(at) = self.beside.binary_search(&word) {
+    /// A record with this summary entry is put once more, perhaps in the place of those that look alike.
+    fn forget_beside(&mut self, entry: u64) {
+        if let Ok(at) = self.beside.binary_search(&entry) {
             self.beside.remove(at);
         }
     }
 
-    /// Whether one more record fits that begins so many blocks, or one more word if it begins none.
+    /// Whether one more record fits that begins so many blocks, or one more summary entry if it begins none.
     fn has_room(&self, geometry: &Geometry, new_blocks: usize) -> bool {
         let data_blocks = self.counts.len() + new_blocks;
-        let summary_blocks = summary::blocks(geometry, data_blocks, self.words.len() + self.beside.len() + 1);
+        let summary_blocks =
+            summary::blocks(geometry, data_blocks, self.entries.len() + self.beside.len() + 1);
         data_blocks + summary_blocks <= geometry.blocks_per_segment() as usize
     }
 
@@ -181,27 +184,27 @@ impl Filling {
     fn append_to_free_space(
         &mut self,
         id: &SegmentId,
-        rule: WordRule,
+        rule: SharingRule,
         blocks: &mut [u8],
-        word: u64,
+        entry: u64,
         parts: &[&[u8]],
         len: usize,
     ) -> Option<u64> {
         if !summary::has_summary(&id.geometry) || !self.has_room(&id.geometry, 0) {
             return None;
         }
-        let Self { free_spaces, counts, words, .. } = self;
+        let Self { free_spaces, counts, entries, .. } = self;
         let payload = payload_size(&id.geometry);
         let free_space = free_spaces.take(len, payload)?;
         let behind: usize = counts[free_space.block + 1..].iter().map(|count| usize::from(*count)).sum();
-        let at = words.len() - behind;
-        let of_block = &words[at - usize::from(counts[free_space.block])..at];
-        let suits = rule.commutes(word, &words[at..]) && rule.allows(word, of_block);
+        let at = entries.len() - behind;
+        let of_block = &entries[at - usize::from(counts[free_space.block])..at];
+        let suits = rule.commutes(entry, &entries[at..]) && rule.allows(entry, of_block);
         if !suits || counts[free_space.block] == u16::MAX {
             free_spaces.add(free_space, payload);
             return None;
         }
-        words.insert(at, word);
+        entries.insert(at, entry);
         counts[free_space.block] += 1;
         let count = counts[free_space.block];
         let rest = copy_in(&id.geometry, blocks, free_space, parts);
@@ -213,7 +216,7 @@ impl Filling {
     /// Another block begins: what is left of the last one is free space.
     fn leave_block(&mut self, payload: usize) {
         let Some(last) = self.counts.len().checked_sub(1) else { return };
-        let records = FREE_SPACE_RECORDS_BACK_MAX * self.counts.len() / self.words.len();
+        let records = FREE_SPACE_RECORDS_BACK_MAX * self.counts.len() / self.entries.len();
         self.free_spaces
             .leave_behind(self.counts.len().saturating_sub(records.min(FREE_SPACE_BLOCKS_BACK_MAX)));
         self.free_spaces.add(FreeSpace { block: last, used: self.used }, payload);

@@ -5,8 +5,8 @@ use super::footer::{self, Header, Kind, blocks_for};
 use granary_log::{Geometry, SegmentId};
 use std::ops::Range;
 
-/// The entries of a segment that is being filled.
-pub struct Filling {
+/// Builds a segment: adds content to its blocks, and keeps the entries that its footers and its summary will have.
+pub struct SegmentBuilder {
     /// In the order in which they came.
     pub(super) entries: Vec<Entry>,
     /// The block that the next content goes to, counted from the segment's first.
@@ -20,14 +20,14 @@ pub struct Filling {
     header_synced: Option<u64>,
 }
 
-impl Default for Filling {
+impl Default for SegmentBuilder {
     fn default() -> Self {
         // The first block is the header.
         Self { entries: Vec::new(), position: 1, committed: 0, committed_position: 1, header_synced: None }
     }
 }
 
-impl Filling {
+impl SegmentBuilder {
     /// Whether so many more blocks and an entry fit, with the footer and the summary that they will need.
     fn has_room(&self, geometry: &Geometry, blocks: usize) -> bool {
         let footer = blocks_for(geometry, self.entries.len() + 1 - self.committed);
