@@ -221,6 +221,12 @@ pub const FREE_SPACE_BYTES_MIN: usize = 32;
 const _: () = assert!(granary_log::limits::BLOCK_SIZE_MIN as usize > BLOCK_HEADER_SIZE);
 pub use granary_log::limits::SUMMARY_ENTRY_MAX;
 
+/// RAM that opening a cache takes beside the index, in bytes, unless it is said.
+pub const OPENING_BYTES_DEFAULT: u64 = 96 << 20;
+
+/// How often opening reads what segments hold, at most, to take no more.
+pub const OPENING_PASSES_MAX: usize = 8;
+
 /// Values between these lengths, in bytes, are compressed: shorter ones hardly ever save an eighth. Whatever a record
 /// says, no more is allocated for one.
 pub const COMPRESSED_VALUE_BYTES_MIN: usize = 32;

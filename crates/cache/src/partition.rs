@@ -90,12 +90,13 @@ impl Partition {
     pub fn start(
         options: &Options,
         log: Log,
-        recovered: granary_log::Recovered<Records>,
+        mut recovered: granary_log::Recovered<Records>,
         companion: Option<std::sync::Arc<MemoryCompanion>>,
         codecs: Arc<Codecs>,
     ) -> Self {
         let flash = options.flash.as_ref().expect("called for a cache on flash");
         let geometry = *log.geometry();
+        let opening_entries = flash.opening_entries() / flash.partitions;
         let capacity = flash.capacity(&geometry);
         let hybrid = Hybrid::new(&flash.admission, &options.applications, &log, flash.bytes_per_day);
         let hasher = KeyHasher::with_seed(log.salt());
@@ -111,7 +112,7 @@ impl Partition {
             awaits_flusher: AtomicBool::new(false),
         };
         let shared = Arc::new(Self::shared(options, capacity, Some(flash), hasher, arena, codecs));
-        shared.recover(&recovered);
+        shared.recover(&mut recovered, opening_entries);
         if let Some(flash) = &shared.flash {
             // What is found may need any of them.
             shared.codecs.ids().into_iter().for_each(|id| flash.versions.note(id, flash.log.head()));

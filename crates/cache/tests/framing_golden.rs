@@ -115,7 +115,7 @@ fn what_was_not_agreed_is_not_read() {
         let mut options = options(temporary.path(), geometry(16));
         unpack(&options, "summaries-clean");
         change(&mut options);
-        let (log, recovered) = Log::open(framing::FRAMING, &options).unwrap();
+        let (log, recovered) = Log::open(framing::framing(), &options).unwrap();
         assert!(recovered.segments.is_empty() && recovered.lost.is_empty(), "change {i}");
         assert_eq!(log.head(), 0, "change {i}");
         assert_ne!(log.instance(), framing::golden::INSTANCE, "change {i}");

@@ -147,7 +147,7 @@ fn a_kill_loses_nothing_that_is_on_the_device() {
             let _ = store.log.flush();
         }
         store.abandon();
-        let (log, recovered) = Log::open(framing::FRAMING, &options).unwrap();
+        let (log, recovered) = Log::open(framing::framing(), &options).unwrap();
         assert!(recovered.lost.is_empty(), "{geometry:?}: {:?}", recovered.lost);
         assert!(recovered.segments.len() as u64 >= geometry.segments() - 1);
         drop(log);
@@ -244,7 +244,7 @@ fn with_faults(seed: u64, kind: Option<Fault>, geometry: Geometry) -> u64 {
         if calm {
             let whole = intact(&memory, &geometry, instance);
             let (log, recovered) =
-                Log::open_on(framing::FRAMING, Box::new(Arc::clone(&device)), &options).unwrap();
+                Log::open_on(framing::framing(), Box::new(Arc::clone(&device)), &options).unwrap();
             assert_eq!(log.instance(), instance, "{what}");
             let served: Vec<u64> = recovered.segments.iter().map(|segment| segment.sequence).collect();
             // A summary can be whole where its data is not; reads find out.

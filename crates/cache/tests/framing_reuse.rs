@@ -132,7 +132,7 @@ fn a_place_is_kept_until_it_is_forgotten() {
         let geometry = Geometry::new(segments * blocks * 512, blocks * 512, 512).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let memory = Box::new(MemoryDevice::new(geometry.file_bytes()));
-        let (log, _) = Log::open_on(framing::FRAMING, memory, &options(folder.path(), geometry)).unwrap();
+        let (log, _) = Log::open_on(framing::framing(), memory, &options(folder.path(), geometry)).unwrap();
         let told = Told { log: &log, forgotten: Mutex::default() };
         // From here on `serve` does what there is to do and returns.
         log.abandon();

@@ -89,6 +89,9 @@ fn options(folder: &std::path::Path, shape: Shape, random: &mut Random) -> Optio
     flash.partitions = shape.partitions[random.below(shape.partitions.len() as u64) as usize];
     // Without a draw of its own, so that the runs are those that they were before.
     let compression = [Compression::None, Compression::Zstd, Compression::Lz4][(random.0 % 3) as usize];
+    // None of the records, a few, or all are known at the same time while it is opened.
+    let opening = [0, 4096, flash.opening_bytes];
+    flash.opening_bytes = opening[(random.0 / 12 % 3) as usize];
     let fixed = |blocks_percent| MemoryDivision::Fixed { blocks_percent };
     let memory_division = match random.0 / 3 % 4 {
         // As all do whose RAM has no room for blocks.

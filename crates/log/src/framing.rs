@@ -73,6 +73,12 @@ pub trait Framing: Send + Sync + Sized + 'static {
     /// The summaries of the segments in these neighbouring slots; `None` where there is no whole and valid one.
     fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Self::Summary>>;
 
+    /// As [`read`](Self::read), for a recovery, which keeps what it gets of all segments until the consumer has it: a
+    /// consumer may leave out what it reads again then.
+    fn read_to_recover(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Self::Summary>> {
+        self.read(source, slots)
+    }
+
     /// Takes over the blocks of a segment that another process was filling, or had sealed, when it was killed: its
     /// records, as far as they were added whole. `None`: the blocks are not what a segment with this number has.
     fn take_over(&self, _id: &SegmentId, _salt: u64, _blocks: &mut [u8]) -> Option<Self::Builder> {

@@ -34,7 +34,7 @@ fn read_all<F: Framing>(framing: &F, source: &Source<'_>, step: u64) -> BTreeMap
     let mut slot = 0;
     while slot < source.geometry.segments() {
         let end = (slot + step).min(source.geometry.segments());
-        for summary in framing.read(source, slot..end).into_iter().flatten() {
+        for summary in framing.read_to_recover(source, slot..end).into_iter().flatten() {
             let (sequence, _) = F::position(&summary);
             if sequence > 0 {
                 found.insert(sequence, summary);

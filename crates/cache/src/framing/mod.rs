@@ -15,8 +15,10 @@ pub use segment_builder::{SegmentBuilder, SharingRule};
 pub use summary::{Summary, has_summary};
 
 use block::Header;
+use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
 use granary_log::{Framing, Geometry, Sealed, SegmentId, SegmentReader, Source, Writer};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Makes the summary entries of the records that begin in a block, in order; used where segments carry no summary.
 /// Arguments: the salt, the block after its header, its number of records, and the list that they are added to.
@@ -24,12 +26,15 @@ pub type SummaryEntriesOf = fn(salt: u64, payload: &[u8], count: u16, entries: &
 
 /// The framing of records. Each has an entry of 48 bits in the summary of its segment: its key's hash, and whether it
 /// deletes the key.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Records {
     /// Makes the summary entries of a block's records.
     pub summary_entries_of: SummaryEntriesOf,
     /// Which records may share a block. Part of the content: another rule wants another fingerprint.
     pub sharing_rule: SharingRule,
+    /// How many summary entries a recovery may still keep, in all logs that share this; summaries beyond that are without
+    /// entries.
+    pub entries_to_recover: Arc<AtomicU64>,
 }
 
 /// A log of records.
@@ -128,6 +133,7 @@ impl Framing for Records {
             counts: builder.counts.clone(),
             entries: builder.entries.clone(),
             beside: builder.beside.clone(),
+            records: builder.entries.len(),
         }
     }
 
@@ -137,6 +143,18 @@ impl Framing for Records {
 
     fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
         scan::read(self.summary_entries_of, source, slots)
+    }
+
+    fn read_to_recover(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
+        let mut summaries = self.read(source, slots);
+        for summary in summaries.iter_mut().flatten() {
+            let records = summary.records as u64;
+            let left = |left: u64| left.checked_sub(records);
+            if self.entries_to_recover.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_err() {
+                summary.clear();
+            }
+        }
+        summaries
     }
 
     fn take_over(&self, id: &SegmentId, salt: u64, blocks: &mut [u8]) -> Option<SegmentBuilder> {

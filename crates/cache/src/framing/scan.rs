@@ -56,8 +56,14 @@ fn scan_blocks(
     bytes: &[u8],
 ) -> Option<Summary> {
     let first_block = source.geometry.first_block_of_slot(slot);
-    let mut summary =
-        Summary { sequence: 0, first_block, counts: Vec::new(), entries: Vec::new(), beside: Vec::new() };
+    let mut summary = Summary {
+        sequence: 0,
+        first_block,
+        counts: Vec::new(),
+        entries: Vec::new(),
+        beside: Vec::new(),
+        records: 0,
+    };
     for (block, number) in bytes.chunks_exact(source.geometry.block_size()).zip(first_block..) {
         let header = block::check(block, source.instance, number)?;
         if number > first_block && header.sequence != summary.sequence {
@@ -68,5 +74,6 @@ fn scan_blocks(
         summary_entries_of(source.salt, block::payload(block), header.count, &mut summary.entries);
     }
     let total: usize = summary.counts.iter().map(|c| usize::from(*c)).sum();
+    summary.records = total;
     (total == summary.entries.len()).then_some(summary)
 }

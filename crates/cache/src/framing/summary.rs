@@ -26,9 +26,35 @@ pub struct Summary {
     pub entries: Vec<u64>,
     /// The entries of records that were put beside others which look alike to the index, in ascending order.
     pub beside: Vec<u64>,
+    /// The number of records in the segment.
+    pub records: usize,
 }
 
 impl Summary {
+    /// Whether it has the entries of all records. Otherwise it has none of them, and no counts.
+    pub fn is_whole(&self) -> bool {
+        self.entries.len() == self.records
+    }
+
+    /// Leaves out all entries.
+    pub fn clear(&mut self) {
+        (self.counts, self.entries, self.beside) = Default::default();
+    }
+
+    /// Leaves out the entries that are not wanted.
+    pub fn retain(&mut self, is_wanted: impl Fn(u64) -> bool) {
+        let mut rest = &self.entries[..];
+        for count in &mut self.counts {
+            let (of_block, later) = rest.split_at(usize::from(*count));
+            *count = of_block.iter().filter(|entry| is_wanted(**entry)).count() as u16;
+            rest = later;
+        }
+        // Nothing that is left out takes RAM.
+        self.entries = self.entries.iter().copied().filter(|entry| is_wanted(*entry)).collect();
+        self.entries.shrink_to_fit();
+        self.beside.retain(|entry| is_wanted(*entry));
+    }
+
     /// Whether records with this entry were put beside those that look alike.
     pub fn is_beside(&self, entry: u64) -> bool {
         self.beside.binary_search(&entry).is_ok()
@@ -129,5 +155,5 @@ pub(crate) fn parse(
     }
     let mut beside = entries.split_off(total);
     beside.sort_unstable();
-    Some(Summary { sequence: trailer.sequence, first_block, counts, entries, beside })
+    Some(Summary { sequence: trailer.sequence, first_block, counts, entries, beside, records: total })
 }

@@ -16,6 +16,7 @@ fn id(blocks: u64) -> SegmentId {
 
 fn records() -> Records {
     Records {
+        entries_to_recover: std::sync::Arc::new(u64::MAX.into()),
         summary_entries_of: crate::record::summary_entries_of,
         sharing_rule: SharingRule { ignored_bits: 9 },
     }

@@ -11,13 +11,15 @@ use crate::codec::{self, Compression};
 use crate::drive::Helpers;
 use crate::framing::{Records, SharingRule, has_summary};
 use crate::index::{Capacity, Growth};
-use crate::limits::{HASH_BITS, SHARDS};
+use crate::limits::{HASH_BITS, OPENING_BYTES_DEFAULT, SHARDS};
 use crate::memory::Pool;
 use crate::memory::shared::{self, Claims, WriteBuffers};
 use crate::policy::Reinsertion;
 use granary_log::device::Space;
+use granary_log::sync::sync::atomic::AtomicU64;
 use granary_log::{Found, Geometry, InDoubt, OpenError, SlotOrder};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What a cache on flash holds after a loss of power, which takes what was not synced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +71,9 @@ pub struct FlashOptions {
     pub power_loss: PowerLoss,
     /// What may be admitted to flash in a day, in bytes; not with [`Admission::All`].
     pub bytes_per_day: Option<u64>,
+    /// What opening may take of RAM beside the index, in bytes, to know what is on flash: 8 for each record. Where that
+    /// is not enough, what segments hold is read several times, up to eight.
+    pub opening_bytes: u64,
 }
 
 impl FlashOptions {
@@ -89,6 +94,7 @@ impl FlashOptions {
             memory_folder: None,
             power_loss: PowerLoss::StartEmpty,
             bytes_per_day: None,
+            opening_bytes: OPENING_BYTES_DEFAULT,
         }
     }
 
@@ -126,12 +132,21 @@ impl FlashOptions {
         })
     }
 
+    /// The summary entries that opening may keep.
+    pub(crate) fn opening_entries(&self) -> u64 {
+        self.opening_bytes / size_of::<u64>() as u64
+    }
+
     /// The framing of the records.
     pub(crate) fn framing(&self) -> Result<Records, OpenError> {
         let hash_bits = self.capacity(&self.geometry()?).hash_bits;
         // The index knows the shard and `hash_bits` bits of a hash; a summary entry has one bit below the hash.
         let sharing_rule = SharingRule { ignored_bits: 1 + HASH_BITS - SHARDS.ilog2() - hash_bits };
-        Ok(Records { summary_entries_of: crate::record::summary_entries_of, sharing_rule })
+        Ok(Records {
+            summary_entries_of: crate::record::summary_entries_of,
+            sharing_rule,
+            entries_to_recover: Arc::new(AtomicU64::new(self.opening_entries())),
+        })
     }
 
     /// The shape of each partition.

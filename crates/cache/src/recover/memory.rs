@@ -3,6 +3,7 @@
 //! An entry that counts in RAM is the newest of its key: whoever put or deleted the key later ended it there before
 //! anybody was told. So RAM wins, unless write-through a change was under way. docs/format.md, "The RAM tier", has the cases.
 
+use super::again;
 use crate::codec::{OwnedValue, StoredValue};
 use crate::entry::StoredEntry;
 use crate::flash::Flash;
@@ -33,7 +34,8 @@ impl Shared {
             return;
         }
         let begun = Instant::now();
-        let under_way = &self.under_way(recovered);
+        let under_way = self.under_way(recovered);
+        let under_way = under_way.as_ref();
         let taken = Mutex::new(TakenOver::default());
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(SHARDS);
         let mut of_threads: Vec<Vec<(usize, Vec<FoundChunk>)>> = Vec::new();
@@ -64,30 +66,35 @@ impl Shared {
     }
 
     /// Write-through, the hashes that write buffers had records of at the kill: a change that was under way may be there,
-    /// and RAM have what was before it.
-    fn under_way(&self, recovered: &Recovered<Records>) -> HashSet<KeyHash> {
+    /// and RAM have what was before it. `None`: they cannot be read any more.
+    fn under_way(&self, recovered: &Recovered<Records>) -> Option<HashSet<KeyHash>> {
+        let Some(flash) = self.flash.as_ref().filter(|flash| flash.hybrid.is_none()) else {
+            return Some(HashSet::new());
+        };
         if self.arena.as_ref().is_none_or(|arena| !arena.was_under_way()) {
-            return HashSet::new();
+            return Some(HashSet::new());
         }
         let is_meant = |segment: &&Summary| recovered.taken_over.binary_search(&segment.sequence).is_ok();
-        let segments = recovered.segments.iter().filter(|_| self.hybrid().is_none()).filter(is_meant);
-        segments
-            .flat_map(|segment| &segment.entries)
-            .map(|summary_entry| parse_summary_entry(*summary_entry).0)
-            .collect()
+        let mut hashes = HashSet::new();
+        for segment in recovered.segments.iter().filter(is_meant) {
+            let again = if segment.is_whole() { None } else { Some(again::whole(flash, segment)?) };
+            let entries = &again.as_ref().unwrap_or(segment).entries;
+            hashes.extend(entries.iter().map(|entry| parse_summary_entry(*entry).0));
+        }
+        Some(hashes)
     }
 
     fn take_over_shard(
         &self,
         shard: usize,
         chunks: Vec<FoundChunk>,
-        under_way: &HashSet<KeyHash>,
+        under_way: Option<&HashSet<KeyHash>>,
     ) -> TakenOver {
         let mut locked = self.lock(shard);
         let Shard { places, memory } = &mut *locked;
         let is_hybrid = self.hybrid().is_some();
         memory.take_over(chunks, |hash| match is_hybrid {
-            false if under_way.contains(&hash) => Elsewhere::Newer,
+            false if under_way.is_none_or(|hashes| hashes.contains(&hash)) => Elsewhere::Newer,
             // Write-through, RAM has copies only; what is not on flash is written again.
             false => Elsewhere::Yes,
             // Some entry that looks like it is on flash. Perhaps it is not its own: then it leaves RAM too early.

@@ -1,51 +1,24 @@
 //! Filling the index from the summaries that the log found.
 
+mod again;
 mod memory;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 mod power_loss_tests;
+mod summaries;
 
 use crate::flash::Flash;
 use crate::framing::{Records, Summary};
-use crate::key::{KeyHash, RecordKind, parse_summary_entry};
-use crate::limits::{SHARDS, SIDE_BY_SIDE};
+use crate::key::{RecordKind, parse_summary_entry};
+use crate::limits::{OPENING_PASSES_MAX, SHARDS, SIDE_BY_SIDE};
 use crate::shared::Shared;
 use crate::stats::add;
-use granary_log::{Geometry, Recovered};
+use granary_log::Recovered;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use summaries::Summaries;
 
-/// Summaries with what is needed to ask which summary entries a block holds.
-struct Summaries<'a> {
-    geometry: Geometry,
-    /// Of each slot the summary, and where the summary entries of each of its blocks begin.
-    of_slots: Vec<Option<(&'a Summary, Vec<u32>)>>,
-}
-
-impl<'a> Summaries<'a> {
-    fn new(geometry: Geometry, segments: &'a [Summary]) -> Self {
-        let starts = |summary: &Summary| {
-            let ends = summary.counts.iter().scan(0, |sum, count| {
-                *sum += u32::from(*count);
-                Some(*sum)
-            });
-            std::iter::once(0).chain(ends).collect()
-        };
-        let mut of_slots = Vec::new();
-        of_slots.resize_with(geometry.segments() as usize, || None);
-        for summary in segments {
-            of_slots[geometry.slot(summary.sequence) as usize] = Some((summary, starts(summary)));
-        }
-        Self { geometry, of_slots }
-    }
-
-    /// Whether an entry with this hash lies in the block.
-    fn holds(&self, place: u64, hash: KeyHash) -> bool {
-        let Some((summary, starts)) = &self.of_slots[self.geometry.slot_of_block(place) as usize] else {
-            return false;
-        };
-        let i = (place - summary.first_block) as usize;
-        summary.entries[starts[i] as usize..starts[i + 1] as usize]
-            .contains(&hash.summary_entry(RecordKind::Entry))
-    }
-}
+/// Changes that never reached the device: the number of the segment that they were for, and their summary entries.
+type Lost = BTreeMap<u64, Vec<u64>>;
 
 /// Whether there are segments that could not be read, and might the next time.
 fn misses_some(flash: &Flash, recovered: &Recovered<Records>) -> bool {
@@ -53,32 +26,52 @@ fn misses_some(flash: &Flash, recovered: &Recovered<Records>) -> bool {
     (recovered.segments.len() as u64) < written
 }
 
+/// Shards whose entries are kept in RAM at the same time, of so many records in all.
+fn passes(records: usize, opening_entries: u64) -> impl Iterator<Item = Range<usize>> {
+    let at_once = usize::try_from(opening_entries).unwrap_or(usize::MAX).max(records / OPENING_PASSES_MAX);
+    let passes = records.div_ceil(at_once.max(1)).clamp(1, OPENING_PASSES_MAX);
+    let shards = SHARDS.div_ceil(passes);
+    (0..SHARDS).step_by(shards).map(move |first| first..(first + shards).min(SHARDS))
+}
+
 impl Shared {
     /// Replays what the log found, oldest first: later entries replace earlier ones, deletions and
     /// lost changes remove them.
-    pub fn recover(&self, recovered: &Recovered<Records>) {
+    pub fn recover(&self, recovered: &mut Recovered<Records>, opening_entries: u64) {
         let Some(flash) = &self.flash else { return };
         if misses_some(flash, recovered) {
             flash.note_unindexed();
         }
-        let records: usize = recovered.segments.iter().map(|segment| segment.entries.len()).sum();
+        let records: usize = recovered.segments.iter().map(|segment| segment.records).sum();
         let segment_bytes = flash.log.geometry().segment_bytes();
         self.measure(records as u64, recovered.segments.len() as u64 * segment_bytes);
-        let summaries = &Summaries::new(*flash.log.geometry(), &recovered.segments);
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(SHARDS);
-        let per_thread = SHARDS.div_ceil(threads);
+        if recovered.segments.iter().all(Summary::is_whole) {
+            return self.replay(flash, 0..SHARDS, &recovered.segments, &recovered.lost);
+        }
+        recovered.segments.iter_mut().for_each(Summary::clear);
+        for shards in passes(records, opening_entries) {
+            let segments = again::read(flash, &recovered.segments, &shards);
+            self.replay(flash, shards, &segments, &recovered.lost);
+        }
+    }
+
+    /// Replays what these segments have of these shards.
+    fn replay(&self, flash: &Flash, shards: Range<usize>, segments: &[Summary], lost: &Lost) {
+        let summaries = &Summaries::new(*flash.log.geometry(), segments);
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(shards.len());
         granary_log::sync::thread::scope(|scope| {
-            for first in (0..SHARDS).step_by(per_thread) {
-                let shards = first..(first + per_thread).min(SHARDS);
-                scope.spawn(move || self.recover_shards(shards, recovered, summaries));
+            for first in shards.clone().step_by(shards.len().div_ceil(threads)) {
+                let shards = first..(first + shards.len().div_ceil(threads)).min(shards.end);
+                scope.spawn(move || self.recover_shards(shards, segments, lost, summaries));
             }
         });
     }
 
     fn recover_shards(
         &self,
-        shards: std::ops::Range<usize>,
-        recovered: &Recovered<Records>,
+        shards: Range<usize>,
+        segments: &[Summary],
+        lost: &Lost,
         summaries: &Summaries<'_>,
     ) {
         let blocks = summaries.geometry.blocks();
@@ -88,7 +81,7 @@ impl Shared {
         let is_hybrid = self.hybrid().is_some();
         let mut tables: Vec<_> = shards.clone().map(|shard| self.lock(shard)).collect();
         let mut entries = vec![0; shards.len()];
-        for summary_entry in recovered.segments.iter().flat_map(|segment| &segment.entries) {
+        for summary_entry in segments.iter().flat_map(|segment| &segment.entries) {
             if let Some(count) = parse_summary_entry(*summary_entry)
                 .0
                 .shard()
@@ -101,10 +94,10 @@ impl Shared {
         for (shard, entries) in tables.iter_mut().zip(&entries) {
             shard.places.table.resize_for(*entries);
         }
-        let mut lost = recovered.lost.iter().peekable();
+        let mut lost = lost.iter().peekable();
         let (mut evicted, mut compared, mut displaced) = (false, 0, 0);
         let mut records = Vec::new();
-        for segment in recovered.segments.iter().map(Some).chain([None]) {
+        for segment in segments.iter().map(Some).chain([None]) {
             let until = segment.map_or(u64::MAX, |segment| segment.sequence);
             while let Some((_, summary_entries)) = lost.next_if(|(sequence, _)| **sequence < until) {
                 for summary_entry in summary_entries

@@ -66,7 +66,13 @@ pub fn summary_entries_of(_salt: u64, payload: &[u8], count: u16, summary_entrie
 }
 
 /// Records that may share blocks as they please.
-pub const FRAMING: Records = Records { summary_entries_of, sharing_rule: SharingRule { ignored_bits: 0 } };
+pub fn framing() -> Records {
+    Records {
+        summary_entries_of,
+        sharing_rule: SharingRule { ignored_bits: 0 },
+        entries_to_recover: Arc::new(u64::MAX.into()),
+    }
+}
 
 #[derive(Default)]
 pub struct Index {
@@ -108,8 +114,8 @@ impl Store {
     /// Opens and takes in what was recovered, oldest first, as docs/format.md says.
     pub fn open(device: Option<Box<dyn Device>>, options: &Options) -> Self {
         let opened = match device {
-            Some(device) => Log::open_on(FRAMING, device, options),
-            None => Log::open(FRAMING, options),
+            Some(device) => Log::open_on(framing(), device, options),
+            None => Log::open(framing(), options),
         };
         let (log, recovered) = opened.unwrap();
         let (log, index) = (Arc::new(log), Arc::new(Index::default()));

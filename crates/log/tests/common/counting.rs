@@ -6,16 +6,22 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 struct Counting;
 static ALLOCATED: AtomicI64 = AtomicI64::new(0);
+static MOST: AtomicI64 = AtomicI64::new(0);
+
+fn add(bytes: usize) {
+    let now = ALLOCATED.fetch_add(bytes as i64, Ordering::Relaxed) + bytes as i64;
+    MOST.fetch_max(now, Ordering::Relaxed);
+}
 
 // SAFETY: every call is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        add(layout.size());
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        add(layout.size());
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc_zeroed(layout) }
     }
@@ -31,6 +37,14 @@ static COUNTING: Counting = Counting;
 
 /// What is allocated is counted for the whole process.
 pub static ALONE: Mutex<()> = Mutex::new(());
+
+/// The most bytes that were allocated at the same time while `f` ran.
+#[allow(dead_code, reason = "each test uses its part")]
+pub fn most_allocated<T>(f: impl FnOnce() -> T) -> (i64, T) {
+    MOST.store(allocated(), Ordering::Relaxed);
+    let result = f();
+    (MOST.load(Ordering::Relaxed), result)
+}
 
 /// The bytes that are allocated now.
 pub fn allocated() -> i64 {
