@@ -74,7 +74,7 @@ impl Cache {
         let logs = match open(&log_options) {
             Ok(logs) => logs,
             Err(error) => {
-                claims.give_up();
+                claims.abandon();
                 return Err(error);
             }
         };

@@ -1,15 +1,15 @@
-//! Keys that the index cannot tell apart: hints let them live side by side, and never let an old
+//! Keys that the index cannot tell apart: noted collisions let them live side by side, and never let an old
 //! version live. See docs/index.md, "One version of a key".
 
 mod common;
 
-use common::{TWINS, get, options, put_alone};
+use common::{LOOK_ALIKES, get, options, put_alone};
 use granary_cache::Cache;
 use granary_log::device::MemoryDevice;
 use std::path::Path;
 
-const ONE: u64 = TWINS[0].0;
-const TWO: u64 = TWINS[0].1;
+const ONE: u64 = LOOK_ALIKES[0].0;
+const TWO: u64 = LOOK_ALIKES[0].1;
 
 /// Segments of one block.
 fn open(folder: &Path, segments: u64) -> Cache {

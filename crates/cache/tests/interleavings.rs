@@ -55,7 +55,7 @@ fn random(test: impl Fn() + Send + Sync + 'static) {
 }
 
 /// The versions of keys `0..keys`, looked up by two threads.
-fn get_in_two(cache: &Cache, io: &mut Io, keys: u64) -> Vec<Option<u64>> {
+fn get_parallel(cache: &Cache, io: &mut Io, keys: u64) -> Vec<Option<u64>> {
     let bytes: Vec<[u8; 8]> = (0..keys).map(u64::to_le_bytes).collect();
     let keys: Vec<Key<'_>> = bytes.iter().map(|bytes| cache.key(bytes)).collect();
     let mut told = [Vec::new(), Vec::new()];
@@ -101,7 +101,7 @@ fn two_threads_with_one_batch_never_go_back() {
             let mut seen = [0; KEYS as usize];
             for _ in 0..8 {
                 let least: Vec<u64> = written.iter().map(|version| version.load(Ordering::SeqCst)).collect();
-                for (key, version) in get_in_two(&cache, &mut io, KEYS).into_iter().enumerate() {
+                for (key, version) in get_parallel(&cache, &mut io, KEYS).into_iter().enumerate() {
                     if let Some(version) = version {
                         let floor = least[key].max(seen[key]);
                         assert!(version >= floor, "key {key}: read {version} after {floor}");

@@ -8,7 +8,7 @@ mod golden;
 #[path = "../../log/tests/common/journal_files.rs"]
 mod journal_files;
 
-use common::{TWINS, get, options, put};
+use common::{LOOK_ALIKES, get, options, put};
 use fastrand::Rng;
 use granary_cache::admission::Admission;
 use granary_cache::{Cache, Options, PowerLoss};
@@ -35,13 +35,14 @@ impl Model {
     /// Any key; those that look alike to the index often.
     fn key(&mut self) -> u64 {
         match self.random.u8(..8) {
-            0 => [TWINS[0].0, TWINS[0].1, TWINS[1].0, TWINS[1].1][self.random.usize(..4)],
+            0 => [LOOK_ALIKES[0].0, LOOK_ALIKES[0].1, LOOK_ALIKES[1].0, LOOK_ALIKES[1].1]
+                [self.random.usize(..4)],
             _ => self.random.u64(..KEYS),
         }
     }
 
     fn keys() -> impl Iterator<Item = u64> {
-        (0..KEYS).chain(TWINS.into_iter().flat_map(|(a, b)| [a, b]))
+        (0..KEYS).chain(LOOK_ALIKES.into_iter().flat_map(|(a, b)| [a, b]))
     }
 
     fn change(&mut self, cache: &Cache) {

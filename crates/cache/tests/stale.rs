@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{HASH_SEED, Hooked, TWINS, get, options, put, put_alone};
+use common::{HASH_SEED, Hooked, LOOK_ALIKES, get, options, put, put_alone};
 use granary_cache::limits::{HASH_BITS, SHARDS};
 use granary_cache::{Cache, Engine, Io, KeyHasher, MemoryDivision, Options};
 use granary_log::device::{Device, MemoryDevice};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 #[test]
 fn a_key_is_not_taken_for_another_of_the_same_hash() {
-    for (one, two) in TWINS.into_iter().chain(TWINS.map(|(one, two)| (two, one))) {
+    for (one, two) in LOOK_ALIKES.into_iter().chain(LOOK_ALIKES.map(|(one, two)| (two, one))) {
         let hasher = KeyHasher::with_seed(HASH_SEED);
         assert_eq!(hasher.hash(&one.to_le_bytes()), hasher.hash(&two.to_le_bytes()));
         let folder = tempfile::tempdir().unwrap();

@@ -76,7 +76,7 @@ impl Partition {
     }
 }
 
-/// Removes what says that there are logs from this number on. Each is distrusted on the disk before its file goes,
+/// Removes what says that there are logs from this number on. Each state is made void on the disk before its file goes,
 /// for a file that went may be there again after a loss of power.
 fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
     for i in first.max(1)..PARTITIONS_MAX {

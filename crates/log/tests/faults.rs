@@ -76,7 +76,7 @@ fn read(
             let deadline = Instant::now() + Duration::from_secs(60);
             while !flights.is_empty() {
                 flights.poll(device, |ticket, result| take(ticket as usize, result));
-                assert!(Instant::now() < deadline, "{engine:?}: {} reads never land", flights.len());
+                assert!(Instant::now() < deadline, "{engine:?}: {} reads never complete", flights.len());
                 std::thread::yield_now();
             }
         }

@@ -114,7 +114,7 @@ fn reads_that_were_begun_are_finished_or_given_up() {
     }
 }
 
-/// Waits until something may have landed.
+/// Waits until something may have completed.
 fn wait_for(flights: &Flights) {
     use rustix::event::{PollFd, PollFlags, poll};
     let event = flights.event().expect("there are descriptors");
@@ -142,21 +142,24 @@ fn reads_that_nobody_waits_for_land_once_each() {
             let mut flights = Flights::new(engine, READ_BYTES_MAX);
             let mut random = Random(7);
             let mut asked: Vec<Extent> = Vec::new();
-            let mut landed: Vec<bool> = Vec::new();
+            let mut completed: Vec<bool> = Vec::new();
             let total = 6 * READ_DEPTH;
-            while landed.iter().filter(|landed| **landed).count() < total {
+            while completed.iter().filter(|completed| **completed).count() < total {
                 // Some at a time, more than there are buffers for in the end.
                 while asked.len() < total && random.below(20) > 0 {
                     let len = 4096 * (1 + random.below(8) as usize);
                     let extent = Extent { offset: random.below((SIZE - len as u64) / 4096 + 1) * 4096, len };
                     flights.begin(extent, asked.len() as u64);
                     asked.push(extent);
-                    landed.push(false);
+                    completed.push(false);
                 }
-                let before = landed.iter().filter(|landed| **landed).count();
+                let before = completed.iter().filter(|completed| **completed).count();
                 flights.poll(device, |ticket, result| {
                     let i = ticket as usize;
-                    assert!(!std::mem::replace(&mut landed[i], true), "{engine:?}: read {i} lands once");
+                    assert!(
+                        !std::mem::replace(&mut completed[i], true),
+                        "{engine:?}: read {i} completes once"
+                    );
                     let Extent { offset, len } = asked[i];
                     let start = offset as usize;
                     match result {
@@ -167,7 +170,7 @@ fn reads_that_nobody_waits_for_land_once_each() {
                         }
                     }
                 });
-                let now = landed.iter().filter(|landed| **landed).count();
+                let now = completed.iter().filter(|completed| **completed).count();
                 assert_eq!(flights.len(), asked.len() - now);
                 if now == before && !flights.is_empty() && asked.len() == total {
                     wait_for(&flights);

@@ -85,10 +85,10 @@ pub const READS_REMEMBERED: usize = 1 << 17;
 pub const NUMBERS_RESERVED: u64 = 1 << 20;
 
 /// Milliseconds that a client's changes wait for write buffers at most, where each is written at once.
-pub const HELD_MILLISECONDS: u64 = 1000;
+pub const WRITE_STALL_MILLISECONDS: u64 = 1000;
 
-/// Milliseconds after which a thread looks again whether there is room for those that wait.
-pub const HELD_LOOK_MILLISECONDS: u64 = 1;
+/// Milliseconds after which a thread looks again whether there are write buffers for stalled changes.
+pub const WRITE_STALL_POLL_MILLISECONDS: u64 = 1;
 
 /// Bytes of items that are put into the cache together: far fewer than a write buffer has.
 pub const WRITTEN_BATCH_BYTES_MAX: usize = 1 << 20;

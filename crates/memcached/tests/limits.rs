@@ -75,7 +75,7 @@ fn other_limits_are_configured() {
 }
 
 #[test]
-fn binary_clients_and_browsers_are_let_go() {
+fn binary_clients_and_browsers_are_disconnected() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path());
     let connect = || TcpStream::connect(server.address()).unwrap();

@@ -61,7 +61,7 @@ fn what_export_name_cannot_have_ends_the_connection() {
 }
 
 #[test]
-fn clients_that_do_not_speak_the_protocol_are_let_go() {
+fn clients_that_do_not_speak_the_protocol_are_disconnected() {
     let (_, ending) = Spoken::new(disk(), TlsPolicy::Off).last(&flags(4));
     assert!(matches!(ending, Ending::Violation(_)), "{ending:?}");
     let (_, ending) = greeted(TlsPolicy::Off).last(b"GET / HTTP/1.1\r\nHost: disk\r\n\r\n");

@@ -154,7 +154,7 @@ fn any_bytes_end_in_peace() {
 }
 
 #[test]
-fn clients_that_take_too_long_are_let_go() {
+fn clients_that_take_too_long_are_disconnected() {
     let serving = Serving::with(disk(), |options, _| {
         options.handshake_timeout = Duration::from_millis(400);
         options.stall_timeout = Duration::from_millis(400);

@@ -69,8 +69,8 @@ pub(crate) struct Block<'a> {
     pub saving: Saving,
 }
 
-/// A block that is in RAM.
-pub(super) struct Kept<'a> {
+/// A block that was found in RAM.
+pub(super) struct CachedBlock<'a> {
     pub bytes: &'a [u8],
     pub sequence: u64,
     /// Others were asked for since it was asked for last.
@@ -123,7 +123,7 @@ impl BlockShard {
     }
 
     /// The block at `place`, which is visited by that.
-    pub fn get(&mut self, place: u64) -> Option<Kept<'_>> {
+    pub fn get(&mut self, place: u64) -> Option<CachedBlock<'_>> {
         let number = self.slot_of(place)?;
         let now = self.visit_now();
         let slot = &mut self.slots[number as usize];
@@ -134,7 +134,13 @@ impl BlockShard {
         }
         let (slab, range) = self.room_of(number);
         let Slot { sequence, finds, saving, .. } = &mut self.slots[number as usize];
-        Some(Kept { bytes: &self.slabs[slab][range], sequence: *sequence, is_new_visit, finds, saving })
+        Some(CachedBlock {
+            bytes: &self.slabs[slab][range],
+            sequence: *sequence,
+            is_new_visit,
+            finds,
+            saving,
+        })
     }
 
     /// Keeps a block, in place of an older one there, in a free slot, or in place of another block, of which `leaves` is

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub const HASH_SEED: u64 = 0;
 
 /// Pairs of keys whose hashes, of that seed, agree in all the bits that the cache knows.
-pub const TWINS: [(u64, u64); 2] = [(1_217_509, 31_017_174), (6_505_845, 12_274_539)];
+pub const LOOK_ALIKES: [(u64, u64); 2] = [(1_217_509, 31_017_174), (6_505_845, 12_274_539)];
 
 /// `segments` segments of `blocks` blocks of 512 bytes.
 pub fn options(folder: &Path, segments: u64, blocks: u64, memory_bytes: u64) -> Options {

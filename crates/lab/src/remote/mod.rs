@@ -8,8 +8,8 @@
 
 mod connection;
 mod content;
-mod lane;
 mod statistics;
+mod worker;
 
 pub use content::KEY_BYTES;
 pub use statistics::Statistics;
@@ -17,10 +17,10 @@ pub use statistics::Statistics;
 use crate::model::{Tally, Workload};
 use connection::connect;
 use content::Content;
-use lane::{Counted, Known, Lane};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use worker::{Counted, Known, Worker};
 
 /// Who asks, and how.
 #[derive(Clone, Copy, Debug)]
@@ -84,9 +84,9 @@ pub fn replay_served(
     let bytes_max = workload.steps.iter().map(|step| step.bytes).max().unwrap_or(0);
     let content = Content::new(run(), bytes_max as usize);
     let mut known = vec![Known::default(); workload.keys as usize];
-    let mut lanes = Vec::new();
+    let mut workers = Vec::new();
     for _ in 0..clients.connections.max(1) {
-        lanes.push(Lane::new(clients.server, clients.pipeline.max(1))?);
+        workers.push(Worker::new(clients.server, clients.pipeline.max(1))?);
     }
     let watch = connect(clients.server)?;
     let before = ask(&watch)?;
@@ -96,23 +96,23 @@ pub fn replay_served(
     let mut asked_at_bytes = 0;
     let mut next = 0;
     loop {
-        // In the trace's order, until a lane has enough: no lane gets far ahead of another.
+        // In the trace's order, until a worker has enough: no worker gets far ahead of another.
         while let Some(step) = workload.steps.get(next) {
-            // Keys are numbered as they come, which is no reason for neighbours to share a lane.
-            let lane = (step.key.wrapping_mul(0x9E37_79B9) >> 16) as usize % lanes.len();
-            if !lanes[lane].take(next as u32) {
+            // Keys are numbered as they come, which is no reason for neighbours to share a worker.
+            let worker = (step.key.wrapping_mul(0x9E37_79B9) >> 16) as usize % workers.len();
+            if !workers[worker].take(next as u32) {
                 break;
             }
             next += 1;
         }
-        if lanes.iter().all(Lane::is_idle) {
+        if workers.iter().all(Worker::is_idle) {
             break;
         }
-        for lane in &mut lanes {
-            lane.send(workload, &content, &mut known)?;
+        for worker in &mut workers {
+            worker.send(workload, &content, &mut known)?;
         }
-        for lane in &mut lanes {
-            lane.receive(workload, &content, &mut known, &mut counted)?;
+        for worker in &mut workers {
+            worker.receive(workload, &content, &mut known, &mut counted)?;
         }
         let stored = counted.tally.stored_bytes;
         if stored - asked_at_bytes > ASK_EVERY_BYTES || asked.elapsed() > ASK_EVERY {

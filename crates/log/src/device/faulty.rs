@@ -15,7 +15,7 @@ pub enum Fault {
     Torn,
     /// A write that never reaches the device, and says it worked.
     Lost,
-    /// A write that lands one block further, and says it worked.
+    /// A write that goes one block further, and says it worked.
     Misdirected,
     /// A write that stops half way and says so, or a read by the descriptor that brings fewer bytes than asked for.
     Short,

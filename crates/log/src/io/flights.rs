@@ -13,20 +13,20 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Reads that are begun, and handed over when they have landed: what is between belongs to the kernel or to
-/// the pool, which use buffers of ours. Dropping it waits for what is in flight.
+/// Reads in flight: begun at one time, and handed over by a later [`poll`](Self::poll) when they have completed.
+/// Meanwhile the kernel or the pool reads into buffers that belong to this. Dropping it waits for what is in flight.
 ///
 /// Not shared and not sent: the kernel ties a ring to the thread that made it.
 pub struct Flights {
     /// Begun when there was no buffer for them.
     waiting: VecDeque<(Extent, u64)>,
-    way: Way,
+    backend: Backend,
     event: Option<Arc<OwnedFd>>,
     buffer_bytes: usize,
     _thread_bound: std::marker::PhantomData<*const ()>,
 }
 
-enum Way {
+enum Backend {
     Ring(Box<Ring>),
     Pool(PoolFlights),
     /// Read when they are handed over.
@@ -42,18 +42,20 @@ impl Flights {
         let ring = |event: &OwnedFd| {
             let ring = Ring::with_registered_buffers(buffer_bytes)?;
             ring.announce(event.as_fd())?;
-            Ok::<_, io::Error>(Way::Ring(Box::new(ring)))
+            Ok::<_, io::Error>(Backend::Ring(Box::new(ring)))
         };
-        let way = match (&event, engine) {
-            (Some(event), Engine::Ring) => ring(event).unwrap_or_else(|_| Way::Pool(PoolFlights::new(event))),
-            (Some(event), Engine::Pool) => Way::Pool(PoolFlights::new(event)),
-            (None, _) | (_, Engine::Plain) => Way::Plain,
+        let backend = match (&event, engine) {
+            (Some(event), Engine::Ring) => {
+                ring(event).unwrap_or_else(|_| Backend::Pool(PoolFlights::new(event)))
+            }
+            (Some(event), Engine::Pool) => Backend::Pool(PoolFlights::new(event)),
+            (None, _) | (_, Engine::Plain) => Backend::Plain,
         };
         let _thread_bound = std::marker::PhantomData;
-        Self { waiting: VecDeque::new(), way, event, buffer_bytes, _thread_bound }
+        Self { waiting: VecDeque::new(), backend, event, buffer_bytes, _thread_bound }
     }
 
-    /// Readable after something has landed: to be watched for changes (edges), and never to be read. It may
+    /// Readable after something has completed: to be watched for changes (edges), and never to be read. It may
     /// tell of nothing. `None`: what is begun is read, and waited for, by `poll`.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         Some(self.event.as_ref()?.as_fd())
@@ -61,7 +63,7 @@ impl Flights {
 
     #[cfg(test)]
     pub(super) fn ring(&self) -> Option<&Ring> {
-        if let Way::Ring(ring) = &self.way { Some(ring) } else { None }
+        if let Backend::Ring(ring) = &self.backend { Some(ring) } else { None }
     }
 
     /// Begins a read. It is on its way after the next [`poll`](Self::poll), or when there is a buffer for it.
@@ -72,10 +74,10 @@ impl Flights {
 
     /// Reads that were begun and not handed over.
     pub fn len(&self) -> usize {
-        let in_flight = match &self.way {
-            Way::Ring(ring) => ring.in_flight(),
-            Way::Pool(pool) => pool.in_flight,
-            Way::Plain => 0,
+        let in_flight = match &self.backend {
+            Backend::Ring(ring) => ring.in_flight(),
+            Backend::Pool(pool) => pool.in_flight,
+            Backend::Plain => 0,
         };
         self.waiting.len() + in_flight
     }
@@ -85,13 +87,13 @@ impl Flights {
         self.len() == 0
     }
 
-    /// Sends on their way what can be, and hands over what has landed: `done(ticket, bytes or error)`.
+    /// Sends on their way what can be, and hands over what has completed: `done(ticket, bytes or error)`.
     /// `device` is the same each time. Waits for nothing.
     pub fn poll(&mut self, device: &dyn Device, mut done: impl FnMut(u64, io::Result<&[u8]>)) {
         if let Some(by) = ByDescriptor::of(device) {
-            match &mut self.way {
-                Way::Ring(ring) => {
-                    let Err(error) = land_in(ring, &mut self.waiting, by, &mut done) else {
+            match &mut self.backend {
+                Backend::Ring(ring) => {
+                    let Err(error) = poll_ring(ring, &mut self.waiting, by, &mut done) else {
                         if let (true, Some(event)) = (ring.has_unsubmitted(), &self.event) {
                             // The kernel has no room now: somebody must come again.
                             ring_event(event);
@@ -100,13 +102,15 @@ impl Flights {
                     };
                     tracing::error!(%error, "io_uring takes no more reads, reading with a thread pool");
                     let left: Vec<Flight> = ring.unfinished().collect();
-                    self.way =
-                        self.event.as_ref().map_or(Way::Plain, |event| Way::Pool(PoolFlights::new(event)));
+                    self.backend = self
+                        .event
+                        .as_ref()
+                        .map_or(Backend::Plain, |event| Backend::Pool(PoolFlights::new(event)));
                     left.into_iter().for_each(|f| self.waiting.push_front((f.extent, f.ticket)));
                     return self.poll(device, done);
                 }
-                Way::Pool(pool) => return pool.poll(&mut self.waiting, by, &mut done),
-                Way::Plain => {}
+                Backend::Pool(pool) => return pool.poll(&mut self.waiting, by, &mut done),
+                Backend::Plain => {}
             }
         }
         // Aligned, for the device may be a file opened with O_DIRECT.
@@ -120,7 +124,7 @@ impl Flights {
     }
 }
 
-fn land_in(
+fn poll_ring(
     ring: &mut Ring,
     waiting: &mut VecDeque<(Extent, u64)>,
     by: ByDescriptor<'_>,
@@ -138,15 +142,15 @@ fn land_in(
         } else {
             ring.collect();
         }
-        let mut landed = 0;
+        let mut completed = 0;
         while let Some(completion) = ring.next() {
-            landed += 1;
+            completed += 1;
             if let Some((ticket, result)) = ring.finish(by, completion) {
                 done(ticket, result);
             }
         }
         // Buffers are free again, or the rest of a read is to be read: both go at once.
-        if landed == 0 || (waiting.is_empty() && !ring.has_work()) {
+        if completed == 0 || (waiting.is_empty() && !ring.has_work()) {
             return Ok(());
         }
     }

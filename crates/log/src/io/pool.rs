@@ -117,9 +117,9 @@ impl PoolReader {
                 next += 1;
                 in_flight += 1;
             }
-            let mut landed = receiver.recv().expect("every job answers");
-            let outcome = landed.advance(by);
-            let Done { flight, buffer, .. } = landed;
+            let mut completed = receiver.recv().expect("every job answers");
+            let outcome = completed.advance(by);
+            let Done { flight, buffer, .. } = completed;
             let Some(result) = outcome else {
                 send(flight, buffer);
                 continue;

@@ -29,11 +29,11 @@ impl PoolFlights {
         by: ByDescriptor<'_>,
         done: &mut dyn FnMut(u64, io::Result<&[u8]>),
     ) {
-        let (mut landed, mut unfinished) = (Vec::new(), Vec::new());
+        let (mut completed, mut unfinished) = (Vec::new(), Vec::new());
         while let Ok(mut answer) = self.answers.1.try_recv() {
             self.in_flight -= 1;
             match answer.advance(by) {
-                Some(result) => landed.push((answer, result)),
+                Some(result) => completed.push((answer, result)),
                 None => unfinished.push(answer),
             }
         }
@@ -48,7 +48,7 @@ impl PoolFlights {
                 }
             }
         }
-        for (Done { flight, buffer, .. }, result) in landed {
+        for (Done { flight, buffer, .. }, result) in completed {
             done(flight.ticket, result.map(|()| &buffer[..flight.extent.len]));
             self.idle.push(buffer);
         }

@@ -133,12 +133,12 @@ impl Engine {
     /// read waits until the reads before it have come from the device, which is at a later turn.
     pub fn turn(&mut self, sessions: &mut [Session], now: u32) {
         self.shared.store.tick(now);
-        self.answer_ripe(sessions, now);
-        self.release(sessions);
+        self.answer_ready(sessions, now);
+        self.end_stalls(sessions);
         self.dump(sessions, now);
         while sessions.iter().any(Session::may_read) {
             let mut progress = self.read_many(sessions, now);
-            self.hold(sessions);
+            self.stall_writes(sessions);
             progress |= self.set_many(sessions, now);
             for session in &mut *sessions {
                 progress |= self.step(session, now);
@@ -158,22 +158,24 @@ impl Engine {
         !self.hurries && self.shared.store.is_behind()
     }
 
-    /// Lets changes wait while there are no write buffers for them: their clients' only, and not for long.
-    fn hold(&self, sessions: &mut [Session]) {
+    /// Has changes wait while there are no write buffers for them: each holds up its own client only, for
+    /// [`WRITE_STALL_MILLISECONDS`](crate::limits::WRITE_STALL_MILLISECONDS) at most.
+    fn stall_writes(&self, sessions: &mut [Session]) {
         if self.is_behind() {
             let now = Instant::now();
-            sessions.iter_mut().for_each(|session| session.hold(now));
+            sessions.iter_mut().for_each(|session| session.stall_writes(now));
         }
     }
 
-    fn release(&self, sessions: &mut [Session]) {
-        if !sessions.iter().any(Session::is_held) {
+    /// Ends the waits of all changes if there are write buffers again, else those that have lasted long enough.
+    fn end_stalls(&self, sessions: &mut [Session]) {
+        if !sessions.iter().any(Session::is_stalled) {
             return;
         }
         let now = Instant::now();
         match self.is_behind() {
-            true => sessions.iter_mut().for_each(|session| session.release_if_late(now)),
-            false => sessions.iter_mut().for_each(Session::release),
+            true => sessions.iter_mut().for_each(|session| session.end_late_stall(now)),
+            false => sessions.iter_mut().for_each(Session::end_stall),
         }
     }
 

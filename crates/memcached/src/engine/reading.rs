@@ -97,7 +97,7 @@ impl Engine {
         }
         for Asking { session, cursor, pending, .. } in asking {
             match pending {
-                Some(id) => sessions[session].park(id, cursor),
+                Some(id) => sessions[session].wait_for(id, cursor),
                 None => sessions[session].go_behind(cursor),
             }
         }
@@ -106,7 +106,7 @@ impl Engine {
     }
 
     /// Answers the reads of sessions that have waited for them, up to the first that still waits.
-    pub(super) fn answer_ripe(&mut self, sessions: &mut [Session], now: u32) {
+    pub(super) fn answer_ready(&mut self, sessions: &mut [Session], now: u32) {
         for session in sessions {
             while let Some(id) = session.pending.front().copied() {
                 let (found, values) = self.pending.get(id).ready();

@@ -3,7 +3,8 @@
 use super::connections::{Doing, Peer};
 use super::dumping::Dump;
 use crate::limits::{
-    BUFFER_BYTES_KEPT, FETCHES_MAX, HELD_MILLISECONDS, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PENDING_READS_MAX,
+    BUFFER_BYTES_KEPT, FETCHES_MAX, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PENDING_READS_MAX,
+    WRITE_STALL_MILLISECONDS,
 };
 use crate::protocol::{Access, Decoder, Ending, Step, Taken};
 use crate::store::KeyVersion;
@@ -108,17 +109,18 @@ pub struct Session {
     pub(super) fetching: Option<KeyVersion>,
     /// How often in a row the next request waited for its key.
     fetches: usize,
-    pub(super) held: Held,
+    pub(super) write_stall: WriteStall,
     /// The list of all items that it is being sent.
     pub(super) dump: Option<Dump>,
     /// Its connection, as `stats conns` shows it.
     pub(super) peer: Option<Arc<Peer>>,
 }
 
-/// Whether its next change waits for write buffers.
+/// Whether a session's next change waits for write buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Held {
-    No,
+pub(super) enum WriteStall {
+    None,
+    /// The change waits until then at most.
     Until(Instant),
     /// It has waited as long as it may.
     Over,
@@ -141,7 +143,7 @@ impl Session {
             begun,
             fetching: None,
             fetches: 0,
-            held: Held::No,
+            write_stall: WriteStall::None,
             dump: None,
             peer: None,
         }
@@ -186,8 +188,8 @@ impl Session {
     pub(super) fn advance(&mut self, taken: Taken) {
         self.input.advance(taken);
         self.wanted = 0;
-        if self.held == Held::Over {
-            self.held = Held::No;
+        if self.write_stall == WriteStall::Over {
+            self.write_stall = WriteStall::None;
         }
     }
 
@@ -200,15 +202,15 @@ impl Session {
         self.begun.len = self.begun.len.saturating_sub(len);
     }
 
-    /// Reads up to there wait at a further place.
-    pub(super) fn park(&mut self, id: u32, begun: Cursor) {
+    /// Notes one more group of reads that are pending under `id`; with it, reads are begun up to `begun`.
+    pub(super) fn wait_for(&mut self, id: u32, begun: Cursor) {
         self.pending.push_back(id);
         self.begun = begun;
     }
 
     /// Its next request waits for what there is of a key, which comes to a place.
     pub(super) fn fetch(&mut self, id: u32, key: KeyVersion) {
-        self.park(id, Cursor { len: 0, resume: self.input.resume });
+        self.wait_for(id, Cursor { len: 0, resume: self.input.resume });
         (self.fetching, self.fetches) = (Some(key), self.fetches + 1);
     }
 
@@ -237,33 +239,33 @@ impl Session {
         let may_begin = self.pending.len() < PENDING_READS_MAX && self.not_begun().len() < LINE_BYTES_MAX;
         self.ending.is_none()
             && self.output.has_room()
-            && !self.is_held()
+            && !self.is_stalled()
             && !self.is_dumping()
             && (may_begin || !self.is_pending())
     }
 
-    /// Lets its next request wait, if there is one that changes something and has not waited its time already.
-    pub(super) fn hold(&mut self, now: Instant) {
-        if self.held == Held::No && self.may_step() && !self.input.begins_with_read() {
-            self.held = Held::Until(now + Duration::from_millis(HELD_MILLISECONDS));
+    /// Has the next request wait for write buffers, if it changes something and has not waited its time already.
+    pub(super) fn stall_writes(&mut self, now: Instant) {
+        if self.write_stall == WriteStall::None && self.may_step() && !self.input.begins_with_read() {
+            self.write_stall = WriteStall::Until(now + Duration::from_millis(WRITE_STALL_MILLISECONDS));
         }
     }
 
-    /// There is room: its request need not wait.
-    pub(super) fn release(&mut self) {
-        self.held = Held::No;
+    /// Ends the wait: there are write buffers again.
+    pub(super) fn end_stall(&mut self) {
+        self.write_stall = WriteStall::None;
     }
 
-    /// Its request has waited long enough, if it has.
-    pub(super) fn release_if_late(&mut self, now: Instant) {
-        if matches!(self.held, Held::Until(until) if until <= now) {
-            self.held = Held::Over;
+    /// Ends the wait if the request has waited as long as it may.
+    pub(super) fn end_late_stall(&mut self, now: Instant) {
+        if matches!(self.write_stall, WriteStall::Until(until) if until <= now) {
+            self.write_stall = WriteStall::Over;
         }
     }
 
-    /// Whether its request waits for write buffers.
-    pub fn is_held(&self) -> bool {
-        matches!(self.held, Held::Until(_))
+    /// Whether the next request waits for write buffers.
+    pub fn is_stalled(&self) -> bool {
+        matches!(self.write_stall, WriteStall::Until(_))
     }
 
     /// Whether it is being sent a list of all items.
@@ -337,24 +339,24 @@ mod tests {
     #[test]
     fn a_change_waits_for_write_buffers_and_not_for_ever() {
         let now = Instant::now();
-        let mut held = session(b"set a 0 0 1\r\nx\r\nset b 0 0 1\r\nx\r\n");
-        held.hold(now);
-        assert!(held.is_held() && !held.may_step() && !held.wants_input());
-        // Holding it again gives it no more time.
-        held.hold(now + Duration::from_millis(HELD_MILLISECONDS));
-        held.release_if_late(now + Duration::from_millis(HELD_MILLISECONDS - 1));
-        assert!(held.is_held());
-        held.release_if_late(now + Duration::from_millis(HELD_MILLISECONDS));
-        assert!(!held.is_held() && held.may_step());
-        held.hold(now);
-        assert!(!held.is_held(), "its time is over, whatever it waits for");
-        held.advance(Taken { len: 16, swallow: 0 });
-        held.hold(now);
-        assert!(held.is_held(), "the next change waits its own time");
-        held.release();
-        assert!(held.may_step());
+        let mut stalled = session(b"set a 0 0 1\r\nx\r\nset b 0 0 1\r\nx\r\n");
+        stalled.stall_writes(now);
+        assert!(stalled.is_stalled() && !stalled.may_step() && !stalled.wants_input());
+        // Another call gives it no more time.
+        stalled.stall_writes(now + Duration::from_millis(WRITE_STALL_MILLISECONDS));
+        stalled.end_late_stall(now + Duration::from_millis(WRITE_STALL_MILLISECONDS - 1));
+        assert!(stalled.is_stalled());
+        stalled.end_late_stall(now + Duration::from_millis(WRITE_STALL_MILLISECONDS));
+        assert!(!stalled.is_stalled() && stalled.may_step());
+        stalled.stall_writes(now);
+        assert!(!stalled.is_stalled(), "its time is over, whatever it waits for");
+        stalled.advance(Taken { len: 16, swallow: 0 });
+        stalled.stall_writes(now);
+        assert!(stalled.is_stalled(), "the next change waits its own time");
+        stalled.end_stall();
+        assert!(stalled.may_step());
         let mut reads = session(b"get a\r\nset a 0 0 1\r\nx\r\n");
-        reads.hold(now);
-        assert!(!reads.is_held() && reads.may_read());
+        reads.stall_writes(now);
+        assert!(!reads.is_stalled() && reads.may_read());
     }
 }

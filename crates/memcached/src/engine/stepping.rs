@@ -5,7 +5,7 @@ use super::changing::count_arithmetic;
 use super::connections::Peer;
 use super::dumping::Dump;
 use super::pending::Queue;
-use super::session::{Held, Output, Session};
+use super::session::{Output, Session, WriteStall};
 use super::stats::Flush;
 use crate::commands::{self, Verdict};
 use crate::counters::Counters;
@@ -39,7 +39,7 @@ impl Engine {
             return false;
         }
         let asker = session.may_fetch().then_some(session.number);
-        let Session { input, output, ending, wanted, dump, peer, held, .. } = session;
+        let Session { input, output, ending, wanted, dump, peer, write_stall, .. } = session;
         *wanted = 0;
         let (request, taken) = match input.next() {
             Step::Incomplete(len) => {
@@ -58,9 +58,11 @@ impl Engine {
         };
         let begin = input.resume;
         let done = self.carry_out(request, begin, asker, output, peer.as_ref(), now);
-        if !matches!(done, Done::NotHere | Done::Until(_) | Done::Fetches { .. }) && *held == Held::Over {
+        if !matches!(done, Done::NotHere | Done::Until(_) | Done::Fetches { .. })
+            && *write_stall == WriteStall::Over
+        {
             // The next change has a wait of its own.
-            *held = Held::No;
+            *write_stall = WriteStall::None;
         }
         match done {
             Done::NotHere => return false,

@@ -12,7 +12,7 @@ fn engine(folder: &Path) -> Engine {
 
 /// Has sessions take their turns until none waits; what each was told.
 fn run(engine: &mut Engine, sessions: &mut [Session]) -> Vec<String> {
-    while sessions.iter().any(|session| session.is_pending() || session.may_step() || session.is_held()) {
+    while sessions.iter().any(|session| session.is_pending() || session.may_step() || session.is_stalled()) {
         engine.turn(sessions, 1_000);
         engine.poll(1_000);
     }

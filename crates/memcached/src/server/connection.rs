@@ -133,7 +133,7 @@ impl Connection {
 
     /// Whether it waits for its turn, or for the device.
     pub fn is_busy(&self) -> bool {
-        self.is_listed || self.is_pending() || self.session.as_ref().is_some_and(Session::is_held)
+        self.is_listed || self.is_pending() || self.session.as_ref().is_some_and(Session::is_stalled)
     }
 
     /// Whether all that has arrived was carried out, and the client has all of its replies.
@@ -156,7 +156,7 @@ impl Connection {
             Readiness::Ready | Readiness::Closing if session.is_pending() && session.wants_input() => {
                 Fate::Again
             }
-            _ if session.is_held() => Fate::Soon,
+            _ if session.is_stalled() => Fate::Soon,
             _ if session.is_dumping() => Fate::Again,
             // What it waits for will come, whether or not the client has closed its side.
             _ if session.is_pending() => Fate::Wait,

@@ -4,7 +4,7 @@ use super::channel::Channel;
 use super::connection::{Connection, Fate};
 use super::stream::Stream;
 use crate::engine::{Engine, Peer, Session};
-use crate::limits::{HELD_LOOK_MILLISECONDS, READ_BYTES, STOP_MILLISECONDS};
+use crate::limits::{READ_BYTES, STOP_MILLISECONDS, WRITE_STALL_POLL_MILLISECONDS};
 use crate::protocol::Ending;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -121,7 +121,7 @@ impl Worker {
     fn patience(&self) -> Option<Duration> {
         match self.listed.is_empty() {
             false => Some(Duration::ZERO),
-            true if !self.soon.is_empty() => Some(Duration::from_millis(HELD_LOOK_MILLISECONDS)),
+            true if !self.soon.is_empty() => Some(Duration::from_millis(WRITE_STALL_POLL_MILLISECONDS)),
             true if self.engine.shared().settings.idle_seconds > 0 => Some(Duration::from_secs(1)),
             true => None,
         }

@@ -282,8 +282,8 @@ impl Store {
         now: u32,
         decide: impl FnOnce(Looked<'_>, &mut Hand<'_>) -> (Change, R),
     ) -> Result<R, NoRoom> {
-        let held = self.stripes.lock(key.hash());
-        let found = self.take_fetched(context, key, held.version(), now);
+        let guard = self.stripes.lock(key.hash());
+        let found = self.take_fetched(context, key, guard.version(), now);
         let ThreadContext { old, new, value, .. } = context;
         let looked = match found {
             Ok(header) => Looked::Hit(Item { header, data: old }),

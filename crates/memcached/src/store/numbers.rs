@@ -18,16 +18,16 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const TITLE: &str = "granary memcached 1";
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kept {
+struct Persisted {
     next: u64,
     flushed_below: u64,
     flush_at: u32,
 }
 
-impl Kept {
-    const NEW: Kept = Kept { next: 1, flushed_below: 0, flush_at: 0 };
+impl Persisted {
+    const NEW: Persisted = Persisted { next: 1, flushed_below: 0, flush_at: 0 };
 
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
@@ -35,18 +35,18 @@ impl Kept {
             return None;
         }
         let mut field = |name: &str| lines.next()?.strip_prefix(name)?.trim_start().parse::<u64>().ok();
-        let kept = Kept {
+        let persisted = Persisted {
             next: field("next ")?,
             flushed_below: field("flushed_below ")?,
             flush_at: u32::try_from(field("flush_at ")?).ok()?,
         };
-        (kept.next > 0).then_some(kept)
+        (persisted.next > 0).then_some(persisted)
     }
 
     fn write(&self, path: &Path) -> io::Result<()> {
         let unfinished = path.with_extension("new");
         let mut file = File::create(&unfinished)?;
-        let Kept { next, flushed_below, flush_at } = self;
+        let Persisted { next, flushed_below, flush_at } = self;
         writeln!(file, "{TITLE}\nnext {next}\nflushed_below {flushed_below}\nflush_at {flush_at}")?;
         file.sync_all()?;
         std::fs::rename(&unfinished, path)?;
@@ -54,7 +54,7 @@ impl Kept {
     }
 }
 
-/// Whether the file could be read. What is in the cache means nothing without it.
+/// Whether the file could be read. Without it nothing that is in the cache counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Whole,
@@ -71,28 +71,28 @@ pub(super) struct Numbers {
     flushed_below: AtomicU64,
     /// 0: no flush is planned.
     flush_at: AtomicU32,
-    /// Held by whoever writes the file.
-    kept: Mutex<Kept>,
+    /// What the file says; locked by whoever writes it.
+    persisted: Mutex<Persisted>,
 }
 
 impl Numbers {
     /// Reads the file, or begins a new one.
     pub fn open(path: PathBuf) -> io::Result<(Self, Found)> {
-        let kept = match std::fs::read_to_string(&path) {
-            Ok(text) => Kept::parse(&text),
+        let persisted = match std::fs::read_to_string(&path) {
+            Ok(text) => Persisted::parse(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => None,
             Err(error) => return Err(error),
         };
-        let found = if kept.is_some() { Found::Whole } else { Found::Nothing };
-        let kept = kept.unwrap_or(Kept::NEW);
+        let found = if persisted.is_some() { Found::Whole } else { Found::Nothing };
+        let persisted = persisted.unwrap_or(Persisted::NEW);
         let numbers = Numbers {
             path,
-            next: AtomicU64::new(kept.next),
-            reserved: AtomicU64::new(kept.next),
-            flushed_below: AtomicU64::new(kept.flushed_below),
-            flush_at: AtomicU32::new(kept.flush_at),
-            kept: Mutex::new(kept),
+            next: AtomicU64::new(persisted.next),
+            reserved: AtomicU64::new(persisted.next),
+            flushed_below: AtomicU64::new(persisted.flushed_below),
+            flush_at: AtomicU32::new(persisted.flush_at),
+            persisted: Mutex::new(persisted),
         };
         Ok((numbers, found))
     }
@@ -108,16 +108,16 @@ impl Numbers {
 
     #[cold]
     fn reserve(&self, number: u64) {
-        let mut kept = self.kept.lock().expect("no panic under the lock");
-        if number < kept.next {
+        let mut persisted = self.persisted.lock().expect("no panic under the lock");
+        if number < persisted.next {
             return;
         }
-        kept.next = number + NUMBERS_RESERVED;
-        if let Err(error) = kept.write(&self.path) {
+        persisted.next = number + NUMBERS_RESERVED;
+        if let Err(error) = persisted.write(&self.path) {
             // Items go on being stored; after a crash their numbers might be given again.
             tracing::error!(%error, path = %self.path.display(), "cannot be written");
         }
-        self.reserved.store(kept.next, Ordering::Release);
+        self.reserved.store(persisted.next, Ordering::Release);
     }
 
     /// Items whose number is lower are flushed.
@@ -134,20 +134,20 @@ impl Numbers {
     /// Whoever calls holds off all changes.
     pub fn flush(&self) -> io::Result<()> {
         let below = self.give();
-        self.change(|kept| (kept.flushed_below, kept.flush_at) = (below, 0))
+        self.change(|persisted| (persisted.flushed_below, persisted.flush_at) = (below, 0))
     }
 
     /// Plans a flush for the second `at`, instead of one that was planned before.
     pub fn flush_later(&self, at: u32) -> io::Result<()> {
-        self.change(|kept| kept.flush_at = at)
+        self.change(|persisted| persisted.flush_at = at)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Kept)) -> io::Result<()> {
-        let mut kept = self.kept.lock().expect("no panic under the lock");
-        let mut changed = *kept;
+    fn change(&self, change: impl FnOnce(&mut Persisted)) -> io::Result<()> {
+        let mut persisted = self.persisted.lock().expect("no panic under the lock");
+        let mut changed = *persisted;
         change(&mut changed);
         changed.write(&self.path)?;
-        *kept = changed;
+        *persisted = changed;
         self.flushed_below.store(changed.flushed_below, Ordering::Release);
         self.flush_at.store(changed.flush_at, Ordering::Release);
         Ok(())
@@ -162,7 +162,7 @@ impl Numbers {
 
     /// Leaves the file with the number that is really next. For a clean stop.
     pub fn close(&self) -> io::Result<()> {
-        self.change(|kept| kept.next = self.next.load(Ordering::Relaxed))
+        self.change(|persisted| persisted.next = self.next.load(Ordering::Relaxed))
     }
 }
 

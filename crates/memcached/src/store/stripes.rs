@@ -6,7 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// A lock for each of [`STRIPES`] parts of the keys, and how often it was held. Several are taken in ascending order.
+/// A lock for each of [`STRIPES`] parts of the keys, with a count of how often it was held. Several locks are taken in
+/// ascending order.
 pub(super) struct Stripes {
     stripes: Box<[Stripe]>,
     hasher: RandomState,
@@ -19,20 +20,20 @@ struct Stripe {
     version: AtomicU64,
 }
 
-/// The right to change keys of a stripe.
-pub(super) struct Held<'a> {
+/// The lock of a stripe: whoever has it may change the keys of the stripe.
+pub(super) struct StripeGuard<'a> {
     version: &'a AtomicU64,
     _lock: MutexGuard<'a, ()>,
 }
 
-impl Held<'_> {
-    /// The version that whoever looks a key up now would see.
+impl StripeGuard<'_> {
+    /// The version of the stripe while it is locked.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for StripeGuard<'_> {
     fn drop(&mut self) {
         // After all that was changed, and before anybody else can change anything: who saw the version before has perhaps
         // not seen the change.
@@ -49,9 +50,9 @@ impl Stripes {
         self.hasher.hash_one(hash) as usize & (STRIPES - 1)
     }
 
-    fn lock_at(&self, index: usize) -> Held<'_> {
+    fn lock_at(&self, index: usize) -> StripeGuard<'_> {
         let Stripe { lock, version } = &self.stripes[index];
-        Held { version, _lock: lock.lock().expect("no panic under the lock") }
+        StripeGuard { version, _lock: lock.lock().expect("no panic under the lock") }
     }
 
     /// The version of a key's stripe: as long as it is the same, no key of it has changed since it was read.
@@ -59,18 +60,18 @@ impl Stripes {
         self.stripes[self.index(hash)].version.load(Ordering::Acquire)
     }
 
-    pub fn lock(&self, hash: KeyHash) -> Held<'_> {
+    pub fn lock(&self, hash: KeyHash) -> StripeGuard<'_> {
         self.lock_at(self.index(hash))
     }
 
-    pub fn lock_many(&self, hashes: impl Iterator<Item = KeyHash>) -> Vec<Held<'_>> {
+    pub fn lock_many(&self, hashes: impl Iterator<Item = KeyHash>) -> Vec<StripeGuard<'_>> {
         let mut indexes: Vec<usize> = hashes.map(|hash| self.index(hash)).collect();
         indexes.sort_unstable();
         indexes.dedup();
         indexes.into_iter().map(|index| self.lock_at(index)).collect()
     }
 
-    pub fn lock_all(&self) -> Vec<Held<'_>> {
+    pub fn lock_all(&self) -> Vec<StripeGuard<'_>> {
         (0..STRIPES).map(|index| self.lock_at(index)).collect()
     }
 }

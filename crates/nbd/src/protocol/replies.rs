@@ -123,10 +123,10 @@ impl<'a> ReadReply<'a> {
 
     /// Fails the command. Nothing of what was appended is sent.
     pub fn fail(mut self, errno: Errno) {
-        self.give_up(errno);
+        self.abort(errno);
     }
 
-    fn give_up(&mut self, errno: Errno) {
+    fn abort(&mut self, errno: Errno) {
         self.completions.output.truncate(self.start);
         self.completions.refuse(self.request.cookie, errno);
         self.is_finished = true;
@@ -136,7 +136,7 @@ impl<'a> ReadReply<'a> {
 impl Drop for ReadReply<'_> {
     fn drop(&mut self) {
         if !self.is_finished {
-            self.give_up(Errno::Io);
+            self.abort(Errno::Io);
         }
     }
 }

@@ -92,7 +92,7 @@ impl Arena {
             Ok(opened) => opened,
             Err(error) => {
                 // A file that is not used must not be found by the next process: it would be out of date.
-                claim.give_up();
+                claim.invalidate();
                 tracing::warn!(path = %claim.path().display(), %error, "the RAM tier dies with the process");
                 return None;
             }

@@ -55,9 +55,9 @@ impl Claims {
         self.companions.iter().map(|companion| Arc::clone(companion) as Arc<dyn Companion>).collect()
     }
 
-    /// The log is not opened: what was found stays for the next attempt.
-    pub fn give_up(self) {
-        self.companions.iter().for_each(|companion| companion.give_up());
+    /// Ends the claims, as the log was not opened. Files that were found stay for the next attempt.
+    pub fn abandon(self) {
+        self.companions.iter().for_each(|companion| companion.abandon());
     }
 
     /// The log is open: gives the files, and removes those of partitions that the cache does not have.

@@ -24,8 +24,8 @@ impl MemoryCompanion {
         Self { found: claim.companion(), state: Mutex::new(State::Claimed(claim)) }
     }
 
-    /// The log is not opened: what was found stays for the next attempt, and nothing else does.
-    pub fn give_up(&self) {
+    /// Ends the claim, as the log was not opened. A file that was found stays for the next attempt, another is removed.
+    pub fn abandon(&self) {
         match &*self.state.lock().expect("no panic under the lock") {
             State::Claimed(claim) if self.found == 0 => claim.remove(),
             State::Opened(arena, _) if self.found == 0 => arena.remove(),

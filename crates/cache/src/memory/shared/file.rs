@@ -141,7 +141,7 @@ impl Claim {
     }
 
     /// Makes what is in the file void, and removes it.
-    pub fn give_up(&self) {
+    pub fn invalidate(&self) {
         if let Err(error) = self.file.set_len(0) {
             tracing::warn!(%error, path = %self.path.display(), "the file of the RAM tier cannot be emptied");
         }

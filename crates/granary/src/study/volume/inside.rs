@@ -106,11 +106,11 @@ impl Inside {
     }
 }
 
-/// Waits for a read to land. Where nothing tells of it, the next look is the wait.
+/// Waits for a read to complete. Where nothing tells of it, the next look is the wait.
 fn wait(event: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let Some(event) = event else { return Ok(()) };
     poll(&mut [PollFd::from_borrowed_fd(event, PollFlags::IN)], None)?;
-    // It is watched for its level here. Whatever landed by now is seen by the next look.
+    // It is watched for its level here. Whatever completed by now is seen by the next look.
     let _ = rustix::io::read(event, &mut [0; 8]);
     Ok(())
 }

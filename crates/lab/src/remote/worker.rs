@@ -1,4 +1,5 @@
-//! The requests of some of the keys, over one connection: which of them go together, and what comes of them.
+//! A worker: sends the requests of some of the keys over one connection, decides which of them go together, and counts
+//! what comes of them.
 
 use super::connection::Connection;
 use super::content::Content;
@@ -12,7 +13,7 @@ use std::net::SocketAddr;
 /// receive any more must not be written to.
 const VALUE_BYTES_MAX: u64 = 64 << 10;
 
-/// Requests that wait in a lane: so many times as go at once.
+/// Requests that a worker queues, as a multiple of those that it sends at once.
 const QUEUE_PIPELINES: usize = 8;
 
 /// What the clients know of an object.
@@ -57,7 +58,9 @@ enum Sent {
     Delete,
 }
 
-pub(super) struct Lane {
+/// Sends the requests of some of the keys, in the order of the trace, over one connection.
+/// Sends the requests of some of the keys over one connection, in the order of the trace.
+pub(super) struct Worker {
     connection: Connection,
     pipeline: usize,
     /// Positions of requests that wait.
@@ -69,7 +72,7 @@ pub(super) struct Lane {
     keys: Vec<(u32, bool)>,
 }
 
-impl Lane {
+impl Worker {
     pub fn new(server: SocketAddr, pipeline: usize) -> io::Result<Self> {
         Ok(Self {
             connection: Connection::new(server)?,
