@@ -90,6 +90,11 @@ impl<F: Framing> Log<F> {
         self.device.sync()
     }
 
+    /// Why nothing that is written from now on can be made durable; `None`: it can.
+    pub fn sync_failure(&self) -> Option<io::Error> {
+        self.device.sync_failure()
+    }
+
     /// Why the oldest segment cannot be written at the moment, where that is tried again; `None`: it can.
     pub fn write_failure(&self) -> Option<io::Error> {
         if !self.requests.lock().expect("no panic under the lock").stuck {

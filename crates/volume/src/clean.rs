@@ -97,11 +97,10 @@ impl Shared {
 
     /// The segment to be cleaned next.
     fn victim(&self) -> Option<u64> {
-        let head = self.log.head();
+        let (head, now) = (self.log.head(), self.now());
         let candidates = self.written().filter_map(|(slot, sequence)| {
             let state = &self.slots[slot as usize];
-            let movable =
-                !self.waits_for_checkpoint(slot, sequence) && !state.is_damaged.load(Ordering::Acquire);
+            let movable = !self.waits_for_checkpoint(slot, sequence) && !state.is_set_aside(now);
             let live = state.live.load(Ordering::Acquire);
             movable.then_some(Candidate { slot: slot as u32, live, age: head - sequence })
         });
@@ -111,10 +110,12 @@ impl Shared {
     /// Moves what is alive in a segment to the end of the log.
     fn empty(&self, io: &mut Io, slot: u64) -> io::Result<()> {
         let Some(summary) = self.summary_of(slot) else {
-            return self.give_up(slot, "its summary cannot be read");
+            self.set_aside(slot, "its summary cannot be read");
+            return Ok(());
         };
         if summary.sequence != self.log.sequence_of_slot(slot) {
-            return self.give_up(slot, "its summary is that of another segment");
+            self.set_aside(slot, "its summary is that of another segment");
+            return Ok(());
         }
         let mut live: Vec<Live> = summary
             .blocks()
@@ -148,9 +149,12 @@ impl Shared {
                 self.wait_to_move()?;
             }
         }
-        if !is_whole {
-            return self.give_up(slot, "some of its blocks are damaged");
+        // Nothing comes to a full segment: what is alive now is damaged, or missing in what was read of the summary.
+        if !is_whole || self.slots[slot as usize].live.load(Ordering::Acquire) > 0 {
+            self.set_aside(slot, "some of its blocks cannot be read");
+            return Ok(());
         }
+        self.slots[slot as usize].end_set_aside();
         self.counters.segments_cleaned.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -175,11 +179,12 @@ impl Shared {
         is_whole
     }
 
-    /// Leaves a segment as it is from here on: what is damaged must not look whole elsewhere.
-    fn give_up(&self, slot: u64, why: &str) -> io::Result<()> {
-        tracing::error!(volume = self.files.name(), slot, "a segment cannot be cleaned: {why}");
-        self.slots[slot as usize].is_damaged.store(true, Ordering::Release);
-        Ok(())
+    /// Leaves a segment as it is for a while: what is damaged must not look whole elsewhere, and what could not be read may
+    /// be read later.
+    fn set_aside(&self, slot: u64, why: &str) {
+        if self.slots[slot as usize].set_aside(self.now()) {
+            tracing::error!(volume = self.files.name(), slot, "a segment cannot be cleaned: {why}");
+        }
     }
 
     fn wait_to_move(&self) -> io::Result<()> {

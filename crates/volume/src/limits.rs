@@ -85,6 +85,12 @@ pub const CHECKPOINT_SEGMENTS_DIVISOR: u64 = 8;
 /// How long the cleaner sleeps when there is nothing to do.
 pub const CLEANER_SLEEP: Duration = Duration::from_millis(200);
 
+/// How long the cleaner leaves a segment alone in which something could not be read: a fault may pass. Twice as long each
+/// time, [`SET_ASIDE_MAX`] at most.
+pub const SET_ASIDE: Duration = Duration::from_millis(100);
+/// See [`SET_ASIDE`].
+pub const SET_ASIDE_MAX: Duration = Duration::from_secs(8);
+
 /// Cleaning goes on until one segment in so many is free beside those that are reserved, [`CLEAN_MIN`] at least and
 /// [`CLEAN_MAX`] at most. Free segments hold no data: the more there are, the fuller are the victims; the fewer there are,
 /// the sooner do writers wait for cleaning.

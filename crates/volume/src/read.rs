@@ -79,7 +79,12 @@ impl Shared {
         }
         let current =
             self.map.get(lba) == Some(place) && self.log.sequence_of(place.block().into()) == sequence;
-        if current { Verdict::Damaged } else { Verdict::Moved }
+        if !current {
+            return Verdict::Moved;
+        }
+        // A bit that flipped on the way may have hidden what the segment says of itself.
+        self.checksums.invalidate(self.log.geometry().slot_of_block(place.block().into()) as u32);
+        if self.checksum(stored) == Some(sum) { Verdict::Right } else { Verdict::Damaged }
     }
 
     /// The checksum that a block on the device should have; `None`: its segment does not say so any more.

@@ -60,7 +60,6 @@ impl Shared {
                     "a segment is gone that holds live blocks"
                 );
                 slot.set_usage(SlotUse::Used);
-                slot.is_damaged.store(true, Ordering::Relaxed);
                 self.log.withdraw(geometry.slot_of_block(block));
             }
             slot.live.fetch_add(1, Ordering::Relaxed);

@@ -3,12 +3,14 @@
 use crate::checksums::Checksums;
 use crate::config::{Config, Files};
 use crate::framing::{Blocks, Summary};
+use crate::limits::{SET_ASIDE, SET_ASIDE_MAX};
 use crate::map::{Map, Place};
 use crate::stats::Counters;
 use granary_log::{Framing, Log};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
 
 /// A running volume.
 pub(crate) struct Shared {
@@ -28,6 +30,7 @@ pub(crate) struct Shared {
     /// Segments that were written between opening and the checkpoint.
     pub written_before: AtomicU64,
     pub cleaner: Wake,
+    pub opened: Instant,
     pub counters: Counters,
 }
 
@@ -40,8 +43,10 @@ pub(crate) struct Slot {
     usage: AtomicU8,
     /// It says of blocks that they are zero, which older segments may contradict until there is a checkpoint.
     pub has_zeroes: AtomicBool,
-    /// A block in it cannot be read: it stays where it is.
-    pub is_damaged: AtomicBool,
+    /// Something in it could not be read: for how many milliseconds it is left alone; 0: it is not.
+    set_aside: AtomicU64,
+    /// Until when that is, in milliseconds since the volume was opened.
+    set_aside_until: AtomicU64,
 }
 
 /// The state of a slot.
@@ -68,6 +73,26 @@ impl Slot {
     pub fn set_usage(&self, usage: SlotUse) {
         self.usage.store(usage as u8, Ordering::Release);
     }
+
+    /// Leaves the segment alone from `now` on, in milliseconds since the volume was opened; whether that is for the first
+    /// time.
+    pub fn set_aside(&self, now: u64) -> bool {
+        let before = self.set_aside.load(Ordering::Relaxed);
+        let milliseconds = |duration: Duration| duration.as_millis() as u64;
+        let wait = (2 * before).clamp(milliseconds(SET_ASIDE), milliseconds(SET_ASIDE_MAX));
+        self.set_aside_until.store(now + wait, Ordering::Relaxed);
+        self.set_aside.store(wait, Ordering::Release);
+        before == 0
+    }
+
+    pub fn is_set_aside(&self, now: u64) -> bool {
+        self.set_aside.load(Ordering::Acquire) != 0 && now < self.set_aside_until.load(Ordering::Relaxed)
+    }
+
+    /// Everything in it could be read, or it has another segment.
+    pub fn end_set_aside(&self) {
+        self.set_aside.store(0, Ordering::Release);
+    }
 }
 
 /// A thread that sleeps until it is woken or its time has come.
@@ -84,7 +109,7 @@ impl Wake {
         self.changed.notify_one();
     }
 
-    pub fn sleep(&self, most: std::time::Duration) {
+    pub fn sleep(&self, most: Duration) {
         let woken = self.woken.lock().expect("no panic under the lock");
         let waited = self.changed.wait_timeout_while(woken, most, |woken| !*woken);
         *waited.expect("no panic under the lock").0 = false;
@@ -101,6 +126,11 @@ impl Shared {
     pub fn since_checkpoint(&self) -> u64 {
         let written = self.log.stats().segments_written - self.written_before.load(Ordering::Acquire);
         self.replayed.load(Ordering::Acquire) + written
+    }
+
+    /// Milliseconds since the volume was opened.
+    pub fn now(&self) -> u64 {
+        self.opened.elapsed().as_millis() as u64
     }
 
     pub fn block_size(&self) -> usize {
@@ -162,6 +192,7 @@ impl Shared {
             self.checksums.invalidate(slot as u32);
             let state = &self.slots[slot as usize];
             state.has_zeroes.store(false, Ordering::Release);
+            state.end_set_aside();
             state.set_usage(SlotUse::Free);
             self.log.free(slot);
         }

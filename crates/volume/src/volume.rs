@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A log-structured volume. Threads share it; each has an [`Io`] of its own. Dropping it closes it.
 ///
@@ -126,6 +126,7 @@ impl Volume {
             checksums: Checksums::new(CHECKSUM_BYTES),
             emptied: Mutex::default(),
             cleaner: Wake::default(),
+            opened: Instant::now(),
             counters: Counters::default(),
         });
         let data = shared.config.device.clone().unwrap_or_else(|| shared.files.data());

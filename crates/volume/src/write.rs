@@ -163,6 +163,10 @@ impl Shared {
             if self.log.wait_for_room(Instant::now() + ROOM_LOOK_AGAIN) {
                 return Ok(());
             }
+            // Then no slot becomes free any more.
+            if let Some(error) = self.log.sync_failure() {
+                return Err(error);
+            }
             if Instant::now() >= deadline {
                 return Err(rustix::io::Errno::NOSPC.into());
             }

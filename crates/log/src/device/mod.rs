@@ -30,6 +30,11 @@ pub trait Device: Send + Sync {
     /// Returns once everything written survives a loss of power.
     fn sync(&self) -> io::Result<()>;
 
+    /// Why no sync will succeed any more; `None`: it may.
+    fn sync_failure(&self) -> Option<io::Error> {
+        None
+    }
+
     /// A descriptor that a ring or a pool may read by itself, where there is one.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None

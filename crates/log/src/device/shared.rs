@@ -3,6 +3,7 @@
 use super::Device;
 use crate::io::Engine;
 use crate::sync::sync::Mutex;
+use crate::sync::sync::atomic::{AtomicBool, Ordering};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -11,13 +12,14 @@ use std::os::fd::BorrowedFd;
 pub(crate) struct SharedDevice {
     inner: Box<dyn Device>,
     /// Held while the device syncs: no sync that began before another failed says afterwards that all is well.
-    sync_failed: Mutex<bool>,
+    syncing: Mutex<()>,
+    sync_failed: AtomicBool,
 }
 
 impl SharedDevice {
     /// No sync has failed yet.
     pub fn new(inner: Box<dyn Device>) -> Self {
-        Self { inner, sync_failed: Mutex::new(false) }
+        Self { inner, syncing: Mutex::new(()), sync_failed: AtomicBool::new(false) }
     }
 }
 
@@ -35,11 +37,16 @@ impl Device for SharedDevice {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut failed = self.sync_failed.lock().expect("no panic under the lock");
-        if *failed {
-            return Err(io::Error::other("an earlier sync failed: what it should have kept may be lost"));
+        let _syncing = self.syncing.lock().expect("no panic under the lock");
+        if let Some(error) = self.sync_failure() {
+            return Err(error);
         }
-        self.inner.sync().inspect_err(|_| *failed = true)
+        self.inner.sync().inspect_err(|_| self.sync_failed.store(true, Ordering::Release))
+    }
+
+    fn sync_failure(&self) -> Option<io::Error> {
+        let failure = || io::Error::other("an earlier sync failed: what it should have kept may be lost");
+        self.sync_failed.load(Ordering::Acquire).then(failure)
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -1,0 +1,252 @@
+//! A volume on a device whose reads and syncs fail now and then: what is read is right or refused, and when the faults
+//! are over everything is there and cleaning goes on.
+
+use fastrand::Rng;
+use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, Space};
+use granary_volume::{Config, Engine, Io, Volume};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const BLOCK: u64 = 512;
+const BLOCKS: u64 = 400;
+
+type Faulty = Arc<FaultyDevice<Arc<FileDevice>>>;
+
+/// A device whose reads and writes fail now and then, and whose syncs do not.
+struct Synced {
+    faulty: Faulty,
+    file: Arc<FileDevice>,
+}
+
+impl Device for Synced {
+    fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> std::io::Result<()> {
+        self.faulty.read_at(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> std::io::Result<()> {
+        self.faulty.write_at(offset, buffers)
+    }
+
+    fn sync(&self) -> std::io::Result<()> {
+        self.file.sync()
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.faulty.descriptor()
+    }
+
+    fn complete_read(
+        &self,
+        engine: Engine,
+        offset: u64,
+        bytes: &mut [u8],
+        answer: std::io::Result<usize>,
+    ) -> std::io::Result<usize> {
+        self.faulty.complete_read(engine, offset, bytes, answer)
+    }
+}
+
+fn config() -> Config {
+    let size = BLOCKS * BLOCK;
+    Config { size, block_size: BLOCK, segment_bytes: 16 * BLOCK, ..Config::new(size) }
+}
+
+fn device(folder: &Path) -> (Faulty, Arc<FileDevice>) {
+    let bytes = config().geometry().unwrap().file_bytes();
+    let file =
+        FileDevice::open_in_units(&folder.join("device"), bytes, BLOCK as usize, Space::Reserved).unwrap();
+    let file = Arc::new(file);
+    (Arc::new(FaultyDevice::new(Arc::clone(&file), BLOCK as usize, Faults::default())), file)
+}
+
+fn open(folder: &Path, device: impl Device + 'static) -> Volume {
+    Volume::open_on(folder, "v", &config(), Box::new(device)).unwrap()
+}
+
+/// A logical block and the number of the write that it is of; 0: zeroes.
+fn content(lba: u64, version: u64) -> Vec<u8> {
+    match version {
+        0 => vec![0; BLOCK as usize],
+        _ => [lba, version].map(u64::to_le_bytes).concat().repeat(BLOCK as usize / 16),
+    }
+}
+
+/// What each block may be: the last version, and those of writes that failed since.
+struct Model {
+    versions: Vec<Vec<u64>>,
+    written: u64,
+    random: Rng,
+    io: Io,
+}
+
+impl Model {
+    fn new(seed: u64, engine: Engine) -> Self {
+        let (versions, random) = (vec![vec![0]; BLOCKS as usize], Rng::with_seed(seed));
+        Self { versions, written: 0, random, io: Io::with_engine(engine) }
+    }
+
+    fn range(&mut self) -> (u64, u64) {
+        let first = self.random.u64(..BLOCKS);
+        (first, self.random.u64(1..=8).min(BLOCKS - first))
+    }
+
+    fn write(&mut self, volume: &Volume) {
+        let (first, count) = self.range();
+        self.written += 1;
+        let version = self.written;
+        let bytes: Vec<u8> = (first..first + count).flat_map(|lba| content(lba, version)).collect();
+        let result = volume.write(&mut self.io, first * BLOCK, &bytes);
+        self.changed(first..first + count, version, result.is_ok());
+    }
+
+    /// A part of a block as it is already: the rest of it is read, and must not be lost.
+    fn write_part(&mut self, volume: &Volume) {
+        let lba = self.random.u64(..BLOCKS);
+        let versions = &self.versions[lba as usize];
+        let [version] = versions[..] else { return };
+        let (from, len) = (16 * self.random.u64(..31), 16);
+        let part = &content(lba, version)[from as usize..(from + len) as usize];
+        // Old or new, it is the same.
+        let _ = volume.write(&mut self.io, lba * BLOCK + from, part);
+    }
+
+    fn clear(&mut self, volume: &Volume) {
+        let (first, count) = self.range();
+        let result = match self.random.bool() {
+            true => volume.trim(first * BLOCK, count * BLOCK),
+            false => volume.write_zeroes(&mut self.io, first * BLOCK, count * BLOCK),
+        };
+        self.changed(first..first + count, 0, result.is_ok());
+    }
+
+    fn changed(&mut self, lbas: std::ops::Range<u64>, version: u64, is_done: bool) {
+        for lba in lbas {
+            let versions = &mut self.versions[lba as usize];
+            if is_done {
+                versions.clear();
+            }
+            versions.push(version);
+        }
+    }
+
+    /// Whether the read was refused.
+    fn read(&mut self, volume: &Volume, first: u64, count: u64, what: &str) -> bool {
+        let mut bytes = vec![0xEE; (count * BLOCK) as usize];
+        if volume.read(&mut self.io, first * BLOCK, &mut bytes).is_err() {
+            return true;
+        }
+        for (lba, bytes) in (first..).zip(bytes.chunks_exact(BLOCK as usize)) {
+            let versions = &mut self.versions[lba as usize];
+            let found = versions.iter().copied().find(|version| bytes == content(lba, *version));
+            let Some(found) = found else {
+                panic!("{what}: block {lba} is none of {versions:?}: {:?}", &bytes[..16]);
+            };
+            *versions = vec![found];
+        }
+        false
+    }
+
+    fn read_all(&mut self, volume: &Volume, what: &str) {
+        for first in (0..BLOCKS).step_by(8) {
+            assert!(
+                !self.read(volume, first, 8.min(BLOCKS - first), what),
+                "{what}: block {first} is refused"
+            );
+        }
+    }
+
+    fn step(&mut self, volume: &Volume, what: &str) -> bool {
+        match self.random.u8(..100) {
+            0..45 => self.write(volume),
+            45..55 => self.write_part(volume),
+            55..58 => self.clear(volume),
+            _ => {
+                let (first, count) = self.range();
+                return self.read(volume, first, count, what);
+            }
+        }
+        false
+    }
+}
+
+fn steps() -> u64 {
+    std::env::var("GRANARY_MODEL_OPERATIONS")
+        .map_or(1500, |text| text.parse().expect("a number of operations"))
+}
+
+#[test]
+fn what_is_read_is_right_or_refused_and_faults_that_pass_leave_nothing_behind() {
+    let mut all_refused = 0;
+    for (seed, engine) in (0..6).zip([Engine::Plain, Engine::Pool, Engine::Ring].into_iter().cycle()) {
+        let folder = tempfile::tempdir().unwrap();
+        let (device, file) = device(folder.path());
+        let open = || open(folder.path(), Synced { faulty: Arc::clone(&device), file: Arc::clone(&file) });
+        let mut volume = open();
+        let mut model = Model::new(seed, engine);
+        let (mut refused, mut cleaned) = (0, 0);
+        for round in 0..2 {
+            let what = format!("{engine:?}, seed {seed}, round {round}");
+            let kinds = [Fault::Eio, Fault::Short, Fault::FlippedBit, Fault::Delay];
+            // Few: each that the cleaner meets sets a segment aside, and writes wait when most are.
+            let chances = kinds.map(|kind| (kind, if kind == Fault::Delay { 50 } else { 600 })).into();
+            device.set_faults(Faults { seed: seed * 100 + round, chances, crash_after_writes: None });
+            for _ in 0..steps() {
+                refused += u64::from(model.step(&volume, &what));
+            }
+            device.set_faults(Faults::default());
+            model.read_all(&volume, &what);
+            // Nothing is given up: the volume is overwritten several times, which takes every segment.
+            let deadline = Instant::now() + Duration::from_secs(60);
+            for _ in 0..6 * BLOCKS / 4 {
+                model.write(&volume);
+                assert!(Instant::now() < deadline, "{what}: writes wait for ever");
+            }
+            model.read_all(&volume, &what);
+            cleaned += volume.stats().segments_cleaned;
+            volume.commit().unwrap();
+            volume.close().unwrap();
+            volume = open();
+            model.read_all(&volume, &format!("{what}, opened again"));
+        }
+        println!(
+            "{engine:?}, seed {seed}: {refused} reads refused, {cleaned} segments cleaned, {} faults",
+            device.struck()
+        );
+        assert!(cleaned > 50, "{engine:?}, seed {seed}: {cleaned} cleaned");
+        all_refused += refused;
+    }
+    assert!(all_refused > 0, "no fault met a read");
+}
+
+#[test]
+fn a_sync_that_failed_stays_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (device, _) = device(folder.path());
+    let volume = open(folder.path(), Arc::clone(&device));
+    let mut model = Model::new(9, Engine::Plain);
+    model.write(&volume);
+    volume.commit().unwrap();
+    device.set_faults(Faults { seed: 1, chances: vec![(Fault::Eio, 20_000)], crash_after_writes: None });
+    while device.syncs_failed() == 0 {
+        model.write(&volume);
+        let _ = volume.commit();
+    }
+    device.set_faults(Faults::default());
+    for _ in 0..20 {
+        model.step(&volume, "after a sync that failed");
+        assert!(volume.commit().is_err(), "what that sync was for may be gone");
+    }
+    model.read_all(&volume, "after a sync that failed");
+    // No segment becomes free any more: writes are refused when there is none, and at once.
+    let begun = Instant::now();
+    while volume.write(&mut model.io, 0, &content(0, u64::MAX)).is_ok() {}
+    model.changed(0..1, u64::MAX, false);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    model.read_all(&volume, "after a write that was refused");
+}
