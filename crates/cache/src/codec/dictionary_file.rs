@@ -3,7 +3,7 @@
 //! The file has a random number, and the log's state names it: content that was compressed with dictionaries is served
 //! only with the file that they are in. So the numbers of dictionaries can be small.
 
-use super::versions::Version;
+use super::version::Version;
 use crate::limits::DICTIONARY_BYTES_MAX;
 use granary_log::sync::sync::Arc;
 use std::fs::File;

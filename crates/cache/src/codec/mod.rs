@@ -14,6 +14,7 @@ pub mod fuzzing;
 mod measuring;
 mod stored;
 mod training;
+mod version;
 mod versions;
 
 pub(crate) use decode::Decoder;

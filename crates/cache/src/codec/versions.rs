@@ -4,55 +4,12 @@
 //! again.
 
 use super::dictionary_file::DictionaryFile;
-use crate::limits::{CODEC_VERSIONS_MAX, ZSTD_LEVEL};
+use super::version::Version;
+use crate::limits::CODEC_VERSIONS_MAX;
 use granary_log::sync::sync::{Arc, Mutex, RwLock};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use zstd_safe::{CDict, DDict};
-
-/// A dictionary.
-pub(super) struct Version {
-    /// Its number; never 0.
-    pub id: u32,
-    /// The number of the application whose values it was trained on.
-    pub application: u64,
-    bytes: Vec<u8>,
-    /// Made for the newest one of an application, when it is first needed.
-    encoding: OnceLock<Option<CDict<'static>>>,
-    decoding: OnceLock<Option<DDict<'static>>>,
-}
-
-impl Version {
-    pub fn new(id: u32, application: u64, bytes: Vec<u8>) -> Self {
-        Self { id, application, bytes, encoding: OnceLock::new(), decoding: OnceLock::new() }
-    }
-
-    /// As the trainer made it.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    pub fn for_encoding(&self) -> Option<&CDict<'static>> {
-        self.encoding.get_or_init(|| CDict::try_create(&self.bytes, ZSTD_LEVEL)).as_ref()
-    }
-
-    pub fn for_decoding(&self) -> Option<&DDict<'static>> {
-        self.decoding.get_or_init(|| DDict::try_create(&self.bytes)).as_ref()
-    }
-
-    /// Its last bytes, so many at most, which are those that are met most.
-    pub fn tail(&self, len: usize) -> &[u8] {
-        &self.bytes[self.bytes.len().saturating_sub(len)..]
-    }
-
-    fn bytes_allocated(&self) -> usize {
-        let encoding = self.encoding.get().and_then(Option::as_ref).map_or(0, CDict::sizeof);
-        let decoding = self.decoding.get().and_then(Option::as_ref).map_or(0, DDict::sizeof);
-        self.bytes.capacity() + encoding + decoding
-    }
-}
 
 /// The dictionaries of a cache.
 pub(super) struct Versions {
@@ -126,7 +83,7 @@ impl Versions {
         }
         // It costs much to compress with: only the newest one has that.
         if let Some(last) = versions.iter_mut().rfind(|version| version.application == application) {
-            *last = Arc::new(Version::new(last.id, application, last.bytes.clone()));
+            *last = Arc::new(Version::new(last.id, application, last.bytes().to_vec()));
         }
         versions.push(Arc::new(Version::new(next, application, bytes)));
         self.replace(List { versions, next: next + 1 })
