@@ -72,8 +72,19 @@ fn the_study_of_caches_runs() {
         let plot = std::fs::read_to_string(out.join(format!("cache-{part}.svg"))).unwrap();
         assert!(plot.starts_with("<svg"));
     }
+    let again = study(folder.path(), &["--only", "skewed"]);
+    assert!(again.contains("their columns are empty") && !again.contains("Not measured"), "{again}");
+    let blocks = |page: &str| {
+        let start = page.find("## Block sizes").unwrap();
+        page[start..start + page[start..].find("\n## ").unwrap()].to_owned()
+    };
+    assert_eq!(blocks(&again), blocks(&page), "what is not measured again stays");
+    let kept = std::fs::read_to_string(out.join("cache.csv")).unwrap();
+    let of_blocks = |csv: &str| csv.lines().filter(|line| line.starts_with("\"blocks\"")).count();
+    assert_eq!(of_blocks(&kept), of_blocks(&csv));
+    std::fs::remove_dir_all(&out).unwrap();
     let page = study(folder.path(), &["--only", "skewed"]);
-    assert!(page.contains("their columns are empty") && page.contains("left out `blocks`"), "{page}");
+    assert!(page.contains("left out `blocks`"), "{page}");
     let left = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 1, "nothing but its answer is left");
 }

@@ -135,7 +135,7 @@ impl Findings {
         self.division.iter().for_each(|part| part.csv(&mut report));
         self.skewed.iter().for_each(|part| part.csv(&mut report));
         let is_kept = |line: &&str| {
-            let part = Part::ALL.into_iter().find(|part| line.split(',').next() == Some(part.name()));
+            let part = Part::ALL.into_iter().find(|part| line.starts_with(&format!("\"{}\",", part.name())));
             part.is_some_and(|part| !self.has(part))
         };
         let kept: String = before.lines().filter(is_kept).flat_map(|line| [line, "\n"]).collect();
@@ -224,8 +224,8 @@ mod tests {
         assert!(again.contains("### measured\n\n| 7 |"));
         assert_eq!(again, edited);
 
-        let line = "model,Granary,readrandom,mean us,1,2,3,4,5,6,7\n";
-        let csv = nothing.csv(&format!("part,contender\n{line}other,x\n"));
-        assert!(csv.ends_with(&format!("max\n{line}")), "{csv}");
+        let line = "\"model\",\"Granary\",\"readrandom\",\"mean us\",\"1\"\n";
+        let csv = nothing.csv(&format!("\"part\",\"contender\"\n{line}\"other\",\"x\"\n"));
+        assert!(csv.ends_with(&format!("\"max\"\n{line}")), "{csv}");
     }
 }
