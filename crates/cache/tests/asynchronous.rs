@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 type Texts = AsyncCache<u64, String>;
 
 fn texts(folder: &tempfile::TempDir, memory_bytes: u64) -> Texts {
-    let cache = Cache::open(options(folder.path(), 64, 64, memory_bytes)).unwrap();
+    let cache = Cache::open(options(folder.path(), 256, 64, memory_bytes)).unwrap();
     AsyncCache::new(TypedCache::new(cache)).unwrap()
 }
 
