@@ -5,13 +5,18 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Prefixes of keys, each of an application; all other keys are of one more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applications {
-    prefixes: Vec<Vec<u8>>,
+    /// Each with the number that names its application in files.
+    prefixes: Vec<(Vec<u8>, u64)>,
 }
 
 impl Applications {
     /// By these prefixes, of which the first that fits counts.
     pub fn new(prefixes: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        Self { prefixes: prefixes.into_iter().collect() }
+        let numbered = |prefix: Vec<u8>| {
+            let number = xxh3_64(&prefix).max(1);
+            (prefix, number)
+        };
+        Self { prefixes: prefixes.into_iter().map(numbered).collect() }
     }
 
     /// How many there are; never 0.
@@ -22,12 +27,12 @@ impl Applications {
     /// The place of a key's application, below [`count`](Self::count).
     #[inline]
     pub fn of(&self, key: &[u8]) -> usize {
-        self.prefixes.iter().position(|prefix| key.starts_with(prefix)).unwrap_or(self.prefixes.len())
+        self.prefixes.iter().position(|(prefix, _)| key.starts_with(prefix)).unwrap_or(self.prefixes.len())
     }
 
     /// What names an application in files: its prefix, whichever others there are; 0: that of all other keys.
     pub(crate) fn number(&self, place: usize) -> u64 {
-        self.prefixes.get(place).map_or(0, |prefix| xxh3_64(prefix).max(1))
+        self.prefixes.get(place).map_or(0, |(_, number)| *number)
     }
 }
 

@@ -22,7 +22,7 @@ impl Default for Flashield {
     }
 }
 
-/// What is known of the objects of one application.
+/// The samples and the machine that learn which objects of one application are read again.
 #[derive(Default)]
 struct Learner {
     samples: Samples,

@@ -16,7 +16,7 @@ const BLOCK_HEADER_SIZE: usize = 3;
 /// What the header of a last block with compressed data has in its lowest three bits.
 const LAST_COMPRESSED: u32 = 1 | 2 << 1;
 
-/// What is stored of a frame.
+/// The part of a frame that is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content<'a> {
     /// The data of its only block, which is compressed: its length is that of these bytes.
@@ -25,7 +25,7 @@ pub(super) enum Content<'a> {
     Blocks(&'a [u8]),
 }
 
-/// What is to be stored of a frame; `None`: it is none.
+/// Finds the part of a frame that is to be stored; `None`: these bytes are no frame.
 pub(super) fn content(frame: &[u8]) -> Option<Content<'_>> {
     let rest = frame.strip_prefix(&MAGIC)?;
     let descriptor = *rest.first()?;

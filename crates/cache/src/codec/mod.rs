@@ -56,10 +56,10 @@ pub(crate) struct Codecs {
     counters: CodecCounters,
 }
 
-/// What is known of the values of each application.
+/// The trainings of all applications, of which one runs at a time.
 struct Trainings {
     of: Vec<Training>,
-    /// The trainer is at it.
+    /// Whether the thread that trains is running one of them.
     is_one_underway: bool,
 }
 

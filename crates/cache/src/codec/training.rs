@@ -53,7 +53,7 @@ enum Stage {
     Watching,
 }
 
-/// What is known of the values of an application that were put.
+/// Decides when a dictionary is trained for an application, and collects the values for it.
 pub(super) struct Training {
     stage: Stage,
     samples: Samples,

@@ -47,7 +47,7 @@ pub struct SegmentBuilder {
     pub(super) counts: Vec<u16>,
     /// The summary entry of each record, in order.
     pub(super) entries: Vec<u64>,
-    /// Those of records that were put beside others which look alike to the index, in ascending order.
+    /// The entries of records that were put beside others which look alike to the index, in ascending order.
     pub(super) beside: Vec<u64>,
     /// Where blocks before the last one have room.
     free_spaces: FreeSpaces,
