@@ -36,6 +36,7 @@ command -v nbdkit >/dev/null || missing="$missing nbdkit"
 command -v fio >/dev/null || missing="$missing fio"
 command -v sqlite3 >/dev/null || missing="$missing sqlite3"
 command -v nbdfuse >/dev/null || missing="$missing nbdfuse"
+command -v qemu-storage-daemon >/dev/null || missing="$missing qemu-system-common"
 PATH="$PATH:/usr/sbin" command -v mkfs.xfs >/dev/null || missing="$missing xfsprogs"
 PATH="$PATH:/usr/sbin" command -v mkfs.ext4 >/dev/null || missing="$missing e2fsprogs"
 [ -n "$missing" ] || exit 0

@@ -5,6 +5,7 @@
 pub mod bytes;
 pub mod fuse;
 pub mod late;
+pub mod logged;
 #[path = "../../../log/tests/common/random.rs"]
 pub mod random;
 pub mod serving;

@@ -1,0 +1,304 @@
+//! Volumes on a disk that nobody here wrote, which logs each write: after each of them, and after any part of those that
+//! were not flushed, what is there is what a disk may show.
+
+mod common;
+
+use common::fuse::Fuse;
+use common::logged::{LogEntry, LoggedDisk};
+use common::random::Random;
+use common::serving::{Serving, attempt, run};
+use common::skip;
+use granary_log::device::{Device, FileDevice, MemoryDevice, Space};
+use granary_nbd::{Exports, VolumeExports};
+use granary_volume::{Config, Io, Volume};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const MIB: u64 = 1 << 20;
+const BLOCK: u64 = 4096;
+
+/// Rounds of writes and power cuts, GRANARY_LOGGED_ROUNDS for more.
+fn rounds() -> u64 {
+    std::env::var("GRANARY_LOGGED_ROUNDS").map_or(2, |n| n.parse().unwrap())
+}
+
+fn config(size: u64) -> Config {
+    Config { segment_bytes: 64 << 10, ..Config::new(size) }
+}
+
+/// The volume on a disk, with its other files in a folder.
+fn open(files: &Path, config: &Config, disk: &LoggedDisk) -> Volume {
+    let bytes = config.geometry().unwrap().file_bytes();
+    let device = FileDevice::open_in_units(&disk.path(), bytes, BLOCK as usize, Space::Thin).unwrap();
+    Volume::open_on(files, "disk", config, Box::new(device)).unwrap()
+}
+
+/// The disk as it is at one moment, and the files beside it.
+struct Start {
+    image: Vec<u8>,
+    files: tempfile::TempDir,
+    /// The bytes of the log by then.
+    log_bytes: u64,
+}
+
+impl Start {
+    fn new(disk: &LoggedDisk, files: &Path) -> Self {
+        Self { image: disk.content(), files: copy_of(files), log_bytes: disk.log_bytes() }
+    }
+
+    /// Opens the volume of an image.
+    fn open(&self, image: &[u8], config: &Config) -> (Volume, tempfile::TempDir) {
+        let device = MemoryDevice::new(image.len() as u64);
+        device.write_at(0, &[image]).unwrap();
+        let files = copy_of(self.files.path());
+        (Volume::open_on(files.path(), "disk", config, Box::new(device)).unwrap(), files)
+    }
+
+    /// Calls `check` with every state of the disk that a loss of power may leave: the log up to each entry, and up to it but
+    /// for some of what was not flushed; with the bytes of the log by then.
+    fn power_cuts(&self, entries: &[LogEntry], random: &mut Random, mut check: impl FnMut(&[u8], u64)) {
+        let (mut flushed, mut image) = (self.image.clone(), self.image.clone());
+        let mut unflushed: Vec<&LogEntry> = Vec::new();
+        check(&image, self.log_bytes);
+        for entry in entries {
+            entry.apply(&mut image);
+            unflushed.push(entry);
+            check(&image, entry.end);
+            if entry.is_flush() {
+                unflushed.clear();
+                flushed.copy_from_slice(&image);
+                continue;
+            }
+            let mut some = flushed.clone();
+            unflushed.iter().filter(|_| random.below(2) == 0).for_each(|entry| entry.apply(&mut some));
+            check(&some, entry.end);
+        }
+    }
+}
+
+fn copy_of(folder: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for file in std::fs::read_dir(folder).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+    }
+    copy
+}
+
+/// What was written to each block, and when it became durable.
+struct History {
+    /// Of each block: the numbers of the operations that wrote it, and whether it was zero from then on.
+    versions: Vec<Vec<(u64, bool)>>,
+    operations: u64,
+    /// The last operation before each commit, and the bytes of the log when it was answered.
+    commits: Vec<(u64, u64)>,
+}
+
+/// A block that tells which it is and who wrote it.
+fn stamped(lba: u64, operation: u64) -> Vec<u8> {
+    [lba.to_le_bytes(), operation.to_le_bytes()].concat().repeat(BLOCK as usize / 16)
+}
+
+impl History {
+    fn new(blocks: u64) -> Self {
+        Self { versions: vec![vec![(0, false)]; blocks as usize], operations: 0, commits: Vec::new() }
+    }
+
+    /// From here on, what is there is what was there before.
+    fn begin(&mut self) {
+        self.commits.clear();
+        self.versions.iter_mut().for_each(|versions| drop(versions.drain(..versions.len() - 1)));
+    }
+
+    /// Writes, trims or commits something.
+    fn run(&mut self, volume: &Volume, io: &mut Io, random: &mut Random, disk: &LoggedDisk) {
+        let blocks = self.versions.len() as u64;
+        let count = 1 + random.below(6);
+        let first = random.below(blocks - count);
+        let kind = random.below(20);
+        self.operations += 1;
+        match kind {
+            0..=15 => {
+                let data: Vec<u8> =
+                    (first..first + count).flat_map(|lba| stamped(lba, self.operations)).collect();
+                volume.write(io, first * BLOCK, &data).unwrap();
+            }
+            16 => volume.trim(first * BLOCK, count * BLOCK).unwrap(),
+            17 => volume.write_zeroes(io, first * BLOCK, count * BLOCK).unwrap(),
+            _ => {
+                volume.commit().unwrap();
+                self.commits.push((self.operations, disk.log_bytes()));
+                return;
+            }
+        }
+        for lba in first..first + count {
+            self.versions[lba as usize].push((self.operations, kind > 15));
+        }
+    }
+
+    /// Compares what a volume shows when the disk ended with so many bytes of the log, and returns what it shows.
+    fn check(&self, volume: &Volume, io: &mut Io, log_bytes: u64) -> Vec<Option<u64>> {
+        let durable =
+            self.commits.iter().filter(|(_, bytes)| *bytes <= log_bytes).map(|(operation, _)| *operation);
+        let durable = durable.max().unwrap_or(0);
+        let mut block = vec![0; BLOCK as usize];
+        let mut shown = Vec::new();
+        for (lba, versions) in (0..).zip(&self.versions) {
+            volume.read(io, lba * BLOCK, &mut block).unwrap();
+            let oldest = versions.iter().rposition(|(operation, _)| *operation <= durable).unwrap_or(0);
+            let is = |(operation, is_zero): &(u64, bool)| match is_zero {
+                true => block.iter().all(|byte| *byte == 0),
+                false => block == stamped(lba, *operation),
+            };
+            let found = versions[oldest..].iter().find(|version| is(version));
+            let allowed = &versions[oldest..];
+            let found =
+                found.unwrap_or_else(|| panic!("block {lba}: {:?}, not of {allowed:?}", &block[..16]));
+            shown.push((!found.1).then_some(found.0));
+        }
+        shown
+    }
+
+    /// Goes on with what a volume shows.
+    fn continue_with(&mut self, shown: Vec<Option<u64>>) {
+        for (versions, shown) in self.versions.iter_mut().zip(shown) {
+            *versions = vec![shown.map_or((0, true), |operation| (operation, false))];
+        }
+    }
+}
+
+/// A full volume is written while it is cleaned.
+#[test]
+fn a_volume_shows_what_a_disk_may_after_each_write_below_it() {
+    let folders = tempfile::tempdir().unwrap();
+    let (below, files) = (folders.path().join("below"), folders.path().join("files"));
+    for folder in [&below, &files] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let size = 6 * MIB;
+    let config = config(size);
+    let Some(disk) = LoggedDisk::new(&below, config.geometry().unwrap().file_bytes()) else {
+        return skip::skipped("no FUSE or no qemu-storage-daemon: volumes on a disk that logs");
+    };
+    let mut io = Io::new();
+    let mut history = History::new(size / BLOCK);
+    let volume = open(&files, &config, &disk);
+    for lba in 0..size / BLOCK {
+        volume.write(&mut io, lba * BLOCK, &stamped(lba, 0)).unwrap();
+    }
+    volume.close().unwrap();
+    let (mut cuts, mut cleaned) = (0, 0);
+    for round in 0..rounds() {
+        let mut random = Random(round);
+        let volume = open(&files, &config, &disk);
+        volume.commit().unwrap();
+        let start = Start::new(&disk, &files);
+        history.begin();
+        // Another checkpoint would be newer than what the disk had before it.
+        let (before, most) = (volume.stats(), volume.stats().segments / 10);
+        while volume.stats().segments_since_checkpoint < most {
+            history.run(&volume, &mut io, &mut random, &disk);
+        }
+        let after = volume.stats();
+        volume.abandon();
+        assert_eq!(after.checkpoints, before.checkpoints, "{after:?}");
+        cleaned += after.segments_cleaned - before.segments_cleaned;
+        let entries = disk.entries(start.log_bytes);
+        start.power_cuts(&entries, &mut random, |image, log_bytes| {
+            let (volume, _files) = start.open(image, &config);
+            history.check(&volume, &mut io, log_bytes);
+            assert_eq!(volume.check_map(&mut |_| {}), 0);
+            volume.abandon();
+            cuts += 1;
+        });
+        // The kill is the last of the cuts.
+        let volume = open(&files, &config, &disk);
+        let shown = history.check(&volume, &mut io, disk.log_bytes());
+        history.continue_with(shown);
+        volume.close().unwrap();
+    }
+    println!("{cuts} power cuts, {cleaned} segments cleaned");
+    assert!(cuts > 30 * rounds() && cleaned > 0, "{cuts} power cuts, {cleaned} segments cleaned");
+}
+
+/// The content of a file.
+fn content_of(number: u64) -> Vec<u8> {
+    (0..number * 1500 + 7).map(|i| (i * 31 + number) as u8).collect()
+}
+
+/// ext4 on a volume: files that were synced are there, and the file system is sound, after each flush of the disk.
+#[test]
+fn a_file_system_is_sound_after_each_flush_below_its_volume() {
+    let folders = tempfile::tempdir().unwrap();
+    let (below, files) = (folders.path().join("below"), folders.path().join("files"));
+    for folder in [&below, &files] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let size = 24 * MIB;
+    let config = config(size);
+    let Some(disk) = LoggedDisk::new(&below, config.geometry().unwrap().file_bytes()) else {
+        return skip::skipped("no FUSE or no qemu-storage-daemon: ext4 on a disk that logs");
+    };
+    let volume = Arc::new(open(&files, &config, &disk));
+    let export = VolumeExports::new([Arc::clone(&volume)]).open("").unwrap();
+    let serving = Serving::new(export);
+    let folder = serving.folder.path();
+    std::fs::create_dir(folder.join("mount")).unwrap();
+    let Some(fuse) = Fuse::mount(folder, "nbd", &serving.unix()) else {
+        return skip::skipped("no nbdfuse: ext4 on a disk that logs");
+    };
+    let now = "lazy_itable_init=0,lazy_journal_init=0";
+    run(folder, "mkfs.ext4", &["-q", "-F", "-b", "1024", "-J", "size=1", "-E", now, "nbd"]);
+    if !attempt(folder, "mount", &["-o", "loop", "nbd", "mount"]).0 {
+        return skip::skipped("no loop device: ext4 on a disk that logs");
+    }
+    // Once the segments of mkfs are in the checkpoint, there is none for a while.
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while volume.stats().segments_since_checkpoint > 2 && Instant::now() < deadline {
+        run(folder, "sync", &["-f", "mount"]);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let (start, before) = (Start::new(&disk, &files), volume.stats());
+    let mut synced = Vec::new();
+    for number in 1..=24 {
+        let path = folder.join(format!("mount/{number}"));
+        std::fs::write(&path, content_of(number)).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        file.sync_all().unwrap();
+        synced.push((number, disk.log_bytes()));
+        if number % 3 == 0 {
+            std::fs::remove_file(folder.join(format!("mount/{}", number - 1))).unwrap();
+            synced.retain(|(other, _)| *other != number - 1);
+        }
+    }
+    let (end, after) = (disk.log_bytes(), volume.stats());
+    run(folder, "umount", &["mount"]);
+    drop(fuse);
+    assert_eq!(after.checkpoints, before.checkpoints, "{after:?}");
+    let entries: Vec<_> =
+        disk.entries(start.log_bytes).into_iter().filter(|entry| entry.end <= end).collect();
+    let (mut image, mut io, mut checked) = (start.image.clone(), Io::new(), 0);
+    for entry in &entries {
+        entry.apply(&mut image);
+        if !entry.is_flush() {
+            continue;
+        }
+        let (volume, _files) = start.open(&image, &config);
+        let mut content = vec![0; size as usize];
+        volume.read(&mut io, 0, &mut content).unwrap();
+        volume.abandon();
+        std::fs::write(folder.join("content"), content).unwrap();
+        // The journal is replayed, as by a mount; 1: something was.
+        run(folder, "sh", &["-c", "e2fsck -p content || [ $? = 1 ]"]);
+        run(folder, "e2fsck", &["-f", "-n", "content"]);
+        for (number, _) in synced.iter().filter(|(_, log_bytes)| *log_bytes <= entry.end) {
+            run(folder, "debugfs", &["-R", &format!("dump /{number} file"), "content"]);
+            let found = std::fs::read(folder.join("file")).unwrap();
+            assert!(found == content_of(*number), "file {number} after a loss of power");
+        }
+        checked += 1;
+    }
+    println!("{checked} flushes");
+    assert!(checked >= 24, "{checked} flushes");
+}
