@@ -43,8 +43,15 @@ struct Start {
 }
 
 impl Start {
+    /// A moment in which nothing is written.
     fn new(disk: &LoggedDisk, files: &Path) -> Self {
-        Self { image: disk.content(), files: copy_of(files), log_bytes: disk.log_bytes() }
+        loop {
+            let log_bytes = disk.log_bytes();
+            let this = Self { image: disk.content(), files: copy_of(files), log_bytes };
+            if disk.log_bytes() == log_bytes {
+                return this;
+            }
+        }
     }
 
     /// Opens the volume of an image.
@@ -138,14 +145,14 @@ impl History {
     }
 
     /// Compares what a volume shows when the disk ended with so many bytes of the log, and returns what it shows.
-    fn check(&self, volume: &Volume, io: &mut Io, log_bytes: u64) -> Vec<Option<u64>> {
+    fn check(&self, volume: &Volume, io: &mut Io, log_bytes: u64) -> Result<Vec<Option<u64>>, String> {
         let durable =
             self.commits.iter().filter(|(_, bytes)| *bytes <= log_bytes).map(|(operation, _)| *operation);
         let durable = durable.max().unwrap_or(0);
         let mut block = vec![0; BLOCK as usize];
         let mut shown = Vec::new();
         for (lba, versions) in (0..).zip(&self.versions) {
-            volume.read(io, lba * BLOCK, &mut block).unwrap();
+            volume.read(io, lba * BLOCK, &mut block).map_err(|error| format!("block {lba}: {error}"))?;
             let oldest = versions.iter().rposition(|(operation, _)| *operation <= durable).unwrap_or(0);
             let is = |(operation, is_zero): &(u64, bool)| match is_zero {
                 true => block.iter().all(|byte| *byte == 0),
@@ -154,10 +161,10 @@ impl History {
             let found = versions[oldest..].iter().find(|version| is(version));
             let allowed = &versions[oldest..];
             let found =
-                found.unwrap_or_else(|| panic!("block {lba}: {:?}, not of {allowed:?}", &block[..16]));
+                found.ok_or_else(|| format!("block {lba}: {:?}, not of {allowed:?}", &block[..16]))?;
             shown.push((!found.1).then_some(found.0));
         }
-        shown
+        Ok(shown)
     }
 
     /// Goes on with what a volume shows.
@@ -207,14 +214,15 @@ fn a_volume_shows_what_a_disk_may_after_each_write_below_it() {
         let entries = disk.entries(start.log_bytes);
         start.power_cuts(&entries, &mut random, |image, log_bytes| {
             let (volume, _files) = start.open(image, &config);
-            history.check(&volume, &mut io, log_bytes);
+            let shown = history.check(&volume, &mut io, log_bytes);
+            shown.unwrap_or_else(|why| panic!("round {round}, power cut {cuts}: {why}"));
             assert_eq!(volume.check_map(&mut |_| {}), 0);
             volume.abandon();
             cuts += 1;
         });
         // The kill is the last of the cuts.
         let volume = open(&files, &config, &disk);
-        let shown = history.check(&volume, &mut io, disk.log_bytes());
+        let shown = history.check(&volume, &mut io, disk.log_bytes()).unwrap();
         history.continue_with(shown);
         volume.close().unwrap();
     }

@@ -80,6 +80,8 @@ fn content(lba: u64, version: u64) -> Vec<u8> {
 /// What each block may be: the last version, and those of writes that failed since.
 struct Model {
     versions: Vec<Vec<u64>>,
+    /// What each block may be after a kill: as it was at the last commit that succeeded, and all that was written since.
+    since_commit: Vec<Vec<u64>>,
     written: u64,
     random: Rng,
     io: Io,
@@ -88,7 +90,7 @@ struct Model {
 impl Model {
     fn new(seed: u64, engine: Engine) -> Self {
         let (versions, random) = (vec![vec![0]; BLOCKS as usize], Rng::with_seed(seed));
-        Self { versions, written: 0, random, io: Io::with_engine(engine) }
+        Self { since_commit: versions.clone(), versions, written: 0, random, io: Io::with_engine(engine) }
     }
 
     fn range(&mut self) -> (u64, u64) {
@@ -132,7 +134,22 @@ impl Model {
                 versions.clear();
             }
             versions.push(version);
+            self.since_commit[lba as usize].push(version);
         }
+    }
+
+    /// Whether it succeeded.
+    fn commit(&mut self, volume: &Volume) -> bool {
+        let is_done = volume.commit().is_ok();
+        if is_done {
+            self.since_commit = self.versions.clone();
+        }
+        is_done
+    }
+
+    /// The volume was killed.
+    fn killed(&mut self) {
+        self.versions = self.since_commit.clone();
     }
 
     /// Whether the read was refused.
@@ -175,6 +192,23 @@ impl Model {
     }
 }
 
+fn seeds() -> u64 {
+    std::env::var("GRANARY_MODEL_SEEDS").map_or(6, |text| text.parse().expect("a number of seeds"))
+}
+
+/// Seeds with the engine that each of them reads by.
+fn seeded_engines() -> impl Iterator<Item = (u64, Engine)> {
+    (0..seeds()).zip([Engine::Plain, Engine::Pool, Engine::Ring].into_iter().cycle())
+}
+
+/// Reads and writes fail now and then.
+fn faults(seed: u64) -> Faults {
+    let kinds = [Fault::Eio, Fault::Short, Fault::FlippedBit, Fault::Delay];
+    // Few: each that the cleaner meets sets a segment aside, and writes wait when most are.
+    let chances = kinds.map(|kind| (kind, if kind == Fault::Delay { 50 } else { 600 })).into();
+    Faults { seed, chances, crash_after_writes: None }
+}
+
 fn steps() -> u64 {
     std::env::var("GRANARY_MODEL_OPERATIONS")
         .map_or(1500, |text| text.parse().expect("a number of operations"))
@@ -183,7 +217,7 @@ fn steps() -> u64 {
 #[test]
 fn what_is_read_is_right_or_refused_and_faults_that_pass_leave_nothing_behind() {
     let mut all_refused = 0;
-    for (seed, engine) in (0..6).zip([Engine::Plain, Engine::Pool, Engine::Ring].into_iter().cycle()) {
+    for (seed, engine) in seeded_engines() {
         let folder = tempfile::tempdir().unwrap();
         let (device, file) = device(folder.path());
         let open = || open(folder.path(), Synced { faulty: Arc::clone(&device), file: Arc::clone(&file) });
@@ -192,10 +226,7 @@ fn what_is_read_is_right_or_refused_and_faults_that_pass_leave_nothing_behind() 
         let (mut refused, mut cleaned) = (0, 0);
         for round in 0..2 {
             let what = format!("{engine:?}, seed {seed}, round {round}");
-            let kinds = [Fault::Eio, Fault::Short, Fault::FlippedBit, Fault::Delay];
-            // Few: each that the cleaner meets sets a segment aside, and writes wait when most are.
-            let chances = kinds.map(|kind| (kind, if kind == Fault::Delay { 50 } else { 600 })).into();
-            device.set_faults(Faults { seed: seed * 100 + round, chances, crash_after_writes: None });
+            device.set_faults(faults(seed * 100 + round));
             for _ in 0..steps() {
                 refused += u64::from(model.step(&volume, &what));
             }
@@ -219,9 +250,42 @@ fn what_is_read_is_right_or_refused_and_faults_that_pass_leave_nothing_behind() 
             device.struck()
         );
         assert!(cleaned > 50, "{engine:?}, seed {seed}: {cleaned} cleaned");
+        assert!(device.struck_reads(engine) > 0, "{engine:?}, seed {seed}: no fault met a read");
         all_refused += refused;
     }
     assert!(all_refused > 0, "no fault met a read");
+}
+
+/// Commits amid faults succeed or fail; those that succeed hold.
+#[test]
+fn what_was_committed_amid_faults_is_there_after_a_kill() {
+    for (seed, engine) in seeded_engines() {
+        let folder = tempfile::tempdir().unwrap();
+        let (device, file) = device(folder.path());
+        let open = || open(folder.path(), Synced { faulty: Arc::clone(&device), file: Arc::clone(&file) });
+        let mut model = Model::new(seed, engine);
+        let (mut commits, mut failed) = (0, 0);
+        for round in 0..6 {
+            let what = format!("{engine:?}, seed {seed}, round {round}");
+            let volume = open();
+            model.read_all(&volume, &what);
+            device.set_faults(faults(seed * 100 + round + 50));
+            for _ in 0..steps() / 4 {
+                model.step(&volume, &what);
+                if model.random.u8(..25) == 0 {
+                    let is_done = model.commit(&volume);
+                    (commits, failed) = (commits + u64::from(is_done), failed + u64::from(!is_done));
+                }
+            }
+            volume.abandon();
+            device.set_faults(Faults::default());
+            model.killed();
+        }
+        let volume = open();
+        model.read_all(&volume, &format!("{engine:?}, seed {seed}"));
+        assert!(commits > 20, "{engine:?}, seed {seed}: {commits} commits, {failed} failed");
+        println!("{engine:?}, seed {seed}: {commits} commits, {failed} failed, {} faults", device.struck());
+    }
 }
 
 #[test]
@@ -231,16 +295,16 @@ fn a_sync_that_failed_stays_failed() {
     let volume = open(folder.path(), Arc::clone(&device));
     let mut model = Model::new(9, Engine::Plain);
     model.write(&volume);
-    volume.commit().unwrap();
+    assert!(model.commit(&volume));
     device.set_faults(Faults { seed: 1, chances: vec![(Fault::Eio, 20_000)], crash_after_writes: None });
     while device.syncs_failed() == 0 {
         model.write(&volume);
-        let _ = volume.commit();
+        model.commit(&volume);
     }
     device.set_faults(Faults::default());
     for _ in 0..20 {
         model.step(&volume, "after a sync that failed");
-        assert!(volume.commit().is_err(), "what that sync was for may be gone");
+        assert!(!model.commit(&volume), "what that sync was for may be gone");
     }
     model.read_all(&volume, "after a sync that failed");
     // No segment becomes free any more: writes are refused when there is none, and at once.
@@ -249,4 +313,11 @@ fn a_sync_that_failed_stays_failed() {
     model.changed(0..1, u64::MAX, false);
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     model.read_all(&volume, "after a write that was refused");
+    assert!(volume.close().is_err(), "what that sync was for may be gone");
+    // The next start syncs everything again, and shows what is there.
+    model.killed();
+    let volume = open(folder.path(), Arc::clone(&device));
+    model.read_all(&volume, "opened after a sync that failed");
+    model.write(&volume);
+    assert!(model.commit(&volume));
 }
