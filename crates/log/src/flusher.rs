@@ -142,6 +142,7 @@ impl<F: Framing> Log<F> {
         for _ in &batch {
             buffers.live.pop_front();
         }
+        self.progress.update(&buffers);
         drop(buffers);
         for segment in batch {
             // A reader may still hold it; then its memory is freed by that reader.

@@ -86,6 +86,23 @@ impl<F: Framing> Buffers<F> {
     }
 }
 
+/// What [`Buffers`] says of sequence numbers, for those who read without its lock. Written under its write lock.
+pub(crate) struct Progress {
+    pub head: AtomicU64,
+    pub durable: AtomicU64,
+}
+
+impl Progress {
+    pub fn new(head: u64) -> Self {
+        Self { head: AtomicU64::new(head), durable: AtomicU64::new(head) }
+    }
+
+    pub fn update<F: Framing>(&self, buffers: &Buffers<F>) {
+        self.head.store(buffers.head, Ordering::Release);
+        self.durable.store(buffers.durable(), Ordering::Release);
+    }
+}
+
 /// What the writer tells the flusher.
 #[derive(Default)]
 pub(crate) struct FlushRequests {
@@ -123,6 +140,7 @@ pub struct Log<F: Framing> {
     /// of a sealed segment while it is written, that of commits, and that of syncs of the device.
     pub(crate) writer: Mutex<WriterState<F>>,
     pub(crate) buffers: RwLock<Buffers<F>>,
+    pub(crate) progress: Progress,
     pub(crate) slots: Slots,
     pub(crate) commits: Commits,
     pub(crate) synced: Synced,
@@ -170,12 +188,12 @@ impl<F: Framing> Log<F> {
 
     /// Newest sequence number opened so far.
     pub fn head(&self) -> u64 {
-        self.read_buffers().head
+        self.progress.head.load(Ordering::Acquire)
     }
 
     /// Newest sequence number that was written, as all before it were.
     pub fn durable(&self) -> u64 {
-        self.read_buffers().durable()
+        self.progress.durable.load(Ordering::Acquire)
     }
 
     pub(crate) fn read_buffers(&self) -> RwLockReadGuard<'_, Buffers<F>> {
@@ -184,6 +202,11 @@ impl<F: Framing> Log<F> {
 
     /// Where the segment that `block` belongs to is now.
     pub fn locate(&self, block: u64) -> Location<F> {
+        // A segment that is on the device stays there until its slot is used again, which the reader has to notice anyway.
+        let sequence = self.sequence_of(block);
+        if sequence <= self.durable() {
+            return Location::Device { sequence };
+        }
         let buffers = self.read_buffers();
         let sequence = self.slots.sequence(&self.geometry, self.geometry.slot_of_block(block), buffers.head);
         match sequence.checked_sub(buffers.durable() + 1) {

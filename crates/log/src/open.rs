@@ -8,7 +8,7 @@ use crate::geometry::Geometry;
 use crate::journal::{self, Journal};
 use crate::limits::SEQUENCES_SKIPPED;
 use crate::lock::is_locked;
-use crate::log::{Buffers, Counters, FlushRequests, Log, WriterState};
+use crate::log::{Buffers, Counters, FlushRequests, Log, Progress, WriterState};
 use crate::options::{InDoubt, Options};
 use crate::partitions::{Partition, has_bytes};
 use crate::recover::{self, Opened, Recovered};
@@ -303,6 +303,7 @@ impl<F: Framing> Log<F> {
             state: Mutex::new(state),
             writer: Mutex::new(WriterState { journal, current: None }),
             buffers: RwLock::new(Buffers { head, live: VecDeque::new() }),
+            progress: Progress::new(head),
             slots,
             commits: Commits::default(),
             synced: Synced::new(*in_doubt, head),

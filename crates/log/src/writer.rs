@@ -97,6 +97,9 @@ impl<'a, F: Framing> Writer<'a, F> {
     ///
     /// If even that small write fails, the log will start empty after a crash.
     pub fn journal(&mut self, sequence: u64, entries: &[u64]) {
+        if entries.is_empty() {
+            return;
+        }
         let vouched = self.log.vouched();
         self.log.synced.note_append();
         if let Err(error) = self.state.journal.append(sequence, vouched, entries) {
@@ -236,6 +239,7 @@ impl<'a, F: Framing> Writer<'a, F> {
         }
         buffers.head = sequence;
         buffers.live.push_back(Arc::clone(&segment));
+        log.progress.update(&buffers);
         self.state.current = Some(Arc::clone(&segment));
         drop(buffers);
         if !log.may_open(sequence + 1) {
