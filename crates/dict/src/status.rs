@@ -80,6 +80,10 @@ pub struct Status {
     pub flash_blocks_corrupt: u64,
     /// Entries that the index had no room for.
     pub index_evictions: u64,
+    /// Entries that left the index because other keys look like theirs: an estimate, from what the index knows.
+    pub index_displaced: u64,
+    /// Entries on flash that the last start left out of the index because later ones look like theirs.
+    pub index_displaced_at_start: u64,
     /// Entries not kept on flash because the device was too slow for them.
     pub entries_dropped: u64,
     /// Entries not kept at all because they are longer than a segment, or their key than a block.
@@ -224,6 +228,8 @@ impl Status {
             write_amplification: rate(cache.bytes_written, cache.bytes_put),
             flash_blocks_corrupt: cache.corrupt_blocks,
             index_evictions: cache.evicted_index,
+            index_displaced: cache.displaced(),
+            index_displaced_at_start: cache.displaced_at_start,
             entries_dropped: cache.puts_dropped,
             entries_too_large: cache.puts_too_large,
             lookups: counters.lookups.read(),

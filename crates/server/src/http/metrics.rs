@@ -140,6 +140,18 @@ const FIGURES: &[OfDictionary] = &[
         s.entries_too_large as f64
     }),
     ("index_evictions", Counter, "Entries that the index had no room for", |s| s.index_evictions as f64),
+    (
+        "index_displaced",
+        Counter,
+        "Entries that left the index for others that look like them, estimated",
+        |s| s.index_displaced as f64,
+    ),
+    (
+        "index_displaced_at_start",
+        Counter,
+        "Entries that the start left out for others that look like them",
+        |s| s.index_displaced_at_start as f64,
+    ),
     ("source_requests", Counter, "Requests to the source", |s| s.source_requests as f64),
     ("source_keys", Counter, "Keys asked of the source", |s| s.source_keys as f64),
     ("source_rows", Counter, "Rows that the source answered", |s| s.source_rows as f64),
