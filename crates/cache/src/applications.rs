@@ -1,6 +1,6 @@
 //! Applications that share a cache, told apart by what their keys begin with.
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// Prefixes of keys, each of an application; all other keys are of one more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ impl Applications {
     /// By these prefixes, of which the first that fits counts.
     pub fn new(prefixes: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let numbered = |prefix: Vec<u8>| {
-            let number = xxh3_64(&prefix).max(1);
+            let number = XxHash3_64::oneshot(&prefix).max(1);
             (prefix, number)
         };
         Self { prefixes: prefixes.into_iter().map(numbered).collect() }

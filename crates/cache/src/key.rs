@@ -2,7 +2,7 @@
 
 use crate::limits::{HASH_BITS, SHARDS};
 use std::hash::{BuildHasher, RandomState};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 /// The 47 bits of a key's hash that the cache knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,7 +29,7 @@ impl KeyHasher {
     /// Hashes the bytes of a key.
     #[inline]
     pub fn hash(self, bytes: &[u8]) -> KeyHash {
-        KeyHash(xxh3_64_with_seed(bytes, self.seed) >> (64 - HASH_BITS))
+        KeyHash(XxHash3_64::oneshot_with_seed(self.seed, bytes) >> (64 - HASH_BITS))
     }
 
     /// A key with its hash.

@@ -7,7 +7,7 @@ mod golden;
 use golden::{compare, fix_boot_id, fix_instance, lose_power, read, without_boot_id};
 use granary_cache::{Cache, Compression, Entry, FlashOptions, Io, Options, Outcome};
 use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use twox_hash::XxHash3_64;
 
 const NOW: u32 = 1_700_000_000;
 const SUFFIXES: [&str; 4] = ["bin", "state", "journal.0", "journal.1"];
@@ -166,11 +166,12 @@ fn dictionaries() -> Vec<u8> {
     let mut file = b"GRANDIC2".to_vec();
     file.extend(FILE.to_le_bytes());
     file.extend(8u64.to_le_bytes());
-    file.extend(xxh3_64(&file).to_le_bytes());
+    file.extend(XxHash3_64::oneshot(&file).to_le_bytes());
     let mut header = 7u32.to_le_bytes().to_vec();
     header.extend((text.len() as u32).to_le_bytes());
     header.extend(0u64.to_le_bytes());
-    let checksum = xxh3_64_with_seed(text.as_bytes(), xxh3_64_with_seed(&header, FILE));
+    let checksum =
+        XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot_with_seed(FILE, &header), text.as_bytes());
     file.extend(header);
     file.extend(checksum.to_le_bytes());
     file.extend(text.as_bytes());

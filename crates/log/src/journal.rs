@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 const MAGIC: u32 = 0x314A_5247;
 const HEADER_SIZE: usize = 32;
@@ -133,7 +133,7 @@ impl Journal {
 }
 
 fn checksum(instance: u64, sequence: u64, durable: u64, entries: &[u8]) -> u64 {
-    xxh3_64_with_seed(entries, instance ^ sequence.rotate_left(20) ^ durable.rotate_left(40))
+    XxHash3_64::oneshot_with_seed(instance ^ sequence.rotate_left(20) ^ durable.rotate_left(40), entries)
 }
 
 /// Replaces `bytes` by one append.

@@ -21,7 +21,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 const MAGIC: [u8; 8] = *b"GRANARY1";
 const SIZE: usize = 96;
@@ -237,7 +237,7 @@ pub(crate) fn encode(state: &State) -> Vec<u8> {
     if state.depends_on != 0 {
         bytes[SIZE..].copy_from_slice(&state.depends_on.to_le_bytes());
     }
-    let sum = xxh3_64(&bytes[16..]);
+    let sum = XxHash3_64::oneshot(&bytes[16..]);
     bytes[8..16].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
@@ -247,7 +247,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<State> {
     let is_dependent = bytes.starts_with(&MAGIC_DEPENDENT);
     let bytes = bytes.get(..if is_dependent { SIZE_MAX } else { SIZE })?;
     let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-    let is_whole = (is_dependent || bytes.starts_with(&MAGIC)) && u64_at(8) == xxh3_64(&bytes[16..]);
+    let is_whole =
+        (is_dependent || bytes.starts_with(&MAGIC)) && u64_at(8) == XxHash3_64::oneshot(&bytes[16..]);
     is_whole.then(|| State {
         shape: [u64_at(16), u64_at(24), u64_at(32)],
         instance: u64_at(40),

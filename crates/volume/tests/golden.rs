@@ -11,7 +11,7 @@ use granary_volume::checkpoint::{self, Header};
 use granary_volume::map::{Map, MapKind};
 use place::place;
 use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use twox_hash::XxHash3_64;
 
 const NAME: &str = "checkpoint.map.txt";
 const BLOCKS: u64 = 5 * 1024 + 10;
@@ -63,7 +63,7 @@ fn the_documentation_reads_the_golden_bytes() {
     let bytes = read(&folder(), NAME);
     let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-    let identity = xxh3_64(&bytes[16..64]);
+    let identity = XxHash3_64::oneshot(&bytes[16..64]);
     assert_eq!((&bytes[..8], u64_at(8)), (&b"GRANMAP1"[..], identity));
     assert_eq!((u32_at(16), u32_at(20), u64_at(24), u64_at(32)), (1, 4096, INSTANCE, BLOCKS));
     assert_eq!((u64_at(40), u32_at(48), &bytes[52..64]), (7, 300, &[0; 12][..]));
@@ -72,12 +72,12 @@ fn the_documentation_reads_the_golden_bytes() {
         let at = 64 + page * 4112;
         let number = u64_at(at);
         let seed = identity ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        assert_eq!(u64_at(at + 8), xxh3_64_with_seed(&bytes[at + 16..at + 4112], seed));
+        assert_eq!(u64_at(at + 8), XxHash3_64::oneshot_with_seed(seed, &bytes[at + 16..at + 4112]));
         let entries = (0..1024).map(|i| (number * 1024 + i, u32_at(at + 16 + 4 * i as usize)));
         found.extend(entries.filter(|(_, raw)| *raw != 0).map(|(lba, raw)| (lba, raw - 1)));
     }
     assert_eq!((pages, &found[..]), (3, &MAPPED[..]));
     let end = bytes.len() - 32;
     assert_eq!((&bytes[end..end + 8], u64_at(end + 8), u64_at(end + 16)), (&b"GRANMEND"[..], 3, 5));
-    assert_eq!(u64_at(end + 24), xxh3_64_with_seed(&bytes[end..end + 24], identity));
+    assert_eq!(u64_at(end + 24), XxHash3_64::oneshot_with_seed(identity, &bytes[end..end + 24]));
 }

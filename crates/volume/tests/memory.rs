@@ -64,7 +64,10 @@ fn maps_say_what_they_allocate() {
         }
         if kind != MapKind::Flat {
             let counted = allocated() - before;
-            assert!(counted < filled as i64 / 10 + HARNESS_BYTES, "{kind}: {counted} bytes after all were unmapped");
+            assert!(
+                counted < filled as i64 / 10 + HARNESS_BYTES,
+                "{kind}: {counted} bytes after all were unmapped"
+            );
         }
         drop(map);
         // The skip list leaves a few removed entries to the next use of any.

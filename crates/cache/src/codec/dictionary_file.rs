@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use twox_hash::XxHash3_64;
 
 /// What the file begins with.
 const MAGIC: &[u8; 8] = b"GRANDIC2";
@@ -84,7 +84,10 @@ impl DictionaryFile {
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (header, mut rest) = bytes.split_first_chunk::<FILE_HEADER_SIZE>()?;
         let number = u64_at(header, 8);
-        if !header.starts_with(MAGIC) || u64_at(header, 24) != xxh3_64(&header[..24]) || number == 0 {
+        if !header.starts_with(MAGIC)
+            || u64_at(header, 24) != XxHash3_64::oneshot(&header[..24])
+            || number == 0
+        {
             return None;
         }
         let mut versions = Vec::new();
@@ -130,7 +133,7 @@ impl DictionaryFile {
         header[..8].copy_from_slice(MAGIC);
         header[8..16].copy_from_slice(&self.number.to_le_bytes());
         header[16..20].copy_from_slice(&self.next.to_le_bytes());
-        let checksum = xxh3_64(&header[..24]);
+        let checksum = XxHash3_64::oneshot(&header[..24]);
         header[24..].copy_from_slice(&checksum.to_le_bytes());
         header
     }
@@ -138,7 +141,7 @@ impl DictionaryFile {
 
 /// Of a dictionary and of what the file says of it.
 fn checksum(number: u64, header: &[u8], dictionary: &[u8]) -> u64 {
-    xxh3_64_with_seed(dictionary, xxh3_64_with_seed(header, number))
+    XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot_with_seed(number, header), dictionary)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

@@ -12,7 +12,7 @@
 use crate::limits::BLOCK_HEADER_SIZE;
 use granary_log::Geometry;
 use std::sync::atomic::{Ordering, fence};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 /// What the header of a checked block says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ fn seed(instance: u64, block: u64) -> u64 {
 pub fn seal(bytes: &mut [u8], instance: u64, block: u64, header: Header) {
     bytes[8..14].copy_from_slice(&header.sequence.to_le_bytes()[..6]);
     bytes[14..16].copy_from_slice(&header.count.to_le_bytes());
-    let sum = xxh3_64_with_seed(&bytes[8..], seed(instance, block));
+    let sum = XxHash3_64::oneshot_with_seed(seed(instance, block), &bytes[8..]);
     bytes[..8].copy_from_slice(&sum.to_le_bytes());
 }
 
@@ -57,7 +57,7 @@ pub fn noted(bytes: &[u8]) -> Header {
 /// Checks `bytes` (one whole block) as the block `block` of `instance`; `None`: it is not that.
 pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
     let stored = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
-    if stored != xxh3_64_with_seed(&bytes[8..], seed(instance, block)) {
+    if stored != XxHash3_64::oneshot_with_seed(seed(instance, block), &bytes[8..]) {
         return None;
     }
     Some(noted(bytes))

@@ -7,7 +7,7 @@ use crate::key::Key;
 use crate::limits::COLLISIONS_PER_SHARD;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Collision {
@@ -20,7 +20,7 @@ struct Collision {
 /// key, an older version would stay reachable, so the seed is not known to whoever chooses keys.
 fn identity(key: Key<'_>) -> u64 {
     static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
-    xxh3_64_with_seed(key.bytes(), *SEED)
+    XxHash3_64::oneshot_with_seed(*SEED, key.bytes())
 }
 
 /// The last few collisions that lookups of a shard came upon; a new one takes the oldest one's place.

@@ -9,7 +9,7 @@
 
 use crate::key::{Key, KeyHash, KeyHasher};
 use crate::record::{self, EntryRecord, Record, same_bytes};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 const TAG_AT: usize = 4;
 pub(super) const FLAGS_AT: usize = 6;
@@ -50,7 +50,7 @@ pub(super) fn seal(bytes: &mut [u8], seed: u64) {
 }
 
 fn checksum(record: &[u8], seed: u64) -> u32 {
-    xxh3_64_with_seed(record, seed) as u32
+    XxHash3_64::oneshot_with_seed(seed, record) as u32
 }
 
 /// The record of an entry that begins `bytes`, and that this process has written or checked.

@@ -4,7 +4,7 @@ use crate::config::{HIDDEN, LayoutKind, Node, Value};
 use crate::definition::{Attribute, Definition, Hierarchy, Injectivity, Key, KeyColumn, Literal, ObjectId};
 use crate::row::ROW_FORMAT_VERSION;
 use crate::types::{DataType, print_fixed};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 /// How a statement is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Definition {
     pub fn fingerprint(&self) -> u64 {
         let source = self.source.to_anonymous_node();
         let meaning = format!("{}{}\n{}", self.layout.name(), self.columns(Form::Lines), node(&source));
-        xxh3_64_with_seed(meaning.as_bytes(), ROW_FORMAT_VERSION)
+        XxHash3_64::oneshot_with_seed(ROW_FORMAT_VERSION, meaning.as_bytes())
     }
 
     /// The columns, a line each, and the primary key.

@@ -4,7 +4,7 @@ use super::rows::Rows;
 use crate::error::DictError;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// Places of rows, by the hashes of their keys.
 #[derive(Default)]
@@ -23,7 +23,7 @@ impl Keys {
     /// Those of rows of which no two have the same key.
     pub fn of(rows: &Rows) -> Keys {
         let mut places = HashTable::with_capacity(rows.len());
-        let hash = |place: &u32| xxh3_64(rows.key(*place));
+        let hash = |place: &u32| XxHash3_64::oneshot(rows.key(*place));
         for place in 0..rows.len() as u32 {
             places.insert_unique(hash(&place), place, hash);
         }
@@ -42,7 +42,10 @@ impl Keys {
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), DictError> {
         let known = |place: &u32| rows.key(*place) == key;
-        match self.places.entry(xxh3_64(key), known, |place| xxh3_64(rows.key(*place))) {
+        match self
+            .places
+            .entry(XxHash3_64::oneshot(key), known, |place| XxHash3_64::oneshot(rows.key(*place)))
+        {
             Entry::Vacant(vacant) => {
                 vacant.insert(rows.push(key, encode)?);
             }
@@ -56,7 +59,7 @@ impl Keys {
 
     #[inline]
     pub fn find(&self, rows: &Rows, key: &[u8]) -> Option<u32> {
-        self.places.find(xxh3_64(key), |&place| rows.key(place) == key).copied()
+        self.places.find(XxHash3_64::oneshot(key), |&place| rows.key(place) == key).copied()
     }
 
     pub fn bytes_allocated(&self) -> usize {

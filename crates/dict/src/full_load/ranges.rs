@@ -10,7 +10,7 @@ use crate::types::{DataType, Fixed};
 use hashbrown::HashTable;
 use std::cmp::Reverse;
 use std::ops::Range;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// The bounds of rows: their first two attributes.
 #[derive(Clone)]
@@ -101,7 +101,7 @@ impl Ranges {
             first += group.len() as u32;
         }
         let mut groups = HashTable::with_capacity(found.len());
-        let hash = |group: &Group| xxh3_64(rows.key(intervals[group.first as usize].item));
+        let hash = |group: &Group| XxHash3_64::oneshot(rows.key(intervals[group.first as usize].item));
         for group in found {
             groups.insert_unique(hash(&group), group, hash);
         }
@@ -115,7 +115,7 @@ impl Ranges {
         let value = self.bounds.data_type.rank(value)?;
         let key = if self.bounds.is_number { number_key(key.try_into().ok()?) } else { key };
         let is_it = |group: &Group| rows.key(self.intervals[group.first as usize].item) == key;
-        let group = self.groups.find(xxh3_64(key), is_it)?;
+        let group = self.groups.find(XxHash3_64::oneshot(key), is_it)?;
         let intervals = &self.intervals[group.first as usize..][..group.count as usize];
         // Those that begin behind the value are out of question.
         let begun = intervals.partition_point(|interval| interval.low <= value);

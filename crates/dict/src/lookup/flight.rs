@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Instant;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// One request to the source, and where its answer will be.
 pub(crate) struct Flight {
@@ -137,7 +137,7 @@ pub(crate) fn unique(keys: &KeyBatch, rows: &[u32]) -> (Vec<(u32, u64)>, Vec<u32
     let mut places = Vec::with_capacity(rows.len());
     for &row in rows {
         let key = keys.get(row as usize);
-        let hash = xxh3_64(key);
+        let hash = XxHash3_64::oneshot(key);
         let entry = seen.entry(
             hash,
             |&place| keys.get(unique[place as usize].0 as usize) == key,
@@ -281,7 +281,7 @@ impl FlightTable {
     pub fn forget(&self, keys: &KeyBatch) {
         for row in 0..keys.len() {
             let key = keys.get(row);
-            if let Some((_, flight, slot)) = self.find(xxh3_64(key) as u32, key) {
+            if let Some((_, flight, slot)) = self.find(XxHash3_64::oneshot(key) as u32, key) {
                 flight.forgotten.set(slot, flight.keys.len());
             }
         }

@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use twox_hash::XxHash3_64;
 
 /// Sets the hash that spreads lifetimes apart from the one that the cache finds places with.
 const LIFETIME_SEED: u64 = 0x6c69_6665_7469_6d65;
@@ -359,7 +359,7 @@ impl Loader {
     /// was got need not be stored.
     fn lifetime_of(&self, key: &[u8]) -> u64 {
         let Lifetime { min_seconds, max_seconds } = self.lifetime;
-        min_seconds + xxh3_64_with_seed(key, LIFETIME_SEED) % (max_seconds - min_seconds + 1)
+        min_seconds + XxHash3_64::oneshot_with_seed(LIFETIME_SEED, key) % (max_seconds - min_seconds + 1)
     }
 }
 
@@ -398,7 +398,7 @@ impl Slots<'_> {
             return Some(self.next - 1);
         }
         let keys = self.keys;
-        let hash = |&slot: &u32| xxh3_64(keys.get(slot as usize));
+        let hash = |&slot: &u32| XxHash3_64::oneshot(keys.get(slot as usize));
         let table = self.table.get_or_insert_with(|| {
             let mut table = HashTable::with_capacity(keys.len());
             for slot in 0..keys.len() as u32 {
@@ -406,7 +406,7 @@ impl Slots<'_> {
             }
             table
         });
-        let slot = *table.find(xxh3_64(key), |&slot| keys.get(slot as usize) == key)? as usize;
+        let slot = *table.find(XxHash3_64::oneshot(key), |&slot| keys.get(slot as usize) == key)? as usize;
         self.next = slot + 1;
         Some(slot)
     }

@@ -5,7 +5,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use std::io;
 use std::path::Path;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// More of the values to measure on are left out.
 const TEST_BYTES_MAX: usize = 8 << 20;
@@ -36,7 +36,7 @@ impl Values {
             let Some((family, value)) = line.split_once('\t') else {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a line has no family before a tab"));
             };
-            let half = if xxh3_64(family.as_bytes()) & 1 == 0 { &mut train } else { &mut test };
+            let half = if XxHash3_64::oneshot(family.as_bytes()) & 1 == 0 { &mut train } else { &mut test };
             half.push(value.as_bytes().to_vec());
         }
         let mut random = SmallRng::seed_from_u64(1);

@@ -2,7 +2,7 @@
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 /// Bytes of a key. An object that is shorter than this has a key and no value.
 pub const KEY_BYTES: usize = 8;
@@ -37,7 +37,7 @@ impl Content {
     /// Its value, stored for the `version`th time, where key and value have so many bytes.
     pub fn value(&self, key: u32, version: u32, bytes: u32) -> &[u8] {
         let number = u64::from(key) | u64::from(version) << 32;
-        let start = xxh3_64_with_seed(&number.to_le_bytes(), self.run) as usize % STARTS;
+        let start = XxHash3_64::oneshot_with_seed(self.run, &number.to_le_bytes()) as usize % STARTS;
         &self.pool[start..start + value_bytes(bytes)]
     }
 }

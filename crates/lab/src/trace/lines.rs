@@ -112,5 +112,5 @@ pub(super) fn seconds(text: Option<&str>, name: &str) -> Result<u64, String> {
 
 /// The number that stands for a key that is text: itself if it is a number.
 pub(super) fn key(text: &str) -> u64 {
-    text.parse().unwrap_or_else(|_| xxhash_rust::xxh3::xxh3_64(text.as_bytes()))
+    text.parse().unwrap_or_else(|_| twox_hash::XxHash3_64::oneshot(text.as_bytes()))
 }

@@ -1,6 +1,6 @@
 //! Sizes for keys that have none: drawn by a hash of the key, so that a key keeps its size.
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 /// Largest value that a cache of small objects takes.
 const VALUE_BYTES_MAX: f64 = (1 << 20) as f64;
@@ -15,7 +15,7 @@ pub(crate) const ASSIGNED_KEY_BYTES: u32 = 31;
 
 /// A number in `0..1` for a key, another one for each `purpose`.
 pub(crate) fn fraction(key: u64, purpose: u64) -> f64 {
-    (xxh3_64_with_seed(&key.to_le_bytes(), purpose) >> 11) as f64 / (1u64 << 53) as f64
+    (XxHash3_64::oneshot_with_seed(purpose, &key.to_le_bytes()) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// The size of a key's value, as ETC's values are distributed.

@@ -27,7 +27,7 @@
 
 use crate::limits::{BLOCKS_MAX, CHECKPOINT_PAGE_BLOCKS};
 use crate::map::{Place, raw_of};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use twox_hash::XxHash3_64;
 
 const MAGIC: [u8; 8] = *b"GRANMAP1";
 const END_MAGIC: [u8; 8] = *b"GRANMEND";
@@ -88,7 +88,7 @@ pub(super) fn encode_header(header: &Header) -> ([u8; HEADER_SIZE], Identity) {
     put(&mut bytes, 32, header.blocks);
     put(&mut bytes, 40, header.sequence);
     bytes[48..52].copy_from_slice(&header.position.to_le_bytes());
-    let identity = xxh3_64(&bytes[16..]);
+    let identity = XxHash3_64::oneshot(&bytes[16..]);
     put(&mut bytes, 8, identity);
     (bytes, Identity(identity))
 }
@@ -99,7 +99,7 @@ pub(super) fn parse_header(bytes: &[u8; HEADER_SIZE]) -> Result<(Header, Identit
         return Err("it is no checkpoint");
     }
     let identity = u64_at(bytes, 8);
-    if identity != xxh3_64(&bytes[16..]) {
+    if identity != XxHash3_64::oneshot(&bytes[16..]) {
         return Err("its header is damaged");
     }
     let header = Header {
@@ -122,14 +122,14 @@ pub(super) fn encode_page(bytes: &mut Vec<u8>, identity: Identity, number: u64, 
     bytes.extend_from_slice(&[0; 8]);
     bytes.extend(places.iter().flat_map(|place| raw_of(*place).to_le_bytes()));
     let page = &mut bytes[start..];
-    let sum = xxh3_64_with_seed(&page[PAGE_HEADER_SIZE..], identity.of_page(number));
+    let sum = XxHash3_64::oneshot_with_seed(identity.of_page(number), &page[PAGE_HEADER_SIZE..]);
     put(page, 8, sum);
 }
 
 /// Reads a page into `places`. Returns its number, or `None` if it is damaged.
 pub(super) fn parse_page(bytes: &[u8], identity: Identity, places: &mut Places) -> Option<u64> {
     let (number, entries) = (u64_at(bytes, 0), &bytes[PAGE_HEADER_SIZE..]);
-    if u64_at(bytes, 8) != xxh3_64_with_seed(entries, identity.of_page(number)) {
+    if u64_at(bytes, 8) != XxHash3_64::oneshot_with_seed(identity.of_page(number), entries) {
         return None;
     }
     for (place, raw) in places.iter_mut().zip(entries.chunks_exact(4)) {
@@ -143,7 +143,7 @@ pub(super) fn encode_trailer(identity: Identity, pages: u64, mapped: u64) -> [u8
     bytes[..8].copy_from_slice(&END_MAGIC);
     put(&mut bytes, 8, pages);
     put(&mut bytes, 16, mapped);
-    let sum = xxh3_64_with_seed(&bytes[..24], identity.0);
+    let sum = XxHash3_64::oneshot_with_seed(identity.0, &bytes[..24]);
     put(&mut bytes, 24, sum);
     bytes
 }
@@ -154,15 +154,15 @@ pub(crate) fn seal(bytes: &mut [u8]) {
     header[..8].copy_from_slice(&MAGIC);
     header[16..20].copy_from_slice(&VERSION.to_le_bytes());
     header[52..].fill(0);
-    let identity = Identity(xxh3_64(&header[16..]));
+    let identity = Identity(XxHash3_64::oneshot(&header[16..]));
     put(header, 8, identity.0);
     let Some(pages) = rest.len().checked_sub(TRAILER_SIZE) else { return };
     let (pages, trailer) = rest.split_at_mut(pages);
     for page in pages.chunks_exact_mut(PAGE_RECORD_SIZE) {
-        let sum = xxh3_64_with_seed(&page[PAGE_HEADER_SIZE..], identity.of_page(u64_at(page, 0)));
+        let sum = XxHash3_64::oneshot_with_seed(identity.of_page(u64_at(page, 0)), &page[PAGE_HEADER_SIZE..]);
         put(page, 8, sum);
     }
     trailer[..8].copy_from_slice(&END_MAGIC);
-    let sum = xxh3_64_with_seed(&trailer[..24], identity.0);
+    let sum = XxHash3_64::oneshot_with_seed(identity.0, &trailer[..24]);
     put(trailer, 24, sum);
 }

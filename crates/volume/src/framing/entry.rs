@@ -1,6 +1,6 @@
 //! What a segment says of each of its blocks.
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// The bytes of an entry on the device.
 pub const ENTRY_BYTES: usize = 16;
@@ -72,7 +72,7 @@ impl Entry {
 
 /// A hash of a block's content, which [`checksum`] binds to its place and time.
 pub fn content_hash(data: &[u8]) -> u64 {
-    xxh3_64(data)
+    XxHash3_64::oneshot(data)
 }
 
 /// The checksum of a logical block with this content in a segment of a log: another logical block, an older version

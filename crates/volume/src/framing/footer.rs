@@ -16,7 +16,7 @@
 
 use super::entry::{ENTRY_BYTES, Entry};
 use granary_log::Geometry;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 /// The bytes before the entries.
 pub const FOOTER_HEADER_BYTES: usize = 48;
@@ -104,7 +104,7 @@ pub fn write(
 
 /// Writes the checksum of a block that is complete otherwise.
 pub fn seal(bytes: &mut [u8], instance: u64, block: u64) {
-    let sum = xxh3_64_with_seed(&bytes[8..], seed(instance, block));
+    let sum = XxHash3_64::oneshot_with_seed(seed(instance, block), &bytes[8..]);
     bytes[..8].copy_from_slice(&sum.to_le_bytes());
 }
 
@@ -115,7 +115,7 @@ pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
     }
     let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
     let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
-    if u64_at(0) != xxh3_64_with_seed(&bytes[8..], seed(instance, block)) {
+    if u64_at(0) != XxHash3_64::oneshot_with_seed(seed(instance, block), &bytes[8..]) {
         return None;
     }
     let kind = match bytes[14] {

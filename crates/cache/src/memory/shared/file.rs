@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// What `statfs` says of a tmpfs.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
@@ -37,7 +37,7 @@ fn absolute(state_path: &Path) -> PathBuf {
 
 /// The file's name for a path that is [`absolute`].
 pub(super) fn named(folder: &Path, path: &[u8], partition: u64) -> PathBuf {
-    folder.join(format!("{NAME_START}{:016x}.{partition}", xxh3_64(path)))
+    folder.join(format!("{NAME_START}{:016x}.{partition}", XxHash3_64::oneshot(path)))
 }
 
 /// Removes what a cache with this state path has in the folder from partition `first` on. Nobody has the cache open

@@ -17,7 +17,7 @@
 //! | 98.. | this path, which the file's own name has the hash of |
 
 use crate::limits::{SHARDS, SHARED_MEMORY_PAGE_BYTES, WRITE_BUFFERS_USUAL};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 const MAGIC: [u8; 8] = *b"GRANRAM2";
 pub(crate) const SIZE: usize = 96;
@@ -134,7 +134,7 @@ impl Header {
         put(80, self.layout.buffers.number);
         put(88, self.layout.buffers.bytes);
         bytes[40..56].copy_from_slice(&self.boot_id);
-        let sum = xxh3_64(&bytes[16..]);
+        let sum = XxHash3_64::oneshot(&bytes[16..]);
         bytes[8..16].copy_from_slice(&sum.to_le_bytes());
         bytes
     }
@@ -142,7 +142,7 @@ impl Header {
     /// Returns what the bytes say, or `None` if they are no header of this version, or not whole.
     pub fn parse(bytes: &[u8; SIZE]) -> Option<Self> {
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-        let is_whole = bytes[..8] == MAGIC && u64_at(8) == xxh3_64(&bytes[16..]);
+        let is_whole = bytes[..8] == MAGIC && u64_at(8) == XxHash3_64::oneshot(&bytes[16..]);
         (is_whole && u64_at(72) == SHARDS as u64).then(|| Self {
             companion: u64_at(16),
             salt: u64_at(24),
