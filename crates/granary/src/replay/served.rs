@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use granary_lab::model::{Budget, Layout, Model, Policy, Workload};
-use granary_lab::remote::{Clients, Served, Statistics, replay_served, statistics};
-use granary_memcached::{Admission, Options, Server, StoreOptions};
+use granary_lab::remote::{Clients, Content, Served, Statistics, replay_served, statistics};
+use granary_memcached::{Admission, Compression, Options, Server, StoreOptions};
 use indicatif::HumanCount;
 
 use super::replay_model;
@@ -127,7 +127,8 @@ impl Real<'_> {
         let (Self::OnDisk(on_disk), Some(admission)) = (self, admission(policy)) else { return Ok(()) };
         replay_exactly(policy, budget, workload, table);
         let name = format!("{policy}, real server");
-        let served = on_disk.replay(&name, &admission, budget, workload)?;
+        let content = Content::drawn(workload);
+        let served = on_disk.replay(&name, &Serving::new(admission), budget, workload, &content)?;
         table.add_served(&name, &served);
         Ok(())
     }
@@ -138,7 +139,7 @@ impl Real<'_> {
         if let Some(policy) = says.text("settings", "admission").and_then(|name| name.parse().ok()) {
             replay_exactly(&policy, budget, workload, table);
         }
-        let served = replay_on(clients, name, workload)?;
+        let served = replay_on(clients, name, workload, &Content::drawn(workload))?;
         table.add_served(name, &served);
         Ok(())
     }
@@ -163,12 +164,25 @@ fn replay_exactly(policy: &Policy, budget: &Budget, workload: &Workload, table: 
     }
 }
 
-fn replay_on(clients: &Clients, name: &str, workload: &Workload) -> Result<Served> {
+fn replay_on(clients: &Clients, name: &str, workload: &Workload, content: &Content<'_>) -> Result<Served> {
     let bar = bar(workload.steps.len() as u64);
     bar.set_message(name.to_owned());
-    let served = replay_served(workload, clients, |done| bar.set_position(done as u64));
+    let served = replay_served(workload, clients, content, |done| bar.set_position(done as u64));
     bar.finish_and_clear();
     served.map_err(|error| Failure::File(name.to_owned(), error))
+}
+
+/// How a server of our own keeps items.
+pub struct Serving {
+    pub admission: Admission,
+    pub compression: Compression,
+}
+
+impl Serving {
+    /// Uncompressed.
+    pub fn new(admission: Admission) -> Self {
+        Self { admission, compression: Compression::None }
+    }
 }
 
 impl OnDisk {
@@ -176,23 +190,25 @@ impl OnDisk {
     pub fn replay(
         &self,
         name: &str,
-        admission: &Admission,
+        serving: &Serving,
         budget: &Budget,
         workload: &Workload,
+        content: &Content<'_>,
     ) -> Result<Served> {
         let scratch = Scratch::new(&self.folder)?;
-        let server = start(&scratch.path, admission, budget)?;
+        let server = start(&scratch.path, serving, budget)?;
         let clients =
             Clients { server: server.address(), connections: self.connections, pipeline: self.pipeline };
-        let served = replay_on(&clients, name, workload)?;
+        let served = replay_on(&clients, name, workload, content)?;
         server.stop().map_err(|error| Failure::File(name.to_owned(), error))?;
         Ok(served)
     }
 }
 
-fn start(folder: &Path, admission: &Admission, budget: &Budget) -> Result<Server> {
+fn start(folder: &Path, serving: &Serving, budget: &Budget) -> Result<Server> {
     let mut store = StoreOptions::new(folder.join("memcached"), budget.dram_bytes, budget.flash_bytes);
-    store.admission = admission.clone();
+    store.admission = serving.admission.clone();
+    store.compression = serving.compression;
     let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
     Server::start(&Options::new(loopback, store)).map_err(|error| {
         Failure::Argument(format!(

@@ -79,6 +79,13 @@ impl Codec {
     }
 }
 
+/// What zstd, trained on the values themselves, makes of them: the bytes of each, and the RAM that it takes.
+pub fn stored_by_zstd(values: &[Vec<u8>]) -> (Vec<usize>, u64) {
+    let mut codec = ValueCodec::trained(Compression::Zstd, values.iter().map(|value| &value[..]));
+    let stored = values.iter().map(|value| codec.stored_len(value)).collect();
+    (stored, codec.bytes_allocated() as u64)
+}
+
 /// Measures every codec of [`CODECS`], in turns, `rounds` times. Every value is compared after a round trip first.
 pub fn measure(values: &Values, rounds: usize) -> Vec<CodecFigures> {
     let mut codecs = Codec::all(values);

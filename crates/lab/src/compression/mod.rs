@@ -7,6 +7,7 @@ mod seed;
 mod study;
 mod values;
 
+pub use codec::stored_by_zstd;
 pub use study::{Findings, Study, StudyError};
 pub use values::Values;
 

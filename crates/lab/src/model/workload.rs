@@ -102,6 +102,12 @@ impl Workload {
         Some(Self { steps, keys, ..self })
     }
 
+    /// The same requests, for objects of other sizes: bytes of key and value, by the key.
+    pub fn with_object_bytes(mut self, bytes: impl Fn(u32) -> u32) -> Self {
+        self.steps.iter_mut().for_each(|step| step.bytes = bytes(step.key));
+        self
+    }
+
     /// Leaves out requests for objects with more bytes; says how many there were.
     pub fn leave_out_larger(&mut self, bytes_max: u64) -> usize {
         let before = self.steps.len();

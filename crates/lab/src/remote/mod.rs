@@ -11,15 +11,14 @@ mod content;
 mod statistics;
 mod worker;
 
-pub use content::KEY_BYTES;
+pub use content::{Content, KEY_BYTES};
 pub use statistics::Statistics;
 
 use crate::model::{Tally, Workload};
 use connection::connect;
-use content::Content;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use worker::{Counted, Known, Worker};
 
 /// Who asks, and how.
@@ -72,17 +71,16 @@ fn ask(stream: &TcpStream) -> io::Result<Statistics> {
     Statistics::ask(stream, &["", "settings", "granary"])
 }
 
-/// Replays a workload. `progress` is told how many requests are done.
+/// Replays a workload with this content. `progress` is told how many requests are done.
 ///
 /// # Errors
 /// What a connection says; a value that is not the one stored last; a reply that is none.
 pub fn replay_served(
     workload: &Workload,
     clients: &Clients,
+    content: &Content<'_>,
     mut progress: impl FnMut(usize),
 ) -> io::Result<Served> {
-    let bytes_max = workload.steps.iter().map(|step| step.bytes).max().unwrap_or(0);
-    let content = Content::new(run(), bytes_max as usize);
     let mut known = vec![Known::default(); workload.keys as usize];
     let mut workers = Vec::new();
     for _ in 0..clients.connections.max(1) {
@@ -109,10 +107,10 @@ pub fn replay_served(
             break;
         }
         for worker in &mut workers {
-            worker.send(workload, &content, &mut known)?;
+            worker.send(workload, content, &mut known)?;
         }
         for worker in &mut workers {
-            worker.receive(workload, &content, &mut known, &mut counted)?;
+            worker.receive(workload, content, &mut known, &mut counted)?;
         }
         let stored = counted.tally.stored_bytes;
         if stored - asked_at_bytes > ASK_EVERY_BYTES || asked.elapsed() > ASK_EVERY {
@@ -190,10 +188,4 @@ fn settled(watch: &TcpStream) -> io::Result<Statistics> {
         }
         said = now;
     }
-}
-
-/// A number for this replay: what others have left on the server is not ours.
-fn run() -> u64 {
-    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    (time.as_nanos() as u64 ^ u64::from(std::process::id())).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48
 }

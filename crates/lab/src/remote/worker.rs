@@ -58,7 +58,6 @@ enum Sent {
     Delete,
 }
 
-/// Sends the requests of some of the keys, in the order of the trace, over one connection.
 /// Sends the requests of some of the keys over one connection, in the order of the trace.
 pub(super) struct Worker {
     connection: Connection,
@@ -98,7 +97,12 @@ impl Worker {
     }
 
     /// Sends what was missed, and requests that wait.
-    pub fn send(&mut self, workload: &Workload, content: &Content, known: &mut [Known]) -> io::Result<()> {
+    pub fn send(
+        &mut self,
+        workload: &Workload,
+        content: &Content<'_>,
+        known: &mut [Known],
+    ) -> io::Result<()> {
         self.sent.clear();
         self.keys.clear();
         for position in self.misses.drain(..) {
@@ -128,7 +132,7 @@ impl Worker {
         self.keys.iter().all(|(key, only_reads)| *key != step.key || *only_reads && reads)
     }
 
-    fn add(&mut self, position: u32, step: &Step, content: &Content, known: &mut Known) {
+    fn add(&mut self, position: u32, step: &Step, content: &Content<'_>, known: &mut Known) {
         let key = content.key(step.key);
         let over = is_over(step, known);
         self.keys.push((step.key, step.operation == Operation::Get && !over));
@@ -164,7 +168,7 @@ impl Worker {
     pub fn receive(
         &mut self,
         workload: &Workload,
-        content: &Content,
+        content: &Content<'_>,
         known: &mut [Known],
         counted: &mut Counted,
     ) -> io::Result<()> {
@@ -245,7 +249,7 @@ fn note(step: &Step, known: &mut Known) {
     *known = Known { bytes: step.bytes, expires: step.end(), version: known.version.wrapping_add(1) };
 }
 
-fn store(connection: &mut Connection, command: &str, step: &Step, content: &Content, known: &mut Known) {
+fn store(connection: &mut Connection, command: &str, step: &Step, content: &Content<'_>, known: &mut Known) {
     note(step, known);
     connection.store(command, &content.key(step.key), content.value(step.key, known.version, known.bytes));
 }

@@ -1,6 +1,8 @@
 //! `granary study compression`: codecs on real values, the seed's experiment, and page compression in RocksDB.
 
-use std::path::PathBuf;
+mod trace;
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use granary_lab::compression::Study;
@@ -19,6 +21,14 @@ pub struct Arguments {
     /// Where compression.md, compression.csv and compression.svg go
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
+
+    /// A trace whose keys get real values: hits of a memcached server with and without compression. Left out unless given
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// Replay the trace so many times side by side, each for keys of its own
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    copies: u32,
 
     /// Runs of each measurement, of which the median counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
@@ -41,6 +51,9 @@ pub struct Arguments {
 const OPERATIONS: u64 = 20_000;
 const OPERATIONS_QUICK: u64 = 2_000;
 
+/// The values that keys of the trace get.
+const TRACE_VALUES: [&str; 2] = ["mdn.values", "crates.values"];
+
 /// Runs all of it and writes the page.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let (rounds, operations) = match arguments.quick {
@@ -58,11 +71,22 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         operations,
     };
     let findings = study.run(|line| println!("{line}"))?;
+    let hits = arguments.trace.as_deref().map(|trace| hits(arguments, trace, &scratch.path)).transpose()?;
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
-    write("compression.md", findings.text(&notes, arguments.quick))?;
+    let hits = hits.map_or(String::new(), |hits| hits.text());
+    write("compression.md", findings.text(&notes, arguments.quick) + &hits)?;
     write("compression.csv", findings.csv())?;
     findings.plot(&place("compression.svg"))?;
     println!("Written: compression.md, compression.csv, compression.svg in {}", arguments.out.display());
     Ok(())
+}
+
+/// Hits on a trace.
+fn hits(arguments: &Arguments, trace: &Path, disk: &Path) -> Result<trace::Findings> {
+    let values = TRACE_VALUES.map(|name| arguments.values.join(name));
+    let values: Vec<&Path> = values.iter().map(PathBuf::as_path).filter(|path| path.exists()).collect();
+    let hits = trace::run(trace, arguments.copies, &values, disk)?;
+    println!("{}", hits.table_text());
+    Ok(hits)
 }

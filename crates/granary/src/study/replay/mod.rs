@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use granary_lab::model::{Budget, Policy, Tally, replay};
-use granary_lab::remote::Served;
+use granary_lab::remote::{Content, Served};
 
 use crate::failure::{Failure, Result, at};
 use crate::progress::bar;
-use crate::replay::{OnDisk, budget_of_server, describe, exact_model, sizes};
+use crate::replay::{OnDisk, Serving, budget_of_server, describe, exact_model, sizes};
 use inputs::Input;
 
 /// Arguments of `granary study replay`.
@@ -98,7 +98,8 @@ fn line(input: &Input, on_disk: &OnDisk, quick: bool) -> Result<Line> {
         let (model, exact) =
             (replay(&mut *model, &workload, &[], |_| ()), replay(&mut *exact, &workload, &[], |_| ()));
         watch.inc(1);
-        let real = on_disk.replay(policy, admission, &budget, &workload)?;
+        let content = Content::drawn(&workload);
+        let real = on_disk.replay(policy, &Serving::new(admission.clone()), &budget, &workload, &content)?;
         watch.inc(1);
         runs.push(Run { policy, model, exact, real });
     }

@@ -1,0 +1,133 @@
+//! A memcached server with and without compression on a trace, in the same RAM and flash, beside what the model predicts.
+
+use std::path::Path;
+
+use granary_lab::Report;
+use granary_lab::compression::{Values, stored_by_zstd};
+use granary_lab::model::{Budget, Policy, Workload, replay};
+use granary_lab::remote::{Content, KEY_BYTES};
+use granary_lab::trace::generate::Scale;
+use granary_lab::trace::{Source, Trace};
+use granary_memcached::Compression;
+
+use crate::failure::{Result, at};
+use crate::replay::{OnDisk, Serving, budget_of_server, describe, exact_model, sizes};
+
+const TEXT: &str = include_str!("trace.md");
+
+/// DRAM and flash together, of the working set; flash to DRAM.
+const PART: f64 = 0.15;
+const RATIO: u64 = 7;
+
+const POLICIES: [&str; 2] = ["flashield", "reuse"];
+
+/// Hits of all reads: as the model predicts, and on the server.
+#[derive(Clone, Copy)]
+struct Hits {
+    model: f64,
+    server: f64,
+}
+
+struct Line {
+    values: String,
+    policy: &'static str,
+    times_smaller: f64,
+    none: Hits,
+    zstd: Hits,
+}
+
+/// What came of it.
+pub struct Findings {
+    description: String,
+    budget: Budget,
+    lines: Vec<Line>,
+}
+
+/// The trace, so many times side by side.
+fn load(trace: &Path, copies: u32) -> Result<Workload> {
+    let scale = Scale { requests: 1_000_000, keys: None, seed: 1 };
+    let source = Source { path: trace.to_owned(), format: None, scale, cluster: None };
+    let workload = Workload::load(Trace::open(&source)?, Workload::REQUESTS_MAX)?;
+    Ok(workload.copies(copies).expect("there is room for these"))
+}
+
+/// Replays the trace with the values of each file, on the disk of a folder.
+pub fn run(trace: &Path, copies: u32, values: &[&Path], disk: &Path) -> Result<Findings> {
+    let workload = load(trace, copies)?;
+    let on_disk = OnDisk { folder: disk.to_owned(), connections: 8, pipeline: 32 };
+    let mut findings = Findings { description: String::new(), budget: Budget::new(1, 1), lines: Vec::new() };
+    for path in values {
+        let Values { name, train, test } = Values::load(path).map_err(at(path))?;
+        let values = [train, test].concat();
+        let (stored, codec_bytes) = stored_by_zstd(&values);
+        let place = |key| Content::place_of(key, values.len());
+        let raw = workload.clone().with_object_bytes(|key| (KEY_BYTES + values[place(key)].len()) as u32);
+        let compressed = raw.clone().with_object_bytes(|key| (KEY_BYTES + stored[place(key)]) as u32);
+        let wanted = sizes(raw.working_set_bytes(), PART, RATIO);
+        let budget = budget_of_server(wanted.dram_bytes, wanted.flash_bytes, None);
+        let beside = Budget { dram_bytes: budget.dram_bytes.saturating_sub(codec_bytes), ..budget };
+        let bytes = |values: &[usize]| values.iter().sum::<usize>() as f64;
+        let lengths: Vec<usize> = values.iter().map(Vec::len).collect();
+        for policy in POLICIES {
+            let hits = |compression, budget: &Budget, as_stored: &Workload| -> Result<Hits> {
+                let parsed: Policy = policy.parse().expect("the names are ours");
+                let admission = parsed.admission().expect("the server has it").clone();
+                let mut model = exact_model(&parsed, budget, raw.keys).expect("the server has it");
+                let model = replay(&mut *model, as_stored, &[], |_| ()).hit_ratio();
+                let name = format!("{name}, {policy}, {compression}");
+                let serving = Serving { admission, compression };
+                let served = on_disk.replay(&name, &serving, budget, &raw, &Content::given(&values))?;
+                Ok(Hits { model, server: served.tally.hit_ratio() })
+            };
+            findings.lines.push(Line {
+                values: name.clone(),
+                policy,
+                times_smaller: bytes(&lengths) / bytes(&stored),
+                none: hits(Compression::None, &budget, &raw)?,
+                zstd: hits(Compression::Zstd, &beside, &compressed)?,
+            });
+        }
+        (findings.description, findings.budget) = (describe(&raw), budget);
+    }
+    Ok(findings)
+}
+
+impl Findings {
+    fn table(&self) -> Report {
+        let mut report = Report::new(&[
+            "values",
+            "policy",
+            "times smaller",
+            "none: model",
+            "server",
+            "zstd: model",
+            "server",
+            "rise: model",
+            "server",
+        ]);
+        let percent = |ratio: f64| format!("{:.1} %", ratio * 100.0);
+        for Line { values, policy, times_smaller, none, zstd } in &self.lines {
+            let cells = [none.model, none.server, zstd.model, zstd.server].map(percent);
+            let rises = [zstd.model - none.model, zstd.server - none.server];
+            let rises = rises.map(|rise| format!("{:+.1}", rise * 100.0));
+            let first = [values.clone(), (*policy).to_owned(), format!("{times_smaller:.1}")];
+            report.row(first.into_iter().chain(cells).chain(rises));
+        }
+        report
+    }
+
+    /// The table, for a terminal.
+    pub fn table_text(&self) -> String {
+        self.table().text()
+    }
+
+    /// Its section of the page.
+    pub fn text(&self) -> String {
+        let Self { description, budget, .. } = self;
+        let [dram, flash] = [budget.dram_bytes, budget.flash_bytes].map(|bytes| bytes as f64 / 1e6);
+        format!(
+            "\n{TEXT}\n{description}. DRAM {dram:.1} MB, flash {flash:.1} MB.\n\n{}\n",
+            self.table().markdown()
+        )
+    }
+}
