@@ -30,7 +30,7 @@ struct State {
     wakers: Vec<Waker>,
 }
 
-/// Who makes a value.
+/// The thread or task that makes a value.
 pub(crate) enum Joined {
     /// The thread that asked.
     Mine(Arc<Making>),

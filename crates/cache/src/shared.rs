@@ -28,14 +28,14 @@ pub(crate) struct Shared {
     pub pool: std::sync::Arc<Pool>,
     /// The blocks of the RAM tier; `None`: it has entries only.
     pub blocks: Option<Blocks>,
-    /// Who lets entries go next when blocks want room.
+    /// The shard that evicts entries next when blocks want room.
     pub shard_in_turn: AtomicUsize,
     /// Longer entries do not wait in RAM, where others can go to flash.
     pub large_bytes: u64,
     /// The newest time that was told with a lookup.
     pub now: AtomicU32,
     pub counters: Counters,
-    /// Who helps with large batches.
+    /// The threads that help with large batches.
     pub helpers: Helpers,
     pub codecs: Arc<Codecs>,
 }

@@ -110,7 +110,7 @@ impl Waiting {
     }
 }
 
-/// One of those who wait.
+/// A place among the threads that wait.
 struct Place<'a>(&'a AtomicUsize);
 
 impl<'a> Place<'a> {

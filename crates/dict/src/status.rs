@@ -108,7 +108,7 @@ pub struct Status {
     pub source_under_way: u64,
     /// Source threads that there are.
     pub source_threads: u64,
-    /// Those of them that have a request.
+    /// Source threads that have a request.
     pub source_threads_active: u64,
     /// keys_hit / keys_requested.
     pub hit_rate: f64,

@@ -35,7 +35,7 @@ pub struct Io {
 /// Rings of this process.
 static RINGS: AtomicUsize = AtomicUsize::new(0);
 
-/// One of them.
+/// A ring's place among [`RINGS`].
 struct Place;
 
 impl Place {

@@ -162,7 +162,7 @@ pub(crate) enum Peeked {
     Nothing,
     /// A state file that says no more than that it is one: cut to nothing, or damaged.
     Invalidated,
-    /// One of a log with this fingerprint.
+    /// The state of a log with this fingerprint.
     Known(u64),
     /// Another file.
     Foreign,

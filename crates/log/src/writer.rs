@@ -112,7 +112,7 @@ impl<'a, F: Framing> Writer<'a, F> {
     /// As [`Log::sync_journal`], before anything that ended since [`hold`](Self::hold) is written.
     ///
     /// # Errors
-    /// Those of [`Log::sync_journal`].
+    /// As of [`Log::sync_journal`].
     pub fn sync_journal(&mut self) -> io::Result<()> {
         let log = self.log;
         if !log.synced.is_active() {

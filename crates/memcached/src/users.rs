@@ -1,4 +1,4 @@
-//! Who may connect: a file of lines `user:password`, as memcached's `-Y`.
+//! The users who may connect: a file of lines `user:password`, as memcached's `-Y`.
 
 use crate::limits::USERS_MAX;
 use std::io;

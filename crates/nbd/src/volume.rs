@@ -89,7 +89,7 @@ impl Export for VolumeExport {
 /// Commits of a connection that have ended.
 struct Commits {
     done: Mutex<Vec<(Tag, Outcome)>>,
-    /// That of the reads: one tells of both.
+    /// The event of the reads: one tells of both.
     event: OwnedFd,
 }
 

@@ -39,7 +39,7 @@ pub struct Options {
     pub http: SocketAddr,
     /// Where HTTPS listens, and with what certificate.
     pub https: Option<(SocketAddr, Tls)>,
-    /// Who may come in; `None`: everybody, which is for loopback only.
+    /// The users who may come in; `None`: everybody, which is for loopback only.
     pub users: Option<Vec<User>>,
     /// ClickHouse's XML files of dictionaries, as patterns with `*`.
     pub dictionaries: Vec<String>,

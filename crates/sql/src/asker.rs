@@ -1,4 +1,4 @@
-//! Who asks a query, for the dialect.
+//! The asker of a query, for the dialect.
 
 use granary_dialect::rewrite::Scope;
 use granary_dialect::statement::Noun;
@@ -6,7 +6,7 @@ use granary_dialect::statement::Noun;
 use crate::catalogue::Catalogue;
 use crate::settings::{Settings, value_of};
 
-/// Who asks, and where from.
+/// The user who asks, and the address he asks from.
 pub struct Asker<'a> {
     /// The database of names without one.
     pub database: String,

@@ -58,7 +58,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Those of a query that begins now.
+    /// The limits of a query that begins now.
     pub fn of(config: &SessionConfig) -> Limits {
         let Some(settings) = config.options().extensions.get::<QuerySettings>() else {
             return Limits::default();

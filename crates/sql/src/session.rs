@@ -118,7 +118,7 @@ impl Session {
         &self.engine.catalogue
     }
 
-    /// Who asks, for the dialect.
+    /// The user and address of the asker, for the dialect.
     pub(crate) fn asker(&self) -> Asker<'_> {
         Asker {
             database: self.database(),
@@ -227,7 +227,7 @@ impl Session {
     /// The same, to forget entries of it or to ask for them anew.
     ///
     /// # Errors
-    /// Those of `dictionary`, and READONLY.
+    /// As of `dictionary`, and READONLY.
     pub fn dictionary_to_renew(&self, name: &str) -> Result<Arc<Dictionary>> {
         let dictionary = self.dictionary(name)?;
         self.rights.check_renew(&self.user, &dictionary.definition().full_name())?;

@@ -36,13 +36,14 @@ pub enum Admission {
     All,
     /// None is.
     None,
-    /// Those that leave DRAM, with this probability (0 to 1).
+    /// An entry that leaves DRAM is written with this probability (0 to 1).
     Probability(f64),
-    /// Those that leave DRAM for the second time within memory.
+    /// An entry that leaves DRAM is written if it did so before, as far as that is remembered.
     RejectFirst,
-    /// Those that leave DRAM and were read there, or leave it for the second time within memory; and a few others.
+    /// An entry that leaves DRAM is written if it was read there, or left DRAM before, as far as that is remembered; so are
+    /// a few others.
     Reuse,
-    /// Those that leave DRAM and are expected to be read again before they are updated.
+    /// An entry that leaves DRAM is written if it is expected to be read again before it is updated.
     Flashield(Flashield),
 }
 

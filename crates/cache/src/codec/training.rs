@@ -68,7 +68,7 @@ pub(super) struct Training {
 }
 
 impl Training {
-    /// One of so many that may collect values at the same time: together these take what one would, as far as each has
+    /// A collector of samples, where so many may collect at the same time: together they take what one would, as far as each has
     /// enough. It watches, if there is a dictionary already.
     pub fn new(has_dictionary: bool, trainings: usize) -> Self {
         Self {

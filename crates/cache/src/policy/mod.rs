@@ -9,7 +9,7 @@ use crate::limits::{HYBRID_MEMORY_PARTS, HYBRID_PARTITION_PARTS, SHARDS};
 pub enum Reinsertion {
     /// FIFO: they leave.
     None,
-    /// Those found since they were written are appended again, up to half of each segment.
+    /// Entries that were found since they were written are appended again, up to half of each segment.
     Read,
 }
 

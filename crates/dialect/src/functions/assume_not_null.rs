@@ -19,7 +19,7 @@ use crate::error::Error;
 /// The name of what [`AssumeNotNull::checked`] gives, which nobody can write.
 pub const NOT_NULL: &str = "cast/notNull";
 
-/// One of the two functions.
+/// `assumeNotNull`, or the same within CAST.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct AssumeNotNull {
     /// Whether NULL is an error.

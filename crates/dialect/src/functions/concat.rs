@@ -26,7 +26,7 @@ pub enum Joining {
     BySeparator,
 }
 
-/// One of the functions.
+/// `concat` or `concatWithSeparator`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Concat {
     joining: Joining,

@@ -29,7 +29,7 @@ pub enum Extreme {
     Least,
 }
 
-/// One of the two functions.
+/// `greatest` or `least`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Extremes {
     extreme: Extreme,

@@ -42,7 +42,7 @@ pub enum Width {
     Bits64,
 }
 
-/// One of the two functions.
+/// `intHash64` or `intHash32`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct IntHash {
     width: Width,

@@ -112,7 +112,7 @@ fn ipv6(text: &str) -> Option<Ipv6Addr> {
     })
 }
 
-/// One of the functions.
+/// A conversion of text to an address or a UUID.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ToIdentifier {
     name: &'static str,

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 
 use super::numbers::{rows, shaped};
 
-/// One of the two functions, whose names nobody can write.
+/// NaN as the least, or as the greatest. Nobody can write the function's name.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct NanFirst {
     is_least: bool,

@@ -28,7 +28,7 @@ impl Answer {
     }
 }
 
-/// One of them.
+/// `quantile` or `quantiles`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Quantiles {
     answer: Answer,

@@ -18,7 +18,7 @@ pub enum Width {
     Bits64,
 }
 
-/// One of the two functions.
+/// `rand` or `rand64`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Rand {
     width: Width,

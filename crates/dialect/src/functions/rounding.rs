@@ -87,7 +87,7 @@ impl Direction {
     }
 }
 
-/// One of the functions.
+/// `round`, `floor`, `ceil` or `trunc`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Rounding {
     direction: Direction,

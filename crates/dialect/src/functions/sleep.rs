@@ -35,7 +35,7 @@ impl Sleeper {
     }
 }
 
-/// One of the functions. It is volatile, or it would sleep where the query is planned.
+/// `sleep` or `sleepEachRow`. It is volatile, or it would sleep where the query is planned.
 #[derive(Debug)]
 pub struct Sleep {
     sleeper: Sleeper,

@@ -102,7 +102,8 @@ impl Whole {
         Some(Whole { bits, signed })
     }
 
-    /// One of twice the width, where one of the two has a sign and the other is as wide. There is none for 64 bits.
+    /// The type that holds both: of twice the width, where one of the two has a sign and the other is as wide. There is
+    /// none for 64 bits.
     fn with(self, other: Whole) -> Option<ClickHouseType> {
         use ClickHouseType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
         let signed = self.signed || other.signed;

@@ -29,7 +29,7 @@ pub enum Role {
     Number,
 }
 
-/// One of the two functions.
+/// A conversion between numbers and booleans, in one of the two directions.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Truth {
     role: Role,

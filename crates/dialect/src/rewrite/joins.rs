@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rows {
     All,
-    /// One of each key.
+    /// One row of each key.
     OneOfEach,
     None,
-    /// Those without a partner.
+    /// Rows without a partner.
     Unmatched,
 }
 

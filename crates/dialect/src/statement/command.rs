@@ -67,9 +67,9 @@ pub enum Command {
     Exchange {
         /// What is exchanged.
         noun: Noun,
-        /// One of the names.
+        /// The first name.
         one: Name,
-        /// The other name.
+        /// The second name.
         other: Name,
     },
     /// DETACH DICTIONARY.

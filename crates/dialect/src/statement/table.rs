@@ -57,7 +57,7 @@ pub struct Column {
 pub enum Rows {
     /// None.
     None,
-    /// Those of a query, which begins behind so many tokens of the statement.
+    /// The rows of a query, which begins behind so many tokens of the statement.
     Query {
         /// Tokens before the query.
         head: usize,

@@ -116,7 +116,7 @@ impl Dictionary {
         Ok(renewed)
     }
 
-    /// Those of `keys` that are cached are asked for anew; one that is gone is then known to be.
+    /// Asks anew for the keys of `keys` that are cached; one that is gone is then known to be.
     fn renew_cached(&self, store: &Store, keys: &[ArrayRef]) -> Result<usize, DictError> {
         let count = keys.first().map_or(0, |column| column.len());
         if count == 0 {

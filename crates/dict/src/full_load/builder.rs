@@ -114,7 +114,7 @@ impl Builder<'_> {
     /// All of them.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add).
+    /// As of [`add`](Self::add).
     pub fn finish(self) -> Result<Snapshot, DictError> {
         let Builder { arrangement, mut rows, keys, networks, drawing, loaded_at } = self;
         rows.shrink();

@@ -20,7 +20,7 @@ pub(super) enum DuplicatePolicy {
 }
 
 impl Keys {
-    /// Those of rows of which no two have the same key.
+    /// The keys of rows of which no two have the same key.
     pub fn of(rows: &Rows) -> Keys {
         let mut places = HashTable::with_capacity(rows.len());
         let hash = |place: &u32| XxHash3_64::oneshot(rows.key(*place));

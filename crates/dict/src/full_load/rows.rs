@@ -55,7 +55,7 @@ impl Rows {
     /// Puts another row at the place of one with the same key, whose bytes stay.
     ///
     /// # Errors
-    /// Those of [`push`](Self::push).
+    /// As of [`push`](Self::push).
     pub fn replace(&mut self, place: u32, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), DictError> {
         let key = self.key(place).to_vec();
         self.spans[place as usize] = self.append(&key, encode)?;

@@ -42,7 +42,7 @@ impl Gauge {
     }
 }
 
-/// One of what is under way.
+/// A lookup or request under way: counted until this is dropped.
 pub(crate) struct Entered<'a>(&'a Gauge);
 
 impl Drop for Entered<'_> {

@@ -1,4 +1,4 @@
-//! Who may use a file, as `chmod` has it: `700`, `0o770`.
+//! A file's permissions, as `chmod` has them: `700`, `0o770`.
 
 use serde::Deserialize;
 

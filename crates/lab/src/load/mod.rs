@@ -22,7 +22,7 @@ pub struct Items {
     pub value_bytes: usize,
 }
 
-/// Who asks, and how.
+/// The clients, and how they ask.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Connections, served by one thread of ours.

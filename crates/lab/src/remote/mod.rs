@@ -21,7 +21,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use worker::{Counted, Known, Worker};
 
-/// Who asks, and how.
+/// The clients, and how they ask.
 #[derive(Clone, Copy, Debug)]
 pub struct Clients {
     /// Where the server listens.

@@ -17,7 +17,7 @@ pub const ALLOWANCE_KEY_BYTES: u64 = 6;
 /// Of the caches, the part that allocators may need beside: a peer that is killed at its limit has no figure.
 pub const ALLOWANCE_CACHE_PART: u64 = 16;
 
-/// Who stores.
+/// A store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     Granary,

@@ -132,7 +132,7 @@ impl Size {
 
 /// What the study runs on.
 pub struct Study<'a> {
-    /// Who is compared.
+    /// The contenders.
     pub programs: &'a Programs,
     /// A folder on the device to measure, which is left empty.
     pub scratch: &'a Path,

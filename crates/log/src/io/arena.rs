@@ -6,7 +6,7 @@ use crate::buffer::AlignedBuffer;
 use crate::limits::{READ_BYTES_MAX, READ_DEPTH, SPARE_ARENAS_MAX};
 use std::sync::{Mutex, PoisonError};
 
-/// Those that nobody uses, all of the usual size. The last that came back goes first: its pages are there.
+/// Arenas that nobody uses, all of the usual size. The last that came back goes first: its pages are there.
 static SPARE: Mutex<Vec<AlignedBuffer>> = Mutex::new(Vec::new());
 
 const USUAL_BYTES: usize = places::bytes_each(READ_BYTES_MAX) * READ_DEPTH;

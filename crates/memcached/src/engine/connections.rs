@@ -30,7 +30,7 @@ impl Doing {
     }
 }
 
-/// One of them.
+/// A connection.
 #[derive(Debug)]
 pub struct Peer {
     address: String,

@@ -36,7 +36,7 @@ pub struct Shared {
     pub store: Store,
     /// `None`: everybody may do everything.
     pub users: Option<Users>,
-    /// Those of each thread.
+    /// The counters of each thread.
     pub counters: Vec<Counters>,
     /// Connections now.
     pub connections: AtomicUsize,

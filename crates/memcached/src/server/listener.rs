@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct UnixSocket {
     /// Where it lies.
     pub path: PathBuf,
-    /// Who may connect, as `chmod` has it: write permission.
+    /// The socket's permissions, as `chmod` has them: whoever may write may connect.
     pub mode: u32,
 }
 

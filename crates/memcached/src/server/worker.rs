@@ -50,9 +50,9 @@ pub(super) struct Worker {
     /// By token.
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
-    /// Those to look at in this turn.
+    /// Connections to look at in this turn.
     listed: Vec<usize>,
-    /// Those to look at in a moment.
+    /// Connections to look at in a moment.
     soon: Vec<usize>,
     buffer: Vec<u8>,
     swept_at: u32,

@@ -1,4 +1,4 @@
-//! Who sends a request: what it [claims](super::claim) and what he may do.
+//! The sender of a request: what it [claims](super::claim) and what he may do.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Who a request says it is from, as it says it: in headers, by HTTP's own Basic, or in the URL. Nobody is believed yet.
+//! The user that a request says it is from: in headers, by HTTP's own Basic, or in the URL. Nobody is believed yet.
 
 use std::collections::HashMap;
 

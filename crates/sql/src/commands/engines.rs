@@ -3,13 +3,13 @@
 use granary_dialect::statement::Engine;
 use granary_dialect::{Error, Result};
 
-/// Those whose tables have the rows that were put into them, until they are taken out: in RAM that is one and the same.
+/// Engines whose tables have the rows that were put into them, until they are taken out: in RAM that is one and the same.
 const OF_ROWS: &[&str] = &["Memory", "TinyLog", "Log", "StripeLog", "MergeTree", "ReplicatedMergeTree"];
 
 /// The engine of a view of a dictionary.
 pub const DICTIONARY: &str = "Dictionary";
 
-/// Those of ClickHouse's whose rows change by themselves, are elsewhere, or are not there to be read.
+/// ClickHouse's engines whose rows change by themselves, are elsewhere, or are not there to be read.
 const REFUSED: &[&str] = &[
     "AggregatingMergeTree",
     "AzureBlobStorage",

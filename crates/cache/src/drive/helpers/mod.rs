@@ -41,7 +41,7 @@ pub(crate) struct Working<'a>(Busy<'a>);
 /// The right to one helping thread, for as long as it lives.
 pub(crate) struct Help<'a>(Busy<'a>);
 
-/// One of the busy threads.
+/// A thread that counts as busy until this is dropped.
 struct Busy<'a>(&'a State);
 
 impl Drop for Busy<'_> {

@@ -34,7 +34,7 @@ macro_rules! asked {
     };
 }
 
-/// One of the items that are wanted.
+/// A function that returns one of the items that are wanted.
 macro_rules! one {
     ($name:literal, $nullable:literal, $which:expr) => {
         Function {

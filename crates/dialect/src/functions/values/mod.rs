@@ -69,7 +69,7 @@ pub fn all() -> impl Iterator<Item = &'static Function> {
     tables.into_iter().flatten()
 }
 
-/// Those that say what calendars and clocks show, of a time alone.
+/// The functions of a time alone that say what calendars and clocks show.
 pub fn in_calendars() -> impl Iterator<Item = &'static Function> {
     calendar::FUNCTIONS
         .iter()
@@ -90,7 +90,7 @@ fn of(data_type: DataType) -> Field {
 /// Functions whose answer is not NULL in ClickHouse where an argument is.
 const TAKE_NO_NULL: &[&str] = &["arrayPushBack", "arrayPushFront", "countEqual", "indexOf"];
 
-/// One of the functions, as DataFusion knows it.
+/// A function, as DataFusion knows it.
 pub struct ValueFunction {
     function: &'static Function,
     signature: Signature,

@@ -17,7 +17,7 @@ use crate::types::type_name;
 /// The statistics of two columns, which are NULL where one of the two may be.
 const OF_PAIRS: &[&str] = &["corr", "covar_pop", "covar_samp"];
 
-/// Those of one column, of which ClickHouse has a Float32 for Float32.
+/// Aggregates of one column that are a Float32 of Float32 in ClickHouse.
 const STATISTICS: &[&str] = &["stddev", "stddev_pop", "var", "var_pop"];
 
 /// The same over a window.

@@ -139,7 +139,7 @@ impl Source for Executable {
     }
 }
 
-/// Who ended a program.
+/// What ended a program.
 #[derive(PartialEq)]
 enum End {
     Own,

@@ -30,7 +30,7 @@ const FILES: [&str; 7] = [
 /// popularity, sizes and operations.
 const CLUSTERS: (&str, [u32; 6]) = ("twitter_clusters_2020Mar.md", [14, 19, 29, 45, 48, 52]);
 
-/// Those that are there.
+/// The inputs whose files are there.
 pub fn find(folder: &Path) -> Vec<Input> {
     let files = FILES.map(|name| (name, None));
     let clusters = CLUSTERS.1.map(|number| (CLUSTERS.0, Some(number)));

@@ -67,7 +67,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// One of [`POLICIES`].
+    /// The tally of one of [`POLICIES`].
     pub fn of(&self, policy: &str) -> &Tally {
         let at = POLICIES.iter().position(|name| *name == policy).expect("one of them");
         &self.policies[at]

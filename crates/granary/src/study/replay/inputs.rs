@@ -29,7 +29,7 @@ const INPUTS: [(&str, u64, u32); 5] = [
 /// Of which a quick run takes one part in so many.
 const QUICK_PARTS: u64 = 100;
 
-/// Those that are there.
+/// The inputs whose files are there.
 pub fn find(folder: &Path) -> Vec<Input> {
     let all = INPUTS.map(|(name, requests, copies)| Input { path: folder.join(name), requests, copies });
     all.into_iter().filter(|input| input.path.exists()).collect()

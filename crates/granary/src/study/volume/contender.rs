@@ -12,7 +12,7 @@ use super::null::NullDevice;
 /// The bytes of a logical block.
 pub const BLOCK: usize = 4096;
 
-/// One of them.
+/// A device or a volume on it.
 pub enum Contender {
     /// The device, where each block has its place.
     Bare(NullDevice),

@@ -102,7 +102,7 @@ enum Part {
     Default,
 }
 
-/// One of the two functions.
+/// A part of `dictGetOrDefault` whose default has to be computed.
 #[derive(Debug)]
 struct DefaultPart {
     part: Part,

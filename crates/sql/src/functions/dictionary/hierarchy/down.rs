@@ -11,7 +11,7 @@ use crate::limits::HIERARCHY_DEPTH_MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     All,
-    /// Those so many levels below it, at least 1.
+    /// The keys so many levels below it, at least 1.
     At(usize),
 }
 

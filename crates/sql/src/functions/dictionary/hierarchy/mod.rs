@@ -53,7 +53,7 @@ pub const FUNCTIONS: [(&str, Question); 5] = [
     ("dictGetDescendants", Question::Descendants),
 ];
 
-/// One of them.
+/// A function of the hierarchy.
 #[derive(Debug)]
 pub struct HierarchyFunction {
     name: String,

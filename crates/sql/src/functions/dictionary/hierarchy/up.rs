@@ -11,7 +11,7 @@ use granary_dict::{Attribute, Dictionary, Literal};
 
 use crate::limits::HIERARCHY_DEPTH_MAX;
 
-/// Who stands above whom, of some keys and those above them.
+/// The parents of some keys and of those above them.
 pub struct Ways {
     /// The parents of keys that the dictionary has; `None`: it is at the top.
     parents: HashMap<u64, Option<u64>>,
