@@ -270,6 +270,9 @@ pub const CODEC_VERSIONS_MAX: usize = 16;
 /// Contexts to compress in that wait for the next who does.
 pub const SPARE_ENCODERS_MAX: usize = 4;
 
+/// Bytes of such a context at most: it has tables as large as the longest value that it compressed needed.
+pub const SPARE_ENCODER_BYTES_MAX: usize = 256 << 10;
+
 /// Contexts to decompress in that wait for the next who does.
 pub const SPARE_DECODERS_MAX: usize = 16;
 

@@ -3,7 +3,7 @@
 use super::frame::{self, Content};
 use super::stored::{Codec, Compression, StoredValue, write_head};
 use super::version::Version;
-use crate::limits::{LZ4_DICTIONARY_BYTES, SPARE_ENCODERS_MAX, ZSTD_LEVEL};
+use crate::limits::{LZ4_DICTIONARY_BYTES, SPARE_ENCODER_BYTES_MAX, SPARE_ENCODERS_MAX, ZSTD_LEVEL};
 use granary_log::sync::sync::{Arc, Mutex};
 use zstd_safe::CCtx;
 
@@ -55,11 +55,13 @@ impl Encoders {
             Some(version) => context.compress_using_cdict(frame, value, version.for_encoding()?),
             None => context.compress(frame, value, ZSTD_LEVEL),
         };
-        let mut spare = self.spare.lock().expect("no panic under the lock");
-        if spare.len() < SPARE_ENCODERS_MAX {
-            spare.push(context);
+        // One that has compressed a long value has tables as large as that needed.
+        if context.sizeof() <= SPARE_ENCODER_BYTES_MAX {
+            let mut spare = self.spare.lock().expect("no panic under the lock");
+            if spare.len() < SPARE_ENCODERS_MAX {
+                spare.push(context);
+            }
         }
-        drop(spare);
         compressed.ok()?;
         let (codec, content) = match frame::content(frame)? {
             Content::Block(data) => (Codec::ZstdBlock, data),

@@ -61,6 +61,17 @@ mod tests {
     use crate::codec::Codec;
 
     #[test]
+    fn a_long_value_leaves_no_large_context_behind() {
+        let mut codec = ValueCodec::untrained(Compression::Zstd);
+        let short: Vec<u8> = b"some value ".repeat(30);
+        let long: Vec<u8> = (0..1u32 << 18).flat_map(|i| (i % 1000).to_le_bytes()).collect();
+        assert!(codec.stored_len(&short) < short.len());
+        let before = codec.bytes_allocated();
+        assert!(codec.stored_len(&long) < long.len());
+        assert!(before > 0 && codec.bytes_allocated() <= before, "{} {before}", codec.bytes_allocated());
+    }
+
+    #[test]
     fn a_trained_codec_stores_less_and_gives_the_values_back() {
         let values: Vec<Vec<u8>> = (0..2000u32)
             .map(|i| {
