@@ -28,6 +28,10 @@ pub const COMMANDS_IN_FLIGHT_MAX: usize = 256;
 /// Bytes that the READs and WRITEs of one connection in flight may transfer together. One command is always begun.
 pub const BYTES_IN_FLIGHT_MAX: u64 = 64 << 20;
 
+/// Longest stretch of a volume's device that is read at once for a connection (a block may be longer). Its buffers take 16
+/// times as much.
+pub const FLIGHT_BYTES_MAX: usize = 64 << 10;
+
 /// Bytes of replies that are gathered before they are sent; no command is begun while more of them wait.
 pub const OUTPUT_BYTES_SOFT: usize = 256 << 10;
 

@@ -163,7 +163,8 @@ impl Shared {
     fn read_live(&self, io: &mut Io, live: &mut [Live]) -> bool {
         let size = self.block_size();
         let blocks: Vec<(usize, Stored)> = live.iter().map(|live| live.stored).enumerate().collect();
-        let (runs, extents) = self.runs(&blocks);
+        let (runs, extents): (Vec<_>, Vec<_>) =
+            self.runs(&blocks, Io::extent_bytes_max(self.block_size())).into_iter().unzip();
         let mut is_whole = true;
         io.read_many(self.log.device(), &extents, |i, bytes| {
             for (j, live) in live[runs[i].clone()].iter_mut().enumerate() {

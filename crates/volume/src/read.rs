@@ -106,11 +106,10 @@ impl Shared {
         self.checksums.get_or_load(slot as u32, sequence, index, load).unwrap_or(None)
     }
 
-    /// Divides blocks to be read, each with its number, into runs whose numbers and places are neighbours: ranges of
-    /// `blocks`, and what to read for each.
-    pub fn runs(&self, blocks: &[(usize, Stored)]) -> (Vec<Range<usize>>, Vec<Extent>) {
+    /// See [`Volume::runs`](crate::Volume::runs).
+    pub fn runs(&self, blocks: &[(usize, Stored)], bytes_max: usize) -> Vec<(Range<usize>, Extent)> {
         let size = self.block_size();
-        let blocks_max = Io::extent_bytes_max(size) / size;
+        let blocks_max = (bytes_max / size).max(1);
         let mut runs: Vec<Range<usize>> = Vec::new();
         for (i, (number, stored)) in blocks.iter().enumerate() {
             let follows = i.checked_sub(1).is_some_and(|before| {
@@ -126,8 +125,7 @@ impl Shared {
             let first = self.extent(blocks[run.start].1);
             Extent { len: run.len() * size, ..first }
         };
-        let extents = runs.iter().map(extent).collect();
-        (runs, extents)
+        runs.into_iter().map(|run| (run.clone(), extent(&run))).collect()
     }
 
     /// Reads a whole block.
@@ -234,7 +232,8 @@ impl Shared {
         if blocks.is_empty() {
             return Ok(());
         }
-        let (runs, extents) = self.runs(&blocks);
+        let (runs, extents): (Vec<_>, Vec<_>) =
+            self.runs(&blocks, Io::extent_bytes_max(size)).into_iter().unzip();
         let mut again = Vec::new();
         io.read_many(self.log.device(), &extents, |i, bytes| {
             for (j, (at, stored)) in blocks[runs[i].clone()].iter().enumerate() {

@@ -232,6 +232,12 @@ impl Volume {
         self.shared.extent(stored)
     }
 
+    /// Divides blocks that were [found](Self::find) on the device, each with its number, into runs whose numbers and places
+    /// are neighbours, of `bytes_max` or of one block: the range of `blocks`, and the bytes of the device to read.
+    pub fn runs(&self, blocks: &[(usize, Stored)], bytes_max: usize) -> Vec<(Range<usize>, Extent)> {
+        self.shared.runs(blocks, bytes_max)
+    }
+
     /// Whether what was read of a block's extent is its content.
     pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> Verdict {
         self.shared.check(lba, stored, bytes)

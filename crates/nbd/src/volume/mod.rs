@@ -1,10 +1,13 @@
 //! Volumes as exports.
 
+mod reads;
+
 use crate::export::{Command, Export, Exports, ExtentState, Outcome, Session, Tag};
 use crate::limits::COMMANDS_IN_FLIGHT_MAX;
 use crate::protocol::{Completions, Errno};
-use granary_log::{Engine, Flights, Io};
-use granary_volume::{Found, Operation, Stored, Verdict, Volume};
+use granary_log::Io;
+use granary_volume::{Operation, Volume};
+use reads::Reads;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -71,13 +74,11 @@ impl Export for VolumeExport {
 
     fn session(self: Arc<Self>) -> io::Result<Box<dyn Session>> {
         let block_size = self.volume.config().block_size as usize;
-        let reads = Flights::new(Engine::Ring, block_size);
+        let reads = Reads::new(block_size);
         let event = reads.event().ok_or(io::ErrorKind::OutOfMemory)?.try_clone_to_owned()?;
         Ok(Box::new(VolumeSession {
             reads,
             io: Io::new(),
-            block: vec![0; block_size],
-            pending: (0..COMMANDS_IN_FLIGHT_MAX).map(|_| None).collect(),
             times: Times(vec![None; COMMANDS_IN_FLIGHT_MAX]),
             commits: Arc::new(Commits { done: Mutex::default(), event }),
             commits_in_flight: 0,
@@ -114,25 +115,13 @@ impl Times {
     }
 }
 
-/// A read of one block under way.
-struct Pending {
-    lba: u64,
-    stored: Stored,
-    /// The part of the block that is asked for: the first byte, the number of bytes.
-    part: (usize, usize),
-}
-
 /// A connection's way to a volume.
 ///
-/// Reads of a block or a part of it go on while the connection does other things. Longer ones are read at once, as many
-/// blocks at a time as the device takes. Writes go to a write buffer; commits run on the volume's thread.
+/// Reads go on while the connection does other things. Writes go to a write buffer; commits run on the volume's thread.
 struct VolumeSession {
     volume: Arc<Volume>,
-    reads: Flights,
+    reads: Reads,
     io: Io,
-    block: Vec<u8>,
-    /// By tag.
-    pending: Vec<Option<Pending>>,
     times: Times,
     commits: Arc<Commits>,
     commits_in_flight: usize,
@@ -149,55 +138,10 @@ fn errno(error: &io::Error) -> Errno {
 
 impl VolumeSession {
     fn read(&mut self, tag: Tag, offset: u64, len: u32, completions: &mut Completions) {
-        let size = self.block.len() as u64;
-        let (lba, within, len) = (offset / size, (offset % size) as usize, len as usize);
-        if within + len > self.block.len() {
-            let mut out = vec![0; len];
-            let read = self.volume.read(&mut self.io, offset, &mut out);
+        self.volume.note_read(len.into());
+        if self.reads.begin(&self.volume, tag, offset, len as usize, completions) {
             self.times.end(tag, &self.volume);
-            match read {
-                Ok(()) => completions.data(tag, &out),
-                Err(error) => completions.fail(tag, errno(&error)),
-            }
-            return;
         }
-        self.volume.note_read(len as u64);
-        match self.volume.find(lba, &mut self.block) {
-            Found::Copied => {
-                self.times.end(tag, &self.volume);
-                completions.data(tag, &self.block[within..within + len]);
-            }
-            Found::OnDevice(stored) => {
-                self.reads.begin(self.volume.extent(stored), u64::from(tag.0));
-                self.pending[tag.0 as usize] = Some(Pending { lba, stored, part: (within, len) });
-            }
-        }
-    }
-
-    /// Completes the reads that have come, and begins those again whose blocks were moved meanwhile.
-    fn poll_reads(&mut self, completions: &mut Completions) {
-        let Self { volume, reads, pending, times, io, block, .. } = self;
-        reads.poll(volume.device(), |ticket, bytes| {
-            let tag = Tag(ticket as u32);
-            let Some(Pending { lba, stored, part: (within, len) }) = pending[ticket as usize].take() else {
-                unreachable!("a read that is under way is known");
-            };
-            if let Ok(bytes) = bytes
-                && volume.check(lba, stored, bytes) == Verdict::Right
-            {
-                times.end(tag, volume);
-                completions.data(tag, &bytes[within..within + len]);
-                return;
-            }
-            // It was moved meanwhile, or it is damaged: this read tells.
-            let size = block.len() as u64;
-            let read = volume.read(io, lba * size, block);
-            times.end(tag, volume);
-            match read {
-                Ok(()) => completions.data(tag, &block[within..within + len]),
-                Err(error) => completions.fail(tag, errno(&error)),
-            }
-        });
     }
 
     /// Completes a command that changed something, when it is durable if it has to be.
@@ -222,7 +166,7 @@ impl VolumeSession {
 
     /// Says which parts of a range have content.
     fn extents(&self, tag: Tag, offset: u64, len: u32, one: bool, completions: &mut Completions) {
-        let size = self.block.len() as u64;
+        let size = self.volume.config().block_size;
         let end = offset + u64::from(len);
         let mut reply = completions.extents(tag);
         let mut at = offset;
@@ -282,7 +226,8 @@ impl Session for VolumeSession {
             self.times.end(tag, &self.volume);
             completions.finish(tag, result);
         }
-        self.poll_reads(completions);
+        let Self { reads, volume, times, .. } = self;
+        reads.poll(volume, completions, |tag| times.end(tag, volume));
     }
 
     fn event(&self) -> Option<BorrowedFd<'_>> {

@@ -1,0 +1,172 @@
+//! Reads of a connection that go on while it does other things.
+
+use super::errno;
+use crate::export::Tag;
+use crate::limits::{COMMANDS_IN_FLIGHT_MAX, FLIGHT_BYTES_MAX};
+use crate::protocol::{Completions, Errno};
+use granary_log::{Engine, Extent, Flights, Io};
+use granary_volume::{Found, Stored, Verdict, Volume};
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+
+/// The reads under way. What they read from the device goes through here in pieces: blocks that are neighbours in the
+/// volume and on the device.
+pub(super) struct Reads {
+    flights: Flights,
+    /// For blocks that have to be looked up again.
+    io: Io,
+    /// Room for one.
+    block: Vec<u8>,
+    /// By tag.
+    commands: Vec<Option<Read>>,
+    /// By the tickets of the flights; one that is not under way has no blocks.
+    pieces: Vec<Piece>,
+    free: Vec<usize>,
+}
+
+/// A READ under way.
+struct Read {
+    first: u64,
+    /// Its blocks, whole, if there are several: a single one is answered from where the device put it.
+    blocks: Vec<u8>,
+    /// The part of them that is asked for.
+    part: Range<usize>,
+    /// Pieces that have not come.
+    left: usize,
+    failed: Option<Errno>,
+}
+
+/// Blocks of a READ that are read at once.
+#[derive(Default)]
+struct Piece {
+    tag: u32,
+    /// Each with its number in the READ.
+    blocks: Vec<(usize, Stored)>,
+}
+
+impl Reads {
+    /// Of a volume with blocks of so many bytes.
+    pub fn new(block_size: usize) -> Self {
+        Self {
+            flights: Flights::new(Engine::Ring, FLIGHT_BYTES_MAX.max(block_size)),
+            io: Io::new(),
+            block: vec![0; block_size],
+            commands: (0..COMMANDS_IN_FLIGHT_MAX).map(|_| None).collect(),
+            pieces: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Readable after a piece has come; `None`: [`poll`](Self::poll) reads them.
+    pub fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.flights.event()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.flights.is_empty()
+    }
+
+    /// Begins a READ; `true`: it is completed, as nothing of it is on the device.
+    pub fn begin(
+        &mut self,
+        volume: &Volume,
+        tag: Tag,
+        offset: u64,
+        len: usize,
+        completions: &mut Completions,
+    ) -> bool {
+        let size = self.block.len();
+        let (first, within) = (offset / size as u64, (offset % size as u64) as usize);
+        let part = within..within + len;
+        if part.end <= size {
+            return self.begin_one(volume, tag, first, part, completions);
+        }
+        let mut blocks = vec![0; part.end.next_multiple_of(size)];
+        let mut on_device = Vec::new();
+        for (i, block) in blocks.chunks_exact_mut(size).enumerate() {
+            if let Found::OnDevice(stored) = volume.find(first + i as u64, block) {
+                on_device.push((i, stored));
+            }
+        }
+        if on_device.is_empty() {
+            completions.data(tag, &blocks[part]);
+            return true;
+        }
+        let runs = volume.runs(&on_device, FLIGHT_BYTES_MAX);
+        self.commands[tag.0 as usize] = Some(Read { first, blocks, part, left: runs.len(), failed: None });
+        runs.into_iter().for_each(|(run, extent)| self.begin_piece(tag, &on_device[run], extent));
+        false
+    }
+
+    /// As [`begin`](Self::begin), for a block or a part of it.
+    fn begin_one(
+        &mut self,
+        volume: &Volume,
+        tag: Tag,
+        lba: u64,
+        part: Range<usize>,
+        completions: &mut Completions,
+    ) -> bool {
+        let Found::OnDevice(stored) = volume.find(lba, &mut self.block) else {
+            completions.data(tag, &self.block[part]);
+            return true;
+        };
+        self.commands[tag.0 as usize] =
+            Some(Read { first: lba, blocks: Vec::new(), part, left: 1, failed: None });
+        self.begin_piece(tag, &[(0, stored)], volume.extent(stored));
+        false
+    }
+
+    fn begin_piece(&mut self, tag: Tag, blocks: &[(usize, Stored)], extent: Extent) {
+        let ticket = self.free.pop().unwrap_or_else(|| {
+            self.pieces.push(Piece::default());
+            self.pieces.len() - 1
+        });
+        let piece = &mut self.pieces[ticket];
+        piece.tag = tag.0;
+        piece.blocks.extend_from_slice(blocks);
+        self.flights.begin(extent, ticket as u64);
+    }
+
+    /// Completes the READs of which all pieces have come; `done` is told of each before.
+    pub fn poll(&mut self, volume: &Volume, completions: &mut Completions, mut done: impl FnMut(Tag)) {
+        let Self { flights, io, block, commands, pieces, free } = self;
+        flights.poll(volume.device(), |ticket, bytes| {
+            let piece = &mut pieces[ticket as usize];
+            let tag = Tag(piece.tag);
+            let command = &mut commands[tag.0 as usize];
+            let read = command.as_mut().expect("a READ that has pieces under way is known");
+            let (size, is_single) = (block.len(), read.blocks.is_empty());
+            let whole = match &mut read.blocks[..] {
+                [] => &mut block[..],
+                blocks => blocks,
+            };
+            let mut in_place = None;
+            for (j, (i, stored)) in piece.blocks.drain(..).enumerate() {
+                let lba = read.first + i as u64;
+                let bytes = bytes.as_ref().ok().map(|bytes| &bytes[j * size..(j + 1) * size]);
+                match bytes.filter(|bytes| volume.check(lba, stored, bytes) == Verdict::Right) {
+                    Some(bytes) if is_single => in_place = Some(bytes),
+                    Some(bytes) => whole[i * size..(i + 1) * size].copy_from_slice(bytes),
+                    // It was moved meanwhile, or it is damaged: this read tells.
+                    None => {
+                        let out = &mut whole[i * size..(i + 1) * size];
+                        let again = volume.read(io, lba * size as u64, out);
+                        read.failed = again.err().map(|error| errno(&error)).or(read.failed);
+                    }
+                }
+            }
+            free.push(ticket as usize);
+            read.left -= 1;
+            if read.left > 0 {
+                return;
+            }
+            done(tag);
+            match read.failed {
+                None => completions.data(tag, &in_place.unwrap_or(whole)[read.part.clone()]),
+                Some(errno) => completions.fail(tag, errno),
+            }
+            *command = None;
+        });
+    }
+}
