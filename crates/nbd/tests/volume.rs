@@ -6,7 +6,7 @@ use common::fuse::Fuse;
 use common::serving::{Serving, attempt, run};
 use common::skip;
 use granary_nbd::{Export, Exports, VolumeExports};
-use granary_volume::{Config, Volume};
+use granary_volume::{Config, Io, Volume};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -125,6 +125,57 @@ fn discarded_blocks_are_holes_and_take_no_space() {
     assert_eq!(extents, [(1, 3), (1, 0), (1, 3), (2, 0), (59, 3)]);
     let (is_fine, output, errors) = attempt(folder, "qemu-io", &["-f", "raw", "-c", "write 64M 4k", &uri]);
     assert!(!is_fine || (output + &errors).contains("error"), "beyond the end");
+    close(serving, volume);
+}
+
+/// READs of several blocks go to the device in pieces. One block of a piece is damaged: READs with it fail, others do not,
+/// and all may be under way at the same time.
+#[test]
+fn a_damaged_block_costs_the_reads_of_it_alone() {
+    let disk = Disk::new(16 * MIB);
+    let (blocks, damaged) = (256, 77);
+    let image: Vec<u8> =
+        (0..blocks).flat_map(|lba: u32| (lba ^ 0xA5A5_0000).to_le_bytes().repeat(1024)).collect();
+    let volume = disk.open();
+    let mut io = Io::new();
+    volume.write(&mut io, 0, &image).unwrap();
+    Arc::into_inner(volume).unwrap().close().unwrap();
+    let log = disk.folder.path().join("disk.log");
+    let mut bytes = std::fs::read(&log).unwrap();
+    let block = &image[damaged * 4096..(damaged + 1) * 4096];
+    let at = bytes.chunks_exact(4096).position(|found| found == block).unwrap() * 4096;
+    bytes[at + 99] ^= 4;
+    std::fs::write(&log, bytes).unwrap();
+    let volume = disk.open();
+    let serving = Serving::new(export(&volume));
+    let folder = serving.folder.path();
+    std::fs::write(folder.join("image"), &image).unwrap();
+    let script = "
+import sys
+image = open('image', 'rb').read()
+h.connect_uri(sys.argv[1])
+wanted = [(i * 4096, n * 4096) for n in (1, 2, 16, 17, 40) for i in range(0, 256 - n, 3)]
+wanted += [(i * 4096 + 700, n * 4096 + 33) for n in (1, 5, 33) for i in range(0, 200, 7)]
+failed = 0
+for part in (wanted[i:i + 100] for i in range(0, len(wanted), 100)):
+    reads = [(o, n, nbd.Buffer(n)) for o, n in part]
+    cookies = [h.aio_pread(b, o) for o, n, b in reads]
+    for (o, n, b), cookie in zip(reads, cookies):
+        bad = o < 78 * 4096 and o + n > 77 * 4096
+        try:
+            while not h.aio_command_completed(cookie):
+                h.poll(-1)
+            assert not bad, (o, n)
+            assert bytes(b.to_bytearray()) == image[o:o + n], (o, n)
+        except nbd.Error as e:
+            assert bad and e.errno == 'EIO', (o, n, e)
+            failed += 1
+print(failed)
+";
+    let script = format!("import nbd\nh = nbd.NBD()\n{script}");
+    let failed: u64 =
+        run(folder, "/usr/bin/python3", &["-c", &script, &serving.unix()]).trim().parse().unwrap();
+    assert!(failed > 10, "{failed}");
     close(serving, volume);
 }
 
