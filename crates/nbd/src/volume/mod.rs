@@ -127,15 +127,6 @@ struct VolumeSession {
     commits_in_flight: usize,
 }
 
-fn errno(error: &io::Error) -> Errno {
-    match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
-        Some(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => Errno::NoSpace,
-        Some(rustix::io::Errno::NOMEM) => Errno::NoMemory,
-        Some(rustix::io::Errno::INVAL) => Errno::Invalid,
-        _ => Errno::Io,
-    }
-}
-
 impl VolumeSession {
     fn read(&mut self, tag: Tag, offset: u64, len: u32, completions: &mut Completions) {
         self.volume.note_read(len.into());
@@ -150,14 +141,14 @@ impl VolumeSession {
             return self.commit(tag);
         }
         self.times.end(tag, &self.volume);
-        completions.finish(tag, changed.map_err(|error| errno(&error)));
+        completions.finish(tag, changed.map_err(|error| Errno::from(&error)));
     }
 
     fn commit(&mut self, tag: Tag) {
         self.commits_in_flight += 1;
         let commits = Arc::clone(&self.commits);
         self.volume.commit_later(move |result| {
-            let result = result.map_err(errno);
+            let result = result.map_err(Errno::from);
             commits.done.lock().unwrap_or_else(PoisonError::into_inner).push((tag, result));
             // It cannot fail but where it was written 2^64 times and nobody came.
             let _ = rustix::io::write(&commits.event, &1u64.to_ne_bytes());

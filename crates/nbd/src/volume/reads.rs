@@ -1,6 +1,5 @@
 //! Reads of a connection that go on while it does other things.
 
-use super::errno;
 use crate::export::Tag;
 use crate::limits::{COMMANDS_IN_FLIGHT_MAX, FLIGHT_BYTES_MAX};
 use crate::protocol::{Completions, Errno};
@@ -152,7 +151,7 @@ impl Reads {
                     None => {
                         let out = &mut whole[i * size..(i + 1) * size];
                         let again = volume.read(io, lba * size as u64, out);
-                        read.failed = again.err().map(|error| errno(&error)).or(read.failed);
+                        read.failed = again.err().map(|error| Errno::from(&error)).or(read.failed);
                     }
                 }
             }
