@@ -52,6 +52,35 @@ impl Device for Synced {
     }
 }
 
+/// A device whose syncs fail now and then, and nothing else. (Where many writes fail, a commit waits until a batch of them
+/// has come through as a whole.)
+struct Written {
+    faulty: Faulty,
+    file: Arc<FileDevice>,
+}
+
+impl Device for Written {
+    fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> std::io::Result<()> {
+        self.file.read_at(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> std::io::Result<()> {
+        self.file.write_at(offset, buffers)
+    }
+
+    fn sync(&self) -> std::io::Result<()> {
+        self.faulty.sync()
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.file.descriptor()
+    }
+}
+
 fn config() -> Config {
     let size = BLOCKS * BLOCK;
     Config { size, block_size: BLOCK, segment_bytes: 16 * BLOCK, ..Config::new(size) }
@@ -291,8 +320,9 @@ fn what_was_committed_amid_faults_is_there_after_a_kill() {
 #[test]
 fn a_sync_that_failed_stays_failed() {
     let folder = tempfile::tempdir().unwrap();
-    let (device, _) = device(folder.path());
-    let volume = open(folder.path(), Arc::clone(&device));
+    let (device, file) = device(folder.path());
+    let open = || open(folder.path(), Written { faulty: Arc::clone(&device), file: Arc::clone(&file) });
+    let volume = open();
     let mut model = Model::new(9, Engine::Plain);
     model.write(&volume);
     assert!(model.commit(&volume));
@@ -316,7 +346,7 @@ fn a_sync_that_failed_stays_failed() {
     assert!(volume.close().is_err(), "what that sync was for may be gone");
     // The next start syncs everything again, and shows what is there.
     model.killed();
-    let volume = open(folder.path(), Arc::clone(&device));
+    let volume = open();
     model.read_all(&volume, "opened after a sync that failed");
     model.write(&volume);
     assert!(model.commit(&volume));
