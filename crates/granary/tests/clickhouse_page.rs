@@ -86,9 +86,10 @@ fn max_stored_keys_bounds_keys_that_the_source_lacks_too() {
     assert_eq!(capacity, "1024");
     assert!((1..=1024).contains(&number(entries)), "{entries} entries");
     assert!(number(index_bytes) < 64 << 10, "{index_bytes} bytes");
-    // The index, and as many entries in the RAM tier, in chunks. Write buffers are left out: a device that is slow
-    // just now has many of them wait for it, whatever the bound on entries.
-    assert!(number(bytes) < 384 << 10, "{bytes} bytes");
+    // The index, and as many entries in the RAM tier, in chunks, where those that wait for the device stay longer;
+    // without the bound it is 2.8 MB. Write buffers are left out: a device that is slow just now has many of them wait
+    // for it, whatever the bound on entries.
+    assert!(number(bytes) < 512 << 10, "{bytes} bytes");
 }
 
 #[test]
