@@ -97,8 +97,10 @@ impl Shared {
 
     /// The segment to be cleaned next.
     fn victim(&self) -> Option<u64> {
+        let written = self.written();
+        // Read after what is durable: no segment of these is younger.
         let (head, now) = (self.log.head(), self.now());
-        let candidates = self.written().filter_map(|(slot, sequence)| {
+        let candidates = written.filter_map(|(slot, sequence)| {
             let state = &self.slots[slot as usize];
             let movable = !self.waits_for_checkpoint(slot, sequence) && !state.is_set_aside(now);
             let live = state.live.load(Ordering::Acquire);
@@ -107,7 +109,8 @@ impl Shared {
         policy::choose(candidates, self.log.geometry().blocks_per_segment(), Policy::default()).map(u64::from)
     }
 
-    /// Moves what is alive in a segment to the end of the log.
+    /// Moves what is alive in a segment to the end of the log, all of it or nothing: a segment that is not emptied gives no
+    /// room back for what its blocks would take elsewhere.
     fn empty(&self, io: &mut Io, slot: u64) -> io::Result<()> {
         let Some(summary) = self.summary_of(slot) else {
             self.set_aside(slot, "its summary cannot be read");
@@ -125,7 +128,12 @@ impl Shared {
                 (self.map.get(lba) == Some(place)).then_some(Live { lba, stored, content: None })
             })
             .collect();
-        let is_whole = self.read_live(io, &mut live);
+        // Nothing comes to a full segment: more can only be what is missing in what was read of the summary.
+        let is_all = self.slots[slot as usize].live.load(Ordering::Acquire) as usize <= live.len();
+        if !is_all || !self.read_live(io, &mut live) {
+            self.set_aside(slot, "some of its blocks cannot be read");
+            return Ok(());
+        }
         let mut moved = live.iter().filter_map(|live| Some((live, live.content.as_ref()?))).peekable();
         while moved.peek().is_some() {
             let mut writer = self.log.writer().for_moving();
@@ -149,22 +157,16 @@ impl Shared {
                 self.wait_to_move()?;
             }
         }
-        // Nothing comes to a full segment: what is alive now is damaged, or missing in what was read of the summary.
-        if !is_whole || self.slots[slot as usize].live.load(Ordering::Acquire) > 0 {
-            self.set_aside(slot, "some of its blocks cannot be read");
-            return Ok(());
-        }
         self.slots[slot as usize].end_set_aside();
         self.counters.segments_cleaned.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Reads blocks and checks them; `false`: some are damaged, and stay where they are.
+    /// Reads blocks and checks them; `false`: some are damaged.
     fn read_live(&self, io: &mut Io, live: &mut [Live]) -> bool {
         let size = self.block_size();
         let blocks: Vec<(usize, Stored)> = live.iter().map(|live| live.stored).enumerate().collect();
-        let (runs, extents): (Vec<_>, Vec<_>) =
-            self.runs(&blocks, Io::extent_bytes_max(self.block_size())).into_iter().unzip();
+        let (runs, extents) = self.runs(&blocks, Io::extent_bytes_max(size));
         let mut is_whole = true;
         io.read_many(self.log.device(), &extents, |i, bytes| {
             for (j, live) in live[runs[i].clone()].iter_mut().enumerate() {

@@ -107,7 +107,7 @@ impl Shared {
     }
 
     /// See [`Volume::runs`](crate::Volume::runs).
-    pub fn runs(&self, blocks: &[(usize, Stored)], bytes_max: usize) -> Vec<(Range<usize>, Extent)> {
+    pub fn runs(&self, blocks: &[(usize, Stored)], bytes_max: usize) -> (Vec<Range<usize>>, Vec<Extent>) {
         let size = self.block_size();
         let blocks_max = (bytes_max / size).max(1);
         let mut runs: Vec<Range<usize>> = Vec::new();
@@ -125,7 +125,8 @@ impl Shared {
             let first = self.extent(blocks[run.start].1);
             Extent { len: run.len() * size, ..first }
         };
-        runs.into_iter().map(|run| (run.clone(), extent(&run))).collect()
+        let extents = runs.iter().map(extent).collect();
+        (runs, extents)
     }
 
     /// Reads a whole block.
@@ -220,9 +221,6 @@ impl Shared {
     /// Reads whole blocks, those that lie side by side on the device at once.
     fn read_blocks(&self, io: &mut Io, first: u64, out: &mut [u8]) -> io::Result<()> {
         let size = self.block_size();
-        if out.len() == size {
-            return self.read_block(io, first, out);
-        }
         let mut blocks: Vec<(usize, Stored)> = Vec::new();
         for (i, out) in out.chunks_exact_mut(size).enumerate() {
             if let Found::OnDevice(stored) = self.find(first + i as u64, out) {
@@ -232,8 +230,7 @@ impl Shared {
         if blocks.is_empty() {
             return Ok(());
         }
-        let (runs, extents): (Vec<_>, Vec<_>) =
-            self.runs(&blocks, Io::extent_bytes_max(size)).into_iter().unzip();
+        let (runs, extents) = self.runs(&blocks, Io::extent_bytes_max(size));
         let mut again = Vec::new();
         io.read_many(self.log.device(), &extents, |i, bytes| {
             for (j, (at, stored)) in blocks[runs[i].clone()].iter().enumerate() {

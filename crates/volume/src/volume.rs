@@ -233,8 +233,8 @@ impl Volume {
     }
 
     /// Divides blocks that were [found](Self::find) on the device, each with its number, into runs whose numbers and places
-    /// are neighbours, of `bytes_max` or of one block: the range of `blocks`, and the bytes of the device to read.
-    pub fn runs(&self, blocks: &[(usize, Stored)], bytes_max: usize) -> Vec<(Range<usize>, Extent)> {
+    /// are neighbours, of `bytes_max` or of one block: ranges of `blocks`, and what to read of the device for each.
+    pub fn runs(&self, blocks: &[(usize, Stored)], bytes_max: usize) -> (Vec<Range<usize>>, Vec<Extent>) {
         self.shared.runs(blocks, bytes_max)
     }
 

@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const BLOCK: u64 = 512;
 
@@ -81,6 +82,84 @@ fn a_summary_that_could_not_be_read_once_is_read_again() {
     refuses.store(false, Ordering::Release);
     assert!(failed > 100, "{failed} reads failed");
     (0..200).for_each(|lba| read(lba).unwrap());
+    volume.close().unwrap();
+}
+
+/// The device refuses a single read: whole blocks are read once more, one as well as several.
+#[test]
+fn a_whole_block_that_could_not_be_read_once_is_read_again() {
+    let config = config(800, 16);
+    let (folder, inner, refuses_next) =
+        (tempfile::tempdir().unwrap(), device(&config), Arc::new(AtomicBool::new(false)));
+    let open = || {
+        let refuses_next = Arc::clone(&refuses_next);
+        let refuses: Refuses = Box::new(move |_, _| refuses_next.swap(false, Ordering::AcqRel));
+        let device = Refusing { inner: Arc::clone(&inner), refuses };
+        Volume::open_on(folder.path(), "v", &config, Box::new(device)).unwrap()
+    };
+    let (volume, mut io) = (open(), Io::new());
+    volume.write(&mut io, 0, &[7; 8 * BLOCK as usize]).unwrap();
+    volume.close().unwrap();
+    let volume = open();
+    for blocks in [1, 2, 5] {
+        let mut found = vec![0; blocks * BLOCK as usize];
+        // From here on its checksums are in RAM: the next read of the device is one of content.
+        volume.read(&mut io, BLOCK, &mut found).unwrap();
+        found.fill(0);
+        refuses_next.store(true, Ordering::Release);
+        volume.read(&mut io, BLOCK, &mut found).unwrap();
+        assert!(!refuses_next.load(Ordering::Acquire), "a read was refused");
+        assert!(found.iter().all(|byte| *byte == 7), "{blocks} blocks");
+    }
+    assert_eq!(volume.stats().damaged, 0);
+    volume.close().unwrap();
+}
+
+/// Some of every segment cannot be read for a while, and writes wait for room: as soon as the device is well, cleaning
+/// has the room to move what it now can read.
+#[test]
+fn cleaning_that_was_held_up_goes_on() {
+    const BLOCKS: u64 = 800;
+    let config = config(BLOCKS, 16);
+    let (folder, inner, refuses) =
+        (tempfile::tempdir().unwrap(), device(&config), Arc::new(AtomicBool::new(false)));
+    let is_refusing = Arc::clone(&refuses);
+    let refused = move |offset: u64, len: u64| {
+        let third = offset / (16 * BLOCK) * 16 * BLOCK + 3 * BLOCK;
+        (offset..offset + len).contains(&third) && is_refusing.load(Ordering::Acquire)
+    };
+    let device = Refusing { inner, refuses: Box::new(refused) };
+    let volume = Volume::open_on(folder.path(), "v", &config, Box::new(device)).unwrap();
+    let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
+    let content = |write: u64| [write.to_le_bytes(); BLOCK as usize / 8].concat();
+    let mut written = vec![0; BLOCKS as usize];
+    for write in 1..4 * BLOCKS {
+        let lba = if write <= BLOCKS { write - 1 } else { random.u64(..BLOCKS) };
+        volume.write(&mut io, lba * BLOCK, &content(write)).unwrap();
+        written[lba as usize] = write;
+    }
+    refuses.store(true, Ordering::Release);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let waits = volume.stats().waits;
+            while volume.stats().waits == waits {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            // The cleaner tries each segment.
+            std::thread::sleep(Duration::from_millis(500));
+            refuses.store(false, Ordering::Release);
+        });
+        for write in 4 * BLOCKS..8 * BLOCKS {
+            let lba = random.u64(..BLOCKS);
+            volume.write(&mut io, lba * BLOCK, &content(write)).unwrap();
+            written[lba as usize] = write;
+        }
+    });
+    let mut found = vec![0; BLOCK as usize];
+    for (lba, write) in (0..).zip(written) {
+        volume.read(&mut io, lba * BLOCK, &mut found).unwrap();
+        assert!(found == content(write), "block {lba}");
+    }
     volume.close().unwrap();
 }
 

@@ -91,9 +91,11 @@ impl Reads {
             completions.data(tag, &blocks[part]);
             return true;
         }
-        let runs = volume.runs(&on_device, FLIGHT_BYTES_MAX);
+        let (runs, extents) = volume.runs(&on_device, FLIGHT_BYTES_MAX);
         self.commands[tag.0 as usize] = Some(Read { first, blocks, part, left: runs.len(), failed: None });
-        runs.into_iter().for_each(|(run, extent)| self.begin_piece(tag, &on_device[run], extent));
+        for (run, extent) in runs.into_iter().zip(extents) {
+            self.begin_piece(tag, &on_device[run], extent);
+        }
         false
     }
 
