@@ -67,7 +67,11 @@ impl Shared {
         let mut block = vec![0; self.block_size()];
         loop {
             let before = self.version(lba);
-            self.read_block(io, lba, &mut block)?;
+            match before {
+                Some(_) => self.read_block(io, lba, &mut block)?,
+                // Not what it is by now: when that was written and trimmed meanwhile, the version is the same.
+                None => block.fill(0),
+            }
             block[within..within + data.len()].copy_from_slice(data);
             let hash = content_hash(&block);
             let mut writer = self.log.writer();

@@ -292,6 +292,49 @@ fn parts_of_a_block_are_written_by_several_at_once() {
     });
 }
 
+/// A write of a part of a block does not bring back what the rest of it was before it was trimmed.
+#[test]
+fn a_part_that_is_written_beside_a_trim_brings_nothing_back() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    const ROUNDS: u64 = 100_000;
+    let run = Run::new(6, MapKind::Flat);
+    let (volume, begun, done) = (run.open(), AtomicU64::new(0), AtomicU64::new(0));
+    let wait_for = |round: &AtomicU64, number: u64| {
+        for tries in 0.. {
+            match (round.load(Ordering::Acquire) >= number, tries < 1000) {
+                (true, _) => return,
+                (false, true) => std::hint::spin_loop(),
+                (false, false) => std::thread::yield_now(),
+            }
+        }
+    };
+    let spin = |random: &mut fastrand::Rng| (0..random.u32(..60)).for_each(|_| std::hint::spin_loop());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut io, mut random) = (Io::new(), fastrand::Rng::new());
+            for round in 1..=ROUNDS {
+                wait_for(&begun, round);
+                spin(&mut random);
+                volume.write(&mut io, 0, &[1; 128]).unwrap();
+                done.store(round, Ordering::Release);
+            }
+        });
+        let (mut io, mut random) = (Io::new(), fastrand::Rng::new());
+        let mut found = [0; BLOCK as usize - 128];
+        let brought_back = (1..=ROUNDS).filter(|round| {
+            begun.store(*round, Ordering::Release);
+            spin(&mut random);
+            volume.write(&mut io, 0, &[2; BLOCK as usize]).unwrap();
+            volume.trim(0, BLOCK).unwrap();
+            wait_for(&done, *round);
+            volume.read(&mut io, 128, &mut found).unwrap();
+            volume.trim(0, BLOCK).unwrap();
+            found.iter().any(|byte| *byte != 0)
+        });
+        assert_eq!(brought_back.count(), 0);
+    });
+}
+
 /// A device that refuses fails writes and commits; reads go on; when it takes writes again all is well. A sync that
 /// failed is remembered.
 #[test]
