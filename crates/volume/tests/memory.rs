@@ -6,7 +6,7 @@ mod counting;
 #[path = "common/place.rs"]
 mod place;
 
-use counting::{ALONE, allocated};
+use counting::{ALONE, allocated_by_this_thread};
 use granary_volume::map::{Map, MapKind};
 use place::place;
 
@@ -16,13 +16,10 @@ fn resident_bytes() -> i64 {
     pages.split(' ').nth(1).unwrap().parse::<i64>().unwrap() * 4096
 }
 
-/// What the test harness may allocate beside: it starts and ends the other tests' threads meanwhile.
-const HARNESS_BYTES: i64 = 64 << 10;
-
 /// Compares what the map says with what was allocated since, which may be `percent` more or less.
 fn compare(map: &dyn Map, before: i64, percent: i64, what: &str) {
-    let (said, counted) = (map.bytes_allocated() as i64, allocated() - before);
-    let allowed = said * percent / 100 + HARNESS_BYTES;
+    let (said, counted) = (map.bytes_allocated() as i64, allocated_by_this_thread() - before);
+    let allowed = said * percent / 100 + 4096;
     assert!((said - counted).abs() <= allowed, "{what}: {said} bytes said, {counted} counted");
 }
 
@@ -36,7 +33,7 @@ fn maps_say_what_they_allocate() {
         (MapKind::SkipList, 2, MAPPED * 41),
     ] {
         let _alone = ALONE.lock().unwrap();
-        let before = allocated();
+        let before = allocated_by_this_thread();
         let map = kind.create(BLOCKS).unwrap();
         compare(&*map, before, percent, "empty");
         for i in 0..MAPPED {
@@ -63,16 +60,13 @@ fn maps_say_what_they_allocate() {
             map.remove(i * 7);
         }
         if kind != MapKind::Flat {
-            let counted = allocated() - before;
-            assert!(
-                counted < filled as i64 / 10 + HARNESS_BYTES,
-                "{kind}: {counted} bytes after all were unmapped"
-            );
+            let counted = allocated_by_this_thread() - before;
+            assert!(counted < filled as i64 / 10, "{kind}: {counted} bytes after all were unmapped");
         }
         drop(map);
         // The skip list leaves a few removed entries to the next use of any.
-        let left = allocated() - before;
-        assert!(left <= HARNESS_BYTES, "{kind}: {left} bytes left");
+        let left = allocated_by_this_thread() - before;
+        assert!(left <= 64 << 10, "{kind}: {left} bytes left");
     }
 }
 

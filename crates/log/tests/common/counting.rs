@@ -1,6 +1,7 @@
 //! An allocator that counts: tests of RAM compare what a structure says it takes with what was allocated.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -8,7 +9,12 @@ struct Counting;
 static ALLOCATED: AtomicI64 = AtomicI64::new(0);
 static MOST: AtomicI64 = AtomicI64::new(0);
 
+thread_local! {
+    static OWN: Cell<i64> = const { Cell::new(0) };
+}
+
 fn add(bytes: usize) {
+    OWN.set(OWN.get() + bytes as i64);
     let now = ALLOCATED.fetch_add(bytes as i64, Ordering::Relaxed) + bytes as i64;
     MOST.fetch_max(now, Ordering::Relaxed);
 }
@@ -26,6 +32,7 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        OWN.set(OWN.get() - layout.size() as i64);
         ALLOCATED.fetch_sub(layout.size() as i64, Ordering::Relaxed);
         // SAFETY: the caller's promises are passed on.
         unsafe { System.dealloc(start, layout) }
@@ -46,7 +53,15 @@ pub fn most_allocated<T>(f: impl FnOnce() -> T) -> (i64, T) {
     (MOST.load(Ordering::Relaxed), result)
 }
 
+/// The bytes that this thread has allocated and not freed: without those of the test harness, which starts and ends other
+/// tests meanwhile.
+#[allow(dead_code, reason = "each test uses its part")]
+pub fn allocated_by_this_thread() -> i64 {
+    OWN.get()
+}
+
 /// The bytes that are allocated now.
+#[allow(dead_code, reason = "each test uses its part")]
 pub fn allocated() -> i64 {
     ALLOCATED.load(Ordering::Relaxed)
 }
