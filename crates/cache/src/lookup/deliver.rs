@@ -183,23 +183,24 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 
     /// Not the block that the index spoke of: it was overwritten since, or it is damaged.
     fn bad_block(&mut self, flash: &Flash, probes: &[Probe], sequence: u64, bad: Bad, scratch: &mut Scratch) {
-        let is_current = flash.log.sequence_of(probes[0].place) == sequence;
-        if is_current && bad == Bad::Unread {
+        if bad == Bad::Unread && flash.log.sequence_of(probes[0].place) == sequence {
             flash.note_unindexed();
         }
         // The index forgets what is overwritten, and all when the cache is cleared, before the device does: only a block
         // that it still speaks of is damaged.
         let mut damaged = false;
         for probe in probes {
-            damaged |= is_current && self.forget_place(self.keys[probe.key as usize], probe.place);
+            damaged |= self.forget_place(flash, self.keys[probe.key as usize], probe.place, sequence);
             scratch.false_positives.push(FalsePositive { key: probe.key, place: probe.place, sequence: 0 });
         }
         add(&self.shared.counters.corrupt_blocks, u64::from(damaged));
     }
 
-    /// A block that is not what it should be holds nothing any more. Returns whether the index spoke of it.
-    fn forget_place(&self, key: Key<'_>, place: u64) -> bool {
-        let removed = self.shared.shard(key.hash()).places.remove(key.hash(), place);
+    /// A block of this segment that is not what it should be holds nothing any more. Returns whether the index spoke of it.
+    fn forget_place(&self, flash: &Flash, key: Key<'_>, place: u64, sequence: u64) -> bool {
+        let mut shard = self.shared.shard(key.hash());
+        // Under the lock: what the index says of the slot's next segment is right.
+        let removed = flash.log.sequence_of(place) == sequence && shard.places.remove(key.hash(), place);
         add(&self.shared.counters.lost, u64::from(removed));
         removed
     }
