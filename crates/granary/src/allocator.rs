@@ -34,48 +34,36 @@ mod tests {
     use std::ffi::{CStr, c_char};
     use std::ptr::{null, null_mut};
 
+    /// An option of jemalloc's, `value` before it is read.
+    ///
+    /// # Safety
+    /// The option has the type `T`.
+    unsafe fn option<T>(name: &CStr, mut value: T) -> T {
+        let mut len = size_of::<T>();
+        // SAFETY: the option is written to a variable of its type and size.
+        let error = unsafe {
+            tikv_jemalloc_sys::mallctl(name.as_ptr(), (&raw mut value).cast(), &raw mut len, null_mut(), 0)
+        };
+        assert_eq!(error, 0, "{name:?}");
+        value
+    }
+
     #[test]
     fn the_heap_is_in_huge_pages() {
-        let (mut mode, mut len): (*const c_char, _) = (null(), size_of::<*const c_char>());
-        // SAFETY: the option is a C string that lives as long as the process, its address is written to a variable
-        // of that size.
-        let mode = unsafe {
-            let mode = (&raw mut mode).cast();
-            assert_eq!(tikv_jemalloc_sys::mallctl(c"opt.thp".as_ptr(), mode, &raw mut len, null_mut(), 0), 0);
-            CStr::from_ptr(*mode.cast())
-        };
+        // SAFETY: the option is a C string that lives as long as the process.
+        let mode = unsafe { CStr::from_ptr(option(c"opt.thp", null::<c_char>())) };
         assert_eq!(mode, c"always");
     }
 
     #[test]
     fn threads_keep_small_pieces_only() {
-        let (mut most, mut len) = (0_usize, size_of::<usize>());
-        // SAFETY: the option is a `size_t`, written to a variable of that size.
-        let error = unsafe {
-            tikv_jemalloc_sys::mallctl(
-                c"opt.tcache_max".as_ptr(),
-                (&raw mut most).cast(),
-                &raw mut len,
-                null_mut(),
-                0,
-            )
-        };
-        assert_eq!((error, most), (0, 4096));
+        // SAFETY: the option is a `size_t`.
+        assert_eq!(unsafe { option(c"opt.tcache_max", 0_usize) }, 4096);
     }
 
     #[test]
     fn what_is_freed_goes_back_to_the_system_soon() {
-        let (mut most, mut len) = (0_isize, size_of::<isize>());
-        // SAFETY: the option is an `ssize_t`, written to a variable of that size.
-        let error = unsafe {
-            tikv_jemalloc_sys::mallctl(
-                c"opt.dirty_decay_ms".as_ptr(),
-                (&raw mut most).cast(),
-                &raw mut len,
-                null_mut(),
-                0,
-            )
-        };
-        assert_eq!((error, most), (0, 1000));
+        // SAFETY: the option is an `ssize_t`.
+        assert_eq!(unsafe { option(c"opt.dirty_decay_ms", 0_isize) }, 1000);
     }
 }

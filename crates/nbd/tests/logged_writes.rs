@@ -93,7 +93,7 @@ fn copy_of(folder: &Path) -> tempfile::TempDir {
     copy
 }
 
-/// What was written to each block, and when it became durable.
+/// The versions of each block, and the commits that made them durable.
 struct History {
     /// Of each block: the numbers of the operations that wrote it, and whether it was zero from then on.
     versions: Vec<Vec<(u64, bool)>>,

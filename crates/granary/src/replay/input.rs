@@ -47,7 +47,7 @@ pub struct Input {
 }
 
 /// Requests that are drawn, unless said otherwise.
-const DRAWN: u64 = 1_000_000;
+pub const DRAWN: u64 = 1_000_000;
 
 impl Input {
     /// Reads it all.
@@ -55,10 +55,15 @@ impl Input {
         let scale = Scale { requests: self.requests.unwrap_or(DRAWN), keys: self.keys, seed: self.seed };
         let source = Source { path: self.trace.clone(), format: self.format, scale, cluster: self.cluster };
         let limit = self.requests.map_or(Workload::REQUESTS_MAX, |requests| requests as usize);
-        let workload = Workload::load(Trace::open(&source)?, limit)?;
-        let too_many = || Failure::Argument("so many copies have too many requests or keys".into());
-        workload.copies(self.copies).ok_or_else(too_many)
+        load(&source, limit, self.copies)
     }
+}
+
+/// The first `limit` requests of a trace, so many times side by side.
+pub fn load(source: &Source, limit: usize, copies: u32) -> Result<Workload> {
+    let workload = Workload::load(Trace::open(source)?, limit)?;
+    let too_many = || Failure::Argument("so many copies have too many requests or keys".into());
+    workload.copies(copies).ok_or_else(too_many)
 }
 
 /// How much space there is: in bytes, or by the trace.

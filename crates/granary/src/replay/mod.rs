@@ -12,7 +12,7 @@ use indicatif::HumanCount;
 
 use crate::failure::{Result, at};
 use crate::progress::bar;
-pub use input::{Input, sizes};
+pub use input::{DRAWN, Input, load, sizes};
 pub use served::{OnDisk, Serving, budget_of_server, exact_model, object_bytes_max};
 use table::bytes;
 

@@ -102,7 +102,7 @@ impl Workload {
         Some(Self { steps, keys, ..self })
     }
 
-    /// The same requests, for objects of other sizes: bytes of key and value, by the key.
+    /// Returns the same requests with other sizes of objects: `bytes(key)` is those of key and value together.
     pub fn with_object_bytes(mut self, bytes: impl Fn(u32) -> u32) -> Self {
         self.steps.iter_mut().for_each(|step| step.bytes = bytes(step.key));
         self

@@ -6,18 +6,15 @@ use granary_lab::Report;
 use granary_lab::compression::{Values, stored_by_zstd};
 use granary_lab::model::{Budget, Policy, Workload, replay};
 use granary_lab::remote::{Content, KEY_BYTES};
+use granary_lab::trace::Source;
 use granary_lab::trace::generate::Scale;
-use granary_lab::trace::{Source, Trace};
 use granary_memcached::Compression;
 
 use crate::failure::{Result, at};
-use crate::replay::{OnDisk, Serving, budget_of_server, describe, exact_model, sizes};
+use crate::replay::{DRAWN, Serving, describe, exact_model, load};
+use crate::study::replay::{budget, on_disk};
 
 const TEXT: &str = include_str!("trace.md");
-
-/// DRAM and flash together, of the working set; flash to DRAM.
-const PART: f64 = 0.15;
-const RATIO: u64 = 7;
 
 const POLICIES: [&str; 2] = ["flashield", "reuse"];
 
@@ -37,25 +34,19 @@ struct Line {
 }
 
 /// What came of it.
+#[derive(Default)]
 pub struct Findings {
-    description: String,
-    budget: Budget,
+    /// Of each kind of values: the workload with them, and the server's space.
+    workloads: Vec<(String, Budget)>,
     lines: Vec<Line>,
-}
-
-/// The trace, so many times side by side.
-fn load(trace: &Path, copies: u32) -> Result<Workload> {
-    let scale = Scale { requests: 1_000_000, keys: None, seed: 1 };
-    let source = Source { path: trace.to_owned(), format: None, scale, cluster: None };
-    let workload = Workload::load(Trace::open(&source)?, Workload::REQUESTS_MAX)?;
-    Ok(workload.copies(copies).expect("there is room for these"))
 }
 
 /// Replays the trace with the values of each file, on the disk of a folder.
 pub fn run(trace: &Path, copies: u32, values: &[&Path], disk: &Path) -> Result<Findings> {
-    let workload = load(trace, copies)?;
-    let on_disk = OnDisk { folder: disk.to_owned(), connections: 8, pipeline: 32 };
-    let mut findings = Findings { description: String::new(), budget: Budget::new(1, 1), lines: Vec::new() };
+    let scale = Scale { requests: DRAWN, keys: None, seed: 1 };
+    let source = Source { path: trace.to_owned(), format: None, scale, cluster: None };
+    let workload = load(&source, Workload::REQUESTS_MAX, copies)?;
+    let (on_disk, mut findings) = (on_disk(disk), Findings::default());
     for path in values {
         let Values { name, train, test } = Values::load(path).map_err(at(path))?;
         let values = [train, test].concat();
@@ -63,8 +54,7 @@ pub fn run(trace: &Path, copies: u32, values: &[&Path], disk: &Path) -> Result<F
         let place = |key| Content::place_of(key, values.len());
         let raw = workload.clone().with_object_bytes(|key| (KEY_BYTES + values[place(key)].len()) as u32);
         let compressed = raw.clone().with_object_bytes(|key| (KEY_BYTES + stored[place(key)]) as u32);
-        let wanted = sizes(raw.working_set_bytes(), PART, RATIO);
-        let budget = budget_of_server(wanted.dram_bytes, wanted.flash_bytes, None);
+        let budget = budget(&raw);
         let beside = Budget { dram_bytes: budget.dram_bytes.saturating_sub(codec_bytes), ..budget };
         let bytes = |values: &[usize]| values.iter().sum::<usize>() as f64;
         let lengths: Vec<usize> = values.iter().map(Vec::len).collect();
@@ -87,7 +77,7 @@ pub fn run(trace: &Path, copies: u32, values: &[&Path], disk: &Path) -> Result<F
                 zstd: hits(Compression::Zstd, &beside, &compressed)?,
             });
         }
-        (findings.description, findings.budget) = (describe(&raw), budget);
+        findings.workloads.push((format!("{name}: {}", describe(&raw)), budget));
     }
     Ok(findings)
 }
@@ -123,11 +113,11 @@ impl Findings {
 
     /// Its section of the page.
     pub fn text(&self) -> String {
-        let Self { description, budget, .. } = self;
-        let [dram, flash] = [budget.dram_bytes, budget.flash_bytes].map(|bytes| bytes as f64 / 1e6);
-        format!(
-            "\n{TEXT}\n{description}. DRAM {dram:.1} MB, flash {flash:.1} MB.\n\n{}\n",
-            self.table().markdown()
-        )
+        let workload = |(description, budget): &(String, Budget)| {
+            let [dram, flash] = [budget.dram_bytes, budget.flash_bytes].map(|bytes| bytes as f64 / 1e6);
+            format!("- {description}; DRAM {dram:.1} MB, flash {flash:.1} MB\n")
+        };
+        let workloads: String = self.workloads.iter().map(workload).collect();
+        format!("\n{TEXT}\n{workloads}\n{}\n", self.table().markdown())
     }
 }

@@ -3,10 +3,10 @@
 mod inputs;
 mod page;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use granary_lab::model::{Budget, Policy, Tally, replay};
+use granary_lab::model::{Budget, Policy, Tally, Workload, replay};
 use granary_lab::remote::{Content, Served};
 
 use crate::failure::{Failure, Result, at};
@@ -68,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return Err(Failure::Argument(format!("no trace of the study is in {}", arguments.traces.display())));
     }
     std::fs::create_dir_all(&arguments.out).map_err(at(&arguments.out))?;
-    let on_disk = OnDisk { folder: arguments.disk.clone(), connections: 8, pipeline: 32 };
+    let on_disk = on_disk(&arguments.disk);
     let lines =
         inputs.iter().map(|input| line(input, &on_disk, arguments.quick)).collect::<Result<Vec<Line>>>()?;
     println!("{}", page::hits(&lines).text());
@@ -83,10 +83,23 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+/// The space of a server that this workload is for: a part of its working set.
+pub fn budget(workload: &Workload) -> Budget {
+    let wanted = sizes(workload.working_set_bytes(), PART, RATIO);
+    budget_of_server(wanted.dram_bytes, wanted.flash_bytes, None)
+}
+
+/// Servers in a folder, and how they are asked.
+pub fn on_disk(folder: &Path) -> OnDisk {
+    OnDisk { folder: folder.to_owned(), connections: 8, pipeline: 32 }
+}
+
 fn line(input: &Input, on_disk: &OnDisk, quick: bool) -> Result<Line> {
     let (workload, left_out) = input.load(quick)?;
-    let wanted = if quick { LEAST } else { sizes(workload.working_set_bytes(), PART, RATIO) };
-    let budget = budget_of_server(wanted.dram_bytes, wanted.flash_bytes, None);
+    let budget = match quick {
+        true => budget_of_server(LEAST.dram_bytes, LEAST.flash_bytes, None),
+        false => budget(&workload),
+    };
     let watch = bar(2 * POLICIES.len() as u64);
     let mut runs = Vec::new();
     for policy in POLICIES {
