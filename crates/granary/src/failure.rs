@@ -23,6 +23,8 @@ pub enum Failure {
     Store(#[from] granary_lab::store::StoreError),
     #[error(transparent)]
     Volume(#[from] granary_volume::Error),
+    #[error(transparent)]
+    Nbd(#[from] granary_nbd::ServerError),
     #[error("{0}: {1}")]
     File(String, std::io::Error),
     #[error("{0}")]

@@ -48,6 +48,6 @@ pub use memory::MemoryExport;
 pub use protocol::{Completions, Errno, ExtentsReply, ReadReply, TlsPolicy};
 pub use rustls::ServerConfig;
 pub use server::{
-    Figures, Options, Server, ServerError, Stop, TlsError, UnixSocket, serve, tls_configuration,
+    Figures, Options, Server, ServerError, Stop, TlsError, UnixSocket, is_activated, serve, tls_configuration,
 };
 pub use volume::VolumeExports;

@@ -6,6 +6,7 @@ use crate::limits::{
     UTILISATION_PERCENT_MAX,
 };
 use crate::map::{MapKind, Place};
+use granary_log::device::OpenDeviceError;
 use granary_log::device::Space;
 use granary_log::{Geometry, InDoubt, OpenError, Options, SlotOrder};
 use std::fs::File;
@@ -40,7 +41,7 @@ pub enum Error {
         reason: String,
     },
     /// There is no volume of this name.
-    #[error("there is no volume {name} in {folder}: `granary volume list --path {folder}` shows those that are", folder = folder.display())]
+    #[error("there is no volume {name} in {}: `granary volume list` shows those that are", folder.display())]
     NotFound {
         /// The name.
         name: String,
@@ -61,9 +62,15 @@ pub enum Error {
         /// What is wrong with it, and what can be done.
         reason: String,
     },
+    /// Another process has it open.
+    #[error("{path} is open in another process: stop the server, or the command, that has it", path = path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
     /// The log could not be opened.
     #[error(transparent)]
-    Log(#[from] OpenError),
+    Log(OpenError),
     /// The map cannot be made.
     #[error(transparent)]
     Map(#[from] crate::map::MapError),
@@ -77,6 +84,17 @@ pub enum Error {
         /// The operating system's answer.
         source: io::Error,
     },
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::InUse { path } | OpenError::Device(OpenDeviceError::InUse { path }) => {
+                Self::InUse { path }
+            }
+            error => Self::Log(error),
+        }
+    }
 }
 
 impl Error {

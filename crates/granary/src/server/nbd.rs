@@ -3,7 +3,7 @@
 use super::{address, volume_figures};
 use crate::volume::open_with_progress;
 use clap::Args;
-use granary_nbd::{Options, Server, ServerConfig, UnixSocket, VolumeExports};
+use granary_nbd::{Options, Server, ServerConfig, UnixSocket, VolumeExports, is_activated};
 use granary_volume::{Files, Volume};
 use serde::Deserialize;
 use std::error::Error;
@@ -47,9 +47,9 @@ impl Arguments {
         }
     }
 
-    /// Whether it is said where volumes are to be served.
+    /// Whether it is said where volumes are to be served, here or by systemd.
     pub fn has_address(&self) -> bool {
-        self.address.is_some() || self.socket.is_some()
+        self.address.is_some() || self.socket.is_some() || is_activated()
     }
 
     /// Whether anything is said at all.
@@ -84,6 +84,7 @@ impl Arguments {
         let mut options = Options::new(Arc::new(VolumeExports::new(volumes.iter().map(Arc::clone))));
         options.addresses.extend(self.address);
         options.sockets.extend(self.socket.map(UnixSocket::new));
+        options.is_activated = is_activated();
         options.requires_tls = tls.is_some();
         options.tls = tls;
         Ok(Some(Nbd { server: Server::start(options)?, volumes }))
@@ -98,9 +99,7 @@ impl Nbd {
     }
 
     fn addresses(&self) -> String {
-        let addresses = self.server.addresses();
-        let urls: Vec<String> = addresses.iter().map(|address| format!("nbd://{address}")).collect();
-        urls.join(", ")
+        self.server.uris().join(", ")
     }
 
     /// The volumes as HTTP shows them.

@@ -1,6 +1,7 @@
 //! `granary volume`: volumes made, listed, looked at, checked and deleted.
 
 mod inspect;
+mod serve;
 
 use crate::failure::{Failure, Result};
 use crate::progress;
@@ -24,6 +25,9 @@ Examples:
   See how full it is, and read every block to find damage:
     granary volume list
     granary volume scrub scratch
+
+  Copy it without a server: the client starts one for itself, and ends it:
+    nbdcopy -- [ granary volume serve scratch ] backup.raw
 
 A volume is open in one process at a time: stop the server first.";
 
@@ -64,6 +68,8 @@ enum Command {
     Check(Named),
     /// Read every block in use, and say which are damaged
     Scrub(Named),
+    /// Serve a volume to the one NBD client that starts this: on standard input and output, or on the socket that it opened
+    Serve(Named),
     /// Make a volume larger
     Resize(Resize),
     /// Delete a volume and all that is on it
@@ -130,6 +136,7 @@ pub fn run(arguments: Arguments) -> Result<()> {
         Command::Inspect(Named { name, place }) => inspect::inspect(&folder(&place.path), &name),
         Command::Check(Named { name, place }) => inspect::check(&folder(&place.path), &name),
         Command::Scrub(Named { name, place }) => inspect::scrub(&folder(&place.path), &name),
+        Command::Serve(Named { name, place }) => serve::serve(&folder(&place.path), &name),
         Command::Resize(Resize { named, size }) => {
             let before = Volume::resize(&folder(&named.place.path), &named.name, size.0)?;
             println!("{} has {} bytes now, and had {before}", named.name, size.0);

@@ -100,6 +100,19 @@ impl Listener {
         }
     }
 
+    /// The URI by which clients find it.
+    pub fn uri(&self) -> Option<String> {
+        match self {
+            Self::Tcp(_) => self.address().map(|address| format!("nbd://{address}")),
+            Self::Unix(listener, named) => {
+                // Granary's own was bound under another name than it has now.
+                let bound = listener.local_addr().ok();
+                let path = named.as_deref().or_else(|| bound.as_ref()?.as_pathname())?;
+                Some(format!("nbd+unix:///?socket={}", path.display()))
+            }
+        }
+    }
+
     /// Its address, if it listens for TCP.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
@@ -107,6 +120,13 @@ impl Listener {
             Self::Unix(..) => None,
         }
     }
+}
+
+/// Whether systemd, or who does as it does, has opened sockets for this process (`LISTEN_FDS`, `LISTEN_PID`).
+pub fn is_activated() -> bool {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
+    number("LISTEN_FDS").is_some_and(|sockets| sockets > 0)
+        && number("LISTEN_PID") == Some(std::process::id())
 }
 
 impl Drop for Listener {

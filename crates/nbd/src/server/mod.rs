@@ -17,7 +17,7 @@ use acceptor::Acceptor;
 use channel::Wire;
 use connection::{Connection, Context, End};
 use listener::Listener;
-pub use listener::UnixSocket;
+pub use listener::{UnixSocket, is_activated};
 use rustls::ServerConfig;
 use std::io;
 use std::net::SocketAddr;
@@ -161,6 +161,7 @@ pub struct Figures {
 /// A server that runs. Dropping it stops it, too.
 pub struct Server {
     addresses: Vec<SocketAddr>,
+    uris: Vec<String>,
     stop: Stop,
     acceptor: Option<JoinHandle<()>>,
     counters: Arc<Counters>,
@@ -182,6 +183,7 @@ impl Server {
             return Err(ServerError::Nowhere);
         }
         let addresses = listeners.iter().filter_map(Listener::address).collect();
+        let uris = listeners.iter().filter_map(Listener::uri).collect();
         let counters = Arc::new(Counters::default());
         let acceptor = Acceptor {
             listeners,
@@ -191,12 +193,17 @@ impl Server {
             threads: Vec::new(),
         };
         let thread = std::thread::Builder::new().name("granary-nbd".into()).spawn(move || acceptor.run())?;
-        Ok(Self { addresses, stop, acceptor: Some(thread), counters })
+        Ok(Self { addresses, uris, stop, acceptor: Some(thread), counters })
     }
 
     /// Where it listens for TCP, in the order of its options.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// The URIs by which clients find it, without the name of an export.
+    pub fn uris(&self) -> &[String] {
+        &self.uris
     }
 
     /// Its figures at present.

@@ -1,0 +1,55 @@
+//! `granary volume serve`: a volume for the one client that started this process.
+
+use super::open_with_progress;
+use crate::failure::{Failure, Result};
+use granary_nbd::{Options, Server, Stop, VolumeExports, is_activated};
+use granary_volume::Volume;
+use rustix::fs::{FileType, fstat};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io::{IsTerminal, stdin, stdout};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Serves until the client has gone, or a signal comes.
+pub fn serve(folder: &Path, name: &str) -> Result<()> {
+    if !is_activated() && stdin().is_terminal() {
+        let text = format!(
+            "standard input is a terminal: an NBD client starts this, such as `nbdinfo -- [ granary volume serve {name} ]`; \
+             for many clients there is `granary server --nbd 127.0.0.1:10809`"
+        );
+        return Err(Failure::Argument(text));
+    }
+    let volume = Arc::new(open_with_progress(folder, name)?);
+    let served = serve_open(&volume);
+    let closed = match Arc::try_unwrap(volume) {
+        Ok(volume) => volume.close(),
+        // A session that has not ended yet closes it.
+        Err(volume) => volume.commit(),
+    };
+    served?;
+    closed.map_err(|error| Failure::File(name.into(), error))
+}
+
+fn serve_open(volume: &Arc<Volume>) -> Result<()> {
+    let failed = |error| Failure::File("standard input".into(), error);
+    let mut options = Options::new(Arc::new(VolumeExports::new([Arc::clone(volume)])));
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+    if is_activated() {
+        options.is_activated = true;
+        let server = Server::start(options)?;
+        signals.forever().next();
+        server.stop();
+        return Ok(());
+    }
+    let stop = Stop::new().map_err(failed)?;
+    let given = stop.clone();
+    std::thread::spawn(move || signals.forever().for_each(|_| given.give()));
+    let input = stdin().as_fd().try_clone_to_owned().map_err(failed)?;
+    // A socket goes both ways.
+    let is_socket =
+        FileType::from_raw_mode(fstat(&input).map_err(|error| failed(error.into()))?.st_mode).is_socket();
+    let output = (!is_socket).then(|| stdout().as_fd().try_clone_to_owned()).transpose().map_err(failed)?;
+    Ok(granary_nbd::serve(&options, input, output, &stop)?)
+}

@@ -1,0 +1,101 @@
+//! Volumes of the real program, for clients that start it themselves.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn attempt(folder: &Path, program: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "5", "120", program]).args(arguments).current_dir(folder).stdin(Stdio::null());
+    let output = command.output().expect("coreutils are installed");
+    assert_ne!(
+        output.status.code(),
+        Some(127),
+        "{program} is not installed: scripts/install-test-servers.sh"
+    );
+    output
+}
+
+#[track_caller]
+fn run(folder: &Path, program: &str, arguments: &[&str]) -> String {
+    let output = attempt(folder, program, arguments);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{program} {arguments:?}: {}{errors}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const GRANARY: &str = env!("CARGO_BIN_EXE_granary");
+
+/// A volume of 16 MiB, `data/volumes/scratch`.
+fn with_volume() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), GRANARY, &["volume", "create", "scratch", "--path", "data", "--size", "16MiB"]);
+    folder
+}
+
+/// Over a socket as libnbd has it, and over two pipes.
+const ON_STANDARD_INPUT: &str = r#"
+import nbd, struct, subprocess, sys
+command = sys.argv[1:]
+h = nbd.NBD()
+h.connect_command(command)
+assert h.get_size() == 16 << 20
+h.pwrite(b"x" * 100000, 77)
+h.shutdown()
+del h
+server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+assert server.stdout.read(18)[:8] == b"NBDMAGIC"
+request = lambda kind, cookie, offset, length: struct.pack(">IHHQQI", 0x25609513, 0, kind, cookie, offset, length)
+server.stdin.write(struct.pack(">I8sII", 3, b"IHAVEOPT", 1, 0) + request(0, 8, 76, 100002) + request(2, 9, 0, 0))
+server.stdin.flush()
+assert struct.unpack(">QH", server.stdout.read(10))[0] == 16 << 20
+assert server.stdout.read(16 + 100002)[16:] == b"\0" + b"x" * 100000 + b"\0"
+assert server.stdout.read() == b"" and server.wait() == 0
+print("fine")
+"#;
+
+#[test]
+fn a_volume_is_served_on_standard_input() {
+    let folder = with_volume();
+    let serve = [GRANARY, "volume", "serve", "scratch", "--path", "data"];
+    let arguments = [&["-c", ON_STANDARD_INPUT], &serve[..]].concat();
+    assert_eq!(run(folder.path(), "/usr/bin/python3", &arguments), "fine\n");
+}
+
+/// What was written is there after the client has ended the server, though it flushed nothing.
+#[test]
+fn clients_copy_to_and_from_a_volume_that_they_have_served() {
+    let folder = with_volume();
+    let image: Vec<u8> = (0..16 << 20).map(|i: u32| (i / 4096 * 7 + i % 251) as u8).collect();
+    std::fs::write(folder.path().join("image"), &image).unwrap();
+    let serve = ["[", GRANARY, "volume", "serve", "scratch", "--path", "data", "]"];
+    run(folder.path(), "nbdcopy", &[&["--", "image"], &serve[..]].concat());
+    run(folder.path(), "nbdcopy", &[&["--"], &serve[..], &["copy"]].concat());
+    assert!(std::fs::read(folder.path().join("copy")).unwrap() == image);
+}
+
+#[test]
+fn the_server_takes_the_sockets_that_systemd_opens() {
+    let folder = with_volume();
+    let server = ["[", GRANARY, "server", "--path", "data", "--http", "127.0.0.1:0", "]"];
+    let size = run(folder.path(), "nbdinfo", &[&["--size", "--"], &server[..]].concat());
+    assert_eq!(size, "16777216\n");
+}
+
+/// A client that is no client, and a volume that is open elsewhere.
+#[test]
+fn what_cannot_be_served_says_so() {
+    let folder = with_volume();
+    let serve = ["volume", "serve", "scratch", "--path", "data"];
+    let output = attempt(folder.path(), GRANARY, &serve);
+    assert!(output.status.success(), "a client that says nothing has gone: {output:?}");
+    let output = attempt(folder.path(), GRANARY, &["volume", "serve", "none", "--path", "data"]);
+    assert!(!output.status.success() && output.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no volume none in data/volumes"));
+    let holder = [
+        "-c",
+        "import nbd, subprocess, sys\nh = nbd.NBD()\nh.connect_command(sys.argv[1:])\n\
+                  print(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, capture_output=True, text=True).stderr)",
+    ];
+    let held = run(folder.path(), "/usr/bin/python3", &[&holder[..], &[GRANARY], &serve[..]].concat());
+    assert!(held.contains("scratch.log is open in another process"), "{held}");
+}
