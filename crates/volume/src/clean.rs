@@ -1,7 +1,7 @@
 //! The cleaner: one thread off the request path that empties segments, syncs, and writes the map down.
 
 use crate::checkpoint;
-use crate::framing::content_hash;
+use crate::framing::{blocks_in_segment, content_hash};
 use crate::limits::{
     BLOCKS_LOCKED_MAX, CHECKPOINT_SEGMENTS_DIVISOR, CLEANER_SLEEP, RESERVED_SEGMENTS, ROOM_LOOK_AGAIN,
     UNSYNCED_BYTES_MAX,
@@ -106,7 +106,9 @@ impl Shared {
             let live = state.live.load(Ordering::Acquire);
             movable.then_some(Candidate { slot: slot as u32, live, age: head - sequence })
         });
-        policy::choose(candidates, self.log.geometry().blocks_per_segment(), Policy::default()).map(u64::from)
+        // Headers, footers and summaries are no room to be won.
+        let blocks = blocks_in_segment(self.log.geometry()) as u32;
+        policy::choose(candidates, blocks, Policy::default()).map(u64::from)
     }
 
     /// Moves what is alive in a segment to the end of the log, all of it or nothing: a segment that is not emptied gives no

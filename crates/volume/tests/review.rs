@@ -163,6 +163,37 @@ fn cleaning_that_was_held_up_goes_on() {
     volume.close().unwrap();
 }
 
+/// What has no dead block is not moved, though it is all that can be read and room is wanted: nothing would be won, and the
+/// device written for it again and again.
+#[test]
+fn segments_without_dead_blocks_are_not_moved() {
+    const BLOCKS: u64 = 800;
+    let config = config(BLOCKS, 16);
+    let (folder, refuses) = (tempfile::tempdir().unwrap(), Arc::new(AtomicBool::new(true)));
+    let is_refusing = Arc::clone(&refuses);
+    // The first 400 blocks are in the first 400 / 13 segments of the log, each with a header, a footer and a summary.
+    let refused = move |offset: u64, _| offset > 400 / 13 * 16 * BLOCK && is_refusing.load(Ordering::Acquire);
+    let device = Refusing { inner: device(&config), refuses: Box::new(refused) };
+    let volume = Volume::open_on(folder.path(), "v", &config, Box::new(device)).unwrap();
+    let mut io = Io::new();
+    let mut write = |lba: u64| volume.write(&mut io, lba * BLOCK, &[1; BLOCK as usize]).unwrap();
+    (0..BLOCKS).for_each(&mut write);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while volume.stats().waits == 0 {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            std::thread::sleep(Duration::from_millis(500));
+            let stats = volume.stats();
+            refuses.store(false, Ordering::Release);
+            assert_eq!(stats.blocks_moved, 0, "{stats:?}");
+        });
+        let mut random = fastrand::Rng::with_seed(1);
+        (0..1000).for_each(|_| write(random.u64(400..BLOCKS)));
+    });
+    volume.close().unwrap();
+}
+
 /// Whichever block cannot be read at a start: what was synced is there, or the start or the read is refused.
 #[test]
 fn a_block_that_cannot_be_read_does_not_bring_old_content_back() {
