@@ -24,12 +24,13 @@ test: ## All tests, with the servers they need
 	$(CARGO) test $(RELEASE) -p granary-cache --features async,serde --doc
 	$(CARGO) test $(RELEASE) -p granary-cache --features shuttle --test interleavings
 	$(CARGO) test $(RELEASE) -p granary-volume --features shuttle --test interleavings
+	$(CARGO) test $(RELEASE) -p granary-ublk --features device
 	@sort -u $(SKIPPED)
 	@echo "$$(sort -u $(SKIPPED) | wc -l) tests skipped"
 
-lint: ## rustfmt, and clippy with warnings denied, also of what a program may be built without
+lint: ## rustfmt, and clippy with warnings denied, also of what a program may be built without (needs libclang)
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy $(RELEASE) --workspace --all-targets -- -D warnings
+	$(CARGO) clippy $(RELEASE) --workspace --all-targets --features granary/ublk -- -D warnings
 	$(CARGO) clippy $(RELEASE) -p granary-cache --features async,serde --all-targets -- -D warnings
 	$(CARGO) clippy $(RELEASE) -p granary-dict --no-default-features -- -D warnings
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the servers that the tests start for themselves, from Debian: PostgreSQL, MariaDB, Redis, ClickHouse,
-# memcached, twemproxy; and clients, libnbd's, QEMU's and fio of the NBD server among them. FerretDB, which stands for MongoDB, is built.
+# memcached, twemproxy; and clients, libnbd's, QEMU's and fio of the NBD server among them; and libclang. FerretDB, which stands for MongoDB, is built.
 # What is there already is left alone. Debian may start a service of its own; no test uses it.
 set -eu
 
@@ -39,6 +39,8 @@ command -v nbdfuse >/dev/null || missing="$missing nbdfuse"
 command -v qemu-storage-daemon >/dev/null || missing="$missing qemu-system-common"
 PATH="$PATH:/usr/sbin" command -v mkfs.xfs >/dev/null || missing="$missing xfsprogs"
 PATH="$PATH:/usr/sbin" command -v mkfs.ext4 >/dev/null || missing="$missing e2fsprogs"
+# The feature `ublk` is built with it.
+ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1 || missing="$missing libclang-dev"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Each crate, and the crates of this workspace that it may depend on.
-const MAY_DEPEND_ON: [(&str, &[&str]); 11] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 12] = [
     ("granary-log", &[]),
     ("granary-cache", &["granary-log"]),
     ("granary-volume", &["granary-log"]),
@@ -15,6 +15,7 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 11] = [
     ("granary-dialect", &["granary-dict"]),
     ("granary-sql", &["granary-dialect", "granary-dict"]),
     ("granary-nbd", &["granary-log", "granary-volume"]),
+    ("granary-ublk", &["granary-volume"]),
     ("granary-server", &["granary-sql", "granary-dict"]),
     (
         "granary",
@@ -22,6 +23,7 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 11] = [
             "granary-server",
             "granary-memcached",
             "granary-nbd",
+            "granary-ublk",
             "granary-volume",
             "granary-sql",
             "granary-lab",

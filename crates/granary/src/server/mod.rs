@@ -1,6 +1,8 @@
 //! `granary server`.
 
 mod address;
+#[cfg(feature = "ublk")]
+mod block_devices;
 mod config;
 mod figures;
 mod logging;
@@ -9,6 +11,7 @@ mod mode;
 mod nbd;
 pub mod size;
 mod volume_figures;
+mod volumes;
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -125,6 +128,10 @@ pub struct Arguments {
 
     #[command(flatten)]
     nbd: nbd::Arguments,
+
+    #[cfg(feature = "ublk")]
+    #[command(flatten)]
+    block_devices: block_devices::Arguments,
 }
 
 /// Serves until it is told to stop.
@@ -180,12 +187,20 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         (_, false) => None,
     };
     let query_memory = arguments.query_memory.or(config.query_memory).map(|size| size.0);
+    let serves_block_devices = serves_block_devices(&arguments);
     let mut options = options(arguments, config, path.clone(), tls)?;
     let memcached = memcached.start(&path, memcached_tls)?;
-    let nbd = nbd.start(&path, nbd_tls)?;
+    let serves_volumes = nbd.has_address() || serves_block_devices;
+    let volumes = if serves_volumes { volumes::open(&path)? } else { Vec::new() };
+    let nbd = nbd.start(&volumes, nbd_tls)?;
+    let places = nbd.as_ref().map_or(&[][..], granary_nbd::Server::uris).join(", ");
+    #[cfg(feature = "ublk")]
+    let block_devices = block_devices::start(if serves_block_devices { &volumes } else { &[] })?;
+    #[cfg(feature = "ublk")]
+    let places = block_devices::places(places, &block_devices);
     options.neighbours = Neighbours {
         memcached: memcached.as_ref().map(figures::of),
-        volumes: nbd.as_ref().map(nbd::Nbd::figures),
+        volumes: serves_volumes.then(|| volume_figures::of(&volumes, places.clone())),
     };
     let of_memcached = memcached.as_ref().map(granary_memcached::Server::stats);
     options.session.memory =
@@ -198,14 +213,30 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         if let Some(memcached) = &memcached {
             tracing::info!("Granary serves memcached on {}", memcached.places());
         }
-        if let Some(nbd) = &nbd {
-            tracing::info!("Granary serves the volumes {}", nbd.places());
+        if serves_volumes {
+            let names: Vec<&str> = volumes.iter().map(|volume| volume.name()).collect();
+            tracing::info!("Granary serves the volumes {} at {places}", names.join(", "));
         }
     })?;
     memcached.map_or(Ok(()), granary_memcached::Server::stop)?;
-    nbd.map_or(Ok(()), nbd::Nbd::stop)?;
+    // What was begun is answered before volumes are closed.
+    drop(nbd);
+    #[cfg(feature = "ublk")]
+    drop(block_devices);
+    volumes::close(volumes)?;
     tracing::info!("Granary has stopped");
     Ok(())
+}
+
+/// Whether volumes become block devices, which this program may be built without.
+#[cfg(feature = "ublk")]
+fn serves_block_devices(arguments: &Arguments) -> bool {
+    arguments.block_devices.ublk
+}
+
+#[cfg(not(feature = "ublk"))]
+fn serves_block_devices(_: &Arguments) -> bool {
+    false
 }
 
 fn certificate(arguments: &Arguments, config: &Config) -> Option<Tls> {

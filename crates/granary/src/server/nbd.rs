@@ -1,14 +1,12 @@
 //! The NBD server of `granary server`: the volumes of its folder.
 
-use super::{address, volume_figures};
-use crate::volume::open_with_progress;
+use super::address;
 use clap::Args;
-use granary_nbd::{Options, Server, ServerConfig, UnixSocket, VolumeExports, is_activated};
-use granary_volume::{Files, Volume};
+use granary_nbd::{Options, Server, ServerConfig, ServerError, UnixSocket, VolumeExports, is_activated};
+use granary_volume::Volume;
 use serde::Deserialize;
-use std::error::Error;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Arguments that begin with `--nbd`, and the section `[nbd]` of the configuration.
@@ -29,12 +27,6 @@ pub struct Arguments {
     #[arg(id = "nbd-tls", long = "nbd-tls", env = "GRANARY_NBD_TLS")]
     #[serde(default)]
     tls: bool,
-}
-
-/// A running server, and what it serves.
-pub struct Nbd {
-    server: Server,
-    volumes: Vec<Arc<Volume>>,
 }
 
 impl Arguments {
@@ -62,64 +54,24 @@ impl Arguments {
         self.tls && self.has_address()
     }
 
-    /// Opens the volumes of a folder and serves them, if that is asked for.
+    /// Serves volumes, if that is asked for.
     ///
     /// # Errors
-    /// There are none, one cannot be opened, or the address cannot be listened on.
-    pub fn start(self, folder: &Path, tls: Option<Arc<ServerConfig>>) -> Result<Option<Nbd>, Box<dyn Error>> {
+    /// The address cannot be listened on.
+    pub fn start(
+        self,
+        volumes: &[Arc<Volume>],
+        tls: Option<Arc<ServerConfig>>,
+    ) -> Result<Option<Server>, ServerError> {
         if !self.has_address() {
             return Ok(None);
         }
-        let folder = crate::volume::folder(folder);
-        let names = if folder.exists() { Files::list(&folder)? } else { Vec::new() };
-        if names.is_empty() {
-            let text = format!(
-                "there is no volume in {}: make one with `granary volume create NAME --size 8GiB`",
-                folder.display()
-            );
-            return Err(text.into());
-        }
-        let open = |files: &Files| open_with_progress(&folder, files.name()).map(Arc::new);
-        let volumes = names.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let mut options = Options::new(Arc::new(VolumeExports::new(volumes.iter().map(Arc::clone))));
         options.addresses.extend(self.address);
         options.sockets.extend(self.socket.map(UnixSocket::new));
         options.is_activated = is_activated();
         options.requires_tls = tls.is_some();
         options.tls = tls;
-        Ok(Some(Nbd { server: Server::start(options)?, volumes }))
-    }
-}
-
-impl Nbd {
-    /// Where it listens, and what it serves.
-    pub fn places(&self) -> String {
-        let names: Vec<&str> = self.volumes.iter().map(|volume| volume.name()).collect();
-        format!("{} at {}", names.join(", "), self.addresses())
-    }
-
-    fn addresses(&self) -> String {
-        self.server.uris().join(", ")
-    }
-
-    /// The volumes as HTTP shows them.
-    pub fn figures(&self) -> granary_server::Volumes {
-        volume_figures::of(&self.volumes, self.addresses())
-    }
-
-    /// Answers what was begun, and closes the volumes.
-    ///
-    /// # Errors
-    /// A volume could not be made durable.
-    pub fn stop(self) -> Result<(), Box<dyn Error>> {
-        self.server.stop();
-        for volume in self.volumes {
-            match Arc::try_unwrap(volume) {
-                Ok(volume) => volume.close()?,
-                // A connection's thread lets go of it in a moment, and closes it then.
-                Err(volume) => volume.commit()?,
-            }
-        }
-        Ok(())
+        Server::start(options).map(Some)
     }
 }

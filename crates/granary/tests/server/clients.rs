@@ -115,12 +115,7 @@ fn a_browser_shows_the_dashboard() {
     );
     assert_says(
         &shown(&served, "#/volume/scratch"),
-        &[
-            "volume over NBD on nbd://127.0.0.1:",
-            "Mean latency",
-            "live share of the log",
-            "written : asked for",
-        ],
+        &["volume at nbd://127.0.0.1:", "Mean latency", "live share of the log", "written : asked for"],
     );
     assert_says(&shown(&served, "#/volume/none"), &["does not serve such a volume"]);
     assert_says(&shown(&served, "#/query"), &["<textarea", "Run"]);

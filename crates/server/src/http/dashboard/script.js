@@ -361,7 +361,7 @@ function volumeFacts(track) {
 function showVolume(card, name) {
   const track = volumeTrack(name), damaged = newest(track, "blocks_damaged") > 0;
   const state = damaged ? { word: "DAMAGED", level: "bad" } : { word: "SERVING", level: "good" };
-  card.show(track, `volume over NBD on ${known.volumes.address}`, state, facts(volumeFacts(track)));
+  card.show(track, `volume at ${known.volumes.address}`, state, facts(volumeFacts(track)));
 }
 
 // Pages: each has a root, its charts, and `update`.
@@ -628,7 +628,7 @@ function volumePage(name) {
     const has = (column, text = count) => or(now(column), text);
     charts.forEach(chart => chart.update(track));
     about.textContent = known.volumes?.series.has(name)
-      ? `volume over NBD on ${known.volumes.address}`
+      ? `volume at ${known.volumes.address}`
       : "This server does not serve such a volume, or you may not see it. The flag --nbd serves volumes.";
     const written = now("written_bytes") > 0 ? (now("device_written_bytes") / now("written_bytes")).toFixed(2) : "–";
     figures.replaceChildren(element("h3", "Figures, counters since the start"), facts([

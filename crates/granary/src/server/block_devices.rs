@@ -1,0 +1,36 @@
+//! Volumes as block devices of the kernel, beside NBD.
+
+use std::sync::Arc;
+
+use clap::Args;
+use granary_ublk::{BlockDevice, DeviceError};
+use granary_volume::Volume;
+
+/// Whether volumes become block devices.
+#[derive(Args)]
+#[command(next_help_heading = "Volumes as block devices")]
+pub struct Arguments {
+    /// Make the volumes in DIR/volumes block devices, /dev/ublkb0 and so on; needs root and Linux 6.0
+    #[arg(long, env = "GRANARY_UBLK")]
+    pub ublk: bool,
+}
+
+/// Adds the devices to where volumes are served already.
+pub fn places(others: String, devices: &[BlockDevice]) -> String {
+    let others = Some(others).filter(|others| !others.is_empty());
+    let all: Vec<String> = others.into_iter().chain(devices.iter().map(BlockDevice::path)).collect();
+    all.join(", ")
+}
+
+/// Makes a block device of each volume.
+///
+/// # Errors
+/// There is no driver, or it refuses.
+pub fn start(volumes: &[Arc<Volume>]) -> Result<Vec<BlockDevice>, DeviceError> {
+    let start = |volume: &Arc<Volume>| {
+        let device = BlockDevice::start(Arc::clone(volume))?;
+        tracing::info!("the volume {} is the block device {}", volume.name(), device.path());
+        Ok(device)
+    };
+    volumes.iter().map(start).collect()
+}

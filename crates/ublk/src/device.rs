@@ -1,0 +1,222 @@
+//! `/dev/ublkbN`: the device, and the threads that serve it.
+
+use crate::answer::answer;
+use crate::request::{self, Request, SECTOR};
+use granary_volume::{Io, Volume};
+use libublk::ctrl::{UblkCtrl, UblkCtrlBuilder};
+use libublk::helpers::IoBuf;
+use libublk::io::{BufDesc, BufDescList, UblkDev, UblkQueue};
+use libublk::{UblkError, UblkFlags, UblkIORes, sys};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+/// Where the driver listens.
+const CONTROL: &str = "/dev/ublk-control";
+
+/// Requests at a time of each queue.
+const QUEUE_DEPTH: u16 = 32;
+
+/// The longest request; the kernel divides longer ones.
+const REQUEST_BYTES_MAX: u32 = 256 << 10;
+
+/// The most queues; a queue is a processor's, and has a thread.
+const QUEUES_MAX: usize = 16;
+
+// The numbers of `request` are those of the driver.
+const _: () = assert!(
+    sys::UBLK_IO_OP_READ == request::OP_READ
+        && sys::UBLK_IO_OP_WRITE == request::OP_WRITE
+        && sys::UBLK_IO_OP_FLUSH == request::OP_FLUSH
+        && sys::UBLK_IO_OP_DISCARD == request::OP_DISCARD
+        && sys::UBLK_IO_OP_WRITE_ZEROES == request::OP_WRITE_ZEROES
+        && sys::UBLK_IO_F_FUA == request::FLAG_FUA
+);
+
+/// Why there is no device.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// The kernel has no driver, or it is not loaded.
+    #[error(
+        "{CONTROL} is not there: load the driver with `modprobe ublk_drv` (Linux 6.0 and later, CONFIG_BLK_DEV_UBLK), or serve volumes over NBD"
+    )]
+    NoDriver,
+    /// The driver refused.
+    #[error("cannot make a block device of the volume {volume}: {reason}; ublk devices are root's to make")]
+    Refused {
+        /// The volume.
+        volume: String,
+        /// What the driver, or its library, says.
+        reason: String,
+    },
+}
+
+/// A block device of the kernel whose content is a volume. Dropping it removes the device.
+pub struct BlockDevice {
+    control: Arc<UblkCtrl>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl BlockDevice {
+    /// Makes a device of the next free number. It is there when this returns.
+    ///
+    /// # Errors
+    /// There is no driver, or it refuses.
+    pub fn start(volume: Arc<Volume>) -> Result<Self, DeviceError> {
+        if !Path::new(CONTROL).exists() {
+            return Err(DeviceError::NoDriver);
+        }
+        let name = volume.name().to_owned();
+        let refused =
+            |error: UblkError| DeviceError::Refused { volume: name.clone(), reason: reason(&error) };
+        let queues = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(QUEUES_MAX));
+        let control = UblkCtrlBuilder::default()
+            .name("granary")
+            .nr_queues(queues as u16)
+            .depth(QUEUE_DEPTH)
+            .io_buf_bytes(REQUEST_BYTES_MAX)
+            .dev_flags(UblkFlags::UBLK_DEV_F_ADD_DEV)
+            .build()
+            .map_err(refused)?;
+        let control = Arc::new(control);
+        let (started, has_started) = channel();
+        let thread = {
+            let control = Arc::clone(&control);
+            std::thread::spawn(move || run(&control, volume, started))
+        };
+        let device = Self { control, thread: Some(thread) };
+        // A thread that ended without a word has failed in the library.
+        let ended = || Err(UblkError::QueueIsDown);
+        has_started.recv().unwrap_or_else(|_| ended()).map_err(refused)?;
+        Ok(device)
+    }
+
+    /// Its path, such as `/dev/ublkb0`.
+    pub fn path(&self) -> String {
+        self.control.get_bdev_path()
+    }
+}
+
+impl Drop for BlockDevice {
+    fn drop(&mut self) {
+        if let Err(error) = self.control.kill_dev() {
+            tracing::error!(
+                reason = reason(&error),
+                device = self.path(),
+                "the block device cannot be stopped"
+            );
+        }
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was printed by it; there is nothing to add.
+            let _ = thread.join();
+        }
+        if let Err(error) = self.control.del_dev() {
+            tracing::error!(
+                reason = reason(&error),
+                device = self.path(),
+                "the block device cannot be removed"
+            );
+        }
+    }
+}
+
+/// Serves the device until it is stopped.
+fn run(control: &UblkCtrl, volume: Arc<Volume>, started: Sender<Result<(), UblkError>>) {
+    let describe = |device: &mut UblkDev| {
+        describe(device, &volume);
+        Ok(())
+    };
+    let serve = {
+        let volume = Arc::clone(&volume);
+        move |queue: u16, device: &UblkDev| serve(queue, device, &volume)
+    };
+    let tell = started.clone();
+    let ended = control.run_target(describe, serve, move |_| {
+        // Whoever started it waits for this.
+        let _ = tell.send(Ok(()));
+    });
+    if let Err(error) = ended {
+        tracing::error!(reason = reason(&error), volume = volume.name(), "the block device ends");
+        let _ = started.send(Err(error));
+    }
+}
+
+/// Tells the kernel what kind of a disk it is.
+fn describe(device: &mut UblkDev, volume: &Volume) {
+    let config = volume.config();
+    let block_shift = config.block_size.trailing_zeros() as u8;
+    let block_sectors = (config.block_size / SECTOR) as u32;
+    let sectors_max = REQUEST_BYTES_MAX / SECTOR as u32;
+    device.tgt.dev_size = config.size;
+    device.tgt.params = sys::ublk_params {
+        types: sys::UBLK_PARAM_TYPE_BASIC | sys::UBLK_PARAM_TYPE_DISCARD,
+        basic: sys::ublk_param_basic {
+            // Writes are durable after a flush, or with FUA.
+            attrs: sys::UBLK_ATTR_VOLATILE_CACHE | sys::UBLK_ATTR_FUA,
+            logical_bs_shift: SECTOR.trailing_zeros() as u8,
+            physical_bs_shift: block_shift,
+            io_opt_shift: block_shift,
+            io_min_shift: block_shift,
+            max_sectors: sectors_max,
+            dev_sectors: config.size / SECTOR,
+            ..Default::default()
+        },
+        discard: sys::ublk_param_discard {
+            discard_granularity: config.block_size as u32,
+            max_discard_sectors: u32::MAX / block_sectors * block_sectors,
+            max_write_zeroes_sectors: u32::MAX / block_sectors * block_sectors,
+            max_discard_segments: 1,
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+}
+
+/// Serves a queue, one request after the other, until the device is stopped.
+fn serve(queue: u16, device: &UblkDev, volume: &Volume) {
+    let mut buffers: Vec<IoBuf<u8>> = device.alloc_queue_io_bufs();
+    let fetched = UblkQueue::new(queue, device)
+        .and_then(|queue| queue.submit_fetch_commands_unified(BufDescList::Slices(Some(&buffers))));
+    let served = match fetched {
+        Ok(served) => served,
+        Err(error) => {
+            tracing::error!(queue, reason = reason(&error), "a queue of the block device cannot be served");
+            return;
+        }
+    };
+    let (size, mut io) = (volume.config().size, Io::new());
+    served.wait_and_handle_io(|served, tag, _| {
+        let asked = served.get_iod(tag);
+        let buffer = &mut buffers[usize::from(tag)];
+        let answered =
+            Request::parse(asked.op_flags, asked.start_sector, asked.nr_sectors, size).and_then(|request| {
+                let len = (request.len as usize).min(buffer.len());
+                answer(volume, &mut io, request, &mut buffer.as_mut_slice()[..len])
+            });
+        let result = answered.map_or_else(|errno| -errno.raw_os_error(), |bytes| bytes as i32);
+        let completed = served.complete_io_cmd_unified(
+            tag,
+            BufDesc::Slice(buffer.as_slice()),
+            Ok(UblkIORes::Result(result)),
+        );
+        if let Err(error) = completed {
+            tracing::error!(
+                queue,
+                tag,
+                reason = reason(&error),
+                "a request of the block device has no answer"
+            );
+        }
+    });
+}
+
+/// What an error of the library says.
+fn reason(error: &UblkError) -> String {
+    match error {
+        UblkError::OtherError(code) | UblkError::UringIOError(code) => {
+            std::io::Error::from_raw_os_error(code.abs()).to_string()
+        }
+        error => error.to_string(),
+    }
+}

@@ -1,0 +1,32 @@
+//! The device itself, as far as it can be had: `cargo test -p granary-ublk --features device`.
+#![cfg(feature = "device")]
+
+use granary_ublk::{BlockDevice, DeviceError};
+use granary_volume::{Config, Volume};
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Without the driver the error says what to do; with it, what is written to the device is in the volume.
+#[test]
+fn a_volume_is_a_block_device_or_the_error_says_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    Volume::create(folder.path(), "disk", &Config::new(16 << 20)).unwrap();
+    let volume = Arc::new(Volume::open(folder.path(), "disk", &mut |_, _| {}).unwrap());
+    let started = BlockDevice::start(Arc::clone(&volume));
+    if !Path::new("/dev/ublk-control").exists() {
+        let Err(error @ DeviceError::NoDriver) = started else { panic!("there is no driver") };
+        assert!(error.to_string().contains("modprobe ublk_drv"), "{error}");
+        return;
+    }
+    let device = started.unwrap();
+    let disk = OpenOptions::new().read(true).write(true).open(device.path()).unwrap();
+    disk.write_all_at(&[7; 8192], 4096).unwrap();
+    disk.sync_all().unwrap();
+    drop(disk);
+    drop(device);
+    let mut found = [0; 8192];
+    volume.read(&mut granary_volume::Io::new(), 4096, &mut found).unwrap();
+    assert_eq!(found, [7; 8192]);
+}
