@@ -136,6 +136,11 @@ fn poll_ring(
                 break;
             }
             waiting.pop_front();
+            // The device is at it while the next one is begun: a disk of a virtual machine does up to a fifth more reads
+            // a second than of reads that it is told of together.
+            if !waiting.is_empty() {
+                ring.submit();
+            }
         }
         if ring.has_work() {
             ring.enter(0)?;

@@ -150,6 +150,11 @@ impl Ring {
         Ok(())
     }
 
+    /// Submits what was begun. What does not go now goes with the next [`enter`](Self::enter), which tells why not.
+    pub(super) fn submit(&self) {
+        let _ = self.ring.submit();
+    }
+
     /// Collects completions that are there.
     pub(super) fn collect(&mut self) {
         let Self { ring, reaped, .. } = self;
@@ -201,8 +206,7 @@ impl Ring {
         self.begin_batch(extents);
         let fits = |i: &usize| self.begin(file, extents[*i], *i as u64);
         let begun = (0..extents.len()).take_while(fits).count();
-        // What does not go now goes with the first wait, which tells why not.
-        let _ = self.ring.submit();
+        self.submit();
         begun
     }
 
@@ -240,8 +244,7 @@ impl Ring {
                 if batch.start_next(&mut next) {
                     begun += 1;
                     if begun % SUBMITTED_TOGETHER == 0 {
-                        // What does not go now goes with the next wait, which tells why not.
-                        let _ = batch.ring.ring.submit();
+                        batch.ring.submit();
                     }
                 }
             }
