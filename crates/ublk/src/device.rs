@@ -1,6 +1,6 @@
 //! `/dev/ublkbN`: the device, and the threads that serve it.
 
-use crate::answer::answer;
+use crate::answer::{answer, result};
 use crate::request::{self, Request, SECTOR};
 use granary_volume::{Io, Volume};
 use libublk::ctrl::{UblkCtrl, UblkCtrlBuilder};
@@ -194,11 +194,10 @@ fn serve(queue: u16, device: &UblkDev, volume: &Volume) {
                 let len = (request.len as usize).min(buffer.len());
                 answer(volume, &mut io, request, &mut buffer.as_mut_slice()[..len])
             });
-        let result = answered.map_or_else(|errno| -errno.raw_os_error(), |bytes| bytes as i32);
         let completed = served.complete_io_cmd_unified(
             tag,
             BufDesc::Slice(buffer.as_slice()),
-            Ok(UblkIORes::Result(result)),
+            Ok(UblkIORes::Result(result(answered))),
         );
         if let Err(error) = completed {
             tracing::error!(
