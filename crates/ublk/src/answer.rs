@@ -7,7 +7,7 @@ use std::io;
 use std::time::Instant;
 
 /// Carries a request out, with the request's buffer, which is as long as the request for reads and writes. Waits for what
-/// it needs. Returns the bytes that were read or written.
+/// it needs. Returns the bytes of the buffer that were read or written: none for what has no buffer, however long it is.
 ///
 /// # Errors
 /// As the kernel shows them to whoever asked: `ENOSPC` where a write finds no room, `EIO` for damage.
@@ -16,13 +16,16 @@ pub fn answer(volume: &Volume, io: &mut Io, request: Request, buffer: &mut [u8])
     let began = Instant::now();
     let bytes = |buffer: &[u8]| if buffer.len() as u64 == len { Ok(()) } else { Err(Errno::INVAL) };
     let forced = || if is_forced { volume.commit() } else { Ok(()) };
+    let mut transferred = 0;
     let (operation, result) = match kind {
         Kind::Read => {
             bytes(buffer)?;
+            transferred = len;
             (Some(Operation::Read), volume.read(io, offset, buffer))
         }
         Kind::Write => {
             bytes(buffer)?;
+            transferred = len;
             (Some(Operation::Write), volume.write(io, offset, buffer).and_then(|()| forced()))
         }
         Kind::Flush => (Some(Operation::Flush), volume.commit()),
@@ -32,7 +35,13 @@ pub fn answer(volume: &Volume, io: &mut Io, request: Request, buffer: &mut [u8])
     if let Some(operation) = operation {
         volume.note_answered(operation, began.elapsed());
     }
-    result.map(|()| len).map_err(|error| errno(&error))
+    result.map(|()| transferred).map_err(|error| errno(&error))
+}
+
+/// An answer as the driver takes it: bytes, or a negative error number.
+pub fn result(answered: Result<u64, Errno>) -> i32 {
+    // A number of bytes that wrapped around would be an error.
+    answered.map_or_else(|errno| -errno.raw_os_error(), |bytes| i32::try_from(bytes).unwrap_or(i32::MAX))
 }
 
 /// The error number of an error; `EIO` where the system gave none.

@@ -1,15 +1,16 @@
 //! `/dev/ublkbN`: the device, and the threads that serve it.
 
-use crate::answer::answer;
+use crate::answer::{answer, result};
 use crate::request::{self, Request, SECTOR};
 use granary_volume::{Io, Volume};
-use libublk::ctrl::{UblkCtrl, UblkCtrlBuilder};
+use libublk::ctrl::UblkCtrlBuilder;
 use libublk::helpers::IoBuf;
 use libublk::io::{BufDesc, BufDescList, UblkDev, UblkQueue};
 use libublk::{UblkError, UblkFlags, UblkIORes, sys};
+use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// Where the driver listens.
@@ -43,7 +44,7 @@ pub enum DeviceError {
     )]
     NoDriver,
     /// The driver refused.
-    #[error("cannot make a block device of the volume {volume}: {reason}; ublk devices are root's to make")]
+    #[error("cannot make a block device of the volume {volume}: {reason}")]
     Refused {
         /// The volume.
         volume: String,
@@ -54,7 +55,9 @@ pub enum DeviceError {
 
 /// A block device of the kernel whose content is a volume. Dropping it removes the device.
 pub struct BlockDevice {
-    control: Arc<UblkCtrl>,
+    path: String,
+    /// Dropped to stop the device.
+    stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -68,78 +71,78 @@ impl BlockDevice {
             return Err(DeviceError::NoDriver);
         }
         let name = volume.name().to_owned();
-        let refused =
-            |error: UblkError| DeviceError::Refused { volume: name.clone(), reason: reason(&error) };
-        let queues = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(QUEUES_MAX));
-        let control = UblkCtrlBuilder::default()
-            .name("granary")
-            .nr_queues(queues as u16)
-            .depth(QUEUE_DEPTH)
-            .io_buf_bytes(REQUEST_BYTES_MAX)
-            .dev_flags(UblkFlags::UBLK_DEV_F_ADD_DEV)
-            .build()
-            .map_err(refused)?;
-        let control = Arc::new(control);
+        let (stop, stopped) = channel();
         let (started, has_started) = channel();
-        let thread = {
-            let control = Arc::clone(&control);
-            std::thread::spawn(move || run(&control, volume, started))
-        };
-        let device = Self { control, thread: Some(thread) };
+        let thread = std::thread::spawn(move || {
+            if let Err(error) = control(&volume, &started, stopped) {
+                tracing::error!(reason = reason(&error), volume = volume.name(), "the block device ends");
+                let _ = started.send(Err(error));
+            }
+        });
         // A thread that ended without a word has failed in the library.
-        let ended = || Err(UblkError::QueueIsDown);
-        has_started.recv().unwrap_or_else(|_| ended()).map_err(refused)?;
-        Ok(device)
+        let started = has_started.recv().unwrap_or(Err(UblkError::QueueIsDown));
+        let path = started.map_err(|error| DeviceError::Refused { volume: name, reason: reason(&error) })?;
+        Ok(Self { path, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Its path, such as `/dev/ublkb0`.
-    pub fn path(&self) -> String {
-        self.control.get_bdev_path()
+    pub fn path(&self) -> &str {
+        &self.path
     }
 }
 
 impl Drop for BlockDevice {
     fn drop(&mut self) {
-        if let Err(error) = self.control.kill_dev() {
-            tracing::error!(
-                reason = reason(&error),
-                device = self.path(),
-                "the block device cannot be stopped"
-            );
-        }
+        drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             // A panic of the thread was printed by it; there is nothing to add.
             let _ = thread.join();
         }
-        if let Err(error) = self.control.del_dev() {
-            tracing::error!(
-                reason = reason(&error),
-                device = self.path(),
-                "the block device cannot be removed"
-            );
-        }
     }
 }
 
-/// Serves the device until it is stopped.
-fn run(control: &UblkCtrl, volume: Arc<Volume>, started: Sender<Result<(), UblkError>>) {
+/// Makes the device, serves it until it is stopped, and removes it.
+///
+/// All of it on one thread: the library's ring for the driver's commands belongs to the thread that made the control, and
+/// a command from another one panics.
+fn control(
+    volume: &Arc<Volume>,
+    started: &Sender<Result<String, UblkError>>,
+    stopped: Receiver<()>,
+) -> Result<(), UblkError> {
+    let queues = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(QUEUES_MAX));
+    let control = UblkCtrlBuilder::default()
+        .name("granary")
+        .nr_queues(queues as u16)
+        .depth(QUEUE_DEPTH)
+        .io_buf_bytes(REQUEST_BYTES_MAX)
+        .dev_flags(UblkFlags::UBLK_DEV_F_ADD_DEV)
+        .build()?;
     let describe = |device: &mut UblkDev| {
-        describe(device, &volume);
+        describe(device, volume);
         Ok(())
     };
     let serve = {
-        let volume = Arc::clone(&volume);
+        let volume = Arc::clone(volume);
         move |queue: u16, device: &UblkDev| serve(queue, device, &volume)
     };
-    let tell = started.clone();
-    let ended = control.run_target(describe, serve, move |_| {
+    let started = started.clone();
+    // The library shares what it calls between threads, which a receiver does not allow by itself.
+    let stopped = Mutex::new(stopped);
+    let ended = control.run_target(describe, serve, move |control| {
         // Whoever started it waits for this.
-        let _ = tell.send(Ok(()));
+        let _ = started.send(Ok(control.get_bdev_path()));
+        // Nothing is ever sent: it ends when the sender is dropped.
+        let _ = stopped.into_inner().map(|stopped| stopped.recv());
+        if let Err(error) = control.kill_dev() {
+            tracing::error!(reason = reason(&error), "the block device cannot be stopped");
+        }
     });
-    if let Err(error) = ended {
-        tracing::error!(reason = reason(&error), volume = volume.name(), "the block device ends");
-        let _ = started.send(Err(error));
+    if ended.is_err() {
+        // The queues of a device that did not start hold it until they are told.
+        let _ = control.kill_dev();
     }
+    ended.and(control.del_dev()).map(|_| ())
 }
 
 /// Tells the kernel what kind of a disk it is.
@@ -194,11 +197,10 @@ fn serve(queue: u16, device: &UblkDev, volume: &Volume) {
                 let len = (request.len as usize).min(buffer.len());
                 answer(volume, &mut io, request, &mut buffer.as_mut_slice()[..len])
             });
-        let result = answered.map_or_else(|errno| -errno.raw_os_error(), |bytes| bytes as i32);
         let completed = served.complete_io_cmd_unified(
             tag,
             BufDesc::Slice(buffer.as_slice()),
-            Ok(UblkIORes::Result(result)),
+            Ok(UblkIORes::Result(result(answered))),
         );
         if let Err(error) = completed {
             tracing::error!(
@@ -211,12 +213,30 @@ fn serve(queue: u16, device: &UblkDev, volume: &Volume) {
     });
 }
 
-/// What an error of the library says.
+/// What an error of the library says: its own texts leave out what the system said.
 fn reason(error: &UblkError) -> String {
-    match error {
+    let system = match error {
         UblkError::OtherError(code) | UblkError::UringIOError(code) => {
-            std::io::Error::from_raw_os_error(code.abs()).to_string()
+            &io::Error::from_raw_os_error(code.abs())
         }
-        error => error.to_string(),
+        UblkError::IOError(error) => error,
+        error => return error.to_string(),
+    };
+    match system.kind() {
+        io::ErrorKind::PermissionDenied => format!("{system}; ublk devices are root's to make"),
+        _ => system.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_those_of_the_system() {
+        let denied = UblkError::IOError(io::ErrorKind::PermissionDenied.into());
+        assert_eq!(reason(&denied), "permission denied; ublk devices are root's to make");
+        assert!(reason(&UblkError::UringIOError(-1)).ends_with("ublk devices are root's to make"));
+        assert!(reason(&UblkError::OtherError(-28)).starts_with("No space left"));
     }
 }

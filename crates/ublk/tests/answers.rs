@@ -1,6 +1,6 @@
 //! Requests as the driver makes them, carried out on real volumes, without a driver.
 
-use granary_ublk::{Kind, Request, answer};
+use granary_ublk::{Kind, Request, answer, result};
 use granary_volume::{Config, Io, Volume};
 use rustix::io::Errno;
 use std::path::Path;
@@ -38,7 +38,8 @@ fn sectors_are_written_and_read_within_blocks_and_across_them() {
             Kind::Flush => request(kind, 0, 0),
             kind => request(kind, offset, len),
         };
-        assert_eq!(answer(&volume, &mut io, asked, &mut buffer), Ok(asked.len));
+        let transferred = if matches!(kind, Kind::Read | Kind::Write) { len } else { 0 };
+        assert_eq!(answer(&volume, &mut io, asked, &mut buffer), Ok(transferred));
         match kind {
             Kind::Read => assert!(buffer == expected[range], "{asked:?}"),
             Kind::Write => expected[range].copy_from_slice(&buffer),
@@ -59,13 +60,29 @@ fn discarded_blocks_are_zero_and_take_no_space() {
     assert_eq!(volume.stats().blocks_mapped, 16);
     // Of the first and the last of these only a part.
     let asked = request(Kind::Discard, BLOCK / 2, 8 * BLOCK);
-    assert_eq!(answer(&volume, &mut io, asked, &mut []), Ok(8 * BLOCK));
+    assert_eq!(answer(&volume, &mut io, asked, &mut []), Ok(0));
     assert_eq!(volume.stats().blocks_mapped, 16 - 7);
     answer(&volume, &mut io, request(Kind::Read, 0, 16 * BLOCK), &mut buffer).unwrap();
     for (block, bytes) in buffer.chunks_exact(BLOCK as usize).enumerate() {
         let expected = if (1..8).contains(&block) { 0 } else { 7 };
         assert!(bytes.iter().all(|byte| *byte == expected), "block {block}");
     }
+}
+
+/// The kernel discards up to 4 GiB at once, which is more than the driver's results can say.
+#[test]
+fn long_discards_are_no_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    Volume::create(folder.path(), "disk", &Config::new(8 << 30)).unwrap();
+    let (volume, mut io) = (open(folder.path()), Io::new());
+    for kind in [Kind::Discard, Kind::WriteZeroes] {
+        for len in [2 << 30, (4 << 30) - BLOCK] {
+            let answered = answer(&volume, &mut io, request(kind, 0, len), &mut []);
+            assert_eq!(result(answered), 0, "{kind:?} {len}");
+        }
+    }
+    assert_eq!(result(Ok(u64::MAX)), i32::MAX);
+    assert_eq!(result(Err(Errno::IO)), -5);
 }
 
 /// A kill after a flush, or after a write that says so itself.

@@ -8,6 +8,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+#[path = "../../log/tests/common/skip.rs"]
+mod skip;
+
+const CONTROL: &str = "/dev/ublk-control";
+
 /// Without the driver the error says what to do; with it, what is written to the device is in the volume.
 #[test]
 fn a_volume_is_a_block_device_or_the_error_says_what_is_missing() {
@@ -15,10 +20,14 @@ fn a_volume_is_a_block_device_or_the_error_says_what_is_missing() {
     Volume::create(folder.path(), "disk", &Config::new(16 << 20)).unwrap();
     let volume = Arc::new(Volume::open(folder.path(), "disk", &mut |_, _| {}).unwrap());
     let started = BlockDevice::start(Arc::clone(&volume));
-    if !Path::new("/dev/ublk-control").exists() {
+    if !Path::new(CONTROL).exists() {
         let Err(error @ DeviceError::NoDriver) = started else { panic!("there is no driver") };
         assert!(error.to_string().contains("modprobe ublk_drv"), "{error}");
-        return;
+        return skip::skipped("no ublk driver: the block device itself was not run");
+    }
+    if let Err(error) = OpenOptions::new().read(true).write(true).open(CONTROL) {
+        assert!(started.is_err_and(|error| error.to_string().contains("root")));
+        return skip::skipped(&format!("{CONTROL}: {error}: the block device itself was not run"));
     }
     let device = started.unwrap();
     let disk = OpenOptions::new().read(true).write(true).open(device.path()).unwrap();

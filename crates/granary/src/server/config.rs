@@ -31,6 +31,8 @@ pub struct Config {
     pub log_format: Option<LogFormat>,
     pub memcached: Option<memcached::Arguments>,
     pub nbd: Option<nbd::Arguments>,
+    #[cfg(feature = "ublk")]
+    pub ublk: Option<bool>,
     users: Option<BTreeMap<String, ConfiguredUser>>,
     #[serde(default)]
     settings: BTreeMap<String, toml::Value>,
@@ -154,6 +156,15 @@ mod tests {
         let config = read(include_str!("../../../../packaging/granary.toml")).unwrap();
         assert_eq!(config.path.as_deref(), Some(Path::new("/var/lib/granary")));
         assert!(config.users().unwrap().is_none());
+    }
+
+    #[test]
+    fn block_devices_are_what_a_build_may_have() {
+        let read = read("ublk = true");
+        #[cfg(feature = "ublk")]
+        assert_eq!(read.unwrap().ublk, Some(true));
+        #[cfg(not(feature = "ublk"))]
+        assert!(read.unwrap_err().contains("unknown field `ublk`"));
     }
 
     #[test]

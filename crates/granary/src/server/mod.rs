@@ -187,7 +187,7 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         (_, false) => None,
     };
     let query_memory = arguments.query_memory.or(config.query_memory).map(|size| size.0);
-    let serves_block_devices = serves_block_devices(&arguments);
+    let serves_block_devices = serves_block_devices(&arguments, &config);
     let mut options = options(arguments, config, path.clone(), tls)?;
     let memcached = memcached.start(&path, memcached_tls)?;
     let serves_volumes = nbd.has_address() || serves_block_devices;
@@ -230,12 +230,12 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
 
 /// Whether volumes become block devices, which this program may be built without.
 #[cfg(feature = "ublk")]
-fn serves_block_devices(arguments: &Arguments) -> bool {
-    arguments.block_devices.ublk
+fn serves_block_devices(arguments: &Arguments, config: &Config) -> bool {
+    arguments.block_devices.ublk || config.ublk == Some(true)
 }
 
 #[cfg(not(feature = "ublk"))]
-fn serves_block_devices(_: &Arguments) -> bool {
+fn serves_block_devices(_: &Arguments, _: &Config) -> bool {
     false
 }
 
