@@ -157,8 +157,9 @@ fn a_trace_is_replayed_on_the_real_server_as_the_model_says() {
         });
         assert_eq!((model[0], real[0]), (24_000.0, 24_000.0), "{policy}");
         assert!((model[1] - real[1]).abs() < 0.05, "{policy}: hit ratios {model:?} {real:?}");
-        // Where the device is behind, objects leave unseen, and less is written.
-        assert!((0.5..1.5).contains(&(real[2] / model[2])), "{policy}: CLWA {model:?} {real:?}");
+        // Where the device is behind, objects leave unseen, and less is written: of a device that others keep busy, less
+        // than half.
+        assert!((0.2..1.5).contains(&(real[2] / model[2])), "{policy}: CLWA {model:?} {real:?}");
         assert!(real[3] > 0.0 && real[4] > 0.0, "{policy}: {real:?}");
     }
     assert!(number(&rows, "probability:1, real server", "flash_reads") > 0.0);
