@@ -159,7 +159,11 @@ fn a_trace_is_replayed_on_the_real_server_as_the_model_says() {
         assert!((model[1] - real[1]).abs() < 0.05, "{policy}: hit ratios {model:?} {real:?}");
         // Where the device is behind, objects leave unseen, and less is written: of a device that others keep busy, less
         // than half.
-        assert!((0.2..1.5).contains(&(real[2] / model[2])), "{policy}: CLWA {model:?} {real:?}");
+        let server = format!("{policy}, real server: ");
+        let is_behind =
+            text.lines().any(|line| line.starts_with(&server) && line.contains("left DRAM unseen"));
+        let least = if is_behind { 0.2 } else { 0.5 };
+        assert!((least..1.5).contains(&(real[2] / model[2])), "{policy}: CLWA {model:?} {real:?}\n{text}");
         assert!(real[3] > 0.0 && real[4] > 0.0, "{policy}: {real:?}");
     }
     assert!(number(&rows, "probability:1, real server", "flash_reads") > 0.0);

@@ -1,27 +1,9 @@
 //! Volumes of the real program, for clients that start it themselves.
 
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+#[path = "../../nbd/tests/common/programs.rs"]
+mod programs;
 
-fn attempt(folder: &Path, program: &str, arguments: &[&str]) -> Output {
-    let mut command = Command::new("timeout");
-    command.args(["-k", "5", "120", program]).args(arguments).current_dir(folder).stdin(Stdio::null());
-    let output = command.output().expect("coreutils are installed");
-    assert_ne!(
-        output.status.code(),
-        Some(127),
-        "{program} is not installed: scripts/install-test-servers.sh"
-    );
-    output
-}
-
-#[track_caller]
-fn run(folder: &Path, program: &str, arguments: &[&str]) -> String {
-    let output = attempt(folder, program, arguments);
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{program} {arguments:?}: {}{errors}", output.status);
-    String::from_utf8(output.stdout).unwrap()
-}
+use programs::{attempt, run};
 
 const GRANARY: &str = env!("CARGO_BIN_EXE_granary");
 
@@ -61,7 +43,7 @@ fn a_volume_is_served_on_standard_input() {
     assert_eq!(run(folder.path(), "/usr/bin/python3", &arguments), "fine\n");
 }
 
-/// What was written is there after the client has ended the server, though it flushed nothing.
+/// Content that the client wrote without a flush is durable once it has ended its server.
 #[test]
 fn clients_copy_to_and_from_a_volume_that_they_have_served() {
     let folder = with_volume();
@@ -86,11 +68,12 @@ fn the_server_takes_the_sockets_that_systemd_opens() {
 fn what_cannot_be_served_says_so() {
     let folder = with_volume();
     let serve = ["volume", "serve", "scratch", "--path", "data"];
-    let output = attempt(folder.path(), GRANARY, &serve);
-    assert!(output.status.success(), "a client that says nothing has gone: {output:?}");
-    let output = attempt(folder.path(), GRANARY, &["volume", "serve", "none", "--path", "data"]);
-    assert!(!output.status.success() && output.stdout.is_empty());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no volume none in data/volumes"));
+    let (is_fine, _, errors) = attempt(folder.path(), GRANARY, &serve);
+    assert!(is_fine, "a client that says nothing has gone: {errors}");
+    let (is_fine, output, errors) =
+        attempt(folder.path(), GRANARY, &["volume", "serve", "none", "--path", "data"]);
+    assert!(!is_fine && output.is_empty());
+    assert!(errors.contains("there is no volume none in data/volumes"), "{errors}");
     let holder = [
         "-c",
         "import nbd, subprocess, sys\nh = nbd.NBD()\nh.connect_command(sys.argv[1:])\n\

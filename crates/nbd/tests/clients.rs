@@ -3,8 +3,9 @@
 mod common;
 
 use common::late::LateExport;
+use common::programs::{attempt, run};
 use common::random::Random;
-use common::serving::{Serving, attempt, run, serve};
+use common::serving::{Serving, serve};
 use granary_nbd::{Export, MemoryExport};
 use serde_json::Value;
 use std::path::Path;

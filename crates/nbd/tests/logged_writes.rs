@@ -5,8 +5,9 @@ mod common;
 
 use common::fuse::Fuse;
 use common::logged::{LogEntry, LoggedDisk};
+use common::programs::{attempt, run};
 use common::random::Random;
-use common::serving::{Serving, attempt, run};
+use common::serving::Serving;
 use common::skip;
 use granary_log::device::{Device, FileDevice, MemoryDevice, Space};
 use granary_nbd::{Exports, VolumeExports};

@@ -2,8 +2,9 @@
 
 mod common;
 
+use common::programs::{attempt, run};
 use common::random::Random;
-use common::serving::{Serving, attempt, run};
+use common::serving::Serving;
 use granary_nbd::{Export, Exports, VolumeExports};
 use granary_volume::{Config, Volume};
 use std::io::Write;

@@ -3,7 +3,8 @@
 mod common;
 
 use common::fuse::{Fuse, Running, wait_for};
-use common::serving::{attempt, run, serve};
+use common::programs::{attempt, run};
+use common::serving::serve;
 use common::skip;
 use granary_volume::{Config, Volume};
 use std::io::{BufRead, BufReader, Write};

@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::serving::{Serving, attempt, run};
+use common::programs::{attempt, run};
+use common::serving::Serving;
 use granary_nbd::{MemoryExport, TlsError, tls_configuration};
 use std::path::Path;
 use std::sync::Arc;

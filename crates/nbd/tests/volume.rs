@@ -3,7 +3,8 @@
 mod common;
 
 use common::fuse::Fuse;
-use common::serving::{Serving, attempt, run};
+use common::programs::{attempt, run};
+use common::serving::Serving;
 use common::skip;
 use granary_nbd::{Export, Exports, VolumeExports};
 use granary_volume::{Config, Io, Volume};

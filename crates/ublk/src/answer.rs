@@ -14,20 +14,14 @@ use std::time::Instant;
 pub fn answer(volume: &Volume, io: &mut Io, request: Request, buffer: &mut [u8]) -> Result<u64, Errno> {
     let Request { kind, offset, len, is_forced } = request;
     let began = Instant::now();
-    let bytes = |buffer: &[u8]| if buffer.len() as u64 == len { Ok(()) } else { Err(Errno::INVAL) };
+    let has_buffer = matches!(kind, Kind::Read | Kind::Write);
+    if has_buffer && buffer.len() as u64 != len {
+        return Err(Errno::INVAL);
+    }
     let forced = || if is_forced { volume.commit() } else { Ok(()) };
-    let mut transferred = 0;
     let (operation, result) = match kind {
-        Kind::Read => {
-            bytes(buffer)?;
-            transferred = len;
-            (Some(Operation::Read), volume.read(io, offset, buffer))
-        }
-        Kind::Write => {
-            bytes(buffer)?;
-            transferred = len;
-            (Some(Operation::Write), volume.write(io, offset, buffer).and_then(|()| forced()))
-        }
+        Kind::Read => (Some(Operation::Read), volume.read(io, offset, buffer)),
+        Kind::Write => (Some(Operation::Write), volume.write(io, offset, buffer).and_then(|()| forced())),
         Kind::Flush => (Some(Operation::Flush), volume.commit()),
         Kind::Discard => (None, volume.trim(offset, len).and_then(|()| forced())),
         Kind::WriteZeroes => (None, volume.write_zeroes(io, offset, len).and_then(|()| forced())),
@@ -35,11 +29,11 @@ pub fn answer(volume: &Volume, io: &mut Io, request: Request, buffer: &mut [u8])
     if let Some(operation) = operation {
         volume.note_answered(operation, began.elapsed());
     }
-    result.map(|()| transferred).map_err(|error| errno(&error))
+    result.map(|()| if has_buffer { len } else { 0 }).map_err(|error| errno(&error))
 }
 
-/// An answer as the driver takes it: bytes, or a negative error number.
-pub fn result(answered: Result<u64, Errno>) -> i32 {
+/// The result of a request as the driver takes it: bytes, or a negative error number.
+pub fn driver_result(answered: Result<u64, Errno>) -> i32 {
     // A number of bytes that wrapped around would be an error.
     answered.map_or_else(|errno| -errno.raw_os_error(), |bytes| i32::try_from(bytes).unwrap_or(i32::MAX))
 }

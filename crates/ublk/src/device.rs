@@ -1,6 +1,6 @@
 //! `/dev/ublkbN`: the device, and the threads that serve it.
 
-use crate::answer::{answer, result};
+use crate::answer::{answer, driver_result};
 use crate::request::{self, Request, SECTOR};
 use granary_volume::{Io, Volume};
 use libublk::ctrl::UblkCtrlBuilder;
@@ -200,7 +200,7 @@ fn serve(queue: u16, device: &UblkDev, volume: &Volume) {
         let completed = served.complete_io_cmd_unified(
             tag,
             BufDesc::Slice(buffer.as_slice()),
-            Ok(UblkIORes::Result(result(answered))),
+            Ok(UblkIORes::Result(driver_result(answered))),
         );
         if let Err(error) = completed {
             tracing::error!(

@@ -2,7 +2,7 @@
 //! process, here to a [volume](granary_volume::Volume).
 //!
 //! - [`Request`]: what the driver asks, checked against the volume's size. Pure.
-//! - [`answer`]: carries a request out; [`result`]: its answer as the driver takes it.
+//! - [`answer`]: carries a request out; [`driver_result`]: its result as the driver takes it.
 //! - [`BlockDevice`]: the device and its threads. Only with the feature `device`, which needs libclang to be built.
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ mod answer;
 mod device;
 mod request;
 
-pub use answer::{answer, result};
+pub use answer::{answer, driver_result};
 #[cfg(feature = "device")]
 pub use device::{BlockDevice, DeviceError};
 pub use request::{Kind, Request, SECTOR};

@@ -16,25 +16,25 @@ pub(crate) const OP_MASK: u32 = 0xff;
 /// `UBLK_IO_F_FUA`: what is written is durable before it is answered.
 pub(crate) const FLAG_FUA: u32 = 1 << 13;
 
-/// What is to be done.
+/// An operation of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Bytes are read to the request's buffer.
+    /// Reads bytes to the request's buffer.
     Read,
-    /// Bytes of the request's buffer are written.
+    /// Writes the bytes of the request's buffer.
     Write,
-    /// What was written before becomes durable.
+    /// Makes all completed writes durable.
     Flush,
-    /// Space is given back; what is read there later is zero in whole blocks.
+    /// Gives back the space of whole blocks, which read as zeroes afterwards.
     Discard,
-    /// Bytes become zero.
+    /// Makes bytes zero.
     WriteZeroes,
 }
 
 /// A request that lies within the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What is to be done.
+    /// The operation.
     pub kind: Kind,
     /// The first byte.
     pub offset: u64,

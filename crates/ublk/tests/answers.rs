@@ -1,6 +1,6 @@
 //! Requests as the driver makes them, carried out on real volumes, without a driver.
 
-use granary_ublk::{Kind, Request, answer, result};
+use granary_ublk::{Kind, Request, answer, driver_result};
 use granary_volume::{Config, Io, Volume};
 use rustix::io::Errno;
 use std::path::Path;
@@ -78,11 +78,11 @@ fn long_discards_are_no_errors() {
     for kind in [Kind::Discard, Kind::WriteZeroes] {
         for len in [2 << 30, (4 << 30) - BLOCK] {
             let answered = answer(&volume, &mut io, request(kind, 0, len), &mut []);
-            assert_eq!(result(answered), 0, "{kind:?} {len}");
+            assert_eq!(driver_result(answered), 0, "{kind:?} {len}");
         }
     }
-    assert_eq!(result(Ok(u64::MAX)), i32::MAX);
-    assert_eq!(result(Err(Errno::IO)), -5);
+    assert_eq!(driver_result(Ok(u64::MAX)), i32::MAX);
+    assert_eq!(driver_result(Err(Errno::IO)), -5);
 }
 
 /// A kill after a flush, or after a write that says so itself.

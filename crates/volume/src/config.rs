@@ -6,8 +6,7 @@ use crate::limits::{
     UTILISATION_PERCENT_MAX,
 };
 use crate::map::{MapKind, Place};
-use granary_log::device::OpenDeviceError;
-use granary_log::device::Space;
+use granary_log::device::{OpenDeviceError, Space};
 use granary_log::{Geometry, InDoubt, OpenError, Options, SlotOrder};
 use std::fs::File;
 use std::io::{self, Write};

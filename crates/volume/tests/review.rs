@@ -49,6 +49,17 @@ impl Device for Refusing {
     }
 }
 
+/// Opens the volume of a folder on a device that refuses some reads.
+fn open(
+    folder: &Path,
+    config: &Config,
+    inner: &Arc<VolatileDevice>,
+    refuses: impl Fn(u64, u64) -> bool + Send + Sync + 'static,
+) -> Result<Volume, granary_volume::Error> {
+    let device = Refusing { inner: Arc::clone(inner), refuses: Box::new(refuses) };
+    Volume::open_on(folder, "v", config, Box::new(device))
+}
+
 /// Summaries cannot be read for a while, though headers and content can: what is asked for meanwhile is an error or right,
 /// and right again as soon as the device is well.
 #[test]
@@ -56,22 +67,21 @@ fn a_summary_that_could_not_be_read_once_is_read_again() {
     let config = config(800, 16);
     let (folder, inner, refuses) =
         (tempfile::tempdir().unwrap(), device(&config), Arc::new(AtomicBool::new(false)));
-    let open = || {
+    let open_refusing = || {
         let is_refusing = Arc::clone(&refuses);
         // Whatever ends with a segment's last block, which is a summary's.
         let refused = move |offset: u64, len: u64| {
             offset % (16 * BLOCK) + len == 16 * BLOCK && is_refusing.load(Ordering::Acquire)
         };
-        let device = Refusing { inner: Arc::clone(&inner), refuses: Box::new(refused) };
-        Volume::open_on(folder.path(), "v", &config, Box::new(device)).unwrap()
+        open(folder.path(), &config, &inner, refused).unwrap()
     };
-    let (volume, mut io) = (open(), Io::new());
+    let (volume, mut io) = (open_refusing(), Io::new());
     for lba in 0..200 {
         volume.write(&mut io, lba * BLOCK, &[lba as u8 + 1; BLOCK as usize]).unwrap();
     }
     volume.close().unwrap();
     // No checksum is in RAM now.
-    let volume = open();
+    let volume = open_refusing();
     let mut read = |lba: u64| {
         let mut found = [0; BLOCK as usize];
         let read = volume.read(&mut io, lba * BLOCK, &mut found);
@@ -91,16 +101,15 @@ fn a_whole_block_that_could_not_be_read_once_is_read_again() {
     let config = config(800, 16);
     let (folder, inner, refuses_next) =
         (tempfile::tempdir().unwrap(), device(&config), Arc::new(AtomicBool::new(false)));
-    let open = || {
+    let open_refusing = || {
         let refuses_next = Arc::clone(&refuses_next);
-        let refuses: Refuses = Box::new(move |_, _| refuses_next.swap(false, Ordering::AcqRel));
-        let device = Refusing { inner: Arc::clone(&inner), refuses };
-        Volume::open_on(folder.path(), "v", &config, Box::new(device)).unwrap()
+        let refused = move |_, _| refuses_next.swap(false, Ordering::AcqRel);
+        open(folder.path(), &config, &inner, refused).unwrap()
     };
-    let (volume, mut io) = (open(), Io::new());
+    let (volume, mut io) = (open_refusing(), Io::new());
     volume.write(&mut io, 0, &[7; 8 * BLOCK as usize]).unwrap();
     volume.close().unwrap();
-    let volume = open();
+    let volume = open_refusing();
     for blocks in [1, 2, 5] {
         let mut found = vec![0; blocks * BLOCK as usize];
         // From here on its checksums are in RAM: the next read of the device is one of content.
@@ -128,8 +137,7 @@ fn cleaning_that_was_held_up_goes_on() {
         let third = offset / (16 * BLOCK) * 16 * BLOCK + 3 * BLOCK;
         (offset..offset + len).contains(&third) && is_refusing.load(Ordering::Acquire)
     };
-    let device = Refusing { inner, refuses: Box::new(refused) };
-    let volume = Volume::open_on(folder.path(), "v", &config, Box::new(device)).unwrap();
+    let volume = open(folder.path(), &config, &inner, refused).unwrap();
     let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
     let content = |write: u64| [write.to_le_bytes(); BLOCK as usize / 8].concat();
     let mut written = vec![0; BLOCKS as usize];
@@ -173,8 +181,7 @@ fn segments_without_dead_blocks_are_not_moved() {
     let is_refusing = Arc::clone(&refuses);
     // The first 400 blocks are in the first 400 / 13 segments of the log, each with a header, a footer and a summary.
     let refused = move |offset: u64, _| offset > 400 / 13 * 16 * BLOCK && is_refusing.load(Ordering::Acquire);
-    let device = Refusing { inner: device(&config), refuses: Box::new(refused) };
-    let volume = Volume::open_on(folder.path(), "v", &config, Box::new(device)).unwrap();
+    let volume = open(folder.path(), &config, &device(&config), refused).unwrap();
     let mut io = Io::new();
     let mut write = |lba: u64| volume.write(&mut io, lba * BLOCK, &[1; BLOCK as usize]).unwrap();
     (0..BLOCKS).for_each(&mut write);
@@ -201,8 +208,7 @@ fn a_block_that_cannot_be_read_does_not_bring_old_content_back() {
     let config = config(800, 16);
     let folder = tempfile::tempdir().unwrap();
     let good = device(&config);
-    let open = |folder: &Path, device: Box<dyn Device>| Volume::open_on(folder, "v", &config, device);
-    let volume = open(folder.path(), Box::new(Arc::clone(&good))).unwrap();
+    let volume = open(folder.path(), &config, &good, |_, _| false).unwrap();
     let mut io = Io::new();
     for version in 1..=7 {
         volume.write(&mut io, 0, &[version; 4 * BLOCK as usize]).unwrap();
@@ -220,12 +226,8 @@ fn a_block_that_cannot_be_read_does_not_bring_old_content_back() {
             std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
         }
         let inner = Arc::new(good.after_power_cut(|_| true));
-        let Ok(volume) = open(
-            copy.path(),
-            Box::new(Refusing { inner, refuses: Box::new(move |at, len| (at..at + len).contains(&offset)) }),
-        ) else {
-            continue;
-        };
+        let refused = move |at, len| (at..at + len).contains(&offset);
+        let Ok(volume) = open(copy.path(), &config, &inner, refused) else { continue };
         opened += 1;
         for lba in 0..4 {
             let mut found = [0; BLOCK as usize];
@@ -238,7 +240,8 @@ fn a_block_that_cannot_be_read_does_not_bring_old_content_back() {
         volume.abandon();
     }
     assert!(opened > 0, "a bad block where nothing lies is none of the volume's business");
-    assert!(wrong.is_empty(), "bad block of the log, logical block, content: {wrong:?}"); // A bad block that is content costs its logical block and no more.
+    assert!(wrong.is_empty(), "bad block of the log, logical block, content: {wrong:?}");
+    // A bad block that is content costs its logical block and no more.
     let mut costs: Vec<u64> = failed.iter().map(|(_, lba)| *lba).collect();
     costs.sort_unstable();
     assert_eq!(costs, [0, 1, 2, 3], "bad block of the log, logical block that cannot be read: {failed:?}");

@@ -15,14 +15,6 @@ pub struct Arguments {
     pub ublk: bool,
 }
 
-/// Adds the devices to where volumes are served already.
-pub fn places(others: String, devices: &[BlockDevice]) -> String {
-    let others = Some(others).filter(|others| !others.is_empty());
-    let all: Vec<String> =
-        others.into_iter().chain(devices.iter().map(|device| device.path().to_owned())).collect();
-    all.join(", ")
-}
-
 /// Makes a block device of each volume.
 ///
 /// # Errors

@@ -193,11 +193,12 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let serves_volumes = nbd.has_address() || serves_block_devices;
     let volumes = if serves_volumes { volumes::open(&path)? } else { Vec::new() };
     let nbd = nbd.start(&volumes, nbd_tls)?;
-    let places = nbd.as_ref().map_or(&[][..], granary_nbd::Server::uris).join(", ");
+    let places = nbd.iter().flat_map(granary_nbd::Server::uris).map(String::as_str);
     #[cfg(feature = "ublk")]
     let block_devices = block_devices::start(if serves_block_devices { &volumes } else { &[] })?;
     #[cfg(feature = "ublk")]
-    let places = block_devices::places(places, &block_devices);
+    let places = places.chain(block_devices.iter().map(granary_ublk::BlockDevice::path));
+    let places = places.collect::<Vec<_>>().join(", ");
     options.neighbours = Neighbours {
         memcached: memcached.as_ref().map(figures::of),
         volumes: serves_volumes.then(|| volume_figures::of(&volumes, places.clone())),

@@ -1,19 +1,20 @@
 //! The volumes of `granary server`: opened once, whatever serves them.
 
 use std::error::Error;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use granary_volume::{Files, Volume};
 
-use crate::volume::open_with_progress;
+use crate::volume::{self, open_with_progress};
 
 /// Opens all volumes of Granary's folder.
 ///
 /// # Errors
 /// There are none, or one cannot be opened.
 pub fn open(folder: &Path) -> Result<Vec<Arc<Volume>>, Box<dyn Error>> {
-    let folder = crate::volume::folder(folder);
+    let folder = volume::folder(folder);
     let names = if folder.exists() { Files::list(&folder)? } else { Vec::new() };
     if names.is_empty() {
         let text = format!(
@@ -30,13 +31,6 @@ pub fn open(folder: &Path) -> Result<Vec<Arc<Volume>>, Box<dyn Error>> {
 ///
 /// # Errors
 /// A volume could not be made durable.
-pub fn close(volumes: Vec<Arc<Volume>>) -> Result<(), Box<dyn Error>> {
-    for volume in volumes {
-        match Arc::try_unwrap(volume) {
-            Ok(volume) => volume.close()?,
-            // A connection's thread lets go of it in a moment, and closes it then.
-            Err(volume) => volume.commit()?,
-        }
-    }
-    Ok(())
+pub fn close(volumes: Vec<Arc<Volume>>) -> io::Result<()> {
+    volumes.into_iter().try_for_each(volume::close)
 }

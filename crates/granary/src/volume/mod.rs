@@ -9,7 +9,9 @@ use crate::server::size::{self, Size};
 use clap::{Args, Subcommand};
 use granary_volume::map::MapKind;
 use granary_volume::{Config, Volume};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Shown at the end of `granary volume --help`.
 pub const EXAMPLES: &str = "\
@@ -126,6 +128,18 @@ pub fn open_with_progress(folder: &Path, name: &str) -> std::result::Result<Volu
     });
     bar.finish_and_clear();
     opened
+}
+
+/// Closes a volume that nobody is served any more; where a client's thread has not let go of it yet, which closes it in a
+/// moment, what was written is made durable now.
+///
+/// # Errors
+/// The volume could not be made durable.
+pub fn close(volume: Arc<Volume>) -> io::Result<()> {
+    match Arc::try_unwrap(volume) {
+        Ok(volume) => volume.close(),
+        Err(volume) => volume.commit(),
+    }
 }
 
 /// Carries it out.

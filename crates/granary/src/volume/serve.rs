@@ -1,6 +1,6 @@
 //! `granary volume serve`: a volume for the one client that started this process.
 
-use super::open_with_progress;
+use super::{close, open_with_progress};
 use crate::failure::{Failure, Result};
 use granary_nbd::{Options, Server, Stop, VolumeExports, is_activated};
 use granary_volume::Volume;
@@ -23,11 +23,7 @@ pub fn serve(folder: &Path, name: &str) -> Result<()> {
     }
     let volume = Arc::new(open_with_progress(folder, name)?);
     let served = serve_open(&volume);
-    let closed = match Arc::try_unwrap(volume) {
-        Ok(volume) => volume.close(),
-        // A session that has not ended yet closes it.
-        Err(volume) => volume.commit(),
-    };
+    let closed = close(volume);
     served?;
     closed.map_err(|error| Failure::File(name.into(), error))
 }

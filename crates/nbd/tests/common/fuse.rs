@@ -1,6 +1,6 @@
 //! An export as a file, by nbdfuse.
 
-use super::serving::attempt;
+use super::programs::attempt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

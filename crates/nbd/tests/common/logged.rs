@@ -2,7 +2,7 @@
 //! filter `blklogwrites`. The log has the format of the kernel's dm-log-writes.
 
 use super::fuse::{Running, wait_for};
-use super::serving::attempt;
+use super::programs::attempt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};

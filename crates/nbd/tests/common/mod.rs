@@ -6,6 +6,7 @@ pub mod bytes;
 pub mod fuse;
 pub mod late;
 pub mod logged;
+pub mod programs;
 #[path = "../../../log/tests/common/random.rs"]
 pub mod random;
 pub mod serving;

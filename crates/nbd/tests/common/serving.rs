@@ -2,7 +2,6 @@
 
 use granary_nbd::{Export, Options, Server, SingleExport, UnixSocket};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -42,25 +41,6 @@ impl Serving {
     pub fn unix(&self) -> String {
         format!("nbd+unix:///?socket={}", self.socket().display())
     }
-}
-
-/// Runs a program in the folder and gives what it prints.
-pub fn run(folder: &Path, program: &str, arguments: &[&str]) -> String {
-    let (is_fine, output, errors) = attempt(folder, program, arguments);
-    assert!(is_fine, "{program} {arguments:?}: {errors}{output}");
-    output
-}
-
-/// Runs a program in the folder; gives whether it is content, what it prints, and its errors.
-pub fn attempt(folder: &Path, program: &str, arguments: &[&str]) -> (bool, String, String) {
-    let mut command = Command::new("timeout");
-    command.args(["-k", "5", "120", program]).args(arguments).current_dir(folder).stdin(Stdio::null());
-    let output = command.output().expect("coreutils are installed");
-    let code = output.status.code();
-    assert_ne!(code, Some(127), "{program} is not installed: scripts/install-test-servers.sh");
-    assert_ne!(code, Some(124), "{program} {arguments:?} hangs");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
 
 /// The example `serve_nbd`, which `cargo test` builds.
