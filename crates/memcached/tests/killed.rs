@@ -1,5 +1,5 @@
 //! Kills of the server under load, at any moment: what was acknowledged is there again, of what was under way the state
-//! before or after, and nothing else. GRANARY_KILLS says how often each of them kills (50 times if it is not set).
+//! before or after, and nothing else. GRANARY_KILLS says how often each of them kills (20 times if it is not set).
 
 mod common;
 #[path = "../../log/tests/common/random.rs"]
@@ -152,7 +152,7 @@ fn check(address: SocketAddr, model: &mut Model, what: &str) -> (u64, u64) {
 fn kill(setting: &Setting) {
     let Setting { policy, seed, keys, memory_bytes } = *setting;
     let folder = tempfile::tempdir().unwrap();
-    let kills = std::env::var("GRANARY_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(50);
+    let kills = std::env::var("GRANARY_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(20);
     let seed = std::env::var("GRANARY_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(seed);
     let mut random = Random(seed);
     let mut models: Vec<Model> = (0..CLIENTS).map(|_| Model::new()).collect();
