@@ -53,7 +53,8 @@ pub use error::{Code, DictError};
 #[cfg(feature = "full-load")]
 pub use full_load::{Children, murmur3_finalizer, regexp_of_re2};
 pub use granary_cache::{Compression, Helpers, Team};
-pub use lookup::{LATENCY_BUCKETS, Latency, Sums, Totals};
+pub use granary_metrics::Latency;
+pub use lookup::{Sums, Totals};
 pub use lookup_key::LookupKey;
 pub use resident::{Resident, Times};
 pub use source::{

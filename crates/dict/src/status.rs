@@ -3,7 +3,8 @@
 use crate::config::{KeyForm, LayoutKind};
 use crate::definition::{Definition, Key};
 use crate::full_load::FullLoad;
-use crate::lookup::{Latency, Loader, PoolFigures, lock};
+use crate::lookup::{Loader, PoolFigures, lock};
+use granary_metrics::Latency;
 
 /// Figures of one dictionary. Counters start at its opening.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,7 +89,7 @@ pub struct Status {
     pub entries_dropped: u64,
     /// Entries not kept at all because they are longer than a segment, or their key than a block.
     pub entries_too_large: u64,
-    /// How long lookups took.
+    /// How long lookups took, a batch of keys counted once.
     pub lookups: Latency,
     /// Requests to the source.
     pub source_requests: u64,

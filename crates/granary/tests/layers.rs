@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Each crate, and the crates of this workspace that it may depend on.
-const MAY_DEPEND_ON: [(&str, &[&str]); 12] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 13] = [
     ("granary-log", &[]),
     ("granary-cache", &["granary-log"]),
-    ("granary-volume", &["granary-log"]),
-    ("granary-dict", &["granary-cache"]),
+    ("granary-metrics", &[]),
+    ("granary-volume", &["granary-log", "granary-metrics"]),
+    ("granary-dict", &["granary-cache", "granary-metrics"]),
     ("granary-lab", &["granary-cache"]),
     ("granary-memcached", &["granary-cache"]),
     ("granary-dialect", &["granary-dict"]),
     ("granary-sql", &["granary-dialect", "granary-dict"]),
     ("granary-nbd", &["granary-log", "granary-volume"]),
     ("granary-ublk", &["granary-volume"]),
-    ("granary-server", &["granary-sql", "granary-dict"]),
+    ("granary-server", &["granary-sql", "granary-dict", "granary-metrics"]),
     (
         "granary",
         &[

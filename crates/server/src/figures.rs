@@ -1,5 +1,6 @@
 //! The memcached server and the volumes of the same process, as the dashboard and `/metrics` see them.
 
+use granary_metrics::Latency;
 use std::fmt;
 use std::sync::Arc;
 
@@ -40,8 +41,27 @@ impl fmt::Debug for Memcached {
     }
 }
 
-/// The figures of each volume at one moment, by its name.
-pub type OfVolumes = Vec<(String, Vec<Figure>)>;
+/// How long something takes, as counted up to one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatencyFigure {
+    /// The name of what takes so long, such as `read`.
+    pub name: &'static str,
+    /// What is measured, in a sentence.
+    pub help: &'static str,
+    /// The latencies.
+    pub latency: Latency,
+}
+
+/// The figures of a volume at one moment.
+#[derive(Clone, Debug)]
+pub struct VolumeFigures {
+    /// The volume's name.
+    pub name: String,
+    /// Its counters and gauges.
+    pub figures: Vec<Figure>,
+    /// Its latencies.
+    pub latencies: Vec<LatencyFigure>,
+}
 
 /// Volumes that are served over NBD beside HTTP.
 #[derive(Clone)]
@@ -49,7 +69,7 @@ pub struct Volumes {
     /// Where they are served.
     pub address: String,
     /// Their figures now: of each volume the same ones each time.
-    pub figures: Arc<dyn Fn() -> OfVolumes + Send + Sync>,
+    pub figures: Arc<dyn Fn() -> Vec<VolumeFigures> + Send + Sync>,
 }
 
 impl fmt::Debug for Volumes {

@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use access::Users;
 pub use access::{Password, User, hash_password, is_password_hash};
 use configured::Configured;
-pub use figures::{Figure, Kind, Memcached, Neighbours, OfVolumes, Volumes};
+pub use figures::{Figure, Kind, LatencyFigure, Memcached, Neighbours, VolumeFigures, Volumes};
 use http::{App, Scheme};
 use listener::Service;
 pub use tls::{Tls, TlsError, tls_configuration};

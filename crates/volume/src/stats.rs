@@ -1,6 +1,7 @@
 //! Counters of a volume.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use granary_metrics::{Latency, Stopwatch};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// What a client asks of a volume.
@@ -28,24 +29,20 @@ pub(crate) struct Counters {
     pub checksum_loads: AtomicU64,
     pub damaged: AtomicU64,
     pub waits: AtomicU64,
-    pub flushes: AtomicU64,
-    pub read_ns: AtomicU64,
-    pub write_ns: AtomicU64,
-    pub flush_ns: AtomicU64,
+    pub read_latency: Stopwatch,
+    pub write_latency: Stopwatch,
+    pub flush_latency: Stopwatch,
 }
 
 impl Counters {
     /// Adds the time from a client's request to its answer.
     pub fn note_answered(&self, operation: Operation, took: Duration) {
-        let sum = match operation {
-            Operation::Read => &self.read_ns,
-            Operation::Write => &self.write_ns,
-            Operation::Flush => {
-                self.flushes.fetch_add(1, Ordering::Relaxed);
-                &self.flush_ns
-            }
+        let latency = match operation {
+            Operation::Read => &self.read_latency,
+            Operation::Write => &self.write_latency,
+            Operation::Flush => &self.flush_latency,
         };
-        sum.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
+        latency.add(took);
     }
 }
 
@@ -60,14 +57,12 @@ pub struct Stats {
     pub writes: u64,
     /// Bytes written by clients.
     pub bytes_written: u64,
-    /// Flushes that were answered.
-    pub flushes: u64,
-    /// The time that the answers to reads took, in all.
-    pub read_time: Duration,
-    /// The time that the answers to writes took, in all.
-    pub write_time: Duration,
-    /// The time that the answers to flushes took, in all.
-    pub flush_time: Duration,
+    /// How long clients waited for reads, from the request to the answer.
+    pub read_latency: Latency,
+    /// How long clients waited for writes.
+    pub write_latency: Latency,
+    /// How long clients waited for flushes.
+    pub flush_latency: Latency,
     /// Times that everything was made durable, for a client or for cleaning.
     pub commits: u64,
     /// Blocks whose space was given back.

@@ -222,7 +222,7 @@ impl Volume {
         self.shared.counters.bytes_read.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Adds the time from a client's request to its answer to the [statistics](Self::stats).
+    /// Adds the time from a client's request to its answer to the latencies of the [statistics](Self::stats).
     pub fn note_answered(&self, operation: Operation, took: Duration) {
         self.shared.counters.note_answered(operation, took);
     }
@@ -269,10 +269,9 @@ impl Volume {
             bytes_read: get(&counters.bytes_read),
             writes: get(&counters.writes),
             bytes_written: get(&counters.bytes_written),
-            flushes: get(&counters.flushes),
-            read_time: Duration::from_nanos(get(&counters.read_ns)),
-            write_time: Duration::from_nanos(get(&counters.write_ns)),
-            flush_time: Duration::from_nanos(get(&counters.flush_ns)),
+            read_latency: counters.read_latency.read(),
+            write_latency: counters.write_latency.read(),
+            flush_latency: counters.flush_latency.read(),
             commits: get(&counters.commits),
             blocks_trimmed: get(&counters.blocks_trimmed),
             blocks_moved: get(&counters.blocks_moved),

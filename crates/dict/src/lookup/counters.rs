@@ -1,6 +1,6 @@
 //! What is counted, as ClickHouse counts it: rows of lookups, duplicates too.
 
-use super::Stopwatch;
+use granary_metrics::Stopwatch;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Sums since the dictionary was opened.

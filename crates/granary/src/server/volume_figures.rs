@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use granary_server::{Figure, Kind, OfVolumes, Volumes};
+use granary_server::{Figure, Kind, LatencyFigure, VolumeFigures, Volumes};
 use granary_volume::{Stats, Volume};
 
 use Kind::{Counter, Gauge};
@@ -13,14 +13,9 @@ type OfVolume = (&'static str, Kind, &'static str, fn(&Stats) -> u64);
 const FIGURES: &[OfVolume] = &[
     ("reads", Counter, "Requests that read", |s| s.reads),
     ("writes", Counter, "Requests that wrote", |s| s.writes),
-    ("flushes", Counter, "Flushes", |s| s.flushes),
+    ("flushes", Counter, "Flushes that were answered", |s| s.flush_latency.count()),
     ("read_bytes", Counter, "Bytes read by clients", |s| s.bytes_read),
     ("written_bytes", Counter, "Bytes written by clients", |s| s.bytes_written),
-    ("read_microseconds", Counter, "Time from reads to their answers", |s| s.read_time.as_micros() as u64),
-    ("write_microseconds", Counter, "Time from writes to their answers", |s| s.write_time.as_micros() as u64),
-    ("flush_microseconds", Counter, "Time from flushes to their answers", |s| {
-        s.flush_time.as_micros() as u64
-    }),
     ("write_waits", Counter, "Times that a write waited for room", |s| s.waits),
     ("blocks", Gauge, "Blocks that clients see", |s| s.blocks),
     ("blocks_mapped", Gauge, "Blocks that have content", |s| s.blocks_mapped),
@@ -48,14 +43,25 @@ const FIGURES: &[OfVolume] = &[
 /// Volumes as HTTP shows them, until they are closed.
 pub fn of(volumes: &[Arc<Volume>], address: String) -> Volumes {
     let volumes: Vec<Weak<Volume>> = volumes.iter().map(Arc::downgrade).collect();
-    let figures = move || -> OfVolumes {
+    let figures = move || {
         let open = volumes.iter().filter_map(Weak::upgrade);
-        open.map(|volume| (volume.name().to_owned(), figures(&volume.stats()))).collect()
+        open.map(|volume| of_volume(volume.name().to_owned(), &volume.stats())).collect()
     };
     Volumes { address, figures: Arc::new(figures) }
 }
 
-fn figures(stats: &Stats) -> Vec<Figure> {
+fn of_volume(name: String, stats: &Stats) -> VolumeFigures {
     let figures = FIGURES.iter();
-    figures.map(|&(name, kind, help, value)| Figure { name, kind, help, value: value(stats) }).collect()
+    let latencies = [
+        ("read", "Time from a read to its answer", stats.read_latency),
+        ("write", "Time from a write to its answer", stats.write_latency),
+        ("flush", "Time from a flush to its answer", stats.flush_latency),
+    ];
+    VolumeFigures {
+        name,
+        figures: figures
+            .map(|&(name, kind, help, value)| Figure { name, kind, help, value: value(stats) })
+            .collect(),
+        latencies: latencies.map(|(name, help, latency)| LatencyFigure { name, help, latency }).to_vec(),
+    }
 }

@@ -115,7 +115,7 @@ fn a_browser_shows_the_dashboard() {
     );
     assert_says(
         &shown(&served, "#/volume/scratch"),
-        &["volume at nbd://127.0.0.1:", "Mean latency", "live share of the log", "written : asked for"],
+        &["volume at nbd://127.0.0.1:", "Latency, 99 %", "live share of the log", "written : asked for"],
     );
     assert_says(&shown(&served, "#/volume/none"), &["does not serve such a volume"]);
     assert_says(&shown(&served, "#/query"), &["<textarea", "Run"]);

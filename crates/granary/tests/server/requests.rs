@@ -479,19 +479,30 @@ fn volumes_are_among_the_figures() {
         "granary_volume_blocks_mapped{volume=\"one\"} 0",
         "granary_volume_blocks{volume=\"one\"} 4096",
         "# TYPE granary_volume_segments_free gauge",
+        "# TYPE granary_volume_read_duration_seconds histogram",
+        "granary_volume_read_duration_seconds_count{volume=\"two\"} 1",
+        "granary_volume_write_duration_seconds_bucket{le=\"+Inf\",volume=\"two\"} 1",
+        "granary_volume_flush_duration_seconds_count{volume=\"two\"} 1",
+        "granary_volume_flush_duration_seconds_count{volume=\"one\"} 0",
     ] {
         assert!(metrics.lines().any(|found| found.starts_with(line)), "{line} is not in {metrics}");
     }
     // A flush waits for the device.
-    let flush = "granary_volume_flush_microseconds_total{volume=\"two\"} ";
+    let flush = "granary_volume_flush_duration_seconds_sum{volume=\"two\"} ";
     let took = metrics.lines().find_map(|line| line.strip_prefix(flush)).unwrap();
-    assert!(took.parse::<u64>().unwrap() > 0, "{metrics}");
+    assert!(took.parse::<f64>().unwrap() > 0.0, "{metrics}");
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {
         let known = history(&served, 0);
         let series = &known["volumes"]["series"];
         let last = |name: &str| series[name]["writes"].as_array().and_then(|writes| writes.last()).cloned();
         if (last("one"), last("two")) == (Some(0.into()), Some(1.into())) {
+            // In one sample, whichever it was, somebody waited for a flush; in volume one nobody ever did.
+            let waited = |name: &str| {
+                let median = series[name]["flush_us_p50"].as_array().unwrap();
+                median.iter().any(|us| us.as_u64().unwrap() > 0)
+            };
+            assert_eq!((waited("one"), waited("two")), (false, true), "{known}");
             break;
         }
         assert!(std::time::Instant::now() < deadline, "{known}");

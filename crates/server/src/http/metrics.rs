@@ -9,11 +9,14 @@ use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use granary_dict::{Latency, Status};
+use granary_dict::Status;
+use granary_metrics::Latency;
 use granary_sql::{Error, Session};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, NoLabelSet};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet,
+};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::family::Family;
@@ -24,7 +27,7 @@ use prometheus_client::registry::Registry;
 use super::App;
 use super::caller::Caller;
 use super::exception::Exception;
-use crate::figures::{Figure, Kind, Memcached, Neighbours, Volumes};
+use crate::figures::{Figure, Kind, LatencyFigure, Memcached, Neighbours, Volumes};
 use Kind::{Counter, Gauge};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -200,13 +203,7 @@ impl Collector for Dictionaries {
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
         for (name, status) in &statuses {
             let Some(Status { lookups, .. }) = status else { continue };
-            let seconds = |bucket| Latency::bucket_us_max(bucket).map_or(f64::MAX, |us| us as f64 / 1e6);
-            let buckets: Vec<(f64, u64)> =
-                lookups.counts.iter().enumerate().map(|(bucket, count)| (seconds(bucket), *count)).collect();
-            let count = lookups.counts.iter().sum();
-            let labels = [("dictionary", name.as_str())];
-            let mut one = family.encode_family(&labels)?;
-            one.encode_histogram::<NoLabelSet>(lookups.total.as_secs_f64(), count, &buckets, None)?;
+            encode_latency(family.encode_family(&[("dictionary", name.as_str())])?, lookups)?;
         }
         for (figure, kind, help, value) in FIGURES {
             let name = format!("dictionary_{figure}");
@@ -244,12 +241,20 @@ impl Collector for Memcached {
 impl Collector for Volumes {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let volumes = (self.figures)();
-        let known = volumes.first().map_or(&[][..], |(_, figures)| figures);
-        for (i, Figure { name, kind, help, .. }) in known.iter().enumerate() {
+        let Some(first) = volumes.first() else { return Ok(()) };
+        for (i, LatencyFigure { name, help, .. }) in first.latencies.iter().enumerate() {
+            let name = format!("volume_{name}_duration_seconds");
+            let mut family = encoder.encode_descriptor(&name, help, None, MetricType::Histogram)?;
+            for volume in &volumes {
+                let labels = [("volume", volume.name.as_str())];
+                encode_latency(family.encode_family(&labels)?, &volume.latencies[i].latency)?;
+            }
+        }
+        for (i, Figure { name, kind, help, .. }) in first.figures.iter().enumerate() {
             let name = format!("volume_{name}");
             let mut family = encoder.encode_descriptor(&name, help, None, metric_type(*kind))?;
-            for (volume, figures) in &volumes {
-                let (labels, value) = ([("volume", volume.as_str())], figures[i].value);
+            for volume in &volumes {
+                let (labels, value) = ([("volume", volume.name.as_str())], volume.figures[i].value);
                 let one = family.encode_family(&labels)?;
                 match kind {
                     Counter => ConstCounter::new(value).encode(one)?,
@@ -259,6 +264,13 @@ impl Collector for Volumes {
         }
         Ok(())
     }
+}
+
+fn encode_latency(mut encoder: MetricEncoder<'_>, latency: &Latency) -> fmt::Result {
+    let seconds = |bucket| Latency::bucket_us_max(bucket).map_or(f64::MAX, |us| us as f64 / 1e6);
+    let counts = latency.counts.iter().enumerate();
+    let buckets: Vec<(f64, u64)> = counts.map(|(bucket, count)| (seconds(bucket), *count)).collect();
+    encoder.encode_histogram::<NoLabelSet>(latency.total.as_secs_f64(), latency.count(), &buckets, None)
 }
 
 fn metric_type(kind: Kind) -> MetricType {

@@ -398,7 +398,7 @@ fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
         ("compression_versions", count(&|s| s.compression_versions)),
         ("compression_trainings", count(&|s| s.compression_trainings)),
         ("compression_memory", count(&|s| s.compression_bytes)),
-        ("lookups", count(&|s| s.lookups.counts.iter().sum())),
+        ("lookups", count(&|s| s.lookups.count())),
         ("lookup_us_p50", count(&|s| s.lookups.quantile_us(0.5))),
         ("lookup_us_p99", count(&|s| s.lookups.quantile_us(0.99))),
         ("source_requests", count(&|s| s.source_requests)),

@@ -1,15 +1,17 @@
 //! Figures of the last hour, so that whoever opens the page sees what was before.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use granary_dict::{Latency, Status};
+use granary_dict::Status;
+use granary_metrics::Latency;
 use granary_sql::{Rights, Session};
 use serde_json::{Map, Value, json};
 
 use super::series::Series;
-use crate::figures::Neighbours;
+use crate::figures::{LatencyFigure, Neighbours, VolumeFigures};
 use crate::limits::{HISTORY_FAILURES, HISTORY_SECONDS};
 
 type Figure = (&'static str, fn(&Status) -> u64);
@@ -39,7 +41,7 @@ const FIGURES: &[Figure] = &[
 
 /// What is known of one dictionary.
 #[derive(Default)]
-struct Track {
+struct DictionaryTrack {
     series: Series,
     /// Lookups up to the newest sample.
     lookups: Latency,
@@ -54,11 +56,11 @@ struct Failure {
     text: String,
 }
 
-impl Track {
+impl DictionaryTrack {
     fn look(&mut self, status: &Status, unix_seconds: u64) {
         self.note_failure(&status.last_exception, unix_seconds);
-        let lookups = between(&self.lookups, &status.lookups);
-        self.lookups = status.lookups.clone();
+        let lookups = status.lookups.since(&self.lookups);
+        self.lookups = status.lookups;
         let latencies =
             [("lookup_us_p50", lookups.quantile_us(0.5)), ("lookup_us_p99", lookups.quantile_us(0.99))];
         let figures = FIGURES.iter().map(|(name, figure)| (*name, figure(status)));
@@ -89,24 +91,33 @@ impl Track {
     }
 }
 
-/// The lookups between two looks; all of them if counting has begun anew meanwhile.
-fn between(earlier: &Latency, later: &Latency) -> Latency {
-    let mut between = later.clone();
-    for (count, earlier) in between.counts.iter_mut().zip(earlier.counts) {
-        match count.checked_sub(earlier) {
-            Some(rest) => *count = rest,
-            None => return later.clone(),
+/// What is known of one volume.
+#[derive(Default)]
+struct VolumeTrack {
+    series: Series,
+    /// Latencies up to the newest sample.
+    latencies: BTreeMap<&'static str, Latency>,
+}
+
+impl VolumeTrack {
+    fn look(&mut self, volume: &VolumeFigures, unix_seconds: u64) {
+        let mut figures: Vec<(Cow<'static, str>, u64)> =
+            volume.figures.iter().map(|figure| (figure.name.into(), figure.value)).collect();
+        for LatencyFigure { name, latency, .. } in &volume.latencies {
+            let earlier = self.latencies.insert(name, *latency).unwrap_or_default();
+            let latency = latency.since(&earlier);
+            figures.push((format!("{name}_us_p50").into(), latency.quantile_us(0.5)));
+            figures.push((format!("{name}_us_p99").into(), latency.quantile_us(0.99)));
         }
+        self.series.push(unix_seconds, figures);
     }
-    between.total = later.total.saturating_sub(earlier.total);
-    between
 }
 
 #[derive(Default)]
 struct Tracks {
-    dictionaries: BTreeMap<String, Track>,
+    dictionaries: BTreeMap<String, DictionaryTrack>,
     memcached: Series,
-    volumes: BTreeMap<String, Series>,
+    volumes: BTreeMap<String, VolumeTrack>,
 }
 
 /// Samples of everything.
@@ -136,9 +147,8 @@ impl History {
         if !figures.is_empty() {
             tracks.memcached.push(unix_seconds, figures.iter().map(|figure| (figure.name, figure.value)));
         }
-        for (name, figures) in volumes {
-            let figures = figures.iter().map(|figure| (figure.name, figure.value));
-            tracks.volumes.entry(name).or_default().push(unix_seconds, figures);
+        for volume in volumes {
+            tracks.volumes.entry(volume.name.clone()).or_default().look(&volume, unix_seconds);
         }
     }
 
@@ -164,7 +174,7 @@ impl History {
         let memcached = memcached
             .map(|memcached| json!({"address": memcached.address, "series": tracks.memcached.since(since)}));
         let series: Map<String, Value> =
-            tracks.volumes.iter().map(|(name, series)| (name.clone(), series.since(since))).collect();
+            tracks.volumes.iter().map(|(name, track)| (name.clone(), track.series.since(since))).collect();
         let volumes = seen.and_then(|seen| seen.volumes.as_ref());
         let volumes = volumes.map(|volumes| json!({"address": volumes.address, "series": series}));
         json!({"dictionaries": dictionaries, "memcached": memcached, "volumes": volumes})
@@ -177,7 +187,7 @@ mod tests {
 
     #[test]
     fn failures_that_go_on_are_one() {
-        let mut track = Track::default();
+        let mut track = DictionaryTrack::default();
         let mut look = |unix_seconds, failure: &str| {
             track.look(&Status { last_exception: failure.to_owned(), ..Status::default() }, unix_seconds);
             track.since(unix_seconds)["failures"].clone()
@@ -198,7 +208,7 @@ mod tests {
 
     #[test]
     fn latencies_are_those_since_the_sample_before() {
-        let mut track = Track::default();
+        let mut track = DictionaryTrack::default();
         let mut look = |unix_seconds, bucket: usize, count| {
             let mut status = Status::default();
             status.lookups.counts[bucket] = count;

@@ -334,13 +334,15 @@ const volumeTrack = name => known.volumes?.series.get(name) || nothing;
 const requests = () => chart("Requests", "rate", [
   ["reads", "blue", rate("reads")], ["writes", "amber", rate("writes")], ["flushes", "grey", rate("flushes")],
 ]);
-// One counter for each of another, between two samples.
-const perEach = (some, all) => track => track.time.map((_, i) => joined(track, i) ? each(track, some, all, i - 1, i) : null);
-const each = (track, some, all, i, j) => {
+const volumeLatency = (title, part) => chart(title, "latency", [
+  ["reads ≤", "blue", someLatency(`read_us_${part}`)], ["writes ≤", "amber", someLatency(`write_us_${part}`)],
+  ["flushes ≤", "grey", someLatency(`flush_us_${part}`)],
+]);
+// One counter for each of another.
+const eachNow = (track, some, all) => overNow(track, (i, j) => {
   const [part, whole] = [rise(track, some, i, j), rise(track, all, i, j)];
   return whole > 0 && part !== null ? part / whole : null;
-};
-const eachNow = (track, some, all) => overNow(track, (i, j) => each(track, some, all, i, j));
+});
 const live = track => (track.blocks_mapped || []).map((mapped, i) => part(mapped, track.log_blocks_used[i]));
 
 function volumeFacts(track) {
@@ -348,8 +350,9 @@ function volumeFacts(track) {
   return [
     ["reads", or(rateNow(track, "reads"), UNITS.rate.text)],
     ["writes", or(rateNow(track, "writes"), UNITS.rate.text)],
-    ["read, mean", or(eachNow(track, "read_microseconds", "reads"), micros)],
-    ["write, mean", or(eachNow(track, "write_microseconds", "writes"), micros)],
+    ["read, 99 %", or(latencyNow(track, "read_us_p99"), us => `≤ ${micros(us)}`)],
+    ["write, 99 %", or(latencyNow(track, "write_us_p99"), us => `≤ ${micros(us)}`)],
+    ["flush, 99 %", or(latencyNow(track, "flush_us_p99"), us => `≤ ${micros(us)}`)],
     ["blocks in use", or(part(now("blocks_mapped"), now("blocks")), percent)],
     ["live share of the log", or(live(track).at(-1), percent)],
     ["free segments", or(now("segments_free"), count)],
@@ -601,10 +604,8 @@ function volumePage(name) {
   const charts = [
     requests(),
     chart("Bytes of clients", "byteRate", [["read", "blue", rate("read_bytes")], ["written", "amber", rate("written_bytes")]]),
-    chart("Mean latency", "latency", [
-      ["reads", "blue", perEach("read_microseconds", "reads")], ["writes", "amber", perEach("write_microseconds", "writes")],
-      ["flushes", "grey", perEach("flush_microseconds", "flushes")],
-    ]),
+    volumeLatency("Latency, 99 %", "p99"),
+    volumeLatency("Latency, median", "p50"),
     chart("Space", "ratio", [
       ["blocks in use", "blue", track => (track.blocks_mapped || []).map((mapped, i) => part(mapped, track.blocks[i]))],
       ["live share of the log", "green", live],

@@ -1,5 +1,6 @@
 //! Figures over time.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Map, Value};
@@ -10,15 +11,19 @@ use crate::limits::HISTORY_SAMPLES;
 #[derive(Default)]
 pub struct Series {
     times: VecDeque<u64>,
-    columns: BTreeMap<&'static str, VecDeque<u64>>,
+    columns: BTreeMap<Cow<'static, str>, VecDeque<u64>>,
 }
 
 impl Series {
     /// Adds a sample, of the same figures each time; the oldest makes room.
-    pub fn push(&mut self, unix_seconds: u64, figures: impl IntoIterator<Item = (&'static str, u64)>) {
+    pub fn push<N: Into<Cow<'static, str>>>(
+        &mut self,
+        unix_seconds: u64,
+        figures: impl IntoIterator<Item = (N, u64)>,
+    ) {
         append(&mut self.times, unix_seconds);
         for (name, value) in figures {
-            append(self.columns.entry(name).or_default(), value);
+            append(self.columns.entry(name.into()).or_default(), value);
         }
     }
 
@@ -31,7 +36,7 @@ impl Series {
     pub fn since(&self, unix_seconds: u64) -> Value {
         let known = self.times.partition_point(|time| *time <= unix_seconds);
         let rest = |column: &VecDeque<u64>| Value::from(column.range(known..).copied().collect::<Vec<u64>>());
-        let columns = self.columns.iter().map(|(name, column)| ((*name).to_owned(), rest(column)));
+        let columns = self.columns.iter().map(|(name, column)| (name.clone().into_owned(), rest(column)));
         let time = std::iter::once(("time".to_owned(), rest(&self.times)));
         Value::Object(columns.chain(time).collect::<Map<_, _>>())
     }

@@ -1,4 +1,4 @@
-//! How long lookups take: counted in buckets, each twice as wide as the one before.
+//! How long requests take: counted in buckets, each twice as wide as the one before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 /// Buckets: up to 1 us, 2 us, 4 us and so on to 34 s, and all that is longer.
 pub const LATENCY_BUCKETS: usize = 27;
 
-/// Times of lookups since the dictionary was opened, a batch of keys counted once.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The latencies that a [`Stopwatch`] has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
     /// Bucket `i` counts those that took at most 2^i microseconds and did not fit the one before; the last, the rest.
     pub counts: [u64; LATENCY_BUCKETS],
@@ -21,9 +21,14 @@ impl Latency {
         (bucket + 1 < LATENCY_BUCKETS).then(|| 1 << bucket)
     }
 
-    /// An upper bound of the time that a part of the lookups took, in microseconds: 0.5 is the median.
+    /// How many were counted.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// An upper bound of the time that a part of them took, in microseconds: 0.5 is the median; 0 if there are none.
     pub fn quantile_us(&self, part: f64) -> u64 {
-        let wanted = (self.counts.iter().sum::<u64>() as f64 * part).ceil() as u64;
+        let wanted = (self.count() as f64 * part).ceil() as u64;
         let mut seen = 0;
         for (bucket, count) in self.counts.iter().enumerate() {
             seen += count;
@@ -33,16 +38,29 @@ impl Latency {
         }
         0
     }
+
+    /// What was counted after `earlier`; all of it if counting has begun anew meanwhile.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut counts = self.counts;
+        for (count, earlier) in counts.iter_mut().zip(earlier.counts) {
+            match count.checked_sub(earlier) {
+                Some(rest) => *count = rest,
+                None => return *self,
+            }
+        }
+        Self { counts, total: self.total.saturating_sub(earlier.total) }
+    }
 }
 
-/// The buckets while they are counted.
-#[derive(Default)]
-pub(crate) struct Stopwatch {
+/// The buckets while they are counted, by any number of threads.
+#[derive(Debug, Default)]
+pub struct Stopwatch {
     counts: [AtomicU64; LATENCY_BUCKETS],
     total_ns: AtomicU64,
 }
 
 impl Stopwatch {
+    /// Counts something that took so long.
     pub fn add(&self, time: Duration) {
         let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         // Microseconds are cut off: what took 1.5 us is longer than 1.
@@ -51,6 +69,7 @@ impl Stopwatch {
         self.total_ns.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
+    /// What was counted up to now.
     pub fn read(&self) -> Latency {
         Latency {
             counts: std::array::from_fn(|bucket| self.counts[bucket].load(Ordering::Relaxed)),
@@ -75,7 +94,22 @@ mod tests {
         assert_eq!((latency.quantile_us(0.0), latency.quantile_us(0.5)), (1, 4));
         assert_eq!(latency.quantile_us(0.9), 1024);
         assert_eq!(latency.quantile_us(1.0), 1 << (LATENCY_BUCKETS - 1));
+        assert_eq!(latency.count(), 11);
         assert_eq!(Latency::bucket_us_max(2), Some(4));
         assert_eq!(Latency::bucket_us_max(LATENCY_BUCKETS - 1), None);
+    }
+
+    #[test]
+    fn what_was_counted_between_two_looks() {
+        let stopwatch = Stopwatch::default();
+        stopwatch.add(Duration::from_micros(3));
+        let earlier = stopwatch.read();
+        assert_eq!(earlier.since(&Latency::default()), earlier);
+        stopwatch.add(Duration::from_micros(5));
+        let between = stopwatch.read().since(&earlier);
+        assert_eq!((between.count(), between.total), (1, Duration::from_micros(5)));
+        assert_eq!(between.quantile_us(0.5), 8);
+        // Another stopwatch.
+        assert_eq!(earlier.since(&between), earlier);
     }
 }
