@@ -98,6 +98,10 @@ impl TombstoneQueue {
         }
         self.have_waited = !self.summary_entries.is_empty();
         writer.release();
+        if self.summary_entries.is_empty() {
+            // They were many while the device took no writes: that RAM is not the queue's for good.
+            self.summary_entries.shrink_to(PUT_CHUNK);
+        }
         self.summary_entries.is_empty()
     }
 }

@@ -19,7 +19,7 @@ fn compare(cache: &Cache, before: i64, tolerance: i64) -> Stats {
         if (counted - said).abs() < tolerance {
             return stats;
         }
-        assert!(Instant::now() < deadline, "{counted} bytes were allocated, stats say {said}");
+        assert!(Instant::now() < deadline, "{counted} bytes were allocated, stats say {said}: {stats:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

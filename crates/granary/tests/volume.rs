@@ -82,3 +82,27 @@ fn what_cannot_be_served_says_so() {
     let held = run(folder.path(), "/usr/bin/python3", &[&holder[..], &[GRANARY], &serve[..]].concat());
     assert!(held.contains("scratch.log is open in another process"), "{held}");
 }
+
+/// Whoever reads no more lines has had enough: that is no failure.
+#[test]
+fn nobody_has_to_read_what_is_printed() {
+    let folder = with_volume();
+    for command in [
+        "list --path data",
+        "inspect scratch --path data",
+        "check scratch --path data",
+        "scrub scratch --path data",
+    ] {
+        let piped = format!("{GRANARY} volume {command} | true; exit ${{PIPESTATUS[0]}}");
+        run(folder.path(), "bash", &["-c", &piped]);
+    }
+}
+
+#[test]
+fn a_device_is_a_block_device_that_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let create = ["volume", "create", "v", "--path", "data", "--size", "16MiB", "--device", "disk"];
+    let (is_made, _, refused) = attempt(folder.path(), GRANARY, &create);
+    assert!(!is_made && refused.contains("device: there is no ") && refused.contains("/disk"), "{refused}");
+    assert!(!folder.path().join("disk").exists());
+}

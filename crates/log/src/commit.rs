@@ -105,8 +105,8 @@ impl<F: Framing> Log<F> {
     }
 
     /// Notes why a segment could not be written.
-    pub(crate) fn note_write_error(&self, error: &io::Error, segments: u64) {
+    pub(crate) fn note_write_error(&self, error: &io::Error) {
         *self.commits.write_error.lock().expect("no panic under the lock") = Some(Failure::of(error));
-        self.counters.write_errors.fetch_add(segments, Ordering::AcqRel);
+        self.counters.write_errors.fetch_add(1, Ordering::AcqRel);
     }
 }

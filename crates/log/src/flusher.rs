@@ -29,9 +29,10 @@ impl<F: Framing> Log<F> {
             self.reclaim_ahead(consumer);
             let batch = self.next_batch();
             if !batch.is_empty() {
-                if self.write(&batch, consumer) == Failed::Drop {
-                    self.retire(batch);
-                } else if self.rest_while_stuck() {
+                let done = self.write(&batch, consumer);
+                let is_stuck = done < batch.len();
+                self.retire(batch, done);
+                if is_stuck && self.rest_while_stuck() {
                     return;
                 }
                 continue;
@@ -71,42 +72,47 @@ impl<F: Framing> Log<F> {
         batch
     }
 
-    /// Writes segments that lie side by side. What could not be written is to be dropped or tried again.
-    fn write(&self, batch: &[Arc<Segment<F>>], consumer: &dyn Consumer<F>) -> Failed {
+    /// Writes segments that lie side by side. Returns how many of them, counted from the first, are done with: each was
+    /// written, or was refused by the device and dropped by the consumer.
+    fn write(&self, batch: &[Arc<Segment<F>>], consumer: &dyn Consumer<F>) -> usize {
         if let Some(last) = batch.last() {
             self.sync_before(last.sequence());
         }
         let sealed: Vec<Sealed> = batch.iter().map(|segment| segment.seal(&self.framing)).collect();
         let whole = 0..self.geometry.blocks_per_segment() as usize;
-        let written = if sealed.iter().all(|sealed| sealed.data == whole) {
+        let is_tried_again =
+            |segment: &Segment<F>, error: &io::Error| self.refused(segment, error, consumer) == Failed::Retry;
+        if sealed.iter().all(|sealed| sealed.data == whole) {
             let readers: Vec<_> = batch.iter().map(|segment| segment.read()).collect();
             let parts: Vec<&[u8]> = readers.iter().map(|reader| reader.bytes(whole.clone())).collect();
-            self.write_blocks(batch[0].first_block(), &parts)
-        } else {
-            // All are tried, for one that fails must not cost the others.
-            let written = batch.iter().zip(sealed).map(|(segment, Sealed { data, summary })| {
-                // The data first: a summary on the device says that all it speaks of is there too.
-                let data = self.write_part(segment, data);
-                data.and_then(|()| self.write_part(segment, summary))
-            });
-            written.fold(Ok(()), Result::and)
-        };
-        self.counters.segments_written.fetch_add(batch.len() as u64, Ordering::Relaxed);
-        let Err(error) = written else { return Failed::Drop };
+            let Err(error) = self.write_blocks(batch[0].first_block(), &parts) else { return batch.len() };
+            drop(readers);
+            return batch.iter().position(|segment| is_tried_again(segment, &error)).unwrap_or(batch.len());
+        }
+        let again = batch.iter().zip(sealed).position(|(segment, Sealed { data, summary })| {
+            // The data first: a summary on the device says that all it speaks of is there too.
+            let data = self.write_part(segment, data);
+            let written = data.and_then(|()| self.write_part(segment, summary));
+            written.is_err_and(|error| is_tried_again(segment, &error))
+        });
+        again.unwrap_or(batch.len())
+    }
+
+    /// Tells the consumer that the device did not take a segment.
+    fn refused(&self, segment: &Segment<F>, error: &io::Error, consumer: &dyn Consumer<F>) -> Failed {
         // Before the consumer forgets what is in it: what is changed then is journalled no more.
-        batch.iter().for_each(|segment| segment.end());
-        let failed = batch.iter().map(|segment| consumer.failed(&segment.summarize(&self.framing), &error));
-        let failed = failed.fold(Failed::Drop, |all, one| if one == Failed::Retry { one } else { all });
+        segment.end();
+        let failed = consumer.failed(&segment.summarize(&self.framing), error);
         match failed {
             Failed::Drop => {
                 tracing::error!(%error, "cannot write to the device: the entries of a segment are lost")
             }
             Failed::Retry => {
-                batch.iter().for_each(|segment| segment.begin());
+                segment.begin();
                 tracing::error!(%error, "cannot write to the device: it will be tried again");
             }
         }
-        self.note_write_error(&error, batch.len() as u64);
+        self.note_write_error(error);
         failed
     }
 
@@ -134,8 +140,13 @@ impl<F: Framing> Log<F> {
         requests.stop
     }
 
-    /// Takes written segments out of RAM.
-    fn retire(&self, batch: Vec<Arc<Segment<F>>>) {
+    /// Takes the first `done` of these segments out of RAM, the oldest ones there.
+    fn retire(&self, mut batch: Vec<Arc<Segment<F>>>, done: usize) {
+        batch.truncate(done);
+        if batch.is_empty() {
+            return;
+        }
+        self.counters.segments_written.fetch_add(batch.len() as u64, Ordering::Relaxed);
         // Before they count as written: later changes are journalled as if nothing of these were in RAM.
         batch.iter().for_each(|segment| segment.end());
         let mut buffers = self.buffers.write().expect("no panic under the lock");

@@ -185,7 +185,7 @@ impl<F: Framing> Log<F> {
         let (geometry, fingerprint, depends_on) = (*geometry, *fingerprint, *depends_on);
         let state_error = |source| OpenError::State { path: state_path.clone(), source };
         let read = state.read(&geometry, fingerprint, depends_on);
-        if *in_doubt == InDoubt::Keep && read.left == Left::Unknown && !state.is_new().map_err(state_error)? {
+        if *in_doubt == InDoubt::Keep && read.left == Left::Unknown {
             return Err(OpenError::Damaged { path: beside(state_path, ".state") });
         }
         let mut known = Some(read).filter(|known| known.salt == salt).unwrap_or(Known::NOTHING);
@@ -242,6 +242,7 @@ impl<F: Framing> Log<F> {
                 }
                 SlotOrder::Table { .. } => {
                     (recovered, head) = recover::table(&framing, &source, known_head);
+                    recovered.on_record = known_head;
                     if left != Left::Clean {
                         // No number is given out twice, whatever the last process began with one.
                         head += SEQUENCES_SKIPPED;

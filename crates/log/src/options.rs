@@ -49,7 +49,8 @@ pub enum InDoubt {
     /// [`Log::sync_journal`](crate::Log::sync_journal) has returned. Only with [`SlotOrder::Fifo`]. Part of the content:
     /// who changes to this from another wants another fingerprint.
     ServeOlder,
-    /// Take what can be found after a loss of power; refuse to open where the files are damaged or of another shape.
+    /// Take what can be found after a loss of power; refuse to open where the files are missing, damaged or of another
+    /// shape. A log is made with another of these.
     Keep,
 }
 

@@ -17,6 +17,8 @@ pub struct Recovered<F: Framing> {
     /// The sequence numbers of segments that were in write buffers when the process was killed, in ascending order.
     /// Whatever was under way then may be in them, or not.
     pub taken_over: Vec<u64>,
+    /// The sequence number up to which the state file said that everything was on the device.
+    pub on_record: u64,
 }
 
 /// A log with what it found.
@@ -24,7 +26,7 @@ pub type Opened<F> = (crate::Log<F>, Recovered<F>);
 
 impl<F: Framing> Default for Recovered<F> {
     fn default() -> Self {
-        Self { segments: Vec::new(), lost: BTreeMap::new(), taken_over: Vec::new() }
+        Self { segments: Vec::new(), lost: BTreeMap::new(), taken_over: Vec::new(), on_record: 0 }
     }
 }
 

@@ -127,11 +127,6 @@ impl StateFile {
         }
     }
 
-    /// Whether nothing was written to it yet.
-    pub fn is_new(&self) -> io::Result<bool> {
-        Ok(self.file.metadata()?.len() == 0)
-    }
-
     /// Says that everything up to segment `head` is on the device, and whether the log is open or
     /// was stopped cleanly (`Left::Clean`).
     pub fn write(&self, identity: &Identity, left: Left, head: u64) -> io::Result<()> {

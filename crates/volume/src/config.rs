@@ -26,6 +26,10 @@ pub struct Config {
     pub map: MapKind,
     /// The raw device that holds the log; `None`: a file beside this one, which takes space as it is written.
     pub device: Option<PathBuf>,
+    /// Since the volume was made its log has a segment, and its map is written down: without them it is not opened. `false`
+    /// while it is made, and of volumes that were made before this was noted.
+    #[serde(default)]
+    pub formatted: bool,
 }
 
 /// Why a volume could not be made, found or opened.
@@ -52,6 +56,12 @@ pub enum Error {
     Exists {
         /// The name.
         name: String,
+    },
+    /// A file that a new volume would have is there, and no volume has it.
+    #[error("{path} is there already, and belongs to no volume: move it away, or choose another name", path = path.display())]
+    InTheWay {
+        /// The file.
+        path: PathBuf,
     },
     /// A file of the volume is damaged.
     #[error("{path} is damaged: {reason}", path = path.display())]
@@ -91,6 +101,10 @@ impl From<OpenError> for Error {
             OpenError::InUse { path } | OpenError::Device(OpenDeviceError::InUse { path }) => {
                 Self::InUse { path }
             }
+            OpenError::Device(OpenDeviceError::TooSmall { path, has, wants }) => Self::Invalid {
+                option: "size",
+                reason: format!("it takes {wants} bytes of {}, which has {has}", path.display()),
+            },
             error => Self::Log(error),
         }
     }
@@ -142,7 +156,7 @@ impl Files {
         self.with(".volume")
     }
 
-    /// The shape of a volume that is being deleted, until nothing is left of it.
+    /// The shape of a volume that is being made, until all of it is there, or deleted, until nothing is left of it.
     pub fn deleted(&self) -> PathBuf {
         self.with(".volume.deleted")
     }
@@ -189,7 +203,14 @@ impl Config {
     /// The usual shape for so many bytes.
     pub fn new(size: u64) -> Self {
         let segment_bytes = (size / 1024).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX).next_power_of_two();
-        Self { size, block_size: 4096, segment_bytes, map: MapKind::default(), device: None }
+        Self {
+            size,
+            block_size: 4096,
+            segment_bytes,
+            map: MapKind::default(),
+            device: None,
+            formatted: false,
+        }
     }
 
     /// The logical blocks.
@@ -215,7 +236,8 @@ impl Config {
             return invalid("block_size", format!("{} is none of {BLOCK_SIZES:?}", self.block_size));
         }
         if self.size == 0 || !self.size.is_multiple_of(self.block_size) {
-            let reason = format!("{} must be a multiple of the block size, {}", self.size, self.block_size);
+            let reason =
+                format!("{} must be a multiple of the block size, {}, and not 0", self.size, self.block_size);
             return invalid("size", reason);
         }
         let geometry = |segments: u64| {
@@ -235,10 +257,15 @@ impl Config {
         Ok(geometry)
     }
 
+    /// The raw device or the file that holds the log.
+    pub(crate) fn log_path(&self, files: &Files) -> PathBuf {
+        self.device.clone().unwrap_or_else(|| files.data())
+    }
+
     /// How the log is opened.
-    pub(crate) fn log_options(&self, files: &Files) -> Result<Options, Error> {
+    pub(crate) fn log_options(&self, files: &Files, in_doubt: InDoubt) -> Result<Options, Error> {
         Ok(Options {
-            path: self.device.clone().unwrap_or_else(|| files.data()),
+            path: self.log_path(files),
             state_path: files.state(),
             geometry: self.geometry()?,
             fingerprint: u64::from_le_bytes(*b"volume 1"),
@@ -247,7 +274,7 @@ impl Config {
             slots: SlotOrder::Table { reserved: RESERVED_SEGMENTS },
             space: Space::Thin,
             depends_on: 0,
-            in_doubt: InDoubt::Keep,
+            in_doubt,
         })
     }
 

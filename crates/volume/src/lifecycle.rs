@@ -2,37 +2,50 @@
 
 use crate::config::{Config, Error, Files};
 use crate::framing::Blocks;
-use crate::unfinished::{finish_deletion, finish_resize, parts, remove};
+use crate::raw_device::check_unused;
+use crate::unfinished::{finish_deletion, finish_resize, parts, present, remove};
 use crate::volume::Volume;
-use granary_log::{Log, OpenError};
+use granary_log::{Durability, InDoubt, Log};
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
 impl Volume {
-    /// Makes a volume, empty and closed.
+    /// Makes a volume, empty and closed. A relative path of a device is one from the working directory of this process.
     ///
     /// # Errors
-    /// There is one of this name, the sizes make no sense, or a file cannot be made.
+    /// There is one of this name, the sizes make no sense, a file cannot be made, or the device is none, is in use, or has
+    /// data on it ([`wipe_device`](crate::wipe_device)).
     pub fn create(folder: &Path, name: &str, config: &Config) -> Result<(), Error> {
         let files = Files::new(folder, name)?;
+        let mut config = Config { formatted: false, ..config.clone() };
         config.geometry()?;
+        if let Some(device) = &mut config.device {
+            // Whoever opens the volume may be elsewhere.
+            *device = std::path::absolute(&*device).map_err(Error::io("find", device))?;
+        }
         std::fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
         if files.config().exists() {
             return Err(Error::Exists { name: name.to_owned() });
         }
         finish_deletion(&files)?;
-        let options = config.log_options(&files)?;
-        // The log first: there is no volume before all of it is there.
-        match Log::open(Blocks::default(), &options) {
-            // That of a volume of another size, of which no more was made.
-            Err(OpenError::Damaged { .. }) => {
-                remove(&parts(&files, config, &options))?;
-                drop(Log::open(Blocks::default(), &options)?);
-            }
-            opened => drop(opened?),
+        let options = config.log_options(&files, InDoubt::StartEmpty)?;
+        if let Some(path) = parts(&files, &config, &options).into_iter().find(|path| path.exists()) {
+            return Err(Error::InTheWay { path });
         }
-        config.write(&files, &files.config())
+        config.device.as_deref().map_or(Ok(()), check_unused)?;
+        // Until all of it is there, what is there is to be deleted.
+        config.write(&files, &files.deleted())?;
+        let (log, _) = Log::open(Blocks::default(), &options)?;
+        // A segment tells this device or file from others. It says what is so anyway.
+        log.writer().fill(|id, builder, _| builder.push_zeroes(id, 0, 1));
+        log.commit(Durability::Synced).map_err(Error::io("write", &options.path))?;
+        drop(log);
+        config.write(&files, &files.config())?;
+        remove(&[files.deleted()])?;
+        let volume = Self::open(folder, name, &mut |_, _| {})?;
+        volume.close().map_err(Error::io("close", &options.path))?;
+        Config { formatted: true, ..config }.write(&files, &files.config())
     }
 
     /// Deletes a closed volume. What is on a raw device stays there, and means nothing.
@@ -42,13 +55,15 @@ impl Volume {
     pub fn delete(folder: &Path, name: &str) -> Result<(), Error> {
         let files = Files::new(folder, name)?;
         let config = Config::read(&files)?;
-        let options = config.log_options(&files)?;
+        let options = config.log_options(&files, InDoubt::Keep)?;
         // Nobody else has it as long as the log is open, and without its shape there is no volume.
-        let opened = match Log::open(Blocks::default(), &options) {
-            Ok(opened) => Some(opened),
-            // What cannot be opened can be deleted.
-            Err(OpenError::Damaged { .. } | OpenError::Foreign { .. }) => None,
-            Err(error) => return Err(error.into()),
+        let opened = match present(&files, &config) {
+            Ok(()) => match Log::open(Blocks::default(), &options).map_err(Error::from) {
+                Err(error @ Error::InUse { .. }) => return Err(error),
+                // What cannot be opened can be deleted.
+                opened => opened.ok(),
+            },
+            Err(_) => None,
         };
         std::fs::rename(files.config(), files.deleted()).map_err(Error::io("delete", &files.config()))?;
         finish_deletion(&files)?;

@@ -39,6 +39,13 @@ pub const HASH_REMAINDER_BITS: u32 = 25;
 const _: () = assert!(BLOCKS_MAX / HASH_REGIONS_MAX < u16::MAX as u64);
 const _: () = assert!(FLAT_REGION_BLOCKS.is_power_of_two() && REGIONS_PER_GROUP.is_power_of_two());
 
+/// The bytes at the beginning of a raw device that tell whether there is data on it: file systems, partition tables,
+/// volume managers and volumes all have some there.
+pub const DEVICE_HEAD_BYTES: usize = 1 << 20;
+
+/// The unit in which the head of a raw device is read and written.
+pub const DEVICE_UNIT: usize = 4096;
+
 /// The sizes of a logical block.
 pub const BLOCK_SIZES: [u64; 4] = [512, 4096, 8192, 16384];
 

@@ -1,7 +1,8 @@
 //! What was begun with a closed volume and not done, finished by whoever comes next.
 
 use crate::config::{Config, Error, Files};
-use granary_log::Options;
+use granary_log::{InDoubt, Options};
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
@@ -9,7 +10,13 @@ use std::path::PathBuf;
 pub(crate) fn finish_resize(files: &Files) -> Result<(), Error> {
     let Some(after) = Config::read_from(files.resized())? else { return Ok(()) };
     let before = Config::read(files)?;
-    granary_log::grow(&before.log_options(files)?, &after.geometry()?)?;
+    granary_log::grow(&before.log_options(files, InDoubt::Keep)?, &after.geometry()?)?;
+    if after.device.is_none() {
+        let data = files.data();
+        let (size, file) = (after.geometry()?.file_bytes(), File::options().write(true).open(&data));
+        let longer = file.and_then(|file| file.set_len(size).and_then(|()| file.sync_all()));
+        longer.map_err(Error::io("make larger", &data))?;
+    }
     after.write(files, &files.config())?;
     remove(&[files.resized()])
 }
@@ -17,8 +24,33 @@ pub(crate) fn finish_resize(files: &Files) -> Result<(), Error> {
 /// Removes what is left of a volume that has no shape any more.
 pub(crate) fn finish_deletion(files: &Files) -> Result<(), Error> {
     let Some(config) = Config::read_from(files.deleted())? else { return Ok(()) };
-    remove(&parts(files, &config, &config.log_options(files)?))?;
+    remove(&parts(files, &config, &config.log_options(files, InDoubt::Keep)?))?;
     remove(&[files.deleted()])
+}
+
+/// Says which of a volume's files is missing, or too short to be what it was: none is made anew, for what was in it is
+/// somewhere else.
+pub(crate) fn present(files: &Files, config: &Config) -> Result<(), Error> {
+    let log = config.log_path(files);
+    let mut needed = config.log_options(files, InDoubt::Keep)?.state_files(1);
+    needed.truncate(1);
+    needed.push(log.clone());
+    needed.extend(config.formatted.then(|| files.checkpoint()));
+    for path in needed {
+        if let Err(source) = std::fs::metadata(&path) {
+            let reason = format!("{source}; put it back, or delete the volume");
+            return Err(Error::Damaged { path, reason });
+        }
+    }
+    if config.device.is_none() {
+        let (has, wants) = (std::fs::metadata(&log), config.geometry()?.file_bytes());
+        let has = has.map_err(Error::io("measure", &log))?.len();
+        if has < wants {
+            let reason = format!("it has {has} bytes of {wants}: a part is missing");
+            return Err(Error::Damaged { path: log, reason });
+        }
+    }
+    Ok(())
 }
 
 /// The files of a volume beside its shape.

@@ -10,7 +10,7 @@ use crate::read::{Found, Stored, Verdict};
 use crate::shared::{Shared, Slot, Wake};
 use crate::stats::{Counters, Operation, Stats};
 use granary_log::device::Device;
-use granary_log::{Consumer, Extent, Failed, Io, Log, Opened};
+use granary_log::{Consumer, Extent, Failed, InDoubt, Io, Log, Opened};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -58,7 +58,8 @@ impl Volume {
         let files = Files::new(folder, name)?;
         crate::unfinished::finish_resize(&files)?;
         let config = Config::read(&files)?;
-        let options = config.log_options(&files)?;
+        crate::unfinished::present(&files, &config)?;
+        let options = config.log_options(&files, InDoubt::Keep)?;
         Self::start(files, config, |framing| Log::open(framing, &options).map_err(Error::from), progress)
     }
 
@@ -73,7 +74,9 @@ impl Volume {
         device: Box<dyn Device>,
     ) -> Result<Self, Error> {
         let files = Files::new(folder, name)?;
-        let options = config.log_options(&files)?;
+        let is_new = !files.state().with_added_extension("state").exists();
+        let in_doubt = if is_new { InDoubt::StartEmpty } else { InDoubt::Keep };
+        let options = config.log_options(&files, in_doubt)?;
         let open = |framing| Log::open_on(framing, device, &options).map_err(Error::from);
         Self::start(files, config.clone(), open, &mut |_, _| {})
     }
@@ -107,9 +110,13 @@ impl Volume {
         if header.is_some_and(|header| header.instance != log.instance()) {
             return Err(damaged("it is the map of another volume"));
         }
+        if config.formatted && recovered.segments.is_empty() {
+            let reason = "nothing of this volume is on it: it is another device or file".to_owned();
+            return Err(Error::Damaged { path: config.log_path(&files), reason });
+        }
         if framing.unreadable.load(Ordering::Acquire) > 0 {
             // What cannot be read may be the newest of something, and its slot must not pass for free.
-            let path = config.device.clone().unwrap_or_else(|| files.data());
+            let path = config.log_path(&files);
             return Err(Error::io("read the summaries of", &path)(crate::shared::damaged()));
         }
         framing.entries_from.store(0, Ordering::Release);
@@ -129,7 +136,7 @@ impl Volume {
             opened: Instant::now(),
             counters: Counters::default(),
         });
-        let data = shared.config.device.clone().unwrap_or_else(|| shared.files.data());
+        let data = shared.config.log_path(&shared.files);
         let recover = shared.recover(&recovered, progress);
         if recover.map_err(|reason| Error::Damaged { path: data, reason })? {
             // The log goes on speaking of blocks that are not there, and its unfinished segments will soon count as synced:

@@ -7,6 +7,7 @@ use granary_volume::{Config, Engine, Io, Volume};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const BLOCK: u64 = 512;
@@ -290,6 +291,66 @@ fn what_was_committed_amid_faults_is_there_after_a_kill() {
     }
 }
 
+/// A device that refuses each third write.
+struct EachThirdWriteFails {
+    file: Arc<FileDevice>,
+    writes: Arc<AtomicU64>,
+    fails: Arc<AtomicBool>,
+}
+
+impl Device for EachThirdWriteFails {
+    fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> std::io::Result<()> {
+        self.file.read_at(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> std::io::Result<()> {
+        let number = self.writes.fetch_add(1, Ordering::AcqRel) + 1;
+        if self.fails.load(Ordering::Acquire) && number.is_multiple_of(3) {
+            return Err(std::io::Error::other("a third write"));
+        }
+        self.file.write_at(offset, buffers)
+    }
+
+    fn sync(&self) -> std::io::Result<()> {
+        self.file.sync()
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.file.descriptor()
+    }
+}
+
+/// A batch of segments goes to the device in many writes. What came through is not written again because a later one
+/// failed: else no batch of more than a segment would ever be done.
+#[test]
+fn a_device_that_refuses_each_third_write_gets_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, file) = device(folder.path());
+    let (writes, fails) = (Arc::<AtomicU64>::default(), Arc::new(AtomicBool::new(true)));
+    let (writes_of, fails_of) = (Arc::clone(&writes), Arc::clone(&fails));
+    let volume = open(folder.path(), EachThirdWriteFails { file, writes: writes_of, fails: fails_of });
+    let mut io = Io::new();
+    for lba in 0..BLOCKS {
+        while volume.write(&mut io, lba * BLOCK, &content(lba, 1)).is_err() {}
+    }
+    while volume.commit().is_err() {
+        assert!(writes.load(Ordering::Acquire) < 10 * BLOCKS / 16, "segments are written again and again");
+    }
+    fails.store(false, Ordering::Release);
+    volume.abandon();
+    let (_, file) = device(folder.path());
+    let volume = open(folder.path(), file);
+    let mut found = vec![0; BLOCK as usize];
+    for lba in 0..BLOCKS {
+        volume.read(&mut io, lba * BLOCK, &mut found).unwrap();
+        assert!(found == content(lba, 1), "block {lba}");
+    }
+}
+
 #[test]
 fn a_sync_that_failed_stays_failed() {
     let folder = tempfile::tempdir().unwrap();
@@ -299,7 +360,6 @@ fn a_sync_that_failed_stays_failed() {
     let mut model = Model::new(9, Engine::Plain);
     model.write(&volume);
     assert!(model.commit(&volume));
-    // Few: the log writes a batch again until all of it has come through.
     device.set_faults(Faults { seed: 1, chances: vec![(Fault::Eio, 3_000)], crash_after_writes: None });
     while device.syncs_failed() == 0 {
         model.write(&volume);

@@ -6,6 +6,7 @@
 mod golden;
 
 use golden::{compare, fix_instance, read};
+use granary_volume::device::{FileDevice, Space};
 use granary_volume::{Config, Io, Volume};
 use std::path::{Path, PathBuf};
 
@@ -15,15 +16,17 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// A closed volume of 20 blocks in segments of 16, with the instance of all golden files.
+/// A volume of 20 blocks in segments of 16 that was never written, with the instance of all golden files.
 fn make(folder: &Path) {
-    let config = Config { block_size: 512, segment_bytes: 16 * 512, ..Config::new(20 * 512) };
-    Volume::create(folder, "v", &config).unwrap();
+    open(folder).abandon();
     fix_instance(&folder.join("v.state"));
 }
 
 fn open(folder: &Path) -> Volume {
-    Volume::open(folder, "v", &mut |_, _| {}).unwrap()
+    let config = Config { block_size: 512, segment_bytes: 16 * 512, ..Config::new(20 * 512) };
+    let (log, size) = (folder.join("v.log"), config.geometry().unwrap().file_bytes());
+    let device = FileDevice::open_in_units(&log, size, BLOCK, Space::Thin).unwrap();
+    Volume::open_on(folder, "v", &config, Box::new(device)).unwrap()
 }
 
 fn block(number: u8) -> [u8; BLOCK] {

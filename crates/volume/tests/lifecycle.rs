@@ -142,13 +142,19 @@ fn what_a_deletion_that_was_cut_short_left_is_not_found_in_a_new_volume() {
     }
 }
 
-/// Making a volume has ended before it had a shape: it is made anew, of any size. A file of somebody else is left alone.
+/// Making a volume has ended before it had a shape: it is made anew, of any size. Files of somebody else are left alone, and
+/// so are those of a volume whose shape is missing.
 #[test]
 fn making_a_volume_that_was_cut_short_is_done_again() {
     for size in [SMALL, LARGE] {
         let folder = tempfile::tempdir().unwrap();
-        Volume::create(folder.path(), "v", &Config::new(SMALL)).unwrap();
-        std::fs::remove_file(folder.path().join("v.volume")).unwrap();
+        create(folder.path());
+        let (shape, elsewhere) = (folder.path().join("v.volume"), folder.path().join("elsewhere"));
+        std::fs::rename(&shape, &elsewhere).unwrap();
+        assert!(Volume::create(folder.path(), "v", &Config::new(size)).is_err());
+        std::fs::rename(&elsewhere, &shape).unwrap();
+        assert_eq!(read(&open(folder.path()), 0), [7; BLOCK as usize]);
+        std::fs::rename(&shape, folder.path().join("v.volume.deleted")).unwrap();
         Volume::create(folder.path(), "v", &Config::new(size)).unwrap();
         let volume = open(folder.path());
         assert_eq!((volume.config().size, volume.stats().blocks_mapped), (size, 0));

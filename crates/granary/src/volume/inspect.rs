@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result, at};
 use crate::progress;
-use crate::volume::open_with_progress;
+use crate::volume::{open_with_progress, say};
 use granary_volume::{Config, Files, Io};
 use indicatif::HumanBytes;
 use std::io::Write;
@@ -19,20 +19,23 @@ fn space(files: &Files) -> u64 {
 pub fn list(folder: &Path) -> Result<()> {
     let names = if folder.exists() { Files::list(folder)? } else { Vec::new() };
     if names.is_empty() {
-        println!("no volumes in {}; `granary volume create NAME --size 8GiB` makes one", folder.display());
+        say(format_args!(
+            "no volumes in {}; `granary volume create NAME --size 8GiB` makes one",
+            folder.display()
+        ));
         return Ok(());
     }
-    println!("{:<24} {:>12} {:>12} {:>10} {:>10}", "name", "size", "on disk", "block", "map");
+    say(format_args!("{:<24} {:>12} {:>12} {:>10} {:>10}", "name", "size", "on disk", "block", "map"));
     for files in names {
         let config = Config::read(&files)?;
-        println!(
+        say(format_args!(
             "{:<24} {:>12} {:>12} {:>10} {:>10}",
             files.name(),
             HumanBytes(config.size).to_string(),
             HumanBytes(space(&files)).to_string(),
             HumanBytes(config.block_size).to_string(),
             config.map.name()
-        );
+        ));
     }
     Ok(())
 }
@@ -55,7 +58,7 @@ pub fn inspect(folder: &Path, name: &str) -> Result<()> {
         ("segments", format!("{} of {}, {} free", stats.segments, HumanBytes(segment), stats.segments_free)),
     ];
     for (what, value) in lines {
-        println!("{what:<12} {value}");
+        say(format_args!("{what:<12} {value}"));
     }
     volume.close().map_err(at(&files.data()))
 }
@@ -70,7 +73,7 @@ pub fn check(folder: &Path, name: &str) -> Result<()> {
     let mapped = volume.stats().blocks_mapped;
     volume.close().map_err(at(&folder.join(name)))?;
     match wrong {
-        0 => println!("{name}: {mapped} blocks in use, and the log says the same of all of them"),
+        0 => say(format_args!("{name}: {mapped} blocks in use, and the log says the same of all of them")),
         wrong => {
             return Err(Failure::Argument(format!(
                 "{name}: the log says otherwise of {wrong} of {mapped} blocks"

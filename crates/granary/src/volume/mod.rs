@@ -9,7 +9,7 @@ use crate::server::size::{self, Size};
 use clap::{Args, Subcommand};
 use granary_volume::map::MapKind;
 use granary_volume::{Config, Volume};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ Examples:
     nbd-client 127.0.0.1 -N scratch /dev/nbd0 && mkfs.ext4 /dev/nbd0
 
   See how full it is, and read every block to find damage:
-    granary volume list
+    granary volume inspect scratch
     granary volume scrub scratch
 
   Copy it without a server: the client starts one for itself, and ends it:
@@ -62,7 +62,7 @@ struct Named {
 enum Command {
     /// Make a volume, empty; it takes space as it is written
     Create(Create),
-    /// Show the volumes: sizes, blocks in use, space taken
+    /// Show the volumes: sizes, and the space that their files take
     List(Place),
     /// Show everything about a volume
     Inspect(Named),
@@ -95,9 +95,13 @@ struct Create {
     #[arg(long, value_name = "KIND", default_value = "flat")]
     map: MapKind,
 
-    /// A raw block device for the data, which is overwritten [default: a file in DIR/volumes]
+    /// A raw block device for the data, such as /dev/disk/by-id/.. [default: a file in DIR/volumes]
     #[arg(long, value_name = "FILE")]
     device: Option<PathBuf>,
+
+    /// Overwrite what is on the device: a file system, another volume
+    #[arg(long, requires = "device")]
+    force: bool,
 }
 
 #[derive(Args)]
@@ -153,27 +157,35 @@ pub fn run(arguments: Arguments) -> Result<()> {
         Command::Serve(Named { name, place }) => serve::serve(&folder(&place.path), &name),
         Command::Resize(Resize { named, size }) => {
             let before = Volume::resize(&folder(&named.place.path), &named.name, size.0)?;
-            println!("{} has {} bytes now, and had {before}", named.name, size.0);
+            say(format_args!("{} has {} bytes now, and had {before}", named.name, size.0));
             Ok(())
         }
         Command::Delete(Named { name, place }) => {
             Volume::delete(&folder(&place.path), &name)?;
-            println!("{name} is deleted");
+            say(format_args!("{name} is deleted"));
             Ok(())
         }
     }
 }
 
-fn make(Create { named, size, block_size, map, device }: Create) -> Result<()> {
+/// Prints a line. Whoever reads no more of them, as `head` does, has had enough.
+fn say(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+fn make(Create { named, size, block_size, map, device, force }: Create) -> Result<()> {
     if block_size.0 < 4096 {
         return Err(Failure::Argument("block-size: 4KiB, 8KiB or 16KiB".into()));
     }
+    if let Some(device) = device.as_deref().filter(|_| force) {
+        granary_volume::wipe_device(device)?;
+    }
     let config = Config { block_size: block_size.0, map, device, ..Config::new(size.0) };
     Volume::create(&folder(&named.place.path), &named.name, &config)?;
-    println!(
-        "{} is made; `granary server --path {} --nbd 127.0.0.1:10809` serves it",
+    say(format_args!(
+        "{} is made; `granary server --path {} --nbd 127.0.0.1:10809` serves it, from its next start on",
         named.name,
         named.place.path.display()
-    );
+    ));
     Ok(())
 }

@@ -1,0 +1,67 @@
+//! Raw devices that volumes are made on.
+
+use crate::config::Error;
+use crate::limits::{DEVICE_HEAD_BYTES, DEVICE_UNIT};
+use granary_log::AlignedBuffer;
+use granary_log::device::{Device, FileDevice, Space};
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// Says why no volume may be made on a device: it is none, it is in use, or its head has data, such as a file system's
+/// or another volume's.
+pub(crate) fn check_unused(path: &Path) -> Result<(), Error> {
+    let _claim = claim(path)?;
+    let mut head = AlignedBuffer::zeroed(DEVICE_HEAD_BYTES);
+    open(path)?.read_at(0, &mut head).map_err(Error::io("read", path))?;
+    if head.iter().any(|byte| *byte != 0) {
+        let reason = format!(
+            "{} has data on it; `granary volume create --force` overwrites it, whatever it is",
+            path.display()
+        );
+        return Err(invalid(reason));
+    }
+    Ok(())
+}
+
+/// Overwrites the head of a device with zeroes, so that it passes for unused: whatever is on it is lost.
+///
+/// # Errors
+/// It is no block device, is in use, or cannot be written.
+pub fn wipe_device(path: &Path) -> Result<(), Error> {
+    let _claim = claim(path)?;
+    let device = open(path)?;
+    let wiped = device.write_at(0, &[&AlignedBuffer::zeroed(DEVICE_HEAD_BYTES)]);
+    wiped.and_then(|()| device.sync()).map_err(Error::io("write", path))
+}
+
+fn invalid(reason: String) -> Error {
+    Error::Invalid { option: "device", reason }
+}
+
+/// Claims a block device as a mount does.
+fn claim(path: &Path) -> Result<OwnedFd, Error> {
+    let shown = path.display();
+    let descriptor =
+        match rustix::fs::open(path, OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty()) {
+            Err(Errno::NOENT) => return Err(invalid(format!("there is no {shown}"))),
+            Err(Errno::BUSY) => {
+                return Err(invalid(format!("{shown} is in use: unmount it, or take it out of what has it")));
+            }
+            opened => opened.map_err(|errno| Error::io("open", path)(errno.into()))?,
+        };
+    let stat = rustix::fs::fstat(&descriptor).map_err(|errno| Error::io("stat", path)(errno.into()))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
+        let reason = format!(
+            "{shown} is no block device; without --device the data is a file beside the volume's others"
+        );
+        return Err(invalid(reason));
+    }
+    Ok(descriptor)
+}
+
+fn open(path: &Path) -> Result<FileDevice, Error> {
+    let opened = FileDevice::open_in_units(path, DEVICE_HEAD_BYTES as u64, DEVICE_UNIT, Space::Thin);
+    opened.map_err(|error| granary_log::OpenError::Device(error).into())
+}

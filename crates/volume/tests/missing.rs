@@ -1,0 +1,190 @@
+//! A part of a volume is missing, or is another's: it is refused, nothing is made in its place, and with the part back all
+//! is there. On raw devices: nothing that is in use or has data is taken for a volume's.
+
+#[path = "../../log/tests/common/skip.rs"]
+mod skip;
+
+use granary_volume::{Config, Error, Io, Volume};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SIZE: u64 = 16 << 20;
+const BLOCK: u64 = 4096;
+
+fn open(folder: &Path) -> Result<Volume, Error> {
+    Volume::open(folder, "v", &mut |_, _| {})
+}
+
+/// A volume with content that is durable, which ended as by a kill, or was closed.
+fn create(folder: &Path, config: &Config, closed: bool) {
+    Volume::create(folder, "v", config).unwrap();
+    let (volume, mut io) = (open(folder).unwrap(), Io::new());
+    volume.write(&mut io, 5 * BLOCK, &[7; BLOCK as usize]).unwrap();
+    volume.commit().unwrap();
+    if closed { volume.close().unwrap() } else { volume.abandon() }
+}
+
+fn has_its_content(folder: &Path) {
+    let volume = open(folder).unwrap();
+    let mut found = [0; BLOCK as usize];
+    volume.read(&mut Io::new(), 5 * BLOCK, &mut found).unwrap();
+    assert_eq!(found, [7; BLOCK as usize]);
+    volume.close().unwrap();
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// The refusal names the part.
+fn is_refused(folder: &Path, part: &str) {
+    let before = names(folder);
+    let error = open(folder).err().expect("a part is missing, or another's");
+    assert!(matches!(error, Error::Damaged { .. }) && error.to_string().contains(part), "{error}");
+    assert_eq!(names(folder), before, "nothing is made in its place");
+}
+
+#[test]
+fn a_missing_part_is_not_made_anew() {
+    for closed in [true, false] {
+        for part in ["v.log", "v.state", "v.map"] {
+            let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            create(folder.path(), &Config::new(SIZE), closed);
+            let (here, there) = (folder.path().join(part), elsewhere.path().join(part));
+            std::fs::copy(&here, &there).unwrap();
+            std::fs::remove_file(&here).unwrap();
+            is_refused(folder.path(), part);
+            std::fs::copy(&there, &here).unwrap();
+            has_its_content(folder.path());
+        }
+    }
+}
+
+#[test]
+fn a_log_that_is_another_is_refused() {
+    for closed in [true, false] {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        create(folder.path(), &Config::new(SIZE), closed);
+        create(other.path(), &Config::new(SIZE), closed);
+        let (log, elsewhere) = (folder.path().join("v.log"), other.path().join("elsewhere"));
+        std::fs::rename(&log, &elsewhere).unwrap();
+        let bytes = std::fs::read(&elsewhere).unwrap();
+        let others = std::fs::read(other.path().join("v.log")).unwrap();
+        for wrong in [&vec![0; bytes.len()], &others, &bytes[..bytes.len() / 2].to_vec()] {
+            std::fs::write(&log, wrong).unwrap();
+            is_refused(folder.path(), "v.log");
+            assert!(std::fs::read(&log).unwrap() == *wrong, "it is left alone");
+        }
+        std::fs::rename(&elsewhere, &log).unwrap();
+        has_its_content(folder.path());
+    }
+}
+
+/// A volume of which a part is missing can be deleted.
+#[test]
+fn what_cannot_be_opened_can_be_deleted() {
+    for part in ["v.log", "v.state", "v.map"] {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), &Config::new(SIZE), false);
+        std::fs::remove_file(folder.path().join(part)).unwrap();
+        Volume::delete(folder.path(), "v").unwrap();
+        assert_eq!(names(folder.path()), [""; 0]);
+    }
+}
+
+/// A block device of 64 MiB, until it is dropped.
+struct Loop {
+    device: PathBuf,
+    _backing: tempfile::NamedTempFile,
+}
+
+impl Loop {
+    fn new() -> Option<Self> {
+        let backing = tempfile::NamedTempFile::new().unwrap();
+        backing.as_file().set_len(64 << 20).unwrap();
+        let made = Command::new("losetup").args(["--find", "--show"]).arg(backing.path()).output();
+        let Some(made) = made.ok().filter(|made| made.status.success()) else {
+            skip::skipped("loop devices");
+            return None;
+        };
+        let device = PathBuf::from(String::from_utf8(made.stdout).unwrap().trim());
+        Some(Self { device, _backing: backing })
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        assert!(Command::new("losetup").arg("--detach").arg(&self.device).status().unwrap().success());
+    }
+}
+
+fn on(device: &Path) -> Config {
+    Config { device: Some(device.to_owned()), ..Config::new(SIZE) }
+}
+
+fn is_invalid(made: Result<(), Error>, text: &str) {
+    let error = made.expect_err("a volume is made there");
+    assert!(matches!(error, Error::Invalid { option: "device", .. }), "{error}");
+    assert!(error.to_string().contains(text), "{error}");
+}
+
+#[test]
+fn a_device_with_data_is_taken_when_it_was_wiped() {
+    let Some(raw) = Loop::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), &on(&raw.device), false);
+    // An empty volume is there all the same.
+    is_invalid(Volume::create(folder.path(), "w", &on(&raw.device)), "--force");
+    has_its_content(folder.path());
+    granary_volume::wipe_device(&raw.device).unwrap();
+    Volume::create(folder.path(), "w", &on(&raw.device)).unwrap();
+    is_invalid(Volume::create(folder.path(), "x", &on(&raw.device)), "--force");
+    let error = open(folder.path()).err().expect("another volume has its device");
+    assert!(matches!(error, Error::Damaged { .. }), "{error}");
+    Volume::open(folder.path(), "w", &mut |_, _| {}).unwrap().close().unwrap();
+    assert_eq!(names(folder.path()).iter().filter(|name| name.starts_with('x')).count(), 0);
+}
+
+#[test]
+fn a_device_that_is_gone_is_not_made_anew() {
+    let Some(raw) = Loop::new() else { return };
+    let (folder, nodes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let node = nodes.path().join("disk");
+    std::os::unix::fs::symlink(&raw.device, &node).unwrap();
+    create(folder.path(), &on(&node), false);
+    std::fs::remove_file(&node).unwrap();
+    is_refused(folder.path(), "disk");
+    assert_eq!(names(nodes.path()), [""; 0]);
+    // Devices change their names.
+    let Some(other) = Loop::new() else { return };
+    std::os::unix::fs::symlink(&other.device, &node).unwrap();
+    is_refused(folder.path(), "disk");
+    std::fs::remove_file(&node).unwrap();
+    std::os::unix::fs::symlink(&raw.device, &node).unwrap();
+    has_its_content(folder.path());
+}
+
+#[test]
+fn what_is_no_device_or_is_in_use_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    is_invalid(Volume::create(folder.path(), "v", &on(&file)), "there is no");
+    std::fs::write(&file, b"").unwrap();
+    is_invalid(Volume::create(folder.path(), "v", &on(&file)), "no block device");
+    assert_eq!(names(folder.path()), ["file"]);
+    let Some(raw) = Loop::new() else { return };
+    let mounted = tempfile::tempdir().unwrap();
+    let mkfs = Command::new("mkfs.ext4").arg("-q").arg(&raw.device).status();
+    let mount = || Command::new("mount").arg(&raw.device).arg(mounted.path()).status();
+    if !(mkfs.is_ok_and(|made| made.success()) && mount().is_ok_and(|mounted| mounted.success())) {
+        return skip::skipped("an ext4 file system on a loop device");
+    }
+    is_invalid(Volume::create(folder.path(), "v", &on(&raw.device)), "in use");
+    let wiped = granary_volume::wipe_device(&raw.device);
+    assert!(Command::new("umount").arg(mounted.path()).status().unwrap().success());
+    is_invalid(wiped, "in use");
+    is_invalid(Volume::create(folder.path(), "v", &on(&raw.device)), "--force");
+}
