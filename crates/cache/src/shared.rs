@@ -42,10 +42,12 @@ pub(crate) struct Shared {
 
 impl VersionUser for Shared {
     fn uses(&self, version: u32) -> bool {
-        let on_flash = self.flash.as_ref().is_some_and(|flash| {
-            let oldest = flash.log.head().saturating_sub(flash.log.geometry().segments());
-            flash.versions.is_used_since(version, oldest)
-        });
+        let on_flash = || {
+            self.flash.as_ref().is_some_and(|flash| {
+                let oldest = flash.log.head().saturating_sub(flash.log.geometry().segments());
+                flash.versions.is_used_since(version, oldest)
+            })
+        };
         let in_shard = |shard| {
             let mut is_used = false;
             self.lock(shard).memory.for_each(Which::All, |entry| {
@@ -53,7 +55,8 @@ impl VersionUser for Shared {
             });
             is_used
         };
-        on_flash || (0..SHARDS).any(in_shard)
+        // What leaves RAM for flash meanwhile is in one or the other.
+        on_flash() || (0..SHARDS).any(in_shard) || on_flash()
     }
 }
 
@@ -149,12 +152,13 @@ impl Shared {
 
     /// Notes what time it is.
     pub fn note_time(&self, now: u32) {
-        if self.now.load(Ordering::Relaxed) < now {
-            self.now.fetch_max(now, Ordering::Relaxed);
+        // A clock that was ahead for a moment is believed no longer than that.
+        if self.now.load(Ordering::Relaxed) != now {
+            self.now.store(now, Ordering::Relaxed);
         }
     }
 
-    /// The newest time that was told.
+    /// The time that was told last.
     pub fn time(&self) -> u32 {
         self.now.load(Ordering::Relaxed)
     }

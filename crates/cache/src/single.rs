@@ -30,7 +30,8 @@ fn time() -> Duration {
 
 /// The Unix second after which an entry is expired that lives for `ttl` from now on.
 pub(crate) fn end_of(ttl: Duration) -> u32 {
-    u32::try_from(time().saturating_add(ttl).as_secs()).unwrap_or(u32::MAX)
+    // 0 would be never, and is what a clock before 1970 says.
+    u32::try_from(time().saturating_add(ttl).as_secs()).unwrap_or(u32::MAX).max(1)
 }
 
 /// The Unix time in seconds, as lookups and entries have it, by the system's clock.

@@ -198,6 +198,11 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.held.get_or_insert(0);
     }
 
+    /// Shows the next process what [`hold`](Self::hold) hides so far.
+    pub fn reveal(&mut self) {
+        self.hidden.drain(..).for_each(|segment| segment.begin());
+    }
+
     /// Lets the flusher have what ended since [`hold`](Self::hold).
     pub fn release(&mut self) {
         // In ascending order: where a segment is found, those before it are.

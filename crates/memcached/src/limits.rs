@@ -127,6 +127,9 @@ pub const PARTITION_BLOCKS_MAX: u64 = 1 << 17;
 /// A partition has RAM for items of at least so many of its segments, of which up to three are in write buffers.
 pub const PARTITION_MEMORY_SEGMENTS_MIN: u64 = 8;
 
+/// Lists of all items that are under way at the same time: each has a copy of a part of the items, up to 64 MiB.
+pub const DUMPS_MAX: usize = 4;
+
 /// How often in a row a change waits for its key to come from the device, where others change keys of its stripe
 /// meanwhile. Then it is read once while nobody can.
 pub const FETCHES_MAX: usize = 16;

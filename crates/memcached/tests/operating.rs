@@ -259,3 +259,38 @@ fn figures_by_memcacheds_names_move() {
     assert_eq!(used + fragmented, page_bytes * value("extstore_pages_used"));
     assert_eq!(value("extstore_bytes_evicted"), 0.0);
 }
+
+/// A list of all items that nobody takes has a copy of many of them: there are a few at the same time.
+#[test]
+fn lists_that_nobody_takes_are_few() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(folder.path());
+    options.store.memory_bytes = 64 << 20;
+    options.store.flash_bytes = 0;
+    let server = Server::start(&options).unwrap();
+    let mut client = Client::new(server.address());
+    for first in (0..300_000).step_by(1000) {
+        let sets: String =
+            (first..first + 1000).map(|i| format!("set key-{i} 0 0 1 noreply\r\nx\r\n")).collect();
+        client.say(sets.as_bytes());
+    }
+    assert_eq!(client.lines("mn"), "MN\n");
+    let list = || {
+        let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
+        stream.write_all(b"lru_crawler metadump all\r\n").unwrap();
+        let mut word = [0; 4];
+        stream.read_exact(&mut word).unwrap();
+        (stream, word)
+    };
+    let lists = [(); 4].map(|()| list());
+    assert!(lists.iter().all(|(_, word)| word == b"key="));
+    assert_eq!(list().1, *b"BUSY");
+    // Whoever hangs up leaves room.
+    drop(lists);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while list().1 == *b"BUSY" {
+        assert!(Instant::now() < deadline, "a list of nobody's goes on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    server.stop().unwrap();
+}

@@ -236,7 +236,8 @@ impl Codecs {
     /// Forgets the dictionaries that no user needs any more.
     fn retire(&self) {
         let users = self.users.lock().expect("no panic under the lock").clone();
-        let is_used = |version| users.iter().filter_map(Weak::upgrade).any(|user| user.uses(version));
+        // A user that is gone has closed its part of the cache, and values stay there.
+        let is_used = |version| users.iter().any(|user| user.upgrade().is_none_or(|user| user.uses(version)));
         let applications: Vec<u64> =
             (0..self.applications.count()).map(|place| self.applications.number(place)).collect();
         if let Err(error) = self.versions.retire(&applications, is_used) {

@@ -4,8 +4,8 @@
 //! that are put says whether they have changed: when it falls, values are collected for another one.
 
 use crate::limits::{
-    DICTIONARY_PARTS, EARLY_TRAINING_BYTES, RATIO_WINDOW_BYTES, SAMPLE_BYTES_MAX, TRAINING_BYTES,
-    TRAINING_BYTES_MIN, TRAINING_SAMPLES_MIN,
+    COMPRESSED_VALUE_BYTES_MIN, DICTIONARY_PARTS, EARLY_TRAINING_BYTES, RATIO_WINDOW_BYTES, SAMPLE_BYTES_MAX,
+    TRAINING_BYTES, TRAINING_BYTES_MIN, TRAINING_SAMPLES_MIN,
 };
 
 /// A ratio that is so much lower than it was right after a training wants another one.
@@ -95,7 +95,8 @@ impl Training {
         if self.stage == Stage::Training {
             return;
         }
-        if self.samples.len() < self.enough() {
+        // Shorter ones are stored as they come.
+        if self.samples.len() < self.enough() && value.len() >= COMPRESSED_VALUE_BYTES_MIN {
             self.samples.add(value);
         }
         self.window[0] += value.len() as u64;

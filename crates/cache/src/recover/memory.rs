@@ -30,9 +30,13 @@ struct Copied {
 impl Shared {
     /// Takes over the chunks found, by shard. To be called when the index has what flash has.
     pub fn take_over_memory(&self, found: Vec<Vec<FoundChunk>>, recovered: &Recovered<Records>) {
-        if found.iter().all(Vec::is_empty) {
-            return;
+        if !found.iter().all(Vec::is_empty) {
+            self.take_over_chunks(found, recovered);
         }
+        self.arena.iter().for_each(|arena| arena.end_taking_over());
+    }
+
+    fn take_over_chunks(&self, found: Vec<Vec<FoundChunk>>, recovered: &Recovered<Records>) {
         let begun = Instant::now();
         let under_way = self.under_way(recovered);
         let under_way = under_way.as_ref();
@@ -73,6 +77,10 @@ impl Shared {
         };
         if self.arena.as_ref().is_none_or(|arena| !arena.was_under_way()) {
             return Some(HashSet::new());
+        }
+        if self.arena.as_ref().is_some_and(|arena| arena.was_taking_over()) {
+            // What the write buffers had is on the device by now, among all the rest.
+            return None;
         }
         let is_meant = |segment: &&Summary| recovered.taken_over.binary_search(&segment.sequence).is_ok();
         let mut hashes = HashSet::new();

@@ -70,6 +70,10 @@ impl Shared {
         add(&self.counters.written_through, written);
         self.measure(written, bytes as u64);
         let changes = last_placed_or_refused(entries, &placed);
+        if putting.len() == 0 {
+            // Before the journal voids what was there: a kill in between leaves one of the two.
+            writer.reveal();
+        }
         putting.journal(&mut writer, changes.into_iter().map(|i| (entries[i].key, placed[i])));
         if putting.len() > 0 {
             // As for deletions.

@@ -16,7 +16,9 @@ pub fn meta_arithmetic(
 ) -> (Change, bool) {
     let flags = &meta.flags;
     let (change, value, is_found) = match looked {
-        Looked::Hit(item) if flags.cas.is_some_and(|cas| cas != 0 && cas != item.header.cas) => {
+        Looked::Hit(item)
+            if !item.data.is_empty() && flags.cas.is_some_and(|cas| cas != 0 && cas != item.header.cas) =>
+        {
             return (refuse(meta, b"EX", out), true);
         }
         Looked::Hit(item) => match count(item, direction, flags.delta.unwrap_or(1), hand) {

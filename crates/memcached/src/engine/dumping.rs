@@ -3,19 +3,40 @@
 use super::Engine;
 use super::session::Session;
 use crate::commands;
+use crate::limits::DUMPS_MAX;
 use crate::protocol::{DumpForm, reply};
 use granary_cache::Scan;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A list that is under way.
 #[derive(Debug)]
 pub(super) struct Dump {
     scan: Scan,
     form: DumpForm,
+    _turn: Turn,
 }
 
-impl Dump {
-    pub fn new(form: DumpForm) -> Self {
-        Self { scan: Scan::default(), form }
+/// The lists that are under way, of all threads.
+#[derive(Clone, Debug, Default)]
+pub struct Dumps(Arc<AtomicUsize>);
+
+/// One of the [`DUMPS_MAX`] lists that may be under way, until it is dropped.
+#[derive(Debug)]
+struct Turn(Dumps);
+
+impl Dumps {
+    /// Begins a list; `None`: so many are under way that this one has to wait.
+    pub(super) fn begin(&self, form: DumpForm) -> Option<Dump> {
+        let one_more = |underway: usize| (underway < DUMPS_MAX).then_some(underway + 1);
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).ok()?;
+        Some(Dump { scan: Scan::default(), form, _turn: Turn(self.clone()) })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

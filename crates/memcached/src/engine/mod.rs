@@ -16,6 +16,7 @@ mod usage;
 mod writing;
 
 pub use connections::{Connections, Peer};
+pub use dumping::Dumps;
 pub use memory::AllocatorSizes;
 pub use session::Session;
 pub use stats::{Flush, Settings};
@@ -46,6 +47,8 @@ pub struct Shared {
     pub rejected: AtomicU64,
     /// How often no connection was accepted for want of file descriptors, and for how many microseconds.
     pub deaf: [AtomicU64; 2],
+    /// Lists of all items that are under way.
+    pub dumps: Dumps,
     /// What `stats settings` shows.
     pub settings: Settings,
     /// When the server started.
@@ -64,6 +67,7 @@ impl Shared {
             peers: Connections::default(),
             rejected: AtomicU64::new(0),
             deaf: Default::default(),
+            dumps: Dumps::default(),
             settings,
             started: Instant::now(),
         }

@@ -9,7 +9,7 @@ use super::session::{Output, Session, WriteStall};
 use super::stats::Flush;
 use crate::commands::{self, Verdict};
 use crate::counters::Counters;
-use crate::protocol::{DumpForm, Older, Request, Step, keys_from, reply};
+use crate::protocol::{Older, Request, Step, keys_from, reply};
 use crate::store::{Fetching, KeyVersion, NoRoom};
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ enum Done {
         key: KeyVersion,
     },
     /// A list of all items is to be sent.
-    Dump(DumpForm),
+    Dump(Dump),
     /// It is one of those that are carried out together.
     NotHere,
 }
@@ -73,9 +73,9 @@ impl Engine {
                 return false;
             }
             Done::Whole => input.advance(taken),
-            Done::Dump(form) => {
+            Done::Dump(begun) => {
                 input.advance(taken);
-                *dump = Some(Dump::new(form));
+                *dump = Some(begun);
             }
             Done::LoggedIn => {
                 input.advance(taken);
@@ -198,7 +198,10 @@ impl Engine {
                     }
                 }
             }
-            Request::Dump(form) => return Done::Dump(form),
+            Request::Dump(form) => match self.shared.dumps.begin(form) {
+                Some(dump) => return Done::Dump(dump),
+                None => reply::line(out, "BUSY currently processing crawler request"),
+            },
             Request::Stats(group) => self.shared.stats(group, peer, now, out),
             Request::ResetStats => {
                 self.shared.counters.iter().for_each(Counters::reset);

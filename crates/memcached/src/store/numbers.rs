@@ -114,8 +114,10 @@ impl Numbers {
         }
         persisted.next = number + NUMBERS_RESERVED;
         if let Err(error) = persisted.write(&self.path) {
-            // Items go on being stored; after a crash their numbers might be given again.
-            tracing::error!(%error, path = %self.path.display(), "cannot be written");
+            // Items go on being stored. After a crash their numbers would be given again, and a flush would pass them by:
+            // rather nothing is there then.
+            tracing::error!(%error, path = %self.path.display(), "cannot be written: after a crash the cache starts empty");
+            drop(std::fs::remove_file(&self.path));
         }
         self.reserved.store(persisted.next, Ordering::Release);
     }

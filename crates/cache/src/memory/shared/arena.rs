@@ -22,8 +22,9 @@ pub(crate) struct Arena {
     pub(super) mapping: Arc<Mapping>,
     pub(super) layout: Layout,
     checksum_seed: u64,
-    /// The process before was killed while it put or deleted something.
-    was_under_way: bool,
+    /// Not 0: the process before was killed while it put or deleted something; 2: or while it took over what one had left
+    /// that was.
+    was_under_way: u64,
     /// Lock order: after a shard's.
     free: Mutex<Free>,
     /// The write buffers that nobody has.
@@ -98,8 +99,13 @@ impl Arena {
             }
         };
         let [under_way, _] = mapping.words(layout.under_way_at() as usize);
+        let was_under_way = u64::from_le(under_way.load(Ordering::Acquire));
+        if was_under_way != 0 {
+            // Until all is taken over: then write buffers do not say any more what it was.
+            under_way.store(2u64.to_le(), Ordering::Release);
+        }
         let arena = Arc::new(Self {
-            was_under_way: under_way.swap(0, Ordering::AcqRel) != 0,
+            was_under_way,
             claim,
             mapping: Arc::new(mapping),
             layout,
@@ -122,7 +128,12 @@ impl Arena {
 
     /// Whether the process before was killed while it put or deleted something.
     pub fn was_under_way(&self) -> bool {
-        self.was_under_way
+        self.was_under_way != 0
+    }
+
+    /// Whether the process before was killed while it took that over.
+    pub fn was_taking_over(&self) -> bool {
+        self.was_under_way > 1
     }
 
     pub fn checksum_seed(&self) -> u64 {

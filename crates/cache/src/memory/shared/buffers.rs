@@ -25,10 +25,15 @@ struct Buffer {
 impl Arena {
     /// Notes that a change is under way. There is one at a time.
     pub fn begin_change(&self) -> UnderWay<'_> {
-        self.under_way().store(1, Ordering::Release);
+        self.under_way().store(1u64.to_le(), Ordering::Release);
         // Before anything of the change is in a write buffer.
         fence(Ordering::SeqCst);
         UnderWay(self)
+    }
+
+    /// What the process before left is taken over.
+    pub fn end_taking_over(&self) {
+        self.under_way().store(0, Ordering::Release);
     }
 
     fn under_way(&self) -> &AtomicU64 {

@@ -1,0 +1,208 @@
+//! `kill -9` of a process at any moment, its start among them: each key has the version that was acknowledged, or, if a
+//! change of it was under way, the one before or after that, and the same at each later start.
+
+use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
+use granary_cache::{Cache, Compression, Entry, FlashOptions, Io, Options, Outcome, PowerLoss};
+use std::collections::HashSet;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const KEYS: u64 = 3000;
+
+/// The variable that tells the process to be killed its folder, kind, seed and first operation.
+const WORK: &str = "GRANARY_TEST_KILLED_WORK";
+
+/// Where the process says how far it has come: twice the number of the operation that is under way, and one more when it is
+/// done.
+const PROGRESS: &str = "progress";
+
+/// What a cache is like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    ServesOlder,
+    /// Of little space: entries leave it.
+    SmallCompressedInPartitions,
+}
+
+const KINDS: [Kind; 3] = [Kind::Plain, Kind::ServesOlder, Kind::SmallCompressedInPartitions];
+
+fn open(folder: &Path, kind: Kind) -> Cache {
+    let is_small = kind == Kind::SmallCompressedInPartitions;
+    let mut flash = FlashOptions::new(folder.join("c"), if is_small { 4 << 20 } else { 32 << 20 });
+    flash.write_buffer_size = 128 << 10;
+    flash.memory_folder = Some(DEFAULT_MEMORY_FOLDER.into());
+    flash.partitions = if is_small { 2 } else { 1 };
+    if kind == Kind::ServesOlder {
+        flash.power_loss = PowerLoss::ServeOlder;
+    }
+    let compression = if is_small { Compression::Zstd } else { Compression::None };
+    let memory_bytes = if is_small { 512 << 10 } else { 16 << 20 };
+    Cache::open(Options { flash: Some(flash), memory_bytes, compression, ..Options::default() }).unwrap()
+}
+
+fn random(seed: u64, n: u64) -> fastrand::Rng {
+    fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ n)
+}
+
+fn value(key: u64, version: u64) -> Vec<u8> {
+    let mut random = random(key, version);
+    let mut text = format!("{{\"version\": {version}, \"key\": {key}, \"name\": \"{:x}\"", random.u64(..));
+    // Some take several blocks.
+    let fields = if version.is_multiple_of(97) { 60 } else { random.u64(1..7) };
+    for _ in 0..fields {
+        text += &format!(", \"field\": \"some text {} of many\", \"flag\": true", random.u64(..1000));
+    }
+    text.into_bytes()
+}
+
+/// The keys that operation `n` changes, and whether it puts them; else it deletes them.
+fn operation(seed: u64, n: u64) -> (Vec<u64>, bool) {
+    let mut random = random(seed, n);
+    let puts = random.u8(..5) > 0;
+    let count = match random.u8(..6) {
+        0 => 1,
+        1 => 1000,
+        2 => 200,
+        _ => random.u64(1..31),
+    };
+    ((0..count).map(|_| random.u64(..KEYS)).collect(), puts)
+}
+
+fn carry_out(cache: &Cache, seed: u64, n: u64) {
+    let (changed, puts) = operation(seed, n);
+    let names: Vec<[u8; 8]> = changed.iter().map(|key| key.to_le_bytes()).collect();
+    if puts {
+        let values: Vec<Vec<u8>> = changed.iter().map(|key| value(*key, n)).collect();
+        let changes = names.iter().zip(&values);
+        let entries: Vec<Entry<'_>> = changes
+            .map(|(name, value)| Entry { key: cache.key(name), value: Some(value), expires_at: 0 })
+            .collect();
+        cache.put_many_waiting(&entries, Duration::from_secs(20), |_, _| {});
+    } else {
+        cache.delete_many(&names.iter().map(|name| cache.key(name)).collect::<Vec<_>>());
+    }
+}
+
+/// The version of each key that is there.
+fn read(cache: &Cache) -> Vec<Option<u64>> {
+    let names: Vec<[u8; 8]> = (0..KEYS).map(u64::to_le_bytes).collect();
+    let asked: Vec<_> = names.iter().map(|name| cache.key(name)).collect();
+    let mut found = vec![None; KEYS as usize];
+    let mut io = Io::new();
+    for (first, asked) in (0..).step_by(500).zip(asked.chunks(500)) {
+        cache.get_many(&mut io, asked, 1, |i, outcome| {
+            let Outcome::Hit { value: bytes, .. } = outcome else { return };
+            let key = first + i as u64;
+            let text = std::str::from_utf8(bytes).unwrap();
+            let version = text.strip_prefix("{\"version\": ").and_then(|rest| rest.split(',').next());
+            let version = version.and_then(|version| version.parse().ok()).unwrap();
+            assert!(bytes == value(key, version), "key {key} is torn");
+            found[key as usize] = Some(version);
+        });
+    }
+    found
+}
+
+/// The process that is killed; a test only by its form.
+#[test]
+fn worker() {
+    let Ok(work) = std::env::var(WORK) else { return };
+    let mut work = work.split('|');
+    let folder = Path::new(work.next().unwrap());
+    let mut number = || work.next().unwrap().parse::<u64>().unwrap();
+    let (kind, seed, from) = (KINDS[number() as usize], number(), number());
+    let progress = std::fs::File::options().write(true).open(folder.join(PROGRESS)).unwrap();
+    let (cache, mut io) = (open(folder, kind), Io::new());
+    for n in from.. {
+        progress.write_all_at(&(2 * n).to_le_bytes(), 0).unwrap();
+        carry_out(&cache, seed, n);
+        progress.write_all_at(&(2 * n + 1).to_le_bytes(), 0).unwrap();
+        // What is read often is in RAM, too.
+        let mut random = random(n, 1);
+        for _ in 0..20 {
+            let name = random.u64(..KEYS).min(random.u64(..KEYS)).to_le_bytes();
+            cache.get_many(&mut io, &[cache.key(&name)], 1, |_, _| {});
+        }
+    }
+}
+
+fn start(folder: &Path, kind: usize, seed: u64, from: u64) -> Child {
+    let work = format!("{}|{kind}|{seed}|{from}", folder.display());
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "worker"]).env(WORK, work).stdout(Stdio::null()).spawn().unwrap()
+}
+
+fn kill_often(kind: usize) {
+    let kills: u64 = std::env::var("GRANARY_KILLS").map_or(40, |n| n.parse().expect("a number"));
+    let seed: u64 = std::env::var("GRANARY_MODEL_SEED").map_or(1, |n| n.parse().expect("a number"));
+    let folder = tempfile::tempdir().unwrap();
+    let progress = folder.path().join(PROGRESS);
+    let mut random = random(seed, kind as u64);
+    // What may be there of each key: versions, or `None`.
+    let mut allowed: Vec<HashSet<Option<u64>>> = vec![HashSet::from([None]); KEYS as usize];
+    let (mut next, mut done, mut while_starting, mut missing) = (1, 0, 0, 0);
+    while done < kills {
+        for _ in 0..random.u8(1..5) {
+            std::fs::write(&progress, 0u64.to_le_bytes()).unwrap();
+            let mut child = start(folder.path(), kind, seed, next);
+            // Some are killed while they start.
+            let most = if random.bool() { 20_000 } else { 100_000 };
+            std::thread::sleep(Duration::from_micros(random.u64(..most)));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            done += 1;
+            let reached = u64::from_le_bytes(std::fs::read(&progress).unwrap().try_into().unwrap());
+            while_starting += u64::from(reached == 0);
+            for n in next..=reached / 2 {
+                let (changed, puts) = operation(seed, n);
+                for key in changed {
+                    let allowed = &mut allowed[key as usize];
+                    if n < reached / 2 || reached % 2 == 1 {
+                        allowed.clear();
+                    }
+                    allowed.insert(puts.then_some(n));
+                }
+            }
+            next = next.max(reached / 2 + 1);
+        }
+        for look in 0..2 {
+            let cache = open(folder.path(), KINDS[kind]);
+            cache.validate();
+            for (key, found) in read(&cache).into_iter().enumerate() {
+                let allowed = &mut allowed[key];
+                if found.is_none() && !allowed.contains(&None) {
+                    missing += 1;
+                } else {
+                    assert!(
+                        allowed.contains(&found),
+                        "seed {seed}, look {look} before operation {next}: key {key} has {found:?}, of {allowed:?}"
+                    );
+                }
+                *allowed = HashSet::from([found]);
+            }
+            if look == 0 || random.bool() { cache.abandon() } else { cache.close().unwrap() }
+        }
+    }
+    println!("{done} kills, {while_starting} of a start, {next} operations, {missing} keys missing");
+    // Of the small one entries leave.
+    assert!(KINDS[kind] == Kind::SmallCompressedInPartitions || missing == 0, "{missing} keys are missing");
+    assert!(next > kills && while_starting > 0, "{next} operations, {while_starting} kills of a start");
+}
+
+#[test]
+fn a_cache_survives() {
+    kill_often(0);
+}
+
+#[test]
+fn a_cache_that_serves_older_versions_survives() {
+    kill_often(1);
+}
+
+#[test]
+fn a_small_cache_that_compresses_in_partitions_survives() {
+    kill_often(2);
+}

@@ -1,0 +1,33 @@
+//! Numbers that could not be reserved.
+
+mod common;
+
+use common::{Client, options};
+use granary_memcached::Server;
+
+/// The disk is full, or so, when numbers are to be reserved; then the process is killed.
+#[test]
+fn what_was_stored_while_numbers_could_not_be_written_is_flushed_after_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path());
+    let server = Server::start(&options).unwrap();
+    let mut client = Client::new(server.address());
+    assert_eq!(client.lines("set a 0 0 1\nx"), "STORED\n");
+    server.stop().unwrap();
+    // What is written first, to be renamed, cannot be made.
+    let in_the_way = options.store.path.join("numbers.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let server = Server::start(&options).unwrap();
+    let mut client = Client::new(server.address());
+    for key in ["b", "c", "d"] {
+        assert_eq!(client.lines(&format!("set {key} 0 0 1\ny")), "STORED\n");
+    }
+    server.abandon();
+    std::fs::remove_dir(&in_the_way).unwrap();
+    let server = Server::start(&options).unwrap();
+    let mut client = Client::new(server.address());
+    assert_eq!(client.lines("set e 0 0 1\nz"), "STORED\n");
+    assert_eq!(client.lines("flush_all"), "OK\n");
+    assert_eq!(client.lines("get a b c d e"), "END\n");
+    server.stop().unwrap();
+}
