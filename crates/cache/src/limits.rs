@@ -41,6 +41,10 @@ pub const EXPECTED_AHEAD_MAX: usize = 1024;
 /// stays in the processor's caches, and a few milliseconds' work.
 pub const PUT_CHUNK: usize = 4096;
 
+/// Most keys whose older versions on flash a put that stays in RAM deletes at once. A kill between the two leaves neither
+/// version of these.
+pub const OVERWRITE_CHUNK: usize = 64;
+
 /// Keys of a batch that are planned at once: as many as the processor's caches hold with all that is known
 /// of them.
 pub const PLANNED_KEYS: usize = 8192;

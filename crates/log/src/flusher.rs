@@ -109,7 +109,10 @@ impl<F: Framing> Log<F> {
             }
             Failed::Retry => {
                 segment.begin();
-                tracing::error!(%error, "cannot write to the device: it will be tried again");
+                // Once, until it can.
+                if !self.requests.lock().expect("no panic under the lock").stuck {
+                    tracing::error!(%error, "cannot write to the device: it is tried again until it can be");
+                }
             }
         }
         self.note_write_error(error);
@@ -167,7 +170,11 @@ impl<F: Framing> Log<F> {
                 }
             }
         }
-        self.requests.lock().expect("no panic under the lock").stuck = false;
+        let was_stuck =
+            std::mem::replace(&mut self.requests.lock().expect("no panic under the lock").stuck, false);
+        if was_stuck {
+            tracing::info!("the device takes writes again");
+        }
         self.written.notify_all();
     }
 

@@ -26,17 +26,21 @@ struct Live {
 impl Shared {
     /// Cleans until the volume ends.
     pub fn clean_until_end(&self) {
-        let mut io = Io::new();
+        let (mut io, mut is_held_up) = (Io::new(), false);
         while !self.cleaner.ends.load(Ordering::Acquire) {
-            match self.clean_once(&mut io) {
+            let cleaned = self.clean_once(&mut io);
+            match &cleaned {
                 Ok(true) => {}
                 Ok(false) => self.cleaner.sleep(CLEANER_SLEEP),
                 Err(error) => {
-                    // Whoever writes or commits gets the error; here it is tried again.
-                    tracing::error!(%error, volume = self.files.name(), "cleaning is held up");
+                    // Whoever writes or commits gets the error; here it is tried again, and told once.
+                    if !is_held_up {
+                        tracing::error!(%error, volume = self.files.name(), "cleaning is held up");
+                    }
                     self.cleaner.sleep(CLEANER_SLEEP);
                 }
             }
+            is_held_up = cleaned.is_err();
         }
     }
 

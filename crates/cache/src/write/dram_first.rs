@@ -11,7 +11,7 @@ use crate::flash::Flash;
 use crate::headroom::Headroom;
 use crate::hybrid::Hybrid;
 use crate::key::Key;
-use crate::limits::PUT_CHUNK;
+use crate::limits::{OVERWRITE_CHUNK, PUT_CHUNK};
 use crate::memory::{EntryState, Eviction};
 use crate::shard::Shard;
 use crate::shared::Shared;
@@ -88,7 +88,7 @@ impl Shared {
                 crowded = Some(i);
             }
         }
-        for chunk in over.chunks(PUT_CHUNK) {
+        for chunk in over.chunks(OVERWRITE_CHUNK) {
             let keys: Vec<Key<'_>> = chunk.iter().map(|i| entries[*i].key).collect();
             self.delete_chunk(flash, &keys, |shard, i| {
                 if !keep_one(shard, entries[chunk[i]]) {
