@@ -32,7 +32,6 @@ mod write;
 pub use config::{Config, Error, Files};
 pub use granary_log::device;
 pub use granary_log::{Engine, Extent, Flights, Io};
-pub use raw_device::wipe_device;
 pub use read::{Found, Stored, Verdict};
 pub use stats::{Operation, Stats};
 pub use volume::{Progress, Volume};

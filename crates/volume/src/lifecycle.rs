@@ -2,7 +2,7 @@
 
 use crate::config::{Config, Error, Files};
 use crate::framing::Blocks;
-use crate::raw_device::check_unused;
+use crate::raw_device::{check_unused, wipe};
 use crate::unfinished::{finish_deletion, finish_resize, parts, present, remove};
 use crate::volume::Volume;
 use granary_log::{Durability, InDoubt, Log};
@@ -15,11 +15,28 @@ impl Volume {
     ///
     /// # Errors
     /// There is one of this name, the sizes make no sense, a file cannot be made, or the device is none, is in use, or has
-    /// data on it ([`wipe_device`](crate::wipe_device)).
+    /// data on it.
     pub fn create(folder: &Path, name: &str, config: &Config) -> Result<(), Error> {
+        Self::make(folder, name, config, check_unused)
+    }
+
+    /// As [`create`](Self::create), on a device that may have data on it, which is lost.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create), but for the data.
+    pub fn create_over(folder: &Path, name: &str, config: &Config) -> Result<(), Error> {
+        Self::make(folder, name, config, wipe)
+    }
+
+    fn make(
+        folder: &Path,
+        name: &str,
+        config: &Config,
+        take_device: impl FnOnce(&Path, u64) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let files = Files::new(folder, name)?;
         let mut config = Config { formatted: false, ..config.clone() };
-        config.geometry()?;
+        let bytes = config.geometry()?.file_bytes();
         if let Some(device) = &mut config.device {
             // Whoever opens the volume may be elsewhere.
             *device = std::path::absolute(&*device).map_err(Error::io("find", device))?;
@@ -33,7 +50,7 @@ impl Volume {
         if let Some(path) = parts(&files, &config, &options).into_iter().find(|path| path.exists()) {
             return Err(Error::InTheWay { path });
         }
-        config.device.as_deref().map_or(Ok(()), check_unused)?;
+        config.device.as_deref().map_or(Ok(()), |device| take_device(device, bytes))?;
         // Until all of it is there, what is there is to be deleted.
         config.write(&files, &files.deleted())?;
         let (log, _) = Log::open(Blocks::default(), &options)?;

@@ -9,12 +9,12 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// Says why no volume may be made on a device: it is none, it is in use, or its head has data, such as a file system's
-/// or another volume's.
-pub(crate) fn check_unused(path: &Path) -> Result<(), Error> {
+/// Says why no volume of so many bytes may be made on a device: it is none, is too small or in use, or its head has data,
+/// such as a file system's or another volume's.
+pub(crate) fn check_unused(path: &Path, bytes: u64) -> Result<(), Error> {
     let _claim = claim(path)?;
     let mut head = AlignedBuffer::zeroed(DEVICE_HEAD_BYTES);
-    open(path)?.read_at(0, &mut head).map_err(Error::io("read", path))?;
+    open(path, bytes)?.read_at(0, &mut head).map_err(Error::io("read", path))?;
     if head.iter().any(|byte| *byte != 0) {
         let reason = format!(
             "{} has data on it; `granary volume create --force` overwrites it, whatever it is",
@@ -25,13 +25,11 @@ pub(crate) fn check_unused(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Overwrites the head of a device with zeroes, so that it passes for unused: whatever is on it is lost.
-///
-/// # Errors
-/// It is no block device, is in use, or cannot be written.
-pub fn wipe_device(path: &Path) -> Result<(), Error> {
+/// Overwrites the head of a device with zeroes, so that whatever is on it is lost; as [`check_unused`] where it is none, is
+/// too small or in use.
+pub(crate) fn wipe(path: &Path, bytes: u64) -> Result<(), Error> {
     let _claim = claim(path)?;
-    let device = open(path)?;
+    let device = open(path, bytes)?;
     let wiped = device.write_at(0, &[&AlignedBuffer::zeroed(DEVICE_HEAD_BYTES)]);
     wiped.and_then(|()| device.sync()).map_err(Error::io("write", path))
 }
@@ -61,7 +59,8 @@ fn claim(path: &Path) -> Result<OwnedFd, Error> {
     Ok(descriptor)
 }
 
-fn open(path: &Path) -> Result<FileDevice, Error> {
-    let opened = FileDevice::open_in_units(path, DEVICE_HEAD_BYTES as u64, DEVICE_UNIT, Space::Thin);
+fn open(path: &Path, bytes: u64) -> Result<FileDevice, Error> {
+    let bytes = bytes.max(DEVICE_HEAD_BYTES as u64);
+    let opened = FileDevice::open_in_units(path, bytes, DEVICE_UNIT, Space::Thin);
     opened.map_err(|error| granary_log::OpenError::Device(error).into())
 }

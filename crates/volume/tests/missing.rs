@@ -132,15 +132,18 @@ fn is_invalid(made: Result<(), Error>, text: &str) {
 }
 
 #[test]
-fn a_device_with_data_is_taken_when_it_was_wiped() {
+fn a_device_with_data_is_taken_only_when_told() {
     let Some(raw) = Loop::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     create(folder.path(), &on(&raw.device), false);
     // An empty volume is there all the same.
     is_invalid(Volume::create(folder.path(), "w", &on(&raw.device)), "--force");
     has_its_content(folder.path());
-    granary_volume::wipe_device(&raw.device).unwrap();
-    Volume::create(folder.path(), "w", &on(&raw.device)).unwrap();
+    let larger = Config { device: Some(raw.device.clone()), ..Config::new(1 << 30) };
+    assert!(Volume::create_over(folder.path(), "w", &larger).is_err());
+    assert!(Volume::create_over(folder.path(), "v", &on(&raw.device)).is_err());
+    has_its_content(folder.path());
+    Volume::create_over(folder.path(), "w", &on(&raw.device)).unwrap();
     is_invalid(Volume::create(folder.path(), "x", &on(&raw.device)), "--force");
     let error = open(folder.path()).err().expect("another volume has its device");
     assert!(matches!(error, Error::Damaged { .. }), "{error}");
@@ -183,8 +186,9 @@ fn what_is_no_device_or_is_in_use_is_refused() {
         return skip::skipped("an ext4 file system on a loop device");
     }
     is_invalid(Volume::create(folder.path(), "v", &on(&raw.device)), "in use");
-    let wiped = granary_volume::wipe_device(&raw.device);
+    is_invalid(Volume::create_over(folder.path(), "v", &on(&raw.device)), "in use");
     assert!(Command::new("umount").arg(mounted.path()).status().unwrap().success());
-    is_invalid(wiped, "in use");
     is_invalid(Volume::create(folder.path(), "v", &on(&raw.device)), "--force");
+    Volume::create_over(folder.path(), "v", &on(&raw.device)).unwrap();
+    Volume::delete(folder.path(), "v").unwrap();
 }

@@ -177,11 +177,9 @@ fn make(Create { named, size, block_size, map, device, force }: Create) -> Resul
     if block_size.0 < 4096 {
         return Err(Failure::Argument("block-size: 4KiB, 8KiB or 16KiB".into()));
     }
-    if let Some(device) = device.as_deref().filter(|_| force) {
-        granary_volume::wipe_device(device)?;
-    }
     let config = Config { block_size: block_size.0, map, device, ..Config::new(size.0) };
-    Volume::create(&folder(&named.place.path), &named.name, &config)?;
+    let create = if force { Volume::create_over } else { Volume::create };
+    create(&folder(&named.place.path), &named.name, &config)?;
     say(format_args!(
         "{} is made; `granary server --path {} --nbd 127.0.0.1:10809` serves it, from its next start on",
         named.name,
