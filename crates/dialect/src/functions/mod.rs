@@ -38,6 +38,7 @@ mod rand;
 mod refused;
 mod rounding;
 mod sleep;
+mod subcolumns;
 mod supertype;
 pub(crate) mod truth;
 mod tuple;
