@@ -59,9 +59,10 @@ use crate::error::Result;
 use crate::limits::SLEEPERS_MAX;
 use arithmetic::{Arithmetic, Operation};
 
+pub use as_type::inserted;
 pub(crate) use assume_not_null::{AssumeNotNull, NOT_NULL};
 pub use convert::{clamped, convert};
-pub use default_value::default_value;
+pub use default_value::{default_of, default_value};
 pub use exact::exact;
 pub use fixed_string::trimmed;
 pub use hash::{int_hash_32, int_hash_64};
